@@ -1,0 +1,1 @@
+//! Designs, the e-process, blocked models and verdicts: is the difference real?

@@ -1,0 +1,1 @@
+//! Every trial ever run, with all that was in force.

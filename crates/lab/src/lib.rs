@@ -1,0 +1,1 @@
+//! Rehearsal on real kernels: hosts in namespaces, joined by an emulated path.

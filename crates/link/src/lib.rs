@@ -1,0 +1,1 @@
+//! A one-way path as a chain of stages, without I/O and without a clock.

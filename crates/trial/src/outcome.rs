@@ -1,0 +1,153 @@
+use crate::TrialSpec;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wt_units::Settings;
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It is under way, or was when the program died.
+    Running,
+    /// The workload was done.
+    Completed,
+    /// The deadline came first; what was moved until then counts.
+    Incomplete,
+    /// No connection, or no byte at all.
+    Failed,
+    /// It was interrupted; it says nothing.
+    Aborted,
+    /// The tunnel itself misbehaved (late emulator, stolen CPU); it says nothing.
+    Invalid,
+}
+
+impl Status {
+    /// The word in tables and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// What one side's kernel said of the connection at one moment.
+///
+/// Field names that iperf3 has keep its spelling and unit: `rtt` in µs, `snd_cwnd` in bytes.
+///
+/// # Source
+/// `struct tcp_info` of linux/tcp.h; tcp(7).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Since the beginning of the trial, µs.
+    pub t_us: u64,
+    /// Payload that had arrived at the receiver (receiver's samples) or was acknowledged (sender's), bytes.
+    pub bytes: u64,
+    /// Congestion window, bytes.
+    pub snd_cwnd: u64,
+    /// Slow start threshold, bytes; 0 while the kernel has none.
+    pub ssthresh: u64,
+    /// Smoothed RTT, µs.
+    pub rtt: u64,
+    /// Smallest RTT so far, µs.
+    pub min_rtt: u64,
+    /// Retransmitted segments so far.
+    pub retransmits: u64,
+    /// The peer's window as the sender sees it, bytes.
+    pub snd_wnd: u64,
+    /// The kernel's delivery rate estimate, bit/s.
+    pub delivery_rate_bps: u64,
+}
+
+/// What held the transfer back, as shares of its time. From the sender's `tcp_info`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Time in which there was something to send, µs.
+    pub busy_us: u64,
+    /// Of that, waiting for the receive window, µs.
+    pub rwnd_limited_us: u64,
+    /// Of that, waiting for the send buffer, µs.
+    pub sndbuf_limited_us: u64,
+}
+
+/// What came of a trial. Asked and granted settings side by side: a difference is shown, never hidden.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialOutcome {
+    /// How it ended.
+    pub status: Status,
+    /// Payload that reached the receiver, checked byte by byte.
+    pub bytes: u64,
+    /// From the request to the last byte, µs; for an incomplete trial, the deadline.
+    pub elapsed_us: u64,
+    /// What the system says it set.
+    pub granted: Settings,
+    /// The scope that was used for each knob: `socket`, `route` or `host`.
+    pub scopes: BTreeMap<String, String>,
+    /// What was seen on the wire or in `tcp_info`: `mss`, `rwin_max`, `window_scale`, `cc`, …
+    pub observed: BTreeMap<String, serde_json::Value>,
+    /// From the sender's side, in time order.
+    pub sender: Vec<Sample>,
+    /// From the receiver's side, in time order.
+    pub receiver: Vec<Sample>,
+    /// What held the transfer back.
+    pub limits: Limits,
+    /// What a person should know: a refused setting, a failure's reason, what the tunnel did wrong.
+    pub notes: Vec<String>,
+}
+
+impl TrialOutcome {
+    /// An outcome without a single byte.
+    #[must_use]
+    pub fn empty(status: Status, elapsed: Duration, note: impl Into<String>) -> Self {
+        Self {
+            status,
+            bytes: 0,
+            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+            granted: Settings::new(),
+            scopes: BTreeMap::new(),
+            observed: BTreeMap::new(),
+            sender: Vec::new(),
+            receiver: Vec::new(),
+            limits: Limits::default(),
+            notes: vec![note.into()],
+        }
+    }
+
+    /// Payload over elapsed time, bit/s; 0 if nothing moved.
+    #[must_use]
+    pub fn goodput_bps(&self) -> f64 {
+        if self.elapsed_us == 0 { 0.0 } else { self.bytes as f64 * 8e6 / self.elapsed_us as f64 }
+    }
+}
+
+/// A trial as the journal keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Number within the journal.
+    pub id: i64,
+    /// What was asked.
+    pub spec: TrialSpec,
+    /// When it began, µs since the Unix epoch.
+    pub started_unix_us: i64,
+    /// What came of it.
+    pub outcome: TrialOutcome,
+}
+
+/// What is known of the path before any setting is varied.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PathFacts {
+    /// RTT of a full-sized segment and its ACK on the idle path, µs.
+    pub rtt_us: u64,
+    /// Largest IP packet that gets through, bytes.
+    pub pmtu: u64,
+    /// The rate of the payload that the path can carry at most, times the RTT, bytes.
+    pub bdp_bytes: u64,
+    /// What the framing leaves of the link's rate for TCP payload, bit/s; `None` where the link isn't known.
+    pub physical_goodput_bps: Option<u64>,
+}

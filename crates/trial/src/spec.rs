@@ -1,0 +1,74 @@
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wt_units::{Bytes, Settings};
+
+/// Which way the payload goes, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From the server to the client.
+    Down,
+    /// From the client to the server.
+    Up,
+}
+
+/// How much a bulk transfer moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Amount {
+    /// As much as goes in so long.
+    Time(#[serde(with = "wt_units::serde_duration")] Duration),
+    /// So many bytes of payload, however long it takes.
+    Size(Bytes),
+}
+
+/// What the connection is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Workload {
+    /// One transfer in one direction as fast as it goes.
+    Bulk {
+        /// Which way.
+        direction: Direction,
+        /// How much.
+        amount: Amount,
+    },
+}
+
+/// Why a trial is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// To learn RTT, rate and noise before the design is fixed. Never evidence.
+    Pilot,
+    /// To warm the path up after a pause; discarded by the clock, never by its value.
+    WarmUp,
+    /// One of a round: evidence.
+    Round,
+    /// One of a round on fresh data for the plateau of an ordered knob.
+    Plateau,
+}
+
+/// One fresh execution of a workload with one set of settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialSpec {
+    /// The experiment that it belongs to.
+    pub experiment: String,
+    /// Why it is run.
+    pub phase: Phase,
+    /// The round, from 1; 0 outside of rounds.
+    pub round: u32,
+    /// The place within the round, from 1.
+    pub order: u32,
+    /// Which of the experiment's arms, 0 being the current settings.
+    pub arm: usize,
+    /// What is asked for.
+    pub settings: Settings,
+    /// What the connection is to do.
+    pub workload: Workload,
+    /// After this long the trial counts as incomplete.
+    #[serde(with = "wt_units::serde_duration")]
+    pub deadline: Duration,
+    /// Seeds everything random in the trial.
+    pub seed: u64,
+}

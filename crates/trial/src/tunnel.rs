@@ -1,0 +1,116 @@
+use crate::{PathFacts, TrialOutcome, TrialSpec};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wt_units::{Knob, Level, Settings};
+
+/// Where a trial runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TunnelKind {
+    /// A model in virtual time.
+    Sim,
+    /// Real kernels over an emulated path.
+    Lab,
+    /// The real path.
+    Live,
+}
+
+impl TunnelKind {
+    /// The word in flags, files and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Lab => "lab",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// Says to everybody who holds it that the user wants to stop.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Not cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks everybody to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// The flag itself, for a signal handler.
+    #[must_use]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// Why a tunnel can't run a trial at all. A trial that ran and failed is an outcome, not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum TunnelError {
+    /// This tunnel can't set the knob to this level.
+    #[error("the {tunnel} tunnel can't set {knob}={level}: {why}")]
+    CannotSet {
+        /// The tunnel.
+        tunnel: &'static str,
+        /// The knob.
+        knob: Knob,
+        /// The level.
+        level: Level,
+        /// Why, and what could be done.
+        why: String,
+    },
+    /// This tunnel doesn't run such workloads.
+    #[error("the {tunnel} tunnel doesn't run this workload: {why}")]
+    CannotRun {
+        /// The tunnel.
+        tunnel: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// The machinery broke: a namespace is gone, the emulator stopped.
+    #[error("the {tunnel} tunnel broke: {why}")]
+    Broken {
+        /// The tunnel.
+        tunnel: &'static str,
+        /// What happened, and what to try.
+        why: String,
+    },
+}
+
+/// A place where trials run.
+pub trait Tunnel {
+    /// Which of the three it is.
+    fn kind(&self) -> TunnelKind;
+
+    /// What it runs on, for people: `lab adsl`.
+    fn target(&self) -> String;
+
+    /// What holds for a connection for which nothing is asked.
+    fn current(&self) -> Settings;
+
+    /// What is known of the path without running anything.
+    fn path(&self) -> PathFacts;
+
+    /// Whether these settings can be set here.
+    ///
+    /// # Errors
+    /// [`TunnelError::CannotSet`] with the reason.
+    fn check(&self, settings: &Settings) -> Result<(), TunnelError>;
+
+    /// Runs one trial, and puts back whatever it set.
+    ///
+    /// # Errors
+    /// [`TunnelError`] when no trial can be run; a transfer that fails is an `Ok` outcome that says so.
+    fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError>;
+}

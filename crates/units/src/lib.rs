@@ -1,0 +1,79 @@
+//! Quantities with units, and the one text grammar in which people write them.
+//!
+//! Flags, TOML files and the API all read `50ms`, `8mbit`, `64KiB` and `0.1%` through this crate, so a value means the
+//! same wherever it is written. Rates are decimal (1 Mbit/s = 10⁶ bit/s), sizes binary (1 KiB = 1024 bytes).
+//!
+//! Nothing here knows of time, files or sockets.
+
+/// Sizes in bytes.
+mod bytes;
+/// Errors of the text grammar.
+mod error;
+/// Knobs, their levels, and settings.
+mod knob;
+/// Rates in bits per second.
+mod rate;
+/// Shares: loss, efficiency, ε.
+mod ratio;
+/// Did you mean …?
+mod suggest;
+/// Durations as people write them.
+mod time;
+
+pub use bytes::Bytes;
+pub use error::ParseError;
+pub use knob::{Knob, Level, Settings};
+pub use rate::BitsPerSecond;
+pub use ratio::Ratio;
+pub use suggest::{nearest, suggestion};
+pub use time::{format_duration, parse_duration};
+
+#[cfg(feature = "serde")]
+pub use time::serde_duration;
+
+/// Splits `12.5ms` into the number and the suffix.
+fn split_number(text: &str, what: &'static str, example: &'static str) -> Result<(f64, String), ParseError> {
+    let trimmed = text.trim();
+    let end = trimmed
+        .char_indices()
+        .find(|(i, c)| {
+            !(c.is_ascii_digit() || *c == '.' || (*i == 0 && (*c == '-' || *c == '+')) || (*c == '_' && *i > 0))
+        })
+        .map_or(trimmed.len(), |(i, _)| i);
+    let number = trimmed[..end].replace('_', "");
+    let value: f64 = number.parse().map_err(|_| ParseError::NotANumber { what, text: text.to_owned(), example })?;
+    if value < 0.0 {
+        return Err(ParseError::Negative { what, text: text.to_owned() });
+    }
+    Ok((value, trimmed[end..].trim().to_owned()))
+}
+
+/// Implements the text grammar for serde by `Display` and `FromStr`.
+#[cfg(feature = "serde")]
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+#[cfg(feature = "serde")]
+serde_as_text!(Bytes);
+#[cfg(feature = "serde")]
+serde_as_text!(BitsPerSecond);
+#[cfg(feature = "serde")]
+serde_as_text!(Ratio);
+#[cfg(feature = "serde")]
+serde_as_text!(Knob);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use crate::{Bytes, ParseError, nearest, split_number};
+use std::time::Duration;
+
+const KNOWN: &str = "bit, kbit, mbit, gbit (decimal, per second)";
+
+/// A rate in bits per second; decimal, as the field has it (1 Mbit/s = 10⁶ bit/s).
+///
+/// # Example
+/// ```
+/// use wt_units::{BitsPerSecond, Bytes};
+/// let rate: BitsPerSecond = "8mbit".parse()?;
+/// assert_eq!(rate * std::time::Duration::from_millis(30), Bytes(30_000)); // the BDP
+/// # Ok::<(), wt_units::ParseError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BitsPerSecond(pub u64);
+
+impl BitsPerSecond {
+    /// The bare number of bits per second.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The rate at which so many bytes went in so much time; zero if no time passed.
+    #[must_use]
+    pub fn over(bytes: Bytes, elapsed: Duration) -> Self {
+        let nanos = elapsed.as_nanos();
+        if nanos == 0 {
+            return Self(0);
+        }
+        Self(u64::try_from(bytes.bits() * 1_000_000_000 / nanos).unwrap_or(u64::MAX))
+    }
+
+    /// In Mbit/s.
+    #[must_use]
+    pub fn mbit(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// As people read it: `6.83 Mbit/s`, `26.4 kbit/s`.
+    #[must_use]
+    pub fn human(self) -> String {
+        let (value, unit) = match self.0 {
+            n if n >= 1_000_000_000 => (n as f64 / 1e9, "Gbit/s"),
+            n if n >= 1_000_000 => (n as f64 / 1e6, "Mbit/s"),
+            n if n >= 1_000 => (n as f64 / 1e3, "kbit/s"),
+            n => return format!("{n} bit/s"),
+        };
+        let decimals = if value < 10.0 { 2 } else { 1 };
+        format!("{value:.decimals$} {unit}")
+    }
+}
+
+impl std::ops::Mul<Duration> for BitsPerSecond {
+    type Output = Bytes;
+    /// The bytes that this rate carries in so long, rounded down: with the RTT, the bandwidth-delay product.
+    fn mul(self, time: Duration) -> Bytes {
+        Bytes(u64::try_from(u128::from(self.0) * time.as_nanos() / 8_000_000_000).unwrap_or(u64::MAX))
+    }
+}
+
+impl std::fmt::Display for BitsPerSecond {
+    /// The largest decimal unit that needs at most six decimals, so that it reads back as the same rate.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            n if n >= 1_000_000_000 && n % 1_000 == 0 => write!(f, "{}gbit", n as f64 / 1e9),
+            n if n >= 1_000_000 => write!(f, "{}mbit", n as f64 / 1e6),
+            n if n >= 1_000 => write!(f, "{}kbit", n as f64 / 1e3),
+            n => write!(f, "{n}bit"),
+        }
+    }
+}
+
+impl std::str::FromStr for BitsPerSecond {
+    type Err = ParseError;
+    /// Reads `8mbit`, `8Mbit/s`, `26.4kbit`, `1gbps`; a bare number is bits per second.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let (value, unit) = split_number(text, "rate", "8mbit")?;
+        let lower = unit.to_ascii_lowercase();
+        let stem = lower.strip_suffix("/s").unwrap_or(&lower);
+        let factor = match stem {
+            "" | "bit" | "bps" => 1.0,
+            "k" | "kbit" | "kbps" => 1e3,
+            "m" | "mbit" | "mbps" => 1e6,
+            "g" | "gbit" | "gbps" => 1e9,
+            "t" | "tbit" | "tbps" => 1e12,
+            _ => {
+                return Err(ParseError::UnknownUnit {
+                    what: "rate",
+                    nearest: nearest(&unit, ["bit", "kbit", "mbit", "gbit"]).into_iter().next(),
+                    unit,
+                    known: KNOWN,
+                });
+            }
+        };
+        let bits = (value * factor).round();
+        if bits > 2f64.powi(53) {
+            return Err(ParseError::TooLarge { what: "rate", text: text.to_owned() });
+        }
+        Ok(Self(bits as u64))
+    }
+}

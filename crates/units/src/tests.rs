@@ -1,0 +1,114 @@
+use super::*;
+use proptest::prelude::*;
+use std::time::Duration;
+
+#[test]
+fn sizes_are_binary_unless_they_say_otherwise() {
+    for (text, bytes) in [
+        ("0", 0),
+        ("1500", 1500),
+        ("64KiB", 65_536),
+        ("64k", 65_536),
+        ("12MB", 12_000_000),
+        ("1.5KiB", 1536),
+        ("1 GiB", 1 << 30),
+    ] {
+        assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+    }
+}
+
+#[test]
+fn rates_are_decimal() {
+    for (text, bits) in
+        [("8mbit", 8_000_000), ("26.4kbit", 26_400), ("8 Mbit/s", 8_000_000), ("1gbps", 1_000_000_000), ("300", 300)]
+    {
+        assert_eq!(text.parse(), Ok(BitsPerSecond(bits)), "{text}");
+    }
+}
+
+#[test]
+fn durations_have_units() {
+    for (text, nanos) in
+        [("50ms", 50_000_000), ("1.5s", 1_500_000_000), ("250us", 250_000), ("0", 0), ("2min", 120_000_000_000)]
+    {
+        assert_eq!(parse_duration(text), Ok(Duration::from_nanos(nanos)), "{text}");
+    }
+    assert!(parse_duration("50").is_err());
+}
+
+#[test]
+fn ratios_are_shares_or_percent() {
+    assert_eq!("0.1%".parse(), Ok(Ratio(0.001)));
+    assert_eq!("0.001".parse(), Ok(Ratio(0.001)));
+    assert!("1%%".parse::<Ratio>().is_err());
+    assert!("NaN".parse::<Ratio>().is_err());
+}
+
+#[test]
+fn an_error_names_the_units_and_the_nearest() {
+    let error = "8mbits".parse::<BitsPerSecond>().unwrap_err().to_string();
+    assert!(error.contains("kbit") && error.contains("did you mean \"mbit\""), "{error}");
+    let error = "-5ms".parse::<Bytes>().unwrap_err().to_string();
+    assert!(error.contains("negative"), "{error}");
+    let error = "rwnd".parse::<Knob>().unwrap_err().to_string();
+    assert!(error.contains("rwin"), "{error}");
+}
+
+#[test]
+fn every_knob_has_one_row_and_reads_back_its_name() {
+    for knob in Knob::all() {
+        assert_eq!(knob.name().parse(), Ok(knob));
+        assert_eq!(knob.parse_level("auto"), Ok(Level::Auto));
+        assert!(!knob.help().is_empty() && knob.allowed().starts_with("auto"));
+    }
+}
+
+#[test]
+fn levels_are_checked_against_their_range() {
+    assert_eq!(Knob::Rwin.parse_level("4x"), Ok(Level::TimesMss(4)));
+    assert_eq!(Knob::Rwin.parse_level("16KiB"), Ok(Level::Number(16_384)));
+    assert_eq!(Level::TimesMss(4).resolve(Bytes(1460)), Level::Number(5840));
+    assert_eq!(Knob::Sack.parse_level("off"), Ok(Level::Name("off".to_owned())));
+    for (knob, text) in [
+        (Knob::Mtu, "68"),
+        (Knob::Mtu, "4x"),
+        (Knob::Ttl, "256"),
+        (Knob::Cc, "no such name!"),
+        (Knob::Sack, "maybe"),
+        (Knob::Rwin, "0x"),
+    ] {
+        let error = knob.parse_level(text).unwrap_err().to_string();
+        assert!(error.contains(knob.name()) && error.contains("allowed"), "{error}");
+    }
+}
+
+#[test]
+fn the_bdp_fills_the_path_exactly() {
+    assert_eq!(BitsPerSecond(8_000_000) * Duration::from_millis(30), Bytes(30_000));
+    assert_eq!(Bytes(30_000) / BitsPerSecond(8_000_000), Duration::from_millis(30));
+    assert_eq!(Bytes(1) / BitsPerSecond(0), Duration::MAX);
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(bytes in 0u64..1 << 50, bits in 0u64..1 << 50, nanos in 0u64..1 << 50, share in 0.0f64..1.0) {
+        prop_assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        prop_assert_eq!(BitsPerSecond(bits).to_string().parse(), Ok(BitsPerSecond(bits)));
+        let duration = Duration::from_nanos(nanos);
+        let back = parse_duration(&format_duration(duration)).unwrap();
+        prop_assert!(back.abs_diff(duration) <= Duration::from_nanos(1 + nanos / 1_000_000_000_000));
+        let back: Ratio = Ratio(share).to_string().parse().unwrap();
+        prop_assert!((back.get() - share).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_text_makes_the_grammar_panic(text in ".{0,24}") {
+        let _ = text.parse::<Bytes>();
+        let _ = text.parse::<BitsPerSecond>();
+        let _ = text.parse::<Ratio>();
+        let _ = parse_duration(&text);
+        for knob in Knob::all() {
+            let _ = knob.parse_level(&text);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The command line as a whole: which commands there are, and what they share.
+
+use crate::commands;
+use crate::edge::Outcome;
+use clap::{Parser, Subcommand};
+
+/// Finds the TCP/IP settings that make a connection fastest, shows whether the difference is real, and applies them so
+/// that they can be undone.
+#[derive(Debug, Parser)]
+#[command(name = "windtunnel", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Overhead(commands::overhead::OverheadArgs),
+}
+
+impl Cli {
+    /// Runs the command that was asked for.
+    ///
+    /// # Errors
+    /// A [`Failure`](crate::edge::Failure) that says what to try.
+    pub(crate) fn run(&self) -> Outcome {
+        match &self.command {
+            Command::Overhead(args) => commands::overhead::run(args),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The `windtunnel` command: predict, rehearse, measure, decide, apply, undo.
+
+mod cli;
+mod commands;
+mod edge;
+
+use clap::Parser as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let failure = match cli::Cli::parse().run() {
+        Ok(exit) => return exit.into(),
+        Err(failure) => failure,
+    };
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr().lock(), "{failure}");
+    ExitCode::from(failure.code())
+}

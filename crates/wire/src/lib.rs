@@ -1,0 +1,1 @@
+//! Framing arithmetic, and views of the packets on the wire.
