@@ -1,1 +1,27 @@
-//! The only crate that talks to the kernel without a net: sockets, namespaces, devices, netlink, clocks.
+//! The only crate that talks to the kernel without a net: namespaces, devices, netlink, sockets, clocks.
+//!
+//! All `unsafe` of the project is here, each block with the reason why it is sound; every other crate forbids it. The
+//! functions are thin: they say what a system call said, and decide nothing.
+
+/// Clocks and the identity of a boot.
+pub mod clock;
+/// Errors of system calls, with what was being done.
+mod error;
+/// Network devices, addresses and routes by netlink.
+pub mod netlink;
+/// User, network, mount and process namespaces.
+pub mod ns;
+/// Frames of a network device by `AF_PACKET`.
+pub mod packet;
+/// Waiting for file descriptors with a deadline in nanoseconds.
+pub mod poll;
+/// Processes: identity, parents' deaths, children in namespaces.
+pub mod process;
+/// TCP sockets: options, and what the kernel knows of a connection.
+pub mod tcp;
+/// TUN devices.
+pub mod tun;
+/// The header that says how a packet is to be segmented and checksummed.
+pub mod vnet;
+
+pub use error::{SysError, SysResult};

@@ -1,0 +1,134 @@
+use crate::error::check;
+use crate::{SysError, SysResult};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// Moves this process into a new user namespace in which it is root, with new network and mount namespaces.
+///
+/// Our own user becomes uid 0 in there; no other user exists. Files keep belonging to our user outside.
+///
+/// # Errors
+/// [`SysError`]; `EPERM` or `ENOSPC` where user namespaces are forbidden, `EINVAL` when the process has several threads.
+///
+/// # Source
+/// user_namespaces(7): a process may map its own uid and gid without privilege once `setgroups` is denied.
+pub fn enter_user_namespace() -> SysResult<()> {
+    // SAFETY: these calls only read credentials.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWUTS;
+    unshare(flags, "create a user namespace")?;
+    let write = |file: &str, text: String| {
+        std::fs::write(file, text).map_err(SysError::io(format!("write {file} of the new user namespace")))
+    };
+    write("/proc/self/setgroups", "deny".to_owned())?;
+    write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+    write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    // What we mount must not reach the host.
+    mount("none", "/", None, libc::MS_REC | libc::MS_PRIVATE)
+}
+
+/// `unshare(2)` with what it was for.
+pub(crate) fn unshare(flags: libc::c_int, doing: &str) -> SysResult<()> {
+    // SAFETY: unshare takes a number; it affects this thread (and, for user namespaces, a single-threaded process).
+    check(unsafe { libc::unshare(flags) }, || doing.to_owned()).map(drop)
+}
+
+/// Mounts a file system, or changes a mount's flags.
+///
+/// # Errors
+/// [`SysError`] with source and target.
+pub fn mount(source: &str, target: &str, kind: Option<&str>, flags: libc::c_ulong) -> SysResult<()> {
+    let text = |text: &str| {
+        std::ffi::CString::new(text).map_err(|_| SysError {
+            doing: format!("mount {source} on {target}"),
+            source: std::io::Error::from(std::io::ErrorKind::InvalidInput),
+        })
+    };
+    let (from, to, kind) = (text(source)?, text(target)?, kind.map(text).transpose()?);
+    let kind = kind.as_ref().map_or(std::ptr::null(), |kind| kind.as_ptr());
+    // SAFETY: all pointers are null or live C strings.
+    let result = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), kind, flags, std::ptr::null()) };
+    check(result, || format!("mount {source} on {target}")).map(drop)
+}
+
+/// A network namespace, held open. It ends with the last holder, and every device in it with it.
+#[derive(Debug)]
+pub struct NetNs(File);
+
+impl NetNs {
+    /// The namespace of this thread.
+    ///
+    /// # Errors
+    /// [`SysError`] when /proc isn't mounted.
+    pub fn current() -> SysResult<Self> {
+        let path = "/proc/thread-self/ns/net";
+        File::open(path).map(Self).map_err(SysError::io(format!("open {path}")))
+    }
+
+    /// Makes a new one; this thread stays where it is.
+    ///
+    /// # Errors
+    /// [`SysError`]; `EPERM` without `CAP_SYS_ADMIN` in the user namespace.
+    pub fn create() -> SysResult<Self> {
+        let made = std::thread::spawn(|| {
+            unshare(libc::CLONE_NEWNET, "create a network namespace")?;
+            Self::current()
+        });
+        made.join().unwrap_or_else(|_| {
+            Err(SysError { doing: "create a network namespace".to_owned(), source: std::io::Error::other("the thread died") })
+        })
+    }
+
+    /// Moves this thread into it.
+    ///
+    /// # Errors
+    /// [`SysError`]; `EPERM` without `CAP_SYS_ADMIN` in its user namespace.
+    pub fn enter(&self) -> SysResult<()> {
+        // SAFETY: setns takes a descriptor, which is open, and a number.
+        check(unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) }, || "enter a network namespace".to_owned())
+            .map(drop)
+    }
+
+    /// Runs something in it, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`SysError`] when the namespace can't be entered.
+    ///
+    /// # Panics
+    /// If `work` panics.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> SysResult<T> {
+        std::thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    self.enter()?;
+                    Ok(work())
+                })
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl AsFd for NetNs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Writes a `/proc/sys/net` setting of this thread's network namespace: `ipv4/tcp_no_metrics_save`.
+///
+/// # Errors
+/// [`SysError`] with the file.
+pub fn write_net_sysctl(name: &str, value: &str) -> SysResult<()> {
+    let path = format!("/proc/sys/net/{name}");
+    std::fs::write(&path, value).map_err(SysError::io(format!("write {value:?} to {path}")))
+}
+
+/// Reads a `/proc/sys/net` setting of this thread's network namespace.
+///
+/// # Errors
+/// [`SysError`] with the file.
+pub fn read_net_sysctl(name: &str) -> SysResult<String> {
+    let path = format!("/proc/sys/net/{name}");
+    std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(SysError::io(format!("read {path}")))
+}

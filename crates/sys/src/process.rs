@@ -1,0 +1,132 @@
+use crate::error::check;
+use crate::{SysError, SysResult};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// Who a process is, so that another one that got the same id later isn't taken for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessIdentity {
+    /// The process id.
+    pub pid: u32,
+    /// When it began, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Which boot that was.
+    pub boot_id: String,
+}
+
+impl ProcessIdentity {
+    /// This process.
+    #[must_use]
+    pub fn own() -> Self {
+        let pid = std::process::id();
+        Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), boot_id: crate::clock::boot_id() }
+    }
+
+    /// Whether it still runs.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.boot_id == crate::clock::boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
+    }
+}
+
+/// Field 22 of /proc/PID/stat, counted after the name in parentheses, which may hold anything.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether this thread may use a capability now.
+///
+/// # Source
+/// capabilities(7); the numbers are those of linux/capability.h.
+#[must_use]
+pub fn has_capability(number: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits >> number & 1 == 1)
+}
+
+/// `CAP_NET_ADMIN`, for [`has_capability`].
+pub const CAP_NET_ADMIN: u32 = 12;
+/// `CAP_NET_RAW`, for [`has_capability`].
+pub const CAP_NET_RAW: u32 = 13;
+/// `CAP_SYS_ADMIN`, for [`has_capability`].
+pub const CAP_SYS_ADMIN: u32 = 21;
+
+/// The effective user id.
+#[must_use]
+pub fn effective_uid() -> u32 {
+    // SAFETY: only reads credentials.
+    unsafe { libc::geteuid() }
+}
+
+/// Makes the command die with the thread that starts it, whatever kills that.
+///
+/// # Source
+/// `PR_SET_PDEATHSIG`, prctl(2).
+pub fn die_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let tie = move || {
+        // SAFETY: prctl with numbers; async-signal-safe.
+        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // The parent may have died before the call. Across a pid namespace the parent is unknown: 0.
+        // SAFETY: getppid takes and touches nothing.
+        let now = unsafe { libc::getppid() };
+        if now != 0 && u32::try_from(now) != Ok(parent) { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+    };
+    // SAFETY: the closure only calls prctl and getppid, which are async-signal-safe, and allocates nothing.
+    unsafe { command.pre_exec(tie) };
+}
+
+/// The next child of this thread becomes process 1 of a new pid namespace: when it ends, all its descendants do.
+///
+/// # Errors
+/// [`SysError`]; `EPERM` without `CAP_SYS_ADMIN` in the user namespace.
+///
+/// # Source
+/// pid_namespaces(7).
+pub fn children_in_new_pid_namespace() -> SysResult<()> {
+    crate::ns::unshare(libc::CLONE_NEWPID, "create a process namespace")
+}
+
+/// Gives this thread (and what it starts from now on) a mount namespace of its own.
+///
+/// # Errors
+/// [`SysError`].
+pub fn own_mounts() -> SysResult<()> {
+    crate::ns::unshare(libc::CLONE_FS | libc::CLONE_NEWNS, "create a mount namespace")
+}
+
+/// Waits for any child to end; `None` when there are none left. Returns its id and exit code (128 + signal when killed).
+///
+/// # Errors
+/// [`SysError`].
+pub fn wait_any() -> SysResult<Option<(u32, u8)>> {
+    let mut status = 0;
+    loop {
+        // SAFETY: waitpid writes one int.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+        if pid >= 0 {
+            let code = if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
+            return Ok(Some((u32::try_from(pid).unwrap_or(0), u8::try_from(code).unwrap_or(255))));
+        }
+        let error = SysError::last("wait for a child");
+        match error.errno() {
+            Some(libc::EINTR) => {}
+            Some(libc::ECHILD) => return Ok(None),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Sends a signal to a process that we started.
+///
+/// # Errors
+/// [`SysError`]; `ESRCH` when it has ended.
+pub fn signal(pid: u32, signal: i32) -> SysResult<()> {
+    let id = libc::pid_t::try_from(pid).unwrap_or(libc::pid_t::MAX);
+    // SAFETY: kill takes numbers.
+    check(unsafe { libc::kill(id, signal) }, || format!("signal process {pid}")).map(drop)
+}

@@ -1,0 +1,388 @@
+use crate::error::check;
+use crate::poll::wait_writable;
+use crate::{SysError, SysResult};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+const TCP_MAXSEG: libc::c_int = 2;
+const TCP_WINDOW_CLAMP: libc::c_int = 10;
+const TCP_INFO: libc::c_int = 11;
+const TCP_QUICKACK: libc::c_int = 12;
+const TCP_CONGESTION: libc::c_int = 13;
+const TCP_NOTSENT_LOWAT: libc::c_int = 25;
+const TCP_CC_NAME_MAX: usize = 16;
+
+/// A TCP socket that isn't connected yet, so that options which shape the handshake can be set.
+#[derive(Debug)]
+pub struct TcpSocket(OwnedFd);
+
+impl TcpSocket {
+    /// A socket for connections to such addresses.
+    ///
+    /// # Errors
+    /// [`SysError`] when the process has no descriptors left.
+    pub fn new(peer: &SocketAddr) -> SysResult<Self> {
+        let family = if peer.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        // SAFETY: socket takes numbers.
+        let fd = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+        let fd = check(fd, || "open a TCP socket".to_owned())?;
+        // SAFETY: the kernel has just given us this descriptor.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Connects, and gives up after `timeout`.
+    ///
+    /// # Errors
+    /// [`SysError`]; `ETIMEDOUT` when the time is up, `ECONNREFUSED` when nobody listens.
+    pub fn connect(self, peer: &SocketAddr, timeout: Duration) -> SysResult<TcpStream> {
+        let stream = TcpStream::from(self.0);
+        let doing = || format!("connect to {peer}");
+        stream.set_nonblocking(true).map_err(SysError::io(doing()))?;
+        let (address, length) = raw_address(peer);
+        // SAFETY: the address lives through the call and is at least `length` bytes long.
+        let result = unsafe { libc::connect(stream.as_raw_fd(), (&raw const address).cast(), length) };
+        if result != 0 {
+            let error = SysError::last(doing());
+            if error.errno() != Some(libc::EINPROGRESS) {
+                return Err(error);
+            }
+            let deadline = crate::clock::monotonic_ns().saturating_add(timeout.as_nanos() as u64);
+            loop {
+                let left = deadline.saturating_sub(crate::clock::monotonic_ns());
+                if left == 0 {
+                    return Err(SysError { doing: doing(), source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT) });
+                }
+                if wait_writable(&[stream.as_fd()], Some(Duration::from_nanos(left)))? != 0 {
+                    break;
+                }
+            }
+            if let Some(source) = stream.take_error().map_err(SysError::io(doing()))? {
+                return Err(SysError { doing: doing(), source });
+            }
+        }
+        stream.set_nonblocking(false).map_err(SysError::io(doing()))?;
+        Ok(stream)
+    }
+}
+
+impl AsFd for TcpSocket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn raw_address(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: an all-zero sockaddr_storage is valid, and it is large and aligned enough for every family.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let pointer = &raw mut storage;
+    let length = match address {
+        SocketAddr::V4(v4) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: as above.
+            unsafe { pointer.cast::<libc::sockaddr_in>().write(raw) };
+            size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as u16,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                sin6_scope_id: v6.scope_id(),
+            };
+            // SAFETY: as above.
+            unsafe { pointer.cast::<libc::sockaddr_in6>().write(raw) };
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (storage, length as libc::socklen_t)
+}
+
+fn set<T>(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, value: &T, doing: &str) -> SysResult<()> {
+    let pointer = std::ptr::from_ref(value).cast();
+    // SAFETY: reads as many bytes as the value has; every caller passes the type that the option takes.
+    let result = unsafe {
+        libc::setsockopt(fd.as_fd().as_raw_fd(), level, option, pointer, size_of::<T>() as libc::socklen_t)
+    };
+    check(result, || doing.to_owned()).map(drop)
+}
+
+fn get_int(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, doing: &str) -> SysResult<u32> {
+    let mut value: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: writes at most one int into a live one.
+    let result = unsafe {
+        libc::getsockopt(fd.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
+    };
+    check(result, || doing.to_owned())?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+/// Bounds the window that this end will ever advertise, bytes, without switching autotuning off below it. Before the
+/// handshake it also fixes the window scale.
+///
+/// # Errors
+/// [`SysError`].
+///
+/// # Source
+/// `TCP_WINDOW_CLAMP`, tcp(7).
+pub fn set_window_clamp(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
+    set(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, &(bytes as libc::c_int), "set TCP_WINDOW_CLAMP")
+}
+
+/// The window that this end will at most advertise, bytes; 0 before the handshake if nobody set one.
+///
+/// # Errors
+/// [`SysError`].
+pub fn window_clamp(fd: &impl AsFd) -> SysResult<u32> {
+    get_int(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, "read TCP_WINDOW_CLAMP")
+}
+
+/// Fixes the receive buffer, bytes of payload (the kernel doubles it for its own use), and so switches its autotuning
+/// off. Silently bounded by `net.core.rmem_max`.
+///
+/// # Errors
+/// [`SysError`].
+///
+/// # Source
+/// `SO_RCVBUF`, socket(7).
+pub fn set_receive_buffer(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &(bytes as libc::c_int), "set SO_RCVBUF")
+}
+
+/// Fixes the send buffer, bytes of payload. Silently bounded by `net.core.wmem_max`.
+///
+/// # Errors
+/// [`SysError`].
+pub fn set_send_buffer(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &(bytes as libc::c_int), "set SO_SNDBUF")
+}
+
+/// The send buffer that was granted, bytes, with the kernel's own share (twice what was asked).
+///
+/// # Errors
+/// [`SysError`].
+pub fn send_buffer(fd: &impl AsFd) -> SysResult<u32> {
+    get_int(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, "read SO_SNDBUF")
+}
+
+/// Bounds the MSS of this connection, bytes; before the handshake also the one that is announced.
+///
+/// # Errors
+/// [`SysError`]; `EINVAL` outside of 88 to 32767.
+///
+/// # Source
+/// `TCP_MAXSEG`, tcp(7).
+pub fn set_max_segment(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
+    set(fd, libc::IPPROTO_TCP, TCP_MAXSEG, &(bytes as libc::c_int), "set TCP_MAXSEG")
+}
+
+/// Acknowledges every segment at once for a while, or not.
+///
+/// # Errors
+/// [`SysError`].
+pub fn set_quick_ack(fd: &impl AsFd, on: bool) -> SysResult<()> {
+    set(fd, libc::IPPROTO_TCP, TCP_QUICKACK, &libc::c_int::from(on), "set TCP_QUICKACK")
+}
+
+/// Wakes the writer only when fewer than so many unsent bytes wait in the send buffer.
+///
+/// # Errors
+/// [`SysError`].
+pub fn set_unsent_low_water(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
+    set(fd, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(bytes as libc::c_int), "set TCP_NOTSENT_LOWAT")
+}
+
+/// Sets the time to live of this connection's packets.
+///
+/// # Errors
+/// [`SysError`].
+pub fn set_ttl(fd: &impl AsFd, hops: u32) -> SysResult<()> {
+    set(fd, libc::IPPROTO_IP, libc::IP_TTL, &(hops as libc::c_int), "set IP_TTL")
+}
+
+/// Chooses the congestion control.
+///
+/// # Errors
+/// [`SysError`]; `ENOENT` when the kernel has none of this name, `EPERM` when it isn't allowed to this user.
+///
+/// # Source
+/// `TCP_CONGESTION`, tcp(7).
+pub fn set_congestion_control(fd: &impl AsFd, name: &str) -> SysResult<()> {
+    let bytes = name.as_bytes();
+    // SAFETY: reads `len` bytes of a live string.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_CONGESTION,
+            bytes.as_ptr().cast(),
+            bytes.len() as libc::socklen_t,
+        )
+    };
+    check(result, || format!("set the congestion control {name}")).map(drop)
+}
+
+/// The congestion control in use.
+///
+/// # Errors
+/// [`SysError`].
+pub fn congestion_control(fd: &impl AsFd) -> SysResult<String> {
+    let mut name = [0u8; TCP_CC_NAME_MAX];
+    let mut length = name.len() as libc::socklen_t;
+    // SAFETY: writes at most `length` bytes into a live array.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_CONGESTION,
+            name.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    check(result, || "read the congestion control".to_owned())?;
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+/// Listens with a backlog.
+///
+/// # Errors
+/// [`SysError`]; `EADDRINUSE` when somebody does already.
+pub fn listen(address: SocketAddr) -> SysResult<TcpListener> {
+    TcpListener::bind(address).map_err(SysError::io(format!("listen on {address}")))
+}
+
+/// Resets the connection when it is closed, instead of letting what is unsent linger.
+///
+/// # Errors
+/// [`SysError`].
+pub fn reset_on_close(fd: &impl AsFd) -> SysResult<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    set(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger, "set SO_LINGER")
+}
+
+/// What the kernel knows of a connection: the fields of `struct tcp_info` in its order and units (µs, bytes, segments).
+///
+/// A kernel that knows fewer leaves the rest 0.
+///
+/// # Source
+/// linux/tcp.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the kernel's names, documented in linux/tcp.h")]
+pub struct TcpInfo {
+    pub state: u8,
+    pub ca_state: u8,
+    pub retransmits: u8,
+    pub probes: u8,
+    pub backoff: u8,
+    pub options: u8,
+    pub wscale: u8,
+    pub app_limited: u8,
+    pub rto: u32,
+    pub ato: u32,
+    pub snd_mss: u32,
+    pub rcv_mss: u32,
+    pub unacked: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retrans: u32,
+    pub fackets: u32,
+    pub last_data_sent: u32,
+    pub last_ack_sent: u32,
+    pub last_data_recv: u32,
+    pub last_ack_recv: u32,
+    pub pmtu: u32,
+    pub rcv_ssthresh: u32,
+    pub rtt: u32,
+    pub rttvar: u32,
+    pub snd_ssthresh: u32,
+    pub snd_cwnd: u32,
+    pub advmss: u32,
+    pub reordering: u32,
+    pub rcv_rtt: u32,
+    pub rcv_space: u32,
+    pub total_retrans: u32,
+    pub pacing_rate: u64,
+    pub max_pacing_rate: u64,
+    pub bytes_acked: u64,
+    pub bytes_received: u64,
+    pub segs_out: u32,
+    pub segs_in: u32,
+    pub notsent_bytes: u32,
+    pub min_rtt: u32,
+    pub data_segs_in: u32,
+    pub data_segs_out: u32,
+    pub delivery_rate: u64,
+    pub busy_time: u64,
+    pub rwnd_limited: u64,
+    pub sndbuf_limited: u64,
+    pub delivered: u32,
+    pub delivered_ce: u32,
+    pub bytes_sent: u64,
+    pub bytes_retrans: u64,
+    pub dsack_dups: u32,
+    pub reord_seen: u32,
+    pub rcv_ooopack: u32,
+    pub snd_wnd: u32,
+    pub rcv_wnd: u32,
+    pub rehash: u32,
+    pub total_rto: u16,
+    pub total_rto_recoveries: u16,
+    pub total_rto_time: u32,
+}
+
+impl TcpInfo {
+    /// Asks the kernel.
+    ///
+    /// # Errors
+    /// [`SysError`].
+    pub fn read(fd: &impl AsFd) -> SysResult<Self> {
+        let mut info = Self::default();
+        let mut length = size_of::<Self>() as libc::socklen_t;
+        // SAFETY: writes at most `length` bytes into a live struct of integers, for which every pattern is valid.
+        let result = unsafe {
+            libc::getsockopt(
+                fd.as_fd().as_raw_fd(),
+                libc::IPPROTO_TCP,
+                TCP_INFO,
+                (&raw mut info).cast(),
+                &raw mut length,
+            )
+        };
+        check(result, || "read TCP_INFO".to_owned())?;
+        Ok(info)
+    }
+
+    /// Whether the peer agreed to timestamps.
+    #[must_use]
+    pub fn timestamps(&self) -> bool {
+        self.options & 1 != 0
+    }
+
+    /// Whether the peer agreed to selective acknowledgements.
+    #[must_use]
+    pub fn sack(&self) -> bool {
+        self.options & 2 != 0
+    }
+
+    /// The shifts by which the peer's and our window are scaled; `None` when scaling wasn't agreed to.
+    #[must_use]
+    pub fn window_scale(&self) -> Option<(u8, u8)> {
+        // The kernel packs snd_wscale into the low and rcv_wscale into the high four bits.
+        (self.options & 4 != 0).then_some((self.wscale & 15, self.wscale >> 4))
+    }
+
+    /// Whether the peer agreed to ECN.
+    #[must_use]
+    pub fn ecn(&self) -> bool {
+        self.options & 8 != 0
+    }
+}
