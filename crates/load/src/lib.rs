@@ -1,1 +1,25 @@
 //! Workloads: the server and the clients that move the bytes, and what TCP said meanwhile.
+//!
+//! The receiver is the master of the clock: it counts what arrived until the time was up or the last byte came, checked
+//! byte by byte. What the sender handed to its kernel is never a measure.
+#![forbid(unsafe_code)]
+
+/// One trial's connection from the client's end.
+mod client;
+/// Plain HTTP for programs that aren't ours.
+mod http;
+/// The bytes that are sent, and the check that they arrived.
+mod pattern;
+/// The request at the head of a connection.
+mod proto;
+/// `TCP_INFO` over time.
+mod sample;
+/// The far end: many connections, one report for each.
+mod server;
+/// Sending and receiving as fast as it goes.
+mod transfer;
+
+pub use client::{Connection, LoadError, download, upload};
+pub use proto::{Request, RequestError, SenderOptions};
+pub use server::{Server, ServerConfig};
+pub use transfer::{EndReport, Finish};

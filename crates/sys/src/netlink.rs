@@ -85,7 +85,12 @@ impl Netlink {
     ///
     /// # Errors
     /// [`SysError`] with the kernel's error.
-    pub fn request(&mut self, message: RouteNetlinkMessage, flags: u16, doing: &str) -> SysResult<Vec<RouteNetlinkMessage>> {
+    pub fn request(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        doing: &str,
+    ) -> SysResult<Vec<RouteNetlinkMessage>> {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
@@ -143,7 +148,9 @@ impl Netlink {
         let answers = self.request(RouteNetlinkMessage::GetLink(message), 0, &doing)?;
         answers
             .into_iter()
-            .find_map(|answer| if let RouteNetlinkMessage::NewLink(link) = answer { Some(link.header.index) } else { None })
+            .find_map(
+                |answer| if let RouteNetlinkMessage::NewLink(link) = answer { Some(link.header.index) } else { None },
+            )
             .ok_or_else(|| SysError { doing, source: io::Error::from_raw_os_error(libc::ENODEV) })
     }
 

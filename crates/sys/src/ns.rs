@@ -75,7 +75,10 @@ impl NetNs {
             Self::current()
         });
         made.join().unwrap_or_else(|_| {
-            Err(SysError { doing: "create a network namespace".to_owned(), source: std::io::Error::other("the thread died") })
+            Err(SysError {
+                doing: "create a network namespace".to_owned(),
+                source: std::io::Error::other("the thread died"),
+            })
         })
     }
 

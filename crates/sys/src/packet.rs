@@ -77,12 +77,9 @@ impl PacketPort {
         let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) }, || "open a packet socket".to_owned())?;
         // SAFETY: the kernel has just given us this descriptor.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        for (option, value) in [
-            (PACKET_VERSION, TPACKET_V2),
-            (PACKET_VNET_HDR, 1),
-            (PACKET_IGNORE_OUTGOING, 1),
-            (PACKET_QDISC_BYPASS, 1),
-        ] {
+        for (option, value) in
+            [(PACKET_VERSION, TPACKET_V2), (PACKET_VNET_HDR, 1), (PACKET_IGNORE_OUTGOING, 1), (PACKET_QDISC_BYPASS, 1)]
+        {
             set(&socket, option, &value)?;
         }
         let request = RingRequest {
@@ -193,9 +190,8 @@ fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> SysResult<()> {
 fn map(socket: &OwnedFd) -> SysResult<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: asks for a new mapping of the ring; no existing memory is touched.
-    let address = unsafe {
-        libc::mmap(std::ptr::null_mut(), RING, protection, libc::MAP_SHARED, socket.as_raw_fd(), 0)
-    };
+    let address =
+        unsafe { libc::mmap(std::ptr::null_mut(), RING, protection, libc::MAP_SHARED, socket.as_raw_fd(), 0) };
     if address == libc::MAP_FAILED {
         return Err(SysError::last("map the ring of a packet socket"));
     }

@@ -74,7 +74,11 @@ pub fn die_with_parent(command: &mut Command) {
         // The parent may have died before the call. Across a pid namespace the parent is unknown: 0.
         // SAFETY: getppid takes and touches nothing.
         let now = unsafe { libc::getppid() };
-        if now != 0 && u32::try_from(now) != Ok(parent) { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+        if now != 0 && u32::try_from(now) != Ok(parent) {
+            Err(std::io::Error::from_raw_os_error(libc::ESRCH))
+        } else {
+            Ok(())
+        }
     };
     // SAFETY: the closure only calls prctl and getppid, which are async-signal-safe, and allocates nothing.
     unsafe { command.pre_exec(tie) };

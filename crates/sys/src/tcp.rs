@@ -51,7 +51,10 @@ impl TcpSocket {
             loop {
                 let left = deadline.saturating_sub(crate::clock::monotonic_ns());
                 if left == 0 {
-                    return Err(SysError { doing: doing(), source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT) });
+                    return Err(SysError {
+                        doing: doing(),
+                        source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
+                    });
                 }
                 if wait_writable(&[stream.as_fd()], Some(Duration::from_nanos(left)))? != 0 {
                     break;
@@ -107,9 +110,8 @@ fn raw_address(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t
 fn set<T>(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, value: &T, doing: &str) -> SysResult<()> {
     let pointer = std::ptr::from_ref(value).cast();
     // SAFETY: reads as many bytes as the value has; every caller passes the type that the option takes.
-    let result = unsafe {
-        libc::setsockopt(fd.as_fd().as_raw_fd(), level, option, pointer, size_of::<T>() as libc::socklen_t)
-    };
+    let result =
+        unsafe { libc::setsockopt(fd.as_fd().as_raw_fd(), level, option, pointer, size_of::<T>() as libc::socklen_t) };
     check(result, || doing.to_owned()).map(drop)
 }
 
@@ -117,21 +119,23 @@ fn get_int(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, doing: &str)
     let mut value: libc::c_int = 0;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: writes at most one int into a live one.
-    let result = unsafe {
-        libc::getsockopt(fd.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
-    };
+    let result =
+        unsafe { libc::getsockopt(fd.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length) };
     check(result, || doing.to_owned())?;
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-/// Bounds the window that this end will ever advertise, bytes, without switching autotuning off below it. Before the
-/// handshake it also fixes the window scale.
+/// Bounds the window that this end advertises, bytes. Before the handshake it also fixes the window scale.
+///
+/// It doesn't hold by itself: autotuning raises it whenever it grows the buffer, and Linux since 6.11 sets it anew when
+/// the first full-sized segments teach it how much memory a segment takes. Fix the buffer with [`set_receive_buffer`],
+/// and set the clamp again when [`window_clamp`] reads otherwise.
 ///
 /// # Errors
 /// [`SysError`].
 ///
 /// # Source
-/// `TCP_WINDOW_CLAMP`, tcp(7).
+/// `TCP_WINDOW_CLAMP`, tcp(7); `tcp_measure_rcv_mss()` in net/ipv4/tcp_input.c of Linux.
 pub fn set_window_clamp(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
     set(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, &(bytes as libc::c_int), "set TCP_WINDOW_CLAMP")
 }
@@ -154,6 +158,14 @@ pub fn window_clamp(fd: &impl AsFd) -> SysResult<u32> {
 /// `SO_RCVBUF`, socket(7).
 pub fn set_receive_buffer(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &(bytes as libc::c_int), "set SO_RCVBUF")
+}
+
+/// The receive buffer that was granted, bytes, with the kernel's own share (twice what was asked).
+///
+/// # Errors
+/// [`SysError`].
+pub fn receive_buffer(fd: &impl AsFd) -> SysResult<u32> {
+    get_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, "read SO_RCVBUF")
 }
 
 /// Fixes the send buffer, bytes of payload. Silently bounded by `net.core.wmem_max`.
@@ -249,6 +261,24 @@ pub fn congestion_control(fd: &impl AsFd) -> SysResult<String> {
     check(result, || "read the congestion control".to_owned())?;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+/// Fixes the window that this end advertises: the clamp bounds it, and a buffer of twice its size (which the kernel
+/// doubles once more for its bookkeeping) switches autotuning off and leaves room.
+///
+/// # Errors
+/// [`SysError`].
+pub fn fix_window(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
+    set_receive_buffer(fd, bytes.saturating_mul(2).min(1 << 30))?;
+    set_window_clamp(fd, bytes)
+}
+
+/// Sets the clamp again if the kernel has moved it.
+///
+/// # Errors
+/// [`SysError`].
+pub fn hold_window(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
+    if window_clamp(fd)? == bytes { Ok(()) } else { set_window_clamp(fd, bytes) }
 }
 
 /// Listens with a backlog.

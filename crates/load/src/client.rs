@@ -1,0 +1,138 @@
+use crate::proto::{Request, RequestError};
+use crate::transfer::{EndReport, Job, receive, send};
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::tcp::{self, TcpSocket};
+use wt_trial::Cancel;
+use wt_units::{Knob, Settings};
+
+/// Why a transfer couldn't begin, or not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A setting was refused by this end's kernel.
+    #[error("{knob} can't be set on this connection: {source}")]
+    Refused {
+        /// The knob.
+        knob: Knob,
+        /// What the kernel said.
+        source: wt_sys::SysError,
+    },
+    /// No connection.
+    #[error(transparent)]
+    Connect(wt_sys::SysError),
+    /// The request can't be written.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(#[from] std::io::Error),
+}
+
+/// A fresh connection with its settings in force.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    window: Option<u32>,
+    /// From the first SYN until the connection stood.
+    pub connect_time: Duration,
+    /// What the kernel says it set on this socket.
+    pub granted: Settings,
+}
+
+/// The knobs that one socket takes.
+pub(crate) const SOCKET_KNOBS: [Knob; 3] = [Knob::Rwin, Knob::Mss, Knob::Ttl];
+
+impl Connection {
+    /// Connects, with what one socket can take of the settings set before the handshake: RWIN, MSS, TTL.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`] or [`LoadError::Connect`].
+    pub fn open(peer: &SocketAddr, settings: &Settings, timeout: Duration) -> Result<Self, LoadError> {
+        let socket = TcpSocket::new(peer).map_err(LoadError::Connect)?;
+        let mut granted = Settings::new();
+        for knob in SOCKET_KNOBS {
+            let Some(value) = settings.number(knob) else { continue };
+            let number = u32::try_from(value).unwrap_or(u32::MAX);
+            let set = match knob {
+                Knob::Rwin => tcp::fix_window(&socket, number),
+                Knob::Mss => tcp::set_max_segment(&socket, number),
+                _ => tcp::set_ttl(&socket, number),
+            };
+            set.map_err(|source| LoadError::Refused { knob, source })?;
+            granted.set(knob, wt_units::Level::Number(value));
+        }
+        let start = monotonic_ns();
+        let stream = socket.connect(peer, timeout).map_err(LoadError::Connect)?;
+        let connect_time = Duration::from_nanos(monotonic_ns() - start);
+        if settings.number(Knob::Rwin).is_some() {
+            let clamp = tcp::window_clamp(&stream).map_err(|source| LoadError::Refused { knob: Knob::Rwin, source })?;
+            granted.set(Knob::Rwin, wt_units::Level::Number(u64::from(clamp)));
+        }
+        let window = settings.number(Knob::Rwin).map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        Ok(Self { stream, window, connect_time, granted })
+    }
+
+    /// The local address: the source port tells captures apart.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn local_address(&self) -> std::io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+}
+
+/// Downloads as the request says. The clock begins with the request.
+///
+/// The connection is reset at the end, so that nothing of this trial lingers on the path.
+///
+/// # Errors
+/// [`LoadError`]; a transfer that was cut short is a report, not an error.
+pub fn download(
+    connection: Connection,
+    request: &Request,
+    deadline: Duration,
+    cancel: &Cancel,
+) -> Result<EndReport, LoadError> {
+    let mut stream = connection.stream;
+    let bytes = request.to_bytes()?;
+    let start = monotonic_ns();
+    stream.write_all(&bytes)?;
+    let job = Job { amount: request.amount, start_ns: start, deadline, window: connection.window };
+    let report = receive(&mut stream, &job, cancel)?;
+    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
+    Ok(report)
+}
+
+/// Uploads as the request says. The server, which receives, has the clock; its report counts.
+///
+/// # Errors
+/// [`LoadError`]; a transfer that was cut short is a report, not an error.
+pub fn upload(
+    connection: Connection,
+    request: &Request,
+    deadline: Duration,
+    cancel: &Cancel,
+) -> Result<EndReport, LoadError> {
+    let mut stream = connection.stream;
+    let mut refused = Vec::new();
+    if let Some(name) = &request.sender.congestion_control
+        && let Err(error) = tcp::set_congestion_control(&stream, name)
+    {
+        refused.push(error.to_string());
+    }
+    if let Some(size) = request.sender.send_buffer
+        && let Err(error) = tcp::set_send_buffer(&stream, size)
+    {
+        refused.push(error.to_string());
+    }
+    let bytes = request.to_bytes()?;
+    let start = monotonic_ns();
+    stream.write_all(&bytes)?;
+    let job = Job { amount: request.amount, start_ns: start, deadline, window: None };
+    let mut report = send(&mut stream, &job, cancel)?;
+    report.refused = refused;
+    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
+    Ok(report)
+}

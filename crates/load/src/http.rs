@@ -1,0 +1,226 @@
+use crate::pattern;
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::{wait_readable, wait_writable};
+use wt_trial::Cancel;
+use wt_units::Bytes;
+
+/// The longest request head.
+const HEAD: usize = 8 * 1024;
+/// The largest object that is served: 1 TiB.
+const LARGEST: u64 = 1 << 40;
+
+/// Answers one request of a program that isn't ours: `GET /bytes/SIZE` gives so many bytes (`12MB`, `64KiB`, `1000`),
+/// `PUT` or `POST` takes what is sent, `GET /` says so.
+pub(crate) fn serve(stream: &mut TcpStream, begun: &[u8], patience: Duration, cancel: &Cancel) {
+    let mut exchange = Exchange { stream, give_up: monotonic_ns() + patience.as_nanos() as u64, cancel };
+    // The client sees the error in the answer, or has left.
+    let _ = exchange.run(begun);
+}
+
+struct Exchange<'a> {
+    stream: &'a mut TcpStream,
+    give_up: u64,
+    cancel: &'a Cancel,
+}
+
+/// What the head of a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Bytes { size: u64, head_only: bool },
+    Upload { size: u64, waits: bool },
+    Help { head_only: bool },
+    Wrong(&'static str, &'static str),
+}
+
+const HELP: &str = "Windtunnel's test server.\n\nGET /bytes/SIZE   so many bytes: 12MB, 64KiB, 1000000\nPUT /anything     takes what you send\n";
+
+impl Exchange<'_> {
+    fn run(&mut self, begun: &[u8]) -> io::Result<()> {
+        let mut head = begun.to_vec();
+        let (length, asked) = loop {
+            match parse(&head) {
+                Some(parsed) => break parsed,
+                None if head.len() >= HEAD => {
+                    break (head.len(), Asked::Wrong("431 Request Header Fields Too Large", ""));
+                }
+                None => {
+                    let mut more = [0; 1024];
+                    match self.read(&mut more)? {
+                        0 => return Ok(()),
+                        n => head.extend_from_slice(&more[..n]),
+                    }
+                }
+            }
+        };
+        match asked {
+            Asked::Bytes { size, head_only } => {
+                self.head("200 OK", "application/octet-stream", size)?;
+                if !head_only {
+                    self.body(size)?;
+                }
+            }
+            Asked::Upload { size, waits } => {
+                if waits {
+                    self.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+                }
+                self.take(size.saturating_sub((head.len() - length) as u64))?;
+                self.text("200 OK", &format!("{size} bytes received\n"), false)?;
+            }
+            Asked::Help { head_only } => self.text("200 OK", HELP, head_only)?,
+            Asked::Wrong(status, why) => self.text(status, why, false)?,
+        }
+        self.stream.shutdown(std::net::Shutdown::Write)
+    }
+
+    fn head(&mut self, status: &str, kind: &str, length: u64) -> io::Result<()> {
+        let mut head = String::new();
+        let _ = write!(head, "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
+        head.push_str("Cache-Control: no-store\r\nConnection: close\r\n\r\n");
+        self.write(head.as_bytes())
+    }
+
+    fn text(&mut self, status: &str, text: &str, head_only: bool) -> io::Result<()> {
+        self.head(status, "text/plain; charset=utf-8", text.len() as u64)?;
+        if head_only { Ok(()) } else { self.write(text.as_bytes()) }
+    }
+
+    fn body(&mut self, size: u64) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < size {
+            let piece = pattern::at(sent, usize::try_from(size - sent).unwrap_or(usize::MAX).min(pattern::CHUNK));
+            self.write(piece)?;
+            sent += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, mut left: u64) -> io::Result<()> {
+        let mut buffer = vec![0; pattern::CHUNK];
+        while left > 0 {
+            let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            match self.read(&mut buffer[..most])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                n => left -= n as u64,
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(buffer) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait(false)?,
+                Ok(n) => {
+                    self.progress();
+                    return Ok(n);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.stream.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    bytes = &bytes[n..];
+                    self.progress();
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait(true)?,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// A client that moves its bytes may take as long as it likes; one that stands still for a minute may not.
+    fn progress(&mut self) {
+        self.give_up = monotonic_ns() + 60_000_000_000;
+    }
+
+    fn wait(&self, to_write: bool) -> io::Result<()> {
+        if self.cancel.is_cancelled() || monotonic_ns() >= self.give_up {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let timeout = Some(Duration::from_millis(50));
+        let fds = [self.stream.as_fd()];
+        let ready = if to_write { wait_writable(&fds, timeout) } else { wait_readable(&fds, timeout) };
+        ready.map(drop).map_err(|error| error.source)
+    }
+}
+
+/// What is asked for and how long the head is; `None` while it isn't whole.
+fn parse(head: &[u8]) -> Option<(usize, Asked)> {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut headers);
+    let length = match request.parse(head) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return None,
+        Err(_) => return Some((head.len(), Asked::Wrong("400 Bad Request", "This is no HTTP request.\n"))),
+    };
+    let header = |name: &str| {
+        let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        found.and_then(|header| std::str::from_utf8(header.value).ok())
+    };
+    let (method, path) = (request.method.unwrap_or(""), request.path.unwrap_or(""));
+    let asked = match method {
+        "GET" | "HEAD" => {
+            let head_only = method == "HEAD";
+            match path.strip_prefix("/bytes/").map(str::parse::<Bytes>) {
+                Some(Ok(size)) if size.get() <= LARGEST => Asked::Bytes { size: size.get(), head_only },
+                Some(_) => Asked::Wrong("400 Bad Request", "Write a size up to 1TiB: /bytes/12MB\n"),
+                None if path == "/" => Asked::Help { head_only },
+                None => Asked::Wrong("404 Not Found", "There is / and /bytes/SIZE.\n"),
+            }
+        }
+        "PUT" | "POST" => match header("content-length").map(str::parse::<u64>) {
+            Some(Ok(size)) => {
+                let waits = header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
+                Asked::Upload { size, waits }
+            }
+            _ => Asked::Wrong("411 Length Required", "Say with Content-Length how much you send.\n"),
+        },
+        _ => Asked::Wrong("405 Method Not Allowed", "GET, HEAD, PUT and POST are served.\n"),
+    };
+    Some((length, asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_understood() {
+        for (head, asked) in [
+            ("GET /bytes/12MB HTTP/1.1\r\nHost: x\r\n\r\n", Asked::Bytes { size: 12_000_000, head_only: false }),
+            ("HEAD /bytes/64KiB HTTP/1.0\r\n\r\n", Asked::Bytes { size: 65_536, head_only: true }),
+            (
+                "PUT /x HTTP/1.1\r\nContent-Length: 7\r\nExpect: 100-continue\r\n\r\n",
+                Asked::Upload { size: 7, waits: true },
+            ),
+            ("GET / HTTP/1.1\r\n\r\n", Asked::Help { head_only: false }),
+        ] {
+            assert_eq!(parse(head.as_bytes()).map(|(_, asked)| asked), Some(asked), "{head}");
+        }
+        assert_eq!(parse(b"GET /bytes/1 HTTP/1.1\r\nHo"), None);
+    }
+
+    #[test]
+    fn nonsense_gets_an_error_and_never_a_body() {
+        for head in [
+            "\0\0\0\0\r\n\r\n",
+            "GET /bytes/9999TiB HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\n\r\n",
+            "BREW / HTTP/1.1\r\n\r\n",
+            "GET /../etc HTTP/1.1\r\n\r\n",
+        ] {
+            assert!(matches!(parse(head.as_bytes()), Some((_, Asked::Wrong(..)))), "{head}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+use std::sync::LazyLock;
+
+/// Bytes after which the pattern repeats: a prime, so that data displaced by any usual block size differs.
+const PERIOD: usize = 65_521;
+/// The longest piece that is sent or checked at once.
+pub(crate) const CHUNK: usize = 256 * 1024;
+
+static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    // xorshift64* (Vigna 2016): incompressible, so that no link compresses it.
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let period: Vec<u8> = (0..PERIOD)
+        .map(|_| {
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 56) as u8
+        })
+        .collect();
+    period.iter().copied().cycle().take(PERIOD + CHUNK).collect()
+});
+
+/// What stands at `offset` of every transfer, `len` bytes of it (at most [`CHUNK`]).
+pub(crate) fn at(offset: u64, len: usize) -> &'static [u8] {
+    let start = (offset % PERIOD as u64) as usize;
+    &TABLE[start..start + len.min(CHUNK)]
+}
+
+/// Where the first byte lies that isn't what was sent, if there is one.
+pub(crate) fn first_difference(offset: u64, bytes: &[u8]) -> Option<u64> {
+    let mut done = 0;
+    for piece in bytes.chunks(CHUNK) {
+        let expected = at(offset + done, piece.len());
+        if piece != expected {
+            let within = piece.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
+            return Some(offset + done + within as u64);
+        }
+        done += piece.len() as u64;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_recognised_at_every_offset() {
+        for offset in [0, 1, 65_520, 65_521, 1 << 40] {
+            assert_eq!(first_difference(offset, at(offset, CHUNK)), None);
+        }
+    }
+
+    #[test]
+    fn one_wrong_byte_is_found_where_it_is() {
+        let mut bytes = at(1000, 5000).to_vec();
+        bytes[4321] ^= 1;
+        assert_eq!(first_difference(1000, &bytes), Some(5321));
+    }
+
+    #[test]
+    fn a_displaced_segment_is_found_for_every_usual_size() {
+        for shift in [1, 536, 1448, 1460, 4096, 16_384, 65_536] {
+            assert!(first_difference(0, at(shift, 1448)).is_some(), "shift {shift}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use std::net::TcpStream;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::{Waker, wait_readable};
+use wt_sys::tcp::TcpInfo;
+use wt_trial::Sample;
+
+/// Which of the two byte counters of `tcp_info` is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Sender,
+    Receiver,
+}
+
+/// The most samples that one end of one trial keeps.
+const MOST: usize = 2_000;
+
+/// Asks the kernel about a connection at fixed times on a thread of its own, until it is stopped.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    stop: Arc<Waker>,
+    thread: JoinHandle<Vec<Sample>>,
+}
+
+/// How often to ask, so that a trial of this length gives about 250 samples: every 10 to 200 ms.
+pub(crate) fn interval(length: Duration) -> Duration {
+    (length / 250).clamp(Duration::from_millis(10), Duration::from_millis(200))
+}
+
+impl Sampler {
+    /// Begins; `start_ns` of the monotonic clock is the trial's zero.
+    pub(crate) fn start(stream: TcpStream, end: End, start_ns: u64, every: Duration) -> Result<Self, wt_sys::SysError> {
+        let stop = Arc::new(Waker::new()?);
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut samples = Vec::new();
+            let mut due = start_ns + every.as_nanos() as u64;
+            while samples.len() < MOST {
+                let now = monotonic_ns();
+                let wait = Duration::from_nanos(due.saturating_sub(now));
+                if wait_readable(&[stopped.as_fd()], Some(wait)).unwrap_or(1) != 0 {
+                    break;
+                }
+                due += every.as_nanos() as u64;
+                match TcpInfo::read(&stream) {
+                    Ok(info) => samples.push(sample(&info, end, monotonic_ns().saturating_sub(start_ns) / 1000)),
+                    Err(_) => break,
+                }
+            }
+            samples
+        });
+        Ok(Self { stop, thread })
+    }
+
+    /// Stops and hands over the samples.
+    pub(crate) fn finish(self) -> Vec<Sample> {
+        self.stop.wake();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// The kernel's fields in the journal's names and units.
+pub(crate) fn sample(info: &TcpInfo, end: End, t_us: u64) -> Sample {
+    /// The kernel's "no threshold yet".
+    const INFINITE: u32 = 0x7FFF_FFFF;
+    let mss = u64::from(info.snd_mss);
+    let ssthresh = if info.snd_ssthresh >= INFINITE { 0 } else { u64::from(info.snd_ssthresh) * mss };
+    let known = |us: u32| if us == u32::MAX { 0 } else { u64::from(us) };
+    Sample {
+        t_us,
+        bytes: if end == End::Sender { info.bytes_acked.saturating_sub(1) } else { info.bytes_received },
+        snd_cwnd: u64::from(info.snd_cwnd) * mss,
+        ssthresh,
+        rtt: if end == End::Sender { u64::from(info.rtt) } else { u64::from(info.rcv_rtt) },
+        min_rtt: known(info.min_rtt),
+        retransmits: u64::from(info.total_retrans),
+        snd_wnd: u64::from(info.snd_wnd),
+        delivery_rate_bps: info.delivery_rate.saturating_mul(8),
+    }
+}

@@ -1,0 +1,229 @@
+use crate::http;
+use crate::proto::{MAGIC, REQUEST_LEN, Request};
+use crate::transfer::{EndReport, Job, receive, send};
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::{Waker, wait_readable};
+use wt_sys::{SysError, SysResult, tcp};
+use wt_trial::{Amount, Cancel, Direction};
+
+/// Bounds of a server.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Connections at once; more are closed at once.
+    pub max_connections: usize,
+    /// How long a client may take to say what it wants.
+    pub patience: Duration,
+    /// No transfer takes longer than what it asked for and this on top.
+    pub grace: Duration,
+    /// Reports that are kept until somebody asks for them; the oldest go first.
+    pub max_reports: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            max_connections: 256,
+            patience: Duration::from_secs(30),
+            grace: Duration::from_secs(600),
+            max_reports: 1024,
+        }
+    }
+}
+
+/// What all threads of a server share.
+#[derive(Debug)]
+struct Shared {
+    config: ServerConfig,
+    cancel: Cancel,
+    active: AtomicUsize,
+    reports: Mutex<Reports>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Reports {
+    by_token: HashMap<u64, EndReport>,
+    order: std::collections::VecDeque<u64>,
+}
+
+/// A server that answers transfers of ours and plain HTTP requests on one port, until it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    stop: Arc<Waker>,
+    address: SocketAddr,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to accept on a socket that listens already, in this thread's network namespace or any other.
+    ///
+    /// # Errors
+    /// [`SysError`].
+    pub fn start(listener: TcpListener, config: ServerConfig) -> SysResult<Self> {
+        let address = listener.local_addr().map_err(SysError::io("read the server's address"))?;
+        listener.set_nonblocking(true).map_err(SysError::io("prepare the server's socket"))?;
+        let shared = Arc::new(Shared {
+            config,
+            cancel: Cancel::new(),
+            active: AtomicUsize::new(0),
+            reports: Mutex::default(),
+            arrived: Condvar::new(),
+        });
+        let stop = Arc::new(Waker::new()?);
+        let (own, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
+        let acceptor = std::thread::spawn(move || accept(&listener, &own, &stopped));
+        Ok(Self { shared, stop, address, acceptor: Some(acceptor) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The server's side of the transfer with this token, once it has ended; `None` if it doesn't in time.
+    #[must_use]
+    pub fn take_report(&self, token: u64, timeout: Duration) -> Option<EndReport> {
+        let reports = self.shared.lock();
+        let (mut reports, _) = self
+            .shared
+            .arrived
+            .wait_timeout_while(reports, timeout, |reports| !reports.by_token.contains_key(&token))
+            .unwrap_or_else(PoisonError::into_inner);
+        reports.order.retain(|known| *known != token);
+        reports.by_token.remove(&token)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.cancel.cancel();
+        self.stop.wake();
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self, token: u64, report: EndReport) {
+        let mut reports = self.lock();
+        while reports.order.len() >= self.config.max_reports {
+            if let Some(oldest) = reports.order.pop_front() {
+                reports.by_token.remove(&oldest);
+            }
+        }
+        reports.order.push_back(token);
+        reports.by_token.insert(token, report);
+        drop(reports);
+        self.arrived.notify_all();
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>, stop: &Waker) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    while !shared.cancel.is_cancelled() {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                threads.retain(|thread| !thread.is_finished());
+                if shared.active.load(Ordering::Relaxed) >= shared.config.max_connections {
+                    continue;
+                }
+                shared.active.fetch_add(1, Ordering::Relaxed);
+                let shared = Arc::clone(shared);
+                threads.push(std::thread::spawn(move || {
+                    serve(stream, &shared);
+                    shared.active.fetch_sub(1, Ordering::Relaxed);
+                }));
+            }
+            Err(_) => {
+                // Nothing to accept, or no descriptors left: either way wait, and not in a busy loop.
+                let _ = wait_readable(&[listener.as_fd(), stop.as_fd()], Some(Duration::from_millis(500)));
+            }
+        }
+    }
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+/// One connection from its first byte to its last.
+fn serve(mut stream: TcpStream, shared: &Shared) {
+    let mut head = [0; REQUEST_LEN];
+    if read_head(&mut stream, &mut head[..MAGIC.len()], shared).is_none() {
+        return;
+    }
+    if head[..MAGIC.len()] != MAGIC {
+        http::serve(&mut stream, &head[..MAGIC.len()], shared.config.patience, &shared.cancel);
+        return;
+    }
+    if read_head(&mut stream, &mut head[MAGIC.len()..], shared).is_none() {
+        return;
+    }
+    let start = monotonic_ns();
+    let Ok(request) = Request::from_bytes(&head) else { return };
+    if let Ok(report) = transfer(&mut stream, &request, start, shared) {
+        let _ = tcp::reset_on_close(&stream);
+        shared.store(request.token, report);
+    }
+}
+
+fn transfer(stream: &mut TcpStream, request: &Request, start: u64, shared: &Shared) -> std::io::Result<EndReport> {
+    let asked = if let Amount::Time(time) = request.amount { time } else { Duration::ZERO };
+    let deadline = asked + shared.config.grace;
+    let job = Job { amount: request.amount, start_ns: start, deadline, window: request.window };
+    if request.direction == Direction::Up {
+        if let Some(bytes) = request.window {
+            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
+        }
+        return receive(stream, &job, &shared.cancel);
+    }
+    let mut refused = Vec::new();
+    if let Some(name) = &request.sender.congestion_control
+        && let Err(error) = tcp::set_congestion_control(stream, name)
+    {
+        refused.push(error.to_string());
+    }
+    if let Some(size) = request.sender.send_buffer
+        && let Err(error) = tcp::set_send_buffer(stream, size)
+    {
+        refused.push(error.to_string());
+    }
+    let mut report = send(stream, &job, &shared.cancel)?;
+    report.refused = refused;
+    Ok(report)
+}
+
+/// Fills `head`, or gives up when the client takes too long, leaves, or the server is to stop.
+fn read_head(stream: &mut TcpStream, head: &mut [u8], shared: &Shared) -> Option<()> {
+    stream.set_nonblocking(true).ok()?;
+    let give_up = monotonic_ns() + shared.config.patience.as_nanos() as u64;
+    let mut filled = 0;
+    while filled < head.len() {
+        if shared.cancel.is_cancelled() || monotonic_ns() >= give_up {
+            return None;
+        }
+        match stream.read(&mut head[filled..]) {
+            Ok(0) => return None,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
+                wait_readable(&[stream.as_fd()], Some(Duration::from_millis(50))).ok()?;
+            }
+            Err(_) => return None,
+        }
+    }
+    Some(())
+}

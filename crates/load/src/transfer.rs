@@ -1,0 +1,204 @@
+use crate::pattern;
+use crate::sample::{End, Sampler, interval};
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::{wait_readable, wait_writable};
+use wt_sys::tcp::{self, TcpInfo};
+use wt_trial::{Amount, Cancel, Sample};
+
+/// How one end of a transfer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finish {
+    /// All that was asked for.
+    Done,
+    /// The deadline came first.
+    Deadline,
+    /// The user wanted to stop.
+    Cancelled,
+    /// The peer closed or reset before all was there.
+    PeerLeft(String),
+    /// A byte isn't what was sent, at this offset.
+    Corrupt(u64),
+}
+
+/// What one end saw of a transfer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndReport {
+    /// How it ended.
+    pub finish: Finish,
+    /// Payload received, or handed to the kernel by the sender.
+    pub bytes: u64,
+    /// From the start until the time was up or the last byte came.
+    pub elapsed: Duration,
+    /// The kernel's view over time.
+    pub samples: Vec<Sample>,
+    /// The kernel's view at the end.
+    pub info: TcpInfo,
+    /// The congestion control that was in use at this end.
+    pub congestion_control: String,
+    /// What a setting was refused with.
+    pub refused: Vec<String>,
+}
+
+/// The latest that a wait returns to look whether the user wants to stop.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What one end has to do.
+pub(crate) struct Job {
+    /// How much.
+    pub(crate) amount: Amount,
+    /// The zero of the clock.
+    pub(crate) start_ns: u64,
+    /// After this long it is given up.
+    pub(crate) deadline: Duration,
+    /// The window that the receiver holds, bytes, if it was set.
+    pub(crate) window: Option<u32>,
+}
+
+/// Reads the pattern until the time is up or the last byte came.
+pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
+    let Job { amount, start_ns, deadline, window } = *job;
+    let limit = match amount {
+        Amount::Time(time) => time.min(deadline),
+        Amount::Size(_) => deadline,
+    };
+    let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX };
+    let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
+    let sampler = Sampler::start(stream.try_clone()?, End::Receiver, start_ns, interval(expected))
+        .map_err(|error| error.source)?;
+    stream.set_nonblocking(true)?;
+    let mut buffer = vec![0; pattern::CHUNK];
+    let mut bytes = 0;
+    let mut last_ns = start_ns;
+    let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
+    let finish = loop {
+        let now = monotonic_ns();
+        if now >= limit_ns {
+            break if limit == deadline && !matches!(amount, Amount::Time(time) if time <= deadline) {
+                Finish::Deadline
+            } else {
+                Finish::Done
+            };
+        }
+        if cancel.is_cancelled() {
+            break Finish::Cancelled;
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) if bytes >= wanted => break Finish::Done,
+            Ok(0) => break Finish::PeerLeft("the peer closed the connection early".to_owned()),
+            Ok(n) => {
+                if let Some(at) = pattern::first_difference(bytes, &buffer[..n]) {
+                    break Finish::Corrupt(at);
+                }
+                bytes += n as u64;
+                last_ns = monotonic_ns();
+                if let Some(window) = window {
+                    tcp::hold_window(stream, window).map_err(|error| error.source)?;
+                }
+                if bytes >= wanted {
+                    break if bytes == wanted { Finish::Done } else { Finish::Corrupt(wanted) };
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let wait = GLANCE.min(Duration::from_nanos(limit_ns - now));
+                wait_readable(&[stream.as_fd()], Some(wait)).map_err(|error| error.source)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => break Finish::PeerLeft(e.to_string()),
+        }
+    };
+    let end_ns = match (&finish, amount) {
+        (Finish::Done, Amount::Size(_)) => last_ns,
+        (Finish::Done | Finish::Deadline, _) => limit_ns,
+        _ => monotonic_ns(),
+    };
+    let info = TcpInfo::read(stream).unwrap_or_default();
+    Ok(EndReport {
+        finish,
+        bytes,
+        elapsed: Duration::from_nanos(end_ns.saturating_sub(start_ns)),
+        samples: sampler.finish(),
+        info,
+        congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
+        refused: Vec::new(),
+    })
+}
+
+/// Writes the pattern until all is sent, or until the receiver, which has the clock, leaves.
+pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
+    let Job { amount, start_ns, deadline, .. } = *job;
+    let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX };
+    let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
+    // The receiver leaves first; this only ends a sender whose peer has vanished.
+    let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64).saturating_add(2_000_000_000);
+    let sampler =
+        Sampler::start(stream.try_clone()?, End::Sender, start_ns, interval(expected)).map_err(|error| error.source)?;
+    stream.set_nonblocking(true)?;
+    let mut bytes = 0;
+    let mut info = TcpInfo::default();
+    let finish = loop {
+        if cancel.is_cancelled() {
+            break Finish::Cancelled;
+        }
+        let now = monotonic_ns();
+        if now >= limit_ns {
+            break Finish::Deadline;
+        }
+        if bytes >= wanted {
+            break drain(stream, limit_ns, cancel, &mut info)?;
+        }
+        let left = usize::try_from(wanted - bytes).unwrap_or(usize::MAX).min(pattern::CHUNK);
+        match stream.write(pattern::at(bytes, left)) {
+            Ok(n) => bytes += n as u64,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                // A reset connection answers no more questions, so the last answer before it is kept.
+                info = TcpInfo::read(stream).unwrap_or(info);
+                let wait = GLANCE.min(Duration::from_nanos(limit_ns - now));
+                wait_writable(&[stream.as_fd()], Some(wait)).map_err(|error| error.source)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if matches!(amount, Amount::Time(_)) && e.kind() != io::ErrorKind::TimedOut => break Finish::Done,
+            Err(e) => break Finish::PeerLeft(e.to_string()),
+        }
+    };
+    let last = TcpInfo::read(stream).ok().filter(|last| last.bytes_acked >= info.bytes_acked && last.state == 1);
+    Ok(EndReport {
+        finish,
+        bytes,
+        elapsed: Duration::from_nanos(monotonic_ns().saturating_sub(start_ns)),
+        samples: sampler.finish(),
+        info: last.unwrap_or(info),
+        congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
+        refused: Vec::new(),
+    })
+}
+
+/// Says that this was all, and waits until the receiver has it and leaves.
+fn drain(stream: &mut TcpStream, limit_ns: u64, cancel: &Cancel, info: &mut TcpInfo) -> io::Result<Finish> {
+    stream.shutdown(std::net::Shutdown::Write)?;
+    let mut ignored = [0; 512];
+    loop {
+        *info = TcpInfo::read(stream).unwrap_or(*info);
+        match stream.read(&mut ignored) {
+            Ok(0) => return Ok(Finish::Done),
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let now = monotonic_ns();
+                if now >= limit_ns {
+                    return Ok(Finish::Deadline);
+                }
+                if cancel.is_cancelled() {
+                    return Ok(Finish::Cancelled);
+                }
+                wait_readable(&[stream.as_fd()], Some(GLANCE.min(Duration::from_nanos(limit_ns - now))))
+                    .map_err(|error| error.source)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // The receiver has counted all it wanted and resets, so that nothing lingers.
+            Err(_) => return Ok(Finish::Done),
+        }
+    }
+}

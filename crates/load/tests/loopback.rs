@@ -1,0 +1,152 @@
+//! Transfers over loopback: both directions, by time and by size, and hostile ends.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+use wt_load::{Connection, Finish, Request, SenderOptions, Server, ServerConfig, download, upload};
+use wt_trial::{Amount, Cancel, Direction};
+use wt_units::{Bytes, Knob, Level, Settings};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn server() -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    Server::start(listener, ServerConfig::default()).unwrap()
+}
+
+fn request(direction: Direction, amount: Amount) -> Request {
+    Request { direction, amount, token: 7, sender: SenderOptions::default(), window: None }
+}
+
+fn connect(address: SocketAddr) -> Connection {
+    Connection::open(&address, &Settings::new(), PATIENCE).unwrap()
+}
+
+#[test]
+fn a_download_of_a_size_brings_exactly_that_and_both_ends_agree() {
+    let server = server();
+    let request = request(Direction::Down, Amount::Size(Bytes(3_000_001)));
+    let got = download(connect(server.address()), &request, PATIENCE, &Cancel::new()).unwrap();
+    assert_eq!((got.finish, got.bytes), (Finish::Done, 3_000_001));
+    let sent = server.take_report(7, PATIENCE).unwrap();
+    assert_eq!((sent.finish, sent.bytes), (Finish::Done, 3_000_001));
+    assert_eq!(sent.congestion_control, got.congestion_control);
+}
+
+#[test]
+fn a_download_by_time_ends_on_time_and_leaves_a_report() {
+    let server = server();
+    let length = Duration::from_millis(200);
+    let got =
+        download(connect(server.address()), &request(Direction::Down, Amount::Time(length)), PATIENCE, &Cancel::new())
+            .unwrap();
+    assert_eq!((got.finish, got.elapsed), (Finish::Done, length));
+    assert!(got.bytes > 0 && got.samples.len() >= 5);
+    let sent = server.take_report(7, PATIENCE).unwrap();
+    assert!(sent.bytes >= got.bytes && sent.info.bytes_acked > 0);
+}
+
+#[test]
+fn an_upload_is_counted_by_the_server() {
+    let server = server();
+    let request = request(Direction::Up, Amount::Size(Bytes(2_000_000)));
+    let sent = upload(connect(server.address()), &request, PATIENCE, &Cancel::new()).unwrap();
+    let got = server.take_report(7, PATIENCE).unwrap();
+    assert_eq!((got.finish, got.bytes, sent.bytes), (Finish::Done, 2_000_000, 2_000_000));
+}
+
+#[test]
+fn the_window_is_clamped_from_the_first_byte() {
+    let server = server();
+    let settings = Settings::new().with(Knob::Rwin, Level::Number(16 * 1448));
+    let connection = Connection::open(&server.address(), &settings, PATIENCE).unwrap();
+    assert_eq!(connection.granted.number(Knob::Rwin), Some(16 * 1448));
+    let request = request(Direction::Down, Amount::Size(Bytes(100_000)));
+    download(connection, &request, PATIENCE, &Cancel::new()).unwrap();
+    let sent = server.take_report(7, PATIENCE).unwrap();
+    // The kernel lifts the clamp once, when the first segment teaches it their size; what it offered then may stand.
+    assert!(sent.info.snd_wnd <= 65_536 && sent.info.snd_wnd > 0, "{}", sent.info.snd_wnd);
+}
+
+#[test]
+fn an_unknown_congestion_control_is_told_and_the_transfer_still_runs() {
+    let server = server();
+    let mut request = request(Direction::Down, Amount::Size(Bytes(1000)));
+    request.sender.congestion_control = Some("nonesuch".to_owned());
+    download(connect(server.address()), &request, PATIENCE, &Cancel::new()).unwrap();
+    let sent = server.take_report(7, PATIENCE).unwrap();
+    assert!(sent.refused[0].contains("nonesuch"), "{:?}", sent.refused);
+}
+
+#[test]
+fn a_server_that_lies_is_caught_at_the_byte() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let liar = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 48]).unwrap();
+        stream.write_all(&[0xAA; 10_000]).unwrap();
+        // Until the client leaves.
+        let _ = stream.read(&mut [0; 1]);
+    });
+    let request = request(Direction::Down, Amount::Size(Bytes(10_000)));
+    let got = download(connect(address), &request, PATIENCE, &Cancel::new()).unwrap();
+    assert!(matches!(got.finish, Finish::Corrupt(at) if at < 4), "{:?}", got.finish);
+    liar.join().unwrap();
+}
+
+#[test]
+fn a_server_that_stays_silent_costs_no_more_than_the_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let request = request(Direction::Down, Amount::Size(Bytes(10_000)));
+    let connection = connect(listener.local_addr().unwrap());
+    let got = download(connection, &request, Duration::from_millis(100), &Cancel::new()).unwrap();
+    assert_eq!((got.finish, got.bytes), (Finish::Deadline, 0));
+}
+
+#[test]
+fn cancelling_ends_a_transfer_that_would_run_for_an_hour() {
+    let server = server();
+    let cancel = Cancel::new();
+    let connection = connect(server.address());
+    let request = request(Direction::Down, Amount::Time(Duration::from_secs(3600)));
+    let stopper = cancel.clone();
+    let got = std::thread::scope(|scope| {
+        let running = scope.spawn(|| download(connection, &request, Duration::from_secs(4000), &cancel).unwrap());
+        stopper.cancel();
+        running.join().unwrap()
+    });
+    assert_eq!(got.finish, Finish::Cancelled);
+}
+
+#[test]
+fn plain_http_works_beside_it() {
+    let server = server();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(b"GET /bytes/100000 HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let body = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    assert_eq!(answer.len() - body, 100_000);
+}
+
+#[test]
+fn garbage_gets_no_more_than_a_short_error() {
+    let server = server();
+    for garbage in [
+        &b"\x16\x03\x01\x02\x00\x01\x00"[..],
+        b"WTL1 but nothing sensible follows in the rest of it",
+        b"SSH-2.0-x\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(garbage).unwrap();
+        // The server may have left already.
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.len() < 400, "{} bytes", answer.len());
+    }
+}
