@@ -1,0 +1,230 @@
+use crate::{MediumConfig, WireLen};
+use std::time::Duration;
+use wt_units::{BitsPerSecond, Bytes, Ratio};
+
+/// A path between two hosts: links in order, the first one at host A.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PathConfig {
+    /// The links; between each two of them stands a router.
+    pub links: Vec<LinkConfig>,
+}
+
+/// One link with its two directions.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LinkConfig {
+    /// What packets from A to B pass, in order.
+    pub forward: Vec<StageConfig>,
+    /// What packets from B to A pass, in order.
+    pub backward: Vec<StageConfig>,
+    /// A medium for which both directions contend, behind the stages of each.
+    pub medium: Option<MediumConfig>,
+}
+
+/// One direction by itself.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PipeConfig {
+    /// What packets pass, in order.
+    pub stages: Vec<StageConfig>,
+}
+
+/// One stage of a direction.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StageConfig {
+    /// Longer packets are dropped; the engine sends the ICMP message.
+    Mtu {
+        /// The longest IP packet.
+        mtu: Bytes,
+    },
+    /// Random or planned loss.
+    Loss(LossConfig),
+    /// Windows of time in which every packet is lost.
+    Outages(OutageConfig),
+    /// A queue in front of a line of a rate.
+    Queue(QueueConfig),
+    /// The same delay for every packet: propagation.
+    Delay {
+        /// One way.
+        delay: Duration,
+    },
+    /// A delay that differs from packet to packet.
+    Jitter(JitterConfig),
+    /// Some packets are held back, so that later ones overtake them.
+    Reorder {
+        /// How many.
+        probability: Ratio,
+        /// How long each of them is held back.
+        by: Duration,
+    },
+    /// Some packets arrive twice.
+    Duplicate {
+        /// How many.
+        probability: Ratio,
+    },
+    /// Some packets have bits flipped.
+    Corrupt {
+        /// How many.
+        probability: Ratio,
+        /// Whether the link has a checksum and drops them; otherwise they are marked and the engine flips bits.
+        detected: bool,
+    },
+}
+
+/// Which packets are lost.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LossConfig {
+    /// Each packet independently.
+    Bernoulli {
+        /// How many.
+        probability: Ratio,
+    },
+    /// Two states, each with a loss rate of its own: losses come in bursts.
+    ///
+    /// # Source
+    /// E. N. Gilbert, Bell Syst. Tech. J. 39, 1960; E. O. Elliott, Bell Syst. Tech. J. 42, 1963. The state changes
+    /// before each packet, as in netem's `loss gemodel`.
+    GilbertElliott {
+        /// From good to bad, per packet.
+        to_bad: Ratio,
+        /// From bad to good, per packet: one over the mean length of a bad spell.
+        to_good: Ratio,
+        /// Loss while good.
+        loss_good: Ratio,
+        /// Loss while bad.
+        loss_bad: Ratio,
+    },
+    /// The n-th, the 2n-th, … packet.
+    EveryNth {
+        /// n.
+        n: u64,
+    },
+    /// By the length of the IP packet.
+    BySize {
+        /// Packets longer than this are the long ones.
+        above: Bytes,
+        /// Loss of long packets.
+        long: Ratio,
+        /// Loss of the others.
+        short: Ratio,
+    },
+    /// By the index of the data packet: which indices are lost follows from the seed alone, whatever is sent and
+    /// whenever, so that settings which are compared meet the same losses. Packets without data always pass.
+    ByDataIndex {
+        /// How many of the indices.
+        probability: Ratio,
+    },
+}
+
+/// When nothing passes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OutageConfig {
+    /// From (inclusive) and until (exclusive) when, in order and apart.
+    pub windows: Vec<(Duration, Duration)>,
+    /// After this long the windows come again; `None`: once only.
+    pub period: Option<Duration>,
+}
+
+/// A queue in front of a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueConfig {
+    /// What a packet occupies on the line.
+    pub framing: WireLen,
+    /// How fast the line is.
+    pub rate: RateConfig,
+    /// How much may wait.
+    pub bound: QueueBound,
+    /// What happens to arriving and waiting packets.
+    pub discipline: Discipline,
+}
+
+impl QueueConfig {
+    /// A drop-tail queue of so many packets in front of a line of constant rate without framing.
+    #[must_use]
+    pub const fn drop_tail(rate: BitsPerSecond, packets: u32) -> Self {
+        Self {
+            framing: WireLen::IP,
+            rate: RateConfig::Constant(rate),
+            bound: QueueBound { packets: Some(packets), bytes: None, counted: Counted::IpLen },
+            discipline: Discipline::DropTail,
+        }
+    }
+}
+
+/// How fast a line is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RateConfig {
+    /// Always the same, of the bytes on the wire.
+    Constant(BitsPerSecond),
+}
+
+/// How much a queue holds. A packet counts until its last bit is on the line, so the one being sent is in it; this is
+/// how netem counts, and one packet more than a driver's ring counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueBound {
+    /// At most so many packets.
+    pub packets: Option<u32>,
+    /// At most so many bytes; a longer packet never fits.
+    pub bytes: Option<Bytes>,
+    /// Which bytes.
+    pub counted: Counted,
+}
+
+/// The layer at which a queue counts bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Counted {
+    /// The bytes of IP packets.
+    #[default]
+    IpLen,
+    /// The bytes on the wire, with the framing.
+    WireLen,
+}
+
+/// How a queue decides whom to drop.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Discipline {
+    /// Who arrives at a full queue.
+    #[default]
+    DropTail,
+}
+
+/// How delays vary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JitterConfig {
+    /// The delay's distribution.
+    pub distribution: Distribution,
+    /// The chance that a packet has the delay of the packet before: the correlation of neighbours, while the
+    /// distribution stays exactly as it is.
+    ///
+    /// # Differs from Linux
+    /// netem mixes each draw with the one before, which also narrows the distribution.
+    pub correlation: Ratio,
+    /// Whether a packet with a short delay overtakes; otherwise it waits for the one before it.
+    pub reorder: bool,
+}
+
+/// A distribution of delays; none is negative.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Distribution {
+    /// Evenly between two delays.
+    Uniform {
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// Normal, cut at zero.
+    Normal {
+        /// Mean before the cut.
+        mean: Duration,
+        /// Standard deviation before the cut.
+        deviation: Duration,
+    },
+    /// Pareto's, from `scale` on: heavy-tailed. The mean is scale × shape / (shape − 1).
+    Pareto {
+        /// The shortest delay.
+        scale: Duration,
+        /// Heavier tails with smaller shapes; the variance is finite above 2.
+        shape: f64,
+        /// Longer delays are cut to this.
+        max: Duration,
+    },
+}
