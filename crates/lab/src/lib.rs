@@ -1,1 +1,33 @@
-//! Rehearsal on real kernels: hosts in namespaces, joined by an emulated path.
+//! Rehearsal on real kernels: two hosts in network namespaces, joined by a path that our own emulator runs in real time.
+//!
+//! Nothing here needs root: [`enter`] moves the process into a user namespace, in which it may make what it needs.
+//! Everything lives in this one process, so whatever kills it leaves no namespace, device or process behind.
+#![forbid(unsafe_code)]
+
+/// The thread that runs the stages.
+mod engine;
+/// The two hosts.
+mod host;
+/// Setting up and ending.
+mod lab;
+/// Towards the hosts' kernels.
+mod port;
+/// What routers answer.
+mod router;
+/// Running any program in the lab.
+mod run;
+/// Paths as TOML, and the shipped ones.
+pub mod scenario;
+/// Super-packets and their segments.
+mod segment;
+/// What the lab says of itself.
+mod stats;
+/// Trials in the lab.
+mod tunnel;
+
+pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, SERVER_V4, SERVER_V6};
+pub use run::{INIT, Program, init};
+pub use lab::{Lab, LabError, enter};
+pub use scenario::{Scenario, presets};
+pub use stats::EngineStats;
+pub use tunnel::{LabTunnel, PORT};

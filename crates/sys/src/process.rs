@@ -103,6 +103,49 @@ pub fn own_mounts() -> SysResult<()> {
     crate::ns::unshare(libc::CLONE_FS | libc::CLONE_NEWNS, "create a mount namespace")
 }
 
+/// Starts the command in another network namespace.
+pub fn in_network(command: &mut Command, namespace: std::fs::File) {
+    use std::os::fd::AsRawFd as _;
+    let enter = move || {
+        // SAFETY: setns takes an open descriptor, which the closure owns, and a number; async-signal-safe.
+        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only calls setns and allocates nothing.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// Lets a descriptor be inherited by what this process executes.
+///
+/// # Errors
+/// [`SysError`].
+pub fn inherit(fd: &impl std::os::fd::AsFd) -> SysResult<()> {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: fcntl with an open descriptor and numbers.
+    check(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_SETFD, 0) }, || "share a descriptor".to_owned()).map(drop)
+}
+
+/// Ignores a signal in this process; what it executes later ignores it too, unless reset.
+pub fn ignore_signal(number: i32) {
+    // SAFETY: SIG_IGN is a valid disposition for every signal that can be caught.
+    unsafe { libc::signal(number, libc::SIG_IGN) };
+}
+
+/// Gives the command the usual reaction to Ctrl-C, whatever this process has.
+pub fn default_signals(command: &mut Command) {
+    let reset = || {
+        for number in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE] {
+            // SAFETY: SIG_DFL is a valid disposition; signal is async-signal-safe.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only calls signal and allocates nothing.
+    unsafe { command.pre_exec(reset) };
+}
+
 /// Waits for any child to end; `None` when there are none left. Returns its id and exit code (128 + signal when killed).
 ///
 /// # Errors

@@ -15,7 +15,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Lab(commands::lab::LabArgs),
     Overhead(commands::overhead::OverheadArgs),
+    Doctor(commands::doctor::DoctorArgs),
 }
 
 impl Cli {
@@ -25,6 +27,8 @@ impl Cli {
     /// A [`Failure`](crate::edge::Failure) that says what to try.
     pub(crate) fn run(&self) -> Outcome {
         match &self.command {
+            Command::Lab(args) => commands::lab::run(args),
+            Command::Doctor(args) => commands::doctor::run(args),
             Command::Overhead(args) => commands::overhead::run(args),
         }
     }

@@ -8,6 +8,10 @@ use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == wt_lab::INIT) {
+        return ExitCode::from(wt_lab::init(args));
+    }
     let failure = match cli::Cli::parse().run() {
         Ok(exit) => return exit.into(),
         Err(failure) => failure,

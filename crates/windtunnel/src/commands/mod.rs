@@ -1,4 +1,8 @@
 //! One file per command. Each has its clap arguments, and `run`, which returns an [`Outcome`](crate::edge::Outcome).
 
+/// What works on this machine.
+pub(crate) mod doctor;
+/// The lab's paths, and programs in it.
+pub(crate) mod lab;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;

@@ -1,0 +1,137 @@
+use super::{Direction, Link, LossBy, QueueBound, Scenario};
+use std::time::Duration;
+use wt_link::{
+    Counted, Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, QueueConfig,
+    RateConfig, StageConfig,
+};
+use wt_trial::PathFacts;
+use wt_units::{BitsPerSecond, Bytes, Ratio};
+
+/// Header bytes of the TCP segments that a Linux sends: IPv4 20, TCP 20, timestamps 12.
+const HEADERS: u64 = 52;
+
+/// What full-sized segments make of a scenario, by arithmetic alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FullSize {
+    /// The largest IP packet that gets through, bytes.
+    pub pmtu: u64,
+    /// TCP payload of a packet of that size with timestamps, bytes.
+    pub payload: u64,
+    /// From the first bit of a full-sized segment until its ACK is back, on an idle path.
+    pub rtt: Duration,
+    /// The most TCP payload that the path carries towards the client.
+    pub goodput_down: BitsPerSecond,
+    /// The most TCP payload that the path carries towards the server.
+    pub goodput_up: BitsPerSecond,
+}
+
+impl Scenario {
+    /// The stages of the path: host A is the client, so forward is up.
+    #[must_use]
+    pub fn path(&self) -> PathConfig {
+        PathConfig { links: self.links.iter().map(Link::stages).collect() }
+    }
+
+    /// The largest IP packet that gets through in both directions, bytes.
+    #[must_use]
+    pub fn pmtu(&self) -> u64 {
+        let hosts = u64::from(self.client_mtu.min(self.server_mtu));
+        self.links.iter().map(|link| link.mtu.get()).fold(hosts, u64::min)
+    }
+
+    /// What follows for packets of `mtu` bytes (at most the path's).
+    #[must_use]
+    pub fn full_size(&self, mtu: u64) -> FullSize {
+        let pmtu = mtu.min(self.pmtu());
+        let payload = pmtu.saturating_sub(HEADERS).max(1);
+        let goodput = |direction: fn(&Link) -> &Direction| {
+            let ceiling = |link: &Link| {
+                let wire = link.framing.wire_len(Bytes(pmtu)).get().max(1);
+                u128::from(direction(link).rate.get()) * u128::from(payload) / u128::from(wire)
+            };
+            let bits = self.links.iter().map(ceiling).min().unwrap_or(0);
+            BitsPerSecond(u64::try_from(bits).unwrap_or(u64::MAX))
+        };
+        let crossing = |link: &Link| {
+            let there = link.framing.wire_len(Bytes(pmtu)) / link.down.rate + link.down.delay;
+            let back = link.framing.wire_len(Bytes(HEADERS)) / link.up.rate + link.up.delay;
+            there + back
+        };
+        FullSize {
+            pmtu,
+            payload,
+            rtt: self.links.iter().map(crossing).sum(),
+            goodput_down: goodput(|link| &link.down),
+            goodput_up: goodput(|link| &link.up),
+        }
+    }
+
+    /// What is known of the path without running anything, for downloads.
+    #[must_use]
+    pub fn facts(&self) -> PathFacts {
+        let full = self.full_size(self.pmtu());
+        PathFacts {
+            rtt_us: u64::try_from(full.rtt.as_micros()).unwrap_or(u64::MAX),
+            pmtu: full.pmtu,
+            bdp_bytes: (full.goodput_down * full.rtt).get(),
+            physical_goodput_bps: Some(full.goodput_down.get()),
+        }
+    }
+}
+
+impl Link {
+    fn stages(&self) -> LinkConfig {
+        LinkConfig {
+            forward: self.direction(&self.up),
+            backward: self.direction(&self.down),
+            medium: self.half_duplex.then(|| self.medium()),
+        }
+    }
+
+    /// The shared medium: it has the rate, the queue and the propagation of both directions.
+    fn medium(&self) -> MediumConfig {
+        MediumConfig { rate: self.up.rate, extent: self.up.delay, bound: self.up.bound() }
+    }
+
+    fn direction(&self, direction: &Direction) -> Vec<StageConfig> {
+        let mut stages = vec![StageConfig::Mtu { mtu: self.mtu }];
+        if direction.loss.get() > 0.0 {
+            let probability = direction.loss;
+            stages.push(StageConfig::Loss(match direction.loss_by {
+                LossBy::Random => LossConfig::Bernoulli { probability },
+                LossBy::Index => LossConfig::ByDataIndex { probability },
+            }));
+        }
+        if !self.half_duplex {
+            stages.push(StageConfig::Queue(direction.queue(self)));
+        }
+        if !direction.delay.is_zero() && !self.half_duplex {
+            stages.push(StageConfig::Delay { delay: direction.delay });
+        }
+        if !direction.jitter.is_zero() {
+            // Normal around three standard deviations: what is cut at zero is one packet in 740.
+            let distribution = Distribution::Normal { mean: direction.jitter * 3, deviation: direction.jitter };
+            stages.push(StageConfig::Jitter(JitterConfig { distribution, correlation: Ratio(0.0), reorder: false }));
+        }
+        stages
+    }
+}
+
+impl Direction {
+    fn bound(&self) -> wt_link::QueueBound {
+        let (packets, bytes) = match self.queue {
+            QueueBound::Bytes(bytes) => (None, Some(bytes)),
+            QueueBound::Packets(packets) => (Some(packets), None),
+        };
+        wt_link::QueueBound { packets, bytes, counted: Counted::IpLen }
+    }
+
+    fn queue(&self, link: &Link) -> QueueConfig {
+        QueueConfig {
+            framing: (&link.framing).into(),
+            rate: RateConfig::Constant(self.rate),
+            bound: self.bound(),
+            discipline: Discipline::DropTail,
+        }
+    }
+}

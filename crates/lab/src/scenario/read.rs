@@ -1,0 +1,218 @@
+use super::{Direction, Link, LossBy, QueueBound, Scenario};
+use serde::Deserialize;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use toml::Spanned;
+use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration, parse_duration};
+use super::framing_tmp::Framing;
+
+/// What is wrong with a scenario, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}, line {line}: {message}")]
+pub struct ScenarioError {
+    /// The file, or the preset's name.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// The field and what is allowed.
+    pub message: String,
+}
+
+/// More links, and a path is no path any more.
+const MOST_LINKS: usize = 64;
+/// No scenario file is larger, bytes.
+pub(crate) const LARGEST_FILE: usize = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScenario {
+    title: String,
+    source: String,
+    #[serde(default)]
+    client: RawHost,
+    #[serde(default)]
+    server: RawHost,
+    link: Vec<Spanned<RawLink>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct RawHost {
+    mtu: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLink {
+    name: String,
+    mtu: Option<Spanned<i64>>,
+    icmp: Option<bool>,
+    framing: Option<Spanned<String>>,
+    half_duplex: Option<bool>,
+    down: Spanned<RawDirection>,
+    up: Spanned<RawDirection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDirection {
+    rate: Spanned<String>,
+    delay: Option<Spanned<String>>,
+    jitter: Option<Spanned<String>>,
+    queue: Option<Spanned<String>>,
+    queue_packets: Option<Spanned<i64>>,
+    loss: Option<Spanned<String>>,
+    loss_by: Option<Spanned<String>>,
+}
+
+/// Turns spans into lines of one file.
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Scenario {
+    /// Reads a scenario. `file` is what errors name; the scenario is called as the file without its ending.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] with file, line, field and what is allowed.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let reader = Reader { file, text };
+        if text.len() > LARGEST_FILE {
+            return Err(reader.error(0, format!("the file has {} bytes; a scenario has at most {LARGEST_FILE}", text.len())));
+        }
+        let raw: RawScenario = toml::from_str(text)
+            .map_err(|error| reader.error(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
+        if raw.link.is_empty() || raw.link.len() > MOST_LINKS {
+            return Err(reader.error(0, format!("link: there must be 1 to {MOST_LINKS} links, and there are {}", raw.link.len())));
+        }
+        let links = raw.link.iter().map(|link| reader.link(link)).collect::<Result<Vec<_>, _>>()?;
+        let name = file.rsplit('/').next().unwrap_or(file);
+        Ok(Self {
+            name: name.strip_suffix(".toml").unwrap_or(name).to_owned(),
+            title: raw.title.trim().to_owned(),
+            source: raw.source.trim().to_owned(),
+            client_mtu: reader.host_mtu("client.mtu", raw.client.mtu.as_ref())?,
+            server_mtu: reader.host_mtu("server.mtu", raw.server.mtu.as_ref())?,
+            links,
+        })
+    }
+}
+
+impl Reader<'_> {
+    fn error(&self, at: usize, message: String) -> ScenarioError {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        ScenarioError { file: self.file.to_owned(), line, message }
+    }
+
+    /// An error of one field.
+    fn wrong<T>(&self, field: &str, value: &Spanned<T>, why: impl std::fmt::Display) -> ScenarioError {
+        self.error(value.span().start, format!("{field}: {why}"))
+    }
+
+    fn integer(&self, field: &str, value: &Spanned<i64>, allowed: RangeInclusive<u32>) -> Result<u32, ScenarioError> {
+        let number = u32::try_from(*value.get_ref()).ok().filter(|number| allowed.contains(number));
+        number.ok_or_else(|| {
+            let (low, high) = (allowed.start(), allowed.end());
+            self.wrong(field, value, format!("{} is out of range: allowed is {low} to {high}", value.get_ref()))
+        })
+    }
+
+    fn host_mtu(&self, field: &str, value: Option<&Spanned<i64>>) -> Result<u32, ScenarioError> {
+        value.map_or(Ok(1500), |value| self.integer(field, value, 576..=65_535))
+    }
+
+    fn duration(
+        &self,
+        field: &str,
+        value: Option<&Spanned<String>>,
+        longest: Duration,
+    ) -> Result<Duration, ScenarioError> {
+        let Some(value) = value else { return Ok(Duration::ZERO) };
+        let time = parse_duration(value.get_ref()).map_err(|error| self.wrong(field, value, error))?;
+        if time > longest {
+            let allowed = format_duration(longest);
+            return Err(self.wrong(field, value, format!("{} is out of range: allowed is 0 to {allowed}", value.get_ref())));
+        }
+        Ok(time)
+    }
+
+    fn link(&self, spanned: &Spanned<RawLink>) -> Result<Link, ScenarioError> {
+        let raw = spanned.get_ref();
+        let field = |name: &str| format!("link \"{}\", {name}", raw.name);
+        let mtu = raw.mtu.as_ref().map_or(Ok(65_535), |mtu| self.integer(&field("mtu"), mtu, 68..=65_535))?;
+        let framing_name = raw.framing.as_ref().map_or("raw", |framing| framing.get_ref().as_str());
+        let framing = Framing::parse(framing_name).map_err(|error| {
+            let at = raw.framing.as_ref().map_or(spanned.span().start, |framing| framing.span().start);
+            self.error(at, format!("{}: {error}", field("framing")))
+        })?;
+        Ok(Link {
+            name: raw.name.clone(),
+            mtu: Bytes(u64::from(mtu)),
+            icmp: raw.icmp.unwrap_or(true),
+            framing,
+            framing_name: framing_name.to_owned(),
+            half_duplex: raw.half_duplex.unwrap_or(false),
+            down: self.direction(&raw.down, &field("down"))?,
+            up: self.direction(&raw.up, &field("up"))?,
+        })
+    }
+
+    fn direction(&self, spanned: &Spanned<RawDirection>, of: &str) -> Result<Direction, ScenarioError> {
+        let raw = spanned.get_ref();
+        let field = |name: &str| format!("{of}.{name}");
+        let rate: BitsPerSecond =
+            raw.rate.get_ref().parse().map_err(|error| self.wrong(&field("rate"), &raw.rate, error))?;
+        if !(300..=400_000_000_000).contains(&rate.get()) {
+            let why = format!("{} is out of range: allowed is 300bit to 400gbit", raw.rate.get_ref());
+            return Err(self.wrong(&field("rate"), &raw.rate, why));
+        }
+        Ok(Direction {
+            rate,
+            delay: self.duration(&field("delay"), raw.delay.as_ref(), Duration::from_secs(60))?,
+            jitter: self.duration(&field("jitter"), raw.jitter.as_ref(), Duration::from_secs(10))?,
+            queue: self.queue(raw, &field)?,
+            loss: self.loss(raw, &field)?,
+            loss_by: self.loss_by(raw, &field)?,
+        })
+    }
+
+    fn queue(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<QueueBound, ScenarioError> {
+        match (&raw.queue, &raw.queue_packets) {
+            (Some(_), Some(packets)) => {
+                Err(self.wrong(&field("queue_packets"), packets, "write either queue or queue_packets, not both"))
+            }
+            (None, Some(packets)) => {
+                self.integer(&field("queue_packets"), packets, 1..=1_000_000).map(QueueBound::Packets)
+            }
+            (None, None) => Ok(QueueBound::Packets(1000)),
+            (Some(bytes), None) => {
+                let size: Bytes = bytes.get_ref().parse().map_err(|error| self.wrong(&field("queue"), bytes, error))?;
+                if !(1_500..=1 << 30).contains(&size.get()) {
+                    let why = format!("{} is out of range: allowed is 1500B to 1GiB", bytes.get_ref());
+                    return Err(self.wrong(&field("queue"), bytes, why));
+                }
+                Ok(QueueBound::Bytes(size))
+            }
+        }
+    }
+
+    fn loss(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<Ratio, ScenarioError> {
+        let Some(value) = &raw.loss else { return Ok(Ratio(0.0)) };
+        let loss: Ratio = value.get_ref().parse().map_err(|error| self.wrong(&field("loss"), value, error))?;
+        if loss.get() > 1.0 {
+            return Err(self.wrong(&field("loss"), value, format!("{loss} is out of range: allowed is 0% to 100%")));
+        }
+        Ok(loss)
+    }
+
+    fn loss_by(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<LossBy, ScenarioError> {
+        let Some(value) = &raw.loss_by else { return Ok(LossBy::Random) };
+        match value.get_ref().as_str() {
+            "random" => Ok(LossBy::Random),
+            "index" => Ok(LossBy::Index),
+            other => Err(self.wrong(&field("loss_by"), value, format!("\"{other}\": allowed is \"random\" or \"index\""))),
+        }
+    }
+}

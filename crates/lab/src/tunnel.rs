@@ -1,0 +1,374 @@
+//! The lab as a place where trials run.
+
+use crate::host::{CLIENT_V4, Host, SERVER_V4};
+use crate::lab::{Lab, LabError};
+use crate::stats::EngineStats;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, download, upload};
+use wt_sys::netlink::RouteMetrics;
+use wt_trial::{
+    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
+    Workload,
+};
+use wt_units::{Knob, Level, Settings};
+
+/// Where our own server listens in the server host.
+pub const PORT: u16 = 7411;
+/// How long the server's report may take after the client has ended.
+const REPORT_WAIT: Duration = Duration::from_secs(5);
+/// A trial is invalid when more than this share of its packets …
+const LATE_SHARE: f64 = 0.02;
+/// … left more than a tenth of the RTT, and at least so long, behind their time.
+const LATE_AT_LEAST: Duration = Duration::from_millis(5);
+const NAME: &str = "lab";
+
+/// The knobs that are settings of a whole host. In the lab both hosts are ours, and nobody else's traffic is there.
+const HOST_KNOBS: [(Knob, &str); 6] = [
+    (Knob::Sack, "ipv4/tcp_sack"),
+    (Knob::Timestamps, "ipv4/tcp_timestamps"),
+    (Knob::WindowScaling, "ipv4/tcp_window_scaling"),
+    (Knob::Ecn, "ipv4/tcp_ecn"),
+    (Knob::MtuProbing, "ipv4/tcp_mtu_probing"),
+    (Knob::Pmtud, "ipv4/ip_no_pmtu_disc"),
+];
+
+/// A lab with a server in it.
+#[derive(Debug)]
+pub struct LabTunnel {
+    lab: Lab,
+    server: Server,
+    current: Settings,
+    congestion_controls: Vec<String>,
+}
+
+impl LabTunnel {
+    /// Starts our server in the lab.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn new(lab: Lab) -> Result<Self, LabError> {
+        let set_up = |source| LabError::SetUp { source, advice: "run `windtunnel doctor`" };
+        let address = SocketAddr::new(SERVER_V4.into(), PORT);
+        let listener = lab.server.run(|| wt_sys::tcp::listen(address)).and_then(|made| made).map_err(set_up)?;
+        let server = Server::start(listener, ServerConfig::default()).map_err(set_up)?;
+        let cc = lab.server.sysctl("ipv4/tcp_congestion_control").map_err(set_up)?;
+        let known = lab.server.sysctl("ipv4/tcp_available_congestion_control").map_err(set_up)?;
+        let current = Settings::new()
+            .with(Knob::Rwin, Level::Auto)
+            .with(Knob::Mtu, Level::Number(u64::from(lab.scenario().client_mtu)))
+            .with(Knob::Cc, Level::Name(cc));
+        let congestion_controls = known.split_whitespace().map(str::to_owned).collect();
+        Ok(Self { lab, server, current, congestion_controls })
+    }
+
+    /// The lab itself.
+    #[must_use]
+    pub fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// The congestion controls that this kernel has.
+    #[must_use]
+    pub fn congestion_controls(&self) -> &[String] {
+        &self.congestion_controls
+    }
+}
+
+impl Tunnel for LabTunnel {
+    fn kind(&self) -> TunnelKind {
+        TunnelKind::Lab
+    }
+
+    fn target(&self) -> String {
+        self.lab.scenario().name.clone()
+    }
+
+    fn current(&self) -> Settings {
+        self.current.clone()
+    }
+
+    fn path(&self) -> PathFacts {
+        self.lab.scenario().facts()
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
+        for (knob, level) in settings.iter() {
+            let cannot = |why: String| {
+                Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why })
+            };
+            match (knob, level) {
+                (_, Level::Auto) => {}
+                (Knob::Cc, Level::Name(name)) if !self.congestion_controls.contains(name) => {
+                    let known = self.congestion_controls.join(", ");
+                    return cannot(format!("this kernel has {known}"));
+                }
+                (Knob::Mtu, Level::Number(mtu)) if *mtu > u64::from(self.lab.scenario().client_mtu) => {
+                    return cannot(format!("the client's device takes at most {} bytes", self.lab.scenario().client_mtu));
+                }
+                (_, Level::TimesMss(_)) => return cannot("multiples of the MSS must be resolved to bytes first".to_owned()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
+        self.check(&spec.settings)?;
+        let Workload::Bulk { direction, amount } = spec.workload;
+        let applied = Applied::apply(&self.lab, &spec.settings, direction)?;
+        self.lab.reset(spec.seed).map_err(|error| broken(&error))?;
+        let before = self.lab.stats();
+        let request = request(spec, direction, amount);
+        let lab = &self.lab;
+        let transfer = lab.client.run(|| transfer(spec, &request, cancel));
+        let (client, connect_time, socket) = match transfer.map_err(|error| broken(&error))? {
+            Ok(done) => done,
+            Err(LoadError::Refused { knob, source }) => {
+                let level = spec.settings.get(knob).cloned().unwrap_or(Level::Auto);
+                return Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: source.to_string() });
+            }
+            Err(error) => return Ok(TrialOutcome::empty(Status::Failed, spec.deadline, error.to_string())),
+        };
+        let server = self.server.take_report(request.token, REPORT_WAIT);
+        let stats = self.lab.stats().since(&before);
+        let mut outcome = outcome(spec, direction, client, server, &stats);
+        outcome.observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
+        applied.tell(&mut outcome, &socket);
+        judge(&mut outcome, &stats, self.path().rtt_us);
+        Ok(outcome)
+    }
+}
+
+fn broken(error: &dyn std::fmt::Display) -> TunnelError {
+    TunnelError::Broken { tunnel: NAME, why: error.to_string() }
+}
+
+fn request(spec: &TrialSpec, direction: Direction, amount: Amount) -> Request {
+    let settings = &spec.settings;
+    let small = |knob| settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    Request {
+        direction,
+        amount,
+        token: spec.seed ^ u64::from(spec.round) << 40 ^ u64::from(spec.order) << 20 ^ wt_sys::clock::monotonic_ns(),
+        sender: SenderOptions {
+            congestion_control: settings.name(Knob::Cc).map(str::to_owned),
+            send_buffer: small(Knob::Sndbuf),
+        },
+        window: if direction == Direction::Up { small(Knob::Rwin) } else { None },
+    }
+}
+
+/// The client's part, on a thread in the client's namespace.
+fn transfer(spec: &TrialSpec, request: &Request, cancel: &Cancel) -> Result<(EndReport, Duration, Settings), LoadError> {
+    let peer = SocketAddr::new(SERVER_V4.into(), PORT);
+    // A window belongs to the receiver.
+    let mut own = spec.settings.clone();
+    if request.direction == Direction::Up {
+        own.set(Knob::Rwin, Level::Auto);
+    }
+    let connection = Connection::open(&peer, &own, spec.deadline)?;
+    let (connect_time, granted) = (connection.connect_time, connection.granted.clone());
+    let report = match request.direction {
+        Direction::Down => download(connection, request, spec.deadline, cancel)?,
+        Direction::Up => upload(connection, request, spec.deadline, cancel)?,
+    };
+    Ok((report, connect_time, granted))
+}
+
+/// What was set outside of the sockets, to be put back.
+struct Applied<'a> {
+    lab: &'a Lab,
+    granted: Settings,
+    scopes: BTreeMap<String, String>,
+    /// Host, setting, its value before.
+    sysctls: Vec<(&'a Host, &'static str, String)>,
+}
+
+impl<'a> Applied<'a> {
+    /// Sets routes and host settings; on an error everything is put back at once.
+    fn apply(lab: &'a Lab, settings: &Settings, direction: Direction) -> Result<Self, TunnelError> {
+        let mut applied = Self { lab, granted: Settings::new(), scopes: BTreeMap::new(), sysctls: Vec::new() };
+        for (knob, file) in HOST_KNOBS {
+            let Some(name) = settings.name(knob) else { continue };
+            let on = (name == "on") != (knob == Knob::Pmtud); // the kernel's switch turns discovery off
+            applied.host_wide(knob, file, if on { "1" } else { "0" })?;
+            applied.note(knob, Level::Name(name.to_owned()), "host (both ends of the lab)");
+        }
+        applied.routes(settings, direction)?;
+        for host in [&lab.client, &lab.server] {
+            // A path MTU that one trial learned must not help the next.
+            let flush = host.run(|| wt_sys::ns::write_net_sysctl("ipv4/route/flush", "1"));
+            flush.and_then(|done| done).map_err(|error| broken(&error))?;
+        }
+        Ok(applied)
+    }
+
+    fn note(&mut self, knob: Knob, level: Level, scope: &str) {
+        self.granted.set(knob, level);
+        self.scopes.insert(knob.name().to_owned(), scope.to_owned());
+    }
+
+    fn host_wide(&mut self, knob: Knob, file: &'static str, value: &str) -> Result<(), TunnelError> {
+        for host in [&self.lab.client, &self.lab.server] {
+            let old = host.sysctl(file).map_err(|error| broken(&error))?;
+            self.sysctls.push((host, file, old));
+            let written = host.run(|| wt_sys::ns::write_net_sysctl(file, value)).and_then(|done| done);
+            written.map_err(|error| TunnelError::CannotSet {
+                tunnel: NAME,
+                knob,
+                level: Level::Name(value.to_owned()),
+                why: error.to_string(),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn routes(&mut self, settings: &Settings, direction: Direction) -> Result<(), TunnelError> {
+        let number = |knob| settings.number(knob).and_then(|n| u32::try_from(n).ok());
+        let (initcwnd, initrwnd) = (number(Knob::Initcwnd), number(Knob::Initrwnd));
+        let (client_cwnd, server_cwnd) = if direction == Direction::Down { (None, initcwnd) } else { (initcwnd, None) };
+        let (client_rwnd, server_rwnd) = if direction == Direction::Down { (initrwnd, None) } else { (None, initrwnd) };
+        let mtu = number(Knob::Mtu).filter(|mtu| *mtu < self.lab.scenario().client_mtu);
+        let client = RouteMetrics { mtu, initcwnd: client_cwnd, initrwnd: client_rwnd, ..RouteMetrics::default() };
+        let server = RouteMetrics { initcwnd: server_cwnd, initrwnd: server_rwnd, ..RouteMetrics::default() };
+        for (host, target, metrics) in [(&self.lab.client, SERVER_V4, &client), (&self.lab.server, CLIENT_V4, &server)] {
+            host.set_route(target.into(), metrics).map_err(|error| broken(&error))?;
+        }
+        for knob in [Knob::Mtu, Knob::Initcwnd, Knob::Initrwnd] {
+            if let Some(n) = settings.number(knob) {
+                let scope = if knob == Knob::Mtu && mtu.is_none() { "host (the device's own)" } else { "route" };
+                self.note(knob, Level::Number(n), scope);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says in the outcome what was granted, and where it was set.
+    fn tell(&self, outcome: &mut TrialOutcome, socket: &Settings) {
+        for (knob, level) in self.granted.iter().chain(socket.iter()) {
+            outcome.granted.set(knob, level.clone());
+        }
+        outcome.scopes.extend(self.scopes.clone());
+        for (knob, _) in socket.iter() {
+            let scope = if knob == Knob::Rwin { "socket (receive buffer fixed, autotuning off)" } else { "socket" };
+            outcome.scopes.insert(knob.name().to_owned(), scope.to_owned());
+        }
+    }
+}
+
+impl Drop for Applied<'_> {
+    fn drop(&mut self) {
+        for (host, file, old) in self.sysctls.drain(..).rev() {
+            let _ = host.run(|| wt_sys::ns::write_net_sysctl(file, &old));
+        }
+        let _ = self.lab.client.set_route(SERVER_V4.into(), &RouteMetrics::default());
+        let _ = self.lab.server.set_route(CLIENT_V4.into(), &RouteMetrics::default());
+    }
+}
+
+/// Joins what both ends saw.
+fn outcome(
+    spec: &TrialSpec,
+    direction: Direction,
+    client: EndReport,
+    server: Option<EndReport>,
+    stats: &EngineStats,
+) -> TrialOutcome {
+    let deadline = spec.deadline;
+    let Some(server) = server else {
+        let why = "the server's side of the transfer never ended";
+        return TrialOutcome::empty(Status::Failed, deadline, why);
+    };
+    let (receiver, sender) = if direction == Direction::Down { (client, server) } else { (server, client) };
+    let mut notes = sender.refused.clone();
+    let status = status(&receiver, &mut notes);
+    let info = &sender.info;
+    let mut observed = BTreeMap::new();
+    let widest = sender.samples.iter().map(|sample| sample.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd));
+    for (name, value) in [
+        ("mss", json!(info.snd_mss)),
+        ("pmtu", json!(info.pmtu)),
+        ("cc", json!(sender.congestion_control)),
+        ("rwin_max", json!(widest)),
+        ("window_scale", json!(receiver.info.window_scale().map(|(_, own)| own))),
+        ("sack", json!(info.sack())),
+        ("timestamps", json!(info.timestamps())),
+        ("ecn", json!(info.ecn())),
+        ("min_rtt_us", json!(info.min_rtt)),
+        ("rtt_us", json!(mean_rtt(&sender))),
+        ("retransmits", json!(info.total_retrans)),
+        ("queue_drops", json!(stats.queue_full)),
+        ("losses", json!(stats.lost)),
+        ("too_big", json!(stats.too_big)),
+        ("late_max_us", json!(stats.latest_ns / 1000)),
+    ] {
+        observed.insert(name.to_owned(), value);
+    }
+    let mut granted = Settings::new();
+    let mut scopes = BTreeMap::new();
+    if spec.settings.name(Knob::Cc).is_some() {
+        granted.set(Knob::Cc, Level::Name(sender.congestion_control.clone()));
+        scopes.insert("cc".to_owned(), "socket (of the sender)".to_owned());
+    }
+    TrialOutcome {
+        status,
+        bytes: receiver.bytes,
+        elapsed_us: u64::try_from(receiver.elapsed.as_micros()).unwrap_or(u64::MAX),
+        granted,
+        scopes,
+        observed,
+        limits: Limits {
+            busy_us: info.busy_time,
+            rwnd_limited_us: info.rwnd_limited,
+            sndbuf_limited_us: info.sndbuf_limited,
+        },
+        sender: sender.samples,
+        receiver: receiver.samples,
+        notes,
+    }
+}
+
+/// The mean of the smoothed RTT over the trial's second half, µs: the RTT that the transfer lived with.
+fn mean_rtt(sender: &EndReport) -> u64 {
+    let half = &sender.samples[sender.samples.len() / 2..];
+    if half.is_empty() { u64::from(sender.info.rtt) } else { half.iter().map(|s| s.rtt).sum::<u64>() / half.len() as u64 }
+}
+
+fn status(receiver: &EndReport, notes: &mut Vec<String>) -> Status {
+    match &receiver.finish {
+        Finish::Cancelled => Status::Aborted,
+        Finish::Corrupt(at) => {
+            notes.push(format!("byte {at} isn't the one that was sent"));
+            Status::Failed
+        }
+        _ if receiver.bytes == 0 => {
+            notes.push("the connection stood, but no byte arrived".to_owned());
+            Status::Failed
+        }
+        Finish::Done => Status::Completed,
+        Finish::Deadline => Status::Incomplete,
+        Finish::PeerLeft(why) => {
+            notes.push(why.clone());
+            Status::Incomplete
+        }
+    }
+}
+
+/// Marks a trial in which the lab itself misbehaved.
+fn judge(outcome: &mut TrialOutcome, stats: &EngineStats, rtt_us: u64) {
+    let bound = LATE_AT_LEAST.max(Duration::from_micros(rtt_us / 10));
+    let late = stats.later_than(bound);
+    let lost = stats.refused + stats.overflowed;
+    if outcome.status != Status::Completed || (late <= LATE_SHARE && lost == 0) {
+        return;
+    }
+    outcome.status = Status::Invalid;
+    outcome.notes.push(format!(
+        "the lab was late or lost packets itself: {:.1} % left more than {} ms late, {lost} lost; the machine was busy",
+        late * 100.0,
+        bound.as_millis()
+    ));
+}
