@@ -1,0 +1,338 @@
+//! The evidence against "this setting behaves as the current one", from the randomisation alone.
+//!
+//! Within a round a fair coin put two settings on their two slots. If the settings do not differ, the sign of the
+//! difference `d = y_i − y_0` of the logs of their goodputs is then ±1 with probability ½, given its size and all that
+//! went before: under any drift, any dependence and any tails. Betting on the sign with stakes that are fixed
+//! beforehand yields a martingale that starts at 1, so that by Ville's inequality it ever reaches `1/α` with
+//! probability at most α, however often one looks.
+//!
+//! What this leaves out: a setting's own effect on the trial after it (wash it out), and anything that depends on the
+//! schedule itself (somebody who watches the log and interferes).
+
+/// The stakes, as multiples of the scaled difference.
+const STAKES: [f64; 5] = [0.125, 0.25, 0.5, 1.0, 2.0];
+/// How much of the first unit is bet at each stake. The small stakes keep the power for small effects: with
+/// {½, 1, 2} alone an effect of 0.2 standard deviations is never found.
+const WEIGHTS: [f64; 5] = [0.10, 0.20, 0.35, 0.20, 0.15];
+/// Scaled differences are clipped here; the only protection against outliers, and an odd function, so exact.
+const CLIP: f64 = 2.0;
+
+/// A product of factors kept as mantissa × e^log, so that it neither overflows nor needs a logarithm per factor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Product {
+    mantissa: f64,
+    log: f64,
+}
+
+impl Product {
+    const ONE: Self = Self { mantissa: 1.0, log: 0.0 };
+
+    fn multiply(&mut self, factor: f64) {
+        self.mantissa *= factor;
+        if !(1e-100..1e100).contains(&self.mantissa) {
+            self.log += self.mantissa.ln();
+            self.mantissa = 1.0;
+        }
+    }
+
+    fn ln(self) -> f64 {
+        self.log + self.mantissa.ln()
+    }
+}
+
+/// The sign-symmetry e-process of one difference: push the rounds in order, read the evidence at any time.
+///
+/// One update costs the same however many rounds there were.
+///
+/// # Example
+/// ```
+/// use wt_experiment::EProcess;
+/// let mut faster = EProcess::new();
+/// for d in [0.20, -0.05, 0.31, 0.12, 0.08, 0.27, 0.15, 0.22, -0.02, 0.18, 0.25, 0.11] {
+///     faster.push(d);
+/// }
+/// assert!((faster.evidence() - 68.39).abs() < 0.01);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct EProcess {
+    shift: f64,
+    sign: f64,
+    count: usize,
+    sum_of_squares: f64,
+    wealth: [Product; 5],
+}
+
+impl Default for EProcess {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EProcess {
+    /// Evidence that the differences lie above zero: superiority.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::above(0.0)
+    }
+
+    /// Evidence that the differences lie above `shift`, against the null that they lie at it or below.
+    ///
+    /// Non-inferiority within ε is `above(ln(1 − ε))`.
+    #[must_use]
+    pub fn above(shift: f64) -> Self {
+        Self { shift, sign: 1.0, count: 0, sum_of_squares: 0.0, wealth: [Product::ONE; 5] }
+    }
+
+    /// Evidence that the differences lie below `shift`; `below(0)` is "slower".
+    #[must_use]
+    pub fn below(shift: f64) -> Self {
+        Self { sign: -1.0, ..Self::above(shift) }
+    }
+
+    /// The process after these differences, in order.
+    #[must_use]
+    pub fn after(mut self, differences: &[f64]) -> Self {
+        for d in differences {
+            self.push(*d);
+        }
+        self
+    }
+
+    /// Takes the next difference. What isn't a finite number is no observation and is ignored.
+    pub fn push(&mut self, difference: f64) {
+        let d = self.sign * (difference - self.shift);
+        if !d.is_finite() {
+            return;
+        }
+        self.count += 1;
+        self.sum_of_squares += d * d;
+        let scale = (self.sum_of_squares / self.count as f64).sqrt();
+        let x = if scale > 0.0 { (d / scale).clamp(-CLIP, CLIP) } else { 0.0 };
+        // exp(gx)/cosh(gx) = 2/(1 + exp(−2gx)); the stakes double, so each exponential is the square of the one before.
+        let mut u = (-2.0 * STAKES[0] * x).exp();
+        for wealth in &mut self.wealth {
+            wealth.multiply(2.0 / (1.0 + u));
+            u *= u;
+        }
+    }
+
+    /// The number of differences taken.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The natural logarithm of the evidence.
+    #[must_use]
+    pub fn log_evidence(&self) -> f64 {
+        let logs: [f64; 5] = std::array::from_fn(|m| WEIGHTS[m].ln() + self.wealth[m].ln());
+        let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        top + logs.iter().map(|l| (l - top).exp()).sum::<f64>().ln()
+    }
+
+    /// The evidence: how many times the first unit has multiplied. 1 is none; "71 : 1" is 71.
+    #[must_use]
+    pub fn evidence(&self) -> f64 {
+        self.log_evidence().exp()
+    }
+}
+
+/// The evidence after each of the differences.
+#[must_use]
+pub fn evidence_series(mut process: EProcess, differences: &[f64]) -> Vec<f64> {
+    differences
+        .iter()
+        .map(|d| {
+            process.push(*d);
+            process.evidence()
+        })
+        .collect()
+}
+
+/// The smallest effect that the differences do not exclude at this threshold: "at least so much".
+///
+/// The set of shifts δ with `E(δ) < threshold` covers the true one with probability at least `1 − 1/threshold` at all
+/// times together. Its infimum is returned, −∞ as long as there are too few rounds to exclude anything.
+///
+/// # Source
+/// Ville's inequality; inversion of the tests as in Ramdas, Grünwald, Vovk, Shafer, *Game-theoretic statistics and safe
+/// anytime-valid inference* (arXiv 2210.01948).
+#[must_use]
+pub fn lower_bound(differences: &[f64], threshold: f64) -> f64 {
+    let need = threshold.ln();
+    let excess = |shift: f64| EProcess::above(shift).after(differences).log_evidence() - need;
+    let Some((smallest, largest)) = range(differences) else { return f64::NEG_INFINITY };
+    let width = (largest - smallest).max(largest.abs().max(1.0) * 1e-9);
+    // Far below all data every scaled difference is 1: the most that so few rounds can say.
+    if EProcess::above(-1.0).after(&vec![0.0; differences.len()]).log_evidence() <= need {
+        return f64::NEG_INFINITY;
+    }
+    let Some(mut low) = (0..60).map(|j| smallest - width * f64::from(j).exp2()).find(|s| excess(*s) >= 0.0) else {
+        return f64::NEG_INFINITY;
+    };
+    // At the largest difference no scaled difference is positive, so the evidence is at most 1.
+    let mut high = largest;
+    // The evidence need not fall steadily between the two: take the first place where it is too small.
+    if differences.len() <= 4_000 {
+        let step = (high - low) / 32.0;
+        for j in 1..=32 {
+            let shift = low + step;
+            if j == 32 || excess(shift) < 0.0 {
+                high = shift.min(high);
+                break;
+            }
+            low = shift;
+        }
+    }
+    root(low, high, width, excess)
+}
+
+/// The largest effect that the differences do not exclude at this threshold: "at most so much"; +∞ if there is none.
+#[must_use]
+pub fn upper_bound(differences: &[f64], threshold: f64) -> f64 {
+    let mirrored: Vec<f64> = differences.iter().map(|d| -d).collect();
+    -lower_bound(&mirrored, threshold)
+}
+
+fn range(values: &[f64]) -> Option<(f64, f64)> {
+    let finite = values.iter().copied().filter(|v| v.is_finite());
+    finite.fold(None, |range, v| Some(range.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v)))))
+}
+
+/// Where `f` falls through zero between `low` (f ≥ 0) and `high` (f < 0), on the side where it is still ≥ 0.
+fn root(mut low: f64, mut high: f64, width: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let (mut f_low, mut f_high) = (f(low), f(high));
+    for step in 0..200 {
+        if high - low <= 1e-10 * width {
+            break;
+        }
+        // Regula falsi (Illinois) with every third step a bisection: few evaluations, and a certain end.
+        let secant = low + (high - low) * f_low / (f_low - f_high);
+        let middle = if step % 3 == 2 || !(low < secant && secant < high) { 0.5 * (low + high) } else { secant };
+        let value = f(middle);
+        if value >= 0.0 {
+            (low, f_low) = (middle, value);
+            f_high *= 0.5;
+        } else {
+            (high, f_high) = (middle, value);
+            f_low *= 0.5;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::assert_golden;
+    use proptest::prelude::*;
+
+    const SYNTHETIC: [f64; 12] = [0.20, -0.05, 0.31, 0.12, 0.08, 0.27, 0.15, 0.22, -0.02, 0.18, 0.25, 0.11];
+    const TTL_0: [f64; 4] = [1309.0, 1597.0, 1888.0, 1206.0];
+    const TTL_128: [f64; 4] = [923.0, 1864.0, 1633.0, 975.0];
+    const NONE: [f64; 4] = [1530.0, 1340.0, 1327.0, 1122.0];
+    const BLACK_HOLE: [f64; 4] = [1286.0, 985.0, 941.0, 816.0];
+
+    fn log_ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
+        a.iter().zip(b).map(|(a, b)| (a / b).ln()).collect()
+    }
+
+    #[test]
+    fn the_dial_up_pairs_and_the_synthetic_series_give_the_golden_evidence() {
+        let cases: [(Vec<f64>, &[f64]); 3] = [
+            (log_ratios(&TTL_0, &TTL_128), &[1.520, 0.9116, 1.201, 1.763]),
+            (log_ratios(&NONE, &BLACK_HOLE), &[1.520, 2.479, 4.140, 6.953]),
+            (SYNTHETIC.to_vec(), &[1.520, 1.115, 1.805, 2.510, 3.357, 5.767, 9.116, 15.82, 13.78, 23.55, 42.88, 68.39]),
+        ];
+        for (differences, golden) in cases {
+            for (got, want) in evidence_series(EProcess::new(), &differences).iter().zip(golden) {
+                assert_golden(*got, *want);
+            }
+        }
+        let slower = |d: &[f64]| EProcess::below(0.0).after(d).evidence();
+        assert_golden(slower(&log_ratios(&TTL_0, &TTL_128)), 0.2948);
+        assert_golden(slower(&log_ratios(&NONE, &BLACK_HOLE)), 0.1297);
+        assert_golden(EProcess::above(0.95f64.ln()).after(&SYNTHETIC).evidence(), 224.2);
+    }
+
+    #[test]
+    fn the_synthetic_bounds_are_the_golden_ones() {
+        assert_golden(lower_bound(&SYNTHETIC, 20.0), 0.03612);
+        assert_golden(lower_bound(&SYNTHETIC, 20.0).exp(), 1.037);
+        assert_golden(upper_bound(&SYNTHETIC, 20.0).exp(), 1.272);
+    }
+
+    #[test]
+    fn too_few_rounds_exclude_nothing_however_clear_they_are() {
+        for (threshold, floor) in [(20.0, 7), (60.0, 8), (140.0, 10)] {
+            let equal = |n: usize| EProcess::new().after(&vec![1.0; n]).evidence();
+            assert!(equal(floor - 1) < threshold && equal(floor) >= threshold, "{threshold}: {floor}");
+            assert_eq!(lower_bound(&vec![1.0; floor - 1], threshold), f64::NEG_INFINITY);
+            assert!((lower_bound(&vec![1.0; floor], threshold) - 1.0).abs() < 1e-6);
+        }
+        assert_eq!(lower_bound(&[], 20.0), f64::NEG_INFINITY);
+        assert_eq!(upper_bound(&[], 20.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_observation_and_nothing_overflows() {
+        let mut process = EProcess::new();
+        for d in [f64::NAN, f64::INFINITY, 0.0] {
+            process.push(d);
+        }
+        assert_eq!((process.count(), process.evidence()), (1, 1.0));
+        let long = EProcess::new().after(&vec![1.0; 100_000]);
+        assert!(long.log_evidence().is_finite() && long.log_evidence() > 1e4);
+        assert!(EProcess::below(0.0).after(&vec![1.0; 100_000]).log_evidence() < -1e3);
+    }
+
+    proptest! {
+        #[test]
+        fn over_all_sign_patterns_the_evidence_averages_one(
+            sizes in prop::collection::vec(0.0f64..3.0, 1..11), heavy in 0.0f64..50.0,
+        ) {
+            let sizes: Vec<f64> = sizes.iter().enumerate().map(|(i, s)| if i == 2 { s * heavy } else { *s }).collect();
+            let patterns = 1u32 << sizes.len();
+            let sum: f64 = (0..patterns)
+                .map(|p| {
+                    let signed: Vec<f64> =
+                        sizes.iter().enumerate().map(|(i, s)| if p >> i & 1 == 1 { *s } else { -s }).collect();
+                    EProcess::new().after(&signed).evidence()
+                })
+                .sum();
+            prop_assert!((sum / f64::from(patterns) - 1.0).abs() < 1e-12);
+        }
+
+        #[test]
+        fn swapping_the_labels_swaps_faster_and_slower(d in prop::collection::vec(-2.0f64..2.0, 0..40)) {
+            let swapped: Vec<f64> = d.iter().map(|d| -d).collect();
+            let (a, b) = (EProcess::new().after(&d).evidence(), EProcess::below(0.0).after(&swapped).evidence());
+            prop_assert_eq!(a, b);
+        }
+
+        #[test]
+        fn rescaling_changes_nothing(d in prop::collection::vec(-2.0f64..2.0, 1..40), by in 1e-3f64..1e3) {
+            let scaled: Vec<f64> = d.iter().map(|d| d * by).collect();
+            let (a, b) = (EProcess::new().after(&d).log_evidence(), EProcess::new().after(&scaled).log_evidence());
+            prop_assert!((a - b).abs() < 1e-9);
+        }
+
+        #[test]
+        fn all_below_the_lower_bound_is_excluded_and_the_bounds_embrace_what_is_not(
+            d in prop::collection::vec(-1.0f64..2.0, 8..40),
+        ) {
+            let (low, high) = (lower_bound(&d, 20.0), upper_bound(&d, 20.0));
+            prop_assert!(low <= high);
+            for j in 0..50 {
+                let below = low - 1e-6 - f64::from(j) * 0.05;
+                prop_assert!(!low.is_finite() || EProcess::above(below).after(&d).evidence() >= 20.0);
+            }
+        }
+
+        #[test]
+        fn the_bounds_move_with_the_data(d in prop::collection::vec(-1.0f64..2.0, 8..30), by in -2.0f64..2.0) {
+            let moved: Vec<f64> = d.iter().map(|d| d + by).collect();
+            prop_assert!((lower_bound(&moved, 20.0) - lower_bound(&d, 20.0) - by).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+use super::plateau::{LevelState, LevelTest, Plateau};
+use super::{Candidate, Dropped, Experiment, StopReason};
+use crate::dist;
+use crate::eprocess::{lower_bound, upper_bound};
+use crate::ols::BlockedFit;
+use crate::power::Target;
+use crate::regret::anytime_half_width;
+use serde::Serialize;
+
+/// The gains of which is said how many rounds they need.
+const GAINS: [f64; 2] = [0.05, 0.20];
+
+/// The answer in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictKind {
+    /// A setting is shown to be faster than the current one.
+    Faster,
+    /// The experiment ran to its end and shows no setting to be faster.
+    NoDifference,
+    /// It was stopped, or still runs, and shows no setting to be faster so far.
+    Stopped,
+}
+
+/// What an experiment allows one to say. Ratios are of typical goodput, as `e^difference` of logs.
+///
+/// Bounds, claims and evidence come from the randomisation alone and hold however often one looks. Estimates, their
+/// standard errors, `regret`, `noise` and `needed` come from the blocked model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Assessment {
+    /// The answer in one word.
+    pub kind: VerdictKind,
+    /// The recommended setting: of those shown to be faster the one with the largest estimate, else 0, the current one.
+    pub pick: usize,
+    /// The setting with the largest estimate, shown or not; 0 if there is no estimate yet.
+    pub leader: usize,
+    /// Why no further round is drawn; `None` while the experiment goes on.
+    pub stop: Option<StopReason>,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// Rounds that were cut short and don't count.
+    pub discarded_rounds: usize,
+    /// Trials, those of discarded rounds included.
+    pub trials: usize,
+    /// α: the probability of any false "faster", ever.
+    pub alpha: f64,
+    /// The share below which differences are not worth pursuing.
+    pub indifference: f64,
+    /// Every setting, by number.
+    pub arms: Vec<ArmAssessment>,
+    /// By which share at most the pick is slower than the best setting tested (with probability 1 − α); `None` while
+    /// nothing can be said.
+    pub regret: Option<f64>,
+    /// The noise of a trial about its round; `None` without a degree of freedom.
+    pub noise: Option<Noise>,
+    /// How many more rounds it would take to show a gain of 5 % and of 20 %.
+    pub needed: Vec<Needed>,
+    /// The smallest sufficient level, if it was sought.
+    pub plateau: Option<PlateauAssessment>,
+}
+
+/// What is known of one setting against the current one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArmAssessment {
+    /// Its number.
+    pub arm: usize,
+    /// Rounds in which both it and the current setting have a value.
+    pub rounds: usize,
+    /// Trials, all kinds together.
+    pub trials: usize,
+    /// Trials that the deadline cut off.
+    pub incomplete: usize,
+    /// Trials without a connection or a byte.
+    pub failed: usize,
+    /// Trials that say nothing.
+    pub void: usize,
+    /// τ̂, the log of the estimated ratio; `None` without data.
+    pub estimate: Option<f64>,
+    /// The estimated ratio.
+    pub ratio: Option<f64>,
+    /// The standard error of `estimate`.
+    pub standard_error: Option<f64>,
+    /// The two-sided p value of `estimate` in the blocked model, as if it had been looked at once. Claims nothing.
+    pub p_value: Option<f64>,
+    /// The log of the ratio is at least this; `None` if nothing can be excluded yet.
+    pub lower: Option<f64>,
+    /// The log of the ratio is at most this; `None` if nothing can be excluded yet.
+    pub upper: Option<f64>,
+    /// The largest evidence for "faster" so far.
+    pub evidence: f64,
+    /// The evidence that a claim needs; `None` for the current setting.
+    pub needed: Option<f64>,
+    /// The round after which it was shown to be faster.
+    pub claimed: Option<usize>,
+    /// Whether it is shown to be slower.
+    pub slower: bool,
+    /// Whether it is shown to be the same within the indifference.
+    pub equivalent: bool,
+    /// When and why it left the race.
+    pub dropped: Option<Dropped>,
+    /// Evidence that it fails more often than the current setting, from the rounds in which one of the two failed.
+    pub fails_more: f64,
+    /// Σbytes/Σtime over that of the current setting, in the rounds that both share; speaks of the total, stalls
+    /// included, where `ratio` speaks of the typical trial.
+    pub total_ratio: Option<f64>,
+    /// Round and evidence after it, for a plot.
+    pub series: Vec<(usize, f64)>,
+}
+
+/// The noise of one trial about its round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Noise {
+    /// σ̂ of the log outcome.
+    pub sigma: f64,
+    /// The coefficient of variation, √(e^σ̂² − 1).
+    pub cv: f64,
+    /// Degrees of freedom.
+    pub df: usize,
+}
+
+/// What it takes to show a gain.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Needed {
+    /// The gain as a share.
+    pub gain: f64,
+    /// Rounds altogether after which it would show in four of five experiments.
+    pub rounds: usize,
+    /// Of those, rounds still to come.
+    pub more_rounds: usize,
+    /// Trials in them.
+    pub more_trials: usize,
+}
+
+/// What is known of the smallest sufficient level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlateauAssessment {
+    /// The setting that levels are compared with.
+    pub anchor: usize,
+    /// By which share a level may lie behind.
+    pub epsilon: f64,
+    /// Only rounds after this one count (those before chose the anchor).
+    pub since_round: usize,
+    /// The evidence that a level needs.
+    pub needed: f64,
+    /// The smallest level shown to be within ε of the anchor; the anchor itself if none is.
+    pub smallest: usize,
+    /// Whether further rounds could still change the answer.
+    pub settled: bool,
+    /// The levels below the anchor, ascending.
+    pub levels: Vec<LevelAssessment>,
+}
+
+/// What is known of one level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LevelAssessment {
+    /// The setting.
+    pub arm: usize,
+    /// What is shown.
+    pub verdict: LevelVerdict,
+    /// The largest evidence for "within ε of the anchor" so far.
+    pub evidence: f64,
+    /// The estimated ratio to the anchor.
+    pub ratio: Option<f64>,
+    /// The standard error of the log of `ratio`.
+    pub standard_error: Option<f64>,
+    /// Round and evidence after it, for a plot.
+    pub series: Vec<(usize, f64)>,
+}
+
+/// What is shown of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LevelVerdict {
+    /// Within ε of the anchor, as is every level between.
+    Within,
+    /// By the model's estimate clearly more than ε behind.
+    Below,
+    /// Neither.
+    Undecided,
+}
+
+/// Everything that can be said of the experiment now.
+pub(super) fn assess(e: &Experiment) -> Assessment {
+    let fit = e.ols.fit();
+    let pick = e.best_claimed(&fit).unwrap_or(0);
+    let leader = e.leader(&fit, 0).map_or(0, |(arm, _)| arm);
+    let noise = fit.variance.map(|v| Noise { sigma: v.sqrt(), cv: v.exp_m1().sqrt(), df: fit.df });
+    Assessment {
+        kind: kind(pick, e.stop),
+        pick,
+        leader,
+        stop: e.stop,
+        rounds: e.rounds,
+        discarded_rounds: e.discarded,
+        trials: e.trials,
+        alpha: e.config.alpha,
+        indifference: e.config.indifference,
+        arms: e.arms.iter().enumerate().map(|(arm, c)| assess_arm(arm, c, &fit, e.config.indifference)).collect(),
+        regret: regret(&fit, pick, e.config.alpha, e.config.arms),
+        needed: noise.map(|n| needed(e, n, leader)).unwrap_or_default(),
+        noise,
+        plateau: e.plateau.as_ref().map(|p| assess_plateau(p, &fit)),
+    }
+}
+
+fn kind(pick: usize, stop: Option<StopReason>) -> VerdictKind {
+    match stop {
+        _ if pick != 0 => VerdictKind::Faster,
+        None | Some(StopReason::User) => VerdictKind::Stopped,
+        Some(_) => VerdictKind::NoDifference,
+    }
+}
+
+fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, indifference: f64) -> ArmAssessment {
+    let estimate = fit.estimate(arm);
+    let standard_error = estimate.and(fit.standard_error(arm, 0));
+    let t = estimate.zip(standard_error).map(|(own, se)| own / se);
+    let (lower, upper) = if arm == 0 { (Some(0.0), Some(0.0)) } else { bounds(c) };
+    let same = indifference.ln_1p();
+    let peak = c.series.iter().map(|(_, log)| *log).fold(0.0, f64::max);
+    ArmAssessment {
+        arm,
+        rounds: c.differences.len(),
+        trials: c.counts.trials,
+        incomplete: c.counts.incomplete,
+        failed: c.counts.failed,
+        void: c.counts.void,
+        estimate,
+        ratio: estimate.map(f64::exp),
+        standard_error,
+        p_value: t.filter(|t| t.is_finite()).map(|t| dist::t_two_sided(t, fit.df as f64)),
+        lower,
+        upper,
+        evidence: c.claimed.map_or(peak, |claim| claim.log_evidence.max(peak)).exp(),
+        needed: Some(c.threshold).filter(|t| t.is_finite()),
+        claimed: c.claimed.map(|claim| claim.round),
+        slower: arm != 0 && c.slower.log_evidence() >= c.threshold.ln(),
+        equivalent: arm != 0 && lower.is_some_and(|l| l >= -same) && upper.is_some_and(|u| u <= same),
+        dropped: c.dropped,
+        fails_more: c.fails_more.evidence(),
+        total_ratio: if arm == 0 { None } else { c.counts.total_ratio() },
+        series: c.series.iter().map(|(round, log)| (*round, log.exp())).collect(),
+    }
+}
+
+/// The bounds now; the lower one is at least what it was when the claim was made, for all of them hold together.
+fn bounds(c: &Candidate) -> (Option<f64>, Option<f64>) {
+    let finite = |bound: f64| Some(bound).filter(|b| b.is_finite());
+    let lower = finite(lower_bound(&c.differences, c.threshold));
+    let lower = c.claimed.map(|claim| claim.lower_bound).into_iter().chain(lower).reduce(f64::max);
+    (lower, finite(upper_bound(&c.differences, c.threshold)))
+}
+
+/// The share by which the pick is at most slower than the best setting tested.
+fn regret(fit: &BlockedFit, pick: usize, alpha: f64, arms: usize) -> Option<f64> {
+    let alpha = 2.0 * alpha / (arms - 1) as f64;
+    let (variance, own) = (fit.variance?, fit.estimate(pick)?);
+    let behind = (0..arms).filter(|arm| *arm != pick).filter_map(|arm| {
+        let width = anytime_half_width(variance, fit.unit_variance(arm, pick), fit.df as f64, alpha);
+        Some(fit.estimate(arm)? - own + width)
+    });
+    let most = behind.fold(0.0, f64::max);
+    most.is_finite().then(|| -(-most).exp_m1())
+}
+
+fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
+    let threshold = e.arms[leader.max(1)].threshold;
+    let planned = e.planned().len();
+    let per_round = if planned > 1 { planned } else { e.config.arms };
+    let row = |gain: f64| {
+        let rounds = Target { gain, sigma: noise.sigma, threshold }.rounds_for_four_in_five();
+        let more_rounds = rounds.saturating_sub(e.rounds);
+        Needed { gain, rounds, more_rounds, more_trials: more_rounds.saturating_mul(per_round) }
+    };
+    GAINS.map(row).to_vec()
+}
+
+fn assess_plateau(p: &Plateau, fit: &BlockedFit) -> PlateauAssessment {
+    let shown = p.shown();
+    let level = |(i, test): (usize, &LevelTest)| LevelAssessment {
+        arm: test.arm,
+        verdict: match test.state {
+            _ if i < shown => LevelVerdict::Within,
+            LevelState::Below => LevelVerdict::Below,
+            _ => LevelVerdict::Undecided,
+        },
+        evidence: test.peak.max(0.0).exp(),
+        ratio: fit.estimate(test.arm).zip(fit.estimate(p.anchor)).map(|(own, anchor)| (own - anchor).exp()),
+        standard_error: fit.standard_error(test.arm, p.anchor),
+        series: test.series.iter().map(|(round, log)| (*round, log.exp())).collect(),
+    };
+    PlateauAssessment {
+        anchor: p.anchor,
+        epsilon: p.epsilon,
+        since_round: p.since,
+        needed: p.need.exp(),
+        smallest: shown.checked_sub(1).map_or(p.anchor, |last| p.tests[last].arm),
+        settled: p.settled(),
+        levels: p.tests.iter().enumerate().map(level).rev().collect(),
+    }
+}

@@ -1,0 +1,80 @@
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wt_units::Bytes;
+
+/// How the trial of an observation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// The workload was done.
+    Completed,
+    /// The deadline came first; what was moved until then counts.
+    Incomplete,
+    /// No connection, or no byte at all. Counts in the evidence, not in the estimates.
+    Failed,
+    /// The trial says nothing: our own machinery misbehaved, or it was interrupted.
+    Void,
+}
+
+/// What one trial of a round gave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// Which setting.
+    pub arm: usize,
+    /// The outcome, larger is better: ln(payload / elapsed), payload in bytes and elapsed in seconds.
+    pub y: f64,
+    /// How it ended.
+    pub ended: Ended,
+    /// The payload that arrived.
+    pub bytes: Bytes,
+    /// From the request to the last byte, stalls included; for a trial that didn't end, the deadline.
+    pub elapsed: Duration,
+}
+
+impl Observation {
+    /// A trial whose workload was done.
+    #[must_use]
+    pub fn completed(arm: usize, bytes: Bytes, elapsed: Duration) -> Self {
+        Self { arm, y: log_rate(bytes, elapsed), ended: Ended::Completed, bytes, elapsed }
+    }
+
+    /// A trial that the deadline cut off after `bytes`, counted as at least one segment.
+    #[must_use]
+    pub fn incomplete(arm: usize, bytes: Bytes, deadline: Duration, mss: Bytes) -> Self {
+        let y = log_rate(bytes.max(mss), deadline);
+        Self { arm, y, ended: Ended::Incomplete, bytes, elapsed: deadline }
+    }
+
+    /// A trial without a connection or a byte; its slot counts as one segment in the whole deadline, and clipping
+    /// bounds the pull of that.
+    #[must_use]
+    pub fn failed(arm: usize, deadline: Duration, mss: Bytes) -> Self {
+        Self { arm, y: log_rate(mss, deadline), ended: Ended::Failed, bytes: Bytes(0), elapsed: deadline }
+    }
+
+    /// A trial that says nothing.
+    #[must_use]
+    pub fn void(arm: usize) -> Self {
+        Self { arm, y: f64::NAN, ended: Ended::Void, bytes: Bytes(0), elapsed: Duration::ZERO }
+    }
+
+    /// A completed trial of which only the log outcome is known: a model's, or one column of a table.
+    #[must_use]
+    pub fn of(arm: usize, y: f64) -> Self {
+        Self { arm, y, ended: Ended::Completed, bytes: Bytes(0), elapsed: Duration::ZERO }
+    }
+
+    /// Whether it has a value.
+    pub(super) fn counts(&self) -> bool {
+        self.ended != Ended::Void
+    }
+
+    /// Whether it may enter the estimates.
+    pub(super) fn estimates(&self) -> bool {
+        matches!(self.ended, Ended::Completed | Ended::Incomplete)
+    }
+}
+
+fn log_rate(bytes: Bytes, elapsed: Duration) -> f64 {
+    (bytes.get() as f64 / elapsed.as_secs_f64()).ln()
+}

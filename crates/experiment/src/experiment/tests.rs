@@ -1,0 +1,293 @@
+use super::*;
+use crate::simulate::{self, NoiseModel, Path};
+use proptest::prelude::*;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha12Rng;
+use std::time::Duration;
+use wt_units::Bytes;
+
+fn rng(seed: u64) -> ChaCha12Rng {
+    ChaCha12Rng::seed_from_u64(seed)
+}
+
+fn budget(arms: usize, trials: usize) -> Config {
+    Config { max_trials: Some(trials), ..Config::new(arms) }
+}
+
+/// Runs the experiment on outcomes `effect + noise`, noise uniform within ±`spread`.
+fn drive(experiment: &mut Experiment, effects: &[f64], spread: f64, rng: &mut ChaCha12Rng) -> Vec<Vec<Observation>> {
+    let mut rounds = Vec::new();
+    while let Some(order) = experiment.next_round(rng) {
+        let mut outcome = |arm: usize| Observation::of(arm, effects[arm] + rng.random_range(-spread..=spread));
+        let round: Vec<Observation> = order.into_iter().map(&mut outcome).collect();
+        experiment.record(&round).unwrap();
+        rounds.push(round);
+    }
+    rounds
+}
+
+#[test]
+fn a_large_gain_is_claimed_in_about_as_few_rounds_as_signs_allow() {
+    let mut experiment = Experiment::new(budget(4, 120)).unwrap();
+    drive(&mut experiment, &[0.0, 0.0, 0.4, 0.0], 0.05, &mut rng(1));
+    let a = experiment.assessment();
+    assert_eq!((a.kind, a.pick, a.stop), (VerdictKind::Faster, 2, Some(StopReason::Claimed)));
+    assert!((8..=12).contains(&a.rounds), "{} rounds", a.rounds);
+    let arm = &a.arms[2];
+    assert!(arm.evidence >= 60.0 && arm.needed == Some(60.0) && arm.claimed == Some(a.rounds));
+    assert!((0.0..0.4).contains(&arm.lower.unwrap()) && arm.upper.unwrap() > 0.4);
+    assert!((arm.estimate.unwrap() - 0.4).abs() < 0.05 && a.regret.unwrap() < 0.05);
+    assert!(a.arms[1].dropped.is_some() && a.arms[3].dropped.is_some());
+}
+
+#[test]
+fn when_the_current_setting_is_best_by_far_the_others_are_dropped_and_it_stays() {
+    let mut experiment = Experiment::new(budget(3, 120)).unwrap();
+    drive(&mut experiment, &[0.5, 0.0, 0.1], 0.05, &mut rng(2));
+    let a = experiment.assessment();
+    assert_eq!((a.kind, a.pick, a.stop), (VerdictKind::NoDifference, 0, Some(StopReason::OnlyCurrentLeft)));
+    assert!(a.rounds < 8);
+}
+
+#[test]
+fn identical_settings_are_given_up_before_the_budget_is_used_up() {
+    let mut rng = rng(3);
+    let mut path = Path::new(NoiseModel::Calm, &mut rng);
+    let a = simulate::run(budget(4, 240), &mut path, &[0.0; 4], &mut rng).unwrap();
+    assert_eq!((a.kind, a.pick), (VerdictKind::NoDifference, 0));
+    assert!(a.trials <= 240 && a.stop.is_some());
+}
+
+#[test]
+fn no_round_begins_that_does_not_fit_into_the_budget() {
+    let mut experiment = Experiment::new(budget(4, 10)).unwrap();
+    let rounds = drive(&mut experiment, &[0.0; 4], 0.1, &mut rng(4));
+    assert_eq!((rounds.len(), experiment.trials(), experiment.stop_reason()), (2, 8, Some(StopReason::Budget)));
+    experiment.resume(Some(12));
+    assert_eq!((experiment.stop_reason(), experiment.next_round(&mut rng(5)).map(|r| r.len())), (None, Some(4)));
+}
+
+#[test]
+fn the_order_is_uniform_and_holds_every_planned_setting_once() {
+    let experiment = Experiment::new(Config::new(3)).unwrap();
+    let mut seen = std::collections::BTreeMap::new();
+    let mut rng = rng(6);
+    for _ in 0..6_000 {
+        *seen.entry(experiment.next_round(&mut rng).unwrap()).or_insert(0) += 1;
+    }
+    assert_eq!(seen.len(), 6);
+    // Five standard deviations of a binomial count about 1000.
+    assert!(seen.values().all(|n: &i32| (n - 1000).abs() < 145), "{seen:?}");
+}
+
+#[test]
+fn the_same_rounds_lead_to_the_same_assessment_in_any_order_within_the_round() {
+    let mut rng = rng(7);
+    let mut first = Experiment::new(budget(4, 120)).unwrap();
+    let rounds = drive(&mut first, &[0.0, 0.05, 0.1, 0.2], 0.2, &mut rng);
+    let mut second = Experiment::new(budget(4, 120)).unwrap();
+    for round in &rounds {
+        assert_eq!(second.stop_reason(), None);
+        let mut sorted = round.clone();
+        sorted.sort_by_key(|o| o.arm);
+        second.record(&sorted).unwrap();
+    }
+    let (mut a, mut b) = (first.assessment(), second.assessment());
+    assert_eq!((a.stop, a.pick, a.rounds), (b.stop, b.pick, b.rounds));
+    // Sums in another order differ in the last digits of the model alone.
+    for (a, b) in a.arms.iter_mut().zip(&mut b.arms) {
+        assert_eq!((a.evidence, a.lower, a.upper, &a.series), (b.evidence, b.lower, b.upper, &b.series));
+    }
+}
+
+#[test]
+fn a_round_that_was_cut_short_is_paid_for_and_does_not_count() {
+    let mut experiment = Experiment::new(budget(3, 30)).unwrap();
+    let whole: Vec<Observation> = (0..3).map(|arm| Observation::of(arm, arm as f64 * 0.1)).collect();
+    experiment.record(&whole).unwrap();
+    let before = experiment.assessment();
+    assert_eq!(experiment.record(&whole[..2]), Ok(Recorded::Discarded));
+    let after = experiment.assessment();
+    assert_eq!((after.rounds, after.discarded_rounds, after.trials), (1, 1, 5));
+    assert_eq!(after.arms[1].series, before.arms[1].series);
+    assert_eq!(after.arms[1].estimate, before.arms[1].estimate);
+    // Also when the user stopped it first.
+    experiment.stop(StopReason::User);
+    experiment.record(&whole[..1]).unwrap();
+    assert_eq!(experiment.assessment().kind, VerdictKind::Stopped);
+    assert_eq!(experiment.next_round(&mut rng(1)), None);
+}
+
+#[test]
+fn a_void_trial_takes_only_its_own_comparisons_with_it() {
+    let mut experiment = Experiment::new(Config::new(3)).unwrap();
+    let round = [Observation::of(0, 1.0), Observation::void(1), Observation::of(2, 1.1)];
+    assert_eq!(experiment.record(&round), Ok(Recorded::Counted));
+    let a = experiment.assessment();
+    assert_eq!([a.arms[1].rounds, a.arms[1].void, a.arms[2].rounds], [0, 1, 1]);
+    experiment.record(&[Observation::void(0), Observation::of(1, 1.0), Observation::of(2, 1.0)]).unwrap();
+    let a = experiment.assessment();
+    assert_eq!([a.arms[1].rounds, a.arms[2].rounds, a.rounds], [0, 1, 2]);
+}
+
+#[test]
+fn a_setting_that_always_fails_counts_as_evidence_but_not_in_the_estimates_and_is_dropped() {
+    let deadline = Duration::from_secs(10);
+    let mss = Bytes(1460);
+    let mut experiment = Experiment::new(budget(3, 300)).unwrap();
+    for _ in 0..12 {
+        let Some(order) = experiment.next_round(&mut rng(8)) else { break };
+        let observe = |arm| match arm {
+            1 => Observation::failed(1, deadline, mss),
+            arm => Observation::completed(arm, Bytes(1_000_000 + arm as u64 * 1_000), deadline),
+        };
+        let round: Vec<Observation> = order.into_iter().map(observe).collect();
+        experiment.record(&round).unwrap();
+    }
+    let a = experiment.assessment();
+    assert_eq!(a.arms[1].dropped, Some(Dropped { round: 3, reason: DropReason::Failing }));
+    assert_eq!((a.arms[1].failed, a.arms[1].estimate), (3, None));
+    assert!(a.arms[1].fails_more > 1.0 && a.arms[1].evidence < 2.0);
+    assert!(a.arms[2].estimate.unwrap() > 0.0);
+}
+
+#[test]
+fn nonsense_is_refused_and_changes_nothing() {
+    for (config, want) in [
+        (Config::new(1), "2 to 64 settings"),
+        (Config { alpha: 0.0, ..Config::new(3) }, "alpha"),
+        (Config { alpha: f64::NAN, ..Config::new(3) }, "alpha"),
+        (Config { weights: Some(vec![1.0]), ..Config::new(3) }, "2 weights"),
+        (Config { weights: Some(vec![1.0, 0.0]), ..Config::new(3) }, "all positive"),
+        (budget(4, 3), "no room"),
+        (Config { plateau: Some(PlateauConfig::new(vec![1, 1])), ..Config::new(3) }, "different settings"),
+        (Config { plateau: Some(PlateauConfig::new(vec![3])), ..Config::new(3) }, "different settings"),
+        (Config { plateau: Some(PlateauConfig::new(vec![])), ..Config::new(3) }, "different settings"),
+    ] {
+        let error = Experiment::new(config).unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+    let mut experiment = Experiment::new(Config::new(2)).unwrap();
+    let zero_time = Observation::completed(1, Bytes(5), Duration::ZERO);
+    let no_bytes = Observation::completed(1, Bytes(0), Duration::from_secs(1));
+    let good = Observation::of(0, 1.0);
+    for round in [[good, zero_time], [good, no_bytes], [good, Observation::of(2, 1.0)], [good, good]] {
+        assert!(experiment.record(&round).is_err());
+    }
+    assert_eq!((experiment.rounds(), experiment.trials()), (0, 0));
+    assert_eq!(experiment.record(&[]), Ok(Recorded::Discarded));
+}
+
+#[test]
+fn weights_move_the_threshold_of_each_candidate_and_share_the_same_error() {
+    let config = Config { weights: Some(vec![3.0, 1.0]), ..Config::new(3) };
+    let a = Experiment::new(config).unwrap().assessment();
+    let needed: Vec<f64> = a.arms.iter().filter_map(|arm| arm.needed).collect();
+    assert!((needed[0] - 20.0 / 0.75).abs() < 1e-9 && (needed[1] - 80.0).abs() < 1e-9);
+    assert!((needed.iter().map(|n| 1.0 / n).sum::<f64>() - 0.05).abs() < 1e-12);
+}
+
+/// Levels 1 < 2 < 3 < current < 5 of which 2 and up are on the plateau.
+fn plateau_config() -> Config {
+    Config { plateau: Some(PlateauConfig::new(vec![1, 2, 3, 0, 4])), ..budget(5, 400) }
+}
+
+#[test]
+fn the_smallest_level_on_the_plateau_of_the_current_setting_is_found() {
+    let mut experiment = Experiment::new(plateau_config()).unwrap();
+    drive(&mut experiment, &[0.0, -0.4, -0.01, 0.0, 0.0], 0.06, &mut rng(9));
+    let a = experiment.assessment();
+    let p = a.plateau.unwrap();
+    assert_eq!((a.pick, p.anchor, p.since_round, p.smallest, p.settled), (0, 0, 0, 2, true));
+    let verdicts: Vec<LevelVerdict> = p.levels.iter().map(|l| l.verdict).collect();
+    assert_eq!(verdicts, [LevelVerdict::Below, LevelVerdict::Within, LevelVerdict::Within]);
+    assert_eq!(p.levels.iter().map(|l| l.arm).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn a_larger_level_shown_to_be_faster_becomes_the_anchor_on_fresh_rounds() {
+    let mut experiment = Experiment::new(plateau_config()).unwrap();
+    drive(&mut experiment, &[0.0, -1.2, -0.8, -0.4, 0.5], 0.05, &mut rng(10));
+    let a = experiment.assessment();
+    let p = a.plateau.unwrap();
+    assert_eq!((a.pick, p.anchor, p.smallest, p.settled), (4, 4, 4, true));
+    assert!(p.since_round >= 8);
+    assert!(p.levels.iter().all(|l| l.verdict == LevelVerdict::Below));
+}
+
+#[test]
+fn a_smaller_level_shown_to_be_faster_leaves_only_the_levels_below_it() {
+    let mut experiment = Experiment::new(plateau_config()).unwrap();
+    drive(&mut experiment, &[0.0, 0.28, 0.30, 0.0, 0.0], 0.03, &mut rng(11));
+    let a = experiment.assessment();
+    let p = a.plateau.unwrap();
+    assert_eq!((a.kind, p.settled), (VerdictKind::Faster, true));
+    assert!(p.anchor == 2 && p.smallest == 1 || p.anchor == 1 && p.levels.is_empty(), "{p:?}");
+}
+
+#[test]
+fn no_level_counts_below_one_that_is_not_shown() {
+    let mut experiment = Experiment::new(plateau_config()).unwrap();
+    drive(&mut experiment, &[0.0, 0.0, 0.0, -0.5, 0.0], 0.05, &mut rng(12));
+    let p = experiment.assessment().plateau.unwrap();
+    assert_eq!(p.smallest, 0);
+    assert!(p.levels.iter().all(|l| l.verdict != LevelVerdict::Within));
+}
+
+#[test]
+fn levels_stay_in_the_rounds_while_their_question_is_open() {
+    // Level 1 lies clearly behind for "faster", but well within ε.
+    let config = Config { plateau: Some(PlateauConfig::new(vec![1, 0])), ..budget(2, 400) };
+    let mut experiment = Experiment::new(config).unwrap();
+    drive(&mut experiment, &[0.0, -0.04], 0.01, &mut rng(13));
+    let a = experiment.assessment();
+    let p = a.plateau.unwrap();
+    assert!(a.arms[1].dropped.is_some_and(|d| d.round < a.rounds));
+    assert_eq!((p.smallest, a.rounds >= 7, a.arms[1].rounds), (1, true, a.rounds));
+}
+
+proptest! {
+    #[test]
+    fn a_constant_for_every_round_changes_nothing(seed in 0u64..1000, constant in -5.0f64..5.0) {
+        let play = |constant: f64| {
+            let mut rng = rng(seed);
+            let mut experiment = Experiment::new(budget(3, 60)).unwrap();
+            let mut n = 0.0;
+            while let Some(order) = experiment.next_round(&mut rng) {
+                n += 1.0;
+                // Outcomes in steps of 2⁻¹⁰ so that adding the constant loses nothing.
+                let grid = |y: f64| (y * 1024.0).round() / 1024.0;
+                let round: Vec<Observation> = order
+                    .into_iter()
+                    .map(|arm| Observation::of(arm, grid(rng.random_range(0.0..1.0)) + grid(constant) * n))
+                    .collect();
+                experiment.record(&round).unwrap();
+            }
+            experiment.assessment()
+        };
+        let (a, b) = (play(0.0), play(constant));
+        prop_assert_eq!((a.rounds, a.pick, a.stop), (b.rounds, b.pick, b.stop));
+        for (a, b) in a.arms.iter().zip(&b.arms) {
+            prop_assert_eq!(&a.series, &b.series);
+        }
+    }
+
+    #[test]
+    fn any_rounds_at_all_are_taken_or_refused_without_a_panic(
+        rounds in prop::collection::vec(
+            prop::collection::vec((0usize..5, prop::num::f64::ANY, 0u8..4), 0..6), 0..30),
+    ) {
+        let mut experiment = Experiment::new(Config {
+            plateau: Some(PlateauConfig::new(vec![1, 0, 3])), ..budget(4, 100)
+        }).unwrap();
+        for round in rounds {
+            let ended = [Ended::Completed, Ended::Incomplete, Ended::Failed, Ended::Void];
+            let round: Vec<Observation> = round
+                .into_iter()
+                .map(|(arm, y, e)| Observation { ended: ended[usize::from(e)], ..Observation::of(arm, y) })
+                .collect();
+            let _ = experiment.record(&round);
+            let _ = experiment.assessment();
+        }
+    }
+}
