@@ -14,6 +14,8 @@ mod config;
 mod dice;
 /// Lengths on the wire.
 mod framing;
+/// The stages of several links in one pipe.
+mod lane;
 /// The half-duplex shared medium.
 mod medium;
 /// Packets and what becomes of them.
@@ -38,8 +40,8 @@ pub use config::{
 pub use framing::WireLen;
 pub use medium::MediumConfig;
 pub use packet::{DropReason, Event, Packet, Side};
-pub use path::{Path, PathEvent, PathStats};
+pub use path::{Path, PathEvent};
 pub use pipe::{MAX_HELD, Pipe};
-pub use stats::{MediumStats, PipeStats, StageStats};
+pub use stats::{LinkStats, MediumStats, PathStats, PipeStats, StageStats};
 pub use time::Time;
 pub use validate::ConfigError;

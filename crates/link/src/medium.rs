@@ -107,9 +107,9 @@ enum Phase {
 }
 
 impl<P> Medium<P> {
-    pub(crate) fn new(config: MediumConfig, seed: u64, place: u64) -> Self {
+    pub(crate) fn new(config: MediumConfig, seed: u64, places: [u64; 2]) -> Self {
         let station = |side: Side| Station {
-            dice: Dice::new(seed, place + side.index() as u64),
+            dice: Dice::new(seed, places[side.index()]),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             attempts: 0,
@@ -176,12 +176,6 @@ impl<P> Medium<P> {
     pub(crate) fn stats(&self, side: Side) -> MediumStats {
         let station = &self.stations[side.index()];
         MediumStats { queue_packets: station.waiting.len() as u64, ..station.stats }
-    }
-
-    /// Packets inside.
-    pub(crate) fn held(&self) -> u64 {
-        let waiting: usize = self.stations.iter().map(|station| station.waiting.len()).sum();
-        (waiting + self.deliveries.len() + self.drops.len()) as u64
     }
 
     /// When the phase changes.

@@ -1,6 +1,6 @@
+use crate::lane::{Entry, Lane, Place, lanes};
 use crate::medium::Medium;
-use crate::{ConfigError, DropReason, Event, LinkConfig, MediumStats, Packet, PathConfig, Pipe, PipeConfig, PipeStats};
-use crate::{Side, Time};
+use crate::{ConfigError, Event, LinkStats, Packet, PathConfig, PathStats, Side, Time};
 
 /// A chain of links between host A and host B, both directions of it.
 ///
@@ -23,15 +23,24 @@ pub struct Path<P> {
     nodes: Vec<Node<P>>,
     /// When each node is due, in the same order: one small array to look through.
     due: Vec<u64>,
-    links: usize,
     /// Which node is the medium of a link, if it has one.
     mediums: Vec<Option<usize>>,
+    /// The entry to each link, in each direction; the lane is a node.
+    entries: [Vec<Entry>; 2],
+    counts: Counts,
 }
 
-/// Something that packets pass: the pipes of A → B, those of B → A, each from its sender on, then the mediums.
+/// Something that packets pass: the lanes from A to B, those from B to A, then the mediums.
 enum Node<P> {
-    Pipe { side: Side, link: usize, pipe: Pipe<P> },
+    Lane(Lane<P>),
     Medium { link: usize, medium: Box<Medium<P>> },
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    pushed: u64,
+    delivered: u64,
+    dropped: u64,
 }
 
 /// An event with the direction and the link at which it happened.
@@ -40,21 +49,10 @@ pub struct PathEvent<P> {
     /// The direction of the packet.
     pub side: Side,
     /// The link, counted from host A. For a delivery it is the last one in the packet's direction; for a drop with
-    /// [`DropReason::HopLimit`] or [`DropReason::TooBig`] the one that it was about to enter.
+    /// [`HopLimit`](crate::DropReason::HopLimit) or [`TooBig`](crate::DropReason::TooBig) the one that it was about to enter.
     pub link: usize,
     /// What happened.
     pub event: Event<P>,
-}
-
-/// What a path has counted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PathStats {
-    /// Each link's forward and backward pipe.
-    pub links: Vec<[PipeStats; 2]>,
-    /// Each link's medium, if it has one: the station at A and the one at B.
-    pub mediums: Vec<Option<[MediumStats; 2]>>,
-    /// Packets inside, all over the path.
-    pub held: u64,
 }
 
 impl<P: Clone> Path<P> {
@@ -64,53 +62,54 @@ impl<P: Clone> Path<P> {
     /// [`ConfigError`] with the field, its value and what is allowed.
     pub fn new(config: &PathConfig, seed: u64) -> Result<Self, ConfigError> {
         config.validate()?;
-        let pipe = |side: Side, link: usize, config: &LinkConfig| {
-            let stages = if side == Side::AToB { &config.forward } else { &config.backward }.clone();
-            let pipe = Pipe::at_place(&PipeConfig { stages }, seed, place(link, side));
-            Node::Pipe { side, link, pipe }
-        };
-        let links = config.links.iter().enumerate();
-        let mut nodes: Vec<Node<P>> = links.clone().map(|(link, config)| pipe(Side::AToB, link, config)).collect();
-        nodes.extend(links.clone().rev().map(|(link, config)| pipe(Side::BToA, link, config)));
+        let (forward, forward_entries) = lanes(config, Side::AToB, seed);
+        let (backward, mut backward_entries) = lanes(config, Side::BToA, seed);
+        for entry in &mut backward_entries {
+            entry.lane += forward.len();
+        }
+        let mut nodes: Vec<Node<P>> = forward.into_iter().chain(backward).map(Node::Lane).collect();
         let mut mediums = vec![None; config.links.len()];
-        for (link, config) in links {
+        for (link, config) in config.links.iter().enumerate() {
             if let Some(medium) = config.medium {
                 mediums[link] = Some(nodes.len());
-                let medium = Box::new(Medium::new(medium, seed, place(link, Side::AToB) + MEDIUM_PLACE));
-                nodes.push(Node::Medium { link, medium });
+                let places = [Side::AToB, Side::BToA].map(|side| Place { link, side }.station());
+                nodes.push(Node::Medium { link, medium: Box::new(Medium::new(medium, seed, places)) });
             }
         }
-        Ok(Self { due: vec![u64::MAX; nodes.len()], nodes, links: config.links.len(), mediums })
+        let (due, entries) = (vec![u64::MAX; nodes.len()], [forward_entries, backward_entries]);
+        Ok(Self { nodes, due, mediums, entries, counts: Counts::default() })
     }
 
     /// How many links there are.
     #[must_use]
     pub const fn links(&self) -> usize {
-        self.links
+        self.mediums.len()
     }
 
     /// A host sends a packet: host A for [`Side::AToB`], host B for the other. Calls come in the order of time.
+    #[inline]
     pub fn push(&mut self, side: Side, at: Time, packet: Packet<P>) {
-        let link = if side == Side::AToB { 0 } else { self.links - 1 };
-        self.enter(side, link, at, packet);
+        let link = if side == Side::AToB { 0 } else { self.links() - 1 };
+        self.counts.pushed += 1;
+        self.enter(self.entries[side.index()][link], at, packet);
     }
 
     /// The router in front of a link sends a packet of its own over it in the direction `side`: an ICMP message, say.
     ///
     /// A router that found a packet from A too big for link 3 answers with `inject(Side::BToA, 2, …)`. A link that
-    /// doesn't exist is the host itself: the packet comes back as `Err` for the engine to deliver on the spot.
+    /// doesn't exist is the host itself: the packet comes back for the engine to deliver on the spot.
     ///
     /// # Errors
     /// The packet, when there is no such link.
     pub fn inject(&mut self, side: Side, link: usize, at: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        if link >= self.links {
-            return Err(packet);
-        }
-        self.enter(side, link, at, packet);
+        let Some(entry) = self.entries[side.index()].get(link) else { return Err(packet) };
+        self.counts.pushed += 1;
+        self.enter(*entry, at, packet);
         Ok(())
     }
 
     /// The next event with a time up to `now`, in the order of their times; call it until there is none.
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<PathEvent<P>> {
         loop {
             let (index, at) = self.first_due();
@@ -118,19 +117,24 @@ impl<P: Clone> Path<P> {
                 return None;
             }
             let event = match &mut self.nodes[index] {
-                Node::Pipe { side, link, pipe } => {
-                    let event = pipe.poll(Time(at)).map(|event| (*side, *link, event));
-                    self.due[index] = pipe.due();
-                    event.and_then(|(side, link, event)| self.after_pipe(side, link, event))
+                Node::Lane(lane) => {
+                    let (side, last_link) = (lane.side, lane.last_link);
+                    let event = lane.pipe.poll_link(Time(at));
+                    self.due[index] = lane.pipe.due();
+                    event.and_then(|(link, event)| self.after_lane(side, link, last_link, event))
                 }
                 Node::Medium { link, medium } => {
-                    let event = medium.poll(at).map(|(side, event)| (side, *link, event));
+                    let link = *link;
+                    let event = medium.poll(at);
                     self.due[index] = medium.due();
-                    event.and_then(|(side, link, event)| self.after_link(side, link, event))
+                    event.and_then(|(side, event)| self.after_medium(side, link, event))
                 }
             };
-            if event.is_some() {
-                return event;
+            if let Some(event) = event {
+                let delivered = matches!(event.event, Event::Deliver { .. });
+                self.counts.delivered += u64::from(delivered);
+                self.counts.dropped += u64::from(!delivered);
+                return Some(event);
             }
         }
     }
@@ -145,21 +149,24 @@ impl<P: Clone> Path<P> {
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> PathStats {
-        let mut stats =
-            PathStats { links: vec![Default::default(); self.links], mediums: vec![None; self.links], held: 0 };
+        let Counts { pushed, delivered, dropped } = self.counts;
+        let mut links = vec![LinkStats::default(); self.links()];
+        let mut duplicated = 0;
         for node in &self.nodes {
             match node {
-                Node::Pipe { side, link, pipe } => {
-                    stats.links[*link][side.index()] = pipe.stats();
-                    stats.held += stats.links[*link][side.index()].held;
+                Node::Lane(lane) => {
+                    duplicated += lane.pipe.duplicated();
+                    for (link, stage) in lane.pipe.stage_stats() {
+                        let LinkStats { forward, backward, .. } = &mut links[link];
+                        if lane.side == Side::AToB { forward } else { backward }.push(stage);
+                    }
                 }
                 Node::Medium { link, medium } => {
-                    stats.mediums[*link] = Some([Side::AToB, Side::BToA].map(|side| medium.stats(side)));
-                    stats.held += medium.held();
+                    links[*link].medium = Some([Side::AToB, Side::BToA].map(|side| medium.stats(side)));
                 }
             }
         }
-        stats
+        PathStats { pushed, duplicated, delivered, dropped, held: pushed + duplicated - delivered - dropped, links }
     }
 
     /// The node that is due first, and when; upstream before downstream at the same time.
@@ -174,52 +181,48 @@ impl<P: Clone> Path<P> {
         first
     }
 
-    fn enter(&mut self, side: Side, link: usize, at: Time, packet: Packet<P>) {
-        let index = if side == Side::AToB { link } else { 2 * self.links - 1 - link };
-        if let Node::Pipe { pipe, .. } = &mut self.nodes[index] {
-            pipe.push(at, packet);
-            self.due[index] = pipe.due();
+    #[inline]
+    fn enter(&mut self, entry: Entry, at: Time, packet: Packet<P>) {
+        if let Node::Lane(Lane { pipe, .. }) = &mut self.nodes[entry.lane] {
+            pipe.enter(entry.stage, at, packet);
+            self.due[entry.lane] = pipe.due();
         }
     }
 
-    /// A packet has left the pipe of a link: it goes to the link's medium, if there is one.
-    fn after_pipe(&mut self, side: Side, link: usize, event: Event<P>) -> Option<PathEvent<P>> {
-        let Some(index) = self.mediums[link] else { return self.after_link(side, link, event) };
-        let Event::Deliver { at, packet } = event else { return Some(PathEvent { side, link, event }) };
-        if let Node::Medium { medium, .. } = &mut self.nodes[index] {
-            medium.push(side, at.0, packet);
-            self.due[index] = medium.due();
+    /// A packet has left a lane: it goes to the medium at its end, or it is at the far end.
+    #[inline]
+    fn after_lane(&mut self, side: Side, link: usize, last_link: usize, event: Event<P>) -> Option<PathEvent<P>> {
+        match event {
+            Event::Drop { .. } => Some(PathEvent { side, link, event }),
+            Event::Deliver { at, packet } => match self.mediums[last_link] {
+                None => Some(PathEvent { side, link: last_link, event: Event::Deliver { at, packet } }),
+                Some(index) => {
+                    if let Node::Medium { medium, .. } = &mut self.nodes[index] {
+                        medium.push(side, at.0, packet);
+                        self.due[index] = medium.due();
+                    }
+                    None
+                }
+            },
         }
-        None
     }
 
-    /// A packet has left a link: it is at the far end, or a router sends it on.
-    fn after_link(&mut self, side: Side, link: usize, event: Event<P>) -> Option<PathEvent<P>> {
+    /// A packet has left a medium: a router sends it on, or it is at the far end.
+    fn after_medium(&mut self, side: Side, link: usize, event: Event<P>) -> Option<PathEvent<P>> {
         let next = if side == Side::AToB { link + 1 } else { link.wrapping_sub(1) };
-        if next >= self.links {
-            return Some(PathEvent { side, link, event });
+        match (event, self.entries[side.index()].get(next).copied()) {
+            (Event::Deliver { at, packet }, Some(entry)) => {
+                // The lane begins with the router in front of the link.
+                self.enter(Entry { stage: 0, ..entry }, at, packet);
+                None
+            }
+            (event, _) => Some(PathEvent { side, link, event }),
         }
-        let Event::Deliver { at, mut packet } = event else { return Some(PathEvent { side, link, event }) };
-        packet.ttl = packet.ttl.saturating_sub(1);
-        if packet.ttl == 0 {
-            let event = Event::Drop { at, reason: DropReason::HopLimit, packet };
-            return Some(PathEvent { side, link: next, event });
-        }
-        self.enter(side, next, at, packet);
-        None
     }
-}
-
-/// Where the generators of a medium's stations lie behind those of the link's forward stages.
-const MEDIUM_PLACE: u64 = 1 << 15;
-
-/// The number of the first generator of a direction of a link: far enough apart that no two stages share one.
-const fn place(link: usize, side: Side) -> u64 {
-    (link as u64) << 17 | (side as u64) << 16
 }
 
 impl<P> std::fmt::Debug for Path<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Path").field("links", &self.links).finish_non_exhaustive()
+        f.debug_struct("Path").field("links", &self.mediums.len()).finish_non_exhaustive()
     }
 }

@@ -1,5 +1,5 @@
 use crate::stage::{Held, Stage, Timed, Verdict};
-use crate::{ConfigError, DropReason, Event, Packet, PipeConfig, PipeStats, Time};
+use crate::{ConfigError, DropReason, Event, Packet, PipeConfig, PipeStats, StageStats, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -29,21 +29,35 @@ pub const MAX_HELD: u64 = 1 << 22;
 /// ```
 pub struct Pipe<P> {
     stages: Vec<Stage<P>>,
-    /// Which stages hold packets, upstream first.
-    holding: Vec<usize>,
-    /// When the first of the holding stages does something.
+    /// The stages that hold packets, upstream first.
+    holding: Vec<Holding>,
+    /// When the first of them does something.
     hold_due: u64,
     /// What comes out at the end, by time.
     delivered: VecDeque<(u64, Packet<P>)>,
-    /// What ends on the way, by time.
-    dropped: BinaryHeap<Reverse<Timed<Dropped<P>>>>,
-    drops: u64,
+    /// What ends on the way, and the few that come out at the end before others that were computed ahead.
+    sundry: BinaryHeap<Reverse<Sundry<P>>>,
+    sundries: u64,
     /// The latest time that the caller has named.
     clock: u64,
     counts: Counts,
 }
 
-type Dropped<P> = (DropReason, Packet<P>);
+/// A stage that holds packets, and when it next does something: kept here to be looked through fast.
+#[derive(Debug, Clone, Copy)]
+struct Holding {
+    stage: usize,
+    due: u64,
+}
+
+type Sundry<P> = Timed<(Fate, Packet<P>)>;
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Delivered,
+    Dropped { link: usize, reason: DropReason },
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
@@ -60,51 +74,66 @@ impl Counts {
 }
 
 impl<P: Clone> Pipe<P> {
-    /// A pipe of these stages.
+    /// A pipe of these stages; the same seed loses the same packets.
     ///
     /// # Errors
     /// [`ConfigError`] with the field, its value and what is allowed.
     pub fn new(config: &PipeConfig, seed: u64) -> Result<Self, ConfigError> {
         config.validate()?;
-        Ok(Self::at_place(config, seed, 0))
+        let stages = config.stages.iter().zip(0..);
+        Ok(Self::of(stages.map(|(stage, place)| Stage::new(stage, 0, seed, place)).collect()))
     }
 
-    /// The same for a configuration that was validated, at a place in a path: the stages' generators are numbered from
-    /// `place` on.
-    pub(crate) fn at_place(config: &PipeConfig, seed: u64, place: u64) -> Self {
-        let stages: Vec<Stage<P>> =
-            config.stages.iter().zip(place..).map(|(stage, place)| Stage::new(stage, seed, place)).collect();
+    pub(crate) fn of(stages: Vec<Stage<P>>) -> Self {
         Self {
-            holding: (0..stages.len()).filter(|index| stages[*index].holds()).collect(),
+            holding: (0..stages.len())
+                .filter(|index| stages[*index].holds())
+                .map(|stage| Holding { stage, due: u64::MAX })
+                .collect(),
             stages,
             hold_due: u64::MAX,
             delivered: VecDeque::new(),
-            dropped: BinaryHeap::new(),
-            drops: 0,
+            sundry: BinaryHeap::new(),
+            sundries: 0,
             clock: 0,
             counts: Counts::default(),
         }
     }
 
     /// A packet arrives. A time before that of an earlier call counts as that earlier time.
+    #[inline]
     pub fn push(&mut self, at: Time, packet: Packet<P>) {
+        self.enter(0, at, packet);
+    }
+
+    /// A packet arrives at the stage of this index.
+    #[inline]
+    pub(crate) fn enter(&mut self, stage: usize, at: Time, packet: Packet<P>) {
         self.clock = self.clock.max(at.0);
         let full = self.counts.held() >= MAX_HELD;
         self.counts.pushed += 1;
         if full {
-            self.drop_at(self.clock, DropReason::Overflow, packet);
+            let link = self.stages.get(stage).or(self.stages.last()).map_or(0, Stage::link);
+            self.drop_at(self.clock, link, DropReason::Overflow, packet);
         } else {
-            self.walk(0, self.clock, packet);
+            self.walk(stage, self.clock, packet);
         }
     }
 
     /// The next event with a time up to `now`; call it until there is none.
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
+        self.poll_link(now).map(|(_, event)| event)
+    }
+
+    /// The next event up to `now`, and for a drop the link at which it happened.
+    #[inline]
+    pub(crate) fn poll_link(&mut self, now: Time) -> Option<(usize, Event<P>)> {
         self.clock = self.clock.max(now.0);
         loop {
             let deliver = self.delivered.front().map_or(u64::MAX, |(at, _)| *at);
-            let drop = self.dropped.peek().map_or(u64::MAX, |first| first.0.at);
-            let first = deliver.min(drop);
+            let sundry = self.sundry.peek().map_or(u64::MAX, |first| first.0.at);
+            let first = deliver.min(sundry);
             if self.hold_due < first {
                 if self.hold_due > now.0 {
                     return None;
@@ -112,10 +141,12 @@ impl<P: Clone> Pipe<P> {
                 self.step();
             } else if first > now.0 {
                 return None;
-            } else if drop <= deliver {
-                return self.take_drop();
+            } else if sundry <= deliver {
+                return self.take_sundry();
             } else {
-                return self.take_delivery();
+                let (at, packet) = self.delivered.pop_front()?;
+                self.counts.delivered += 1;
+                return Some((0, Event::Deliver { at: Time(at), packet }));
             }
         }
     }
@@ -131,8 +162,8 @@ impl<P: Clone> Pipe<P> {
     #[inline]
     pub(crate) fn due(&self) -> u64 {
         let deliver = self.delivered.front().map_or(u64::MAX, |(at, _)| *at);
-        let drop = self.dropped.peek().map_or(u64::MAX, |first| first.0.at);
-        deliver.min(drop).min(self.hold_due)
+        let sundry = self.sundry.peek().map_or(u64::MAX, |first| first.0.at);
+        deliver.min(sundry).min(self.hold_due)
     }
 
     /// What was counted so far.
@@ -144,25 +175,52 @@ impl<P: Clone> Pipe<P> {
             delivered: self.counts.delivered,
             dropped: self.counts.dropped,
             held: self.counts.held(),
-            stages: self.stages.iter().map(|stage| stage.stats_at(self.clock)).collect(),
+            stages: self.stage_stats().map(|(_, stats)| stats).collect(),
         }
     }
 
+    /// The counters of each stage, with its link.
+    pub(crate) fn stage_stats(&self) -> impl Iterator<Item = (usize, StageStats)> {
+        let configured = self.stages.iter().filter(|stage| stage.is_configured());
+        configured.map(|stage| (stage.link(), stage.stats_at(self.clock)))
+    }
+
+    /// Packets that stages added.
+    pub(crate) const fn duplicated(&self) -> u64 {
+        self.counts.duplicated
+    }
+
     /// Leads a packet through the stages from `first` on, until one holds it, one drops it, or it is through.
+    #[inline]
     fn walk(&mut self, first: usize, mut at: u64, mut packet: Packet<P>) {
         for index in first..self.stages.len() {
             match self.stages[index].arrive(at, &mut packet) {
                 Verdict::Pass(departure) => at = departure,
-                Verdict::Drop(reason) => return self.drop_at(at, reason, packet),
+                Verdict::Drop(reason) => return self.drop_at(at, self.stages[index].link(), reason, packet),
                 Verdict::Twice => self.double(index + 1, at, packet.clone()),
-                Verdict::Hold => {
-                    self.stages[index].hold(at, packet);
-                    self.hold_due = self.hold_due.min(self.stages[index].due());
-                    return;
-                }
+                Verdict::Hold => return self.hold(index, at, packet),
             }
         }
-        self.delivered.push_back((at, packet));
+        self.deliver(at, packet);
+    }
+
+    #[inline]
+    fn deliver(&mut self, at: u64, packet: Packet<P>) {
+        if self.delivered.back().is_some_and(|(last, _)| *last > at) {
+            self.add_sundry(at, Fate::Delivered, packet);
+        } else {
+            self.delivered.push_back((at, packet));
+        }
+    }
+
+    fn hold(&mut self, index: usize, at: u64, packet: Packet<P>) {
+        let stage = &mut self.stages[index];
+        stage.hold(at, packet);
+        let due = stage.due();
+        self.hold_due = self.hold_due.min(due);
+        if let Some(holding) = self.holding.iter_mut().find(|holding| holding.stage == index) {
+            holding.due = due;
+        }
     }
 
     /// Leads a copy through the stages from `first` on, in front of its original.
@@ -171,39 +229,49 @@ impl<P: Clone> Pipe<P> {
         let full = self.counts.held() >= MAX_HELD;
         self.counts.duplicated += 1;
         if full {
-            self.drop_at(at, DropReason::Overflow, copy);
+            self.drop_at(at, self.stages[first - 1].link(), DropReason::Overflow, copy);
         } else {
             self.walk(first, at, copy);
         }
     }
 
+    fn drop_at(&mut self, at: u64, link: usize, reason: DropReason, packet: Packet<P>) {
+        self.add_sundry(at, Fate::Dropped { link, reason }, packet);
+    }
+
     #[cold]
-    fn drop_at(&mut self, at: u64, reason: DropReason, packet: Packet<P>) {
-        self.dropped.push(Reverse(Timed { at, number: self.drops, item: (reason, packet) }));
-        self.drops += 1;
+    fn add_sundry(&mut self, at: u64, fate: Fate, packet: Packet<P>) {
+        self.sundry.push(Reverse(Timed { at, number: self.sundries, item: (fate, packet) }));
+        self.sundries += 1;
     }
 
     /// Lets the holding stage that is due first do its next thing.
     fn step(&mut self) {
-        let Some(index) = self.holding.iter().copied().min_by_key(|index| self.stages[*index].due()) else { return };
-        match self.stages[index].step() {
+        let Some(holding) = self.holding.iter_mut().min_by_key(|holding| holding.due) else { return };
+        let index = holding.stage;
+        let held = self.stages[index].step();
+        holding.due = self.stages[index].due();
+        match held {
             Some(Held::Pass { at, packet }) => self.walk(index + 1, at.0, packet),
             None => {}
         }
-        self.hold_due = self.holding.iter().map(|index| self.stages[*index].due()).min().unwrap_or(u64::MAX);
-    }
-
-    fn take_delivery(&mut self) -> Option<Event<P>> {
-        let (at, packet) = self.delivered.pop_front()?;
-        self.counts.delivered += 1;
-        Some(Event::Deliver { at: Time(at), packet })
+        self.hold_due = self.holding.iter().map(|holding| holding.due).min().unwrap_or(u64::MAX);
     }
 
     #[cold]
-    fn take_drop(&mut self) -> Option<Event<P>> {
-        let Timed { at, item: (reason, packet), .. } = self.dropped.pop()?.0;
-        self.counts.dropped += 1;
-        Some(Event::Drop { at: Time(at), reason, packet })
+    fn take_sundry(&mut self) -> Option<(usize, Event<P>)> {
+        let Timed { at, item: (fate, packet), .. } = self.sundry.pop()?.0;
+        let at = Time(at);
+        match fate {
+            Fate::Delivered => {
+                self.counts.delivered += 1;
+                Some((0, Event::Deliver { at, packet }))
+            }
+            Fate::Dropped { link, reason } => {
+                self.counts.dropped += 1;
+                Some((link, Event::Drop { at, reason, packet }))
+            }
+        }
     }
 }
 

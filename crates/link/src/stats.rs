@@ -15,6 +15,34 @@ pub struct PipeStats {
     pub stages: Vec<StageStats>,
 }
 
+/// What a path has counted. Always `pushed + duplicated == delivered + dropped + held`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PathStats {
+    /// Packets that hosts and routers sent.
+    pub pushed: u64,
+    /// Packets that a stage added.
+    pub duplicated: u64,
+    /// Deliveries that `poll` has returned.
+    pub delivered: u64,
+    /// Drops that `poll` has returned.
+    pub dropped: u64,
+    /// Packets inside.
+    pub held: u64,
+    /// Each link, from host A on.
+    pub links: Vec<LinkStats>,
+}
+
+/// What a link has counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LinkStats {
+    /// The stages from A to B, in order.
+    pub forward: Vec<StageStats>,
+    /// The stages from B to A, in order.
+    pub backward: Vec<StageStats>,
+    /// The stations of the shared medium, if there is one: the one that sends from A to B, and the other.
+    pub medium: Option<[MediumStats; 2]>,
+}
+
 /// What one stage has counted. A stage that knows a packet's departure when it arrives counts at the arrival, which may
 /// be ahead of the clock when a queue or a delay lies before it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -18,6 +18,10 @@ use loss::{Loss, Outages};
 use queue::FifoQueue;
 use shuffle::Shuffle;
 
+/// Names of the stages that no configuration has.
+const ROUTER: &str = "router";
+const GATE: &str = "gate";
+
 /// What a stage does with an arriving packet.
 pub(crate) enum Verdict {
     /// It leaves at this time.
@@ -39,10 +43,16 @@ pub(crate) enum Held<P> {
 pub(crate) struct Stage<P> {
     kind: Kind<P>,
     dice: Dice,
-    pub(crate) stats: StageStats,
+    stats: StageStats,
+    /// The link that it belongs to.
+    link: usize,
 }
 
 enum Kind<P> {
+    /// A router between two links.
+    Router,
+    /// Lets packets through in the order of time, for a stage behind it that needs them so.
+    Gate(Shuffle<P>),
     Mtu(u32),
     Loss(Loss),
     Outages(Outages),
@@ -50,21 +60,49 @@ enum Kind<P> {
     Delay(u64),
     Jitter(Jitter),
     Duplicate(Chance),
-    Corrupt { chance: Chance, detected: bool },
+    Corrupt {
+        chance: Chance,
+        detected: bool,
+    },
     JitterShuffle(Jitter, Shuffle<P>),
-    Reorder { chance: Chance, by: u64, shuffle: Shuffle<P> },
+    Reorder {
+        chance: Chance,
+        by: u64,
+        shuffle: Shuffle<P>,
+    },
 }
 
 impl<P> Stage<P> {
-    pub(crate) fn new(config: &StageConfig, seed: u64, place: u64) -> Self {
+    /// A stage of a link; `place` is its number among all stages of the path, for its generator.
+    pub(crate) fn new(config: &StageConfig, link: usize, seed: u64, place: u64) -> Self {
         let mut dice = Dice::new(seed, place);
         let kind = Kind::new(config, &mut dice);
-        Self { kind, dice, stats: StageStats::new(config.name()) }
+        Self { kind, dice, stats: StageStats::new(config.name()), link }
+    }
+
+    /// The router in front of a link.
+    pub(crate) fn router(link: usize) -> Self {
+        Self { kind: Kind::Router, dice: Dice::new(0, 0), stats: StageStats::new(ROUTER), link }
+    }
+
+    /// A gate in front of a stage that needs arrivals in the order of time, where an injected packet could be earlier
+    /// than packets that have been computed ahead.
+    pub(crate) fn gate(link: usize) -> Self {
+        Self { kind: Kind::Gate(Shuffle::new()), dice: Dice::new(0, 0), stats: StageStats::new(GATE), link }
     }
 
     /// Whether it holds packets.
     pub(crate) const fn holds(&self) -> bool {
-        matches!(self.kind, Kind::JitterShuffle(..) | Kind::Reorder { .. })
+        matches!(self.kind, Kind::Gate(_) | Kind::JitterShuffle(..) | Kind::Reorder { .. })
+    }
+
+    /// Whether it stands in the configuration, so that its statistics mean something.
+    pub(crate) const fn is_configured(&self) -> bool {
+        !matches!(self.kind, Kind::Router | Kind::Gate(_))
+    }
+
+    pub(crate) const fn link(&self) -> usize {
+        self.link
     }
 
     /// A packet arrives; `at` is not before the arrival of the one before it.
@@ -80,6 +118,10 @@ impl<P> Stage<P> {
     #[inline]
     fn judge(&mut self, at: u64, packet: &mut Packet<P>) -> Verdict {
         match &mut self.kind {
+            Kind::Router => {
+                packet.ttl = packet.ttl.saturating_sub(1);
+                if packet.ttl == 0 { Verdict::Drop(DropReason::HopLimit) } else { Verdict::Pass(at) }
+            }
             Kind::Mtu(mtu) if packet.ip_len > *mtu => Verdict::Drop(DropReason::TooBig { mtu: *mtu }),
             Kind::Mtu(_) => Verdict::Pass(at),
             Kind::Loss(loss) => {
@@ -112,13 +154,14 @@ impl<P> Stage<P> {
                 self.stats.marked += 1;
                 Verdict::Pass(at)
             }
-            Kind::JitterShuffle(..) | Kind::Reorder { .. } => Verdict::Hold,
+            Kind::Gate(_) | Kind::JitterShuffle(..) | Kind::Reorder { .. } => Verdict::Hold,
         }
     }
 
     /// A holding stage takes the packet for which it said [`Verdict::Hold`].
     pub(crate) fn hold(&mut self, at: u64, packet: Packet<P>) {
         match &mut self.kind {
+            Kind::Gate(shuffle) => shuffle.hold(at, packet),
             Kind::JitterShuffle(jitter, shuffle) => shuffle.hold(jitter.departure(at, &mut self.dice), packet),
             Kind::Reorder { chance, by, shuffle } => {
                 let late = if self.dice.happens(*chance) { *by } else { 0 };
@@ -131,7 +174,7 @@ impl<P> Stage<P> {
     /// When a holding stage next does something.
     pub(crate) fn due(&self) -> u64 {
         match &self.kind {
-            Kind::JitterShuffle(_, shuffle) | Kind::Reorder { shuffle, .. } => shuffle.due(),
+            Kind::Gate(shuffle) | Kind::JitterShuffle(_, shuffle) | Kind::Reorder { shuffle, .. } => shuffle.due(),
             _ => u64::MAX,
         }
     }
@@ -139,7 +182,7 @@ impl<P> Stage<P> {
     /// Does the one thing that is due.
     pub(crate) fn step(&mut self) -> Option<Held<P>> {
         match &mut self.kind {
-            Kind::JitterShuffle(_, shuffle) | Kind::Reorder { shuffle, .. } => shuffle.step(),
+            Kind::Gate(shuffle) | Kind::JitterShuffle(_, shuffle) | Kind::Reorder { shuffle, .. } => shuffle.step(),
             _ => None,
         }
     }
@@ -152,6 +195,27 @@ impl<P> Stage<P> {
             (stats.max_queue_packets, stats.max_queue_bytes) = queue.backlog().fullest;
         }
         stats
+    }
+}
+
+impl StageConfig {
+    /// Whether packets may leave it later than they arrive, and so be computed ahead.
+    pub(crate) const fn looks_ahead(&self) -> bool {
+        match self {
+            Self::Mtu { .. } | Self::Loss(_) | Self::Outages(_) | Self::Duplicate { .. } | Self::Corrupt { .. } => {
+                false
+            }
+            Self::Queue(_) | Self::Delay { .. } | Self::Jitter(_) | Self::Reorder { .. } => true,
+        }
+    }
+
+    /// Whether what it does to one packet depends on the times of others, so that it needs them in the order of time.
+    pub(crate) const fn needs_order(&self) -> bool {
+        match self {
+            Self::Jitter(jitter) => !jitter.reorder,
+            Self::Queue(_) => true,
+            _ => false,
+        }
     }
 }
 

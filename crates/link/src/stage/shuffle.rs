@@ -1,12 +1,15 @@
 use super::Held;
 use crate::{Packet, Time};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Packets on their way in no order: they leave by time, and in order of arrival when the times are equal.
+///
+/// Those that come in order, nearly all, wait in a plain queue; only the others need a heap.
 #[derive(Debug)]
 pub(crate) struct Shuffle<P> {
-    waiting: BinaryHeap<Reverse<Timed<Packet<P>>>>,
+    in_order: VecDeque<Timed<Packet<P>>>,
+    others: BinaryHeap<Reverse<Timed<Packet<P>>>>,
     arrived: u64,
 }
 
@@ -40,21 +43,33 @@ impl<T> Ord for Timed<T> {
 
 impl<P> Shuffle<P> {
     pub(crate) const fn new() -> Self {
-        Self { waiting: BinaryHeap::new(), arrived: 0 }
+        Self { in_order: VecDeque::new(), others: BinaryHeap::new(), arrived: 0 }
     }
 
     /// Takes a packet that leaves at `at`.
     pub(crate) fn hold(&mut self, at: u64, packet: Packet<P>) {
-        self.waiting.push(Reverse(Timed { at, number: self.arrived, item: packet }));
+        let timed = Timed { at, number: self.arrived, item: packet };
         self.arrived += 1;
+        if self.in_order.back().is_some_and(|last| last.at > at) {
+            self.others.push(Reverse(timed));
+        } else {
+            self.in_order.push_back(timed);
+        }
     }
 
     pub(crate) fn due(&self) -> u64 {
-        self.waiting.peek().map_or(u64::MAX, |first| first.0.at)
+        let in_order = self.in_order.front().map_or(u64::MAX, |first| first.at);
+        let other = self.others.peek().map_or(u64::MAX, |first| first.0.at);
+        in_order.min(other)
     }
 
     pub(crate) fn step(&mut self) -> Option<Held<P>> {
-        let first = self.waiting.pop()?.0;
+        let other_first = match (self.in_order.front(), self.others.peek()) {
+            (Some(in_order), Some(other)) => other.0 < *in_order,
+            (None, _) => true,
+            (_, None) => false,
+        };
+        let first = if other_first { self.others.pop()?.0 } else { self.in_order.pop_front()? };
         Some(Held::Pass { at: Time(first.at), packet: first.item })
     }
 }
