@@ -1,0 +1,173 @@
+use super::scale::Range;
+use super::{Chart, Kind, RuleKind, Series, clean};
+
+/// More points than this are thinned before they are drawn.
+const MOST_POINTS: usize = 2_000;
+/// More rows than this aren't drawn; the last one says how many are missing.
+const MOST_ROWS: usize = 60;
+
+/// One mark: where it stands, and its interval if it has one. Shares of the plot's width and height, 0 bottom left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Mark {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    /// Ends of the interval along the axis of values.
+    pub(super) ends: Option<(f64, f64)>,
+}
+
+/// What a series looks like once it is laid out.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shape {
+    pub(super) name: String,
+    /// Whether the points are joined.
+    pub(super) joined: bool,
+    pub(super) marks: Vec<Mark>,
+}
+
+/// A rule that lies inside the plot.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    pub(super) kind: RuleKind,
+    pub(super) at: f64,
+    pub(super) label: String,
+}
+
+/// A chart with numbers along both axes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Plane {
+    pub(super) x: Range,
+    pub(super) y: Range,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) lines: Vec<Line>,
+}
+
+/// One row of a chart with names.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    pub(super) name: String,
+    /// Series and its mark, where it has one; `x` is the share along the values.
+    pub(super) marks: Vec<(usize, Mark)>,
+}
+
+/// A chart with names along one axis, lying on its side.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rows {
+    pub(super) values: Range,
+    pub(super) rows: Vec<Row>,
+    /// Rows that didn't fit.
+    pub(super) left_out: usize,
+    pub(super) lines: Vec<Line>,
+}
+
+/// The layout of a chart with numbers along x; `None` if there is nothing to show.
+pub(super) fn plane(chart: &Chart) -> Option<Plane> {
+    let rules = |kind| chart.rules.iter().filter(move |rule| rule.kind == kind).map(|rule| rule.at);
+    let points = || chart.series.iter().flat_map(|series| series.points.iter());
+    // A chart of rules alone has no data.
+    let x = Range::of(&chart.x, points().map(|p| p.0))?;
+    let y = Range::of(&chart.y, points().map(|p| p.1))?;
+    let drawable = |p: &&(f64, f64)| x.share(p.0).is_some() && y.share(p.1).is_some();
+    points().find(drawable)?;
+    let x = Range::of(&chart.x, points().filter(drawable).map(|p| p.0).chain(rules(RuleKind::Vertical)))?;
+    let ends = chart.series.iter().flat_map(ends);
+    let y_values = points().filter(drawable).map(|p| p.1).chain(ends).chain(rules(RuleKind::Horizontal));
+    let y = Range::of(&chart.y, y_values)?;
+    let shapes = chart.series.iter().map(|series| shape(series, &x, &y)).collect();
+    let lines = chart
+        .rules
+        .iter()
+        .filter_map(|rule| {
+            let range = if rule.kind == RuleKind::Horizontal { &y } else { &x };
+            Some(Line { kind: rule.kind, at: range.share(rule.at)?, label: clean(&rule.label) })
+        })
+        .collect();
+    Some(Plane { x, y, shapes, lines })
+}
+
+/// The layout of a chart with names; `None` if there is nothing to show.
+pub(super) fn rows(chart: &Chart) -> Option<Rows> {
+    let shown = chart.categories.len().min(MOST_ROWS);
+    let row_of = |x: f64| (x.is_finite() && x >= 0.0 && x.round() < shown as f64).then(|| x.round() as usize);
+    let points = || chart.series.iter().flat_map(|s| s.points.iter()).filter(|p| row_of(p.0).is_some()).map(|p| p.1);
+    Range::of(&chart.y, points())?;
+    let rules = chart.rules.iter().filter(|rule| rule.kind == RuleKind::Horizontal);
+    let ends = chart.series.iter().flat_map(ends);
+    let values = Range::of(&chart.y, points().chain(ends).chain(rules.clone().map(|rule| rule.at)))?;
+    let mut rows: Vec<Row> =
+        chart.categories.iter().take(shown).map(|name| Row { name: clean(name), marks: Vec::new() }).collect();
+    for (index, series) in chart.series.iter().enumerate() {
+        for (place, &(x, y)) in series.points.iter().enumerate() {
+            let (Some(row), Some(share)) = (row_of(x), values.share(y)) else { continue };
+            let ends = interval(series, place, &values);
+            rows[row].marks.push((index, Mark { x: share, y: 0.0, ends }));
+        }
+    }
+    // One row never holds more than one mark of a series: a bound on the work, and what a reader expects.
+    for row in &mut rows {
+        row.marks.dedup_by_key(|(series, _)| *series);
+    }
+    let lines = rules
+        .filter_map(|rule| Some(Line { kind: rule.kind, at: values.share(rule.at)?, label: clean(&rule.label) }))
+        .collect();
+    Some(Rows { values, rows, left_out: chart.categories.len() - shown, lines })
+}
+
+/// All ends of a series' intervals.
+fn ends(series: &Series) -> impl Iterator<Item = f64> {
+    let ends = if let Kind::Intervals(ends) = &series.kind { ends.as_slice() } else { &[] };
+    ends.iter().flat_map(|&(low, high)| [low, high])
+}
+
+fn interval(series: &Series, place: usize, range: &Range) -> Option<(f64, f64)> {
+    let Kind::Intervals(ends) = &series.kind else { return None };
+    let &(low, high) = ends.get(place)?;
+    Some((range.share_clamped(low)?, range.share_clamped(high)?))
+}
+
+fn shape(series: &Series, x: &Range, y: &Range) -> Shape {
+    let mut marks: Vec<Mark> = series
+        .points
+        .iter()
+        .enumerate()
+        .filter_map(|(place, &(px, py))| {
+            Some(Mark { x: x.share(px)?, y: y.share(py)?, ends: interval(series, place, y) })
+        })
+        .collect();
+    marks = thin(marks, MOST_POINTS);
+    if series.kind == Kind::Steps {
+        marks = corners(&marks);
+    }
+    Shape { name: clean(&series.name), joined: matches!(series.kind, Kind::Line | Kind::Steps), marks }
+}
+
+/// At most `most` marks: of each bucket the lowest and the highest, so that no peak is lost. The ends stay.
+pub(super) fn thin(marks: Vec<Mark>, most: usize) -> Vec<Mark> {
+    if marks.len() <= most {
+        return marks;
+    }
+    let bucket = marks.len().div_ceil((most / 2).saturating_sub(1).max(1));
+    let mut thinned = Vec::with_capacity(most);
+    thinned.extend(marks.first());
+    for chunk in marks.chunks(bucket) {
+        let by_height = |a: &(usize, &Mark), b: &(usize, &Mark)| a.1.y.total_cmp(&b.1.y);
+        let (low, high) = (chunk.iter().enumerate().min_by(by_height), chunk.iter().enumerate().max_by(by_height));
+        if let (Some((i, low)), Some((j, high))) = (low, high) {
+            let pair = if i <= j { [*low, *high] } else { [*high, *low] };
+            thinned.extend(pair.into_iter().take(if i == j { 1 } else { 2 }));
+        }
+    }
+    thinned.extend(marks.last());
+    thinned
+}
+
+/// Puts the corners of a staircase between points.
+fn corners(marks: &[Mark]) -> Vec<Mark> {
+    let mut stairs = Vec::with_capacity(marks.len() * 2);
+    for mark in marks {
+        if let Some(Mark { y, .. }) = stairs.last().copied() {
+            stairs.push(Mark { x: mark.x, y, ends: None });
+        }
+        stairs.push(*mark);
+    }
+    stairs
+}

@@ -1,0 +1,157 @@
+use super::{Axis, Scale};
+
+/// Beyond this a value counts as not finite, so that no difference of two values overflows.
+const LARGEST: f64 = 1e300;
+
+/// The stretch of values that an axis shows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Range {
+    scale: Scale,
+    binary: bool,
+    /// Ends in transformed space: the value itself or its logarithm.
+    low: f64,
+    high: f64,
+}
+
+impl Range {
+    /// The range that shows all these values with some room around them; `None` if none of them can be shown.
+    pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<Self> {
+        let scale = axis.scale;
+        let (low, high) = values
+            .filter_map(|value| transform(scale, value))
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if low > high {
+            return None;
+        }
+        let (low, high) = if scale == Scale::Linear { pad_linear(low, high) } else { pad_log(scale, low, high) };
+        let binary = scale == Scale::Log2 && matches!(axis.unit.as_str(), "B" | "byte" | "bytes");
+        Some(Self { scale, binary, low, high })
+    }
+
+    /// Where a value stands, 0 being the lower and 1 the upper end; `None` if the axis can't show such a value.
+    pub(super) fn share(&self, value: f64) -> Option<f64> {
+        Some((transform(self.scale, value)? - self.low) / (self.high - self.low))
+    }
+
+    /// As [`share`](Self::share), with everything outside put on the edge; for ends of intervals.
+    pub(super) fn share_clamped(&self, value: f64) -> Option<f64> {
+        if value.is_nan() {
+            return None;
+        }
+        Some(match transform(self.scale, value) {
+            Some(inner) => ((inner - self.low) / (self.high - self.low)).clamp(0.0, 1.0),
+            None if value > 0.0 => 1.0,
+            None => 0.0,
+        })
+    }
+
+    /// At most about `most` ticks: where they stand and what is written at them.
+    pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
+        let most = most.clamp(2, 20);
+        let (values, step) = match self.scale {
+            Scale::Linear => linear_ticks(self.low, self.high, most),
+            Scale::Log2 if self.high - self.low >= 1.5 => (power_ticks(2.0, self.low, self.high, most), 0.0),
+            Scale::Log2 => linear_ticks(self.low.exp2(), self.high.exp2(), most),
+            Scale::Log10 if self.high - self.low >= 1.0 => (decade_ticks(self.low, self.high, most), 0.0),
+            Scale::Log10 => linear_ticks(10f64.powf(self.low), 10f64.powf(self.high), most),
+        };
+        values
+            .into_iter()
+            .filter_map(|value| Some((self.share(value)?, value)))
+            .filter(|(share, _)| (-1e-9..=1.0 + 1e-9).contains(share))
+            .map(|(share, value)| (share, if self.binary { binary(value) } else { number(value, step) }))
+            .collect()
+    }
+}
+
+/// The value as the axis lays it out; `None` if it can't.
+fn transform(scale: Scale, value: f64) -> Option<f64> {
+    if !value.is_finite() || value.abs() > LARGEST {
+        return None;
+    }
+    match scale {
+        Scale::Linear => Some(value),
+        Scale::Log2 if value > 0.0 => Some(value.log2()),
+        Scale::Log10 if value > 0.0 => Some(value.log10()),
+        Scale::Log2 | Scale::Log10 => None,
+    }
+}
+
+/// Room around linear values; from zero where that costs at most half of the height.
+fn pad_linear(low: f64, high: f64) -> (f64, f64) {
+    let span = high - low;
+    let size = low.abs().max(high.abs());
+    if span <= size * 1e-9 {
+        let half = if size > 0.0 { size * 0.1 } else { 1.0 };
+        return if low >= 0.0 { (0.0, high + half) } else { (low - half, high + half) };
+    }
+    let bottom = if low >= 0.0 && low <= high / 2.0 { 0.0 } else { low - span * 0.05 };
+    (bottom, high + (high - bottom) * 0.06)
+}
+
+fn pad_log(scale: Scale, low: f64, high: f64) -> (f64, f64) {
+    let least = if scale == Scale::Log2 { 0.5 } else { 0.15 };
+    let room = ((high - low) * 0.05).max(if high > low { 0.02 } else { least });
+    (low - room, high + room)
+}
+
+/// Multiples of 1, 2 or 5 times a power of ten, and the step between them.
+fn linear_ticks(low: f64, high: f64, most: usize) -> (Vec<f64>, f64) {
+    let raw = (high - low) / most as f64;
+    let power = 10f64.powf(raw.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= raw * 0.999);
+    let step = step.unwrap_or(power * 10.0);
+    if !step.is_normal() {
+        return (Vec::new(), 1.0);
+    }
+    let first = (low / step - 1e-9).ceil();
+    let ticks = (0..=most + 1).map(|i| (first + i as f64) * step).take_while(|v| *v <= high + step * 1e-9);
+    // −0 reads badly.
+    (ticks.map(|v| if v == 0.0 { 0.0 } else { v }).collect(), step)
+}
+
+/// Powers of a base, thinned to at most `most`.
+fn power_ticks(base: f64, low: f64, high: f64, most: usize) -> Vec<f64> {
+    let (first, last) = ((low - 1e-9).ceil(), (high + 1e-9).floor());
+    let stride = ((last - first + 1.0) / most as f64).ceil().max(1.0);
+    let first = (first / stride).ceil() * stride;
+    (0..=most).map(|i| first + stride * i as f64).take_while(|p| *p <= last).map(|p| base.powf(p)).collect()
+}
+
+/// Powers of ten, with 2 and 5 between them where there is room.
+fn decade_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
+    if (high - low) * 3.0 > most as f64 {
+        return power_ticks(10.0, low, high, most);
+    }
+    let decades = (low.floor() as i32)..=(high.ceil() as i32);
+    decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(decade))).collect()
+}
+
+/// A number on an axis whose ticks are `step` apart (0: not evenly spaced); thousands get a suffix.
+pub(super) fn number(value: f64, step: f64) -> String {
+    let size = value.abs();
+    if size >= 1e15 || (size > 0.0 && size < 1e-4) {
+        return format!("{value:.1e}").replace(".0e", "e").replace('-', "−");
+    }
+    // A step that the suffix would hide must not be hidden: 12.5k is fine, 1450 stays 1450.
+    let coarse = if step > 0.0 { step } else { size };
+    let suffixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (factor, suffix) = suffixes
+        .into_iter()
+        .find(|(factor, _)| size >= *factor && coarse >= factor * 0.1 && (*factor > 1e3 || size >= 1e4))
+        .unwrap_or((1.0, ""));
+    let (scaled, finest) = (value / factor, coarse / factor);
+    let decimals = if finest > 0.0 { (-(finest.log10() + 1e-9).floor()).clamp(0.0, 6.0) as usize } else { 0 };
+    let text = format!("{scaled:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
+    format!("{}{suffix}", text.replace('-', "−"))
+}
+
+/// A size on an axis of doublings: `512`, `16 KiB`.
+fn binary(value: f64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    units
+        .into_iter()
+        .find(|(power, _)| value >= 2f64.powi(*power))
+        .map_or_else(|| number(value, 0.0), |(power, unit)| format!("{} {unit}", number(value / 2f64.powi(power), 0.0)))
+}

@@ -1,0 +1,180 @@
+use super::plan::{Mark, thin};
+use super::scale::number;
+use super::*;
+use proptest::prelude::*;
+
+fn sawtooth(n: usize) -> Vec<(f64, f64)> {
+    (0..n).map(|i| (1400.0 + i as f64, 83.0 + (i % 48) as f64 / 20.0)).collect()
+}
+
+fn chart() -> Chart {
+    Chart {
+        title: "Efficiency".into(),
+        x: Axis::linear("MTU", "bytes"),
+        y: Axis::linear("efficiency", "%"),
+        series: vec![Series::line("adsl", sawtooth(101)), Series::points("best", vec![(1444.0, 85.45)])],
+        rules: vec![Rule::horizontal(85.45, "best 85.45 %"), Rule::vertical(1444.0, "1444")],
+        ..Chart::default()
+    }
+}
+
+#[test]
+fn no_line_of_a_terminal_chart_is_wider_than_asked() {
+    for width in [30, 60, 80, 100, 500] {
+        let text = chart().to_terminal(width, 20, false);
+        assert!(text.lines().all(|line| line.chars().count() <= width.min(100)), "{text}");
+    }
+}
+
+#[test]
+fn colour_changes_no_character() {
+    let plain = chart().to_terminal(80, 20, false);
+    let mut stripped = String::new();
+    let colored = chart().to_terminal(80, 20, true);
+    let mut rest = colored.as_str();
+    while let Some(start) = rest.find('\x1b') {
+        stripped.push_str(&rest[..start]);
+        rest = &rest[start + rest[start..].find('m').unwrap() + 1..];
+    }
+    stripped.push_str(rest);
+    let trimmed: String = stripped.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    assert_eq!(trimmed, plain);
+    assert!(!plain.contains('\x1b'));
+}
+
+#[test]
+fn nothing_to_show_says_so() {
+    let empty = Chart { title: "T".into(), ..Chart::default() };
+    let only_bad =
+        Chart { series: vec![Series::line("a", vec![(f64::NAN, 1.0), (1.0, f64::INFINITY)])], ..empty.clone() };
+    let names = Chart { categories: vec!["a".into()], ..empty.clone() };
+    let zero_on_log =
+        Chart { y: Axis::log10("e", ""), series: vec![Series::line("a", vec![(1.0, 0.0)])], ..empty.clone() };
+    for chart in [empty, only_bad, names, zero_on_log] {
+        assert!(chart.to_terminal(80, 20, false).contains("no data"));
+        assert!(chart.to_svg(720, 400).contains("no data"));
+    }
+}
+
+#[test]
+fn labels_cannot_break_out() {
+    let evil = "<script>alert(\"1\")</script>&\u{1b}[2J";
+    let chart = Chart {
+        title: evil.into(),
+        subtitle: evil.into(),
+        x: Axis::linear(evil, evil),
+        y: Axis::linear(evil, evil),
+        series: vec![Series::line(evil, vec![(0.0, 1.0), (1.0, 2.0)])],
+        rules: vec![Rule::horizontal(1.5, evil), Rule::vertical(0.5, evil)],
+        ..Chart::default()
+    };
+    let named = Chart { categories: vec![evil.into(), evil.into()], ..chart.clone() };
+    for chart in [chart, named] {
+        let svg = chart.to_svg(720, 400);
+        assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
+        assert!(!chart.to_terminal(80, 20, false).contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn each_category_has_its_row_and_its_interval() {
+    let chart = Chart {
+        categories: vec!["current".into(), "rwin=16384".into(), "rwin=65536".into()],
+        y: Axis::linear("ratio", ""),
+        series: vec![Series::intervals("", &[(1.0, 0.3, 0.5, 0.7), (2.0, 1.1, 1.5, f64::INFINITY)])],
+        rules: vec![Rule::horizontal(1.0, "current")],
+        ..Chart::default()
+    };
+    let text = chart.to_terminal(80, 20, false);
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    // Law: an interval left of the rule stays left of it, an open end reaches the edge.
+    let slow = row("rwin=16384");
+    assert!(slow.find('┤').unwrap() < slow.find('┆').unwrap(), "{text}");
+    let fast = row("rwin=65536");
+    assert!(fast.find('┆').unwrap() < fast.find('├').unwrap() && fast.ends_with('▷'), "{text}");
+    assert_eq!(chart.to_svg(720, 400).matches("<circle").count(), 2);
+}
+
+#[test]
+fn ticks_are_round_and_lie_inside() {
+    let range = scale::Range::of(&Axis::linear("", ""), [1400.0, 1500.0].into_iter()).unwrap();
+    let labels: Vec<String> = range.ticks(6).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(labels, ["1400", "1420", "1440", "1460", "1480", "1500"]);
+    let range = scale::Range::of(&Axis::log2("window", "bytes"), [4096.0, 65536.0].into_iter()).unwrap();
+    let labels: Vec<String> = range.ticks(6).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(labels, ["4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB"]);
+    let range = scale::Range::of(&Axis::log10("evidence", ""), [0.5, 60.0].into_iter()).unwrap();
+    let labels: Vec<String> = range.ticks(8).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(labels, ["0.5", "1", "2", "5", "10", "20", "50"]);
+}
+
+#[test]
+fn numbers_are_short() {
+    for (value, step, text) in [
+        (0.0, 1.0, "0"),
+        (6.5, 0.5, "6.5"),
+        (1450.0, 10.0, "1450"),
+        (20_000.0, 5_000.0, "20k"),
+        (12_500.0, 500.0, "12.5k"),
+        (2e6, 1e6, "2M"),
+        (-0.05, 0.01, "−0.05"),
+        (1e6, 0.0, "1M"),
+        (16.0, 0.0, "16"),
+    ] {
+        assert_eq!(number(value, step), text);
+    }
+}
+
+#[test]
+fn thinning_keeps_the_peaks_and_the_ends() {
+    let mut marks: Vec<Mark> = (0..100_000).map(|i| Mark { x: f64::from(i) / 1e5, y: 0.5, ends: None }).collect();
+    marks[33_333].y = 0.9;
+    marks[66_666].y = 0.1;
+    let thinned = thin(marks.clone(), 2_000);
+    assert!(thinned.len() <= 2_000);
+    assert!(thinned.iter().any(|m| m.y == 0.9) && thinned.iter().any(|m| m.y == 0.1));
+    assert_eq!((thinned[0], thinned[thinned.len() - 1]), (marks[0], marks[99_999]));
+    assert!(thinned.windows(2).all(|pair| pair[0].x <= pair[1].x), "the order stays");
+}
+
+#[test]
+fn a_long_series_makes_a_small_picture() {
+    let chart = Chart { series: vec![Series::line("a", sawtooth(1_000_000))], ..Chart::default() };
+    assert!(chart.to_svg(720, 400).len() < 100_000);
+}
+
+fn any_value() -> impl Strategy<Value = f64> {
+    prop_oneof![any::<f64>(), -10.0..10.0f64, Just(0.0), Just(f64::INFINITY), Just(f64::NAN), Just(1e300), Just(1e-300)]
+}
+
+fn any_scale() -> impl Strategy<Value = Scale> {
+    prop_oneof![Just(Scale::Linear), Just(Scale::Log2), Just(Scale::Log10)]
+}
+
+proptest! {
+    #[test]
+    fn any_chart_can_be_drawn(
+        points in proptest::collection::vec((any_value(), any_value()), 0..40),
+        ends in proptest::collection::vec((any_value(), any_value()), 0..40),
+        at in any_value(),
+        names in proptest::collection::vec(".{0,30}", 0..4),
+        (sx, sy) in (any_scale(), any_scale()),
+        (width, height) in (0usize..300, 0usize..300),
+        kind in 0..4,
+    ) {
+        let kind = match kind { 0 => Kind::Line, 1 => Kind::Points, 2 => Kind::Steps, _ => Kind::Intervals(ends) };
+        let chart = Chart {
+            x: Axis { label: "x".into(), unit: "bytes".into(), scale: sx },
+            y: Axis { label: "y".into(), unit: String::new(), scale: sy },
+            series: vec![Series { name: "s".into(), kind, points }],
+            rules: vec![Rule::horizontal(at, "h"), Rule::vertical(at, "v")],
+            categories: names,
+            ..Chart::default()
+        };
+        let text = chart.to_terminal(width, height, false);
+        prop_assert!(text.lines().all(|line| line.chars().count() <= width.clamp(30, 100)));
+        let svg = chart.to_svg(width as u32, height as u32);
+        prop_assert!(svg.trim_end().ends_with("</svg>"));
+        prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+}
