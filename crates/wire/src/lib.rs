@@ -9,5 +9,5 @@
 mod framing;
 
 pub use framing::{
-    Account, Framing, FramingError, Group, Headers, IpVersion, Part, Piece, SplitError, Transport, Word,
+    Account, Coding, Framing, FramingError, Group, Headers, IpVersion, Linear, Part, Piece, SplitError, Transport, Word,
 };

@@ -36,7 +36,7 @@ pub(crate) enum Pad {
 
 /// How the bytes of a frame go on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Coding {
+pub enum Coding {
     /// As they are.
     #[default]
     Plain,

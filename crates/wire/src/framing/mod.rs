@@ -19,11 +19,12 @@ mod pieces;
 mod word;
 
 pub use account::{Account, Headers, IpVersion, SplitError, Transport};
+pub use layer::Coding;
 pub use parse::FramingError;
 pub use pieces::{Part, Piece};
 pub use word::{Group, Word};
 
-use layer::{Coding, Layer, Pad};
+use layer::{Layer, Pad};
 use std::sync::Arc;
 use wt_units::Bytes;
 
@@ -181,10 +182,33 @@ impl Framing {
         Bytes(fitting)
     }
 
+    /// The whole stack as one addition, one least length and one coding, for engines that keep no `Framing`; `None` if
+    /// a tunnel pads.
+    #[must_use]
+    pub fn linear(&self) -> Option<Linear> {
+        let before = match *self.steps {
+            [] => 0,
+            [Step::Add(bytes)] => i64::try_from(bytes).ok()?,
+            _ => return None,
+        };
+        Some(Linear { add: before.checked_add(self.link_add)?, min: Bytes(self.mpu), coding: self.coding })
+    }
+
     /// The frame before its coding: bytes that go into cells or code words.
     fn framed_len(&self, ip_len: Bytes) -> u64 {
         self.outer_len(ip_len).get().saturating_add_signed(self.link_add).max(self.mpu)
     }
+}
+
+/// A framing without tunnels that pad: `coding(max(ip_len + add, min))`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Linear {
+    /// Bytes added; negative only where tc's `overhead` is.
+    pub add: i64,
+    /// The shortest frame.
+    pub min: Bytes,
+    /// How the frame goes on the line.
+    pub coding: Coding,
 }
 
 impl Step {

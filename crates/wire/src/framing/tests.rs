@@ -284,6 +284,15 @@ proptest! {
     }
 
     #[test]
+    fn the_linear_form_says_the_same(stack in any_stack(), len in 64u64..70_000) {
+        if let Some(Linear { add, min, coding }) = stack.linear() {
+            let framed = len.saturating_add_signed(add).max(min.get());
+            let wire = cake(framed, 0, 0, coding);
+            prop_assert_eq!(stack.wire_len(Bytes(len)), Bytes(wire));
+        }
+    }
+
+    #[test]
     fn cells_have_a_period_of_48(stack in any_stack(), len in 300u64..70_000) {
         if let (Some(cells), false) = (stack.cells(Bytes(len)), stack.has_tunnel()) {
             prop_assert_eq!(stack.cells(Bytes(len + 48)), Some(cells + 1));
