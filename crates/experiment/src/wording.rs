@@ -58,13 +58,13 @@ impl Words<'_> {
         let headline = if in_total {
             format!("{name} is faster than your current setting.")
         } else {
-            let ratio = arm.total_ratio.map_or_else(String::new, times);
+            let ratio = arm.total_ratio.map_or_else(String::new, times_down);
             format!("{name} is typically faster than your current setting, but not in total ({ratio}).")
         };
         let mut details = vec![format!(
             "Best estimate {}; at least {} ({}, holds however long you watched). Evidence {}, {} needed.",
             arm.ratio.map_or_else(|| "unknown".to_owned(), times),
-            arm.lower.map_or_else(|| "unknown".to_owned(), |l| times(l.exp())),
+            arm.lower.map_or_else(|| "unknown".to_owned(), |l| times_down(l.exp())),
             self.confidence(),
             odds(arm.evidence),
             odds(arm.needed.unwrap_or(f64::INFINITY)),
@@ -114,15 +114,23 @@ impl Words<'_> {
         format!("{}, {}, {}.", count(self.a.rounds, "round"), count(self.a.trials, "trial"), rough(time))
     }
 
+    /// Which gains are excluded; a setting that was dropped too early to say is named.
     fn excluded(&self) -> String {
-        let most = self.candidates().map(|arm| arm.upper).reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten();
-        match most {
-            Some(log) if log <= 0.0 => format!("Any gain is excluded ({}).", self.confidence()),
-            Some(log) => format!("Gains above +{} are excluded ({}).", percent_up(log.exp_m1()), self.confidence()),
-            None => {
-                let need = self.candidates().filter_map(|arm| arm.needed).fold(0.0, f64::max);
-                format!("No gain can be excluded before {} of each setting.", count(fewest_rounds(need), "round"))
-            }
+        let (known, unknown): (Vec<_>, Vec<_>) = self.candidates().partition(|arm| arm.upper.is_some());
+        if unknown.iter().any(|arm| arm.dropped.is_none()) || known.is_empty() {
+            let need = self.candidates().filter_map(|arm| arm.needed).fold(0.0, f64::max);
+            return format!("No gain can be excluded before {} of each setting.", count(fewest_rounds(need), "round"));
+        }
+        let most = known.iter().filter_map(|arm| arm.upper).fold(f64::NEG_INFINITY, f64::max);
+        let gains = if most <= 0.0 {
+            format!("Any gain is excluded ({})", self.confidence())
+        } else {
+            format!("Gains above +{} are excluded ({})", percent_up(most.exp_m1()), self.confidence())
+        };
+        let dropped: Vec<String> = unknown.iter().map(|arm| self.label(arm.arm)).collect();
+        match dropped.as_slice() {
+            [] => format!("{gains}."),
+            names => format!("{gains}, but for {}: dropped early, far behind or failing.", list(names)),
         }
     }
 
@@ -254,7 +262,12 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// `×1.19`; two decimals, rounded down below 1.01 so that a bound is never overstated.
+/// `×1.03`, rounded down: for what is at least so much.
+fn times_down(ratio: f64) -> String {
+    times((ratio * 100.0 + 1e-9).floor() / 100.0)
+}
+
+/// `×1.19`.
 fn times(ratio: f64) -> String {
     if ratio >= 100.0 { format!("×{ratio:.0}") } else { format!("×{ratio:.2}") }
 }
@@ -268,7 +281,7 @@ fn percent(share: f64) -> String {
 /// As [`percent`], rounded up: for what is at most so much.
 fn percent_up(share: f64) -> String {
     let p = share * 100.0;
-    if p < 2.95 { format!("{:.1}%", (p * 10.0).ceil() / 10.0) } else { format!("{:.0}%", (p - 1e-9).ceil()) }
+    if p < 3.0 { format!("{:.1}%", (p * 10.0 - 1e-9).ceil() / 10.0) } else { format!("{:.0}%", (p - 1e-9).ceil()) }
 }
 
 /// `71 : 1`.

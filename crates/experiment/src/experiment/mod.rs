@@ -26,7 +26,7 @@ use candidate::Candidate;
 use plateau::Plateau;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
-use steering::{LN_60, Steering, T_RESOLVED, T_STEER};
+use steering::{Steering, T_RESOLVED, T_STEER};
 
 /// Rounds before the model may drop a setting or call rivals resolved.
 const ROUNDS_TO_STEER: usize = 3;
@@ -244,6 +244,13 @@ impl Experiment {
         self.trials
     }
 
+    /// The recommended setting so far: of those shown to be faster the one with the largest estimate, else 0. Cheaper than
+    /// [`Experiment::assessment`].
+    #[must_use]
+    pub fn pick(&self) -> usize {
+        self.best_claimed(&self.ols.fit()).unwrap_or(0)
+    }
+
     /// The settings of the next round, ascending.
     #[must_use]
     pub fn planned(&self) -> Vec<usize> {
@@ -317,9 +324,8 @@ impl Experiment {
                 plateau.move_anchor(best, self.rounds);
             }
         }
-        let rounds_left = self.rounds_left();
         if let Some(plateau) = &mut self.plateau {
-            plateau.steer(&fit, &mut self.steering, rounds_left);
+            plateau.steer(&fit, &mut self.steering);
         }
     }
 
@@ -367,7 +373,7 @@ impl Experiment {
         let left = self.rounds_left()?;
         let futile = self.rounds >= ROUNDS_TO_GIVE_UP
             && self.arms[best].claimed.is_none()
-            && self.steering.hopeless(gain, se, fit, self.rounds + left, LN_60);
+            && self.steering.futile(gain, se, fit, self.rounds + left);
         futile.then_some(StopReason::Futile)
     }
 

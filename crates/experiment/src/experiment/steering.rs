@@ -8,11 +8,9 @@ use std::collections::HashMap;
 pub(super) const T_STEER: f64 = 0.975;
 /// The quantile at which a rival of the leader counts as not worth pursuing.
 pub(super) const T_RESOLVED: f64 = 0.95;
-/// An effect of less than this many standard errors, expected at the end of the budget, is given up. Set once, by
-/// simulation at a threshold of 60, never optimised.
+/// A gain of less than this many standard errors, expected at the end of the budget, is given up. Set once, by
+/// simulation with four settings, never optimised.
 const GIVE_UP: f64 = 2.6;
-/// ln 60, the threshold for which [`GIVE_UP`] was set; the rounds needed grow with the logarithm of the threshold.
-pub(super) const LN_60: f64 = 4.094_344_562_222_1;
 
 /// Keeps the quantiles of Student's t that were asked for.
 #[derive(Debug, Clone, Default)]
@@ -28,10 +26,8 @@ impl Steering {
         *self.quantiles.entry((p.to_bits(), df)).or_insert_with(|| dist::t_quantile(p, df as f64))
     }
 
-    /// Whether an effect with this standard error is too small for ln E to reach `need` by the last affordable round.
-    pub(super) fn hopeless(&self, effect: f64, se: f64, fit: &BlockedFit, last_round: usize, need: f64) -> bool {
-        let Some(variance) = fit.variance else { return false };
-        let at_the_end = (2.0 * variance / last_round as f64).sqrt();
-        effect + se < GIVE_UP * (need / LN_60).sqrt() * at_the_end
+    /// Whether a gain with this standard error is too small to show by the last affordable round.
+    pub(super) fn futile(&self, gain: f64, se: f64, fit: &BlockedFit, last_round: usize) -> bool {
+        fit.variance.is_some_and(|variance| gain + se < GIVE_UP * (2.0 * variance / last_round as f64).sqrt())
     }
 }
