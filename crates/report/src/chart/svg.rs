@@ -1,4 +1,4 @@
-use super::plan::{self, Mark, Plane, Rows, Shape};
+use super::plan::{self, Line, Mark, Plane, Rows, Shape};
 use super::{Chart, Kind, RuleKind, clean, cut};
 use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::prelude::{Color, IntoFont, RGBColor};
@@ -165,9 +165,10 @@ impl Frame {
 
 fn draw_plane(pen: &mut Pen<'_>, chart: &Chart, plane: &Plane, head: i32, (width, height): (i32, i32)) {
     let uprights = plane.lines.iter().filter(|line| line.kind == RuleKind::Vertical).count() as i32;
-    let top = head + LINE + 4 + uprights * LINE;
+    // Labels of upright rules stand above the plot, with room below them for the label of a level one.
+    let top = head + LINE + 4 + if uprights > 0 { uprights * LINE + 10 } else { 0 };
     let bottom = (height - 44).max(top + 40);
-    let y_ticks = plane.y.ticks((((bottom - top) / 44).clamp(2, 8)) as usize);
+    let y_ticks = plane.y.ticks((((bottom - top) / 30).clamp(2, 8)) as usize);
     let gutter = y_ticks.iter().map(|(_, text)| wide(text)).max().unwrap_or(0);
     let frame = Frame { left: gutter + 14, right: width - 16, top, bottom };
     pen.text(&fit(&chart.y.caption(), width - 16), (8, head + LINE / 2), HPos::Left, TEXT, false);
@@ -179,14 +180,14 @@ fn draw_plane(pen: &mut Pen<'_>, chart: &Chart, plane: &Plane, head: i32, (width
     x_axis(
         pen,
         frame,
-        &plane.x.ticks((((frame.right - frame.left) / 80).clamp(2, 10)) as usize),
+        &plane.x.ticks((((frame.right - frame.left) / 62).clamp(2, 10)) as usize),
         &chart.x.caption(),
         width,
     );
     for (index, shape) in plane.shapes.iter().enumerate() {
         draw_shape(pen, index, shape, frame);
     }
-    let taken: Vec<(i32, i32)> = plane.shapes.iter().flat_map(|s| s.marks.iter()).map(|m| frame.at(m)).collect();
+    let taken: Vec<(i32, i32)> = plane.shapes.iter().flat_map(|shape| inked(shape, frame)).collect();
     rules(pen, plane, frame, head + LINE, &taken);
 }
 
@@ -239,21 +240,39 @@ fn draw_shape(pen: &mut Pen<'_>, index: usize, shape: &Shape, frame: Frame) {
     }
 }
 
+/// Where the ink of a shape is: its marks, the bars of its intervals, and steps of 6 pixels along its lines.
+fn inked(shape: &Shape, frame: Frame) -> Vec<(i32, i32)> {
+    let mut ink: Vec<(i32, i32)> = shape.marks.iter().map(|mark| frame.at(mark)).collect();
+    for mark in &shape.marks {
+        if let Some((low, high)) = mark.ends {
+            ink.extend((frame.y(high)..=frame.y(low)).step_by(6).map(|y| (frame.x(mark.x), y)));
+        }
+    }
+    for pair in shape.marks.windows(2).filter(|_| shape.joined) {
+        let (from, to) = (frame.at(&pair[0]), frame.at(&pair[1]));
+        let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()) / 6;
+        let between = |step: i32| (from.0 + (to.0 - from.0) * step / steps, from.1 + (to.1 - from.1) * step / steps);
+        ink.extend((1..steps).map(between));
+    }
+    ink
+}
+
 /// Rules with their labels: upright ones above the plot, a line each; level ones where they hide the fewest points.
 fn rules(pen: &mut Pen<'_>, plane: &Plane, frame: Frame, strip: i32, taken: &[(i32, i32)]) {
     let mut boxes: Vec<(i32, i32, i32, i32)> = Vec::new();
-    let mut row = 0;
-    for line in &plane.lines {
-        if line.kind == RuleKind::Vertical {
-            let x = frame.x(line.at);
-            let y = strip + 4 + row * LINE;
-            row += 1;
-            pen.dashed((x, y + LINE / 2 + 7), (x, frame.bottom));
-            let label = fit(&line.label, frame.right - 4);
-            let half = wide(&label) / 2;
-            pen.text(&label, (x.min(frame.right - half).max(4 + half), y + LINE / 2), HPos::Center, TEXT, false);
-            continue;
-        }
+    let (uprights, levels): (Vec<&Line>, Vec<&Line>) =
+        plane.lines.iter().partition(|line| line.kind == RuleKind::Vertical);
+    for (row, line) in uprights.into_iter().enumerate() {
+        let (x, y) = (frame.x(line.at), strip + 4 + row as i32 * LINE);
+        pen.dashed((x, y + LINE / 2 + 7), (x, frame.bottom));
+        let label = fit(&line.label, frame.right - 4);
+        let half = wide(&label) / 2;
+        let middle = x.min(frame.right - half).max(4 + half);
+        pen.text(&label, (middle, y + LINE / 2), HPos::Center, TEXT, false);
+        boxes.push((middle - half, y, middle + half, y + LINE - 2));
+        boxes.push((x - 4, y, x + 4, frame.bottom));
+    }
+    for line in levels {
         let y = frame.y(line.at);
         pen.dashed((frame.left, y), (frame.right, y));
         let label = fit(&line.label, frame.right - frame.left);
@@ -273,9 +292,10 @@ fn roomiest(
 ) -> Option<(i32, i32, i32, i32)> {
     let width = wide(label);
     let slack = (frame.right - frame.left - width - 8).max(0);
-    let lefts = [4, 3, 2, 1, 0].map(|quarter| frame.left + 4 + slack * quarter / 4);
     let tops = [y - LINE, y + 2];
-    let candidates = tops.into_iter().flat_map(|top| lefts.map(|left| (left, top, left + width, top + LINE - 2)));
+    let lefts = || (0..=16).rev().map(move |part| frame.left + 4 + slack * part / 16);
+    let candidates =
+        tops.into_iter().flat_map(|top| lefts().map(move |left| (left, top, left + width, top + LINE - 2)));
     let free = |b: &(i32, i32, i32, i32)| {
         b.1 >= frame.top - LINE
             && b.3 <= frame.bottom
