@@ -17,6 +17,11 @@ impl Dice {
         Self { rng, spare: None }
     }
 
+    /// A generator of its own for a part of the stage.
+    pub(crate) fn split(&mut self) -> Self {
+        Self::new(self.bits(), 0)
+    }
+
     /// Whether something of this chance happens; what never happens draws nothing.
     pub(crate) fn happens(&mut self, chance: Chance) -> bool {
         match chance {
@@ -49,6 +54,11 @@ impl Dice {
         let angle = std::f64::consts::TAU * self.uniform();
         self.spare = Some(radius * angle.sin());
         radius * angle.cos()
+    }
+
+    /// Exponential with mean 1.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
     }
 }
 

@@ -30,12 +30,15 @@ mod stage;
 mod stats;
 /// Time.
 mod time;
+/// Traces of delivery opportunities.
+mod trace;
 /// What a configuration may say.
 mod validate;
 
 pub use config::{
-    Counted, Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, OutageConfig, PathConfig, PipeConfig,
-    QueueBound, QueueConfig, RateConfig, StageConfig,
+    AirtimeConfig, CoDelConfig, Counted, Discipline, Distribution, FqCoDelConfig, JitterConfig, LinkConfig, LossConfig,
+    ModemConfig, OutageConfig, PathConfig, PieConfig, PipeConfig, PolicerConfig, QueueBound, QueueConfig, RateConfig,
+    RedConfig, RetrainConfig, StageConfig, StepsConfig, ThinningConfig, TokenBucketConfig, TraceConfig,
 };
 pub use framing::WireLen;
 pub use medium::MediumConfig;
@@ -44,4 +47,5 @@ pub use path::{Path, PathEvent};
 pub use pipe::{MAX_HELD, Pipe};
 pub use stats::{LinkStats, MediumStats, PathStats, PipeStats, StageStats};
 pub use time::Time;
+pub use trace::{MAX_TRACE_BYTES, Trace, TraceError};
 pub use validate::ConfigError;

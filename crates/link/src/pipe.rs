@@ -41,6 +41,8 @@ pub struct Pipe<P> {
     /// The latest time that the caller has named.
     clock: u64,
     counts: Counts,
+    /// What a holding stage has just let go of; kept for its memory.
+    released: Vec<Held<P>>,
 }
 
 /// A stage that holds packets, and when it next does something: kept here to be looked through fast.
@@ -97,6 +99,7 @@ impl<P: Clone> Pipe<P> {
             sundries: 0,
             clock: 0,
             counts: Counts::default(),
+            released: Vec::new(),
         }
     }
 
@@ -249,12 +252,16 @@ impl<P: Clone> Pipe<P> {
     fn step(&mut self) {
         let Some(holding) = self.holding.iter_mut().min_by_key(|holding| holding.due) else { return };
         let index = holding.stage;
-        let held = self.stages[index].step();
+        let mut released = std::mem::take(&mut self.released);
+        self.stages[index].step(&mut released);
         holding.due = self.stages[index].due();
-        match held {
-            Some(Held::Pass { at, packet }) => self.walk(index + 1, at.0, packet),
-            None => {}
+        for held in released.drain(..) {
+            match held {
+                Held::Pass { at, packet } => self.walk(index + 1, at.0, packet),
+                Held::Drop { at, reason, packet } => self.drop_at(at.0, self.stages[index].link(), reason, packet),
+            }
         }
+        self.released = released;
         self.hold_due = self.holding.iter().map(|holding| holding.due).min().unwrap_or(u64::MAX);
     }
 

@@ -1,5 +1,5 @@
 use crate::dice::{Chance, Dice, mix};
-use crate::{DropReason, LossConfig, OutageConfig, Packet, time::nanos};
+use crate::{LossConfig, OutageConfig, Packet, time::nanos};
 
 /// Who is lost.
 #[derive(Debug, Clone)]
@@ -80,10 +80,10 @@ impl Outages {
         }
     }
 
-    pub(crate) fn reason_at(&self, at: u64) -> Option<DropReason> {
+    pub(crate) fn cover(&self, at: u64) -> bool {
         let phase = self.period.map_or(at, |period| at % period);
         let begun = self.windows.partition_point(|(from, _)| *from <= phase);
-        let last = self.windows.get(begun.checked_sub(1)?)?;
-        (phase < last.1).then_some(DropReason::Outage)
+        let last = begun.checked_sub(1).and_then(|last| self.windows.get(last));
+        last.is_some_and(|(_, until)| phase < *until)
     }
 }

@@ -1,6 +1,19 @@
-use crate::{MediumConfig, WireLen};
+//! What a path is made of. Every value is checked by `validate`.
+
+/// Queues, lines and their disciplines.
+mod queue;
+/// Radio links, thinning of acknowledgements, policers.
+mod radio;
+
+pub use queue::{
+    CoDelConfig, Counted, Discipline, FqCoDelConfig, ModemConfig, PieConfig, QueueBound, QueueConfig, RateConfig,
+    RedConfig, RetrainConfig, StepsConfig, TokenBucketConfig, TraceConfig,
+};
+pub use radio::{AirtimeConfig, PolicerConfig, ThinningConfig};
+
+use crate::MediumConfig;
 use std::time::Duration;
-use wt_units::{BitsPerSecond, Bytes, Ratio};
+use wt_units::{Bytes, Ratio};
 
 /// A path between two hosts: links in order, the first one at host A.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -41,6 +54,8 @@ pub enum StageConfig {
     Outages(OutageConfig),
     /// A queue in front of a line of a rate.
     Queue(QueueConfig),
+    /// A rate above which packets are dropped.
+    Policer(PolicerConfig),
     /// The same delay for every packet: propagation.
     Delay {
         /// One way.
@@ -67,6 +82,31 @@ pub enum StageConfig {
         /// Whether the link has a checksum and drops them; otherwise they are marked and the engine flips bits.
         detected: bool,
     },
+    /// Fewer acknowledgements.
+    Thinning(ThinningConfig),
+    /// A radio link that sends several packets at once, with its queue.
+    Airtime(AirtimeConfig),
+}
+
+impl StageConfig {
+    /// Its name in files and in statistics.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Mtu { .. } => "mtu",
+            Self::Loss(_) => "loss",
+            Self::Outages(_) => "outages",
+            Self::Queue(_) => "queue",
+            Self::Policer(_) => "policer",
+            Self::Delay { .. } => "delay",
+            Self::Jitter(_) => "jitter",
+            Self::Reorder { .. } => "reorder",
+            Self::Duplicate { .. } => "duplicate",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Thinning(_) => "thinning",
+            Self::Airtime(_) => "airtime",
+        }
+    }
 }
 
 /// Which packets are lost.
@@ -121,69 +161,6 @@ pub struct OutageConfig {
     pub windows: Vec<(Duration, Duration)>,
     /// After this long the windows come again; `None`: once only.
     pub period: Option<Duration>,
-}
-
-/// A queue in front of a line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueueConfig {
-    /// What a packet occupies on the line.
-    pub framing: WireLen,
-    /// How fast the line is.
-    pub rate: RateConfig,
-    /// How much may wait.
-    pub bound: QueueBound,
-    /// What happens to arriving and waiting packets.
-    pub discipline: Discipline,
-}
-
-impl QueueConfig {
-    /// A drop-tail queue of so many packets in front of a line of constant rate without framing.
-    #[must_use]
-    pub const fn drop_tail(rate: BitsPerSecond, packets: u32) -> Self {
-        Self {
-            framing: WireLen::IP,
-            rate: RateConfig::Constant(rate),
-            bound: QueueBound { packets: Some(packets), bytes: None, counted: Counted::IpLen },
-            discipline: Discipline::DropTail,
-        }
-    }
-}
-
-/// How fast a line is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum RateConfig {
-    /// Always the same, of the bytes on the wire.
-    Constant(BitsPerSecond),
-}
-
-/// How much a queue holds. A packet counts until its last bit is on the line, so the one being sent is in it; this is
-/// how netem counts, and one packet more than a driver's ring counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueBound {
-    /// At most so many packets.
-    pub packets: Option<u32>,
-    /// At most so many bytes; a longer packet never fits.
-    pub bytes: Option<Bytes>,
-    /// Which bytes.
-    pub counted: Counted,
-}
-
-/// The layer at which a queue counts bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Counted {
-    /// The bytes of IP packets.
-    #[default]
-    IpLen,
-    /// The bytes on the wire, with the framing.
-    WireLen,
-}
-
-/// How a queue decides whom to drop.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Discipline {
-    /// Who arrives at a full queue.
-    #[default]
-    DropTail,
 }
 
 /// How delays vary.

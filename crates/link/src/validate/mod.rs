@@ -1,7 +1,9 @@
+mod queue;
+
 use crate::{
-    Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, OutageConfig, PathConfig, PipeConfig,
-    QueueBound, QueueConfig, RateConfig, StageConfig,
+    Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, OutageConfig, PathConfig, PipeConfig, StageConfig,
 };
+use queue::{check_airtime, check_bound, check_policer, check_queue, check_thinning};
 use std::time::Duration;
 use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration};
 
@@ -126,24 +128,6 @@ fn check_stages(stages: &[StageConfig], outer: &At<'_>, name: &'static str) -> R
     Ok(())
 }
 
-impl StageConfig {
-    /// Its name in files and in statistics.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Mtu { .. } => "mtu",
-            Self::Loss(_) => "loss",
-            Self::Outages(_) => "outages",
-            Self::Queue(_) => "queue",
-            Self::Delay { .. } => "delay",
-            Self::Jitter(_) => "jitter",
-            Self::Reorder { .. } => "reorder",
-            Self::Duplicate { .. } => "duplicate",
-            Self::Corrupt { .. } => "corrupt",
-        }
-    }
-}
-
 fn check_stage(stage: &StageConfig, at: &At<'_>, mtu: Option<Bytes>) -> Result<(), ConfigError> {
     match stage {
         StageConfig::Mtu { mtu } => {
@@ -158,6 +142,9 @@ fn check_stage(stage: &StageConfig, at: &At<'_>, mtu: Option<Bytes>) -> Result<(
             at.ratio("probability", *probability)?;
             at.delay("by", *by)
         }
+        StageConfig::Policer(policer) => check_policer(policer, at),
+        StageConfig::Thinning(thinning) => check_thinning(thinning, at),
+        StageConfig::Airtime(airtime) => check_airtime(airtime, at),
         StageConfig::Duplicate { probability } | StageConfig::Corrupt { probability, .. } => {
             at.ratio("probability", *probability)
         }
@@ -198,30 +185,6 @@ fn check_outages(outages: &OutageConfig, at: &At<'_>) -> Result<(), ConfigError>
         period >= last && !period.is_zero(),
         format_duration(period),
         "at least the end of the last window",
-    )
-}
-
-fn check_queue(queue: &QueueConfig, at: &At<'_>, mtu: Option<Bytes>) -> Result<(), ConfigError> {
-    match &queue.rate {
-        RateConfig::Constant(rate) => at.rate("rate", *rate)?,
-    }
-    check_bound(&queue.bound, at, mtu.map_or(1, Bytes::get))?;
-    match &queue.discipline {
-        Discipline::DropTail => Ok(()),
-    }
-}
-
-/// At least one packet of the MTU must fit, or nothing long would ever pass.
-fn check_bound(bound: &QueueBound, at: &At<'_>, least: u64) -> Result<(), ConfigError> {
-    if let Some(packets) = bound.packets {
-        at.check("packets", packets > 0, packets, "1 or more")?;
-    }
-    let Some(bytes) = bound.bytes else { return Ok(()) };
-    at.check(
-        "bytes",
-        bytes.get() >= least,
-        bytes.get(),
-        &format!("{least} bytes or more, for the longest packet to fit"),
     )
 }
 
