@@ -1,13 +1,26 @@
 //! Framing arithmetic, and views of the packets on the wire.
 //!
-//! [`Framing`] answers what an IP packet costs on a line: with its tunnels, link headers, padding, gaps and cells.
+//! - [`Framing`] answers what an IP packet costs on a line: with its tunnels, link headers, padding, gaps and cells.
+//! - [`IpView`] and the other views read packets without allocating; [`time_exceeded`], [`frag_needed`] and
+//!   [`packet_too_big`] make a router's answers; [`fragment_ipv4`] splits what is too long.
+//! - [`PcapngWriter`] writes packets so that Wireshark and tcpdump read them.
 //!
 //! Nothing here reads a clock, opens a file or a socket, and no bytes whatever make it panic.
 #![forbid(unsafe_code)]
 
 /// What a packet costs on the wire.
 mod framing;
+/// Packets as views over bytes.
+mod packet;
+/// Captured packets as a file that other tools read.
+mod pcapng;
 
 pub use framing::{
     Account, Coding, Framing, FramingError, Group, Headers, IpVersion, Linear, Part, Piece, SplitError, Transport, Word,
 };
+pub use packet::{
+    Checksum, Ecn, FragmentError, Icmpv4Kind, Icmpv4View, Icmpv6Kind, Icmpv6View, IpView, Ipv4View, Ipv6View, Protocol,
+    SackBlocks, Seq, TcpFlags, TcpOption, TcpOptions, TcpView, UdpView, UpperLayer, ViewError, decrement_ttl,
+    frag_needed, fragment_ipv4, mark_ce, packet_too_big, time_exceeded, updated_checksum,
+};
+pub use pcapng::{Captured, Direction, Interface, LinkType, PcapngWriter};
