@@ -30,19 +30,39 @@ fn main() {
         settings.set(knob, knob.parse_level(level).unwrap().resolve(Bytes(1440)));
     }
     let spec = TrialSpec {
-        experiment: "x".into(), phase: Phase::Round, round: 1, order: 1, arm: 0, settings,
-        workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(std::time::Duration::from_secs_f64(seconds)) },
-        deadline: std::time::Duration::from_secs(60), seed: 1,
+        experiment: "x".into(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings,
+        workload: Workload::Bulk {
+            direction: Direction::Down,
+            amount: Amount::Time(std::time::Duration::from_secs_f64(seconds)),
+        },
+        deadline: std::time::Duration::from_secs(60),
+        seed: 1,
     };
     for _ in 0..2 {
         let mut o = tunnel.run(&spec, &Cancel::new()).unwrap();
-        println!("{:?} goodput {:.3} Mbit/s = {:.1}% of limit; samples {} {}", o.status, o.goodput_bps() / 1e6,
-            100.0 * o.goodput_bps() / tunnel.path().physical_goodput_bps.unwrap() as f64, o.sender.len(), o.receiver.len());
+        println!(
+            "{:?} goodput {:.3} Mbit/s = {:.1}% of limit; samples {} {}",
+            o.status,
+            o.goodput_bps() / 1e6,
+            100.0 * o.goodput_bps() / tunnel.path().physical_goodput_bps.unwrap() as f64,
+            o.sender.len(),
+            o.receiver.len()
+        );
         if let Some(Level::Number(w)) = spec.settings.get(Knob::Rwin) {
             let rtt = o.observed["rtt_us"].as_f64().unwrap();
-            println!("rwin/rtt(srtt) = {:.3} Mbit/s; rwin/path.rtt = {:.3}", *w as f64 * 8.0 / rtt, *w as f64 * 8.0 / tunnel.path().rtt_us as f64);
+            println!(
+                "rwin/rtt(srtt) = {:.3} Mbit/s; rwin/path.rtt = {:.3}",
+                *w as f64 * 8.0 / rtt,
+                *w as f64 * 8.0 / tunnel.path().rtt_us as f64
+            );
         }
-        o.sender.clear(); o.receiver.clear();
+        o.sender.clear();
+        o.receiver.clear();
         println!("{o:?}");
         println!("{:?}", tunnel.lab().stats());
     }

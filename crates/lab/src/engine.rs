@@ -8,8 +8,8 @@ use crate::segment::{Buffer, Layout, Run, Segment};
 use crate::stats::Counters;
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 use wt_link::{DropReason, Event, Packet, Path, PathConfig, PathEvent, Side, Time};
 use wt_sys::clock::monotonic_ns;
@@ -91,6 +91,12 @@ fn destination(side: Side) -> usize {
     }
 }
 
+/// A packet that a router made itself.
+fn own(bytes: Vec<u8>) -> Option<Packet<Segment>> {
+    let layout = Layout::of(&bytes, &wt_sys::vnet::VnetHeader::default())?;
+    Some(Rc::new(Buffer { bytes, layout }).packet(0))
+}
+
 impl Engine {
     fn now(&self) -> Time {
         Time(monotonic_ns().saturating_sub(self.start_ns))
@@ -158,7 +164,11 @@ impl Engine {
     }
 
     fn buffer(&mut self, length: usize) -> Vec<u8> {
-        if length <= SMALL { Vec::with_capacity(length) } else { self.spare.pop().unwrap_or_else(|| Vec::with_capacity(LARGEST)) }
+        if length <= SMALL {
+            Vec::with_capacity(length)
+        } else {
+            self.spare.pop().unwrap_or_else(|| Vec::with_capacity(LARGEST))
+        }
     }
 
     fn recycle(&mut self, buffer: Rc<Buffer>) {
@@ -213,6 +223,15 @@ impl Engine {
 
     /// What the router does about a packet that it can't forward.
     fn answer(&mut self, side: Side, link: usize, at: Time, reason: DropReason, packet: &Packet<Segment>) {
+        if let DropReason::TooBig { mtu } = reason
+            && !packet.dont_fragment
+        {
+            for fragment in crate::router::fragments(packet, mtu).into_iter().filter_map(own) {
+                // The link is there: a packet was just too big for it.
+                let _ = self.path.inject(side, link, at, fragment);
+            }
+            return;
+        }
         let message = match reason {
             DropReason::TooBig { mtu } if self.config.icmp.get(link).copied().unwrap_or(true) => {
                 crate::router::too_big(packet, self.router(side, link), mtu)
@@ -220,9 +239,7 @@ impl Engine {
             DropReason::HopLimit => crate::router::time_exceeded(packet, self.router(side, link)),
             _ => None,
         };
-        let Some(bytes) = message else { return };
-        let Some(layout) = Layout::of(&bytes, &wt_sys::vnet::VnetHeader::default()) else { return };
-        let message = Rc::new(Buffer { bytes, layout }).packet(0);
+        let Some(message) = message.and_then(own) else { return };
         let back = side.opposite();
         let over = if side == Side::AToB { link.wrapping_sub(1) } else { link + 1 };
         if let Err(message) = self.path.inject(back, over, at, message) {

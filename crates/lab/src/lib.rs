@@ -26,8 +26,8 @@ mod stats;
 mod tunnel;
 
 pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, SERVER_V4, SERVER_V6};
-pub use run::{INIT, Program, init};
 pub use lab::{Lab, LabError, enter};
+pub use run::{INIT, Program, init};
 pub use scenario::{Scenario, presets};
 pub use stats::EngineStats;
 pub use tunnel::{LabTunnel, PORT};

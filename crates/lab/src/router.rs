@@ -1,14 +1,52 @@
-//! What a router answers to a packet that it can't forward.
+//! What a router does about a packet that it can't forward as it is.
 
-use crate::segment::Segment;
+use crate::host::{router_v4, router_v6};
+use crate::segment::{Run, Segment};
+use std::net::IpAddr;
 use wt_link::Packet;
+use wt_wire::Checksum;
 
-/// "Fragmentation needed" or "packet too big" from the router with this number; none for packets that get no answer.
-pub(crate) fn too_big(_packet: &Packet<Segment>, _router: usize, _mtu: u32) -> Option<Vec<u8>> {
-    None
+/// The packet as it stands before the router.
+fn whole(packet: &Packet<Segment>) -> Vec<u8> {
+    let run = Run::of(packet);
+    let outgoing = run.outgoing(0);
+    let mut bytes = outgoing.headers[..outgoing.headers_len].to_vec();
+    bytes.extend_from_slice(&run.buffer.bytes[outgoing.payload]);
+    bytes
 }
 
-/// "Time exceeded" from the router with this number.
-pub(crate) fn time_exceeded(_packet: &Packet<Segment>, _router: usize) -> Option<Vec<u8>> {
-    None
+/// "Fragmentation needed" or "packet too big" from the router with this number; `None` for packets that get no answer.
+pub(crate) fn too_big(packet: &Packet<Segment>, router: usize, mtu: u32) -> Option<Vec<u8>> {
+    let bytes = whole(packet);
+    if packet.payload.buffer.layout.v6 {
+        wt_wire::packet_too_big(&bytes, router_v6(router), mtu)
+    } else {
+        wt_wire::frag_needed(&bytes, router_v4(router), u16::try_from(mtu).unwrap_or(u16::MAX))
+    }
+}
+
+/// "Time exceeded" from the router with this number; `None` for packets that get no answer.
+pub(crate) fn time_exceeded(packet: &Packet<Segment>, router: usize) -> Option<Vec<u8>> {
+    let v6 = packet.payload.buffer.layout.v6;
+    let address = if v6 { IpAddr::V6(router_v6(router)) } else { IpAddr::V4(router_v4(router)) };
+    wt_wire::time_exceeded(&whole(packet), address)
+}
+
+/// The fragments of an IPv4 packet that allows it; none if it doesn't.
+pub(crate) fn fragments(packet: &Packet<Segment>, mtu: u32) -> Vec<Vec<u8>> {
+    let layout = &packet.payload.buffer.layout;
+    if packet.dont_fragment || layout.v6 {
+        return Vec::new();
+    }
+    let mut bytes = whole(packet);
+    if let Some((start, offset)) = layout.checksum {
+        // Nobody can make the checksum of a part: it is made now. The field holds the pseudo-header's sum.
+        let (start, at) = (usize::from(start), usize::from(start + offset));
+        if at + 2 > bytes.len() {
+            return Vec::new();
+        }
+        let sum = Checksum::new().with(&bytes[start..]).finish();
+        bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    wt_wire::fragment_ipv4(&bytes, mtu as usize).unwrap_or_default()
 }

@@ -101,7 +101,7 @@ fn prepare(client: &PathBuf, server: &PathBuf) -> Result<File, SysError> {
             }
         }
         let hosts = format!(
-            "127.0.0.1 localhost\n::1 localhost\n{CLIENT_V4} client\n{SERVER_V4} server\n{CLIENT_V6} client\n{SERVER_V6} server\n"
+            "127.0.0.1 localhost\n::1 localhost\n{CLIENT_V4} client\n{SERVER_V4} server\n{CLIENT_V6} client6\n{SERVER_V6} server6\n"
         );
         if std::fs::write("/run/hosts", hosts).is_ok() {
             let _ = ns::mount("/run/hosts", "/etc/hosts", None, MS_BIND);
@@ -123,6 +123,16 @@ fn environment(command: &mut Command) {
     process::default_signals(command);
 }
 
+/// Whether there is such a program at all, be it one that we may not run: shells tell the two apart.
+fn exists(program: &OsString) -> bool {
+    let name = std::path::Path::new(program);
+    if name.components().count() > 1 {
+        return name.exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).exists())
+}
+
 fn supervise(program: &OsString, argv: impl Iterator<Item = OsString>, beside: &OsString, server: File) -> u8 {
     process::ignore_signal(SIGINT);
     if !beside.is_empty() {
@@ -142,7 +152,7 @@ fn supervise(program: &OsString, argv: impl Iterator<Item = OsString>, beside: &
         Ok(child) => child.id(),
         Err(error) => {
             complain(&format!("can't run {}: {error}", program.to_string_lossy()));
-            return if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            return if exists(program) { 126 } else { 127 };
         }
     };
     // As process 1 we also reap whatever the programs leave behind.

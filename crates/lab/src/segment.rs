@@ -5,9 +5,11 @@
 //! # Differs from Linux
 //! Segments of a GSO packet get the IP ids id, id + 1, … as the kernel's own segmentation gives them.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 use wt_link::Packet;
 use wt_sys::vnet::{self, VNET_LEN, VnetHeader};
+use wt_wire::Checksum;
 
 /// The longest headers that are looked at: IPv6 with TCP and all its options fits twice.
 pub(crate) const MAX_HEADERS: usize = 256;
@@ -69,14 +71,12 @@ impl Layout {
             6 => true,
             _ => return None,
         };
-        let (transport_at, protocol) = if v6 {
-            (40, *bytes.get(6)?)
-        } else {
-            (usize::from(bytes[0] & 15) * 4, *bytes.get(9)?)
-        };
+        let (transport_at, protocol) =
+            if v6 { (40, *bytes.get(6)?) } else { (usize::from(bytes[0] & 15) * 4, *bytes.get(9)?) };
         let len = if v6 { 40 + usize::from(word(bytes.get(..40)?, 4)) } else { usize::from(word(bytes.get(..20)?, 2)) };
         // A super-packet may be too long for its length field.
-        let len = if header.gso_type == vnet::GSO_NONE && len >= transport_at { len.min(bytes.len()) } else { bytes.len() };
+        let len =
+            if header.gso_type == vnet::GSO_NONE && len >= transport_at { len.min(bytes.len()) } else { bytes.len() };
         // Only the first fragment has a transport header, and none is segmented.
         let fragment = !v6 && word(bytes, 6) & 0x3FFF != 0;
         let (transport, payload_at) = match protocol {
@@ -136,7 +136,11 @@ impl Buffer {
     /// A hash of addresses and ports (FNV-1a).
     fn flow(&self) -> u32 {
         let addresses = if self.layout.v6 { 8..40 } else { 12..20 };
-        let ports = if self.layout.transport == Transport::Other { 0..0 } else { self.layout.transport_at..self.layout.transport_at + 4 };
+        let ports = if self.layout.transport == Transport::Other {
+            0..0
+        } else {
+            self.layout.transport_at..self.layout.transport_at + 4
+        };
         let fold = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
         self.bytes[addresses].iter().chain(&self.bytes[ports]).fold(2_166_136_261, fold)
     }
@@ -276,7 +280,7 @@ impl Run {
             }
             let header = &mut headers[..self.buffer.layout.transport_at];
             header[10..12].copy_from_slice(&[0, 0]);
-            let sum = !fold(sum_words(header));
+            let sum = Checksum::new().with(header).finish();
             header[10..12].copy_from_slice(&sum.to_be_bytes());
         }
     }
@@ -284,18 +288,8 @@ impl Run {
 
 /// The sum that the kernel wants in the checksum field of a packet whose checksum it is to make.
 fn pseudo_header_sum(headers: &[u8], v6: bool, transport_len: usize) -> u16 {
-    let (addresses, protocol) = if v6 { (8..40, headers[6]) } else { (12..20, headers[9]) };
-    fold(sum_words(&headers[addresses]) + u32::from(protocol) + transport_len as u32)
-}
-
-/// RFC 1071: the sum of the 16-bit words, not folded yet.
-fn sum_words(bytes: &[u8]) -> u32 {
-    bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))).sum()
-}
-
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    sum as u16
+    let v4 = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&headers[at..at + 4]).unwrap_or_default());
+    let six = |at: usize| IpAddr::from(<[u8; 16]>::try_from(&headers[at..at + 16]).unwrap_or_default());
+    let (from, to, protocol) = if v6 { (six(8), six(24), headers[6]) } else { (v4(12), v4(16), headers[9]) };
+    Checksum::pseudo_header(from, to, protocol, u32::try_from(transport_len).unwrap_or(u32::MAX)).folded()
 }

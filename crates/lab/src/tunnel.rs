@@ -7,7 +7,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
-use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, download, upload};
+use wt_load::{
+    Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, download, upload,
+};
 use wt_sys::netlink::RouteMetrics;
 use wt_trial::{
     Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
@@ -96,9 +98,7 @@ impl Tunnel for LabTunnel {
 
     fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
         for (knob, level) in settings.iter() {
-            let cannot = |why: String| {
-                Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why })
-            };
+            let cannot = |why: String| Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why });
             match (knob, level) {
                 (_, Level::Auto) => {}
                 (Knob::Cc, Level::Name(name)) if !self.congestion_controls.contains(name) => {
@@ -106,9 +106,14 @@ impl Tunnel for LabTunnel {
                     return cannot(format!("this kernel has {known}"));
                 }
                 (Knob::Mtu, Level::Number(mtu)) if *mtu > u64::from(self.lab.scenario().client_mtu) => {
-                    return cannot(format!("the client's device takes at most {} bytes", self.lab.scenario().client_mtu));
+                    return cannot(format!(
+                        "the client's device takes at most {} bytes",
+                        self.lab.scenario().client_mtu
+                    ));
                 }
-                (_, Level::TimesMss(_)) => return cannot("multiples of the MSS must be resolved to bytes first".to_owned()),
+                (_, Level::TimesMss(_)) => {
+                    return cannot("multiples of the MSS must be resolved to bytes first".to_owned());
+                }
                 _ => {}
             }
         }
@@ -162,7 +167,11 @@ fn request(spec: &TrialSpec, direction: Direction, amount: Amount) -> Request {
 }
 
 /// The client's part, on a thread in the client's namespace.
-fn transfer(spec: &TrialSpec, request: &Request, cancel: &Cancel) -> Result<(EndReport, Duration, Settings), LoadError> {
+fn transfer(
+    spec: &TrialSpec,
+    request: &Request,
+    cancel: &Cancel,
+) -> Result<(EndReport, Duration, Settings), LoadError> {
     let peer = SocketAddr::new(SERVER_V4.into(), PORT);
     // A window belongs to the receiver.
     let mut own = spec.settings.clone();
@@ -234,7 +243,8 @@ impl<'a> Applied<'a> {
         let mtu = number(Knob::Mtu).filter(|mtu| *mtu < self.lab.scenario().client_mtu);
         let client = RouteMetrics { mtu, initcwnd: client_cwnd, initrwnd: client_rwnd, ..RouteMetrics::default() };
         let server = RouteMetrics { initcwnd: server_cwnd, initrwnd: server_rwnd, ..RouteMetrics::default() };
-        for (host, target, metrics) in [(&self.lab.client, SERVER_V4, &client), (&self.lab.server, CLIENT_V4, &server)] {
+        for (host, target, metrics) in [(&self.lab.client, SERVER_V4, &client), (&self.lab.server, CLIENT_V4, &server)]
+        {
             host.set_route(target.into(), metrics).map_err(|error| broken(&error))?;
         }
         for knob in [Knob::Mtu, Knob::Initcwnd, Knob::Initrwnd] {
@@ -334,7 +344,11 @@ fn outcome(
 /// The mean of the smoothed RTT over the trial's second half, µs: the RTT that the transfer lived with.
 fn mean_rtt(sender: &EndReport) -> u64 {
     let half = &sender.samples[sender.samples.len() / 2..];
-    if half.is_empty() { u64::from(sender.info.rtt) } else { half.iter().map(|s| s.rtt).sum::<u64>() / half.len() as u64 }
+    if half.is_empty() {
+        u64::from(sender.info.rtt)
+    } else {
+        half.iter().map(|s| s.rtt).sum::<u64>() / half.len() as u64
+    }
 }
 
 fn status(receiver: &EndReport, notes: &mut Vec<String>) -> Status {

@@ -15,6 +15,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Tune(Box<commands::tune::TuneArgs>),
     Lab(commands::lab::LabArgs),
     Overhead(commands::overhead::OverheadArgs),
     Doctor(commands::doctor::DoctorArgs),
@@ -27,6 +28,7 @@ impl Cli {
     /// A [`Failure`](crate::edge::Failure) that says what to try.
     pub(crate) fn run(&self) -> Outcome {
         match &self.command {
+            Command::Tune(args) => commands::tune::run(args),
             Command::Lab(args) => commands::lab::run(args),
             Command::Doctor(args) => commands::doctor::run(args),
             Command::Overhead(args) => commands::overhead::run(args),

@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     FarEnd,
     /// Our own: 5.
     Ours,
+    /// Nobody's: the user stopped it before there was an answer. 130, as shells have it.
+    Stopped,
 }
 
 /// What stopped a command: what happened, the likely cause, what to try.
@@ -90,6 +92,7 @@ impl Failure {
             Fault::Environment => 3,
             Fault::FarEnd => 4,
             Fault::Ours => 5,
+            Fault::Stopped => 130,
         }
     }
 }

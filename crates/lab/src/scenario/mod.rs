@@ -4,7 +4,6 @@
 
 /// From a scenario to the stages of `wt-link`, and what follows from its figures.
 mod facts;
-mod framing_tmp;
 /// Reading and checking.
 mod read;
 
@@ -16,7 +15,7 @@ pub use read::ScenarioError;
 
 use std::time::Duration;
 use wt_units::{BitsPerSecond, Bytes, Ratio};
-use framing_tmp::Framing;
+use wt_wire::Framing;
 
 /// Two hosts and the links between them.
 #[derive(Debug, Clone)]

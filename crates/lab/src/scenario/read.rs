@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use toml::Spanned;
 use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration, parse_duration};
-use super::framing_tmp::Framing;
+use wt_wire::Framing;
 
 /// What is wrong with a scenario, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,12 +79,15 @@ impl Scenario {
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         let reader = Reader { file, text };
         if text.len() > LARGEST_FILE {
-            return Err(reader.error(0, format!("the file has {} bytes; a scenario has at most {LARGEST_FILE}", text.len())));
+            return Err(
+                reader.error(0, format!("the file has {} bytes; a scenario has at most {LARGEST_FILE}", text.len()))
+            );
         }
         let raw: RawScenario = toml::from_str(text)
             .map_err(|error| reader.error(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
         if raw.link.is_empty() || raw.link.len() > MOST_LINKS {
-            return Err(reader.error(0, format!("link: there must be 1 to {MOST_LINKS} links, and there are {}", raw.link.len())));
+            return Err(reader
+                .error(0, format!("link: there must be 1 to {MOST_LINKS} links, and there are {}", raw.link.len())));
         }
         let links = raw.link.iter().map(|link| reader.link(link)).collect::<Result<Vec<_>, _>>()?;
         let name = file.rsplit('/').next().unwrap_or(file);
@@ -133,7 +136,11 @@ impl Reader<'_> {
         let time = parse_duration(value.get_ref()).map_err(|error| self.wrong(field, value, error))?;
         if time > longest {
             let allowed = format_duration(longest);
-            return Err(self.wrong(field, value, format!("{} is out of range: allowed is 0 to {allowed}", value.get_ref())));
+            return Err(self.wrong(
+                field,
+                value,
+                format!("{} is out of range: allowed is 0 to {allowed}", value.get_ref()),
+            ));
         }
         Ok(time)
     }
@@ -147,7 +154,12 @@ impl Reader<'_> {
             let at = raw.framing.as_ref().map_or(spanned.span().start, |framing| framing.span().start);
             self.error(at, format!("{}: {error}", field("framing")))
         })?;
-        Ok(Link {
+        if framing.linear().is_none() {
+            let at = raw.framing.as_ref().map_or(spanned.span().start, |framing| framing.span().start);
+            let why = "a tunnel that pads can't be emulated; name the framing of the link itself";
+            return Err(self.error(at, format!("{}: {why}", field("framing"))));
+        }
+        let link = Link {
             name: raw.name.clone(),
             mtu: Bytes(u64::from(mtu)),
             icmp: raw.icmp.unwrap_or(true),
@@ -156,7 +168,29 @@ impl Reader<'_> {
             half_duplex: raw.half_duplex.unwrap_or(false),
             down: self.direction(&raw.down, &field("down"))?,
             up: self.direction(&raw.up, &field("up"))?,
-        })
+        };
+        self.shared_medium(&link, spanned)?;
+        Ok(link)
+    }
+
+    /// One wire has one rate, one length and one way of waiting.
+    fn shared_medium(&self, link: &Link, spanned: &Spanned<RawLink>) -> Result<(), ScenarioError> {
+        let most = Duration::from_nanos(256_000_000_000 / link.up.rate.get().max(1));
+        let why = match (&link.up, &link.down) {
+            _ if !link.half_duplex => return Ok(()),
+            (up, down) if up.rate != down.rate || up.delay != down.delay || up.queue != down.queue => {
+                "with half_duplex, up and down must have the same rate, delay and queue".to_owned()
+            }
+            (up, _) if up.delay > most => {
+                let (is, most) = (format_duration(up.delay), format_duration(most));
+                format!("delay: {is} is out of range: with half_duplex allowed is 0 to {most}, half a slot")
+            }
+            (up, down) if !up.jitter.is_zero() || !down.jitter.is_zero() => {
+                "a shared medium has no jitter of its own".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(self.error(spanned.span().start, format!("link \"{}\", half_duplex: {why}", link.name)))
     }
 
     fn direction(&self, spanned: &Spanned<RawDirection>, of: &str) -> Result<Direction, ScenarioError> {
@@ -212,7 +246,9 @@ impl Reader<'_> {
         match value.get_ref().as_str() {
             "random" => Ok(LossBy::Random),
             "index" => Ok(LossBy::Index),
-            other => Err(self.wrong(&field("loss_by"), value, format!("\"{other}\": allowed is \"random\" or \"index\""))),
+            other => {
+                Err(self.wrong(&field("loss_by"), value, format!("\"{other}\": allowed is \"random\" or \"index\"")))
+            }
         }
     }
 }

@@ -42,7 +42,13 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
         say!("{}", json!({"schema_version": 1, "works": works, "checks": list}));
     } else {
         for check in &checks {
-            let mark = if check.ok { "ok  " } else if check.needed { "FAIL" } else { "-   " };
+            let mark = if check.ok {
+                "ok  "
+            } else if check.needed {
+                "FAIL"
+            } else {
+                "-   "
+            };
             say!("{mark} {:<26} {}", check.name, check.found);
             if let (false, Some(advice)) = (check.ok, check.advice) {
                 say!("     {:<26} {advice}", "");
@@ -62,11 +68,17 @@ fn look() -> Vec<Check> {
         name: "user namespaces",
         ok: entered,
         needed: true,
-        found: namespace.map_or_else(|error| error.to_string(), |()| "an unprivileged user may make network namespaces".to_owned()),
+        found: namespace
+            .map_or_else(|error| error.to_string(), |()| "an unprivileged user may make network namespaces".to_owned()),
         advice: Some(USER_NAMESPACE_HELP),
     });
     if entered {
-        checks.extend([tun(), backend("lab over TUN", wt_lab::Backend::Tun, false), backend("lab over veth + AF_PACKET", wt_lab::Backend::Veth, false), backend("lab", wt_lab::Backend::Best, true)]);
+        checks.extend([
+            tun(),
+            backend("lab over TUN", wt_lab::Backend::Tun, false),
+            backend("lab over veth + AF_PACKET", wt_lab::Backend::Veth, false),
+            backend("lab", wt_lab::Backend::Best, true),
+        ]);
     }
     checks.push(btf());
     checks
@@ -79,7 +91,8 @@ fn kernel() -> Check {
 
 fn user() -> Check {
     let uid = wt_sys::process::effective_uid();
-    let found = if uid == 0 { "root (not needed for the lab)".to_owned() } else { format!("uid {uid}, an ordinary user") };
+    let found =
+        if uid == 0 { "root (not needed for the lab)".to_owned() } else { format!("uid {uid}, an ordinary user") };
     Check { name: "user", ok: true, needed: false, found, advice: None }
 }
 
@@ -87,7 +100,13 @@ fn congestion_controls() -> Check {
     let read = |name| wt_sys::ns::read_net_sysctl(name).unwrap_or_default();
     let (known, current) = (read("ipv4/tcp_available_congestion_control"), read("ipv4/tcp_congestion_control"));
     let found = format!("{known} (current: {current})");
-    Check { name: "congestion controls", ok: known.contains(' '), needed: false, found, advice: Some("others are kernel modules: modprobe tcp_bbr") }
+    Check {
+        name: "congestion controls",
+        ok: known.contains(' '),
+        needed: false,
+        found,
+        advice: Some("others are kernel modules: modprobe tcp_bbr"),
+    }
 }
 
 fn tun() -> Check {
@@ -114,5 +133,11 @@ fn backend(name: &'static str, backend: wt_lab::Backend, needed: bool) -> Check 
 fn btf() -> Check {
     let there = Path::new("/sys/kernel/btf/vmlinux").exists();
     let found = if there { "there" } else { "missing" };
-    Check { name: "BTF (for BPF controls)", ok: there, needed: false, found: found.to_owned(), advice: Some("a kernel built with CONFIG_DEBUG_INFO_BTF") }
+    Check {
+        name: "BTF (for BPF controls)",
+        ok: there,
+        needed: false,
+        found: found.to_owned(),
+        advice: Some("a kernel built with CONFIG_DEBUG_INFO_BTF"),
+    }
 }

@@ -39,8 +39,8 @@ enum LabCommand {
 
 /// Runs a program in the client, with its exit code
 ///
-/// In the lab the names `client` and `server` are known (also as $WT_CLIENT and $WT_SERVER), the server answers
-/// `http://server/bytes/12MB`, and `ip netns exec server CMD` runs a command there.
+/// In the lab the names `client` and `server` are known (`client6` and `server6` for IPv6; also as $WT_SERVER and so on),
+/// the server answers `http://server/bytes/12MB`, and `ip netns exec server CMD` runs a command there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel lab run adsl -- curl -o /dev/null http://server/bytes/3MB
@@ -127,11 +127,13 @@ pub(crate) fn start(scenario: Scenario, options: &LabOptions) -> Result<Lab, Fai
 /// What to say when the lab can't be made.
 pub(crate) fn failure(error: &LabError) -> Failure {
     match error {
-        LabError::UserNamespace(source) => Failure::environment(error.to_string()).because(match source.errno() {
-            Some(1 | 13) => "this system forbids unprivileged user namespaces",
-            Some(28) => "the limit of user namespaces is reached (user.max_user_namespaces)",
-            _ => "the kernel refused",
-        }).hint(super::doctor::USER_NAMESPACE_HELP),
+        LabError::UserNamespace(source) => Failure::environment(error.to_string())
+            .because(match source.errno() {
+                Some(1 | 13) => "this system forbids unprivileged user namespaces",
+                Some(28) => "the limit of user namespaces is reached (user.max_user_namespaces)",
+                _ => "the kernel refused",
+            })
+            .hint(super::doctor::USER_NAMESPACE_HELP),
         LabError::SetUp { source, advice } => {
             Failure::environment(format!("can't set up the lab: {source}")).hint((*advice).to_owned())
         }
@@ -169,12 +171,15 @@ fn show(path: &str, json: bool) -> Outcome {
             json!({"name": link.name, "mtu": link.mtu.get(), "icmp": link.icmp, "framing": link.framing_name,
                 "half_duplex": link.half_duplex, "down": direction(&link.down), "up": direction(&link.up)})
         }).collect();
-        say!("{}", json!({
-            "schema_version": 1, "name": scenario.name, "title": scenario.title, "source": scenario.source,
-            "client_mtu": scenario.client_mtu, "server_mtu": scenario.server_mtu, "links": links,
-            "path": {"rtt_us": full.rtt.as_micros() as u64, "pmtu": full.pmtu, "bdp_bytes": bdp.get()},
-            "physical_goodput_bps": {"down": full.goodput_down.get(), "up": full.goodput_up.get()},
-        }));
+        say!(
+            "{}",
+            json!({
+                "schema_version": 1, "name": scenario.name, "title": scenario.title, "source": scenario.source,
+                "client_mtu": scenario.client_mtu, "server_mtu": scenario.server_mtu, "links": links,
+                "path": {"rtt_us": full.rtt.as_micros() as u64, "pmtu": full.pmtu, "bdp_bytes": bdp.get()},
+                "physical_goodput_bps": {"down": full.goodput_down.get(), "up": full.goodput_up.get()},
+            })
+        );
         return Ok(Exit::Done);
     }
     if let Some(text) = presets::text(&scenario.name).filter(|_| path == scenario.name) {
@@ -186,7 +191,11 @@ fn show(path: &str, json: bool) -> Outcome {
     say!("  RTT (segment there, ACK back)  {:.1} ms", full.rtt.as_secs_f64() * 1e3);
     say!("  goodput at most, down          {}", rate(full.goodput_down));
     say!("  goodput at most, up            {}", rate(full.goodput_up));
-    say!("  bandwidth-delay product        {} bytes = {:.1} segments", bdp.get(), bdp.get() as f64 / full.payload as f64);
+    say!(
+        "  bandwidth-delay product        {} bytes = {:.1} segments",
+        bdp.get(),
+        bdp.get() as f64 / full.payload as f64
+    );
     for link in &scenario.links {
         if let wt_lab::scenario::QueueBound::Bytes(bytes) = link.down.queue {
             let full_queue: std::time::Duration = Bytes(bytes.get()) / link.down.rate;
@@ -209,7 +218,8 @@ fn run_program(args: &RunArgs) -> Outcome {
     // Our own server, and plain HTTP on port 80 for programs that aren't ours.
     let tunnel = LabTunnel::new(lab).map_err(|error| failure(&error))?;
     let lab = tunnel.lab();
-    let http = lab.server.run(|| wt_sys::tcp::listen(std::net::SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 80)));
+    let http =
+        lab.server.run(|| wt_sys::tcp::listen(std::net::SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 80)));
     let http = http.and_then(|listener| listener).and_then(|listener| Server::start(listener, ServerConfig::default()));
     let _http = http.map_err(|error| Failure::environment(error.to_string()))?;
     // Ctrl-C is for the program in the lab; when that ends, so do we.

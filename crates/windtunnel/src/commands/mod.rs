@@ -6,3 +6,5 @@ pub(crate) mod doctor;
 pub(crate) mod lab;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
+/// The main job: vary, measure, decide.
+pub(crate) mod tune;

@@ -1,0 +1,192 @@
+//! Running an experiment: rounds in random order, every trial journaled before it begins and after it ends.
+
+use super::design::Design;
+use super::progress::Progress;
+use crate::edge::Failure;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha12Rng;
+use std::time::Duration;
+use wt_experiment::{Experiment, Observation, StopReason};
+use wt_sys::clock::{monotonic_ns, unix_us};
+use wt_trial::{Amount, Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, Workload};
+use wt_units::{Bytes, Settings};
+
+/// A trial that says nothing is run again at most so often.
+const REPEATS: usize = 2;
+
+/// Where trials are written down, before they begin and after they end.
+pub(crate) trait Notebook {
+    /// A trial begins; its number in the journal.
+    fn begin(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<i64, Failure>;
+    /// It has ended.
+    fn finish(&mut self, id: i64, outcome: &TrialOutcome) -> Result<(), Failure>;
+}
+
+/// What stays the same from trial to trial.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) id: String,
+    pub(crate) seed: u64,
+    pub(crate) workload: Workload,
+    pub(crate) cool_down: Duration,
+    pub(crate) deadline: Duration,
+}
+
+impl Plan {
+    /// How long a trial takes with all that belongs to it, if it has a fixed time.
+    pub(crate) fn per_trial(&self, rtt: Duration) -> Duration {
+        self.length() + self.cool_down + rtt * 2
+    }
+
+    /// How long a trial transfers.
+    pub(crate) fn length(&self) -> Duration {
+        let Workload::Bulk { amount, .. } = self.workload;
+        if let Amount::Time(time) = amount { time } else { self.deadline / 4 }
+    }
+}
+
+/// An experiment under way.
+pub(crate) struct Driver<'a> {
+    pub(crate) tunnel: &'a mut dyn Tunnel,
+    pub(crate) notebook: &'a mut dyn Notebook,
+    pub(crate) progress: &'a mut Progress,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) plan: Plan,
+    pub(crate) records: Vec<TrialRecord>,
+    /// How long trials took, all together.
+    pub(crate) spent: Duration,
+}
+
+impl Driver<'_> {
+    /// Runs one trial and journals it; `None` when the user wants to stop.
+    fn trial(&mut self, spec: TrialSpec) -> Result<Option<TrialOutcome>, Failure> {
+        let begun = monotonic_ns();
+        let started = unix_us();
+        let id = self.notebook.begin(&spec, started)?;
+        let outcome = match self.tunnel.run(&spec, self.cancel) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let aborted = TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string());
+                self.notebook.finish(id, &aborted)?;
+                return Err(tunnel_failure(&error));
+            }
+        };
+        self.notebook.finish(id, &outcome)?;
+        let aborted = outcome.status == Status::Aborted;
+        self.progress.trial(&spec, &outcome);
+        self.records.push(TrialRecord { id, spec, started_unix_us: started, outcome: outcome.clone() });
+        self.cool_down();
+        self.spent += Duration::from_nanos(monotonic_ns() - begun);
+        Ok((!aborted && !self.cancel.is_cancelled()).then_some(outcome))
+    }
+
+    /// Lets the path drain, unless the user wants to stop.
+    fn cool_down(&self) {
+        let end = monotonic_ns() + self.plan.cool_down.as_nanos() as u64;
+        loop {
+            let left = end.saturating_sub(monotonic_ns());
+            if left == 0 || self.cancel.is_cancelled() {
+                return;
+            }
+            // Waits for nothing but time; a signal ends it early, and the flag is looked at again.
+            let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_nanos(left.min(50_000_000))));
+        }
+    }
+
+    /// Runs a trial that is thrown away, so that the first one that counts finds everything warm.
+    pub(crate) fn warm_up(&mut self) -> Result<(), Failure> {
+        let spec = aside(&self.plan, Phase::WarmUp);
+        self.trial(spec).map(drop)
+    }
+
+    /// Runs rounds until a stopping rule fires or the user wants to stop.
+    pub(crate) fn rounds(&mut self, design: &Design, experiment: &mut Experiment) -> Result<(), Failure> {
+        let mut rng = ChaCha12Rng::seed_from_u64(self.plan.seed);
+        let mss = Bytes(1_000);
+        let mut number = 0;
+        while let Some(order) = experiment.next_round(&mut rng) {
+            number += 1;
+            let mut round = Vec::with_capacity(order.len());
+            for (place, arm) in order.iter().enumerate() {
+                let Some(observation) = self.place(design, *arm, number, place as u32 + 1, mss)? else {
+                    // The round is cut short and doesn't count, whatever it has shown so far.
+                    experiment.stop(StopReason::User);
+                    self.record(experiment, &round)?;
+                    return Ok(());
+                };
+                round.push(observation);
+            }
+            self.record(experiment, &round)?;
+            self.progress.round(experiment, self.spent);
+        }
+        Ok(())
+    }
+
+    fn record(&self, experiment: &mut Experiment, round: &[Observation]) -> Result<(), Failure> {
+        if round.is_empty() {
+            return Ok(());
+        }
+        experiment.record(round).map(drop).map_err(|error| Failure::ours(error.to_string()))
+    }
+
+    /// One place of a round: the trial, and again if the tunnel spoilt it. `None` when the user wants to stop.
+    fn place(
+        &mut self,
+        design: &Design,
+        arm: usize,
+        round: u32,
+        order: u32,
+        mss: Bytes,
+    ) -> Result<Option<Observation>, Failure> {
+        for _ in 0..=REPEATS {
+            let spec = TrialSpec {
+                phase: Phase::Round,
+                round,
+                order,
+                arm,
+                // All settings of a round meet the same random losses.
+                seed: self.plan.seed.wrapping_add(u64::from(round)),
+                settings: design.arms[arm].settings.clone(),
+                ..aside(&self.plan, Phase::Round)
+            };
+            let Some(outcome) = self.trial(spec)? else { return Ok(None) };
+            if outcome.status != Status::Invalid {
+                return Ok(Some(observation(arm, &outcome, mss)));
+            }
+        }
+        Ok(Some(Observation::void(arm)))
+    }
+}
+
+/// A trial outside of the rounds, with the current settings.
+pub(crate) fn aside(plan: &Plan, phase: Phase) -> TrialSpec {
+    TrialSpec {
+        experiment: plan.id.clone(),
+        phase,
+        round: 0,
+        order: 0,
+        arm: 0,
+        settings: Settings::new(),
+        workload: plan.workload.clone(),
+        deadline: plan.deadline,
+        seed: plan.seed,
+    }
+}
+
+/// What an outcome is to the experiment.
+pub(crate) fn observation(arm: usize, outcome: &TrialOutcome, mss: Bytes) -> Observation {
+    let elapsed = Duration::from_micros(outcome.elapsed_us.max(1));
+    match outcome.status {
+        Status::Completed => Observation::completed(arm, Bytes(outcome.bytes), elapsed),
+        Status::Incomplete => Observation::incomplete(arm, Bytes(outcome.bytes), elapsed, mss),
+        Status::Failed => Observation::failed(arm, elapsed, mss),
+        Status::Running | Status::Aborted | Status::Invalid => Observation::void(arm),
+    }
+}
+
+pub(crate) fn tunnel_failure(error: &wt_trial::TunnelError) -> Failure {
+    match error {
+        wt_trial::TunnelError::Broken { .. } => Failure::ours(error.to_string()),
+        _ => Failure::usage(error.to_string()),
+    }
+}

@@ -1,0 +1,361 @@
+//! `windtunnel tune`: vary settings in rounds, decide honestly, report.
+
+/// How much it may cost.
+mod budget;
+/// Which settings are compared.
+mod design;
+/// Running the rounds.
+mod drive;
+/// What a person sees meanwhile.
+mod progress;
+
+use crate::commands::lab::{self, LabOptions};
+use crate::edge::{Exit, Failure, Fault, Outcome, say};
+use budget::Budget;
+use clap::{Args, ValueEnum};
+use design::{Design, Known, Levels};
+use drive::{Driver, Plan};
+use progress::Progress;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_experiment::{Assessment, Config, Experiment, PlateauConfig, Text};
+use wt_lab::LabTunnel;
+use wt_sys::clock::unix_us;
+use wt_trial::{Amount, Cancel, Direction, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
+use wt_units::{BitsPerSecond, Bytes, Knob, Level, Ratio, Settings, parse_duration};
+use wt_wire::{Headers, IpVersion, Transport};
+
+/// Finds the settings that make a path fastest, and says whether the difference is real
+///
+/// Runs real transfers in rounds: every round has each setting once, the current one among them, in random order. What
+/// is claimed holds however long you watched (95 %). Ctrl-C stops and keeps what was measured.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel tune --lab adsl
+  windtunnel tune --lab dialup --knobs rwin --levels rwin=1x..16x --budget 30min
+  windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html")]
+pub(crate) struct TuneArgs {
+    /// Rehearse on real kernels over this emulated path: a preset's name or a TOML file
+    #[arg(long, value_name = "PATH", required = true)]
+    lab: String,
+    /// What to vary
+    #[arg(long, value_delimiter = ',', default_value = "rwin,mtu,cc", value_parser = knob)]
+    knobs: Vec<Knob>,
+    /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
+    #[arg(long, value_name = "KNOB=LEVELS")]
+    levels: Vec<Levels>,
+    /// What it may cost at most: a time, a size, or a number of trials ("60 trials")
+    #[arg(long, default_value = "150s")]
+    budget: Budget,
+    /// How long each trial transfers [default: about 75 RTTs, 3 s to 60 s]
+    #[arg(long, value_name = "TIME", value_parser = trial_time)]
+    trial: Option<Duration>,
+    /// Which way the payload goes, seen from the client
+    #[arg(long, value_enum, default_value_t = DirectionName::Down)]
+    direction: DirectionName,
+    /// How far the smallest sufficient level of RWIN may lie behind
+    #[arg(long, default_value = "10%", value_parser = epsilon)]
+    epsilon: Ratio,
+    /// Compare so many candidates that are all the current settings: nothing may be found (A/A test)
+    #[arg(long, value_name = "N", conflicts_with_all = ["levels"])]
+    identical: Option<usize>,
+    #[command(flatten)]
+    options: LabOptions,
+    /// Kept with the experiment
+    #[arg(long)]
+    comment: Option<String>,
+    /// One JSON object at the end
+    #[arg(long)]
+    json: bool,
+    /// A line of JSON for each event, the result last
+    #[arg(long, conflicts_with = "json")]
+    json_stream: bool,
+    /// Also write a self-contained report
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also write the table of trials
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Where every trial is kept [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Say what would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DirectionName {
+    /// From the server to the client
+    Down,
+    /// From the client to the server
+    Up,
+}
+
+impl From<DirectionName> for Direction {
+    fn from(name: DirectionName) -> Self {
+        match name {
+            DirectionName::Down => Self::Down,
+            DirectionName::Up => Self::Up,
+        }
+    }
+}
+
+fn knob(text: &str) -> Result<Knob, String> {
+    text.parse().map_err(|error: wt_units::ParseError| error.to_string())
+}
+
+fn trial_time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    let allowed = Duration::from_millis(200)..=Duration::from_secs(600);
+    if allowed.contains(&time) { Ok(time) } else { Err(format!("{text} is out of range: allowed is 200ms to 10min")) }
+}
+
+fn epsilon(text: &str) -> Result<Ratio, String> {
+    let share: Ratio = text.parse().map_err(|error: wt_units::ParseError| error.to_string())?;
+    if (0.001..=0.5).contains(&share.get()) {
+        Ok(share)
+    } else {
+        Err(format!("{text} is out of range: allowed is 0.1% to 50%"))
+    }
+}
+
+/// `2 min 30 s`.
+fn minutes(time: Duration) -> String {
+    match time.as_secs() {
+        s if s < 60 => format!("{s} s"),
+        s if s < 3600 => format!("{} min {} s", s / 60, s % 60),
+        s => format!("{} h {} min", s / 3600, s % 3600 / 60),
+    }
+}
+
+/// What stands before the payload of a segment of ours: IPv4, and TCP with timestamps.
+const SEGMENT: Headers = Headers { ip: IpVersion::V4, transport: Transport::Tcp { options_len: 12 } };
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(crate) fn run(args: &TuneArgs) -> Outcome {
+    let scenario = lab::load(&args.lab)?;
+    let bottleneck = scenario.bottleneck().framing.clone();
+    // Only where packets are cut into cells does a smaller packet waste less: look one cell below.
+    let best_mtu = |most: u64| {
+        bottleneck.cells(Bytes(most))?;
+        bottleneck.best_mtu(Bytes(most.saturating_sub(47)), SEGMENT).ok().map(Bytes::get)
+    };
+    let tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
+    let controls = tunnel.congestion_controls().to_vec();
+    Session { args, tunnel, best_mtu: &best_mtu, controls, cancel: cancel_on_signals()? }.run()
+}
+
+/// The first Ctrl-C (or SIGTERM) asks everybody to stop; the second one ends the program at once.
+fn cancel_on_signals() -> Result<Cancel, Failure> {
+    let cancel = Cancel::new();
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        // The order matters: the shutdown looks at the flag before this very signal sets it.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, cancel.flag())
+            .and_then(|_| signal_hook::flag::register(signal, cancel.flag()))
+            .map_err(|error| Failure::ours(format!("can't catch signals: {error}")))?;
+    }
+    Ok(cancel)
+}
+
+/// One run of the command.
+struct Session<'a, T> {
+    args: &'a TuneArgs,
+    tunnel: T,
+    /// The MTU up to a bound that wastes least of the bottleneck's frames or cells.
+    best_mtu: &'a dyn Fn(u64) -> Option<u64>,
+    controls: Vec<String>,
+    cancel: Cancel,
+}
+
+/// The trial from which the path was learnt, and when it began.
+type Pilot = (TrialSpec, TrialOutcome, i64);
+
+/// What is fixed before the first round.
+struct Prepared {
+    path: PathFacts,
+    current: Settings,
+    design: Design,
+    config: Config,
+}
+
+impl<T: Tunnel> Session<'_, T> {
+    fn run(mut self) -> Outcome {
+        let facts = self.tunnel.path();
+        let progress = Progress::new(self.args.json_stream, self.args.quiet);
+        if self.args.dry_run {
+            let plan = self.plan(&facts);
+            let prepared = self.prepare(facts, &plan)?;
+            return show(&prepared, &plan);
+        }
+        let pilot = self.pilot(&facts, &progress)?;
+        if self.cancel.is_cancelled() {
+            return Err(Failure::new(Fault::Stopped, "stopped before anything was measured"));
+        }
+        let path = measured(&facts, &pilot.1);
+        let plan = self.plan(&path);
+        let prepared = self.prepare(path, &plan)?;
+        self.experiment(&prepared, plan, progress, pilot)
+    }
+
+    /// How each trial is run.
+    fn plan(&self, path: &PathFacts) -> Plan {
+        let rtt = Duration::from_micros(path.rtt_us);
+        let length =
+            self.args.trial.unwrap_or_else(|| (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60)));
+        Plan {
+            id: String::new(),
+            seed: self.args.options.seed,
+            workload: Workload::Bulk { direction: self.args.direction.into(), amount: Amount::Time(length) },
+            // The path is ours and is emptied before each trial; the ends need a few round trips to let go.
+            cool_down: (rtt * 4).clamp(Duration::from_millis(50), Duration::from_secs(5)),
+            deadline: length + (rtt * 40).max(Duration::from_secs(10)),
+        }
+    }
+
+    /// Learns the RTT that TCP sees: with a window of half the bandwidth-delay product no queue builds up.
+    fn pilot(&mut self, facts: &PathFacts, progress: &Progress) -> Result<Pilot, Failure> {
+        let rtt = Duration::from_micros(facts.rtt_us);
+        let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(20));
+        progress.say(&format!("measuring the RTT first ({:.1} s)", length.as_secs_f64()));
+        let mss = facts.pmtu.saturating_sub(52).max(1);
+        let window = (facts.bdp_bytes / 2 / mss).max(2) * mss;
+        let mut settings = Settings::new().with(Knob::Rwin, Level::Number(window));
+        if self.tunnel.current().number(Knob::Mtu).is_some_and(|mtu| mtu > facts.pmtu) {
+            settings.set(Knob::Mtu, Level::Number(facts.pmtu));
+        }
+        let spec = TrialSpec {
+            phase: Phase::Pilot,
+            settings,
+            workload: Workload::Bulk { direction: self.args.direction.into(), amount: Amount::Time(length) },
+            deadline: length + Duration::from_secs(30),
+            ..drive::aside(&self.plan(facts), Phase::Pilot)
+        };
+        let started = unix_us();
+        let outcome = self.tunnel.run(&spec, &self.cancel).map_err(|error| drive::tunnel_failure(&error))?;
+        Ok((spec, outcome, started))
+    }
+
+    /// Chooses what is compared.
+    fn prepare(&self, path: PathFacts, plan: &Plan) -> Result<Prepared, Failure> {
+        let current = self.tunnel.current();
+        let known =
+            Known { current: &current, path: &path, congestion_controls: &self.controls, best_mtu: self.best_mtu };
+        let design = match self.args.identical {
+            Some(candidates) => design::identical(candidates, &known)?,
+            None => design::design(&self.args.knobs, &self.args.levels, &known)?,
+        };
+        for arm in &design.arms {
+            self.tunnel.check(&arm.settings).map_err(|error| drive::tunnel_failure(&error))?;
+        }
+        let mut config = Config::new(design.arms.len());
+        let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
+        let bytes = path.physical_goodput_bps.unwrap_or(100_000_000) / 8 * plan.length().as_secs().max(1);
+        let most = self.args.budget.trials(per_trial, bytes);
+        if most < design.arms.len() * 2 {
+            return Err(Failure::usage(format!(
+                "the budget allows {most} trials, and {} settings need at least {} to be compared at all",
+                design.arms.len(),
+                design.arms.len() * 2
+            ))
+            .hint("a larger --budget, shorter --trial, or fewer --knobs and --levels"));
+        }
+        config.max_trials = Some(most);
+        let plateau = design.plateau.as_ref();
+        config.plateau =
+            plateau.map(|(_, levels)| PlateauConfig { levels: levels.clone(), epsilon: self.args.epsilon.get() });
+        Ok(Prepared { path, current, design, config })
+    }
+}
+
+struct Nowhere(i64);
+impl drive::Notebook for Nowhere {
+    fn begin(&mut self, _: &TrialSpec, _: i64) -> Result<i64, Failure> {
+        self.0 += 1;
+        Ok(self.0)
+    }
+    fn finish(&mut self, _: i64, _: &TrialOutcome) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl<T: Tunnel> Session<'_, T> {
+    fn experiment(mut self, prepared: &Prepared, plan: Plan, mut progress: Progress, _pilot: Pilot) -> Outcome {
+        let mut notebook = Nowhere(0);
+        let rtt = Duration::from_micros(prepared.path.rtt_us);
+        let most = prepared.config.max_trials.unwrap_or(0);
+        let labels: Vec<String> = prepared.design.arms.iter().map(|arm| arm.label.clone()).collect();
+        progress.begin("x", labels.clone(), most, plan.per_trial(rtt) * most as u32);
+        let mut experiment = Experiment::new(prepared.config.clone()).map_err(|e| Failure::usage(e.to_string()))?;
+        let mut driver = Driver {
+            tunnel: &mut self.tunnel,
+            notebook: &mut notebook,
+            progress: &mut progress,
+            cancel: &self.cancel,
+            plan: plan.clone(),
+            records: Vec::new(),
+            spent: Duration::ZERO,
+        };
+        driver.warm_up()?;
+        driver.rounds(&prepared.design, &mut experiment)?;
+        let records = driver.records;
+        progress.end();
+        let assessment = experiment.assessment();
+        for record in &records {
+            say!(
+                "{} {} {} {:.3} {}",
+                record.spec.round,
+                record.spec.order,
+                labels[record.spec.arm],
+                record.outcome.goodput_bps() / 1e6,
+                record.outcome.status.name()
+            );
+        }
+        say!("{:?}", prepared.path);
+        say!("{}", Text::new(&assessment, &labels, plan.per_trial(rtt)));
+        say!(
+            "{:#?}",
+            assessment.plateau.as_ref().map(|p| (
+                p.smallest,
+                p.levels.iter().map(|l| (l.arm, l.verdict, l.evidence, l.ratio)).collect::<Vec<_>>()
+            ))
+        );
+        Ok(Exit::Done)
+    }
+}
+
+/// The path with the RTT as it was measured, and what follows from it.
+fn measured(facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
+    let rtt = pilot.observed.get("rtt_us").and_then(serde_json::Value::as_u64).filter(|rtt| *rtt > 0);
+    let Some(rtt_us) = rtt.filter(|_| pilot.status == Status::Completed) else { return facts.clone() };
+    let rate = facts.physical_goodput_bps.unwrap_or(0);
+    let bdp = BitsPerSecond(rate) * Duration::from_micros(rtt_us);
+    PathFacts { rtt_us, bdp_bytes: bdp.get(), ..facts.clone() }
+}
+
+/// What would be run.
+fn show(prepared: &Prepared, plan: &Plan) -> Outcome {
+    let most = prepared.config.max_trials.unwrap_or(0);
+    let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
+    say!(
+        "Path: RTT {:.1} ms, PMTU {}, BDP {} bytes",
+        prepared.path.rtt_us as f64 / 1e3,
+        prepared.path.pmtu,
+        prepared.path.bdp_bytes
+    );
+    say!(
+        "Each trial {:.1} s; at most {most} trials, {}",
+        plan.length().as_secs_f64(),
+        minutes(per_trial * u32::try_from(most).unwrap_or(u32::MAX))
+    );
+    for arm in &prepared.design.arms {
+        say!("  {:<40} {}", arm.label, arm.why);
+    }
+    Ok(Exit::Done)
+}

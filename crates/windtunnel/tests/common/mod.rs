@@ -1,0 +1,75 @@
+//! Running the binary as a person would.
+#![allow(dead_code, reason = "every test file uses another part")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail like tests")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// The binary under test; `WINDTUNNEL_BIN` names another place of it, where another user can read it.
+pub fn binary() -> PathBuf {
+    std::env::var_os("WINDTUNNEL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_windtunnel").into(), PathBuf::from)
+}
+
+/// The command with a home of its own, so that no journal of the user's is touched.
+pub fn windtunnel(home: &std::path::Path) -> Command {
+    let mut command = Command::new(binary());
+    command
+        .env("HOME", home)
+        .env("XDG_DATA_HOME", home.join("data"))
+        .env_remove("XDG_CONFIG_HOME")
+        .stdin(Stdio::null());
+    command
+}
+
+/// What a run gave.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs it to its end.
+pub fn run(args: &[&str]) -> Ran {
+    let home = tempfile::tempdir().unwrap();
+    ran(windtunnel(home.path()).args(args).output().unwrap())
+}
+
+/// Text and exit code.
+pub fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs it and reads its one JSON object.
+pub fn json(args: &[&str]) -> serde_json::Value {
+    let ran = run(args);
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+}
+
+/// The processes whose command line holds this word.
+pub fn processes_with(word: &str) -> Vec<u32> {
+    let own = std::process::id();
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        *pid != own && String::from_utf8_lossy(&line).contains(word)
+    })
+    .collect()
+}
+
+/// Looks again and again until it holds; panics after ten seconds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    for _ in 0..1000 {
+        if holds() {
+            return;
+        }
+        // Waits for nothing but time, in small steps.
+        let _ = receiver.recv_timeout(std::time::Duration::from_millis(10));
+    }
+    drop(sender);
+    panic!("{what} didn't come true within ten seconds");
+}

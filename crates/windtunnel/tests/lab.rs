@@ -1,0 +1,176 @@
+//! The lab on this machine's kernel, as a person uses it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use common::{eventually, json, processes_with, ran, run, windtunnel};
+use std::process::Stdio;
+
+/// Runs a shell script in the client of a preset.
+fn shell(preset: &str, options: &[&str], script: &str) -> common::Ran {
+    let mut args = vec!["lab", "run", preset];
+    args.extend(options);
+    args.extend(["--", "sh", "-c", script]);
+    run(&args)
+}
+
+#[test]
+fn the_programs_exit_code_is_passed_through() {
+    for (script, code) in [("true", 0), ("exit 7", 7), ("kill -TERM $$", 143)] {
+        assert_eq!(shell("lan", &[], script).code, code, "{script}");
+    }
+    let missing = run(&["lab", "run", "lan", "--", "no-such-program"]);
+    assert_eq!(missing.code, 127);
+    assert!(missing.err.contains("no-such-program"), "{}", missing.err);
+}
+
+#[test]
+fn every_preset_starts_and_its_server_answers_over_both_backends() {
+    let presets = json(&["lab", "list", "--json"]);
+    let names: Vec<&str> = presets["presets"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    for wanted in ["dialup", "adsl", "ethernet-hub", "lan", "transatlantic", "black-hole"] {
+        assert!(names.contains(&wanted), "{names:?}");
+    }
+    for name in names {
+        let ran = shell(name, &["--backend", "veth"], "curl -sS -m 20 http://server/bytes/800 | wc -c");
+        assert_eq!((ran.code, ran.out.trim()), (0, "800"), "{name}: {}", ran.err);
+    }
+    if std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok() {
+        let ran = shell("adsl", &["--backend", "tun"], "curl -sS -m 20 http://server/bytes/800 | wc -c");
+        assert_eq!((ran.code, ran.out.trim()), (0, "800"), "{}", ran.err);
+    } else {
+        println!("not run: TUN, because /dev/net/tun is closed to this user");
+    }
+}
+
+#[test]
+fn ping_sees_the_paths_delay_and_no_less() {
+    let ran = shell("adsl", &[], "ping -c 3 -i 0.2 -s 56 server");
+    let times: Vec<f64> =
+        ran.out.split("time=").skip(1).filter_map(|rest| rest.split_whitespace().next()?.parse().ok()).collect();
+    assert_eq!(times.len(), 3, "{}{}", ran.out, ran.err);
+    // 15 ms each way and three cells: 1.27 ms up, 0.16 ms down.
+    assert!(times.iter().all(|ms| *ms >= 31.4), "{times:?}");
+    assert!(times.iter().any(|ms| *ms < 40.0), "{times:?}");
+}
+
+#[test]
+fn curl_and_iperf3_read_the_same_path_alike() {
+    let limit = json(&["lab", "show", "adsl", "--json"])["physical_goodput_bps"]["down"].as_f64().unwrap();
+    let curl = shell(
+        "adsl",
+        &[],
+        "curl -sS -o /dev/null -w '%{size_download} %{time_total} %{time_starttransfer}' http://server/bytes/2500000",
+    );
+    let figures: Vec<f64> = curl.out.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let by_curl = figures[0] * 8.0 / (figures[1] - figures[2]);
+    let iperf = shell(
+        "adsl",
+        &["--server", "iperf3 -s -1"],
+        "for i in 1 2 3 4 5 6 7 8 9; do iperf3 -c server -R -t 3 -J > out.json 2>/dev/null && break; sleep 0.1; done; cat out.json; rm -f out.json",
+    );
+    let report: serde_json::Value =
+        serde_json::from_str(&iperf.out).unwrap_or_else(|e| panic!("{e}: {}{}", iperf.out, iperf.err));
+    let intervals = report["intervals"].as_array().unwrap();
+    let settled: Vec<f64> = intervals.iter().skip(1).map(|i| i["sum"]["bits_per_second"].as_f64().unwrap()).collect();
+    let by_iperf = settled.iter().sum::<f64>() / settled.len() as f64;
+    for (who, rate) in [("curl", by_curl), ("iperf3", by_iperf)] {
+        assert!((0.95..=1.02).contains(&(rate / limit)), "{who}: {rate:.0} of {limit:.0} bit/s");
+    }
+    assert!((by_curl / by_iperf - 1.0).abs() < 0.02, "curl {by_curl:.0}, iperf3 {by_iperf:.0}");
+}
+
+#[test]
+fn both_hosts_know_each_other_by_name_and_can_be_entered() {
+    let ran = shell(
+        "lan",
+        &[],
+        "getent ahostsv4 server; ip -o -4 addr show dev wt0; cat /proc/sys/net/ipv4/tcp_no_metrics_save",
+    );
+    assert!(ran.out.contains("198.19.0.1") && ran.out.contains("198.18.0.1/32"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.trim_end().ends_with('1'), "{}", ran.out);
+    let ran = shell("lan", &[], "ip netns exec server ip -o -4 addr show dev wt0");
+    assert!(ran.out.contains("198.19.0.1"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_black_hole_swallows_full_packets_and_lets_small_ones_through() {
+    let stalled = shell("black-hole", &[], "curl -sS -m 3 -o /dev/null http://server/bytes/100000");
+    assert_eq!(stalled.code, 28, "{}", stalled.err);
+    let cured = shell(
+        "black-hole",
+        &[],
+        "ip route change default dev wt0 advmss 1360; curl -sS -m 10 http://server/bytes/100000 | wc -c",
+    );
+    assert_eq!((cured.code, cured.out.trim()), (0, "100000"), "{}", cured.err);
+}
+
+#[test]
+fn a_smaller_mtu_on_the_way_is_told_by_icmp() {
+    let ran = shell("adsl", &[], "ip netns exec server ping -4 -c 2 -i 0.2 -M do -s 1472 client");
+    assert!(
+        (ran.out.clone() + &ran.err).contains("mtu = 1492") || (ran.out.clone() + &ran.err).contains("mtu=1492"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+}
+
+#[test]
+fn kill_minus_nine_leaves_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let mark = format!("1000{}", std::process::id());
+    let mut child = windtunnel(home.path())
+        .args(["lab", "run", "lan", "--server", &format!("sleep {mark}"), "--", "sleep", &mark])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("both programs run", || processes_with(&mark).len() >= 4);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("every process is gone", || processes_with(&mark).is_empty());
+    let devices = std::fs::read_to_string("/proc/net/dev").unwrap();
+    assert!(!devices.contains("wt0") && !devices.contains("to-client"), "{devices}");
+}
+
+#[test]
+fn unknown_presets_and_mistakes_in_files_are_usage_errors_with_a_hint() {
+    let unknown = run(&["lab", "run", "adls", "--", "true"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("\"adsl\""), "{}", unknown.err);
+    let home = tempfile::tempdir().unwrap();
+    let good = json(&["lab", "show", "adsl", "--json"]);
+    assert_eq!(good["links"][0]["framing"], "pppoe-llc-bridged-fcs-atm");
+    let file = home.path().join("mine.toml");
+    for (line, wrong, wanted) in [
+        (5, "down = { rate = \"8mbit\", delay = \"-5ms\" }", "down.delay"),
+        (5, "down = { rate = \"8mbits\", delay = \"5ms\" }", "down.rate"),
+        (5, "down = { rate = \"8mbit\", loss = \"150%\" }", "0% to 100%"),
+        (5, "down = { rate = \"8mbit\", queue = \"0\" }", "1500B to 1GiB"),
+        (5, "down = { rate = \"8mbit\", dealy = \"5ms\" }", "delay"),
+    ] {
+        let text =
+            format!("title = \"x\"\nsource = \"x\"\n[[link]]\nname = \"l\"\n{wrong}\nup = {{ rate = \"1mbit\" }}\n");
+        std::fs::write(&file, text).unwrap();
+        let ran = ran(windtunnel(home.path()).args(["lab", "show"]).arg(&file).output().unwrap());
+        assert_eq!(ran.code, 2, "{wrong}");
+        assert!(
+            ran.err.contains(&format!("mine.toml, line {line}")) && ran.err.contains(wanted),
+            "{wrong}: {}",
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn a_packet_that_may_be_fragmented_is_and_arrives() {
+    let ran = shell("adsl", &[], "ip netns exec server ping -4 -c 2 -i 0.2 -M dont -s 1472 client");
+    assert!(ran.out.contains("2 received"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_path_of_two_links_has_a_router_between_them() {
+    let ran = shell("black-hole", &[], "ping -4 -c 1 -t 1 server; ping -4 -c 1 -t 2 server");
+    assert!(ran.out.contains("Time to live exceeded") && ran.out.contains("198.18.255.2"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("1 received"), "{}{}", ran.out, ran.err);
+}

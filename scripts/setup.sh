@@ -1,0 +1,48 @@
+#!/bin/sh
+# Installs what building and testing need on Debian or a relative of it, or says what to install.
+# Usage: scripts/setup.sh build|test
+set -eu
+want=${1:-build}
+
+# command it gives : package that has it
+tools="cc:gcc make:make git:git"
+case $want in
+    build) ;;
+    test) tools="$tools ip:iproute2 ping:iputils-ping curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux python3:python3" ;;
+    *) echo "usage: $0 build|test" >&2; exit 2 ;;
+esac
+
+missing=
+for pair in $tools; do
+    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
+done
+# The C library's headers come apart from the compiler.
+if command -v cc >/dev/null 2>&1 && ! echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1; then
+    missing="$missing libc6-dev"
+fi
+[ -f scripts/packages.$want ] && for package in $(grep -v '^#' scripts/packages.$want); do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+done
+
+if [ -n "$missing" ]; then
+    case $missing in *gcc*) missing="$missing libc6-dev" ;; esac
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "setup: installing$missing" >&2
+        apt-get update -q >/dev/null
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >/dev/null
+    else
+        echo "setup: missing:$missing" >&2
+        echo "setup: install them, for example: sudo apt-get install --no-install-recommends$missing" >&2
+        exit 3
+    fi
+fi
+
+if ! command -v cargo >/dev/null 2>&1; then
+    [ -x "$HOME/.cargo/bin/cargo" ] || {
+        echo "setup: no Rust tool chain: install Rust 1.89 or later with rustup (https://rustup.rs)" >&2
+        exit 3
+    }
+    echo "setup: cargo is in ~/.cargo/bin, which isn't in PATH: run . ~/.cargo/env" >&2
+    exit 3
+fi

@@ -1,0 +1,20 @@
+#!/bin/sh
+# The whole test: format, lints, tests as this user, and the lab once more as an ordinary user when we are root.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/setup.sh build
+scripts/setup.sh test
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "format and lints"
+cargo fmt --all --check
+cargo clippy --workspace --all-targets --locked -- -D warnings
+
+step "tests"
+cargo test --workspace --locked
+
+if [ "$(id -u)" = 0 ]; then
+    step "the lab's tests as an ordinary user"
+    scripts/as-nobody.sh
+fi
