@@ -36,14 +36,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+/// The textbook analysis of a finished table.
+pub mod classic;
 /// Probabilities and quantiles.
 mod dist;
+/// Whether the path changed meanwhile.
+pub mod drift;
 /// Evidence from the randomisation.
 mod eprocess;
 /// The driver of a sequential experiment.
 mod experiment;
+/// Many knobs with two levels each, several at a time.
+pub mod factorial;
 /// Small matrices.
 mod linalg;
+/// Two published means against each other.
+pub mod means;
+/// Many paths or hosts together.
+pub mod meta;
 /// The blocked model.
 mod ols;
 /// How many rounds a gain needs.
@@ -52,6 +62,8 @@ mod power;
 mod regret;
 /// Noise of known truth, to test the method on.
 pub mod simulate;
+/// Degradation within long transfers.
+pub mod soak;
 /// Verdicts in plain sentences.
 mod wording;
 

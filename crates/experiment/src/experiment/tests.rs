@@ -1,7 +1,7 @@
 use super::*;
 use crate::simulate::{self, NoiseModel, Path};
 use proptest::prelude::*;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
 use wt_units::Bytes;

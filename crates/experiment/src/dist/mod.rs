@@ -1,5 +1,10 @@
 //! Quantiles and probabilities of the distributions that everything else uses, safe for any argument.
 
+/// Distributions of the largest of several differences, and power.
+mod multiple;
+
+pub(crate) use multiple::{dunnett_one_sided, dunnett_two_sided, noncentral_t_power, quantile_of, studentised_range};
+
 use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 
 /// The probability that Student's t with `df` degrees of freedom is at most `t`; NaN if there is no such distribution.
@@ -48,6 +53,7 @@ pub(crate) fn chi_squared_tail(x: f64, df: f64) -> f64 {
 }
 
 /// The quantile of chi-squared.
+#[cfg(test)]
 pub(crate) fn chi_squared_quantile(p: f64, df: f64) -> f64 {
     if !(0.0..1.0).contains(&p) {
         return f64::NAN;

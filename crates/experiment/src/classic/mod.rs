@@ -1,0 +1,32 @@
+//! The textbook analysis of a finished table: one factor's levels in rows, blocks (series, days, rounds) in columns.
+//!
+//! What this leaves out: it takes the number of blocks as fixed beforehand and the noise as normal (but for the rank and
+//! permutation tests). Whoever looked at the table while it grew has no such p values; the [`EProcess`](crate::EProcess)
+//! is for that.
+
+/// One-way and blocked analysis of variance.
+mod anova;
+/// What stands in the table.
+mod describe;
+/// Settings against each other with one error for all comparisons together.
+mod multiple;
+/// Tests by relabelling.
+mod permutation;
+/// What such a table could have shown.
+mod plan;
+/// Tests on ranks.
+mod ranks;
+/// The table itself.
+mod table;
+
+pub use anova::{BlockedAnova, FTest, NonAdditivity, blocked_anova, one_way_anova};
+pub use describe::{Description, describe};
+pub use multiple::{McbInterval, PairComparison, against_the_best, against_the_first, all_pairs};
+pub use permutation::{PermutationTest, pair_sign_flip, within_block_permutation};
+pub use plan::{Detectable, blocks_needed, detectable, rough_blocks_needed};
+pub use ranks::{Friedman, FriedmanExact, Kruskal, friedman, friedman_exact, kruskal};
+pub(crate) use table::mean;
+pub use table::{Table, TableError};
+
+#[cfg(test)]
+mod tests;
