@@ -7,6 +7,7 @@
 //!
 //! What this leaves out: fragmentation and ICMP (the engine sees the drop and acts), bits on the line (a packet is its
 //! length), and routers' processing time (add a delay stage where it matters).
+#![forbid(unsafe_code)]
 
 /// What a path is made of.
 mod config;

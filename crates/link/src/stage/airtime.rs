@@ -59,7 +59,7 @@ enum State {
 impl<P> Airtime<P> {
     pub(crate) fn new(config: &AirtimeConfig, dice: &mut Dice) -> Self {
         Self {
-            meter: Meter::new(config.framing),
+            meter: Meter::new(&config.framing),
             bound: Bound::new(&config.bound),
             rate: config.rate.get(),
             access: nanos(config.access),

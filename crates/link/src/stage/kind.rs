@@ -78,7 +78,7 @@ impl<P> Kind<P> {
             StageConfig::Queue(queue) => Self::queue(queue, dice),
             StageConfig::Policer(policer) => {
                 let bucket = TokenBucketConfig { rate: policer.rate, burst: policer.burst, peak: None };
-                Self::Policer(Box::new((Meter::new(policer.framing), TokenBucket::new(&bucket))))
+                Self::Policer(Box::new((Meter::new(&policer.framing), TokenBucket::new(&bucket))))
             }
             StageConfig::Delay { delay } => Self::Delay(nanos(*delay)),
             StageConfig::Jitter(jitter) if jitter.reorder => {

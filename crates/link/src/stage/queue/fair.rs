@@ -74,7 +74,7 @@ impl<P> FairQueue<P> {
     pub(crate) fn new(config: &QueueConfig, fair: &FqCoDelConfig, dice: &mut Dice) -> Self {
         let flow = || Flow { queue: CoDelQueue::new(), credit: 0, listed: false };
         Self {
-            meter: Meter::new(config.framing),
+            meter: Meter::new(&config.framing),
             line: Line::new(&config.rate, dice),
             bound: Bound::new(&config.bound),
             limits: Limits::new(&fair.codel),

@@ -54,7 +54,7 @@ impl FifoQueue {
             Discipline::DropTail | Discipline::CoDel(_) | Discipline::FqCoDel(_) => Entrance::Open,
         };
         Self {
-            meter: Meter::new(config.framing),
+            meter: Meter::new(&config.framing),
             line: Line::new(&config.rate, dice),
             backlog: Backlog::new(&config.bound),
             entrance,
