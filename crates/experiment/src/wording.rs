@@ -173,14 +173,21 @@ impl Words<'_> {
     }
 
     fn plateau(&self, p: &PlateauAssessment) -> Option<String> {
-        let anchor = if p.anchor == 0 { "your current setting".to_owned() } else { self.label(p.anchor) };
-        let next = p.levels.iter().rev().find(|l| l.verdict != LevelVerdict::Within);
+        let anchor = match (p.strict, p.anchor) {
+            (true, _) => "the best of all levels".to_owned(),
+            (false, 0) => "your current setting".to_owned(),
+            (false, arm) => self.label(arm),
+        };
+        let within = format!("within {} of {anchor} ({})", percent(p.epsilon), self.confidence());
+        let shown = p.levels.iter().position(|l| l.arm == p.smallest && l.verdict == LevelVerdict::Within);
+        // The next smaller level, or without a shown one the largest below the anchor.
+        let below = p.levels.iter().take(shown.unwrap_or(p.levels.len())).rev();
+        let next = below.clone().find(|l| l.arm != p.anchor && l.verdict != LevelVerdict::Within);
         let next = next.map(|level| match level.verdict {
             LevelVerdict::Below => format!("{} lies clearly below", self.label(level.arm)),
             _ => format!("{} is not shown to be", self.label(level.arm)),
         });
-        let within = format!("within {} of {anchor} ({})", percent(p.epsilon), self.confidence());
-        if p.smallest == p.anchor {
+        if shown.is_none() {
             return next.map(|next| format!("No smaller level is shown to be {within}: {next}."));
         }
         let smallest = format!("The smallest level shown to be {within} is {}", self.label(p.smallest));

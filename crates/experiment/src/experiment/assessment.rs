@@ -1,4 +1,5 @@
-use super::plateau::{LevelState, LevelTest, Plateau};
+use super::plateau::{LevelState, LevelTest, Plateau, Search};
+use super::strict::Strict;
 use super::{Candidate, Dropped, Experiment, StopReason};
 use crate::dist;
 use crate::eprocess::{lower_bound, upper_bound};
@@ -134,19 +135,19 @@ pub struct Needed {
 /// What is known of the smallest sufficient level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlateauAssessment {
-    /// The setting that levels are compared with.
+    /// Whether levels are compared with the best of all levels instead of the anchor.
+    pub strict: bool,
+    /// The setting that levels are compared with; in the strict search the level with the largest estimate.
     pub anchor: usize,
     /// By which share a level may lie behind.
     pub epsilon: f64,
     /// Only rounds after this one count (those before chose the anchor).
     pub since_round: usize,
-    /// The evidence that a level needs.
-    pub needed: f64,
-    /// The smallest level shown to be within ε of the anchor; the anchor itself if none is.
+    /// The smallest level shown to be within ε; the anchor itself if none is.
     pub smallest: usize,
     /// Whether further rounds could still change the answer.
     pub settled: bool,
-    /// The levels below the anchor, ascending.
+    /// The levels below the anchor, ascending; in the strict search all levels.
     pub levels: Vec<LevelAssessment>,
 }
 
@@ -157,8 +158,10 @@ pub struct LevelAssessment {
     pub arm: usize,
     /// What is shown.
     pub verdict: LevelVerdict,
-    /// The largest evidence for "within ε of the anchor" so far.
+    /// The largest evidence for "within ε" so far.
     pub evidence: f64,
+    /// The evidence that it needs.
+    pub needed: f64,
     /// The estimated ratio to the anchor.
     pub ratio: Option<f64>,
     /// The standard error of the log of `ratio`.
@@ -171,7 +174,7 @@ pub struct LevelAssessment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LevelVerdict {
-    /// Within ε of the anchor, as is every level between.
+    /// Within ε of the anchor, as is every level between; in the strict search, within ε of the best.
     Within,
     /// By the model's estimate clearly more than ε behind.
     Below,
@@ -199,7 +202,7 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
         regret: regret(&fit, pick, e.config.alpha, e.config.arms),
         needed: noise.map(|n| needed(e, n, leader)).unwrap_or_default(),
         noise,
-        plateau: e.plateau.as_ref().map(|p| assess_plateau(p, &fit)),
+        plateau: e.plateau.as_ref().map(|p| assess_search(p, &fit)),
     }
 }
 
@@ -239,7 +242,7 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, indifference: f64) ->
         dropped: c.dropped,
         fails_more: c.fails_more.evidence(),
         total_ratio: if arm == 0 { None } else { c.counts.total_ratio() },
-        series: c.series.iter().map(|(round, log)| (*round, log.exp())).collect(),
+        series: exponentials(&c.series),
     }
 }
 
@@ -275,7 +278,14 @@ fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
     GAINS.map(row).to_vec()
 }
 
-fn assess_plateau(p: &Plateau, fit: &BlockedFit) -> PlateauAssessment {
+fn assess_search(search: &Search, fit: &BlockedFit) -> PlateauAssessment {
+    match search {
+        Search::Anchored(p) => assess_plateau(p, search.settled(), fit),
+        Search::Strict(s) => assess_strict(s, fit),
+    }
+}
+
+fn assess_plateau(p: &Plateau, settled: bool, fit: &BlockedFit) -> PlateauAssessment {
     let shown = p.shown();
     let level = |(i, test): (usize, &LevelTest)| LevelAssessment {
         arm: test.arm,
@@ -285,17 +295,56 @@ fn assess_plateau(p: &Plateau, fit: &BlockedFit) -> PlateauAssessment {
             _ => LevelVerdict::Undecided,
         },
         evidence: test.peak.max(0.0).exp(),
-        ratio: fit.estimate(test.arm).zip(fit.estimate(p.anchor)).map(|(own, anchor)| (own - anchor).exp()),
+        needed: p.need.exp(),
+        ratio: ratio(fit, test.arm, p.anchor),
         standard_error: fit.standard_error(test.arm, p.anchor),
-        series: test.series.iter().map(|(round, log)| (*round, log.exp())).collect(),
+        series: exponentials(&test.series),
     };
     PlateauAssessment {
+        strict: false,
         anchor: p.anchor,
         epsilon: p.epsilon,
         since_round: p.since,
-        needed: p.need.exp(),
         smallest: shown.checked_sub(1).map_or(p.anchor, |last| p.tests[last].arm),
-        settled: p.settled(),
+        settled,
         levels: p.tests.iter().enumerate().map(level).rev().collect(),
     }
+}
+
+fn assess_strict(s: &Strict, fit: &BlockedFit) -> PlateauAssessment {
+    let level = |i: usize| {
+        let level = &s.levels[i];
+        let verdict = match (s.reached(i), level.below) {
+            (true, _) => LevelVerdict::Within,
+            (_, true) => LevelVerdict::Below,
+            _ => LevelVerdict::Undecided,
+        };
+        let peak = s.log_evidence(i);
+        LevelAssessment {
+            arm: level.arm,
+            verdict,
+            evidence: if peak.is_finite() { peak.max(0.0).exp() } else { 1.0 },
+            needed: s.needed(i),
+            ratio: ratio(fit, level.arm, s.leader),
+            standard_error: fit.standard_error(level.arm, s.leader),
+            series: exponentials(&level.series),
+        }
+    };
+    PlateauAssessment {
+        strict: true,
+        anchor: s.leader,
+        epsilon: s.epsilon,
+        since_round: 0,
+        smallest: s.smallest().map_or(s.leader, |i| s.levels[i].arm),
+        settled: s.settled(),
+        levels: (0..s.levels.len()).map(level).collect(),
+    }
+}
+
+fn ratio(fit: &BlockedFit, arm: usize, anchor: usize) -> Option<f64> {
+    Some((fit.estimate(arm)? - fit.estimate(anchor)?).exp())
+}
+
+fn exponentials(series: &[(usize, f64)]) -> Vec<(usize, f64)> {
+    series.iter().map(|(round, log)| (*round, log.exp())).filter(|(_, e)| e.is_finite()).collect()
 }

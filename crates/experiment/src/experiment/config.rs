@@ -31,13 +31,19 @@ pub struct PlateauConfig {
     /// ε: by which share a level may lie behind and still count as on the plateau. Must fit the noise: at least about
     /// half its coefficient of variation. Default 0.10.
     pub epsilon: f64,
+    /// Whether "within ε" is meant of the best of all levels instead of the anchor. Takes about twice the trials. Default
+    /// no.
+    pub strict: bool,
+    /// For the strict search: how α is shared among the levels, in their order; equal parts if not given. Give more to
+    /// those at one to two times the bandwidth-delay product.
+    pub weights: Option<Vec<f64>>,
 }
 
 impl PlateauConfig {
     /// A search among these settings, ascending by level, with ε = 10 %.
     #[must_use]
     pub fn new(levels: Vec<usize>) -> Self {
-        Self { levels, epsilon: 0.10 }
+        Self { levels, epsilon: 0.10, strict: false, weights: None }
     }
 }
 
@@ -82,6 +88,11 @@ impl Config {
         let repeated = sorted.len() != plateau.levels.len();
         if repeated || sorted.last().is_none_or(|arm| *arm >= self.arms) {
             return Err(ExperimentError::Levels { arms: self.arms });
+        }
+        let levels = plateau.levels.len() + usize::from(!plateau.levels.contains(&0));
+        let proper = |w: &Vec<f64>| w.len() == levels && w.iter().all(|w| *w > 0.0 && w.is_finite());
+        if !plateau.weights.as_ref().is_none_or(proper) {
+            return Err(ExperimentError::LevelWeights { levels });
         }
         Ok(())
     }

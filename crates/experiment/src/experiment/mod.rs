@@ -10,6 +10,8 @@ mod observation;
 mod plateau;
 /// What the model decides.
 mod steering;
+/// The smallest level that is sufficient against all others.
+mod strict;
 
 /// What can be said now.
 mod assessment;
@@ -23,7 +25,7 @@ pub use observation::{Ended, Observation};
 
 use crate::ols::{BlockedFit, BlockedOls};
 use candidate::Candidate;
-use plateau::Plateau;
+use plateau::Search;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
 use steering::{Steering, T_RESOLVED, T_STEER};
@@ -98,6 +100,12 @@ pub enum ExperimentError {
         /// The number of settings.
         arms: usize,
     },
+    /// Weights that don't fit the levels.
+    #[error("there must be {levels} weights, one for each level (the current setting included), all positive")]
+    LevelWeights {
+        /// The number of levels.
+        levels: usize,
+    },
     /// A setting that the experiment doesn't have, or one twice in a round.
     #[error("setting {arm} of {arms} is unknown or occurs twice in the round")]
     Arm {
@@ -130,7 +138,7 @@ pub struct Experiment {
     discarded: usize,
     /// Why the race for "faster" is over.
     race: Option<StopReason>,
-    plateau: Option<Plateau>,
+    plateau: Option<Search>,
     stop: Option<StopReason>,
     steering: Steering,
     /// The current setting's outcome in every counted round.
@@ -151,7 +159,7 @@ impl Experiment {
             trials: 0,
             discarded: 0,
             race: None,
-            plateau: config.plateau.as_ref().map(|p| Plateau::new(p, config.alpha)),
+            plateau: config.plateau.as_ref().map(|p| Search::new(p, config.alpha)),
             stop: None,
             steering: Steering::default(),
             current: Vec::new(),
@@ -396,7 +404,7 @@ impl Experiment {
 
     /// Decides whether there is a next round.
     fn decide(&mut self) {
-        let settled = self.plateau.as_ref().is_none_or(Plateau::settled);
+        let settled = self.plateau.as_ref().is_none_or(Search::settled);
         self.stop = self.race.filter(|_| settled);
         if self.stop.is_none() && self.rounds_left() == Some(0) {
             self.stop = Some(StopReason::Budget);

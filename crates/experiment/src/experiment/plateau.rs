@@ -8,9 +8,77 @@
 //! What this leaves out: it speaks of the anchor, not of the best of all levels.
 
 use super::steering::{Steering, T_STEER};
+use super::strict::Strict;
 use super::{PlateauConfig, ROUNDS_TO_GIVE_UP};
 use crate::eprocess::EProcess;
 use crate::ols::BlockedFit;
+
+/// The search in either form.
+#[derive(Debug, Clone)]
+pub(super) enum Search {
+    /// Relative to the anchor.
+    Anchored(Plateau),
+    /// Relative to the best of all levels.
+    Strict(Strict),
+}
+
+impl Search {
+    pub(super) fn new(config: &PlateauConfig, alpha: f64) -> Self {
+        let mut levels = config.levels.clone();
+        if !levels.contains(&0) {
+            levels.push(0);
+        }
+        if config.strict {
+            Self::Strict(Strict::new(config, &levels, alpha))
+        } else {
+            Self::Anchored(Plateau::new(config, levels, alpha))
+        }
+    }
+
+    pub(super) fn settled(&self) -> bool {
+        match self {
+            Self::Anchored(p) => p.settled(),
+            Self::Strict(s) => s.settled(),
+        }
+    }
+
+    /// Whether the search needs this setting in the next round.
+    pub(super) fn needs(&self, arm: usize) -> bool {
+        match self {
+            Self::Anchored(p) => p.needs(arm),
+            Self::Strict(s) => s.needs(arm),
+        }
+    }
+
+    /// Takes the outcomes of a round: `y(arm)` where it has a value.
+    pub(super) fn record(&mut self, round: usize, y: impl Fn(usize) -> Option<f64>) {
+        match self {
+            Self::Anchored(p) => p.record(round, y),
+            Self::Strict(s) => s.record(round, y),
+        }
+    }
+
+    pub(super) fn steer(&mut self, fit: &BlockedFit, steering: &mut Steering) {
+        match self {
+            Self::Anchored(p) => p.steer(fit, steering),
+            Self::Strict(s) => s.steer(fit, steering),
+        }
+    }
+
+    /// A setting is shown to be faster than the current one.
+    pub(super) fn move_anchor(&mut self, claimed: usize, round: usize) {
+        if let Self::Anchored(p) = self {
+            p.move_anchor(claimed, round);
+        }
+    }
+
+    /// Looks again at levels given up without being clearly below.
+    pub(super) fn reopen(&mut self) {
+        if let Self::Anchored(p) = self {
+            p.reopen();
+        }
+    }
+}
 
 /// What holds for one level against the anchor.
 #[derive(Debug, Clone)]
@@ -50,11 +118,7 @@ pub(super) struct Plateau {
 }
 
 impl Plateau {
-    pub(super) fn new(config: &PlateauConfig, alpha: f64) -> Self {
-        let mut levels = config.levels.clone();
-        if !levels.contains(&0) {
-            levels.push(0);
-        }
+    fn new(config: &PlateauConfig, levels: Vec<usize>, alpha: f64) -> Self {
         let mut plateau =
             Self { levels, epsilon: config.epsilon, need: -alpha.ln(), anchor: 0, since: 0, tests: Vec::new() };
         plateau.set_anchor(0, 0);
@@ -79,7 +143,7 @@ impl Plateau {
     }
 
     /// Makes a level that is shown to be faster the anchor, on fresh rounds.
-    pub(super) fn move_anchor(&mut self, claimed: usize, round: usize) {
+    fn move_anchor(&mut self, claimed: usize, round: usize) {
         if claimed != self.anchor && self.levels.contains(&claimed) {
             self.set_anchor(claimed, round);
         }
@@ -96,17 +160,15 @@ impl Plateau {
         self.tests.iter().take_while(move |t| !blocked(t)).filter(|t| t.state == LevelState::Open)
     }
 
-    pub(super) fn settled(&self) -> bool {
+    fn settled(&self) -> bool {
         self.open().next().is_none()
     }
 
-    /// Whether the search needs this setting in the next round.
-    pub(super) fn needs(&self, arm: usize) -> bool {
+    fn needs(&self, arm: usize) -> bool {
         !self.settled() && (arm == self.anchor || self.open().any(|t| t.arm == arm))
     }
 
-    /// Takes the outcomes of a round: `y(arm)` where it has a value.
-    pub(super) fn record(&mut self, round: usize, y: impl Fn(usize) -> Option<f64>) {
+    fn record(&mut self, round: usize, y: impl Fn(usize) -> Option<f64>) {
         let Some(anchor) = y(self.anchor) else { return };
         for test in &mut self.tests {
             let Some(own) = y(test.arm) else { continue };
@@ -122,7 +184,7 @@ impl Plateau {
 
     /// Gives up levels that are clearly below, and those of which rounds of any number would hardly show the opposite. In
     /// simulations the second rule saves a third of the trials, and the answer is as often exact.
-    pub(super) fn steer(&mut self, fit: &BlockedFit, steering: &mut Steering) {
+    fn steer(&mut self, fit: &BlockedFit, steering: &mut Steering) {
         let shift = (-self.epsilon).ln_1p();
         for test in self.tests.iter_mut().filter(|t| t.state == LevelState::Open) {
             let (Some(own), Some(anchor)) = (fit.estimate(test.arm), fit.estimate(self.anchor)) else { continue };
@@ -136,8 +198,7 @@ impl Plateau {
         }
     }
 
-    /// Looks again at levels given up without being clearly below.
-    pub(super) fn reopen(&mut self) {
+    fn reopen(&mut self) {
         for test in self.tests.iter_mut().filter(|t| t.state == LevelState::Hopeless) {
             test.state = LevelState::Open;
         }

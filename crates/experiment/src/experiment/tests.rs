@@ -235,6 +235,32 @@ fn no_level_counts_below_one_that_is_not_shown() {
 }
 
 #[test]
+fn the_strict_search_finds_the_smallest_level_within_the_best_of_all_and_never_one_below() {
+    let mut config = plateau_config();
+    config.plateau = Some(PlateauConfig { strict: true, ..PlateauConfig::new(vec![1, 2, 3, 0, 4]) });
+    // The current setting lies on the falling side of an umbrella: relative to it level 1 would do.
+    let effects = [-0.2, -0.25, -0.02, 0.0, -0.3];
+    let mut experiment = Experiment::new(config).unwrap();
+    drive(&mut experiment, &effects, 0.05, &mut rng(14));
+    let p = experiment.assessment().plateau.unwrap();
+    assert!(p.strict && p.settled);
+    assert_eq!(p.smallest, 2, "{p:?}");
+    let verdict = |arm: usize| p.levels.iter().find(|l| l.arm == arm).unwrap().verdict;
+    assert_eq!([verdict(1), verdict(2)], [LevelVerdict::Below, LevelVerdict::Within]);
+}
+
+#[test]
+fn the_weights_of_the_strict_search_share_alpha_among_the_levels() {
+    let mut config = plateau_config();
+    let weights = Some(vec![1.0, 1.0, 2.0, 4.0, 2.0]);
+    config.plateau = Some(PlateauConfig { strict: true, weights, ..PlateauConfig::new(vec![1, 2, 3, 0, 4]) });
+    let p = Experiment::new(config.clone()).unwrap().assessment().plateau.unwrap();
+    assert!((p.levels.iter().map(|l| 1.0 / l.needed).sum::<f64>() - 0.05).abs() < 1e-12);
+    config.plateau = Some(PlateauConfig { weights: Some(vec![1.0]), ..PlateauConfig::new(vec![1, 2, 3, 0, 4]) });
+    assert_eq!(Experiment::new(config).unwrap_err(), ExperimentError::LevelWeights { levels: 5 });
+}
+
+#[test]
 fn levels_stay_in_the_rounds_while_their_question_is_open() {
     // Level 1 lies clearly behind for "faster", but well within ε.
     let config = Config { plateau: Some(PlateauConfig::new(vec![1, 0])), ..budget(2, 400) };
