@@ -1,1 +1,44 @@
 //! Every trial ever run, with all that was in force.
+//!
+//! [`Journal`] is what the rest of the program knows; [`SqliteJournal`] keeps it in one file. A trial is written as
+//! *running* before it runs and completed afterwards, each time durably against the end of the process: `kill -9` loses
+//! at most the trial in flight, and [`Journal::mark_orphans`] later says of it that it was aborted. Two programs may use
+//! one journal at once.
+//!
+//! # Example
+//! ```
+//! use wt_journal::{Journal as _, NewExperiment, SqliteJournal, State};
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("journal.sqlite3");
+//! let mut journal = SqliteJournal::open(&path)?;
+//! let id = wt_journal::experiment_id(1_795_248_900_000_000, "adsl", 0x3f9a);
+//! assert_eq!(id, "20261121-081500-adsl-3f9a");
+//! journal.create_experiment(&NewExperiment::new(&id, "adsl", "lab"))?;
+//! journal.finish_experiment(&id, State::Stopped, 1_795_248_960_000_000, None)?;
+//! assert_eq!(journal.load("last")?.state, State::Stopped);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+/// What can go wrong with a journal.
+mod error;
+/// Writing a whole experiment as JSON or CSV.
+mod export;
+/// Names of experiments.
+mod id;
+/// What is kept, and the trait.
+mod model;
+/// Samples of a trial in few bytes.
+mod samples;
+/// The journal in a file of SQLite.
+mod sqlite;
+
+pub use error::JournalError;
+pub use export::{export_csv, export_json};
+pub use id::experiment_id;
+pub use model::{
+    Arm, ExperimentSummary, Filter, Journal, NewExperiment, Orphans, Owner, Prune, Pruned, State, StoredExperiment,
+    TrialId, TrialRow, WithSamples,
+};
+pub use samples::{SampleError, decode_samples, encode_samples};
+pub use sqlite::{SqliteJournal, default_path};

@@ -1,0 +1,89 @@
+use crate::{Journal, JournalError, WithSamples};
+use std::io::Write;
+use wt_trial::TrialRecord;
+
+/// Version of the exported JSON.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Writes an experiment with all its trials as one JSON object: `schema_version`, `experiment`, `trials`.
+///
+/// # Errors
+/// Those of [`Journal::load`] and [`JournalError::Export`].
+pub fn export_json(
+    journal: &dyn Journal,
+    key: &str,
+    samples: WithSamples,
+    out: &mut dyn Write,
+) -> Result<(), JournalError> {
+    let experiment = journal.load(key)?;
+    write!(out, "{{\"schema_version\":{SCHEMA_VERSION},\"experiment\":").map_err(JournalError::Export)?;
+    serde_json::to_writer(&mut *out, &experiment).map_err(|e| JournalError::Export(e.into()))?;
+    out.write_all(b",\"trials\":[").map_err(JournalError::Export)?;
+    let mut first = true;
+    journal.for_each_trial(&experiment.id, samples, &mut |trial| {
+        out.write_all(if first { b"\n" } else { b",\n" }).map_err(JournalError::Export)?;
+        first = false;
+        serde_json::to_writer(&mut *out, &trial).map_err(|e| JournalError::Export(e.into()))
+    })?;
+    out.write_all(b"\n]}\n").map_err(JournalError::Export)
+}
+
+const COLUMNS: [&str; 17] = [
+    "trial",
+    "phase",
+    "round",
+    "order",
+    "arm",
+    "label",
+    "settings",
+    "granted",
+    "status",
+    "started_unix_us",
+    "elapsed_us",
+    "bytes",
+    "goodput_bps",
+    "retransmits",
+    "min_rtt_us",
+    "rwnd_limited_us",
+    "notes",
+];
+
+/// Writes the trials of an experiment as CSV with a header line.
+///
+/// # Errors
+/// Those of [`Journal::load`] and [`JournalError::Export`].
+pub fn export_csv(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Result<(), JournalError> {
+    let experiment = journal.load(key)?;
+    let mut csv = csv::Writer::from_writer(out);
+    let failed = |e: csv::Error| JournalError::Export(e.into());
+    csv.write_record(COLUMNS).map_err(failed)?;
+    journal.for_each_trial(&experiment.id, WithSamples::Yes, &mut |trial| {
+        let label = experiment.arms.get(trial.spec.arm).map_or("", |arm| arm.label.as_str());
+        csv.write_record(record(&trial, label)).map_err(failed)
+    })?;
+    csv.flush().map_err(JournalError::Export)
+}
+
+fn record(trial: &TrialRecord, label: &str) -> [String; COLUMNS.len()] {
+    let (spec, outcome) = (&trial.spec, &trial.outcome);
+    let last = outcome.sender.last().copied().unwrap_or_default();
+    [
+        trial.id.to_string(),
+        crate::sqlite::phase_name(spec.phase).to_owned(),
+        spec.round.to_string(),
+        spec.order.to_string(),
+        spec.arm.to_string(),
+        label.to_owned(),
+        spec.settings.to_string(),
+        outcome.granted.to_string(),
+        outcome.status.name().to_owned(),
+        trial.started_unix_us.to_string(),
+        outcome.elapsed_us.to_string(),
+        outcome.bytes.to_string(),
+        format!("{:.0}", outcome.goodput_bps()),
+        last.retransmits.to_string(),
+        last.min_rtt.to_string(),
+        outcome.limits.rwnd_limited_us.to_string(),
+        outcome.notes.join("; "),
+    ]
+}

@@ -1,0 +1,103 @@
+/// A name for an experiment: UTC date and time, target, four random hexadecimal digits.
+///
+/// The caller gives the time and the random number; two experiments of one second on one target share a name with a
+/// probability of 1 : 65536, and the journal refuses the second.
+#[must_use]
+pub fn experiment_id(started_unix_us: i64, target: &str, random: u16) -> String {
+    let seconds = started_unix_us.div_euclid(1_000_000);
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    let target = slug(target);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{target}-{random:04x}")
+}
+
+/// Small letters, digits and single dashes, at most 24 of them.
+fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.chars() {
+        let c = c.to_ascii_lowercase();
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+        if slug.len() >= 24 {
+            break;
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "target".to_owned() } else { slug.to_owned() }
+}
+
+/// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar.
+///
+/// Counted from the first of March of the year 0, so that the leap day comes last: 146 097 days are 400 years.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days.saturating_add(719_468);
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let of_400 = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * of_400 + of_400 / 4 - of_400 / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (era * 400 + of_400 + i64::from(month <= 2), month, day)
+}
+
+/// Why a text can't be the name of an experiment; names are used in file names and on command lines.
+pub(crate) fn fault(id: &str) -> Option<&'static str> {
+    if id.is_empty() || id.len() > 100 {
+        return Some("a name has 1 to 100 characters");
+    }
+    if id == "last" {
+        return Some("that word means the latest experiment");
+    }
+    let ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !id.chars().all(ok) || id.starts_with(['-', '.']) {
+        return Some("a name has letters, digits, -, _ and . only, and begins with a letter, a digit or _");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        // `date -u -d @N +%Y%m%d-%H%M%S`
+        for (seconds, text) in [
+            (0, "19700101-000000"),
+            (951_782_400, "20000229-000000"),
+            (1_795_248_900, "20261121-081500"),
+            (4_107_542_399, "21000228-235959"),
+            (4_107_542_400, "21000301-000000"),
+            (-1, "19691231-235959"),
+        ] {
+            assert_eq!(experiment_id(seconds * 1_000_000, "x", 1), format!("{text}-x-0001"));
+        }
+    }
+
+    #[test]
+    fn every_day_follows_the_day_before() {
+        let mut before = civil(-200_000);
+        for day in -199_999..200_000 {
+            let now = civil(day);
+            let next_day = now.2 == before.2 + 1 && (now.0, now.1) == (before.0, before.1);
+            let next_month = now.2 == 1 && (28..=31).contains(&before.2);
+            assert!(next_day || next_month, "{before:?} {now:?}");
+            before = now;
+        }
+    }
+
+    #[test]
+    fn every_made_name_is_allowed() {
+        for target in ["adsl", "lab adsl", "", "../../etc", "-x", "a\u{1b}b", "münchen.example:8080", &"x".repeat(500)]
+        {
+            for at in [i64::MIN, -1, 0, 1_795_248_900_000_000, i64::MAX] {
+                let id = experiment_id(at, target, 0xffff);
+                assert!(at < 0 || fault(&id).is_none(), "{id}");
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+use crate::JournalError;
+use serde::{Deserialize, Serialize};
+use wt_trial::{PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec};
+use wt_units::Settings;
+
+/// The number of a trial within its journal; never used twice.
+pub type TrialId = i64;
+
+/// How far an experiment has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Under way, or was when the program died.
+    Running,
+    /// It came to an end by its own rule.
+    Finished,
+    /// The user ended it; what was measured counts.
+    Stopped,
+    /// The program died or failed; what was measured counts.
+    Aborted,
+}
+
+impl State {
+    pub(crate) const ALL: [Self; 4] = [Self::Running, Self::Finished, Self::Stopped, Self::Aborted];
+
+    /// The word in tables and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+/// The process that runs an experiment, so that another one that got the same id later isn't taken for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Owner {
+    /// The process id.
+    pub pid: u32,
+    /// When it began, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Which boot that was.
+    pub boot_id: String,
+}
+
+/// One of the settings that an experiment compares.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// What people call it.
+    pub label: String,
+    /// What it sets.
+    pub settings: Settings,
+}
+
+/// An experiment before its first trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewExperiment {
+    /// Its name: [`experiment_id`](crate::experiment_id).
+    pub id: String,
+    /// What it runs on: `adsl`.
+    pub target: String,
+    /// Where its trials run: `sim`, `lab` or `live`.
+    pub tunnel: String,
+    /// When it began, µs since the Unix epoch.
+    pub started_unix_us: i64,
+    /// What the user wrote about it.
+    pub comment: String,
+    /// The version of the program.
+    pub version: String,
+    /// What is in force without any setting of ours.
+    pub current: Settings,
+    /// What is compared, 0 being the current settings.
+    pub arms: Vec<Arm>,
+    /// All that is needed to run it again; the caller's own form.
+    pub config: serde_json::Value,
+    /// Seeds everything random in it.
+    pub seed: u64,
+    /// What is known of the path.
+    pub path: PathFacts,
+    /// Who runs it.
+    pub owner: Owner,
+}
+
+impl NewExperiment {
+    /// An experiment of which nothing but its name, target and tunnel is said.
+    #[must_use]
+    pub fn new(id: impl Into<String>, target: impl Into<String>, tunnel: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            target: target.into(),
+            tunnel: tunnel.into(),
+            started_unix_us: 0,
+            comment: String::new(),
+            version: String::new(),
+            current: Settings::new(),
+            arms: Vec::new(),
+            config: serde_json::Value::Null,
+            seed: 0,
+            path: PathFacts::default(),
+            owner: Owner::default(),
+        }
+    }
+}
+
+/// An experiment as the journal keeps it, without its trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredExperiment {
+    /// Its name.
+    pub id: String,
+    /// What it runs on.
+    pub target: String,
+    /// Where its trials run.
+    pub tunnel: String,
+    /// How far it has come.
+    pub state: State,
+    /// When it began, µs since the Unix epoch.
+    pub started_unix_us: i64,
+    /// When it ended, if it has; for an orphan, when it was last heard of.
+    pub ended_unix_us: Option<i64>,
+    /// What the user wrote about it.
+    pub comment: String,
+    /// The version of the program that ran it.
+    pub version: String,
+    /// What was in force without any setting of ours.
+    pub current: Settings,
+    /// What is compared, 0 being the current settings.
+    pub arms: Vec<Arm>,
+    /// All that is needed to run it again; the caller's own form.
+    pub config: serde_json::Value,
+    /// Seeds everything random in it.
+    pub seed: u64,
+    /// What is known of the path.
+    pub path: PathFacts,
+    /// What the data allow one to say, once it has ended; the caller's own form.
+    pub verdict: Option<serde_json::Value>,
+    /// Who runs or ran it.
+    pub owner: Owner,
+}
+
+/// One line of the list of experiments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExperimentSummary {
+    /// Its name.
+    pub id: String,
+    /// What it runs on.
+    pub target: String,
+    /// Where its trials run.
+    pub tunnel: String,
+    /// How far it has come.
+    pub state: State,
+    /// When it began, µs since the Unix epoch.
+    pub started_unix_us: i64,
+    /// When it ended, if it has.
+    pub ended_unix_us: Option<i64>,
+    /// What the user wrote about it.
+    pub comment: String,
+    /// Its trials so far, every phase and status.
+    pub trials: u64,
+}
+
+/// Which experiments to list; everything left open matches.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Only those in this state.
+    pub state: Option<State>,
+    /// Only those on this target.
+    pub target: Option<String>,
+    /// Only those in this tunnel.
+    pub tunnel: Option<String>,
+    /// Only those that began then or later, µs since the Unix epoch.
+    pub since_unix_us: Option<i64>,
+    /// At most so many, the newest first.
+    pub limit: Option<usize>,
+}
+
+/// What an analysis needs of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrialRow {
+    /// Its number.
+    pub id: TrialId,
+    /// Why it was run.
+    pub phase: Phase,
+    /// The round, from 1; 0 outside of rounds.
+    pub round: u32,
+    /// The place within the round, from 1.
+    pub order: u32,
+    /// Which of the arms.
+    pub arm: usize,
+    /// How it ended.
+    pub status: Status,
+    /// When it began, µs since the Unix epoch.
+    pub started_unix_us: i64,
+    /// How long it took, µs.
+    pub elapsed_us: u64,
+    /// Payload that reached the receiver.
+    pub bytes: u64,
+}
+
+/// Whether the samples of a trial are read too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithSamples {
+    /// Yes.
+    Yes,
+    /// No: the lists are empty.
+    No,
+}
+
+/// What [`Journal::mark_orphans`] found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Orphans {
+    /// Experiments whose owner is gone.
+    pub experiments: Vec<String>,
+    /// Trials that were under way then.
+    pub trials: u64,
+}
+
+/// What to throw away. Experiments under way always stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prune {
+    /// Those that began before then, µs since the Unix epoch.
+    pub before_unix_us: Option<i64>,
+    /// All but so many of the newest.
+    pub keep_newest: Option<usize>,
+    /// Only the samples; what was measured stays as figures.
+    pub samples_only: bool,
+}
+
+/// What [`Journal::prune`] threw away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Experiments that lost something.
+    pub experiments: u64,
+    /// Their trials.
+    pub trials: u64,
+}
+
+/// A place where every trial is kept.
+pub trait Journal {
+    /// Writes down an experiment as running.
+    ///
+    /// # Errors
+    /// [`JournalError::BadId`] if the name is taken or can't be one.
+    fn create_experiment(&mut self, new: &NewExperiment) -> Result<(), JournalError>;
+
+    /// Writes down a trial as running, before it runs.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchExperiment`], [`JournalError::ExperimentNotRunning`].
+    fn begin_trial(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<TrialId, JournalError>;
+
+    /// Writes down what came of a trial that is under way.
+    ///
+    /// # Errors
+    /// [`JournalError::TrialNotRunning`].
+    fn finish_trial(&mut self, id: TrialId, outcome: &TrialOutcome) -> Result<(), JournalError>;
+
+    /// Ends an experiment; trials still under way become aborted.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchExperiment`], [`JournalError::ExperimentNotRunning`].
+    fn finish_experiment(
+        &mut self,
+        id: &str,
+        state: State,
+        ended_unix_us: i64,
+        verdict: Option<&serde_json::Value>,
+    ) -> Result<(), JournalError>;
+
+    /// The experiments, the newest first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn list(&self, filter: &Filter) -> Result<Vec<ExperimentSummary>, JournalError>;
+
+    /// The experiment of this name, the only one whose name begins so, or with `last` the newest.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchExperiment`] with suggestions, [`JournalError::Ambiguous`], [`JournalError::Empty`].
+    fn load(&self, key: &str) -> Result<StoredExperiment, JournalError>;
+
+    /// Hands every trial of an experiment to `each`, in the order in which they began.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchExperiment`], those of reading and those of `each`.
+    fn for_each_trial(
+        &self,
+        id: &str,
+        samples: WithSamples,
+        each: &mut dyn FnMut(TrialRecord) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError>;
+
+    /// What an analysis needs of every trial of an experiment, in the order in which they began.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchExperiment`] and those of reading.
+    fn rows(&self, id: &str) -> Result<Vec<TrialRow>, JournalError>;
+
+    /// Says of experiments under way whose owner is gone, and of their trials under way, that they were aborted.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn mark_orphans(&mut self, is_alive: &dyn Fn(&Owner) -> bool) -> Result<Orphans, JournalError>;
+
+    /// Throws experiments away, and gives the space back.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn prune(&mut self, what: Prune) -> Result<Pruned, JournalError>;
+
+    /// Every trial of an experiment, in the order in which they began.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchExperiment`] and those of reading.
+    fn trials(&self, id: &str, samples: WithSamples) -> Result<Vec<TrialRecord>, JournalError> {
+        let mut all = Vec::new();
+        self.for_each_trial(id, samples, &mut |trial| {
+            all.push(trial);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}

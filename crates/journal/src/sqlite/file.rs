@@ -1,0 +1,50 @@
+use crate::JournalError;
+use std::ffi::OsString;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Where the journal lies if nothing else is said: `windtunnel/journal.sqlite3` below `$XDG_DATA_HOME`, or below
+/// `~/.local/share` if that isn't set; `None` without a home. `variable` looks up the environment.
+///
+/// # Source
+/// XDG Base Directory Specification: a path that isn't absolute is to be ignored.
+#[must_use]
+pub fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
+    Some(data.join("windtunnel/journal.sqlite3"))
+}
+
+/// Makes an empty file for its owner only where there is none, and the directories above it.
+///
+/// An existing file isn't opened here: to close it would drop the locks that another connection of this process holds
+/// on it. For the same reason a new one gets its name only after it is closed.
+///
+/// # Source
+/// <https://www.sqlite.org/howtocorrupt.html>, section 2.2
+pub(super) fn make(path: &Path) -> Result<(), JournalError> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let fail = |e: std::io::Error| match e.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => JournalError::Full { path: path.to_owned() },
+        _ => JournalError::Open { path: path.to_owned(), why: e.to_string() },
+    };
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fail)?;
+    let mut name = path.file_name().ok_or_else(|| fail(ErrorKind::InvalidInput.into()))?.to_owned();
+    name.push(format!(".new-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let fresh = directory.join(name);
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(fail)?;
+    let linked = std::fs::hard_link(&fresh, path);
+    let _ = std::fs::remove_file(&fresh);
+    match linked {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(fail(e)),
+        _ => Ok(()),
+    }
+}

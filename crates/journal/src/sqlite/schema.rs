@@ -1,0 +1,55 @@
+use super::database_error;
+use crate::JournalError;
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+
+/// "Wtnl": says to `file` and to us whose database it is.
+pub(super) const APPLICATION_ID: i64 = 0x5774_6e6c;
+
+/// The migrations in order. Number n leads from schema n − 1 to schema n; none is ever changed or taken out.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_journal.sql")];
+
+/// The newest schema.
+pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
+
+/// Makes the tables of a new file, or brings those of an older program up to date. Anything else is left untouched.
+pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Result<(), JournalError> {
+    let fail = |e: rusqlite::Error| database_error(path, &e);
+    // One transaction, so that a file which another program is just making isn't seen half made.
+    let found = check(&*connection.transaction().map_err(fail)?, path)?;
+    if found == NEWEST {
+        return Ok(());
+    }
+    // Takes effect on an empty file only: lets pruning give space back without writing the whole file anew.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(fail)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    // Another program may have been faster.
+    let found = check(&transaction, path)?;
+    for (number, migration) in (1i64..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
+        transaction.execute_batch(migration).map_err(fail)?;
+        transaction.pragma_update(None, "user_version", number).map_err(fail)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(fail)?;
+    transaction.commit().map_err(fail)
+}
+
+/// The schema of the file, 0 if it is empty. To be called within a transaction.
+fn check(connection: &Connection, path: &Path) -> Result<i64, JournalError> {
+    let fail = |e: rusqlite::Error| database_error(path, &e);
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(fail);
+    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
+    let foreign = |why: &str| Err(JournalError::NotAJournal { path: path.to_owned(), why: why.to_owned() });
+    if application == APPLICATION_ID {
+        return match version {
+            1..=NEWEST => Ok(version),
+            _ if version > NEWEST => Err(JournalError::Newer { path: path.to_owned(), found: version, known: NEWEST }),
+            _ => Err(JournalError::Damaged { path: path.to_owned(), what: format!("schema {version}") }),
+        };
+    }
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
+    match (application, version, tables) {
+        (0, 0, 0) => Ok(0),
+        (0, ..) => foreign("it is another program's database of SQLite"),
+        _ => foreign("its application id is another program's"),
+    }
+}

@@ -1,0 +1,266 @@
+use super::codec::{phase_name, signed, to_json, unsigned};
+use super::{SqliteJournal, Trouble};
+use crate::{JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, State, TrialId, encode_samples, id};
+use rusqlite::{ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use std::path::Path;
+use wt_trial::{Sample, Status, TrialOutcome, TrialSpec};
+
+impl SqliteJournal {
+    /// Runs `work` as a whole or not at all.
+    fn transact<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>) -> Result<T, JournalError> {
+        let path: &Path = &self.path;
+        let whole = (|| {
+            // Immediate: a transaction that reads first and then finds another writer can't be retried.
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        })();
+        whole.map_err(|trouble: Trouble| trouble.into_error(path))
+    }
+
+    pub(super) fn write_experiment(&mut self, new: &NewExperiment) -> Result<(), JournalError> {
+        let bad = |why| JournalError::BadId { id: new.id.clone(), why };
+        if let Some(why) = id::fault(&new.id) {
+            return Err(bad(why));
+        }
+        let current = to_json("the current settings", &new.current)?;
+        let config = to_json("the configuration", &new.config)?;
+        let facts = to_json("the path", &new.path)?;
+        let arms: Result<Vec<_>, _> = new.arms.iter().map(|arm| to_json("the settings", &arm.settings)).collect();
+        let arms = arms?;
+        self.transact(|t| {
+            let inserted = t.execute(
+                "INSERT INTO experiments (id, target, tunnel, state, started_us, comment, version, current, config, seed, \
+                 path, owner_pid, owner_start, owner_boot) VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                params![
+                    new.id,
+                    new.target,
+                    new.tunnel,
+                    new.started_unix_us,
+                    new.comment,
+                    new.version,
+                    current,
+                    config,
+                    new.seed as i64,
+                    facts,
+                    new.owner.pid,
+                    signed(new.owner.start_ticks),
+                    new.owner.boot_id
+                ],
+            );
+            match inserted {
+                Err(e) if e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                    return Err(bad("there is one of that name").into());
+                }
+                other => other?,
+            };
+            let key = t.last_insert_rowid();
+            let mut insert = t.prepare("INSERT INTO arms (experiment, arm, label, settings) VALUES (?, ?, ?, ?)")?;
+            for (number, (arm, settings)) in new.arms.iter().zip(&arms).enumerate() {
+                insert.execute(params![key, number as i64, arm.label, settings])?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn write_trial(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<TrialId, JournalError> {
+        let asked = to_json("the settings", &spec.settings)?;
+        let workload = to_json("the workload", &spec.workload)?;
+        let deadline = i64::try_from(spec.deadline.as_micros()).unwrap_or(i64::MAX);
+        self.transact(|t| {
+            let key = running_key(t, &spec.experiment)?;
+            t.prepare_cached(
+                "INSERT INTO trials (experiment, phase, round, ord, arm, status, started_us, elapsed_us, bytes) \
+                 VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0)",
+            )?
+            .execute(params![
+                key,
+                phase_name(spec.phase),
+                spec.round,
+                spec.order,
+                signed(spec.arm as u64),
+                started_unix_us
+            ])?;
+            let trial = t.last_insert_rowid();
+            t.prepare_cached(
+                "INSERT INTO details (trial, asked, workload, deadline_us, seed, granted, scopes, observed, busy_us, \
+                 rwnd_limited_us, sndbuf_limited_us, notes) VALUES (?, ?, ?, ?, ?, '{}', '{}', '{}', 0, 0, 0, '[]')",
+            )?
+            .execute(params![trial, asked, workload, deadline, spec.seed as i64])?;
+            Ok(trial)
+        })
+    }
+
+    pub(super) fn write_outcome(&mut self, trial: TrialId, outcome: &TrialOutcome) -> Result<(), JournalError> {
+        if outcome.status == Status::Running {
+            let why = "a trial that is finished can't be running".to_owned();
+            return Err(JournalError::Unwritable { what: "the outcome", why });
+        }
+        let granted = to_json("the granted settings", &outcome.granted)?;
+        let scopes = to_json("the scopes", &outcome.scopes)?;
+        let observed = to_json("what was observed", &outcome.observed)?;
+        let notes = to_json("the notes", &outcome.notes)?;
+        self.transact(|t| {
+            let changed = t
+                .prepare_cached(
+                    "UPDATE trials SET status = ?, elapsed_us = ?, bytes = ? WHERE id = ? AND status = 'running'",
+                )?
+                .execute(params![outcome.status.name(), signed(outcome.elapsed_us), signed(outcome.bytes), trial])?;
+            if changed == 0 {
+                return Err(JournalError::TrialNotRunning { id: trial }.into());
+            }
+            let limits = &outcome.limits;
+            t.prepare_cached(
+                "UPDATE details SET granted = ?, scopes = ?, observed = ?, busy_us = ?, rwnd_limited_us = ?, \
+                 sndbuf_limited_us = ?, notes = ? WHERE trial = ?",
+            )?
+            .execute(params![
+                granted,
+                scopes,
+                observed,
+                signed(limits.busy_us),
+                signed(limits.rwnd_limited_us),
+                signed(limits.sndbuf_limited_us),
+                notes,
+                trial
+            ])?;
+            write_samples(t, trial, "sender", &outcome.sender)?;
+            write_samples(t, trial, "receiver", &outcome.receiver)
+        })
+    }
+
+    pub(super) fn write_end(
+        &mut self,
+        id: &str,
+        state: State,
+        ended_unix_us: i64,
+        verdict: Option<&serde_json::Value>,
+    ) -> Result<(), JournalError> {
+        if state == State::Running {
+            let why = "an experiment that has ended can't be running".to_owned();
+            return Err(JournalError::Unwritable { what: "the end", why });
+        }
+        let verdict = verdict.map(|v| to_json("the verdict", v)).transpose()?;
+        self.transact(|t| {
+            let key = running_key(t, id)?;
+            t.execute(
+                "UPDATE experiments SET state = ?, ended_us = ?, verdict = ? WHERE key = ?",
+                params![state.name(), ended_unix_us, verdict, key],
+            )?;
+            abort_trials(t, key, "the experiment ended while this trial was under way")?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn write_orphans(&mut self, is_alive: &dyn Fn(&Owner) -> bool) -> Result<Orphans, JournalError> {
+        self.transact(|t| {
+            let mut query = t.prepare(
+                "SELECT key, id, owner_pid, owner_start, owner_boot FROM experiments WHERE state = 'running' ORDER BY key",
+            )?;
+            let running = query.query_map([], |row| {
+                let owner = Owner {
+                    pid: row.get(2)?,
+                    start_ticks: unsigned(row.get(3)?),
+                    boot_id: row.get(4)?,
+                };
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, owner))
+            })?;
+            let mut found = Orphans::default();
+            for row in running.collect::<Result<Vec<_>, _>>()? {
+                let (key, id, owner) = row;
+                if is_alive(&owner) {
+                    continue;
+                }
+                found.trials += abort_trials(t, key, "the program died while this trial was under way")?;
+                t.execute(
+                    "UPDATE experiments SET state = 'aborted', ended_us = coalesce( \
+                     (SELECT max(started_us + elapsed_us) FROM trials WHERE experiment = key), started_us) WHERE key = ?",
+                    [key],
+                )?;
+                found.experiments.push(id);
+            }
+            Ok(found)
+        })
+    }
+
+    pub(super) fn delete(&mut self, what: Prune) -> Result<Pruned, JournalError> {
+        if what.before_unix_us.is_none() && what.keep_newest.is_none() {
+            return Ok(Pruned::default());
+        }
+        let newest = what.keep_newest.map_or(0, |n| i64::try_from(n).unwrap_or(i64::MAX));
+        let pruned = self.transact(|t| {
+            t.execute_batch("CREATE TEMP TABLE IF NOT EXISTS pruned (key INTEGER PRIMARY KEY); DELETE FROM temp.pruned;")?;
+            t.execute(
+                "INSERT INTO temp.pruned SELECT key FROM experiments WHERE state <> 'running' AND started_us < ?1 \
+                 AND key NOT IN (SELECT key FROM experiments ORDER BY started_us DESC, key DESC LIMIT ?2)",
+                params![what.before_unix_us.unwrap_or(i64::MAX), newest],
+            )?;
+            let touched = if what.samples_only {
+                "SELECT count(DISTINCT t.experiment), count(DISTINCT t.id) FROM trials t JOIN temp.pruned p \
+                 ON p.key = t.experiment JOIN samples s ON s.trial = t.id"
+            } else {
+                "SELECT (SELECT count(*) FROM temp.pruned), \
+                 (SELECT count(*) FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
+            };
+            let count: (i64, i64) = t.query_row(touched, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            t.execute_batch(if what.samples_only {
+                "DELETE FROM samples WHERE trial IN (SELECT t.id FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
+            } else {
+                "DELETE FROM experiments WHERE key IN (SELECT key FROM temp.pruned)"
+            })?;
+            Ok(Pruned { experiments: unsigned(count.0), trials: unsigned(count.1) })
+        })?;
+        self.give_space_back()?;
+        Ok(pruned)
+    }
+
+    /// Cuts free pages off the file. Another program that reads may keep the log from being emptied; it is emptied later.
+    pub(super) fn give_space_back(&self) -> Result<(), JournalError> {
+        for pragma in ["PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"] {
+            let drained = self.connection.prepare(pragma).and_then(|mut statement| {
+                let mut rows = statement.query([])?;
+                while rows.next()?.is_some() {}
+                Ok(())
+            });
+            drained.map_err(|e| self.error(&e))?;
+        }
+        Ok(())
+    }
+}
+
+/// The key of an experiment under way.
+fn running_key(t: &Transaction<'_>, id: &str) -> Result<i64, Trouble> {
+    let found = t
+        .prepare_cached("SELECT key, state FROM experiments WHERE id = ?")?
+        .query_row([id], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+        .optional()?;
+    match found {
+        Some((key, word)) if word == State::Running.name() => Ok(key),
+        Some(_) => Err(JournalError::ExperimentNotRunning { id: id.to_owned() }.into()),
+        None => Err(JournalError::NoSuchExperiment { key: id.to_owned(), nearest: Vec::new() }.into()),
+    }
+}
+
+/// Says of an experiment's trials under way that they were aborted.
+fn abort_trials(t: &Transaction<'_>, key: i64, note: &'static str) -> Result<u64, Trouble> {
+    let running = "SELECT id FROM trials WHERE experiment = ?1 AND status = 'running'";
+    t.execute(
+        &format!("UPDATE details SET notes = json_insert(notes, '$[#]', ?2) WHERE trial IN ({running})"),
+        params![key, note],
+    )?;
+    let aborted =
+        t.execute("UPDATE trials SET status = 'aborted' WHERE experiment = ?1 AND status = 'running'", [key])?;
+    Ok(aborted as u64)
+}
+
+fn write_samples(t: &Transaction<'_>, trial: TrialId, side: &str, samples: &[Sample]) -> Result<(), Trouble> {
+    if !samples.is_empty() {
+        t.prepare_cached("INSERT INTO samples (trial, side, data) VALUES (?, ?, ?)")?.execute(params![
+            trial,
+            side,
+            encode_samples(samples)
+        ])?;
+    }
+    Ok(())
+}
