@@ -29,10 +29,16 @@ impl ProcessIdentity {
     }
 }
 
-/// Field 22 of /proc/PID/stat, counted after the name in parentheses, which may hold anything.
+/// Field 22 of /proc/PID/stat, counted after the name in parentheses, which may hold anything; `None` for a process that
+/// has ended, be it that its parent hasn't noticed yet (states Z and X).
+///
+/// # Source
+/// proc_pid_stat(5).
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
 /// Whether this thread may use a capability now.

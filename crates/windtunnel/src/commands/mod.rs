@@ -2,6 +2,8 @@
 
 /// What works on this machine.
 pub(crate) mod doctor;
+/// Every trial ever run.
+pub(crate) mod journal;
 /// The lab's paths, and programs in it.
 pub(crate) mod lab;
 /// Framing arithmetic on the command line.

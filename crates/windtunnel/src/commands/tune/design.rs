@@ -30,6 +30,13 @@ pub(crate) struct Design {
     pub(crate) plateau: Option<(Knob, Vec<usize>)>,
 }
 
+impl Design {
+    /// What each setting is called, by number.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        self.arms.iter().map(|arm| arm.label.clone()).collect()
+    }
+}
+
 /// What is known when levels are chosen.
 pub(crate) struct Known<'a> {
     pub(crate) current: &'a Settings,

@@ -1,6 +1,7 @@
 //! Running an experiment: rounds in random order, every trial journaled before it begins and after it ends.
 
 use super::design::Design;
+use super::notebook::Notebook;
 use super::progress::Progress;
 use crate::edge::Failure;
 use rand::SeedableRng as _;
@@ -13,14 +14,6 @@ use wt_units::{Bytes, Settings};
 
 /// A trial that says nothing is run again at most so often.
 const REPEATS: usize = 2;
-
-/// Where trials are written down, before they begin and after they end.
-pub(crate) trait Notebook {
-    /// A trial begins; its number in the journal.
-    fn begin(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<i64, Failure>;
-    /// It has ended.
-    fn finish(&mut self, id: i64, outcome: &TrialOutcome) -> Result<(), Failure>;
-}
 
 /// What stays the same from trial to trial.
 #[derive(Debug, Clone)]
@@ -48,7 +41,7 @@ impl Plan {
 /// An experiment under way.
 pub(crate) struct Driver<'a> {
     pub(crate) tunnel: &'a mut dyn Tunnel,
-    pub(crate) notebook: &'a mut dyn Notebook,
+    pub(crate) notebook: &'a mut Notebook,
     pub(crate) progress: &'a mut Progress,
     pub(crate) cancel: &'a Cancel,
     pub(crate) plan: Plan,

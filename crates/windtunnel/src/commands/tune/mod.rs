@@ -6,6 +6,10 @@ mod budget;
 mod design;
 /// Running the rounds.
 mod drive;
+/// What is said at the end.
+mod finish;
+/// Where trials are written down.
+mod notebook;
 /// What a person sees meanwhile.
 mod progress;
 
@@ -15,10 +19,12 @@ use budget::Budget;
 use clap::{Args, ValueEnum};
 use design::{Design, Known, Levels};
 use drive::{Driver, Plan};
+use finish::Finished;
+use notebook::Notebook;
 use progress::Progress;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_experiment::{Assessment, Config, Experiment, PlateauConfig, Text};
+use wt_experiment::{Config, Experiment, PlateauConfig};
 use wt_lab::LabTunnel;
 use wt_sys::clock::unix_us;
 use wt_trial::{Amount, Cancel, Direction, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
@@ -196,7 +202,7 @@ impl<T: Tunnel> Session<'_, T> {
         }
         let pilot = self.pilot(&facts, &progress)?;
         if self.cancel.is_cancelled() {
-            return Err(Failure::new(Fault::Stopped, "stopped before anything was measured"));
+            return Err(Failure::new(Fault::Stopped, "stopped before anything was measured; nothing was journaled"));
         }
         let path = measured(&facts, &pilot.1);
         let plan = self.plan(&path);
@@ -268,65 +274,58 @@ impl<T: Tunnel> Session<'_, T> {
         }
         config.max_trials = Some(most);
         let plateau = design.plateau.as_ref();
-        config.plateau =
-            plateau.map(|(_, levels)| PlateauConfig { levels: levels.clone(), epsilon: self.args.epsilon.get() });
+        config.plateau = plateau.map(|(_, levels)| PlateauConfig {
+            epsilon: self.args.epsilon.get(),
+            ..PlateauConfig::new(levels.clone())
+        });
         Ok(Prepared { path, current, design, config })
     }
 }
 
-struct Nowhere(i64);
-impl drive::Notebook for Nowhere {
-    fn begin(&mut self, _: &TrialSpec, _: i64) -> Result<i64, Failure> {
-        self.0 += 1;
-        Ok(self.0)
-    }
-    fn finish(&mut self, _: i64, _: &TrialOutcome) -> Result<(), Failure> {
-        Ok(())
-    }
-}
-
 impl<T: Tunnel> Session<'_, T> {
-    fn experiment(mut self, prepared: &Prepared, plan: Plan, mut progress: Progress, _pilot: Pilot) -> Outcome {
-        let mut notebook = Nowhere(0);
-        let rtt = Duration::from_micros(prepared.path.rtt_us);
+    /// Runs the rounds, journals them, and reports.
+    fn experiment(mut self, prepared: &Prepared, plan: Plan, mut progress: Progress, pilot: Pilot) -> Outcome {
+        let mut notebook = Notebook::create(self.args, &self.tunnel, prepared, &plan)?;
+        let plan = Plan { id: notebook.id().to_owned(), ..plan };
+        let (spec, outcome, started) = pilot;
+        let spec = TrialSpec { experiment: plan.id.clone(), ..spec };
+        let pilot = notebook.keep(spec, outcome, started)?;
+        let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
         let most = prepared.config.max_trials.unwrap_or(0);
-        let labels: Vec<String> = prepared.design.arms.iter().map(|arm| arm.label.clone()).collect();
-        progress.begin("x", labels.clone(), most, plan.per_trial(rtt) * most as u32);
-        let mut experiment = Experiment::new(prepared.config.clone()).map_err(|e| Failure::usage(e.to_string()))?;
+        let expected = per_trial * u32::try_from(most).unwrap_or(u32::MAX);
+        progress.begin(&plan.id, prepared.design.labels(), most, expected);
+        progress.say(&format!(
+            "{} settings, trials of {:.1} s, at most {most} of them: {} or less; Ctrl-C stops and keeps what was measured",
+            prepared.design.arms.len(),
+            plan.length().as_secs_f64(),
+            minutes(expected)
+        ));
+        let mut experiment =
+            Experiment::new(prepared.config.clone()).map_err(|error| Failure::usage(error.to_string()))?;
         let mut driver = Driver {
             tunnel: &mut self.tunnel,
             notebook: &mut notebook,
             progress: &mut progress,
             cancel: &self.cancel,
             plan: plan.clone(),
-            records: Vec::new(),
+            records: vec![pilot],
             spent: Duration::ZERO,
         };
         driver.warm_up()?;
         driver.rounds(&prepared.design, &mut experiment)?;
-        let records = driver.records;
+        let (records, spent) = (driver.records, driver.spent);
         progress.end();
-        let assessment = experiment.assessment();
-        for record in &records {
-            say!(
-                "{} {} {} {:.3} {}",
-                record.spec.round,
-                record.spec.order,
-                labels[record.spec.arm],
-                record.outcome.goodput_bps() / 1e6,
-                record.outcome.status.name()
-            );
-        }
-        say!("{:?}", prepared.path);
-        say!("{}", Text::new(&assessment, &labels, plan.per_trial(rtt)));
-        say!(
-            "{:#?}",
-            assessment.plateau.as_ref().map(|p| (
-                p.smallest,
-                p.levels.iter().map(|l| (l.arm, l.verdict, l.evidence, l.ratio)).collect::<Vec<_>>()
-            ))
-        );
-        Ok(Exit::Done)
+        let finished = Finished {
+            args: self.args,
+            target: self.tunnel.target(),
+            tunnel: self.tunnel.kind().name(),
+            prepared,
+            plan: &plan,
+            experiment: &experiment,
+            records: &records,
+            spent,
+        };
+        finished.conclude(notebook)
     }
 }
 

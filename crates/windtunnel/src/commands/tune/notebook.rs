@@ -1,0 +1,119 @@
+//! Every trial in the journal: before it begins, and after it has ended.
+
+use super::drive::Plan;
+use super::{Prepared, TuneArgs};
+use crate::commands::journal;
+use crate::edge::Failure;
+use serde_json::json;
+use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
+use wt_sys::clock::unix_us;
+use wt_trial::{TrialOutcome, TrialRecord, TrialSpec, Tunnel};
+
+/// One experiment in the journal, under way.
+#[derive(Debug)]
+pub(crate) struct Notebook {
+    journal: SqliteJournal,
+    id: String,
+    ended: bool,
+}
+
+impl Notebook {
+    /// Writes the experiment down as running.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the journal.
+    pub(crate) fn create(
+        args: &TuneArgs,
+        tunnel: &dyn Tunnel,
+        prepared: &Prepared,
+        plan: &Plan,
+    ) -> Result<Self, Failure> {
+        let mut journal = journal::open(args.journal.as_deref())?;
+        let started = unix_us();
+        let salt = u32::try_from(wt_sys::clock::monotonic_ns() & 0xFFFF).unwrap_or(0) ^ std::process::id();
+        let id = wt_journal::experiment_id(started, &tunnel.target(), salt as u16);
+        let arm = |arm: &super::design::Arm| Arm { label: arm.label.clone(), settings: arm.settings.clone() };
+        let new = NewExperiment {
+            started_unix_us: started,
+            comment: args.comment.clone().unwrap_or_default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            current: prepared.current.clone(),
+            arms: prepared.design.arms.iter().map(arm).collect(),
+            config: config(prepared, plan),
+            seed: plan.seed,
+            path: prepared.path.clone(),
+            owner: journal::own_identity(),
+            ..NewExperiment::new(id.clone(), tunnel.target(), tunnel.kind().name())
+        };
+        journal.create_experiment(&new).map_err(|error| journal::failure(&error))?;
+        Ok(Self { journal, id, ended: false })
+    }
+
+    /// The experiment's name.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A trial begins; its number in the journal.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the journal.
+    pub(crate) fn begin(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<i64, Failure> {
+        self.journal.begin_trial(spec, started_unix_us).map_err(|error| journal::failure(&error))
+    }
+
+    /// It has ended.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the journal.
+    pub(crate) fn finish(&mut self, id: i64, outcome: &TrialOutcome) -> Result<(), Failure> {
+        self.journal.finish_trial(id, outcome).map_err(|error| journal::failure(&error))
+    }
+
+    /// Writes down a trial that was run before the experiment had a name.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the journal.
+    pub(crate) fn keep(
+        &mut self,
+        spec: TrialSpec,
+        outcome: TrialOutcome,
+        started: i64,
+    ) -> Result<TrialRecord, Failure> {
+        let id = self.begin(&spec, started)?;
+        self.finish(id, &outcome)?;
+        Ok(TrialRecord { id, spec, started_unix_us: started, outcome })
+    }
+
+    /// The experiment is over, with this verdict.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the journal.
+    pub(crate) fn end(&mut self, state: State, verdict: &serde_json::Value) -> Result<(), Failure> {
+        self.ended = true;
+        let ended = self.journal.finish_experiment(&self.id, state, unix_us(), Some(verdict));
+        ended.map_err(|error| journal::failure(&error))
+    }
+}
+
+impl Drop for Notebook {
+    /// Whatever stopped us: nothing is left as running.
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.journal.finish_experiment(&self.id, State::Aborted, unix_us(), None);
+        }
+    }
+}
+
+/// All that is needed to assess the journaled rounds again.
+fn config(prepared: &Prepared, plan: &Plan) -> serde_json::Value {
+    let plateau = prepared.design.plateau.as_ref().zip(prepared.config.plateau.as_ref());
+    json!({
+        "alpha": prepared.config.alpha,
+        "indifference": prepared.config.indifference,
+        "max_trials": prepared.config.max_trials,
+        "workload": plan.workload,
+        "per_trial_us": plan.per_trial(std::time::Duration::from_micros(prepared.path.rtt_us)).as_micros() as u64,
+        "plateau": plateau.map(|((knob, _), p)| json!({"knob": knob.name(), "levels": p.levels, "epsilon": p.epsilon})),
+    })
+}
