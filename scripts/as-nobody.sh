@@ -10,7 +10,7 @@ executable() { # test name -> the file that cargo built
 }
 cp target/debug/windtunnel "$place/windtunnel"
 mkdir -m 1777 "$place/tmp"
-for test in lab; do
+for test in lab tune; do
     cp "$(executable $test)" "$place/$test"
     (cd "$place/tmp" && HOME="$place/tmp" TMPDIR="$place/tmp" WINDTUNNEL_BIN="$place/windtunnel" \
         setpriv --reuid 65534 --regid 65534 --clear-groups "$place/$test" --test-threads 2)

@@ -6,6 +6,8 @@ use wt_wire::{Account, Framing, Headers, Part, Piece, SplitError};
 
 /// The version of the JSON object.
 pub(super) const SCHEMA_VERSION: u32 = 1;
+/// The least MTU of IPv4 (RFC 791 section 3.2).
+const LEAST_V4: u64 = 68;
 /// The least MTU of IPv6 (RFC 8200 section 5).
 const LEAST_V6: u64 = 1280;
 
@@ -137,7 +139,7 @@ fn sweep(args: &OverheadArgs, headers: Headers) -> Result<Vec<(Bytes, Account)>,
 }
 
 fn too_small(error: SplitError) -> Failure {
-    Failure::usage(error.to_string()).hint("a larger --mtu")
+    Failure::usage(error.to_string()).hint("a larger MTU, or fewer bytes of options")
 }
 
 /// What is right by the arithmetic and may still surprise.
@@ -153,8 +155,12 @@ fn notes(args: &OverheadArgs, framing: &Framing, mtu: Bytes, account: Account) -
             args.encap.fitting_mtu(args.link_mtu).get(),
         ));
     }
-    if args.ip == Ip::V6 && mtu < Bytes(LEAST_V6) {
-        notes.push(format!("IPv6 does not run over a link with an MTU below {LEAST_V6} (RFC 8200 section 5)"));
+    let (least, rfc) = match args.ip {
+        Ip::V4 => (LEAST_V4, "RFC 791 section 3.2"),
+        Ip::V6 => (LEAST_V6, "RFC 8200 section 5"),
+    };
+    if mtu < Bytes(least) {
+        notes.push(format!("no link for this version of IP has an MTU below {least} ({rfc})"));
     }
     if args.proto == Proto::Udp && account.packets > 1 {
         notes.push(format!("counted as {} datagrams, not as fragments of one", account.packets));

@@ -16,10 +16,14 @@ const MOST_PEAKS: usize = 12;
 pub(super) fn report(answer: &Answer) -> String {
     let mut text = format!("{}\n\n", title(answer));
     if !answer.sweep.is_empty() {
-        text.push_str(&chart(answer).to_terminal(WIDTH, 18, false));
-        text.push('\n');
+        if answer.sweep.len() > 1 {
+            // The line above says already what it is of.
+            let chart = Chart { subtitle: String::new(), ..chart(answer) };
+            text.push_str(&chart.to_terminal(WIDTH, 20, false));
+            text.push('\n');
+        }
         text.push_str(&peaks(answer));
-        let _ = writeln!(text, "\nThe best MTU at or under {}: {}\n", answer.max_mtu.get(), answer.best_mtu.get());
+        text.push('\n');
     }
     text.push_str(&figures(answer));
     let packets = if answer.account.packets > 1 { "a full packet's" } else { "the" };

@@ -6,7 +6,7 @@ use super::{Prepared, TuneArgs};
 use crate::edge::{Exit, Failure, Outcome, say};
 use serde_json::{Value, json};
 use std::time::Duration;
-use wt_experiment::{Assessment, Experiment, StopReason, Text, VerdictKind};
+use wt_experiment::{ArmAssessment, Assessment, Experiment, StopReason, Text, VerdictKind};
 use wt_journal::State;
 use wt_trial::{Phase, TrialRecord};
 use wt_units::{Level, Settings};
@@ -50,8 +50,7 @@ impl Finished<'_> {
         let design = &self.prepared.design;
         let trials = self.experiment.trials().max(1) as u32;
         let text = Text::new(assessment, &design.labels(), self.spent / trials);
-        let best = if assessment.pick == 0 { assessment.leader } else { assessment.pick };
-        let best = &assessment.arms[best];
+        let best = best_candidate(assessment);
         let plateau = assessment.plateau.as_ref().zip(design.plateau.as_ref()).map(|(found, (knob, _))| {
             let level = self.in_full(&design.arms[found.smallest].settings).get(*knob).cloned();
             json!({"knob": knob.name(), "level": level, "epsilon": found.epsilon})
@@ -104,4 +103,12 @@ impl Finished<'_> {
         }
         Ok(())
     }
+}
+
+/// The setting that the verdict's figures speak of: the one that is recommended, else the leading candidate.
+fn best_candidate(assessment: &Assessment) -> &ArmAssessment {
+    let first = [assessment.pick, assessment.leader].into_iter().find(|arm| *arm != 0);
+    let by_evidence = || assessment.arms.iter().skip(1).max_by(|a, b| a.evidence.total_cmp(&b.evidence));
+    // An experiment has at least two arms.
+    first.map(|arm| &assessment.arms[arm]).or_else(by_evidence).unwrap_or(&assessment.arms[0])
 }
