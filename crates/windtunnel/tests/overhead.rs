@@ -5,7 +5,7 @@ mod common;
 use common::{json, run};
 use serde_json::Value;
 
-/// The object of one call; the stack is split at spaces nowhere.
+/// The object of one call.
 fn overhead(args: &[&str]) -> Value {
     json(&[&["overhead", "--json"], args].concat())
 }

@@ -33,7 +33,7 @@ pub(crate) struct OverheadArgs {
     #[arg(long, value_name = "STACK", default_value = "ethernet")]
     encap: Framing,
     /// Bytes of payload to send, in as many packets as it takes [default: what fits into one]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = ask::payload, conflicts_with = "sweep")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = ask::payload, conflicts_with = "sweep")]
     payload: Option<Bytes>,
     /// The transport
     #[arg(long, value_enum, default_value_t = Proto::Tcp)]
@@ -42,25 +42,25 @@ pub(crate) struct OverheadArgs {
     #[arg(long, value_enum, default_value_t = Ip::V4)]
     ip: Ip,
     /// The largest IP packet that TCP or UDP makes [default: 1500; in a tunnel what the link leaves]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = ask::mtu)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = ask::mtu)]
     mtu: Option<Bytes>,
     /// Compare every MTU of a range: 1400..1500, both ends included
-    #[arg(long, value_name = "A..B", allow_hyphen_values = true, conflicts_with = "mtu")]
+    #[arg(long, value_name = "A..B", allow_negative_numbers = true, conflicts_with = "mtu")]
     sweep: Option<Sweep>,
     /// Seek the best MTU at or under this one [default: the MTU, or the end of the sweep]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = ask::mtu)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = ask::mtu)]
     max_mtu: Option<Bytes>,
     /// Options on each data segment: none, timestamps, sack1 to sack4 (joined by commas), or their bytes
-    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "none", value_parser = ask::tcp_options)]
+    #[arg(long, value_name = "OPTIONS", allow_negative_numbers = true, default_value = "none", value_parser = ask::tcp_options)]
     tcp_options: u8,
     /// The rate of the wire, for the goodput ceiling
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = ask::rate)]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, value_parser = ask::rate)]
     link_rate: Option<BitsPerSecond>,
     /// The payload per second that is wanted, for the rate that the wire must have: 64mbit or 8MiB/s
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = ask::goodput)]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, value_parser = ask::goodput)]
     goodput: Option<BitsPerSecond>,
     /// The largest packet that the link carries, tunnels, PPPoE and MPLS included
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, default_value = "1500", value_parser = ask::mtu)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, default_value = "1500", value_parser = ask::mtu)]
     link_mtu: Bytes,
     /// List the words of which stacks are made
     #[arg(long)]

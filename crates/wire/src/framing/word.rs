@@ -82,7 +82,7 @@ pub(crate) enum Medium {
 
 const BARE: LinkWord = LinkWord { adds: &[], resets: false, mpu: None, coding: None, medium: Medium::Itself };
 const WIRE: &[Layer] = &[l::ETHERNET, l::FCS, l::PREAMBLE, l::GAP];
-/// IEEE 802.3 clause 4.4.2 (minFrameSize, 64 bytes with the FCS, a tag included) with preamble and gap.
+/// IEEE 802.3 clause 4 (minFrameSize, 64 bytes with the FCS, a tag included) with preamble and gap.
 pub(crate) const ETHERNET: LinkWord = LinkWord { adds: WIRE, mpu: Some(84), coding: Some(Coding::Plain), ..BARE };
 pub(crate) const HDLC: LinkWord = LinkWord { adds: &[l::HDLC], ..BARE };
 
@@ -139,53 +139,57 @@ impl Word {
 pub(crate) static WORDS: &[Word] = &[
     link(
         "pppoe-llc-bridged-fcs-atm",
-        "ADSL: PPPoE, Ethernet with its FCS, LLC/SNAP, AAL5, cells",
+        "ADSL: PPPoE, Ethernet with its FCS, LLC/SNAP, AAL5: 44, atm",
         atm(&[l::PPP_IN_PPPOE, l::PPPOE, l::ETHERNET, l::FCS, l::LLC_BRIDGED, l::AAL5]),
     ),
     link(
         "pppoe-llc-bridged-atm",
-        "the same without the FCS; cake's pppoe-llcsnap",
+        "the same without the FCS, cake's pppoe-llcsnap: 40, atm",
         atm(&[l::PPP_IN_PPPOE, l::PPPOE, l::ETHERNET, l::LLC_BRIDGED, l::AAL5]),
     ),
     link(
         "pppoe-vcmux-bridged-fcs-atm",
-        "ADSL: PPPoE, Ethernet with its FCS, a circuit of its own, AAL5, cells",
+        "ADSL: PPPoE, Ethernet with its FCS, VC-mux, AAL5: 36, atm",
         atm(&[l::PPP_IN_PPPOE, l::PPPOE, l::ETHERNET, l::FCS, l::VCMUX_BRIDGED, l::AAL5]),
     ),
     link(
         "pppoe-vcmux-bridged-atm",
-        "the same without the FCS; cake's pppoe-vcmux",
+        "the same without the FCS, cake's pppoe-vcmux: 32, atm",
         atm(&[l::PPP_IN_PPPOE, l::PPPOE, l::ETHERNET, l::VCMUX_BRIDGED, l::AAL5]),
     ),
     link(
         "llc-bridged-fcs-atm",
-        "ADSL: Ethernet with its FCS, LLC/SNAP, AAL5, cells",
+        "ADSL: Ethernet with its FCS, LLC/SNAP, AAL5: 36, atm",
         atm(&[l::ETHERNET, l::FCS, l::LLC_BRIDGED, l::AAL5]),
     ),
     link(
         "vcmux-bridged-fcs-atm",
-        "ADSL: Ethernet with its FCS, a circuit of its own, AAL5, cells",
+        "ADSL: Ethernet with its FCS, VC-mux, AAL5: 28, atm",
         atm(&[l::ETHERNET, l::FCS, l::VCMUX_BRIDGED, l::AAL5]),
     ),
-    link("vlan", "a VLAN tag; on Ethernet unless another link is named", adds(&[l::VLAN], Medium::Ethernet)).or(&[
+    link("vlan", "a VLAN tag: 4; on Ethernet unless another link is named", adds(&[l::VLAN], Medium::Ethernet)).or(&[
         "ethernet-vlan",
         "802.1q",
         "dot1q",
     ]),
     link(
         "qinq",
-        "two VLAN tags; on Ethernet unless another link is named",
+        "two VLAN tags: 8; on Ethernet unless another link is named",
         adds(&[l::VLAN, l::VLAN], Medium::Ethernet),
     )
     .or(&["q-in-q", "ethernet-qinq", "802.1ad", "dot1ad"]),
     link(
         "pppoe",
-        "PPP over Ethernet; on Ethernet unless another link is named",
+        "PPP over Ethernet: 8; on Ethernet unless another link is named",
         adds(&[l::PPP_IN_PPPOE, l::PPPOE], Medium::Ethernet),
     ),
-    link("mpls", "an MPLS label; on Ethernet unless another link is named", adds(&[l::MPLS], Medium::Ethernet)),
-    link("ppp", "PPP on a serial line (modem): protocol field and HDLC-like framing", adds(&[l::PPP], Medium::Hdlc)),
-    link("fcs", "an Ethernet frame check sequence", adds(&[l::FCS], Medium::Itself)),
+    link("mpls", "an MPLS label: 4; on Ethernet unless another link is named", adds(&[l::MPLS], Medium::Ethernet)),
+    link(
+        "ppp",
+        "PPP on a serial line (modem): 2, and 5 of HDLC-like framing unless another link is named",
+        adds(&[l::PPP], Medium::Hdlc),
+    ),
+    link("fcs", "an Ethernet frame check sequence: 4", adds(&[l::FCS], Medium::Itself)),
     cake("ethernet", "Ethernet with preamble, header, FCS and gap: 38, mpu 84, noatm", ETHERNET),
     cake("ether-vlan", "one VLAN tag: 4; may be repeated", adds(&[l::VLAN], Medium::Itself)),
     cake(
