@@ -9,6 +9,8 @@
 //! What this leaves out: a setting's own effect on the trial after it (wash it out), and anything that depends on the
 //! schedule itself (somebody who watches the log and interferes).
 
+use crate::classic::{Description, describe};
+
 /// The stakes, as multiples of the scaled difference.
 const STAKES: [f64; 5] = [0.125, 0.25, 0.5, 1.0, 2.0];
 /// How much of the first unit is bet at each stake. The small stakes keep the power for small effects: with
@@ -16,6 +18,10 @@ const STAKES: [f64; 5] = [0.125, 0.25, 0.5, 1.0, 2.0];
 const WEIGHTS: [f64; 5] = [0.10, 0.20, 0.35, 0.20, 0.15];
 /// Scaled differences are clipped here; the only protection against outliers, and an odd function, so exact.
 const CLIP: f64 = 2.0;
+/// From this length on a series counts as long, and its bounds are sought near its mean.
+const LONG: usize = 4_000;
+/// A bound is found where ln E exceeds what is needed by no more than this.
+const CLOSE: f64 = 1e-7;
 
 /// A product of factors kept as mantissa × e^log, so that it neither overflows nor needs a logarithm per factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +65,8 @@ pub struct EProcess {
     sign: f64,
     count: usize,
     sum_of_squares: f64,
-    wealth: [Product; 5],
+    /// The reciprocal of the wealth at each stake: products are quicker than quotients.
+    losses: [Product; 5],
 }
 
 impl Default for EProcess {
@@ -80,7 +87,7 @@ impl EProcess {
     /// Non-inferiority within ε is `above(ln(1 − ε))`.
     #[must_use]
     pub fn above(shift: f64) -> Self {
-        Self { shift, sign: 1.0, count: 0, sum_of_squares: 0.0, wealth: [Product::ONE; 5] }
+        Self { shift, sign: 1.0, count: 0, sum_of_squares: 0.0, losses: [Product::ONE; 5] }
     }
 
     /// Evidence that the differences lie below `shift`; `below(0)` is "slower".
@@ -110,8 +117,8 @@ impl EProcess {
         let x = if scale > 0.0 { (d / scale).clamp(-CLIP, CLIP) } else { 0.0 };
         // exp(gx)/cosh(gx) = 2/(1 + exp(−2gx)); the stakes double, so each exponential is the square of the one before.
         let mut u = (-2.0 * STAKES[0] * x).exp();
-        for wealth in &mut self.wealth {
-            wealth.multiply(2.0 / (1.0 + u));
+        for loss in &mut self.losses {
+            loss.multiply(0.5 + 0.5 * u);
             u *= u;
         }
     }
@@ -125,7 +132,7 @@ impl EProcess {
     /// The natural logarithm of the evidence.
     #[must_use]
     pub fn log_evidence(&self) -> f64 {
-        let logs: [f64; 5] = std::array::from_fn(|m| WEIGHTS[m].ln() + self.wealth[m].ln());
+        let logs: [f64; 5] = std::array::from_fn(|m| WEIGHTS[m].ln() - self.losses[m].ln());
         let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         top + logs.iter().map(|l| (l - top).exp()).sum::<f64>().ln()
     }
@@ -159,21 +166,31 @@ pub fn evidence_series(mut process: EProcess, differences: &[f64]) -> Vec<f64> {
 /// anytime-valid inference* (arXiv 2210.01948).
 #[must_use]
 pub fn lower_bound(differences: &[f64], threshold: f64) -> f64 {
+    smallest_not_excluded(differences, threshold).unwrap_or(f64::NEG_INFINITY)
+}
+
+fn smallest_not_excluded(differences: &[f64], threshold: f64) -> Option<f64> {
     let need = threshold.ln();
     let excess = |shift: f64| EProcess::above(shift).after(differences).log_evidence() - need;
-    let Some((smallest, largest)) = range(differences) else { return f64::NEG_INFINITY };
+    let (smallest, largest) = range(differences)?;
     let width = (largest - smallest).max(largest.abs().max(1.0) * 1e-9);
     // Far below all data every scaled difference is 1: the most that so few rounds can say.
     if EProcess::above(-1.0).after(&vec![0.0; differences.len()]).log_evidence() <= need {
-        return f64::NEG_INFINITY;
+        return None;
     }
-    let Some(mut low) = (0..60).map(|j| smallest - width * f64::from(j).exp2()).find(|s| excess(*s) >= 0.0) else {
-        return f64::NEG_INFINITY;
-    };
+    if differences.len() > LONG {
+        // So long a series places its bound within a few standard errors of the mean.
+        let Description { mean, sd_of_mean, .. } = describe(differences)?;
+        let (low, high) = (mean - 8.0 * sd_of_mean?, mean);
+        if excess(low) >= 0.0 && excess(high) < 0.0 {
+            return Some(root(low, high, 1e-5 * (high - low), excess));
+        }
+    }
+    let mut low = (0..60).map(|j| smallest - width * f64::from(j).exp2()).find(|s| excess(*s) >= 0.0)?;
     // At the largest difference no scaled difference is positive, so the evidence is at most 1.
     let mut high = largest;
     // The evidence need not fall steadily between the two: take the first place where it is too small.
-    if differences.len() <= 4_000 {
+    if differences.len() <= LONG {
         let step = (high - low) / 32.0;
         for j in 1..=32 {
             let shift = low + step;
@@ -184,7 +201,7 @@ pub fn lower_bound(differences: &[f64], threshold: f64) -> f64 {
             low = shift;
         }
     }
-    root(low, high, width, excess)
+    Some(root(low, high, 1e-9 * width, excess))
 }
 
 /// The largest effect that the differences do not exclude at this threshold: "at most so much"; +∞ if there is none.
@@ -200,23 +217,31 @@ fn range(values: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// Where `f` falls through zero between `low` (f ≥ 0) and `high` (f < 0), on the side where it is still ≥ 0.
-fn root(mut low: f64, mut high: f64, width: f64, f: impl Fn(f64) -> f64) -> f64 {
+fn root(mut low: f64, mut high: f64, tolerance: f64, f: impl Fn(f64) -> f64) -> f64 {
     let (mut f_low, mut f_high) = (f(low), f(high));
+    let mut raised_low = None;
     for step in 0..200 {
-        if high - low <= 1e-10 * width {
+        if high - low <= tolerance {
             break;
         }
-        // Regula falsi (Illinois) with every third step a bisection: few evaluations, and a certain end.
+        // Regula falsi (Illinois) with every fifth step a bisection: few evaluations, and a certain end.
         let secant = low + (high - low) * f_low / (f_low - f_high);
-        let middle = if step % 3 == 2 || !(low < secant && secant < high) { 0.5 * (low + high) } else { secant };
+        let bisect = step % 5 == 4 || !(low < secant && secant < high);
+        let middle = if bisect { 0.5 * (low + high) } else { secant };
         let value = f(middle);
-        if value >= 0.0 {
+        let raises_low = value >= 0.0;
+        if raises_low && value <= CLOSE {
+            return middle;
+        }
+        let again = raised_low == Some(raises_low);
+        if raises_low {
             (low, f_low) = (middle, value);
-            f_high *= 0.5;
+            f_high *= if again { 0.5 } else { 1.0 };
         } else {
             (high, f_high) = (middle, value);
-            f_low *= 0.5;
+            f_low *= if again { 0.5 } else { 1.0 };
         }
+        raised_low = Some(raises_low);
     }
     low
 }
@@ -260,6 +285,16 @@ mod tests {
         assert_golden(lower_bound(&SYNTHETIC, 20.0), 0.03612);
         assert_golden(lower_bound(&SYNTHETIC, 20.0).exp(), 1.037);
         assert_golden(upper_bound(&SYNTHETIC, 20.0).exp(), 1.272);
+    }
+
+    #[test]
+    fn the_bounds_of_a_long_series_lie_where_the_evidence_is_what_is_needed() {
+        let long: Vec<f64> =
+            (0..20_000u32).map(|i| f64::from(i.wrapping_mul(2_654_435_761) >> 16) / 65_536.0).collect();
+        let (low, high) = (lower_bound(&long, 60.0), upper_bound(&long, 60.0));
+        assert!((EProcess::above(low).after(&long).evidence() - 60.0).abs() < 0.1);
+        assert!((EProcess::below(high).after(&long).evidence() - 60.0).abs() < 0.1);
+        assert!(0.48 < low && low < 0.5 && 0.5 < high && high < 0.52);
     }
 
     #[test]

@@ -141,10 +141,8 @@ mod tests {
     fn ttl(missing: impl Fn(usize, usize) -> bool, block_constant: f64) -> BlockedFit {
         let mut ols = BlockedOls::new(4);
         for series in 0..4 {
-            let round: Vec<(usize, f64)> = (0..4)
-                .filter(|arm| !missing(*arm, series))
-                .map(|arm| (arm, TTL[arm][series].ln() + block_constant * series as f64))
-                .collect();
+            let outcomes = TTL.iter().map(|row| row[series].ln() + block_constant * series as f64);
+            let round: Vec<(usize, f64)> = outcomes.enumerate().filter(|(arm, _)| !missing(*arm, series)).collect();
             ols.push(&round);
         }
         ols.fit()

@@ -129,8 +129,8 @@ fn shock(model: NoiseModel, rng: &mut impl Rng) -> f64 {
     normal(rng) / chi_squared.max(1e-300).sqrt()
 }
 
-/// A standard normal by Box and Muller's method.
-fn normal(rng: &mut impl Rng) -> f64 {
+/// A standard normal, by Box and Muller's method.
+pub fn normal(rng: &mut impl Rng) -> f64 {
     let (u, v): (f64, f64) = (rng.random(), rng.random());
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }

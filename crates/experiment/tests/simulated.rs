@@ -10,7 +10,7 @@ fn pick(model: NoiseModel, effects: &[f64], trials: usize, seed: u64) -> (usize,
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let mut path = Path::new(model, &mut rng);
     let config = Config { max_trials: Some(trials), ..Config::new(effects.len()) };
-    let experiment = simulate::drive(config, &mut path, effects, &mut rng).unwrap();
+    let experiment = simulate::drive(config, &mut path, effects, &mut rng).expect("a valid configuration");
     (experiment.pick(), experiment.trials())
 }
 

@@ -345,6 +345,12 @@ fn ratio(fit: &BlockedFit, arm: usize, anchor: usize) -> Option<f64> {
     Some((fit.estimate(arm)? - fit.estimate(anchor)?).exp())
 }
 
+/// More points than this no plot can show.
+const MOST_POINTS: usize = 2_000;
+
+/// The evidence after rounds, thinned if there are very many; the last one always stays.
 fn exponentials(series: &[(usize, f64)]) -> Vec<(usize, f64)> {
-    series.iter().map(|(round, log)| (*round, log.exp())).filter(|(_, e)| e.is_finite()).collect()
+    let step = series.len().div_ceil(MOST_POINTS).max(1);
+    let kept = series.iter().enumerate().filter(|(i, _)| (series.len() - 1 - i).is_multiple_of(step));
+    kept.map(|(_, (round, log))| (*round, log.exp())).filter(|(_, e)| e.is_finite()).collect()
 }

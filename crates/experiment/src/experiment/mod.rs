@@ -316,7 +316,8 @@ impl Experiment {
 
     /// Lets the model drop settings and close questions.
     fn steer(&mut self) {
-        if self.rounds < ROUNDS_TO_STEER {
+        let settled = self.race.is_some() && self.plateau.as_ref().is_none_or(Search::settled);
+        if self.rounds < ROUNDS_TO_STEER || settled {
             return;
         }
         let fit = self.ols.fit();
