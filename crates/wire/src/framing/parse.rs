@@ -193,6 +193,7 @@ fn link(words: &[Written]) -> Link {
                 link.apply(&word);
                 match word.medium {
                     Medium::Itself => has_medium = true,
+                    Medium::Any => {}
                     // PPP inside PPPoE needs no serial line.
                     Medium::Hdlc if wanted == Medium::Ethernet => {}
                     medium => wanted = medium,
@@ -208,7 +209,7 @@ fn link(words: &[Written]) -> Link {
     }
     if !has_medium {
         match wanted {
-            Medium::Itself => {}
+            Medium::Itself | Medium::Any => {}
             Medium::Ethernet => link.apply(&ETHERNET),
             Medium::Hdlc => link.apply(&HDLC),
         }

@@ -86,6 +86,8 @@ fn links_add_their_headers() {
         ("pppoe", 1492, 1538),
         ("ppp+pppoe+ethernet", 1492, 1538),
         ("pppoe+vlan", 1492, 1542),
+        ("pppoe+ether-vlan", 1492, 1542),
+        ("ether-vlan", 1492, 1496),
         ("mpls+mpls", 1500, 1546),
         ("ppp", 1500, 1507),
         ("pppoe-llc-bridged-fcs-atm", 1444, 31 * 53),

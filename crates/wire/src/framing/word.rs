@@ -74,6 +74,8 @@ pub(crate) struct LinkWord {
 pub(crate) enum Medium {
     /// It is itself a medium, or a bare number of bytes.
     Itself,
+    /// Whatever carries the others.
+    Any,
     /// Ethernet, unless another medium is named.
     Ethernet,
     /// HDLC-like framing, unless another medium is named.
@@ -189,9 +191,9 @@ pub(crate) static WORDS: &[Word] = &[
         "PPP on a serial line (modem): 2, and 5 of HDLC-like framing unless another link is named",
         adds(&[l::PPP], Medium::Hdlc),
     ),
-    link("fcs", "an Ethernet frame check sequence: 4", adds(&[l::FCS], Medium::Itself)),
+    link("fcs", "an Ethernet frame check sequence: 4", adds(&[l::FCS], Medium::Any)),
     cake("ethernet", "Ethernet with preamble, header, FCS and gap: 38, mpu 84, noatm", ETHERNET),
-    cake("ether-vlan", "one VLAN tag: 4; may be repeated", adds(&[l::VLAN], Medium::Itself)),
+    cake("ether-vlan", "one VLAN tag: 4; may be repeated", adds(&[l::VLAN], Medium::Any)),
     cake(
         "docsis",
         "cable, as the head end counts: 18, mpu 64, noatm",
