@@ -7,6 +7,12 @@
 pub mod clock;
 /// Errors of system calls, with what was being done.
 mod error;
+/// Drivers: speed, rings, offloads.
+pub mod ethtool;
+/// What a process needs that must outlive its parent: its own session, alarms, watched directories.
+pub mod guard;
+/// Devices, their addresses and their queueing disciplines.
+pub mod link;
 /// Network devices, addresses and routes by netlink.
 pub mod netlink;
 /// User, network, mount and process namespaces.
@@ -17,6 +23,12 @@ pub mod packet;
 pub mod poll;
 /// Processes: identity, parents' deaths, children in namespaces.
 pub mod process;
+/// Routes as the kernel dumps them, with all metrics, to be put back exactly.
+pub mod route;
+/// Messages of rtnetlink, byte by byte.
+mod rtattr;
+/// Kernel settings under /proc/sys.
+pub mod sysctl;
 /// TCP sockets: options, and what the kernel knows of a connection.
 pub mod tcp;
 /// TUN devices.

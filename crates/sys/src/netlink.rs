@@ -1,7 +1,7 @@
 use crate::{SysError, SysResult};
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkDeserializable,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
@@ -16,6 +16,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Bytes that one reply of the kernel may have; it sends dumps in pieces of at most 32 KiB.
 const REPLY: usize = 1 << 16;
+/// The kernel's mark on a dump during which something changed; netlink(7).
+const NLM_F_DUMP_INTR: u16 = 0x10;
 
 /// A connection to the kernel's network configuration, in this thread's network namespace.
 ///
@@ -91,11 +93,19 @@ impl Netlink {
         flags: u16,
         doing: &str,
     ) -> SysResult<Vec<RouteNetlinkMessage>> {
+        self.exchange(message, flags, doing)
+    }
+
+    /// [`request`](Self::request) with messages of any form.
+    pub(crate) fn exchange<M>(&mut self, message: M, flags: u16, doing: &str) -> SysResult<Vec<M>>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable,
+    {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
-        let mut packet = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        let mut packet = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
         packet.finalize();
         let mut bytes = vec![0; packet.buffer_len()];
         packet.serialize(&mut bytes);
@@ -103,23 +113,31 @@ impl Netlink {
         self.replies(flags & NLM_F_DUMP == NLM_F_DUMP, doing)
     }
 
-    fn replies(&mut self, dump: bool, doing: &str) -> SysResult<Vec<RouteNetlinkMessage>> {
+    fn replies<M: NetlinkDeserializable>(&mut self, dump: bool, doing: &str) -> SysResult<Vec<M>> {
         let mut answers = Vec::new();
+        let mut torn = false;
         loop {
             let mut buffer = Vec::with_capacity(REPLY);
             self.socket.recv(&mut buffer, 0).map_err(SysError::io(doing))?;
             let mut rest = &buffer[..];
             while !rest.is_empty() {
-                let reply = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
+                let reply = NetlinkMessage::<M>::deserialize(rest)
                     .map_err(|e| SysError { doing: doing.to_owned(), source: io::Error::other(e.to_string()) })?;
                 let length = (reply.header.length as usize).next_multiple_of(4);
                 rest = rest.get(length..).unwrap_or(&[]);
                 if reply.header.sequence_number != self.sequence {
                     continue;
                 }
+                torn |= reply.header.flags & NLM_F_DUMP_INTR != 0;
                 match reply.payload {
                     NetlinkPayload::Error(error) if error.code.is_some() => {
                         return Err(SysError { doing: doing.to_owned(), source: error.to_io() });
+                    }
+                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) if torn => {
+                        return Err(SysError {
+                            doing: doing.to_owned(),
+                            source: io::Error::from_raw_os_error(libc::EAGAIN),
+                        });
                     }
                     NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(answers),
                     NetlinkPayload::InnerMessage(answer) => answers.push(answer),

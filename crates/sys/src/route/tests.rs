@@ -1,0 +1,57 @@
+use super::{Metric, Metrics, Route};
+use proptest::prelude::*;
+
+fn default_route() -> Route {
+    // rtmsg: AF_INET, /0, table main, proto static, scope universe, unicast; via 10.0.0.2 dev 3.
+    let mut body = vec![2, 0, 0, 0, 254, 4, 0, 1, 0x10, 0, 0, 0];
+    super::push(&mut body, super::RTA_TABLE, &254_u32.to_ne_bytes());
+    super::push(&mut body, super::RTA_GATEWAY, &[10, 0, 0, 2]);
+    super::push(&mut body, super::RTA_OIF, &3_u32.to_ne_bytes());
+    Route::from_bytes(&body).unwrap()
+}
+
+#[test]
+fn a_route_says_what_it_is_without_the_state_of_its_device() {
+    let route = default_route();
+    assert_eq!(route.destination(), ("0.0.0.0".parse().unwrap(), 0));
+    assert_eq!(route.hops()[0].gateway, Some("10.0.0.2".parse().unwrap()));
+    assert!(route.uses(3) && !route.uses(4) && !route.is_onlink());
+    assert!(route.metrics().is_empty());
+}
+
+#[test]
+fn metrics_are_set_and_taken_away_without_touching_the_rest() {
+    let route = default_route();
+    let mut metrics = route.metrics();
+    metrics.set(Metric::Initcwnd, Some(20), false);
+    metrics.set(Metric::Mtu, Some(1400), true);
+    metrics.set_congctl(Some("bbr".to_owned()));
+    let changed = route.with_metrics(&metrics);
+    assert_eq!(changed.metrics(), metrics);
+    assert!(changed.metrics().is_locked(Metric::Mtu) && !changed.metrics().is_locked(Metric::Initcwnd));
+    assert_eq!(changed.key(), route.key());
+    assert_eq!(changed.with_metrics(&Metrics::default()), route);
+}
+
+#[test]
+fn a_stored_route_reads_back_and_rubbish_does_not() {
+    let route = default_route();
+    assert_eq!(route.to_string().parse::<Route>().unwrap(), route);
+    for rubbish in ["", "0", "zz", "ffffffffffffffffffffffff", "é0"] {
+        assert!(rubbish.parse::<Route>().is_err(), "{rubbish}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        let mut body = vec![2, 0, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+        body.extend(bytes);
+        let route = Route::from_bytes(&body).unwrap();
+        let _ = (route.hops(), route.metrics(), route.key(), route.destination(), route.source());
+        prop_assert_eq!(Route::from_bytes(&route.to_bytes()), Some(route.clone()));
+        let mut metrics = route.metrics();
+        metrics.set(Metric::Initcwnd, Some(7), true);
+        prop_assert_eq!(route.with_metrics(&metrics).metrics(), metrics);
+    }
+}
