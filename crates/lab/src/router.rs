@@ -41,7 +41,7 @@ pub(crate) fn fragments(packet: &Packet<Segment>, mtu: u32) -> Vec<Vec<u8>> {
     let mut bytes = whole(packet);
     if let Some((start, offset)) = layout.checksum {
         // Nobody can make the checksum of a part: it is made now. The field holds the pseudo-header's sum.
-        let (start, at) = (usize::from(start), usize::from(start + offset));
+        let (start, at) = (usize::from(start), usize::from(start) + usize::from(offset));
         if at + 2 > bytes.len() {
             return Vec::new();
         }

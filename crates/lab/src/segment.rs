@@ -86,12 +86,15 @@ impl Layout {
             17 if !fragment && bytes.len() >= transport_at + 8 => (Transport::Udp, transport_at + 8),
             _ => (Transport::Other, transport_at),
         };
-        if payload_at > len || payload_at > MAX_HEADERS {
+        let short = transport == Transport::Tcp && payload_at < transport_at + 20;
+        if short || payload_at > len || payload_at > MAX_HEADERS {
             return None;
         }
         let segmentable = header.gso_type != vnet::GSO_NONE && transport != Transport::Other;
         let gso_size = if segmentable { usize::from(header.gso_size) } else { 0 };
-        let checksum = (header.flags & vnet::NEEDS_CSUM != 0).then_some((header.csum_start, header.csum_offset));
+        let place = (header.csum_start, header.csum_offset);
+        let within = usize::from(place.0) + usize::from(place.1) + 2 <= len;
+        let checksum = (header.flags & vnet::NEEDS_CSUM != 0 && within).then_some(place);
         Some(Self { v6, transport, transport_at, payload_at, gso_size, checksum, len })
     }
 
@@ -211,7 +214,7 @@ impl Run {
             headers[headers_len - 1] ^= u8::from(layout.checksum.is_none());
         } else if let Some((start, offset)) = layout.checksum {
             vnet.flags = vnet::NEEDS_CSUM;
-            vnet.csum_start = start + link_header;
+            vnet.csum_start = start.saturating_add(link_header);
             vnet.csum_offset = offset;
         } else {
             vnet.flags = vnet::DATA_VALID;
@@ -223,7 +226,7 @@ impl Run {
                 _ => vnet::GSO_TCPV4,
             };
             vnet.gso_size = u16::try_from(layout.gso_size).unwrap_or(u16::MAX);
-            vnet.hdr_len = u16::try_from(headers_len).unwrap_or(u16::MAX) + link_header;
+            vnet.hdr_len = u16::try_from(headers_len).unwrap_or(u16::MAX).saturating_add(link_header);
         }
         Outgoing { vnet: vnet.to_bytes(), headers, headers_len, payload }
     }
@@ -255,7 +258,7 @@ impl Run {
             Transport::Other => {}
         }
         if let Some((start, offset)) = layout.checksum {
-            let to = usize::from(start + offset);
+            let to = usize::from(start) + usize::from(offset);
             if let Some(field) = headers.get_mut(to..to + 2) {
                 field.copy_from_slice(&[0, 0]);
             }
@@ -293,3 +296,6 @@ fn pseudo_header_sum(headers: &[u8], v6: bool, transport_len: usize) -> u16 {
     let (from, to, protocol) = if v6 { (six(8), six(24), headers[6]) } else { (v4(12), v4(16), headers[9]) };
     Checksum::pseudo_header(from, to, protocol, u32::try_from(transport_len).unwrap_or(u32::MAX)).folded()
 }
+
+#[cfg(test)]
+mod tests;

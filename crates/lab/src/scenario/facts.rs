@@ -2,11 +2,10 @@ use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use std::time::Duration;
 use wt_link::{
     Counted, Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, QueueConfig,
-    RateConfig, StageConfig, WireLen,
+    RateConfig, StageConfig,
 };
 use wt_trial::PathFacts;
 use wt_units::{BitsPerSecond, Bytes, Ratio};
-use wt_wire::{Coding, Framing};
 
 /// Header bytes of the TCP segments that a Linux sends: IPv4 20, TCP 20, timestamps 12.
 const HEADERS: u64 = 52;
@@ -138,21 +137,10 @@ impl Direction {
 
     fn queue(&self, link: &Link) -> QueueConfig {
         QueueConfig {
-            framing: wire_len(&link.framing),
+            framing: link.framing.clone().into(),
             rate: RateConfig::Constant(self.rate),
             bound: self.bound(),
             discipline: Discipline::DropTail,
         }
-    }
-}
-
-/// The framing as the stages have it. Framings that it can't hold are refused when a scenario is read.
-fn wire_len(framing: &Framing) -> WireLen {
-    let Some(linear) = framing.linear() else { return WireLen::IP };
-    let add = u32::try_from(linear.add.max(0)).unwrap_or(u32::MAX);
-    match linear.coding {
-        Coding::Plain => WireLen::Plain { add, min: u32::try_from(linear.min.get()).unwrap_or(u32::MAX) },
-        Coding::Atm => WireLen::Atm { add },
-        Coding::Ptm => WireLen::Ptm { add },
     }
 }

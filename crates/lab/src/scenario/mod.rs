@@ -90,3 +90,6 @@ pub enum LossBy {
     /// By the index of the data packet, the same ones in every trial with the same seed.
     Index,
 }
+
+#[cfg(test)]
+mod tests;

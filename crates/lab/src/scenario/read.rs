@@ -154,11 +154,6 @@ impl Reader<'_> {
             let at = raw.framing.as_ref().map_or(spanned.span().start, |framing| framing.span().start);
             self.error(at, format!("{}: {error}", field("framing")))
         })?;
-        if framing.linear().is_none() {
-            let at = raw.framing.as_ref().map_or(spanned.span().start, |framing| framing.span().start);
-            let why = "a tunnel that pads can't be emulated; name the framing of the link itself";
-            return Err(self.error(at, format!("{}: {why}", field("framing"))));
-        }
         let link = Link {
             name: raw.name.clone(),
             mtu: Bytes(u64::from(mtu)),
