@@ -17,6 +17,7 @@ pub(crate) struct Cli {
 enum Command {
     Tune(Box<commands::tune::TuneArgs>),
     Lab(commands::lab::LabArgs),
+    Report(commands::report::ReportArgs),
     Journal(commands::journal::JournalArgs),
     Overhead(commands::overhead::OverheadArgs),
     Doctor(commands::doctor::DoctorArgs),
@@ -30,6 +31,7 @@ impl Cli {
     pub(crate) fn run(&self) -> Outcome {
         match &self.command {
             Command::Tune(args) => commands::tune::run(args),
+            Command::Report(args) => commands::report::run(args),
             Command::Journal(args) => commands::journal::run(args),
             Command::Lab(args) => commands::lab::run(args),
             Command::Doctor(args) => commands::doctor::run(args),

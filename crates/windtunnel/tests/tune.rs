@@ -23,12 +23,14 @@ fn rows<'a>(report: &'a Value, knob: &str, level: &Value) -> Vec<&'a Value> {
 
 #[test]
 fn a_small_window_gives_rwin_over_rtt_and_the_default_reaches_the_links_limit() {
-    let (report, _) = tune(&["--lab", "adsl", "--levels", "rwin=11x", "--knobs", "rwin", "--trial", "3s", "--budget", "4 trials"]);
+    let (report, _) =
+        tune(&["--lab", "adsl", "--levels", "rwin=11x", "--knobs", "rwin", "--trial", "3s", "--budget", "4 trials"]);
     let rtt = report["path"]["rtt_us"].as_f64().unwrap();
     let limit = report["physical_goodput_bps"].as_f64().unwrap();
     // 8 Mbit/s in cells: 1440 of every 32 × 53 bytes.
     assert!((limit - 8e6 * 1440.0 / 1696.0).abs() < 1.0, "{limit}");
-    let window = report["trial_table"].as_array().unwrap().iter().find_map(|row| row["settings"]["rwin"].as_f64()).unwrap();
+    let window =
+        report["trial_table"].as_array().unwrap().iter().find_map(|row| row["settings"]["rwin"].as_f64()).unwrap();
     let small = rows(&report, "rwin", &Value::from(window as u64));
     assert_eq!(small.len(), 2);
     for row in small {
@@ -78,7 +80,18 @@ fn the_report_keeps_its_contract() {
 
 #[test]
 fn behind_a_black_hole_the_mtu_that_gets_through_is_found_and_claimed() {
-    let (report, ran) = tune(&["--lab", "black-hole", "--levels", "mtu=1400", "--knobs", "mtu", "--trial", "400ms", "--budget", "60 trials"]);
+    let (report, ran) = tune(&[
+        "--lab",
+        "black-hole",
+        "--levels",
+        "mtu=1400",
+        "--knobs",
+        "mtu",
+        "--trial",
+        "400ms",
+        "--budget",
+        "60 trials",
+    ]);
     assert_eq!(report["verdict"]["kind"], "faster", "{report:#}");
     assert_eq!(report["verdict"]["settings"]["mtu"], 1400);
     assert_eq!(ran.code, 0);
@@ -87,7 +100,8 @@ fn behind_a_black_hole_the_mtu_that_gets_through_is_found_and_claimed() {
 #[test]
 fn identical_settings_are_never_told_apart() {
     for seed in ["1", "2", "3", "4", "5"] {
-        let (report, ran) = tune(&["--lab", "lan", "--identical", "3", "--trial", "200ms", "--budget", "40 trials", "--seed", seed]);
+        let (report, ran) =
+            tune(&["--lab", "lan", "--identical", "3", "--trial", "200ms", "--budget", "40 trials", "--seed", seed]);
         assert_ne!(report["verdict"]["kind"], "faster", "seed {seed}: {report:#}");
         assert_eq!(ran.code, 1);
     }

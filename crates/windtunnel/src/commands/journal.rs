@@ -72,8 +72,10 @@ pub(crate) fn open(path: Option<&Path>) -> Result<SqliteJournal, Failure> {
     let path = match path {
         Some(path) => path.to_owned(),
         None => wt_journal::default_path(|name| std::env::var_os(name)).ok_or_else(|| {
-            Failure::environment("there is no place for the journal: neither XDG_DATA_HOME nor HOME is an absolute path")
-                .hint("name a file with --journal")
+            Failure::environment(
+                "there is no place for the journal: neither XDG_DATA_HOME nor HOME is an absolute path",
+            )
+            .hint("name a file with --journal")
         })?,
     };
     let mut journal = SqliteJournal::open(&path).map_err(|error| failure(&error))?;

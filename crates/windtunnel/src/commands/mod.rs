@@ -8,5 +8,7 @@ pub(crate) mod journal;
 pub(crate) mod lab;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
+/// An experiment from the journal in any form.
+pub(crate) mod report;
 /// The main job: vary, measure, decide.
 pub(crate) mod tune;

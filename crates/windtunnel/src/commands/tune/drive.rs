@@ -3,6 +3,7 @@
 use super::design::Design;
 use super::notebook::Notebook;
 use super::progress::Progress;
+use crate::commands::report::observation;
 use crate::edge::Failure;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use wt_experiment::{Experiment, Observation, StopReason};
 use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_trial::{Amount, Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, Workload};
-use wt_units::{Bytes, Settings};
+use wt_units::Settings;
 
 /// A trial that says nothing is run again at most so often.
 const REPEATS: usize = 2;
@@ -95,13 +96,12 @@ impl Driver<'_> {
     /// Runs rounds until a stopping rule fires or the user wants to stop.
     pub(crate) fn rounds(&mut self, design: &Design, experiment: &mut Experiment) -> Result<(), Failure> {
         let mut rng = ChaCha12Rng::seed_from_u64(self.plan.seed);
-        let mss = Bytes(1_000);
         let mut number = 0;
         while let Some(order) = experiment.next_round(&mut rng) {
             number += 1;
             let mut round = Vec::with_capacity(order.len());
             for (place, arm) in order.iter().enumerate() {
-                let Some(observation) = self.place(design, *arm, number, place as u32 + 1, mss)? else {
+                let Some(observation) = self.place(design, *arm, number, place as u32 + 1)? else {
                     // The round is cut short and doesn't count, whatever it has shown so far.
                     experiment.stop(StopReason::User);
                     self.record(experiment, &round)?;
@@ -123,14 +123,7 @@ impl Driver<'_> {
     }
 
     /// One place of a round: the trial, and again if the tunnel spoilt it. `None` when the user wants to stop.
-    fn place(
-        &mut self,
-        design: &Design,
-        arm: usize,
-        round: u32,
-        order: u32,
-        mss: Bytes,
-    ) -> Result<Option<Observation>, Failure> {
+    fn place(&mut self, design: &Design, arm: usize, round: u32, order: u32) -> Result<Option<Observation>, Failure> {
         for _ in 0..=REPEATS {
             let spec = TrialSpec {
                 phase: Phase::Round,
@@ -144,7 +137,7 @@ impl Driver<'_> {
             };
             let Some(outcome) = self.trial(spec)? else { return Ok(None) };
             if outcome.status != Status::Invalid {
-                return Ok(Some(observation(arm, &outcome, mss)));
+                return Ok(Some(observation(arm, &outcome)));
             }
         }
         Ok(Some(Observation::void(arm)))
@@ -166,17 +159,7 @@ pub(crate) fn aside(plan: &Plan, phase: Phase) -> TrialSpec {
     }
 }
 
-/// What an outcome is to the experiment.
-pub(crate) fn observation(arm: usize, outcome: &TrialOutcome, mss: Bytes) -> Observation {
-    let elapsed = Duration::from_micros(outcome.elapsed_us.max(1));
-    match outcome.status {
-        Status::Completed => Observation::completed(arm, Bytes(outcome.bytes), elapsed),
-        Status::Incomplete => Observation::incomplete(arm, Bytes(outcome.bytes), elapsed, mss),
-        Status::Failed => Observation::failed(arm, elapsed, mss),
-        Status::Running | Status::Aborted | Status::Invalid => Observation::void(arm),
-    }
-}
-
+/// What to say when the tunnel can't run a trial at all.
 pub(crate) fn tunnel_failure(error: &wt_trial::TunnelError) -> Failure {
     match error {
         wt_trial::TunnelError::Broken { .. } => Failure::ours(error.to_string()),

@@ -14,12 +14,12 @@ mod notebook;
 mod progress;
 
 use crate::commands::lab::{self, LabOptions};
+use crate::commands::report::Forms;
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
 use budget::Budget;
 use clap::{Args, ValueEnum};
 use design::{Design, Known, Levels};
 use drive::{Driver, Plan};
-use finish::Finished;
 use notebook::Notebook;
 use progress::Progress;
 use std::path::PathBuf;
@@ -62,6 +62,9 @@ pub(crate) struct TuneArgs {
     /// How far the smallest sufficient level of RWIN may lie behind
     #[arg(long, default_value = "10%", value_parser = epsilon)]
     epsilon: Ratio,
+    /// Compare levels with the best of all of them instead of the current one; takes about twice the trials
+    #[arg(long)]
+    strict: bool,
     /// Compare so many candidates that are all the current settings: nothing may be found (A/A test)
     #[arg(long, value_name = "N", conflicts_with_all = ["levels"])]
     identical: Option<usize>,
@@ -70,18 +73,11 @@ pub(crate) struct TuneArgs {
     /// Kept with the experiment
     #[arg(long)]
     comment: Option<String>,
-    /// One JSON object at the end
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
     /// A line of JSON for each event, the result last
     #[arg(long, conflicts_with = "json")]
     json_stream: bool,
-    /// Also write a self-contained report
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Also write the table of trials
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
     /// Where every trial is kept [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
@@ -313,19 +309,9 @@ impl<T: Tunnel> Session<'_, T> {
         };
         driver.warm_up()?;
         driver.rounds(&prepared.design, &mut experiment)?;
-        let (records, spent) = (driver.records, driver.spent);
+        let records = driver.records;
         progress.end();
-        let finished = Finished {
-            args: self.args,
-            target: self.tunnel.target(),
-            tunnel: self.tunnel.kind().name(),
-            prepared,
-            plan: &plan,
-            experiment: &experiment,
-            records: &records,
-            spent,
-        };
-        finished.conclude(notebook)
+        finish::conclude(self.args, notebook, &experiment, &records)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Prepared, TuneArgs};
 use crate::commands::journal;
 use crate::edge::Failure;
 use serde_json::json;
-use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
+use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State, StoredExperiment};
 use wt_sys::clock::unix_us;
 use wt_trial::{TrialOutcome, TrialRecord, TrialSpec, Tunnel};
 
@@ -52,6 +52,14 @@ impl Notebook {
     /// The experiment's name.
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The experiment as the journal has it.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the journal.
+    pub(crate) fn stored(&self) -> Result<StoredExperiment, Failure> {
+        self.journal.load(&self.id).map_err(|error| journal::failure(&error))
     }
 
     /// A trial begins; its number in the journal.
@@ -114,6 +122,19 @@ fn config(prepared: &Prepared, plan: &Plan) -> serde_json::Value {
         "max_trials": prepared.config.max_trials,
         "workload": plan.workload,
         "per_trial_us": plan.per_trial(std::time::Duration::from_micros(prepared.path.rtt_us)).as_micros() as u64,
-        "plateau": plateau.map(|((knob, _), p)| json!({"knob": knob.name(), "levels": p.levels, "epsilon": p.epsilon})),
+        "cool_down_us": plan.cool_down.as_micros() as u64,
+        "command": command(),
+        "plateau": plateau.map(|((knob, _), p)| json!({"knob": knob.name(), "levels": p.levels, "epsilon": p.epsilon, "strict": p.strict})),
     })
+}
+
+/// What was typed, so that it can be typed again.
+fn command() -> String {
+    let quoted = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy().into_owned();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/:@%+".contains(c);
+        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    };
+    let words: Vec<String> = std::env::args_os().skip(1).map(quoted).collect();
+    format!("windtunnel {}", words.join(" "))
 }

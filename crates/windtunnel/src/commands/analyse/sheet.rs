@@ -1,0 +1,189 @@
+//! A CSV file as columns of text, with the line of every row for messages.
+
+use crate::edge::Failure;
+use std::io::Read;
+use std::path::Path;
+use wt_units::suggestion;
+
+/// Beyond this many cells a file is no table of measurements that somebody made.
+const MOST_CELLS: usize = 5_000_000;
+/// How much of the file is looked at to find its separator.
+const HEAD: usize = 64 * 1024;
+
+/// A CSV file.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    /// What the file is called in messages.
+    file: String,
+    pub(super) columns: Vec<Column>,
+    /// The line of each row.
+    lines: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    cells: Vec<String>,
+}
+
+impl Sheet {
+    /// Reads a file; `-` is standard input.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        if path.as_os_str() == "-" {
+            return Self::read(std::io::stdin().lock(), "standard input");
+        }
+        let file = std::fs::File::open(path).map_err(|e| {
+            Failure::usage(format!("cannot read {name}")).because(e.to_string()).hint("windtunnel analyse FILE.csv")
+        })?;
+        Self::read(file, &name)
+    }
+
+    pub(super) fn read(mut input: impl Read, file: &str) -> Result<Self, Failure> {
+        let mut head = Vec::new();
+        let failed = |e: std::io::Error| Failure::usage(format!("cannot read {file}")).because(e.to_string());
+        input.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) || head.iter().take(200).any(|b| *b == 0) {
+            return Err(Failure::usage(format!("{file}: line 1, column 1: the file is not UTF-8; it looks like UTF-16"))
+                .hint(format!("iconv -f UTF-16 -t UTF-8 {file} > new.csv")));
+        }
+        let head = head.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(&head).to_vec();
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(separator(&head))
+            .comment(Some(b'#'))
+            .trim(csv::Trim::All)
+            .from_reader(head.as_slice().chain(input));
+        let problem = |e: &csv::Error| complaint(file, e);
+        let names: Vec<String> = reader.headers().map_err(|e| problem(&e))?.iter().map(str::to_owned).collect();
+        let mut sheet =
+            Self { file: file.to_owned(), columns: names.into_iter().map(Column::new).collect(), lines: Vec::new() };
+        sheet.check_names()?;
+        let mut record = csv::StringRecord::new();
+        while reader.read_record(&mut record).map_err(|e| problem(&e))? {
+            let line = record.position().map_or(0, csv::Position::line);
+            sheet.lines.push(line);
+            if sheet.lines.len() * sheet.columns.len() > MOST_CELLS {
+                return Err(Failure::usage(format!("{file}: line {line}: more than {MOST_CELLS} cells"))
+                    .hint("analyse means of rounds, or a part of the file"));
+            }
+            for (column, cell) in sheet.columns.iter_mut().zip(&record) {
+                column.cells.push(cell.to_owned());
+            }
+        }
+        if sheet.lines.is_empty() {
+            return Err(Failure::usage(format!("{file}: there is no row under the header")));
+        }
+        Ok(sheet)
+    }
+
+    fn check_names(&self) -> Result<(), Failure> {
+        if self.columns.iter().all(|c| c.name.is_empty()) {
+            return Err(Failure::usage(format!("{}: the file is empty, or has no header line", self.file)));
+        }
+        for (i, column) in self.columns.iter().enumerate() {
+            if self.columns[..i].iter().any(|other| other.name == column.name) {
+                let name = &column.name;
+                let what = format!("{}: line 1, column {}: a second column is called '{name}'", self.file, i + 1);
+                return Err(Failure::usage(what).hint("give every column a name of its own"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.lines.len()
+    }
+
+    pub(super) fn line(&self, row: usize) -> u64 {
+        self.lines[row]
+    }
+
+    /// The column of this name, as an argument asks for it.
+    pub(super) fn find(&self, flag: &str, name: &str) -> Result<usize, Failure> {
+        let names = || self.columns.iter().map(|c| c.name.as_str());
+        names().position(|n| n == name).ok_or_else(|| {
+            let near = suggestion(name, names());
+            let columns: Vec<&str> = names().collect();
+            let failure = Failure::usage(format!("{flag}: {} has no column '{name}'{near}", self.file));
+            failure.hint(format!("its columns are {}", columns.join(", ")))
+        })
+    }
+
+    pub(super) fn cells(&self, column: usize) -> &[String] {
+        &self.columns[column].cells
+    }
+
+    /// Whether every cell of a column is a number.
+    pub(super) fn is_numeric(&self, column: usize) -> bool {
+        self.cells(column).iter().all(|cell| number(cell).is_some())
+    }
+
+    /// A column of outcomes: numbers above zero.
+    pub(super) fn outcomes(&self, column: usize) -> Result<Vec<f64>, Failure> {
+        let outcome = |(row, cell): (usize, &String)| match number(cell) {
+            Some(value) if value > 0.0 => Ok(value),
+            Some(_) => Err(self
+                .at(row, column, format!("'{cell}' is not above zero"))
+                .because("settings are compared by their ratios")
+                .hint("leave failed trials out and report how many there were")),
+            None if cell.is_empty() => Err(self.at(row, column, "the cell is empty".to_owned())),
+            None if cell.contains(',') => Err(self
+                .at(row, column, format!("'{cell}' is not a number"))
+                .hint("write decimals with a point, and no separators of thousands")),
+            None => Err(self.at(row, column, format!("'{cell}' is not a number"))),
+        };
+        self.cells(column).iter().enumerate().map(outcome).collect()
+    }
+
+    /// A column of figures of any sign, if it is one.
+    pub(super) fn figures(&self, column: usize) -> Option<Vec<f64>> {
+        self.cells(column).iter().map(|cell| number(cell)).collect()
+    }
+
+    /// What is wrong with a cell.
+    pub(super) fn at(&self, row: usize, column: usize, what: String) -> Failure {
+        let name = &self.columns[column].name;
+        Failure::usage(format!("{}: line {}, column {} ({name}): {what}", self.file, self.lines[row], column + 1))
+    }
+
+    /// What is wrong with the file.
+    pub(super) fn wrong(&self, what: impl std::fmt::Display) -> Failure {
+        Failure::usage(format!("{}: {what}", self.file))
+    }
+}
+
+impl Column {
+    fn new(name: String) -> Self {
+        Self { name, cells: Vec::new() }
+    }
+}
+
+/// A finite number; `nan` and `inf` are none.
+fn number(cell: &str) -> Option<f64> {
+    cell.parse().ok().filter(|v: &f64| v.is_finite())
+}
+
+/// The separator: what the header has most of.
+fn separator(head: &[u8]) -> u8 {
+    let header = head.split(|b| *b == b'\n').find(|line| !line.is_empty() && line[0] != b'#').unwrap_or_default();
+    let count = |separator: u8| header.iter().filter(|b| **b == separator).count();
+    *b",;\t".iter().rev().max_by_key(|s| count(**s)).unwrap_or(&b',')
+}
+
+/// What the reader stumbled over, with line and column.
+fn complaint(file: &str, error: &csv::Error) -> Failure {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+            let line = pos.as_ref().map_or(0, csv::Position::line);
+            let column = (*len).min(*expected_len) + 1;
+            let what = format!("{file}: line {line}, column {column}: the row has {len} cells, the header {expected_len}");
+            Failure::usage(what).hint("quote cells that contain the separator")
+        }
+        csv::ErrorKind::Utf8 { pos, err } => {
+            let line = pos.as_ref().map_or(0, csv::Position::line);
+            Failure::usage(format!("{file}: line {line}, column {}: the text is not UTF-8", err.field() + 1))
+                .hint(format!("iconv -f ISO-8859-1 -t UTF-8 {file} > new.csv"))
+        }
+        _ => Failure::usage(format!("cannot read {file}")).because(error.to_string()),
+    }
+}

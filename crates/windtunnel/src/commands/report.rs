@@ -1,0 +1,202 @@
+//! `windtunnel report`: an experiment assessed again from the journal, in any form. `tune` ends with the same code.
+
+use crate::commands::journal;
+use crate::edge::{Exit, Failure, Outcome, say};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wt_experiment::{Config, Experiment, Observation, PlateauConfig, StopReason, VerdictKind};
+use wt_journal::{Journal as _, State, StoredExperiment, WithSamples};
+use wt_report::{Run, Setting, TuneInputs, TuneReport};
+use wt_trial::{Phase, Status, TrialOutcome, TrialRecord};
+use wt_units::{Bytes, Knob};
+
+/// Columns of the terminal report: what fits everywhere.
+const WIDTH: usize = 90;
+/// What a trial without a byte counts as: one segment, whatever its exact size.
+const SEGMENT: Bytes = Bytes(1_000);
+
+/// An experiment from the journal, assessed again: as text, JSON, HTML or CSV
+///
+/// The journal and the seed are enough: the same rounds give the same verdict.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel report
+  windtunnel report last --html report.html --csv trials.csv
+  windtunnel report 20261121-0815 --json")]
+pub(crate) struct ReportArgs {
+    /// Its name, the beginning of it, or "last"
+    #[arg(default_value = "last")]
+    experiment: String,
+    #[command(flatten)]
+    forms: Forms,
+    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+}
+
+/// In which forms a report is given.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct Forms {
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a self-contained page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also write the table of trials
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    let journal = journal::open(args.journal.as_deref())?;
+    let stored = journal.load(&args.experiment).map_err(|error| journal::failure(&error))?;
+    let records = journal.trials(&stored.id, WithSamples::Yes).map_err(|error| journal::failure(&error))?;
+    let experiment = replay(&stored, &records)?;
+    let told = Told { stored: &stored, records: &records, experiment: &experiment };
+    told.give(&args.forms, args.forms.json)
+}
+
+/// What an outcome is to the experiment.
+pub(crate) fn observation(arm: usize, outcome: &TrialOutcome) -> Observation {
+    let elapsed = Duration::from_micros(outcome.elapsed_us.max(1));
+    match outcome.status {
+        Status::Completed => Observation::completed(arm, Bytes(outcome.bytes), elapsed),
+        Status::Incomplete => Observation::incomplete(arm, Bytes(outcome.bytes), elapsed, SEGMENT),
+        Status::Failed => Observation::failed(arm, elapsed, SEGMENT),
+        Status::Running | Status::Aborted | Status::Invalid => Observation::void(arm),
+    }
+}
+
+/// The experiment's rules as the journal keeps them.
+fn config(stored: &StoredExperiment) -> Config {
+    let kept = &stored.config;
+    let mut config = Config::new(stored.arms.len());
+    config.alpha = kept["alpha"].as_f64().unwrap_or(config.alpha);
+    config.indifference = kept["indifference"].as_f64().unwrap_or(config.indifference);
+    config.max_trials = kept["max_trials"].as_u64().and_then(|n| usize::try_from(n).ok());
+    let levels = kept["plateau"]["levels"].as_array();
+    config.plateau = levels.map(|levels| PlateauConfig {
+        epsilon: kept["plateau"]["epsilon"].as_f64().unwrap_or(0.1),
+        strict: kept["plateau"]["strict"].as_bool().unwrap_or(false),
+        ..PlateauConfig::new(levels.iter().filter_map(|arm| usize::try_from(arm.as_u64()?).ok()).collect())
+    });
+    config
+}
+
+/// Records the journaled rounds once more. A trial that was repeated counts once, the last time.
+fn replay(stored: &StoredExperiment, records: &[TrialRecord]) -> Result<Experiment, Failure> {
+    let damaged = |why: String| Failure::ours(format!("experiment {} can't be assessed: {why}", stored.id));
+    let mut experiment = Experiment::new(config(stored)).map_err(|error| damaged(error.to_string()))?;
+    let mut rounds: BTreeMap<u32, BTreeMap<u32, Observation>> = BTreeMap::new();
+    let of_rounds = records.iter().filter(|record| matches!(record.spec.phase, Phase::Round | Phase::Plateau));
+    for record in of_rounds.filter(|record| !matches!(record.outcome.status, Status::Running | Status::Aborted)) {
+        let round = rounds.entry(record.spec.round).or_default();
+        round.insert(record.spec.order, observation(record.spec.arm, &record.outcome));
+    }
+    let last = rounds.keys().next_back().copied();
+    for (number, round) in rounds {
+        if Some(number) == last && stored.state != State::Finished {
+            // If it was cut short it doesn't count, as it didn't then.
+            experiment.stop(StopReason::User);
+        }
+        let round: Vec<Observation> = round.into_values().collect();
+        experiment.record(&round).map_err(|error| damaged(error.to_string()))?;
+    }
+    if stored.state != State::Finished {
+        experiment.stop(StopReason::User);
+    }
+    Ok(experiment)
+}
+
+/// An experiment with all that is told of it.
+pub(crate) struct Told<'a> {
+    pub(crate) stored: &'a StoredExperiment,
+    pub(crate) records: &'a [TrialRecord],
+    pub(crate) experiment: &'a Experiment,
+}
+
+impl Told<'_> {
+    /// Puts the report together.
+    pub(crate) fn report(&self) -> TuneReport {
+        let StoredExperiment { config, .. } = self.stored;
+        let micros = |name: &str| Duration::from_micros(config[name].as_u64().unwrap_or(0));
+        let trials = u32::try_from(self.experiment.trials()).unwrap_or(u32::MAX);
+        let run = Run {
+            started_unix_us: self.stored.started_unix_us,
+            spent: micros("per_trial_us") * trials,
+            cool_down: micros("cool_down_us"),
+            seed: self.stored.seed,
+            command: config["command"].as_str().unwrap_or("").to_owned(),
+            version: self.stored.version.clone(),
+            comment: self.stored.comment.clone(),
+        };
+        let setting = |arm: &wt_journal::Arm| Setting { label: arm.label.clone(), settings: arm.settings.clone() };
+        let settings: Vec<Setting> = self.stored.arms.iter().map(setting).collect();
+        TuneReport::assemble(&TuneInputs {
+            id: &self.stored.id,
+            target: &self.stored.target,
+            tunnel: &self.stored.tunnel,
+            path: &self.stored.path,
+            current: &self.stored.current,
+            settings: &settings,
+            plateau: config["plateau"]["knob"].as_str().and_then(|name| name.parse::<Knob>().ok()),
+            assessment: &self.experiment.assessment(),
+            records: self.records,
+            run: &run,
+        })
+    }
+
+    /// Writes the files that were asked for, prints the answer, and says with the exit code what it is.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file.
+    pub(crate) fn give(&self, forms: &Forms, json: bool) -> Outcome {
+        let report = self.report();
+        if let Some(path) = &forms.html {
+            write_whole(path, &report.to_html())?;
+        }
+        if let Some(path) = &forms.csv {
+            write_whole(path, &report.to_csv())?;
+        }
+        if json {
+            let text = serde_json::to_string(&report).map_err(|error| Failure::ours(error.to_string()))?;
+            say!("{text}");
+        } else {
+            let stdout = std::io::stdout();
+            let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            say!("{}", report.to_terminal(WIDTH, colour));
+            for path in [&forms.html, &forms.csv].into_iter().flatten() {
+                say!("Written: {}", path.display());
+            }
+        }
+        Ok(if report.verdict.kind == VerdictKind::Faster { Exit::Done } else { Exit::No })
+    }
+}
+
+/// Writes a file as a whole or not at all: beside it first, then under its name.
+fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::environment(format!("can't write {}: {error}", path.display()))
+            .hint("name another file; everything that was measured is in the journal: windtunnel report")
+    };
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let written = std::fs::File::create(&part).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&part, path)
+    });
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        failed(error)
+    })
+}
