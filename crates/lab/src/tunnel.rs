@@ -300,7 +300,7 @@ fn outcome(
     let widest = sender.samples.iter().map(|sample| sample.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd));
     for (name, value) in [
         ("mss", json!(info.snd_mss)),
-        ("pmtu", json!(info.pmtu)),
+        ("pmtu", json!(largest_packet(info))),
         ("cc", json!(sender.congestion_control)),
         ("rwin_max", json!(widest)),
         ("window_scale", json!(receiver.info.window_scale().map(|(_, own)| own))),
@@ -339,6 +339,11 @@ fn outcome(
         receiver: receiver.samples,
         notes,
     }
+}
+
+/// The largest IP packet that the sender makes of its MSS, bytes: IPv4, TCP, and timestamps if they were agreed to.
+fn largest_packet(info: &wt_sys::tcp::TcpInfo) -> u32 {
+    info.snd_mss + 40 + if info.timestamps() { 12 } else { 0 }
 }
 
 /// The mean of the smoothed RTT over the trial's second half, µs: the RTT that the transfer lived with.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wt_experiment::{Config, Experiment, Observation, PlateauConfig, StopReason, VerdictKind};
+use wt_experiment::{Assessment, Config, Experiment, Observation, PlateauConfig, StopReason, VerdictKind};
 use wt_journal::{Journal as _, State, StoredExperiment, WithSamples};
 use wt_report::{Run, Setting, TuneInputs, TuneReport};
 use wt_trial::{Phase, Status, TrialOutcome, TrialRecord};
@@ -140,7 +140,8 @@ impl Told<'_> {
         };
         let setting = |arm: &wt_journal::Arm| Setting { label: arm.label.clone(), settings: arm.settings.clone() };
         let settings: Vec<Setting> = self.stored.arms.iter().map(setting).collect();
-        TuneReport::assemble(&TuneInputs {
+        let assessment = self.experiment.assessment();
+        let mut report = TuneReport::assemble(&TuneInputs {
             id: &self.stored.id,
             target: &self.stored.target,
             tunnel: &self.stored.tunnel,
@@ -148,10 +149,41 @@ impl Told<'_> {
             current: &self.stored.current,
             settings: &settings,
             plateau: config["plateau"]["knob"].as_str().and_then(|name| name.parse::<Knob>().ok()),
-            assessment: &self.experiment.assessment(),
+            assessment: &assessment,
             records: self.records,
             run: &run,
-        })
+        });
+        let by_knob = self.by_knob(&assessment);
+        report.verdict.text = by_knob.iter().fold(report.verdict.text, |text, line| format!("{text}\n{line}"));
+        report.verdict.details.extend(by_knob);
+        report
+    }
+
+    /// For each knob whose plateau isn't sought: which level leads, and by how much.
+    fn by_knob(&self, assessment: &Assessment) -> Vec<String> {
+        let plateau = self.stored.config["plateau"]["knob"].as_str();
+        let knobs = Knob::all().into_iter().filter(|knob| plateau != Some(knob.name()));
+        knobs.filter_map(|knob| self.of_knob(knob, assessment)).collect()
+    }
+
+    fn of_knob(&self, knob: Knob, assessment: &Assessment) -> Option<String> {
+        let mut levels: Vec<(f64, String, bool)> = Vec::new();
+        for arm in assessment.arms.iter().skip(1) {
+            let settings = &self.stored.arms.get(arm.arm)?.settings;
+            let Some(level) = settings.get(knob).filter(|_| settings.iter().count() == 1) else { continue };
+            levels.push((arm.ratio?, level.to_string(), arm.claimed.is_some() || arm.slower));
+        }
+        if levels.is_empty() {
+            return None;
+        }
+        let current = self.stored.current.get(knob).map_or_else(|| "auto".to_owned(), ToString::to_string);
+        levels.push((1.0, format!("{current} (current)"), true));
+        levels.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let told = |(ratio, level, shown): &(f64, String, bool)| {
+            format!("{level} ×{ratio:.3}{}", if *shown { "" } else { " (not proven)" })
+        };
+        let list: Vec<String> = levels.iter().map(told).collect();
+        Some(format!("By estimate, {knob}: {}.", list.join(", ")))
     }
 
     /// Writes the files that were asked for, prints the answer, and says with the exit code what it is.
