@@ -86,6 +86,10 @@ impl Words<'_> {
             Some(StopReason::OnlyCurrentLeft) => {
                 "No setting is shown to be faster than your current one; it leads all others.".to_owned()
             }
+            // Where something is known to lie behind, there is a difference: only none for the better.
+            Some(_) if self.candidates().any(|arm| arm.slower || arm.dropped.is_some()) => {
+                "No setting is shown to be faster than your current one.".to_owned()
+            }
             Some(_) => "No difference shown.".to_owned(),
         };
         let mut details = vec![self.excluded()];

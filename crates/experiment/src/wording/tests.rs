@@ -57,7 +57,7 @@ fn a_bound_is_never_overstated_by_rounding() {
 fn where_nothing_is_shown_the_text_says_what_is_excluded_and_what_more_would_take() {
     let e = run(budget(4, 80), &[0.0, 0.02, 0.0, -0.9], 0.3, 9);
     let text = text(&e, &["current", "B", "C", "D"]);
-    assert!(text.starts_with("No difference shown.\nGains above +"), "{text}");
+    assert!(text.starts_with("No setting is shown to be faster than your current one.\nGains above +"), "{text}");
     for part in [
         "are excluded (95%), but for D: dropped early",
         "With the noise seen (CV ",

@@ -53,8 +53,8 @@ impl Scenario {
             BitsPerSecond(u64::try_from(bits).unwrap_or(u64::MAX))
         };
         let crossing = |link: &Link| {
-            let there = link.framing.wire_len(Bytes(pmtu)) / link.down.rate + link.down.delay;
-            let back = link.framing.wire_len(Bytes(HEADERS)) / link.up.rate + link.up.delay;
+            let there = link.framing.wire_len(Bytes(pmtu)) / link.down.rate + link.down.mean_delay();
+            let back = link.framing.wire_len(Bytes(HEADERS)) / link.up.rate + link.up.mean_delay();
             there + back
         };
         FullSize {
@@ -118,15 +118,23 @@ impl Link {
             stages.push(StageConfig::Delay { delay: direction.delay });
         }
         if !direction.jitter.is_zero() {
-            // Normal around three standard deviations: what is cut at zero is one packet in 740.
-            let distribution = Distribution::Normal { mean: direction.jitter * 3, deviation: direction.jitter };
+            let distribution =
+                Distribution::Normal { mean: direction.jitter * JITTER_MEAN, deviation: direction.jitter };
             stages.push(StageConfig::Jitter(JitterConfig { distribution, correlation: Ratio(0.0), reorder: false }));
         }
         stages
     }
 }
 
+/// A normal jitter lies around so many standard deviations: what is cut at zero is one packet in 740.
+const JITTER_MEAN: u32 = 3;
+
 impl Direction {
+    /// Propagation, with the mean of the jitter.
+    fn mean_delay(&self) -> Duration {
+        self.delay + self.jitter * JITTER_MEAN
+    }
+
     fn bound(&self) -> wt_link::QueueBound {
         let (packets, bytes) = match self.queue {
             QueueBound::Bytes(bytes) => (None, Some(bytes)),
