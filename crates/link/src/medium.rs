@@ -24,9 +24,9 @@ const ATTEMPT_LIMIT: u32 = 16;
 /// The range of the back-off doubles at most so often.
 const BACKOFF_LIMIT: u32 = 10;
 /// Addresses, type and checksum, bytes.
-const FRAME_OVERHEAD: u64 = 18;
+const FRAME_OVERHEAD: u32 = 18;
 /// The shortest frame, bytes: one slot.
-const MIN_FRAME: u64 = 64;
+const MIN_FRAME: u32 = 64;
 
 /// A medium that one station at a time can use: carrier sense, collision detection, jam and truncated binary
 /// exponential back-off.
@@ -67,8 +67,8 @@ impl MediumConfig {
 }
 
 /// Bytes of a frame from preamble to checksum.
-fn wire_len(ip_len: u32) -> u64 {
-    PREAMBLE_BITS / 8 + (u64::from(ip_len) + FRAME_OVERHEAD).max(MIN_FRAME)
+fn wire_len(ip_len: u32) -> u32 {
+    ip_len.saturating_add(FRAME_OVERHEAD).max(MIN_FRAME).saturating_add((PREAMBLE_BITS / 8) as u32)
 }
 
 /// The two stations and what goes on between them.
@@ -131,7 +131,7 @@ impl<P> Medium<P> {
 
     /// A packet wants to travel in the direction `side`. Arrivals come in the order of time.
     pub(crate) fn push(&mut self, side: Side, at: u64, packet: Packet<P>) {
-        let len = self.bound.len_of(packet.ip_len, wire_len(packet.ip_len) as u32);
+        let len = self.bound.len_of(packet.ip_len, wire_len(packet.ip_len));
         let station = &mut self.stations[side.index()];
         if !self.bound.admits(station.waiting.len(), station.waiting_bytes, len) {
             station.stats.dropped += 1;
@@ -221,7 +221,7 @@ impl<P> Medium<P> {
 
     fn time_of_head(&self, side: Side) -> u64 {
         let head = self.stations[side.index()].waiting.front();
-        self.config.time_of(head.map_or(0, |(packet, _)| wire_len(packet.ip_len)) * 8)
+        self.config.time_of(head.map_or(0, |(packet, _)| u64::from(wire_len(packet.ip_len)) * 8))
     }
 
     fn succeed(&mut self, sender: Side, end: u64) {

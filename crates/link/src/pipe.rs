@@ -41,6 +41,8 @@ pub struct Pipe<P> {
     /// The latest time that the caller has named.
     clock: u64,
     counts: Counts,
+    /// [`MAX_HELD`], but for tests.
+    max_held: u64,
     /// What a holding stage has just let go of; kept for its memory.
     released: Vec<Held<P>>,
 }
@@ -99,6 +101,7 @@ impl<P: Clone> Pipe<P> {
             sundries: 0,
             clock: 0,
             counts: Counts::default(),
+            max_held: MAX_HELD,
             released: Vec::new(),
         }
     }
@@ -113,11 +116,10 @@ impl<P: Clone> Pipe<P> {
     #[inline]
     pub(crate) fn enter(&mut self, stage: usize, at: Time, packet: Packet<P>) {
         self.clock = self.clock.max(at.0);
-        let full = self.counts.held() >= MAX_HELD;
+        let full = self.counts.held() >= self.max_held;
         self.counts.pushed += 1;
         if full {
-            let link = self.stages.get(stage).or(self.stages.last()).map_or(0, Stage::link);
-            self.drop_at(self.clock, link, DropReason::Overflow, packet);
+            self.drop_at(self.clock, stage, DropReason::Overflow, packet);
         } else {
             self.walk(stage, self.clock, packet);
         }
@@ -199,7 +201,7 @@ impl<P: Clone> Pipe<P> {
         for index in first..self.stages.len() {
             match self.stages[index].arrive(at, &mut packet) {
                 Verdict::Pass(departure) => at = departure,
-                Verdict::Drop(reason) => return self.drop_at(at, self.stages[index].link(), reason, packet),
+                Verdict::Drop(reason) => return self.drop_at(at, index, reason, packet),
                 Verdict::Twice => self.double(index + 1, at, packet.clone()),
                 Verdict::Hold => return self.hold(index, at, packet),
             }
@@ -210,7 +212,7 @@ impl<P: Clone> Pipe<P> {
     #[inline]
     fn deliver(&mut self, at: u64, packet: Packet<P>) {
         if self.delivered.back().is_some_and(|(last, _)| *last > at) {
-            self.add_sundry(at, Fate::Delivered, packet);
+            self.add_sundry(at, self.stages.len(), Fate::Delivered, packet);
         } else {
             self.delivered.push_back((at, packet));
         }
@@ -229,22 +231,27 @@ impl<P: Clone> Pipe<P> {
     /// Leads a copy through the stages from `first` on, in front of its original.
     #[cold]
     fn double(&mut self, first: usize, at: u64, copy: Packet<P>) {
-        let full = self.counts.held() >= MAX_HELD;
+        let full = self.counts.held() >= self.max_held;
         self.counts.duplicated += 1;
         if full {
-            self.drop_at(at, self.stages[first - 1].link(), DropReason::Overflow, copy);
+            self.drop_at(at, first - 1, DropReason::Overflow, copy);
         } else {
             self.walk(first, at, copy);
         }
     }
 
-    fn drop_at(&mut self, at: u64, link: usize, reason: DropReason, packet: Packet<P>) {
-        self.add_sundry(at, Fate::Dropped { link, reason }, packet);
+    /// A packet ends at a stage; beyond the last one it is the last one's link that counts.
+    fn drop_at(&mut self, at: u64, stage: usize, reason: DropReason, packet: Packet<P>) {
+        let link = self.stages.get(stage).or(self.stages.last()).map_or(0, Stage::link);
+        self.add_sundry(at, stage, Fate::Dropped { link, reason }, packet);
     }
 
+    /// Of what happens at the same time, upstream comes first, and then who came first: so the order doesn't depend on
+    /// how far ahead something was computed.
     #[cold]
-    fn add_sundry(&mut self, at: u64, fate: Fate, packet: Packet<P>) {
-        self.sundry.push(Reverse(Timed { at, number: self.sundries, item: (fate, packet) }));
+    fn add_sundry(&mut self, at: u64, stage: usize, fate: Fate, packet: Packet<P>) {
+        let number = (stage as u64) << 48 | self.sundries;
+        self.sundry.push(Reverse(Timed { at, number, item: (fate, packet) }));
         self.sundries += 1;
     }
 
@@ -258,7 +265,7 @@ impl<P: Clone> Pipe<P> {
         for held in released.drain(..) {
             match held {
                 Held::Pass { at, packet } => self.walk(index + 1, at.0, packet),
-                Held::Drop { at, reason, packet } => self.drop_at(at.0, self.stages[index].link(), reason, packet),
+                Held::Drop { at, reason, packet } => self.drop_at(at.0, index, reason, packet),
             }
         }
         self.released = released;
@@ -285,5 +292,27 @@ impl<P: Clone> Pipe<P> {
 impl<P> std::fmt::Debug for Pipe<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pipe").field("stages", &self.stages.len()).field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StageConfig;
+    use std::time::Duration;
+    use wt_units::Ratio;
+
+    #[test]
+    fn what_a_pipe_cannot_hold_is_dropped_and_says_so() {
+        let delay = StageConfig::Delay { delay: Duration::from_secs(3_600) };
+        let doubling = StageConfig::Duplicate { probability: Ratio(1.0) };
+        let mut pipe: Pipe<u32> = Pipe::new(&PipeConfig { stages: vec![delay, doubling] }, 1).unwrap();
+        pipe.max_held = 3;
+        (0..3).for_each(|number| pipe.push(Time(number), Packet::new(100, number as u32)));
+        let events: Vec<_> = std::iter::from_fn(|| pipe.poll(Time::MAX)).collect();
+        let overflow = |event: &&Event<u32>| matches!(event, Event::Drop { reason: DropReason::Overflow, .. });
+        assert_eq!(events.iter().filter(overflow).count(), 2);
+        let stats = pipe.stats();
+        assert_eq!((stats.pushed, stats.duplicated, stats.delivered, stats.dropped, stats.held), (3, 2, 3, 2, 0));
     }
 }

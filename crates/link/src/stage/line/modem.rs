@@ -5,6 +5,9 @@ use crate::{ModemConfig, RetrainConfig, time::nanos};
 /// Parts per million: the grain of the shares below.
 const MILLION: f64 = 1e6;
 
+/// Through so many pauses of a silence the line steps one by one.
+const MOST_PAUSES: f64 = 1e5;
+
 /// A modem's line: bytes that must be escaped, bits around each byte, compression, and pauses to train again.
 #[derive(Debug, Clone)]
 pub(crate) struct Modem {
@@ -66,6 +69,10 @@ impl Pauses {
 
     /// `at`, or the end of the pause that `at` lies in. Pauses that are over are forgotten.
     fn end_of_pause_at(&mut self, at: u64) -> u64 {
+        if at.saturating_sub(self.next) as f64 > self.every * MOST_PAUSES {
+            // The gaps have no memory: after a very long silence they may begin anew.
+            self.next = at.saturating_add(self.gap());
+        }
         while self.next <= at {
             let end = self.next.saturating_add(self.lasts);
             if at < end {

@@ -14,6 +14,10 @@ const DECAY: f64 = 0.98;
 const TUNING: [(f64, f64); 6] =
     [(0.000_001, 2048.0), (0.000_01, 512.0), (0.000_1, 128.0), (0.001, 32.0), (0.01, 8.0), (0.1, 2.0)];
 
+/// Of the updates that a long idle time has missed, so many are made up for: a quarter of an hour of them, after which
+/// nothing is left of what was before.
+const MOST_UPDATES: u64 = 1 << 16;
+
 /// PIE: drops at the entrance, with a probability that an integral controller sets by the delay.
 ///
 /// What this leaves out: the spacing of drops (RFC 8033, section 5.4), and switching off at light load (5.3). The delay
@@ -49,18 +53,18 @@ impl Pie {
         if self.config.ecn && packet.ect && self.probability <= MARK_LIMIT { Signal::Mark } else { Signal::Drop }
     }
 
-    /// Makes up for the updates since the last arrival; nobody has arrived in the meantime, so the delay only fell.
+    /// Makes up for the updates since the last arrival: nobody has come in the meantime, so the delay only fell.
     fn update_until(&mut self, at: u64, drained_at: u64) {
         let step = nanos(self.config.update).max(1);
+        let due = at.saturating_sub(self.next_update) / step;
+        self.next_update = self.next_update.saturating_add(due.saturating_sub(MOST_UPDATES).saturating_mul(step));
         while self.next_update <= at {
             self.update(drained_at.saturating_sub(self.next_update));
-            self.next_update = self.next_update.saturating_add(step);
-            let quiet = self.probability == 0.0 && self.delay == 0 && self.allowance == 0;
-            if quiet && self.next_update <= at && self.next_update >= drained_at {
-                // From here on nothing changes until the next arrival.
-                let skipped = (at - self.next_update) / step + 1;
-                self.next_update = self.next_update.saturating_add(skipped.saturating_mul(step));
+            let next = self.next_update.saturating_add(step);
+            if next == self.next_update {
+                break;
             }
+            self.next_update = next;
         }
     }
 
