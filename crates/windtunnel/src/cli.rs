@@ -20,6 +20,8 @@ enum Command {
     Report(commands::report::ReportArgs),
     Journal(commands::journal::JournalArgs),
     Overhead(commands::overhead::OverheadArgs),
+    Analyse(commands::analyse::AnalyseArgs),
+    SelfTest(commands::self_test::SelfTestArgs),
     Doctor(commands::doctor::DoctorArgs),
 }
 
@@ -36,6 +38,8 @@ impl Cli {
             Command::Lab(args) => commands::lab::run(args),
             Command::Doctor(args) => commands::doctor::run(args),
             Command::Overhead(args) => commands::overhead::run(args),
+            Command::Analyse(args) => commands::analyse::run(args),
+            Command::SelfTest(args) => commands::self_test::run(args),
         }
     }
 }

@@ -174,3 +174,11 @@ fn a_path_of_two_links_has_a_router_between_them() {
     assert!(ran.out.contains("Time to live exceeded") && ran.out.contains("198.18.255.2"), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("1 received"), "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn a_device_taken_away_ends_the_emulator_and_not_the_program() {
+    let ran = shell("lan", &["--backend", "veth"], "ip link del wt0; curl -sS -m 2 http://server/ || exit 9");
+    assert_eq!(ran.code, 9, "{}", ran.err);
+    let devices = std::fs::read_to_string("/proc/net/dev").unwrap();
+    assert!(!devices.contains("wt0") && !devices.contains("to-server"), "{devices}");
+}

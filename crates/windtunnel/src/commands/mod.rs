@@ -1,5 +1,7 @@
 //! One file per command. Each has its clap arguments, and `run`, which returns an [`Outcome`](crate::edge::Outcome).
 
+/// Is there a difference in a table that somebody measured?
+pub(crate) mod analyse;
 /// What works on this machine.
 pub(crate) mod doctor;
 /// Every trial ever run.
@@ -10,5 +12,7 @@ pub(crate) mod lab;
 pub(crate) mod overhead;
 /// An experiment from the journal in any form.
 pub(crate) mod report;
+/// The method tested on itself.
+pub(crate) mod self_test;
 /// The main job: vary, measure, decide.
 pub(crate) mod tune;

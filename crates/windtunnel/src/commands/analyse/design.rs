@@ -7,7 +7,18 @@ use wt_experiment::classic::{Better, Table, TableError};
 
 /// Words in a column's name that make it an outcome.
 const OUTCOMES: [&str; 12] = [
-    "rate", "goodput", "throughput", "bandwidth", "speed", "mbps", "kbps", "bps", "load", "time", "latency", "duration",
+    "rate",
+    "goodput",
+    "throughput",
+    "bandwidth",
+    "speed",
+    "mbps",
+    "kbps",
+    "bps",
+    "load",
+    "time",
+    "latency",
+    "duration",
 ];
 /// Words that make it a time: less is better.
 const TIMES: [&str; 12] =
@@ -113,7 +124,9 @@ fn wide_group(sheet: &Sheet, free: &[usize]) -> Option<Vec<usize>> {
             .iter()
             .copied()
             .filter(|other| {
-                first == other || (numbered(first) && numbered(other) && stem(first) == stem(other)) || alike(first, other)
+                first == other
+                    || (numbered(first) && numbered(other) && stem(first) == stem(other))
+                    || alike(first, other)
             })
             .collect();
         if group.len() > 1 {
@@ -150,7 +163,13 @@ fn wide(sheet: &Sheet, named: &Named, values: &[usize]) -> Result<Recognised, Fa
     Ok((Kind::Blocked { factor: factor_name, block: block.to_owned(), table }, unused(sheet, &used)))
 }
 
-fn table(sheet: &Sheet, factor: usize, blocks: Vec<String>, levels: Vec<String>, cells: Vec<f64>) -> Result<Table, Failure> {
+fn table(
+    sheet: &Sheet,
+    factor: usize,
+    blocks: Vec<String>,
+    levels: Vec<String>,
+    cells: Vec<f64>,
+) -> Result<Table, Failure> {
     if levels.len() > MOST_LEVELS {
         return Err(sheet.wrong(format!("column {} has more than {MOST_LEVELS} levels", sheet.columns[factor].name)));
     }
@@ -255,16 +274,23 @@ fn in_blocks(sheet: &Sheet, factor: usize, block: usize, y: &[f64], notes: &mut 
         if let Some(before) = cell.replace(row) {
             let (level, block_name) = (&levels[level_of[row]], &blocks[block_of[row]]);
             let what = format!("level '{level}' in block '{block_name}' stands in line {} already", sheet.line(before));
-            return Err(sheet.at(row, factor, what).hint("--block COLUMN names a column in which each level occurs once"));
+            return Err(sheet
+                .at(row, factor, what)
+                .hint("--block COLUMN names a column in which each level occurs once"));
         }
     }
-    let complete: Vec<usize> =
-        (0..blocks.len()).filter(|b| grid[b * levels.len()..(b + 1) * levels.len()].iter().all(Option::is_some)).collect();
+    let complete: Vec<usize> = (0..blocks.len())
+        .filter(|b| grid[b * levels.len()..(b + 1) * levels.len()].iter().all(Option::is_some))
+        .collect();
     if complete.is_empty() {
         return Err(sheet.wrong(format!("no block of {} holds every level", sheet.columns[block].name)));
     }
     if complete.len() < blocks.len() {
-        notes.push(format!("{} of {} blocks lack a level and are left out", blocks.len() - complete.len(), blocks.len()));
+        notes.push(format!(
+            "{} of {} blocks lack a level and are left out",
+            blocks.len() - complete.len(),
+            blocks.len()
+        ));
     }
     let cells = (0..levels.len())
         .flat_map(|level| complete.iter().map(move |b| (level, *b)))

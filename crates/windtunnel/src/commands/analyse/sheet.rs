@@ -43,9 +43,12 @@ impl Sheet {
         let mut head = Vec::new();
         let failed = |e: std::io::Error| Failure::usage(format!("cannot read {file}")).because(e.to_string());
         input.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
-        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) || head.iter().take(200).any(|b| *b == 0) {
-            return Err(Failure::usage(format!("{file}: line 1, column 1: the file is not UTF-8; it looks like UTF-16"))
-                .hint(format!("iconv -f UTF-16 -t UTF-8 {file} > new.csv")));
+        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) || head.iter().take(200).any(|b| *b == 0)
+        {
+            return Err(Failure::usage(format!(
+                "{file}: line 1, column 1: the file is not UTF-8; it looks like UTF-16"
+            ))
+            .hint(format!("iconv -f UTF-16 -t UTF-8 {file} > new.csv")));
         }
         let head = head.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(&head).to_vec();
         let mut reader = csv::ReaderBuilder::new()
@@ -176,7 +179,8 @@ fn complaint(file: &str, error: &csv::Error) -> Failure {
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
             let line = pos.as_ref().map_or(0, csv::Position::line);
             let column = (*len).min(*expected_len) + 1;
-            let what = format!("{file}: line {line}, column {column}: the row has {len} cells, the header {expected_len}");
+            let what =
+                format!("{file}: line {line}, column {column}: the row has {len} cells, the header {expected_len}");
             Failure::usage(what).hint("quote cells that contain the separator")
         }
         csv::ErrorKind::Utf8 { pos, err } => {

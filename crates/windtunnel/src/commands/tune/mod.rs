@@ -50,9 +50,10 @@ pub(crate) struct TuneArgs {
     /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
     #[arg(long, value_name = "KNOB=LEVELS")]
     levels: Vec<Levels>,
-    /// What it may cost at most: a time, a size, or a number of trials ("60 trials")
-    #[arg(long, default_value = "150s")]
-    budget: Budget,
+    /// What it may cost at most: a time (10min), a size (200MB), or a number of trials ("60 trials") [default: 150s, or
+    /// eight rounds where a path is slow]
+    #[arg(long)]
+    budget: Option<Budget>,
     /// How long each trial transfers [default: about 75 RTTs, 3 s to 60 s]
     #[arg(long, value_name = "TIME", value_parser = trial_time)]
     trial: Option<Duration>,
@@ -190,7 +191,7 @@ struct Prepared {
 impl<T: Tunnel> Session<'_, T> {
     fn run(mut self) -> Outcome {
         let facts = self.tunnel.path();
-        let progress = Progress::new(self.args.json_stream, self.args.quiet);
+        let progress = Progress::new(self.args.json_stream, self.args.forms.json, self.args.quiet);
         if self.args.dry_run {
             let plan = self.plan(&facts);
             let prepared = self.prepare(facts, &plan)?;
@@ -259,7 +260,11 @@ impl<T: Tunnel> Session<'_, T> {
         let mut config = Config::new(design.arms.len());
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = path.physical_goodput_bps.unwrap_or(100_000_000) / 8 * plan.length().as_secs().max(1);
-        let most = self.args.budget.trials(per_trial, bytes);
+        let eight_rounds = design.arms.len() * 8;
+        let most = match self.args.budget {
+            Some(budget) => budget.trials(per_trial, bytes),
+            None => Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes).max(eight_rounds),
+        };
         if most < design.arms.len() * 2 {
             return Err(Failure::usage(format!(
                 "the budget allows {most} trials, and {} settings need at least {} to be compared at all",

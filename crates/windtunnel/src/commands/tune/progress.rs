@@ -18,14 +18,17 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `stream`: a line of JSON for each event. `quiet`: nothing for people.
-    pub(crate) fn new(stream: bool, quiet: bool) -> Self {
-        let shown = !quiet && !stream && std::io::stderr().is_terminal();
+    /// `stream`: a line of JSON for each event. `json`: the answer is for a program, so people are told nothing unless
+    /// they watch. `quiet`: they are told nothing at all.
+    pub(crate) fn new(stream: bool, json: bool, quiet: bool) -> Self {
+        let watched = std::io::stderr().is_terminal();
+        let quiet = quiet || stream || (json && !watched);
+        let shown = !quiet && watched;
         let bar = ProgressBar::with_draw_target(
             None,
             if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
         );
-        Self { bar, stream, labels: Vec::new(), quiet: quiet || stream }
+        Self { bar, stream, labels: Vec::new(), quiet }
     }
 
     /// Says something to a person.

@@ -1,0 +1,88 @@
+//! How fast the emulator is, as a ratio to a bare veth pair in the same run: rounds of one transfer each, in turn.
+//!
+//! `cargo bench -p wt-lab`; needs no root. Medians of five rounds of 1.5 s.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and fails loudly")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use wt_lab::{Backend, Lab, SERVER_V4, Scenario};
+use wt_load::{Connection, Request, SenderOptions, Server, ServerConfig, download};
+use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
+use wt_sys::ns::NetNs;
+use wt_trial::{Amount, Cancel, Direction};
+use wt_units::Settings;
+
+const ROUNDS: usize = 5;
+const LENGTH: Duration = Duration::from_millis(1500);
+const PORT: u16 = 7411;
+
+/// A path that adds nothing but the emulator itself.
+fn endless(rate: &str) -> Scenario {
+    let text = format!(
+        "title = \"bench\"\nsource = \"none\"\n[[link]]\nname = \"l\"\ndown = {{ rate = \"{rate}\", queue = \"64MiB\" }}\nup = {{ rate = \"{rate}\", queue = \"64MiB\" }}\n"
+    );
+    Scenario::parse("bench.toml", &text).unwrap()
+}
+
+/// Two namespaces joined by nothing but a veth pair.
+fn bare() -> (NetNs, NetNs) {
+    let (client, server) = (NetNs::create().unwrap(), NetNs::create().unwrap());
+    let end = |name, last| VethEnd { name, mac: [2, 0, 0, 0, 2, last] };
+    let far = std::os::fd::AsFd::as_fd(&server);
+    client.run(|| Netlink::open().unwrap().create_veth(&end("b0", 1), &end("b0", 2), far)).unwrap().unwrap();
+    for (ns, own) in [(&client, Ipv4Addr::new(198, 18, 0, 1)), (&server, SERVER_V4)] {
+        ns.run(|| {
+            let mut netlink = Netlink::open().unwrap();
+            netlink.add_address("b0", own.into(), 32).unwrap();
+            netlink.start("b0", Some(1500), None, true).unwrap();
+            netlink.set_route("b0", Ipv4Addr::UNSPECIFIED.into(), 0, &RouteMetrics::default()).unwrap();
+        })
+        .unwrap();
+    }
+    (client, server)
+}
+
+/// Goodput of one download, Gbit/s.
+fn goodput(client: &NetNs, server: &NetNs) -> f64 {
+    let address = SocketAddr::new(SERVER_V4.into(), PORT);
+    let listener = server.run(|| wt_sys::tcp::listen(address)).unwrap().unwrap();
+    let server = Server::start(listener, ServerConfig::default()).unwrap();
+    let sender = SenderOptions { congestion_control: Some("reno".to_owned()), send_buffer: None };
+    let request = Request { direction: Direction::Down, amount: Amount::Time(LENGTH), token: 1, sender, window: None };
+    let report = client
+        .run(|| {
+            let connection = Connection::open(&address, &Settings::new(), LENGTH).unwrap();
+            download(connection, &request, LENGTH * 2, &Cancel::new()).unwrap()
+        })
+        .unwrap();
+    drop(server);
+    report.bytes as f64 * 8e-9 / report.elapsed.as_secs_f64()
+}
+
+fn through(backend: Backend, rate: &str) -> Option<f64> {
+    let lab = Lab::start(endless(rate), backend, 1).ok()?;
+    Some(goodput(&lab.client.ns, &lab.server.ns))
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn main() {
+    wt_lab::enter().unwrap();
+    let mut figures: Vec<(&str, Vec<f64>)> = ["bare veth", "TUN", "AF_PACKET", "TUN at 1 Gbit/s"].map(|n| (n, Vec::new())).to_vec();
+    for _ in 0..ROUNDS {
+        let (client, server) = bare();
+        figures[0].1.push(goodput(&client, &server));
+        figures[1].1.extend(through(Backend::Tun, "400gbit"));
+        figures[2].1.extend(through(Backend::Veth, "400gbit"));
+        figures[3].1.extend(through(Backend::Tun, "1gbit"));
+    }
+    let bare = median(figures[0].1.clone());
+    for (name, values) in figures {
+        let middle = median(values);
+        println!("{name:<18} {middle:>7.2} Gbit/s   {:.2} of the bare pair", middle / bare);
+    }
+    println!("ideal at 1 Gbit/s   {:>6.3} Gbit/s (1448 of every 1500 bytes)", 1448.0 / 1500.0);
+}
