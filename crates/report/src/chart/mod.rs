@@ -12,6 +12,8 @@ mod svg;
 /// The rendering for terminals.
 mod terminal;
 
+pub(crate) use svg::escape;
+
 /// How values are laid out along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {

@@ -1,0 +1,196 @@
+//! The report as one HTML file that needs nothing else: no script, no network, no font.
+
+/// Tables.
+mod tables;
+
+use crate::chart::{Chart, escape};
+use crate::tune::TuneReport;
+use crate::words;
+use wt_experiment::VerdictKind;
+
+/// Width of the charts on a screen and on a phone, and their height.
+const WIDE: u32 = 734;
+const NARROW: u32 = 342;
+const HEIGHT: u32 = 330;
+
+const STYLE: &str = include_str!("style.css");
+/// Nothing is loaded and nothing is run, whatever a label may hold.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
+impl TuneReport {
+    /// The report as one self-contained page, for light and dark screens, phones and paper.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let title = format!("{} · {}", self.verdict.headline, self.target);
+        let body: String = [
+            self.html_head(),
+            "<main>\n".to_owned(),
+            self.html_warnings(),
+            self.html_settings(),
+            self.html_plateau(),
+            self.html_evidence(),
+            self.html_over_time(),
+            self.html_granted(),
+            self.html_path(),
+            self.html_method(),
+            self.html_trials(),
+            "</main>\n".to_owned(),
+        ]
+        .concat();
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+             <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
+             <footer><p>Windtunnel {} · {}</p></footer>\n</body>\n</html>\n",
+            escape(&title),
+            escape(&self.run.version),
+            escape(&self.id)
+        )
+    }
+
+    fn html_head(&self) -> String {
+        let v = &self.verdict;
+        let class = if v.kind == VerdictKind::Faster { " class=\"faster\"" } else { "" };
+        let summary = format!(
+            "{} ({}) · {} · {} rounds, {} trials, {}",
+            self.target,
+            self.tunnel,
+            words::date(self.run.started_unix_us),
+            self.rounds,
+            self.trials,
+            words::duration(self.run.spent_s)
+        );
+        let comment = if self.run.comment.is_empty() { String::new() } else { paragraph(&self.run.comment) };
+        format!("<header>\n<p>{}</p>\n{comment}<h1{class}>{}</h1>\n</header>\n", escape(&summary), escape(&v.headline))
+    }
+
+    fn html_warnings(&self) -> String {
+        let v = &self.verdict;
+        let mut details = list(&v.details);
+        details.push_str(&self.limit_line().map_or_else(String::new, |line| paragraph(&line)));
+        let mut out = section("What the data say", &details);
+        if !self.next.is_empty() {
+            out.push_str(&section("What to do next", &list(&self.next)));
+        }
+        if !self.warnings.is_empty() {
+            let warnings = list(&self.warnings);
+            out.push_str(&format!("<section class=\"warn\">\n<h2>Mind</h2>\n{warnings}</section>\n"));
+        }
+        out
+    }
+
+    fn html_settings(&self) -> String {
+        let chart = self.settings_chart().map_or_else(String::new, |chart| figure(&chart));
+        section("Settings", &(chart + &self.settings_table()))
+    }
+
+    fn html_plateau(&self) -> String {
+        let Some((chart, plateau)) = self.plateau_chart().zip(self.plateau.as_ref()) else { return String::new() };
+        let behind = plateau.epsilon * 100.0;
+        let anchor = self.arms.get(plateau.anchor).map_or("the current settings", |arm| arm.label.as_str());
+        let line = if plateau.shown {
+            format!(
+                "The smallest level shown to be within {behind:.0} % of {anchor}: {} = {}.",
+                plateau.knob, plateau.level
+            )
+        } else {
+            format!("No level smaller than that of {anchor} is shown to be within {behind:.0} % of it.")
+        };
+        section("The smallest level that suffices", &(paragraph(&line) + &figure(&chart)))
+    }
+
+    fn html_evidence(&self) -> String {
+        let Some(chart) = self.evidence_chart() else { return String::new() };
+        let note = format!(
+            "<p class=\"soft\">If a setting is like the current one, its evidence ever reaches the line with a \
+             probability of at most {}, for all settings together, however often one looks.</p>\n",
+            escape(&format!("{:.0} %", self.verdict.alpha * 100.0))
+        );
+        section("Evidence", &(figure(&chart) + &note))
+    }
+
+    fn html_over_time(&self) -> String {
+        let charts: String = [self.rate_chart(), self.cwnd_chart()].iter().flatten().map(figure).collect();
+        if charts.is_empty() { String::new() } else { section("Over time", &charts) }
+    }
+
+    fn html_path(&self) -> String {
+        let rows = [
+            ("RTT, idle", words::milliseconds(self.path.rtt_us)),
+            ("Largest packet", format!("{} bytes", self.path.pmtu)),
+            ("Bandwidth-delay product", format!("{} bytes", self.path.bdp_bytes)),
+            (
+                "Physical limit",
+                self.physical_goodput_bps.map_or_else(
+                    || "the link isn't known".to_owned(),
+                    |limit| format!("{} of TCP payload", words::rate(Some(limit as f64))),
+                ),
+            ),
+            ("Current settings", self.current.to_string()),
+        ];
+        section("The path", &definitions(&rows))
+    }
+
+    fn html_method(&self) -> String {
+        let run = &self.run;
+        let noise =
+            self.verdict.noise_cv.map_or_else(|| "unknown".to_owned(), |cv| format!("{:.1} % of a trial", cv * 100.0));
+        let rows = [
+            ("Each trial", run.workload.clone()),
+            ("Pause after it", words::duration(run.cool_down_s)),
+            (
+                "Rounds",
+                "every setting once, the current one among them, in random order, one flow at a time".to_owned(),
+            ),
+            (
+                "Decided by",
+                format!(
+                    "the random order alone, no matter how the path drifts; false claims in at most {:.0} % of experiments",
+                    self.verdict.alpha * 100.0
+                ),
+            ),
+            ("Noise", noise),
+            ("Seed", run.seed.to_string()),
+            ("In the journal", self.id.clone()),
+        ];
+        let command = if run.command.is_empty() {
+            String::new()
+        } else {
+            format!("<p>To run the same again:</p>\n<pre><code>{}</code></pre>\n", escape(&run.command))
+        };
+        section("How it was measured", &(definitions(&rows) + &command))
+    }
+}
+
+fn section(title: &str, body: &str) -> String {
+    format!("<section>\n<h2>{}</h2>\n{body}</section>\n", escape(title))
+}
+
+fn paragraph(text: &str) -> String {
+    format!("<p>{}</p>\n", escape(text))
+}
+
+fn list(lines: &[String]) -> String {
+    let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
+    format!("<ul>\n{items}</ul>\n")
+}
+
+fn definitions(rows: &[(&str, String)]) -> String {
+    let rows: String = rows
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value)))
+        .collect();
+    format!("<dl>\n{rows}</dl>\n")
+}
+
+/// The chart twice, so that its labels are as readable on a phone; the style shows one of them.
+fn figure(chart: &Chart) -> String {
+    format!(
+        "<figure>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n</figure>\n",
+        chart.to_svg(WIDE, HEIGHT),
+        chart.to_svg(NARROW, HEIGHT)
+    )
+}

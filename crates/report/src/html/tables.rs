@@ -1,0 +1,139 @@
+use crate::chart::escape;
+use crate::tune::{ArmState, TuneReport};
+use crate::words;
+use wt_experiment::VerdictKind;
+
+/// Trials in the table at most; a page of a hundred thousand rows opens nowhere.
+const MOST_TRIALS: usize = 2_000;
+/// Up to so many trials the table is open from the start.
+const OPEN_TRIALS: usize = 24;
+
+impl TuneReport {
+    pub(super) fn settings_table(&self) -> String {
+        let mut rows = String::new();
+        for (number, arm) in self.arms.iter().enumerate() {
+            let current = arm.state == ArmState::Current;
+            let needed = arm.needed.map_or_else(String::new, |n| format!(" of {}", words::odds(n)));
+            let bad = if arm.bad > 0 { format!(", {} stalled or failed", arm.bad) } else { String::new() };
+            let chosen = number == self.verdict.arm && self.verdict.kind == VerdictKind::Faster;
+            rows.push_str(&row(
+                chosen.then_some("chosen"),
+                &[
+                    ("name", arm.label.clone()),
+                    ("", words::rate(arm.goodput_bps)),
+                    ("", if current { "×1".to_owned() } else { words::times(arm.ratio) }),
+                    ("", words::interval_of(arm)),
+                    ("", if current { String::new() } else { format!("{}{needed}", words::odds(arm.evidence)) }),
+                    ("", arm.rounds.to_string()),
+                    ("left", format!("{}{bad}", words::state(arm))),
+                ],
+            ));
+        }
+        let interval = format!("{} interval", self.confidence());
+        let head = ["Setting", "Goodput", "Ratio", &interval, "Evidence", "Rounds", "Shown"];
+        let model = self.arms.iter().any(|arm| words::interval_of(arm).starts_with('~'));
+        let note = if model {
+            "<p class=\"soft\">Intervals come from the random order alone. Those with a ~ come from the blocked model, with \
+             normal noise, while the random order says nothing yet; they claim nothing.</p>\n"
+        } else {
+            ""
+        };
+        table(&head, &rows) + note
+    }
+
+    /// Asked, granted, observed; nothing if nothing was asked.
+    pub(super) fn html_granted(&self) -> String {
+        if self.granted.is_empty() {
+            return String::new();
+        }
+        let dash = |words: Vec<String>| if words.is_empty() { "–".to_owned() } else { words.join(" or ") };
+        let rows: String = self
+            .granted
+            .iter()
+            .map(|g| {
+                let label = self.arms.get(g.arm).map_or_else(|| format!("setting {}", g.arm), |arm| arm.label.clone());
+                row(
+                    g.differs.then_some("differs"),
+                    &[
+                        ("name", label),
+                        ("left", g.knob.to_string()),
+                        ("", g.asked.to_string()),
+                        ("", dash(g.granted.iter().map(ToString::to_string).collect())),
+                        ("", dash(g.observed.clone())),
+                        ("left", g.scope.clone()),
+                    ],
+                )
+            })
+            .collect();
+        let head = ["Setting", "Knob", "Asked", "Granted", "Observed", "Set on"];
+        let differs = self.granted.iter().any(|g| g.differs);
+        let note = if differs {
+            super::paragraph("Marked: what was granted or seen isn't what was asked.")
+        } else {
+            String::new()
+        };
+        super::section("Asked, granted, observed", &(note + &table(&head, &rows)))
+    }
+
+    pub(super) fn html_trials(&self) -> String {
+        let shown = self.trial_table.len().min(MOST_TRIALS);
+        let rows: String = self.trial_table[..shown]
+            .iter()
+            .map(|t| {
+                let label = self.arms.get(t.arm).map_or_else(|| format!("setting {}", t.arm), |arm| arm.label.clone());
+                row(
+                    None,
+                    &[
+                        ("", t.round.to_string()),
+                        ("", t.order.to_string()),
+                        ("name", label),
+                        ("", words::rate(Some(t.goodput_bps))),
+                        ("left", t.status.to_owned()),
+                        ("", t.retransmits.to_string()),
+                        ("", words::milliseconds(t.min_rtt_us)),
+                        ("name", t.notes.join("; ")),
+                    ],
+                )
+            })
+            .collect();
+        let head = ["Round", "Order", "Setting", "Goodput", "Status", "Resent", "Least RTT", "Notes"];
+        let left_out = self.trial_table.len() - shown;
+        let note = if left_out > 0 {
+            super::paragraph(&format!("The first {shown}; {left_out} more are in the journal."))
+        } else {
+            String::new()
+        };
+        let open = if shown <= OPEN_TRIALS { " open" } else { "" };
+        format!(
+            "<section>\n<details{open}>\n<summary>All {} trials</summary>\n{note}{}</details>\n</section>\n",
+            self.trial_table.len(),
+            table(&head, &rows)
+        )
+    }
+}
+
+fn table(head: &[&str], rows: &str) -> String {
+    let head: String = head
+        .iter()
+        .map(|name| {
+            let left = matches!(*name, "Setting" | "Shown" | "Status" | "Knob" | "Set on" | "Notes");
+            let class = if left { " class=\"left\"" } else { "" };
+            format!("<th scope=\"col\"{class}>{}</th>", escape(name))
+        })
+        .collect();
+    format!(
+        "<div class=\"scroll\">\n<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n"
+    )
+}
+
+fn row(class: Option<&str>, cells: &[(&str, String)]) -> String {
+    let cells: String = cells
+        .iter()
+        .map(|(class, text)| match *class {
+            "" => format!("<td>{}</td>", escape(text)),
+            class => format!("<td class=\"{} left\">{}</td>", class, escape(text)),
+        })
+        .collect();
+    let class = class.map_or_else(String::new, |class| format!(" class=\"{class}\""));
+    format!("<tr{class}>{cells}</tr>\n")
+}

@@ -1,0 +1,200 @@
+use super::{Arm, ArmState, TuneReport};
+use crate::words;
+use crate::{Axis, Chart, Rule, Series};
+use wt_units::Knob;
+
+/// Settings in the chart of evidence at most.
+const MOST_SERIES: usize = 6;
+/// Less evidence than this is drawn as this: it is none.
+const LEAST_EVIDENCE: f64 = 0.01;
+/// An interval is drawn as open beyond so many times the largest estimate, or so small a part of the smallest.
+const OPEN: f64 = 2.5;
+
+impl TuneReport {
+    /// Every setting with its interval, against the current one; `None` without candidates.
+    #[must_use]
+    pub fn settings_chart(&self) -> Option<Chart> {
+        let candidates: Vec<&Arm> = self.arms.iter().skip(1).collect();
+        let known: Vec<f64> = candidates.iter().filter_map(|arm| arm.ratio).chain([1.0]).collect();
+        let (least, most) = (known.iter().copied().fold(1.0, f64::min), known.iter().copied().fold(1.0, f64::max));
+        let row = |(place, arm): (usize, &&Arm), low: Option<f64>, high: Option<f64>| {
+            let low = low.filter(|low| *low >= least / OPEN).unwrap_or(0.0);
+            let high = high.filter(|high| *high <= most * OPEN).unwrap_or(f64::INFINITY);
+            Some((place as f64, low, arm.ratio?, high))
+        };
+        let (exact, model): (Vec<_>, Vec<_>) =
+            candidates.iter().enumerate().partition(|(_, arm)| arm.low.is_some() || arm.high.is_some());
+        let exact: Vec<_> = exact.into_iter().filter_map(|c| row(c, c.1.low, c.1.high)).collect();
+        let model: Vec<_> = model.into_iter().filter_map(|c| row(c, c.1.model_low, c.1.model_high)).collect();
+        let both = [("from the random order alone", exact), ("by the model, while that says nothing", model)];
+        let series =
+            both.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
+        (!candidates.is_empty()).then(|| Chart {
+            title: "Goodput against the current settings".into(),
+            subtitle: format!("Estimates; intervals hold with {} however often one looks", self.confidence()),
+            y: Axis::log2("times the goodput of the current settings", ""),
+            categories: candidates.iter().map(|arm| arm.label.clone()).collect(),
+            series: series.collect(),
+            rules: vec![Rule::horizontal(1.0, "current settings")],
+            ..Chart::default()
+        })
+    }
+
+    /// Goodput by level of the ordered knob, with the smallest sufficient level marked.
+    #[must_use]
+    pub fn plateau_chart(&self) -> Option<Chart> {
+        let plateau = self.plateau.as_ref()?;
+        let trials = plateau.curve.iter().flat_map(|p| p.trials_bps.iter().map(|bps| (p.x, bps / 1e6))).collect();
+        let means: Vec<(f64, f64)> = plateau.curve.iter().filter_map(|p| Some((p.x, p.goodput_bps? / 1e6))).collect();
+        // What is drawn last is seen best.
+        let mut series = vec![Series::points("each trial", trials)];
+        series.extend(self.window_limit(plateau.curve.iter().map(|p| p.x)));
+        series.push(Series::line("mean", means));
+        let mut rules = self.limit_rule();
+        if let Some(point) = plateau.curve.iter().find(|p| p.arm == plateau.arm).filter(|_| plateau.shown) {
+            let behind = format!("{:.0}", plateau.epsilon * 100.0);
+            rules.push(Rule::vertical(point.x, format!("{} suffices (within {behind} %)", point.level)));
+        }
+        let (name, unit) = match plateau.knob {
+            Knob::Rwin => ("receive window", "bytes"),
+            Knob::Sndbuf => ("send buffer", "bytes"),
+            Knob::Initcwnd | Knob::Initrwnd => (plateau.knob.name(), "segments"),
+            knob => (knob.name(), "bytes"),
+        };
+        Some(Chart {
+            title: format!("Goodput by {name}"),
+            subtitle: if plateau.curve.iter().any(|p| p.level.number().is_none()) {
+                format!("Where the system chooses ({}), the largest value seen stands for it", plateau.knob)
+            } else {
+                String::new()
+            },
+            x: Axis::log2(name, unit),
+            y: Axis::linear("goodput", "Mbit/s"),
+            series,
+            rules,
+            ..Chart::default()
+        })
+    }
+
+    /// What a window allows at most: one of it in each RTT, up to the link's limit.
+    fn window_limit(&self, levels: impl Iterator<Item = f64>) -> Option<Series> {
+        let plateau = self.plateau.as_ref().filter(|p| p.knob == Knob::Rwin)?;
+        let limit = self.physical_goodput_bps.filter(|_| self.path.rtt_us > 0)? as f64;
+        let (first, last) = levels.fold((f64::INFINITY, 0.0), |(a, b), x| (x.min(a), x.max(b)));
+        if plateau.curve.len() < 2 || first >= last || first <= 0.0 {
+            return None;
+        }
+        let at = |window: f64| (window, (window * 8e6 / self.path.rtt_us as f64).min(limit) / 1e6);
+        let knee = limit * self.path.rtt_us as f64 / 8e6;
+        let mut windows: Vec<f64> = (0..=24).map(|i| first * (last / first).powf(f64::from(i) / 24.0)).collect();
+        windows.extend(Some(knee).filter(|k| *k > first && *k < last));
+        windows.sort_by(f64::total_cmp);
+        Some(Series::line("window ÷ RTT", windows.into_iter().map(at).collect()))
+    }
+
+    /// Evidence for "faster" after each round, with what a claim needs.
+    #[must_use]
+    pub fn evidence_chart(&self) -> Option<Chart> {
+        let mut candidates: Vec<&Arm> = self.arms.iter().skip(1).filter(|arm| !arm.series.is_empty()).collect();
+        let all = candidates.len();
+        candidates.sort_by(|a, b| b.evidence.total_cmp(&a.evidence));
+        candidates.truncate(MOST_SERIES);
+        let needed = candidates.iter().filter_map(|arm| arm.needed).fold(0.0, f64::max);
+        let series = candidates.iter().map(|arm| {
+            let points = arm.series.iter().map(|(round, e)| (*round as f64, e.clamp(LEAST_EVIDENCE, 1e9)));
+            Series::line(arm.label.clone(), std::iter::once((0.0, 1.0)).chain(points).collect())
+        });
+        (!candidates.is_empty()).then(|| Chart {
+            title: "Evidence for “faster than the current settings” after each round".into(),
+            subtitle: if all > MOST_SERIES {
+                format!("The {MOST_SERIES} with the most of {all}")
+            } else {
+                String::new()
+            },
+            x: Axis::linear("round", ""),
+            y: Axis::log10("evidence to one", ""),
+            series: series.collect(),
+            rules: if needed > 0.0 {
+                vec![Rule::horizontal(needed, format!("a claim needs {}", words::odds(needed)))]
+            } else {
+                Vec::new()
+            },
+            ..Chart::default()
+        })
+    }
+
+    /// The congestion window of the median trials over time.
+    #[must_use]
+    pub fn cwnd_chart(&self) -> Option<Chart> {
+        let series: Vec<Series> = self
+            .traces
+            .iter()
+            .filter(|trace| !trace.cwnd.is_empty())
+            .map(|trace| Series::line(trace.label.clone(), trace.cwnd.iter().map(|(t, w)| (*t, w / 1024.0)).collect()))
+            .collect();
+        let bdp = self.path.bdp_bytes;
+        (!series.is_empty()).then(|| Chart {
+            title: "Congestion window over time".into(),
+            subtitle: "The median trial of each setting".into(),
+            x: Axis::linear("time", "s"),
+            y: Axis::linear("congestion window", "KiB"),
+            series,
+            rules: if bdp > 0 {
+                vec![Rule::horizontal(bdp as f64 / 1024.0, "bandwidth-delay product")]
+            } else {
+                Vec::new()
+            },
+            ..Chart::default()
+        })
+    }
+
+    /// The rate of the median trials over time, with the link's physical limit.
+    #[must_use]
+    pub fn rate_chart(&self) -> Option<Chart> {
+        let series: Vec<Series> = self
+            .traces
+            .iter()
+            .filter(|trace| !trace.rate.is_empty())
+            .map(|trace| Series::line(trace.label.clone(), trace.rate.iter().map(|(t, r)| (*t, r / 1e6)).collect()))
+            .collect();
+        (!series.is_empty()).then(|| Chart {
+            title: "Rate over time".into(),
+            subtitle: "Payload at the receiver, the median trial of each setting".into(),
+            x: Axis::linear("time", "s"),
+            y: Axis::linear("rate", "Mbit/s"),
+            series,
+            rules: self.limit_rule(),
+            ..Chart::default()
+        })
+    }
+
+    fn limit_rule(&self) -> Vec<Rule> {
+        let rule = |limit: u64| {
+            let label = format!("physical limit {}", words::rate(Some(limit as f64)));
+            Rule::horizontal(limit as f64 / 1e6, label)
+        };
+        self.physical_goodput_bps.filter(|limit| *limit > 0).map(rule).into_iter().collect()
+    }
+
+    /// `95 %`.
+    pub(crate) fn confidence(&self) -> String {
+        format!("{:.0} %", (1.0 - self.verdict.alpha) * 100.0)
+    }
+
+    /// How near the fastest setting came to the link's limit.
+    pub(crate) fn limit_line(&self) -> Option<String> {
+        let limit = self.physical_goodput_bps.filter(|limit| *limit > 0)? as f64;
+        let share = |bps: f64| format!("{:.0} %", bps / limit * 100.0);
+        let current = self.arms.first().and_then(|arm| arm.goodput_bps);
+        let best = self.arms.iter().filter_map(|arm| arm.goodput_bps.map(|bps| (bps, arm)));
+        let (best, arm) = best.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let line = format!("The link carries at most {} of TCP payload", words::rate(Some(limit)));
+        Some(match current {
+            Some(bps) if arm.state == ArmState::Current || (best - bps) / limit < 0.005 => {
+                format!("{line}; the current settings reach {} of it.", share(bps))
+            }
+            Some(bps) => format!("{line}; the current settings reach {}, {} {}.", share(bps), arm.label, share(best)),
+            None => format!("{line}; {} reaches {} of it.", arm.label, share(best)),
+        })
+    }
+}

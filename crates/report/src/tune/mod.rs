@@ -1,0 +1,293 @@
+//! What `windtunnel tune` answers, as one documented object.
+
+/// From an assessment and the trials to the report.
+mod assemble;
+/// The charts of the report.
+mod charts;
+/// Asked, granted, observed.
+mod granted;
+/// Congestion window and rate over time.
+mod traces;
+
+pub use assemble::{Run, Setting, TuneInputs};
+
+use serde::Serialize;
+use wt_experiment::VerdictKind;
+use wt_units::{Knob, Level, Settings};
+
+/// The version of the JSON object; grows when a field changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What came of tuning: the object of `tune --json`, and the source of every other form.
+///
+/// Fields are only ever added within a `schema_version`. A value that isn't known is `null`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TuneReport {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// The experiment's name in the journal.
+    pub id: String,
+    /// What was tuned: a preset, a file, a host.
+    pub target: String,
+    /// Where the trials ran: `sim`, `lab` or `live`.
+    pub tunnel: String,
+    /// What is known of the path.
+    pub path: Path,
+    /// The settings in force when nothing is asked for.
+    pub current: Settings,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// Trials of rounds, those of rounds cut short included.
+    pub trials: usize,
+    /// The answer.
+    pub verdict: Verdict,
+    /// The smallest sufficient level of an ordered knob, if it was sought.
+    pub plateau: Option<Plateau>,
+    /// What the framing leaves of the link's rate for TCP payload, bit/s; `null` where the link isn't known.
+    pub physical_goodput_bps: Option<u64>,
+    /// Every trial of a round, in the order in which they ran.
+    pub trial_table: Vec<Trial>,
+    /// Every setting that was compared, the current one first.
+    pub arms: Vec<Arm>,
+    /// What each setting asked for, what it got, and what was seen.
+    pub granted: Vec<Granted>,
+    /// What a person should know before trusting the answer.
+    pub warnings: Vec<String>,
+    /// What to do next.
+    pub next: Vec<String>,
+    /// How it was run.
+    pub run: RunReport,
+    /// Congestion window and rate of the median trial of the main settings; for charts, so not in the JSON.
+    #[serde(skip)]
+    pub traces: Vec<Trace>,
+}
+
+/// What is known of the path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Path {
+    /// RTT of a full-sized segment and its ACK on the idle path, µs.
+    pub rtt_us: u64,
+    /// The largest IP packet that gets through, bytes.
+    pub pmtu: u64,
+    /// Payload rate times RTT, bytes.
+    pub bdp_bytes: u64,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// `faster`, `no-difference` or `stopped`.
+    pub kind: VerdictKind,
+    /// The recommended settings in full: those shown to be faster, else the current ones.
+    pub settings: Settings,
+    /// The estimated ratio of goodput to the current settings: of the recommended ones, or of those that lead unproven.
+    pub ratio: Option<f64>,
+    /// That ratio is at least this, with probability 1 − `alpha`, however often one looked.
+    pub at_least: Option<f64>,
+    /// The evidence for it, to one.
+    pub evidence: f64,
+    /// The evidence that a claim needs.
+    pub needed: Option<f64>,
+    /// Everything in plain sentences.
+    pub text: String,
+    /// The recommended arm, 0 being the current settings.
+    pub arm: usize,
+    /// Its label.
+    pub label: String,
+    /// The first sentence of `text`.
+    pub headline: String,
+    /// The other sentences of `text`.
+    pub details: Vec<String>,
+    /// Why it ended: `claimed`, `only-current-left`, `futile`, `budget`, `user`.
+    pub stop: Option<wt_experiment::StopReason>,
+    /// The probability of any false "faster" in the whole experiment.
+    pub alpha: f64,
+    /// The share by which the recommended settings are at most slower than the best ones tested.
+    pub regret: Option<f64>,
+    /// The noise of one trial about its round, as a coefficient of variation.
+    pub noise_cv: Option<f64>,
+}
+
+/// The smallest sufficient level of an ordered knob.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plateau {
+    /// The knob.
+    pub knob: Knob,
+    /// The smallest level shown to be within `epsilon` of the anchor; the anchor's own if none smaller is.
+    pub level: Level,
+    /// By which share a level may lie behind.
+    pub epsilon: f64,
+    /// The arm with that level.
+    pub arm: usize,
+    /// The arm that levels were compared with.
+    pub anchor: usize,
+    /// Whether a level smaller than the anchor's is shown to suffice.
+    pub shown: bool,
+    /// Whether further rounds could still change the answer.
+    pub settled: bool,
+    /// Goodput by level, ascending.
+    pub curve: Vec<PlateauPoint>,
+}
+
+/// Goodput at one level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlateauPoint {
+    /// The arm.
+    pub arm: usize,
+    /// Its level.
+    pub level: Level,
+    /// Where it stands on the axis: the level, or the largest value seen where the system chose.
+    pub x: f64,
+    /// Geometric mean of its trials, bit/s.
+    pub goodput_bps: Option<f64>,
+    /// Goodput of its trials, bit/s.
+    pub trials_bps: Vec<f64>,
+}
+
+/// One trial of a round.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trial {
+    /// The round, from 1.
+    pub round: u32,
+    /// The place within the round, from 1.
+    pub order: u32,
+    /// The settings in full.
+    pub settings: Settings,
+    /// Payload over time, bit/s.
+    pub goodput_bps: f64,
+    /// `completed`, `incomplete`, `failed`, `aborted` or `invalid`.
+    pub status: &'static str,
+    /// Its number in the journal.
+    pub trial: i64,
+    /// Which of `arms`.
+    pub arm: usize,
+    /// `round` or `plateau`.
+    pub phase: wt_trial::Phase,
+    /// Payload that reached the receiver.
+    pub bytes: u64,
+    /// How long it took, µs.
+    pub elapsed_us: u64,
+    /// Retransmitted segments.
+    pub retransmits: u64,
+    /// The smallest RTT that the sender saw, µs.
+    pub min_rtt_us: u64,
+    /// What the tunnel noted.
+    pub notes: Vec<String>,
+}
+
+/// What is shown of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArmState {
+    /// It is what all others are compared with.
+    Current,
+    /// Shown to be faster.
+    Faster,
+    /// Shown to be slower.
+    Slower,
+    /// Shown to be the same within what is worth pursuing.
+    Same,
+    /// Left out early: clearly behind by the model's estimate.
+    Behind,
+    /// Left out early: no trial of it ever moved a byte.
+    Failing,
+    /// Nothing shown.
+    Open,
+}
+
+/// One of the settings that were compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Arm {
+    /// What people call it.
+    pub label: String,
+    /// What it asks for; everything else is as it was.
+    pub settings: Settings,
+    /// What is shown of it.
+    pub state: ArmState,
+    /// Median goodput of its trials, bit/s.
+    pub goodput_bps: Option<f64>,
+    /// Estimated ratio of goodput to the current settings.
+    pub ratio: Option<f64>,
+    /// The ratio is at least this; `null` while nothing can be excluded.
+    pub low: Option<f64>,
+    /// The ratio is at most this; `null` while nothing can be excluded.
+    pub high: Option<f64>,
+    /// By the model the ratio is at least this: with normal noise, for all settings together, however often one looked.
+    /// There before `low` is, and claims nothing.
+    pub model_low: Option<f64>,
+    /// By the model the ratio is at most this.
+    pub model_high: Option<f64>,
+    /// The largest evidence for "faster" so far.
+    pub evidence: f64,
+    /// The evidence that a claim needs; `null` for the current settings.
+    pub needed: Option<f64>,
+    /// Rounds in which it could be compared.
+    pub rounds: usize,
+    /// Its trials.
+    pub trials: usize,
+    /// Of those, trials that stalled or failed.
+    pub bad: usize,
+    /// Round and evidence after it.
+    pub series: Vec<(usize, f64)>,
+}
+
+/// One knob of one setting: asked, granted, observed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Granted {
+    /// The arm.
+    pub arm: usize,
+    /// The knob.
+    pub knob: Knob,
+    /// What was asked for.
+    pub asked: Level,
+    /// What the system says it set; more than one if trials differ.
+    pub granted: Vec<Level>,
+    /// Where it was set: `socket`, `route`, `host`.
+    pub scope: String,
+    /// What was seen on the wire or in `tcp_info`.
+    pub observed: Vec<String>,
+    /// Whether they contradict each other.
+    pub differs: bool,
+}
+
+/// How it was run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunReport {
+    /// When it began, µs since the Unix epoch.
+    pub started_unix_us: i64,
+    /// How long the trials took, cool-downs included, s.
+    pub spent_s: f64,
+    /// Seeds everything random.
+    pub seed: u64,
+    /// What each trial did.
+    pub workload: String,
+    /// The pause after each trial, s.
+    pub cool_down_s: f64,
+    /// What to type to run the same again.
+    pub command: String,
+    /// The version of the program.
+    pub version: String,
+    /// What the user wrote about it.
+    pub comment: String,
+}
+
+/// One trial over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// The arm.
+    pub arm: usize,
+    /// What people call it.
+    pub label: String,
+    /// The trial's number in the journal.
+    pub trial: i64,
+    /// Seconds since the beginning, congestion window in bytes.
+    pub cwnd: Vec<(f64, f64)>,
+    /// Seconds since the beginning, rate of payload at the receiver in bit/s.
+    pub rate: Vec<(f64, f64)>,
+}
+
+#[cfg(test)]
+#[path = "../../examples/story/mod.rs"]
+mod story;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+use super::story::{LIMIT_MBIT, Plan, Story, Truth, adsl, rwin};
+use super::*;
+use std::time::Duration;
+use wt_trial::Status;
+
+fn run() -> Run {
+    Run {
+        started_unix_us: 1_795_248_900_000_000,
+        spent: Duration::from_secs(420),
+        cool_down: Duration::from_millis(500),
+        seed: u64::MAX,
+        command: "windtunnel tune --lab adsl --seed 7".into(),
+        version: "0.1.0".into(),
+        comment: "after the <new> modem".into(),
+    }
+}
+
+fn report_of(story: &Story) -> TuneReport {
+    let settings: Vec<Setting> =
+        story.truths.iter().map(|t| Setting { label: t.label.clone(), settings: t.settings.clone() }).collect();
+    TuneReport::assemble(&TuneInputs {
+        id: "20261121-081500-adsl-3f9a",
+        target: "adsl",
+        tunnel: "lab",
+        path: &story.path,
+        current: &story.current,
+        settings: &settings,
+        plateau: story.plateau,
+        assessment: &story.assessment,
+        records: &story.records,
+        run: &run(),
+    })
+}
+
+fn faster() -> TuneReport {
+    report_of(&adsl(1.06, 200).run())
+}
+
+fn none() -> TuneReport {
+    report_of(&adsl(1.0, 120).run())
+}
+
+/// What a reader of the page sees: text outside of tags, entities resolved.
+fn visible(html: &str) -> String {
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some(start) = rest.find('<') {
+        text.push_str(&rest[..start]);
+        text.push(' ');
+        rest = rest[start..].find('>').map_or("", |end| &rest[start + end + 1..]);
+    }
+    text.push_str(rest);
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
+}
+
+#[test]
+fn the_json_is_what_was_promised() {
+    let report = faster();
+    let json = serde_json::to_value(&report).unwrap();
+    let keys = |value: &serde_json::Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    for (at, promised) in [
+        (
+            "",
+            "schema_version id target tunnel path current rounds trials verdict plateau physical_goodput_bps trial_table",
+        ),
+        ("/path", "rtt_us pmtu bdp_bytes"),
+        ("/verdict", "kind settings ratio at_least evidence needed text"),
+        ("/plateau", "knob level epsilon"),
+        ("/trial_table/0", "round order settings goodput_bps status"),
+    ] {
+        let found = keys(json.pointer(at).unwrap());
+        for key in promised.split(' ') {
+            assert!(found.contains(&key.to_owned()), "{at}/{key}");
+        }
+    }
+    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["verdict"]["kind"], "faster");
+    assert_eq!(json["verdict"]["settings"], serde_json::json!({"rwin": "auto", "mtu": 1444, "cc": "cubic"}));
+    assert_eq!(json["current"], serde_json::json!({"rwin": "auto", "mtu": 1492, "cc": "cubic"}));
+    assert_eq!(json["plateau"]["knob"], "rwin");
+    assert_eq!(json["plateau"]["level"], 28_800);
+    assert_eq!(json["trial_table"][0]["status"], "completed");
+    assert_eq!(json["run"]["seed"], u64::MAX);
+}
+
+#[test]
+fn a_true_gain_is_told_with_its_bounds() {
+    let report = faster();
+    let v = &report.verdict;
+    assert_eq!((v.kind, v.label.as_str(), v.arm), (VerdictKind::Faster, "mtu=1444", 4));
+    // Law: the truth, ×1.06, lies within the bounds, and the claim is backed by the evidence it needs.
+    let arm = &report.arms[4];
+    assert!(arm.low.unwrap() <= 1.06 && 1.06 <= arm.high.unwrap(), "{arm:?}");
+    assert!((v.ratio.unwrap() - 1.06).abs() < 0.02 && v.at_least.unwrap() > 1.0);
+    assert!(v.evidence >= v.needed.unwrap());
+    assert_eq!((arm.state, report.arms[0].state), (ArmState::Faster, ArmState::Current));
+    assert!(matches!(report.arms[1].state, ArmState::Slower | ArmState::Behind));
+    for text in [report.to_terminal(100, false), visible(&report.to_html())] {
+        for part in ["mtu=1444 is faster than your current setting.", "×1.06", "6.79 Mbit/s", "28800"] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn no_difference_is_told_as_such_and_nowhere_is_anything_called_faster() {
+    let report = none();
+    assert_eq!(report.verdict.kind, VerdictKind::NoDifference);
+    assert_eq!((report.verdict.arm, &report.verdict.settings), (0, &report.current));
+    assert!(report.arms.iter().all(|arm| arm.state != ArmState::Faster));
+    let terminal = report.to_terminal(100, false);
+    assert!(terminal.contains("Keep what you have."), "{terminal}");
+    for text in [terminal, visible(&report.to_html())] {
+        assert!(!text.contains("is faster than your current"), "{text}");
+    }
+    assert!(!report.to_html().contains("<h1 class=\"faster\">"));
+}
+
+#[test]
+fn an_interrupted_experiment_says_so() {
+    let story = Plan { stop_after: Some(2), ..adsl(1.06, 600) }.run();
+    let report = report_of(&story);
+    assert_eq!((report.verdict.kind, report.rounds), (VerdictKind::Stopped, 2));
+    assert!(report.to_terminal(80, false).contains("No difference shown so far."));
+}
+
+#[test]
+fn figures_are_those_of_the_trials() {
+    let story = adsl(1.06, 200).run();
+    let report = report_of(&story);
+    assert_eq!(report.trial_table.len(), story.records.len());
+    for (trial, record) in report.trial_table.iter().zip(&story.records) {
+        assert_eq!(trial.goodput_bps, record.outcome.bytes as f64 * 8e6 / record.outcome.elapsed_us as f64);
+        assert_eq!((trial.round, trial.order, trial.arm), (record.spec.round, record.spec.order, record.spec.arm));
+    }
+    // The median is between the extremes, and half of the trials lie on either side.
+    for (number, arm) in report.arms.iter().enumerate() {
+        let own: Vec<f64> = report.trial_table.iter().filter(|t| t.arm == number).map(|t| t.goodput_bps).collect();
+        let below = own.iter().filter(|bps| **bps < arm.goodput_bps.unwrap()).count();
+        assert_eq!((own.len(), below), (arm.trials, own.len() / 2), "{}", arm.label);
+    }
+    // Every settings in full names what the current settings name.
+    assert!(
+        report.trial_table.iter().all(|t| t.settings.get(Knob::Mtu).is_some() && t.settings.get(Knob::Cc).is_some())
+    );
+}
+
+#[test]
+fn the_plateau_curve_rises_to_the_limit() {
+    let report = faster();
+    let plateau = report.plateau.as_ref().unwrap();
+    let levels: Vec<String> = plateau.curve.iter().map(|p| p.level.to_string()).collect();
+    assert_eq!(levels, ["14400", "28800", "57600", "auto"], "by size; what the system chooses by what was seen");
+    assert_eq!(plateau.curve[3].x, 393_216.0);
+    assert!(plateau.shown && plateau.arm == 2);
+    let means: Vec<f64> = plateau.curve.iter().map(|p| p.goodput_bps.unwrap()).collect();
+    assert!(means[0] < 0.6 * means[1] && means[1] > 0.9 * means[3], "{means:?}");
+    let chart = report.plateau_chart().unwrap();
+    assert!(chart.rules.iter().any(|rule| rule.label == "28800 suffices (within 10 %)" && rule.at == 28_800.0));
+    // Law: a window of W bytes carries W per RTT up to the limit, and the drawn line says exactly that.
+    let line = chart.series.iter().find(|s| s.name == "window ÷ RTT").unwrap();
+    for (window, mbit) in &line.points {
+        let want = (window * 8.0 / 0.0349 / 1e6).min(LIMIT_MBIT);
+        assert!((mbit - want).abs() < 1e-3, "{window} {mbit} {want}");
+    }
+}
+
+#[test]
+fn the_chart_of_evidence_begins_at_one_and_ends_at_what_is_claimed() {
+    let report = faster();
+    let chart = report.evidence_chart().unwrap();
+    assert!(chart.series.iter().all(|s| s.points[0] == (0.0, 1.0)));
+    let claimed = chart.series.iter().find(|s| s.name == "mtu=1444").unwrap();
+    let peak = claimed.points.iter().map(|p| p.1).fold(0.0, f64::max);
+    assert!(peak >= chart.rules[0].at && (chart.rules[0].at - 100.0).abs() < 1e-9, "5 candidates need 100 : 1");
+}
+
+#[test]
+fn traces_are_of_the_median_trial() {
+    let report = faster();
+    let arms: Vec<usize> = report.traces.iter().map(|t| t.arm).collect();
+    assert_eq!(arms, [0, 4, 2], "current, recommended, smallest sufficient");
+    for trace in &report.traces {
+        let mut own: Vec<f64> =
+            report.trial_table.iter().filter(|t| t.arm == trace.arm).map(|t| t.goodput_bps).collect();
+        own.sort_by(f64::total_cmp);
+        let drawn = report.trial_table.iter().find(|t| t.trial == trace.trial).unwrap();
+        assert_eq!(drawn.goodput_bps, own[(own.len() - 1) / 2]);
+        let mean = trace.rate.iter().map(|p| p.1).sum::<f64>() / trace.rate.len() as f64;
+        assert!((mean / drawn.goodput_bps - 1.0).abs() < 0.1, "{mean} {}", drawn.goodput_bps);
+    }
+}
+
+#[test]
+fn nothing_a_user_writes_becomes_markup() {
+    let evil = "<script>alert(1)</script>\"'&\u{1b}[31m";
+    let mut story = Plan {
+        truths: vec![Truth::new(evil, story::current(), 6.0), Truth::new(evil, rwin(14_400), 3.0)],
+        levels: vec![1, 0],
+        noise: 0.05,
+        budget: 60,
+        stop_after: None,
+        seed: 1,
+    }
+    .run();
+    for record in &mut story.records {
+        record.outcome.notes = vec![evil.into()];
+        record.outcome.scopes.insert("rwin".into(), evil.into());
+        record.outcome.observed.insert("rwin_max".into(), serde_json::json!(evil));
+    }
+    let settings: Vec<Setting> =
+        story.truths.iter().map(|t| Setting { label: t.label.clone(), settings: t.settings.clone() }).collect();
+    let run = Run { command: evil.into(), version: evil.into(), comment: evil.into(), ..run() };
+    let report = TuneReport::assemble(&TuneInputs {
+        id: evil,
+        target: evil,
+        tunnel: "lab",
+        path: &story.path,
+        current: &story.current,
+        settings: &settings,
+        plateau: story.plateau,
+        assessment: &story.assessment,
+        records: &story.records,
+        run: &run,
+    });
+    let html = report.to_html();
+    assert!(!html.contains("<script") && !html.contains('\u{1b}') && !html.contains("alert(1)</script>"));
+    assert!(visible(&html).contains("<script>alert(1)</script>\"'&"), "it is shown as it was written");
+    assert!(!report.to_terminal(100, false).contains('\u{1b}'));
+}
+
+#[test]
+fn the_page_needs_nothing_else() {
+    let html = faster().to_html();
+    assert!(html.contains("content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\""));
+    let without_names = html.replace("http://www.w3.org/2000/svg", "");
+    for part in ["http:", "https:", "<script", "<link", "<img", "<iframe", "@import", "url(", " onload", "src="] {
+        assert!(!without_names.contains(part), "{part}");
+    }
+    assert!(html.contains("prefers-color-scheme: dark") && html.contains("name=\"viewport\""));
+    assert!(html.len() < 600_000, "{}", html.len());
+}
+
+#[test]
+fn every_tag_that_opens_closes() {
+    for html in [faster().to_html(), none().to_html()] {
+        let mut open: Vec<&str> = Vec::new();
+        for tag in html.split('<').skip(1).filter(|tag| !tag.starts_with('!')) {
+            let name = tag.split([' ', '>', '\n']).next().unwrap();
+            if let Some(name) = name.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name));
+            } else if !matches!(name, "meta") && !tag.split('>').next().unwrap().ends_with('/') {
+                open.push(name);
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+}
+
+#[test]
+fn the_page_has_every_part() {
+    let text = visible(&faster().to_html());
+    for part in [
+        "What the data say",
+        "Settings",
+        "The smallest level that suffices",
+        "Evidence",
+        "Over time",
+        "Congestion window over time",
+        "Rate over time",
+        "physical limit 6.79 Mbit/s",
+        "Asked, granted, observed",
+        "The path",
+        "34.9 ms",
+        "How it was measured",
+        "one bulk download for 3s",
+        "18446744073709551615",
+        "windtunnel tune --lab adsl --seed 7",
+        "after the <new> modem",
+        "2026-11-21 08:15 UTC",
+    ] {
+        assert!(text.contains(part), "{part} is missing");
+    }
+}
+
+#[test]
+fn a_terminal_report_fits() {
+    for report in [faster(), none()] {
+        for width in [64, 80, 90, 100, 300] {
+            let text = report.to_terminal(width, false);
+            assert!(text.lines().all(|line| line.chars().count() <= width.min(100)), "{text}");
+            assert!(text.lines().count() <= 60, "{} lines\n{text}", text.lines().count());
+        }
+    }
+    assert!(!faster().to_terminal(100, false).contains('\u{1b}'));
+    assert!(faster().to_terminal(100, true).contains("\u{1b}[1;32m"));
+}
+
+#[test]
+fn the_csv_holds_every_trial() {
+    let report = faster();
+    let text = report.to_csv();
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let rows: Vec<::csv::StringRecord> = reader.records().map(|row| row.unwrap()).collect();
+    assert_eq!(rows.len(), report.trial_table.len());
+    for (row, trial) in rows.iter().zip(&report.trial_table) {
+        assert_eq!(row[7].parse::<f64>().unwrap(), trial.goodput_bps.round());
+        assert_eq!(&row[4], trial.settings.to_string());
+    }
+}
+
+#[test]
+fn what_was_not_granted_is_shown() {
+    let mut story = adsl(1.06, 200).run();
+    for record in story.records.iter_mut().filter(|r| r.spec.arm == 5) {
+        record.outcome.granted.set(Knob::Cc, Level::Name("reno".into()));
+        record.outcome.observed.insert("cc".into(), serde_json::json!("reno"));
+    }
+    let report = report_of(&story);
+    let differing: Vec<&Granted> = report.granted.iter().filter(|g| g.differs).collect();
+    assert_eq!(differing.len(), 1);
+    assert_eq!((differing[0].arm, differing[0].granted[0].to_string()), (5, "reno".into()));
+    assert!(report.to_terminal(100, false).contains("cc=bbr: cc asked bbr, granted reno, observed reno."));
+    assert!(report.to_html().contains("<tr class=\"differs\">"));
+    assert!(!faster().to_html().contains("<tr class=\"differs\">"));
+}
+
+#[test]
+fn what_makes_the_answer_doubtful_is_said() {
+    let mut story = adsl(1.0, 120).run();
+    story.records[3].outcome.status = Status::Invalid;
+    story.path.physical_goodput_bps = Some(5_000_000);
+    let rounds = story.assessment.rounds as f64;
+    for record in &mut story.records {
+        let fall = 1.0 - 0.5 * f64::from(record.spec.round) / rounds;
+        record.outcome.bytes = (record.outcome.bytes as f64 * fall) as u64;
+    }
+    let warnings = report_of(&story).warnings;
+    assert!(warnings[0].starts_with("1 of "), "{warnings:?}");
+    assert!(warnings.iter().any(|w| w.contains("went to ×0.5")), "{warnings:?}");
+    assert!(faster().warnings.is_empty(), "{:?}", faster().warnings);
+    story.path.physical_goodput_bps = Some(1_000_000);
+    assert!(report_of(&story).warnings.iter().any(|w| w.contains("above the limit of 1.00 Mbit/s")));
+}
+
+#[test]
+fn an_experiment_without_a_trial_and_inputs_that_do_not_fit_are_no_trouble() {
+    let empty = wt_experiment::Experiment::new(wt_experiment::Config::new(3)).unwrap().assessment();
+    let story = adsl(1.0, 120).run();
+    for (assessment, records) in [(&empty, &[][..]), (&empty, &story.records[..]), (&story.assessment, &[][..])] {
+        let report = TuneReport::assemble(&TuneInputs {
+            id: "",
+            target: "",
+            tunnel: "live",
+            path: &wt_trial::PathFacts::default(),
+            current: &Settings::new(),
+            settings: &[],
+            plateau: Some(Knob::Rwin),
+            assessment,
+            records,
+            run: &Run::default(),
+        });
+        assert!(report.to_html().ends_with("</html>\n"));
+        assert!(!report.to_terminal(80, true).is_empty() && !report.to_csv().is_empty());
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(!json.contains("NaN"), "{json}");
+    }
+}
