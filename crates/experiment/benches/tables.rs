@@ -31,6 +31,11 @@ fn main() -> ExitCode {
     if report.off == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Name, true effects, and the published shares for each budget and noise.
+type Scenario = (&'static str, [f64; 4], [[f64; 4]; 3]);
+/// Effect in standard deviations, and the rounds for half and for four in five.
+type Effect = (f64, u32, u32);
+
 struct Report {
     runs: u64,
     off: u32,
@@ -72,7 +77,7 @@ impl Report {
         println!("A claim, and the pick within 5 % of the best");
         let one = |gain: f64| [0.0, 0.0, 0.0, f64::ln(gain)];
         let graded = [0.0, 1.05f64.ln(), 1.1f64.ln(), 1.2f64.ln()];
-        let cases: [(&str, [f64; 4], [[f64; 4]; 3]); 4] = [
+        let cases: [Scenario; 4] = [
             ("one +20 %", one(1.2), [[0.67, 0.51, 0.40, 0.36], [0.95, 0.89, 0.83, 0.67], [0.98, 0.95, 0.93, 0.84]]),
             ("0/5/10/20 %", graded, [[0.54, 0.37, 0.32, 0.31], [0.91, 0.80, 0.71, 0.60], [0.96, 0.93, 0.89, 0.83]]),
             ("one +50 %", one(1.5), [[1.0, 1.0, 1.0, 0.91], [1.0, 1.0, 1.0, 0.98], [1.0, 1.0, 1.0, 0.99]]),
@@ -93,7 +98,7 @@ impl Report {
 
     fn rounds_needed(&mut self) {
         println!("Power at the rounds that are said to give 50 % and 80 %");
-        let rows: [(f64, [(f64, u32, u32); 6]); 3] = [
+        let rows: [(f64, [Effect; 6]); 3] = [
             (20.0, [(0.2, 164, 319), (0.3, 71, 139), (0.4, 40, 75), (0.5, 28, 49), (0.7, 17, 27), (1.0, 11, 16)]),
             (60.0, [(0.2, 232, 413), (0.3, 100, 178), (0.4, 56, 97), (0.5, 38, 62), (0.7, 23, 35), (1.0, 14, 20)]),
             (140.0, [(0.2, 272, 455), (0.3, 123, 202), (0.4, 69, 111), (0.5, 48, 73), (0.7, 28, 41), (1.0, 17, 23)]),

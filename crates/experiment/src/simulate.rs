@@ -120,6 +120,43 @@ pub fn drive(
     Ok(experiment)
 }
 
+/// How often experiments with nothing to find claim something.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClaimRate {
+    /// The kind of path.
+    pub noise: NoiseModel,
+    /// Experiments.
+    pub runs: u64,
+    /// Of those, with a false claim.
+    pub claims: u64,
+    /// The share.
+    pub rate: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// Runs experiments in which all settings are the same, and counts the claims.
+///
+/// # Errors
+/// [`ExperimentError`] if the configuration makes no sense.
+pub fn claim_rate(
+    noise: NoiseModel,
+    config: &Config,
+    runs: u64,
+    rng: &mut impl Rng,
+) -> Result<ClaimRate, ExperimentError> {
+    let effects = vec![0.0; config.arms];
+    let mut claims = 0;
+    for _ in 0..runs {
+        let mut path = Path::new(noise, rng);
+        claims += u64::from(drive(config.clone(), &mut path, &effects, rng)?.pick() != 0);
+    }
+    let (low, high) = crate::dist::proportion_interval(claims, runs);
+    Ok(ClaimRate { noise, runs, claims, rate: claims as f64 / runs.max(1) as f64, low, high })
+}
+
 /// A unit shock: normal, or Student's t with 3 degrees of freedom scaled to variance 1.
 fn shock(model: NoiseModel, rng: &mut impl Rng) -> f64 {
     if model != NoiseModel::Heavy {

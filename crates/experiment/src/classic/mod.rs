@@ -4,6 +4,8 @@
 //! permutation tests). Whoever looked at the table while it grew has no such p values; the [`EProcess`](crate::EProcess)
 //! is for that.
 
+/// All of it at once, with a verdict.
+mod analysis;
 /// One-way and blocked analysis of variance.
 mod anova;
 /// What stands in the table.
@@ -16,15 +18,24 @@ mod permutation;
 mod plan;
 /// Tests on ranks.
 mod ranks;
+/// Outcomes against another figure.
+mod relation;
 /// The table itself.
 mod table;
+/// One sentence on it.
+mod verdict;
 
+pub use analysis::{
+    Anovas, Better, BlockedView, FriedmanView, LevelDescription, MdeView, PairEvidence, PairFlip, Permutations,
+    TableAnalysis, analyse,
+};
 pub use anova::{BlockedAnova, FTest, NonAdditivity, blocked_anova, one_way_anova};
 pub use describe::{Description, describe};
 pub use multiple::{McbInterval, PairComparison, against_the_best, against_the_first, all_pairs};
 pub use permutation::{PermutationTest, pair_sign_flip, within_block_permutation};
 pub use plan::{Detectable, blocks_needed, detectable, rough_blocks_needed};
 pub use ranks::{Friedman, FriedmanExact, Kruskal, friedman, friedman_exact, kruskal};
+pub use relation::{Relation, relation};
 pub(crate) use table::mean;
 pub use table::{Table, TableError};
 

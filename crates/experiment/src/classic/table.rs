@@ -78,6 +78,11 @@ impl Table {
         cells.iter().all(|c| c.is_finite()).then(|| Self { cells, ..self.clone() })
     }
 
+    /// The same table with the sign of every cell changed.
+    pub(super) fn negated(&self) -> Self {
+        Self { cells: self.cells.iter().map(|c| -c).collect(), ..self.clone() }
+    }
+
     pub(super) fn rows(&self) -> impl Iterator<Item = &[f64]> {
         self.cells.chunks_exact(self.blocks.len())
     }

@@ -231,6 +231,57 @@ fn comparisons_with_the_first_and_with_the_best_give_the_golden_figures() {
 }
 
 #[test]
+fn everything_at_once_agrees_with_its_parts_and_says_what_the_study_may_say() {
+    let a = analyse(&ttl(), Better::Higher, "ttl", "series", &mut rng()).unwrap();
+    assert!(!a.difference_shown);
+    assert!(
+        a.verdict.starts_with("No difference shown between the 4 levels of ttl (permutation p = 0.48)."),
+        "{}",
+        a.verdict
+    );
+    assert!(a.verdict.contains("+20% takes 8 series, +5% takes 99. Keep what you have."), "{}", a.verdict);
+    assert!(a.verdict.contains("The series differ among themselves (p = 0.0017)"), "{}", a.verdict);
+    golden([a.mcb[0].low, a.mcb[3].high], &[-13.53, 6.885]);
+    golden(a.evidence[2].e.iter().copied(), &[1.520, 0.9116, 1.201, 1.763]);
+    assert_golden(*a.evidence[2].e_worse.last().unwrap(), 0.2948);
+    let a = analyse(&options(), Better::Higher, "option", "series", &mut rng()).unwrap();
+    assert!(a.verdict.contains("+BH (p = 0.029) is unlikely to be the best."), "{}", a.verdict);
+    assert!(!a.difference_shown && a.evidence_needed == 60.0);
+    golden([a.friedman.unwrap().p_exact.unwrap(), a.permutation.log.unwrap().p], &[0.2000, 0.08008]);
+}
+
+#[test]
+fn a_clear_gain_is_recommended_also_where_less_is_better() {
+    let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    let blocks = names(&["1", "2", "3", "4", "5"]);
+    let cells = vec![100.0, 103.0, 99.0, 104.0, 101.0, 151.0, 148.0, 154.0, 150.0, 149.0];
+    let t = Table::new(names(&["old", "new"]), blocks, cells).unwrap();
+    let a = analyse(&t, Better::Higher, "setting", "round", &mut rng()).unwrap();
+    assert!(a.difference_shown && a.verdict.starts_with("Use setting new: it is shown to be better than old by 48%"));
+    let a = analyse(&t, Better::Lower, "setting", "round", &mut rng()).unwrap();
+    assert!(a.verdict.starts_with("Use setting old: it is shown to be better than new by 48%"), "{}", a.verdict);
+    let e = &a.evidence[0];
+    assert!(e.e.last().unwrap() > &3.0 && e.e_worse.last().unwrap() < &1.0);
+}
+
+#[test]
+fn the_rate_of_the_hosts_does_not_go_with_their_distance() {
+    // The dial-up study's hosts.
+    let hops = [10, 14, 14, 14, 30, 30, 30, 15, 20, 17, 16, 17, 23, 16, 19, 18, 20, 30].map(f64::from);
+    let rate =
+        [2106, 1495, 1131, 1197, 1661, 1849, 1124, 1844, 1120, 1850, 1056, 1388, 1347, 1260, 1913, 1911, 1375, 2233]
+            .map(f64::from);
+    let r = relation(&hops, &rate, &mut rng()).unwrap();
+    assert!(r.p > 0.05 && r.spearman.abs() < 0.5, "{r:?}");
+    let d = describe(&rate).unwrap();
+    assert!((d.mean - 1548.0).abs() < 1.0 && (d.sd_of_mean.unwrap() - 89.0).abs() < 1.0, "{d:?}");
+    let straight: Vec<f64> = hops.iter().map(|h| 1000.0 * 1.02f64.powf(*h)).collect();
+    let r = relation(&hops, &straight, &mut rng()).unwrap();
+    assert!((r.spearman - 1.0).abs() < 1e-12 && (r.slope.unwrap() - 0.02).abs() < 1e-12 && r.p < 0.001);
+    assert!(relation(&[1.0; 5], &[1.0, 2.0, 3.0, 4.0, 5.0], &mut rng()).is_none());
+}
+
+#[test]
 fn what_such_tables_can_show_is_as_published() {
     for (mse, single, all, for_20, for_5, rough) in [
         (0.0149, 31.23, 45.39, (8, 13), (99, 153), [7.034, 98.23]),

@@ -5,7 +5,7 @@ mod multiple;
 
 pub(crate) use multiple::{dunnett_one_sided, dunnett_two_sided, noncentral_t_power, quantile_of, studentised_range};
 
-use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, FisherSnedecor, Normal, StudentsT};
+use statrs::distribution::{Beta, ChiSquared, Continuous, ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 
 /// The probability that Student's t with `df` degrees of freedom is at most `t`; NaN if there is no such distribution.
 pub(crate) fn t_cdf(t: f64, df: f64) -> f64 {
@@ -61,6 +61,18 @@ pub(crate) fn chi_squared_quantile(p: f64, df: f64) -> f64 {
     ChiSquared::new(df).map_or(f64::NAN, |d| polish(d.inverse_cdf(p), p, |x| d.cdf(x), |x| d.pdf(x)))
 }
 
+/// The exact 95 % interval of a proportion.
+///
+/// # Source
+/// Clopper and Pearson, Biometrika 26 (1934).
+pub(crate) fn proportion_interval(count: u64, of: u64) -> (f64, f64) {
+    let (k, n) = (count as f64, of as f64);
+    let quantile = |p: f64, a: f64, b: f64| Beta::new(a, b).map_or(f64::NAN, |d| d.inverse_cdf(p));
+    let low = if count == 0 { 0.0 } else { quantile(0.025, k, n - k + 1.0) };
+    let high = if count >= of { 1.0 } else { quantile(0.975, k + 1.0, n - k) };
+    (low, high)
+}
+
 /// One Newton step onto the quantile; left out where it would leave the neighbourhood.
 fn polish(x: f64, p: f64, cdf: impl Fn(f64) -> f64, pdf: impl Fn(f64) -> f64) -> f64 {
     let step = (cdf(x) - p) / pdf(x);
@@ -90,6 +102,17 @@ mod tests {
                 assert!((t_cdf(t_quantile(p, df), df) - p).abs() < 1e-10, "t {df} {p}");
             }
         }
+    }
+
+    #[test]
+    fn proportions_have_their_exact_interval() {
+        // Exact limits as printed: 1 of 20 gives 0.13 % to 24.87 %, 0 of 20 up to 16.84 %.
+        let (low, high) = proportion_interval(1, 20);
+        assert_golden(low, 0.001265);
+        assert_golden(high, 0.2487);
+        assert_golden(proportion_interval(0, 20).1, 0.1684);
+        assert_eq!((proportion_interval(0, 5).0, proportion_interval(5, 5).1), (0.0, 1.0));
+        assert_eq!(proportion_interval(0, 0), (0.0, 1.0));
     }
 
     #[test]

@@ -121,7 +121,8 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
     });
     if let Some((e, a_, b_)) = best.max_by(|x, y| x.0.total_cmp(&y.0)) {
         let name = format!("evidence, however often looked at: {a_} over {b_}");
-        line(&name, format!("{} : 1 ({:.0} : 1 needed against the first level)", short(e), a.evidence_needed));
+        let needed = a.evidence_needed;
+        line(&name, format!("{e:.1} : 1 ({needed:.0} : 1 needed against the first level)"));
     }
     text.trim_end().to_owned()
 }
@@ -185,9 +186,9 @@ fn grouped_verdict(factor: &str, levels: usize, test: Option<FTest>, shown: bool
                    difference between the levels.";
     let few = if test.df2 < 5.0 { " With so few measurements hardly any difference could show." } else { "" };
     if shown {
-        format!("The {levels} levels of {factor} differ (p = {}). {caution}", short(p))
+        format!("The {levels} levels of {factor} differ (p = {}). {caution}", figure(p))
     } else {
-        format!("No difference shown between the {levels} levels of {factor} (p = {}).{few} {caution}", short(p))
+        format!("No difference shown between the {levels} levels of {factor} (p = {}).{few} {caution}", figure(p))
     }
 }
 
@@ -257,9 +258,9 @@ pub(super) fn listing(
     for (name, r) in &relations {
         let relation = if clear.iter().any(|(other, _)| other == name) {
             let way = if r.spearman > 0.0 { "rises" } else { "falls" };
-            format!(" It {way} with {name} (rank correlation {:.2}, p = {}).", r.spearman, short(r.p))
+            format!(" It {way} with {name} (rank correlation {:.2}, p = {}).", r.spearman, figure(r.p))
         } else {
-            format!(" No relation to {name} is shown (rank correlation {:.2}, p = {}).", r.spearman, short(r.p))
+            format!(" No relation to {name} is shown (rank correlation {:.2}, p = {}).", r.spearman, figure(r.p))
         };
         verdict += &relation;
     }
@@ -297,7 +298,7 @@ pub(super) fn means(a: SummaryMean, b: SummaryMean, c: &MeansComparison) -> Answ
         short(b.sd_of_mean),
         short(c.difference),
         short(c.standard_error),
-        short(c.p),
+        figure(c.p),
         c.ratio,
         c.low,
         c.high
@@ -310,6 +311,15 @@ pub(super) fn means(a: SummaryMean, b: SummaryMean, c: &MeansComparison) -> Answ
 
 fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), short)
+}
+
+/// A p value to two digits.
+fn figure(p: f64) -> String {
+    match p {
+        p if p < 0.0001 => "below 0.0001".to_owned(),
+        p if p < 0.1 => format!("{p:.*}", usize::try_from(1 - p.log10().floor() as i32).unwrap_or(2)),
+        p => format!("{p:.2}"),
+    }
 }
 
 /// Four significant digits.

@@ -1,0 +1,163 @@
+//! One sentence or a few on a finished table.
+
+use super::analysis::{Better, TableAnalysis};
+use super::multiple::PairComparison;
+
+/// The level of the tests.
+const ALPHA: f64 = 0.05;
+
+/// Fills in the verdict, and whether a difference is shown.
+pub(super) fn pronounce(a: &mut TableAnalysis, factor: &str, block: &str, blocks: usize) {
+    let words = Words { a, factor, block, blocks };
+    let (shown, verdict) = words.verdict();
+    a.difference_shown = shown;
+    a.verdict = verdict;
+}
+
+struct Words<'a> {
+    a: &'a TableAnalysis,
+    factor: &'a str,
+    block: &'a str,
+    blocks: usize,
+}
+
+impl Words<'_> {
+    fn verdict(&self) -> (bool, String) {
+        let k = self.a.describe.len();
+        if self.blocks < 2 {
+            let text = format!(
+                "Nothing can be concluded about {}: each of the {k} levels was measured once, so there is no measure of \
+                 the noise. Repeat the whole set, in random order, at least {} times.",
+                self.factor,
+                if k == 2 { 7 } else { 4 }
+            );
+            return (false, text);
+        }
+        let Some(p) = self.a.permutation.log.map(|t| t.p) else {
+            return (false, format!("Nothing can be concluded about {}.", self.factor));
+        };
+        let clear: Vec<&PairComparison> = self.a.tukey.iter().filter(|pair| pair.p < ALPHA).collect();
+        let (shown, mut sentences) = match clear.as_slice() {
+            // The F test may miss what Tukey's interval finds and the other way round; either shows a difference.
+            [] if p < ALPHA => (true, vec![self.differ(p)]),
+            [] => (false, vec![self.none(p)]),
+            pairs => (true, self.faster(pairs)),
+        };
+        sentences.extend(self.not_the_best());
+        if !shown {
+            sentences.extend(self.needed());
+            sentences.push("Keep what you have.".to_owned());
+        }
+        sentences.extend(self.blocks_matter());
+        if shown {
+            sentences.push(format!(
+                "This holds if the number of {} was fixed before the first, and the order within each was random.",
+                self.blocks_word()
+            ));
+        }
+        (shown, sentences.join(" "))
+    }
+
+    fn blocks_word(&self) -> String {
+        match self.block {
+            "series" => "series".to_owned(),
+            word => format!("blocks ({word})"),
+        }
+    }
+
+    fn none(&self, p: f64) -> String {
+        let levels = self.a.describe.len();
+        format!("No difference shown between the {levels} levels of {} (permutation p = {}).", self.factor, figure(p))
+    }
+
+    fn differ(&self, p: f64) -> String {
+        format!(
+            "The levels of {} differ (permutation p = {}), but which from which isn't shown.",
+            self.factor,
+            figure(p)
+        )
+    }
+
+    /// The best of the levels that are shown to be better than another, and all that it is better than.
+    fn faster(&self, pairs: &[&PairComparison]) -> Vec<String> {
+        let lower = self.a.better == Better::Lower;
+        // Each pair as (better, worse, gain, least, most); where less is better, the ratio the other way round.
+        let oriented = |pair: &&PairComparison| {
+            let a_better = (pair.ratio > 1.0) != lower;
+            let (good, bad) = if a_better { (&pair.a, &pair.b) } else { (&pair.b, &pair.a) };
+            let large = pair.ratio > 1.0;
+            let (ratio, low, high) = if large {
+                (pair.ratio, pair.low, pair.high)
+            } else {
+                (1.0 / pair.ratio, 1.0 / pair.high, 1.0 / pair.low)
+            };
+            (good.clone(), bad.clone(), ratio, low, high)
+        };
+        let wins: Vec<_> = pairs.iter().map(oriented).collect();
+        let value = |level: &str| {
+            let mean = self.a.describe.iter().find(|d| d.level == level).map_or(f64::NAN, |d| d.geometric_mean);
+            if lower { -mean } else { mean }
+        };
+        let Some(best) = wins.iter().max_by(|a, b| value(&a.0).total_cmp(&value(&b.0))).map(|w| w.0.clone()) else {
+            return Vec::new();
+        };
+        let beaten: Vec<String> = wins
+            .iter()
+            .filter(|win| win.0 == best)
+            .map(|(_, bad, ratio, low, high)| {
+                format!("{bad} by {} ({} to {})", percent(ratio - 1.0), percent(low - 1.0), percent(high - 1.0))
+            })
+            .collect();
+        let factor = self.factor;
+        vec![format!(
+            "Use {factor} {best}: it is shown to be better than {} (95%, all pairs together).",
+            beaten.join(", ")
+        )]
+    }
+
+    /// Levels that are shown not to be the best, where nothing more is shown of them.
+    fn not_the_best(&self) -> Option<String> {
+        let better = |pair: &&PairComparison| pair.p < ALPHA;
+        let known: Vec<&String> = self.a.tukey.iter().filter(better).flat_map(|pair| [&pair.a, &pair.b]).collect();
+        let rows = self.a.mcb.iter().filter(|row| row.p < ALPHA && !known.contains(&&row.level));
+        let names: Vec<String> = rows.map(|row| format!("{} (p = {})", row.level, figure(row.p))).collect();
+        let verb = if names.len() == 1 { "is unlikely" } else { "are unlikely" };
+        (!names.is_empty()).then(|| format!("{} {verb} to be the best.", names.join(", ")))
+    }
+
+    fn needed(&self) -> Option<String> {
+        let mde = self.a.mde?;
+        let blocks = |gain: &str| {
+            self.a.blocks_needed.get(gain).copied().flatten().map_or("millions".to_owned(), |n| n.to_string())
+        };
+        Some(format!(
+            "A true +{:.0}% would have shown (80% chance); +20% takes {} {}, +5% takes {}.",
+            mde.ratio_percent.ceil(),
+            blocks("20"),
+            self.blocks_word(),
+            blocks("5")
+        ))
+    }
+
+    fn blocks_matter(&self) -> Option<String> {
+        let p = self.a.anova.blocked_log.and_then(|a| a.all.blocks.p).filter(|p| *p < ALPHA)?;
+        Some(format!(
+            "The {} differ among themselves (p = {}): compare only within each.",
+            self.blocks_word(),
+            figure(p)
+        ))
+    }
+}
+
+/// A p value to two digits.
+fn figure(p: f64) -> String {
+    match p {
+        p if p < 0.0001 => "below 0.0001".to_owned(),
+        p if p < 0.1 => format!("{p:.*}", usize::try_from(1 - p.log10().floor() as i32).unwrap_or(2)),
+        p => format!("{p:.2}"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
