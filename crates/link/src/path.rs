@@ -20,20 +20,17 @@ use crate::{ConfigError, Event, LinkStats, Packet, PathConfig, PathStats, Side, 
 /// # Ok::<(), wt_link::ConfigError>(())
 /// ```
 pub struct Path<P> {
-    nodes: Vec<Node<P>>,
-    /// When each node is due, in the same order: one small array to look through.
+    /// Those from A to B, then those from B to A.
+    lanes: Vec<Lane<P>>,
+    /// The shared mediums, with their links.
+    mediums: Vec<(usize, Medium<P>)>,
+    /// When each lane and then each medium is due: one small array to look through.
     due: Vec<u64>,
-    /// Which node is the medium of a link, if it has one.
-    mediums: Vec<Option<usize>>,
-    /// The entry to each link, in each direction; the lane is a node.
+    /// Which medium each link has, if it has one.
+    medium_of: Vec<Option<usize>>,
+    /// The entry to each link, in each direction.
     entries: [Vec<Entry>; 2],
     counts: Counts,
-}
-
-/// Something that packets pass: the lanes from A to B, those from B to A, then the mediums.
-enum Node<P> {
-    Lane(Lane<P>),
-    Medium { link: usize, medium: Box<Medium<P>> },
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,23 +64,25 @@ impl<P: Clone> Path<P> {
         for entry in &mut backward_entries {
             entry.lane += forward.len();
         }
-        let mut nodes: Vec<Node<P>> = forward.into_iter().chain(backward).map(Node::Lane).collect();
-        let mut mediums = vec![None; config.links.len()];
+        let lanes: Vec<Lane<P>> = forward.into_iter().chain(backward).collect();
+        let mut mediums = Vec::new();
+        let mut medium_of = vec![None; config.links.len()];
         for (link, config) in config.links.iter().enumerate() {
             if let Some(medium) = config.medium {
-                mediums[link] = Some(nodes.len());
+                medium_of[link] = Some(mediums.len());
                 let places = [Side::AToB, Side::BToA].map(|side| Place { link, side }.station());
-                nodes.push(Node::Medium { link, medium: Box::new(Medium::new(medium, seed, places)) });
+                mediums.push((link, Medium::new(medium, seed, places)));
             }
         }
-        let (due, entries) = (vec![u64::MAX; nodes.len()], [forward_entries, backward_entries]);
-        Ok(Self { nodes, due, mediums, entries, counts: Counts::default() })
+        let due = vec![u64::MAX; lanes.len() + mediums.len()];
+        let entries = [forward_entries, backward_entries];
+        Ok(Self { lanes, mediums, due, medium_of, entries, counts: Counts::default() })
     }
 
     /// How many links there are.
     #[must_use]
     pub const fn links(&self) -> usize {
-        self.mediums.len()
+        self.medium_of.len()
     }
 
     /// A host sends a packet: host A for [`Side::AToB`], host B for the other. Calls come in the order of time.
@@ -116,16 +115,16 @@ impl<P: Clone> Path<P> {
             if at > now.0 || at == u64::MAX {
                 return None;
             }
-            let event = match &mut self.nodes[index] {
-                Node::Lane(lane) => {
+            let event = match self.lanes.get_mut(index) {
+                Some(lane) => {
                     let (side, last_link) = (lane.side, lane.last_link);
                     let event = lane.pipe.poll_link(Time(at));
                     self.due[index] = lane.pipe.due();
                     event.and_then(|(link, event)| self.after_lane(side, link, last_link, event))
                 }
-                Node::Medium { link, medium } => {
-                    let link = *link;
-                    let event = medium.poll(at);
+                None => {
+                    let (link, medium) = &mut self.mediums[index - self.lanes.len()];
+                    let (link, event) = (*link, medium.poll(at));
                     self.due[index] = medium.due();
                     event.and_then(|(side, event)| self.after_medium(side, link, event))
                 }
@@ -152,24 +151,20 @@ impl<P: Clone> Path<P> {
         let Counts { pushed, delivered, dropped } = self.counts;
         let mut links = vec![LinkStats::default(); self.links()];
         let mut duplicated = 0;
-        for node in &self.nodes {
-            match node {
-                Node::Lane(lane) => {
-                    duplicated += lane.pipe.duplicated();
-                    for (link, stage) in lane.pipe.stage_stats() {
-                        let LinkStats { forward, backward, .. } = &mut links[link];
-                        if lane.side == Side::AToB { forward } else { backward }.push(stage);
-                    }
-                }
-                Node::Medium { link, medium } => {
-                    links[*link].medium = Some([Side::AToB, Side::BToA].map(|side| medium.stats(side)));
-                }
+        for Lane { side, pipe, .. } in &self.lanes {
+            duplicated += pipe.duplicated();
+            for (link, stage) in pipe.stage_stats() {
+                let LinkStats { forward, backward, .. } = &mut links[link];
+                if *side == Side::AToB { forward } else { backward }.push(stage);
             }
+        }
+        for (link, medium) in &self.mediums {
+            links[*link].medium = Some([Side::AToB, Side::BToA].map(|side| medium.stats(side)));
         }
         PathStats { pushed, duplicated, delivered, dropped, held: pushed + duplicated - delivered - dropped, links }
     }
 
-    /// The node that is due first, and when; upstream before downstream at the same time.
+    /// The lane or medium that is due first, and when; upstream before downstream at the same time.
     #[inline]
     fn first_due(&self) -> (usize, u64) {
         let mut first = (0, u64::MAX);
@@ -183,10 +178,9 @@ impl<P: Clone> Path<P> {
 
     #[inline]
     fn enter(&mut self, entry: Entry, at: Time, packet: Packet<P>) {
-        if let Node::Lane(Lane { pipe, .. }) = &mut self.nodes[entry.lane] {
-            pipe.enter(entry.stage, at, packet);
-            self.due[entry.lane] = pipe.due();
-        }
+        let pipe = &mut self.lanes[entry.lane].pipe;
+        pipe.enter(entry.stage, at, packet);
+        self.due[entry.lane] = pipe.due();
     }
 
     /// A packet has left a lane: it goes to the medium at its end, or it is at the far end.
@@ -194,13 +188,12 @@ impl<P: Clone> Path<P> {
     fn after_lane(&mut self, side: Side, link: usize, last_link: usize, event: Event<P>) -> Option<PathEvent<P>> {
         match event {
             Event::Drop { .. } => Some(PathEvent { side, link, event }),
-            Event::Deliver { at, packet } => match self.mediums[last_link] {
+            Event::Deliver { at, packet } => match self.medium_of[last_link] {
                 None => Some(PathEvent { side, link: last_link, event: Event::Deliver { at, packet } }),
                 Some(index) => {
-                    if let Node::Medium { medium, .. } = &mut self.nodes[index] {
-                        medium.push(side, at.0, packet);
-                        self.due[index] = medium.due();
-                    }
+                    let medium = &mut self.mediums[index].1;
+                    medium.push(side, at.0, packet);
+                    self.due[self.lanes.len() + index] = medium.due();
                     None
                 }
             },
@@ -223,6 +216,6 @@ impl<P: Clone> Path<P> {
 
 impl<P> std::fmt::Debug for Path<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Path").field("links", &self.mediums.len()).finish_non_exhaustive()
+        f.debug_struct("Path").field("links", &self.medium_of.len()).finish_non_exhaustive()
     }
 }

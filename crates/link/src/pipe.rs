@@ -31,6 +31,8 @@ pub struct Pipe<P> {
     stages: Vec<Stage<P>>,
     /// The stages that hold packets, upstream first.
     holding: Vec<Holding>,
+    /// Where each stage stands in `holding`, if it does.
+    slots: Vec<usize>,
     /// When the first of them does something.
     hold_due: u64,
     /// What comes out at the end, by time.
@@ -89,11 +91,10 @@ impl<P: Clone> Pipe<P> {
     }
 
     pub(crate) fn of(stages: Vec<Stage<P>>) -> Self {
+        let holds: Vec<usize> = (0..stages.len()).filter(|stage| stages[*stage].holds()).collect();
         Self {
-            holding: (0..stages.len())
-                .filter(|index| stages[*index].holds())
-                .map(|stage| Holding { stage, due: u64::MAX })
-                .collect(),
+            slots: (0..stages.len()).map(|stage| holds.partition_point(|holding| *holding < stage)).collect(),
+            holding: holds.into_iter().map(|stage| Holding { stage, due: u64::MAX }).collect(),
             stages,
             hold_due: u64::MAX,
             delivered: VecDeque::new(),
@@ -135,25 +136,20 @@ impl<P: Clone> Pipe<P> {
     #[inline]
     pub(crate) fn poll_link(&mut self, now: Time) -> Option<(usize, Event<P>)> {
         self.clock = self.clock.max(now.0);
-        loop {
-            let deliver = self.delivered.front().map_or(u64::MAX, |(at, _)| *at);
-            let sundry = self.sundry.peek().map_or(u64::MAX, |first| first.0.at);
-            let first = deliver.min(sundry);
-            if self.hold_due < first {
-                if self.hold_due > now.0 {
-                    return None;
-                }
-                self.step();
-            } else if first > now.0 {
-                return None;
-            } else if sundry <= deliver {
-                return self.take_sundry();
-            } else {
-                let (at, packet) = self.delivered.pop_front()?;
-                self.counts.delivered += 1;
-                return Some((0, Event::Deliver { at: Time(at), packet }));
-            }
+        if self.hold_due <= now.0 {
+            self.advance(now.0);
         }
+        let deliver = self.delivered.front().map_or(u64::MAX, |(at, _)| *at);
+        let sundry = self.sundry.peek().map_or(u64::MAX, |first| first.0.at);
+        if deliver.min(sundry) > now.0 {
+            return None;
+        }
+        if sundry <= deliver {
+            return self.take_sundry();
+        }
+        let (at, packet) = self.delivered.pop_front()?;
+        self.counts.delivered += 1;
+        Some((0, Event::Deliver { at: Time(at), packet }))
     }
 
     /// When `poll` is worth calling next: not before there is an event, or something inside that must be done first.
@@ -218,14 +214,13 @@ impl<P: Clone> Pipe<P> {
         }
     }
 
+    #[inline]
     fn hold(&mut self, index: usize, at: u64, packet: Packet<P>) {
         let stage = &mut self.stages[index];
         stage.hold(at, packet);
         let due = stage.due();
         self.hold_due = self.hold_due.min(due);
-        if let Some(holding) = self.holding.iter_mut().find(|holding| holding.stage == index) {
-            holding.due = due;
-        }
+        self.holding[self.slots[index]].due = due;
     }
 
     /// Leads a copy through the stages from `first` on, in front of its original.
@@ -255,13 +250,29 @@ impl<P: Clone> Pipe<P> {
         self.sundries += 1;
     }
 
-    /// Lets the holding stage that is due first do its next thing.
-    fn step(&mut self) {
-        let Some(holding) = self.holding.iter_mut().min_by_key(|holding| holding.due) else { return };
-        let index = holding.stage;
+    /// Lets the holding stages do what is due by `now`, upstream first: each needs nothing but its arrivals until then.
+    fn advance(&mut self, now: u64) {
+        let mut first = u64::MAX;
+        for slot in 0..self.holding.len() {
+            while self.holding[slot].due <= now && self.holding[slot].due < u64::MAX {
+                self.step(slot);
+            }
+            first = first.min(self.holding[slot].due);
+        }
+        self.hold_due = first;
+    }
+
+    /// Lets one of them do its next thing.
+    #[inline]
+    fn step(&mut self, slot: usize) {
+        let index = self.holding[slot].stage;
+        if let Some((at, packet)) = self.stages[index].open_gate() {
+            self.holding[slot].due = self.stages[index].due();
+            return self.walk(index + 1, at, packet);
+        }
         let mut released = std::mem::take(&mut self.released);
         self.stages[index].step(&mut released);
-        holding.due = self.stages[index].due();
+        self.holding[slot].due = self.stages[index].due();
         for held in released.drain(..) {
             match held {
                 Held::Pass { at, packet } => self.walk(index + 1, at.0, packet),
@@ -269,7 +280,6 @@ impl<P: Clone> Pipe<P> {
             }
         }
         self.released = released;
-        self.hold_due = self.holding.iter().map(|holding| holding.due).min().unwrap_or(u64::MAX);
     }
 
     #[cold]

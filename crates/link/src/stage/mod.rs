@@ -109,6 +109,12 @@ impl<P> Stage<P> {
         self.kind.due()
     }
 
+    /// The next packet of a gate; `None` for any other stage.
+    #[inline]
+    pub(crate) fn open_gate(&mut self) -> Option<(u64, Packet<P>)> {
+        if let Kind::Gate(shuffle) = &mut self.kind { shuffle.pop() } else { None }
+    }
+
     /// Does the one thing that is due, and adds what it lets go of.
     pub(crate) fn step(&mut self, out: &mut Vec<Held<P>>) {
         self.kind.step(out);

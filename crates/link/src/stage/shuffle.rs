@@ -64,12 +64,18 @@ impl<P> Shuffle<P> {
     }
 
     pub(crate) fn step(&mut self, out: &mut Vec<Held<P>>) {
+        out.extend(self.pop().map(|(at, packet)| Held::Pass { at: Time(at), packet }));
+    }
+
+    /// The first packet with its time.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(u64, Packet<P>)> {
         let other_first = match (self.in_order.front(), self.others.peek()) {
             (Some(in_order), Some(other)) => other.0 < *in_order,
             (None, _) => true,
             (_, None) => false,
         };
-        let first = if other_first { self.others.pop().map(|other| other.0) } else { self.in_order.pop_front() };
-        out.extend(first.map(|first| Held::Pass { at: Time(first.at), packet: first.item }));
+        let first = if other_first { self.others.pop()?.0 } else { self.in_order.pop_front()? };
+        Some((first.at, first.item))
     }
 }
