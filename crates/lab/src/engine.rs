@@ -94,7 +94,7 @@ fn destination(side: Side) -> usize {
 /// A packet that a router made itself.
 fn own(bytes: Vec<u8>) -> Option<Packet<Segment>> {
     let layout = Layout::of(&bytes, &wt_sys::vnet::VnetHeader::default())?;
-    Some(Rc::new(Buffer { bytes, layout }).packet(0))
+    Some(Rc::new(Buffer::of(bytes, layout)).packet(0))
 }
 
 impl Engine {
@@ -151,10 +151,7 @@ impl Engine {
             let Some((header, place)) = received else { return Ok(false) };
             let now = self.now();
             let Some(layout) = Layout::of(&self.scratch[place.clone()], &header) else { continue };
-            let mut bytes = self.buffer(place.len());
-            bytes.clear();
-            bytes.extend_from_slice(&self.scratch[place]);
-            let buffer = Rc::new(Buffer { bytes, layout });
+            let buffer = Rc::new(self.keep(place, layout));
             for index in 0..layout.segments() {
                 self.path.push(side, now, buffer.packet(index));
             }
@@ -163,20 +160,23 @@ impl Engine {
         Ok(true)
     }
 
-    fn buffer(&mut self, length: usize) -> Vec<u8> {
-        if length <= SMALL {
-            Vec::with_capacity(length)
-        } else {
-            self.spare.pop().unwrap_or_else(|| Vec::with_capacity(LARGEST))
+    /// Takes the packet that was just read: a small one is copied, a large one keeps the buffer it was read into.
+    fn keep(&mut self, place: std::ops::Range<usize>, layout: Layout) -> Buffer {
+        if place.len() <= SMALL {
+            return Buffer::of(self.scratch[place].to_vec(), layout);
         }
+        let next = self.spare.pop().unwrap_or_else(|| vec![0; LARGEST]);
+        Buffer::new(std::mem::replace(&mut self.scratch, next), place, layout)
     }
 
     fn recycle(&mut self, buffer: Rc<Buffer>) {
-        if let Some(buffer) = Rc::into_inner(buffer)
-            && buffer.bytes.capacity() > SMALL
-            && self.spare.len() < SPARE
+        if self.spare.len() < SPARE
+            && let Some(buffer) = Rc::into_inner(buffer)
         {
-            self.spare.push(buffer.bytes);
+            let storage = buffer.into_storage();
+            if storage.len() == LARGEST {
+                self.spare.push(storage);
+            }
         }
     }
 
@@ -214,7 +214,7 @@ impl Engine {
         let Some(run) = self.runs[host].take() else { return };
         let port = &mut self.config.ports[host];
         let outgoing = run.outgoing(port.link_header());
-        let payload = &run.buffer.bytes[outgoing.payload.clone()];
+        let payload = &run.buffer.bytes()[outgoing.payload.clone()];
         if port.send(&outgoing.vnet, &outgoing.headers[..outgoing.headers_len], payload).is_err() {
             self.config.counters.refused();
         }

@@ -11,7 +11,7 @@ fn whole(packet: &Packet<Segment>) -> Vec<u8> {
     let run = Run::of(packet);
     let outgoing = run.outgoing(0);
     let mut bytes = outgoing.headers[..outgoing.headers_len].to_vec();
-    bytes.extend_from_slice(&run.buffer.bytes[outgoing.payload]);
+    bytes.extend_from_slice(&run.buffer.bytes()[outgoing.payload]);
     bytes
 }
 

@@ -14,10 +14,13 @@ use wt_wire::Checksum;
 /// The longest headers that are looked at: IPv6 with TCP and all its options fits twice.
 pub(crate) const MAX_HEADERS: usize = 256;
 
-/// A buffer with one packet of the kernel's, from the IP header on.
+/// A buffer with one packet of the kernel's.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    pub(crate) bytes: Vec<u8>,
+    /// Longer than the packet where it was read without copying.
+    storage: Vec<u8>,
+    /// Where the IP packet lies in it.
+    place: std::ops::Range<usize>,
     pub(crate) layout: Layout,
 }
 
@@ -115,13 +118,34 @@ impl Layout {
 }
 
 impl Buffer {
+    /// A packet that lies at `place` of a larger buffer.
+    pub(crate) fn new(storage: Vec<u8>, place: std::ops::Range<usize>, layout: Layout) -> Self {
+        Self { storage, place, layout }
+    }
+
+    /// A packet by itself.
+    pub(crate) fn of(bytes: Vec<u8>, layout: Layout) -> Self {
+        let place = 0..bytes.len();
+        Self::new(bytes, place, layout)
+    }
+
+    /// The packet, from the IP header on.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.storage[self.place.clone()]
+    }
+
+    /// The buffer, to be used again.
+    pub(crate) fn into_storage(self) -> Vec<u8> {
+        self.storage
+    }
+
     /// What the stages see of one segment.
     pub(crate) fn packet(self: &Rc<Self>, index: u32) -> Packet<Segment> {
         let layout = &self.layout;
         let data = layout.payload(index, index + 1).len();
         let ip_len = u32::try_from(layout.payload_at + data).unwrap_or(u32::MAX);
         let mut packet = Packet::new(ip_len, Segment { buffer: Rc::clone(self), index });
-        let bytes = &self.bytes[..];
+        let bytes = self.bytes();
         let tos = if layout.v6 { bytes[0] << 4 | bytes[1] >> 4 } else { bytes[1] };
         packet.data_len = u32::try_from(data).unwrap_or(u32::MAX);
         packet.ttl = if layout.v6 { bytes[7] } else { bytes[8] };
@@ -145,7 +169,7 @@ impl Buffer {
             self.layout.transport_at..self.layout.transport_at + 4
         };
         let fold = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
-        self.bytes[addresses].iter().chain(&self.bytes[ports]).fold(2_166_136_261, fold)
+        self.bytes()[addresses].iter().chain(&self.bytes()[ports]).fold(2_166_136_261, fold)
     }
 }
 
@@ -201,7 +225,7 @@ impl Run {
         let payload = layout.payload(self.first, self.end);
         let mut headers = [0; MAX_HEADERS];
         let headers_len = layout.payload_at;
-        headers[..headers_len].copy_from_slice(&self.buffer.bytes[..headers_len]);
+        headers[..headers_len].copy_from_slice(&self.buffer.bytes()[..headers_len]);
         let one = self.end - self.first == 1;
         let whole = self.first == 0 && self.end == layout.segments();
         let mut vnet = VnetHeader::default();

@@ -43,14 +43,14 @@ fn super_packet(v6: bool) -> (Vec<u8>, VnetHeader) {
 fn buffer(v6: bool) -> Rc<Buffer> {
     let (bytes, header) = super_packet(v6);
     let layout = Layout::of(&bytes, &header).unwrap();
-    Rc::new(Buffer { bytes, layout })
+    Rc::new(Buffer::of(bytes, layout))
 }
 
 /// What leaves for a run, whole.
 fn out(run: &Run) -> (VnetHeader, Vec<u8>) {
     let outgoing = run.outgoing(0);
     let mut bytes = outgoing.headers[..outgoing.headers_len].to_vec();
-    bytes.extend_from_slice(&run.buffer.bytes[outgoing.payload.clone()]);
+    bytes.extend_from_slice(&run.buffer.bytes()[outgoing.payload.clone()]);
     (VnetHeader::from_bytes(&outgoing.vnet), bytes)
 }
 
@@ -67,7 +67,7 @@ fn every_byte_of_a_super_packet_is_in_exactly_one_segment() {
             assert_eq!((vnet.gso_type, vnet.flags), (vnet::GSO_NONE, vnet::NEEDS_CSUM));
             joined.extend_from_slice(&bytes[headers..]);
         }
-        assert_eq!(joined, buffer.bytes[headers..], "v6: {v6}");
+        assert_eq!(joined, buffer.bytes()[headers..], "v6: {v6}");
         assert_eq!(buffer.layout.segments(), 4);
     }
 }
@@ -120,7 +120,7 @@ fn neighbours_are_merged_again_and_a_gap_or_a_mark_separates() {
     marked.ce = true;
     assert!(!run.extend(&marked), "a mark belongs to its own packet");
     assert!(run.extend(&buffer.packet(3)));
-    assert_eq!(out(&run).1.len(), buffer.bytes.len(), "all of them are the packet that came in");
+    assert_eq!(out(&run).1.len(), buffer.bytes().len(), "all of them are the packet that came in");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn nothing_that_a_kernel_could_hand_over_makes_it_panic() {
             for gso_size in [0, 1, 1000, u16::MAX] {
                 let header = VnetHeader { gso_size, csum_start: 0xFFF0, ..header };
                 let Some(layout) = Layout::of(&bytes, &header) else { continue };
-                let buffer = Rc::new(Buffer { bytes: bytes.clone(), layout });
+                let buffer = Rc::new(Buffer::of(bytes.clone(), layout));
                 for index in 0..layout.segments().min(50) {
                     let run = Run::of(&buffer.packet(index));
                     let outgoing = run.outgoing(14);
