@@ -71,13 +71,8 @@ impl Page<'_> {
         let fixed = if wide { 77 } else { 56 };
         let longest = r.arms.iter().map(|arm| clean(&arm.label).chars().count()).max().unwrap_or(0);
         let name = longest.clamp(8, (self.width - fixed).max(8));
-        let needed = r.arms.iter().filter_map(|arm| arm.needed).fold(0.0, f64::max);
-        let mut same = r.arms.iter().filter_map(|arm| arm.needed);
-        let evidence = if same.all(|n| (n - needed).abs() < 1e-6) && needed > 0.0 {
-            format!("of {needed:.0} : 1")
-        } else {
-            "evidence".to_owned()
-        };
+        let evidence = words::needed_by_all(&r.arms);
+        let evidence = evidence.map_or_else(|| "evidence".to_owned(), |n| format!("of {}", words::odds(n)));
         let interval = format!("{} interval", r.confidence());
         let row = |cells: [&str; 7]| {
             let [label, goodput, ratio, interval, evidence, rounds, state] = cells;

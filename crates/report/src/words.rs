@@ -48,6 +48,13 @@ pub(crate) fn odds(evidence: f64) -> String {
     }
 }
 
+/// The evidence that a claim needs, if it is the same for all settings.
+pub(crate) fn needed_by_all(arms: &[Arm]) -> Option<f64> {
+    let mut needed = arms.iter().filter_map(|arm| arm.needed);
+    let first = needed.next()?;
+    needed.all(|n| (n - first).abs() <= first * 1e-9).then_some(first)
+}
+
 /// What is shown of a setting, in a word or two.
 pub(crate) fn state(arm: &Arm) -> &'static str {
     match arm.state {

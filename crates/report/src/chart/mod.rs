@@ -200,7 +200,7 @@ impl Chart {
 
     /// Draws the chart as an SVG element, `width` (240 to 4000) by `height` (120 to 4000) pixels.
     ///
-    /// A chart of categories takes the height that its rows need instead. Colours read on light and on dark; a page may
+    /// A chart of categories takes the height that its rows need instead, one with a long legend more than was asked. Colours read on light and on dark; a page may
     /// give `svg text` its own `fill`.
     #[must_use]
     pub fn to_svg(&self, width: u32, height: u32) -> String {

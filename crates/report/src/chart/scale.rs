@@ -141,7 +141,9 @@ pub(super) fn number(value: f64, step: f64) -> String {
         .find(|(factor, _)| size >= *factor && coarse >= factor * 0.1 && (*factor > 1e3 || size >= 1e4))
         .unwrap_or((1.0, ""));
     let (scaled, finest) = (value / factor, coarse / factor);
-    let decimals = if finest > 0.0 { (-(finest.log10() + 1e-9).floor()).clamp(0.0, 6.0) as usize } else { 0 };
+    // Ticks that aren't evenly spaced have no step to show: three digits, for 0.125.
+    let more = if step > 0.0 { 0.0 } else { 2.0 };
+    let decimals = if finest > 0.0 { (more - (finest.log10() + 1e-9).floor()).clamp(0.0, 6.0) as usize } else { 0 };
     let text = format!("{scaled:.decimals$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
     format!("{}{suffix}", text.replace('-', "−"))

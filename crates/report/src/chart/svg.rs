@@ -21,6 +21,8 @@ const COLORS: [RGBColor; 6] = [
 const NEUTRAL: RGBColor = RGBColor(0x78, 0x78, 0x78);
 /// Height of a line of text.
 const LINE: i32 = 18;
+/// Height that the plot has at least, its axes included.
+const LEAST_PLOT: i32 = 230;
 /// Size of ordinary text, and the width that is reckoned for one character of it.
 const TEXT: f64 = 12.0;
 const CHARACTER: f64 = 6.9;
@@ -34,7 +36,8 @@ pub(super) fn render(chart: &Chart, width: u32, height: u32) -> String {
     let height = match &rows {
         Some(rows) => (head.height + row_height(width_px) * rows.rows.len() as i32 + 56) as u32,
         None if plane.is_none() => (head.height + 60) as u32,
-        None => height,
+        // However long the legend is, the plot itself stays readable.
+        None => height.max((head.height + LEAST_PLOT) as u32),
     };
     let mut pen = Pen { backend: SVGBackend::with_string(&mut out, (width, height)) };
     head.draw(&mut pen);
@@ -78,9 +81,23 @@ fn wide(text: &str) -> i32 {
 /// Title, subtitle and legend, broken into lines that fit.
 struct Head {
     texts: Vec<(String, bool)>,
-    /// Place of each entry: x, y, series, joined, name.
-    legend: Vec<(i32, i32, usize, bool, String)>,
+    legend: Vec<Entry>,
     height: i32,
+}
+
+/// One entry of the legend and its place.
+struct Entry {
+    x: i32,
+    y: i32,
+    sign: Sign,
+    name: String,
+}
+
+/// What an entry of the legend explains.
+#[derive(Clone, Copy)]
+enum Sign {
+    Series { index: usize, joined: bool },
+    Rule,
 }
 
 impl Head {
@@ -91,16 +108,22 @@ impl Head {
             texts.extend(wrap(&clean(text), most(character)).into_iter().map(|line| (line, bold)));
         }
         let mut y = 6 + LINE * texts.len() as i32;
+        let lying = !chart.categories.is_empty();
+        let series = chart.series.iter().enumerate().map(|(index, series)| {
+            let joined = matches!(series.kind, Kind::Line | Kind::Steps) && !lying;
+            (Sign::Series { index, joined }, &series.name)
+        });
+        // On a plane the rules have their labels beside them.
+        let rules = chart.rules.iter().filter(|rule| lying && rule.kind == RuleKind::Horizontal);
         let mut legend = Vec::new();
         let mut x = 8;
-        for (index, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.name.is_empty()) {
-            let name = cut(&clean(&series.name), most(CHARACTER).saturating_sub(6));
+        for (sign, name) in series.chain(rules.map(|rule| (Sign::Rule, &rule.label))).filter(|(_, n)| !n.is_empty()) {
+            let name = cut(&clean(name), most(CHARACTER).saturating_sub(6));
             let room = wide(&name) + 46;
             if x > 8 && x + room > width - 8 {
                 (x, y) = (8, y + LINE);
             }
-            let joined = matches!(series.kind, Kind::Line | Kind::Steps) && chart.categories.is_empty();
-            legend.push((x, y, index, joined, name));
+            legend.push(Entry { x, y, sign, name });
             x += room;
         }
         let height = if legend.is_empty() { y } else { y + LINE + 2 };
@@ -112,12 +135,17 @@ impl Head {
             let size = if *bold { 15.0 } else { TEXT };
             pen.text(text, (8, 6 + LINE * place as i32 + LINE / 2), HPos::Left, size, *bold);
         }
-        for (x, y, index, joined, name) in &self.legend {
+        for Entry { x, y, sign, name } in &self.legend {
             let middle = y + LINE / 2;
-            if *joined {
-                pen.line((*x, middle), (x + 24, middle), COLORS[index % COLORS.len()], 2);
+            match sign {
+                Sign::Rule => pen.dashed((x + 12, y + 1), (x + 12, y + LINE - 1)),
+                Sign::Series { index, joined } => {
+                    if *joined {
+                        pen.line((*x, middle), (x + 24, middle), COLORS[index % COLORS.len()], 2);
+                    }
+                    pen.mark(*index, (x + 12, middle));
+                }
             }
-            pen.mark(*index, (x + 12, middle));
             pen.text(name, (x + 30, middle), HPos::Left, TEXT, false);
         }
     }
@@ -336,12 +364,7 @@ fn draw_rows(pen: &mut Pen<'_>, chart: &Chart, plan: &Rows, head: i32, width: i3
             draw_lying(pen, *series, mark, frame, y);
         }
     }
-    let caption = match plan.lines.iter().map(|line| line.label.as_str()).filter(|l| !l.is_empty()).collect::<Vec<_>>()
-    {
-        labels if labels.is_empty() => chart.y.caption(),
-        labels => format!("{}   (╎ {})", chart.y.caption(), labels.join("; ╎ ")),
-    };
-    x_axis(pen, frame, &ticks, &caption, width);
+    x_axis(pen, frame, &ticks, &chart.y.caption(), width);
     if plan.left_out > 0 {
         pen.text(&format!("and {} more", plan.left_out), (8, bottom + 13), HPos::Left, TEXT, false);
     }

@@ -89,7 +89,8 @@ impl TuneReport {
     fn html_plateau(&self) -> String {
         let Some((chart, plateau)) = self.plateau_chart().zip(self.plateau.as_ref()) else { return String::new() };
         let behind = plateau.epsilon * 100.0;
-        let anchor = self.arms.get(plateau.anchor).map_or("the current settings", |arm| arm.label.as_str());
+        let anchor = self.arms.get(plateau.anchor).filter(|_| plateau.anchor != 0);
+        let anchor = anchor.map_or("the current settings", |arm| arm.label.as_str());
         let line = if plateau.shown {
             format!(
                 "The smallest level shown to be within {behind:.0} % of {anchor}: {} = {}.",

@@ -10,10 +10,12 @@ const OPEN_TRIALS: usize = 24;
 
 impl TuneReport {
     pub(super) fn settings_table(&self) -> String {
+        let same = words::needed_by_all(&self.arms);
         let mut rows = String::new();
         for (number, arm) in self.arms.iter().enumerate() {
             let current = arm.state == ArmState::Current;
-            let needed = arm.needed.map_or_else(String::new, |n| format!(" of {}", words::odds(n)));
+            let needed = arm.needed.filter(|_| same.is_none());
+            let needed = needed.map_or_else(String::new, |n| format!(" of {}", words::odds(n)));
             let bad = if arm.bad > 0 { format!(", {} stalled or failed", arm.bad) } else { String::new() };
             let chosen = number == self.verdict.arm && self.verdict.kind == VerdictKind::Faster;
             rows.push_str(&row(
@@ -30,7 +32,8 @@ impl TuneReport {
             ));
         }
         let interval = format!("{} interval", self.confidence());
-        let head = ["Setting", "Goodput", "Ratio", &interval, "Evidence", "Rounds", "Shown"];
+        let evidence = same.map_or_else(|| "Evidence".to_owned(), |n| format!("Evidence of {}", words::odds(n)));
+        let head = ["Setting", "Goodput", "Ratio", &interval, &evidence, "Rounds", "Shown"];
         let model = self.arms.iter().any(|arm| words::interval_of(arm).starts_with('~'));
         let note = if model {
             "<p class=\"soft\">Intervals come from the random order alone. Those with a ~ come from the blocked model, with \
