@@ -8,7 +8,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use wt_link::{
-    LinkConfig, LossConfig, Packet, Path, PathConfig, Pipe, PipeConfig, QueueConfig, Side, StageConfig, Time,
+    Discipline, FqCoDelConfig, LinkConfig, LossConfig, Packet, Path, PathConfig, Pipe, PipeConfig, QueueConfig, Side,
+    StageConfig, Time,
 };
 use wt_units::{BitsPerSecond, Bytes, Ratio};
 
@@ -25,14 +26,20 @@ type Handle = [u32; 4];
 fn main() {
     let loss = || StageConfig::Loss(LossConfig::Bernoulli { probability: Ratio(0.001) });
     let delay = |micros| StageConfig::Delay { delay: Duration::from_micros(micros) };
-    let queue = || StageConfig::Queue(QueueConfig::drop_tail(RATE, 1_000));
+    let fast = || QueueConfig::drop_tail(RATE, 1_000);
+    let queue = || StageConfig::Queue(fast());
     let mtu = || StageConfig::Mtu { mtu: Bytes(1_500) };
     let chain = || vec![mtu(), loss(), queue(), delay(1_000)];
 
     report("pipe: delay", || run_pipe(vec![delay(1_000)]));
     report("pipe: mtu, loss, queue, delay", || run_pipe(chain()));
-    report("path: the same, 1 link", || run_path(1, chain()));
-    report("path: the same, 8 links", || run_path(8, chain()));
+    let fair = || {
+        let discipline = Discipline::FqCoDel(FqCoDelConfig::default());
+        StageConfig::Queue(QueueConfig { discipline, ..fast() })
+    };
+    report("pipe: mtu, loss, fq_codel, delay", || run_pipe(vec![mtu(), loss(), fair(), delay(1_000)]));
+    report("path: mtu, loss, queue, delay", || run_path(1, chain()));
+    report("path: 8 links of these", || run_path(8, chain()));
     report("path: 8 links, a delay each", || run_path(8, vec![delay(125)]));
 }
 
@@ -41,7 +48,7 @@ fn report(name: &str, run: impl Fn() -> Duration) {
     let mut seconds: Vec<f64> = (0..5).map(|_| run().as_secs_f64()).collect();
     seconds.sort_by(f64::total_cmp);
     let nanos = seconds[2] * 1e9 / PACKETS as f64;
-    println!("{name:<32} {:6.1} M packets/s {nanos:7.1} ns/packet", 1e3 / nanos);
+    println!("{name:<34} {:6.1} M packets/s {nanos:7.1} ns/packet", 1e3 / nanos);
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]

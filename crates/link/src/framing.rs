@@ -20,12 +20,12 @@ pub enum WireLen {
         /// The shortest frame, bytes.
         min: u32,
     },
-    /// Cells of 53 bytes that carry 48 (ITU-T I.361), the last one padded.
+    /// Cells of 53 bytes that carry 48 (ITU-T I.361: a cell's header is 5 bytes), the last one padded.
     Atm {
         /// Headers and AAL5 trailer, bytes.
         add: u32,
     },
-    /// One byte of synchronisation after every 64 (IEEE 802.3 clause 61.3, 64/65-octet encapsulation).
+    /// One byte of synchronisation after every 64 (64/65-octet encapsulation, as on VDSL2).
     Ptm {
         /// Headers and trailers, bytes.
         add: u32,

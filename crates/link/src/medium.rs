@@ -32,13 +32,13 @@ const MIN_FRAME: u32 = 64;
 /// exponential back-off.
 ///
 /// # Source
-/// IEEE Std 802.3, clause 4.2 (the procedure) and table 4–2 (slotTime 512 bit times, interPacketGap 96 bits,
-/// attemptLimit 16, backoffLimit 10, jamSize 32 bits, minFrameSize 512 bits).
+/// IEEE Std 802.3, clause 4: the procedure, and the parameters for 10 Mbit/s (slotTime 512 bit times, interPacketGap 96
+/// bits, attemptLimit 16, backoffLimit 10, jamSize 32 bits, minFrameSize 512 bits).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MediumConfig {
     /// Bits per second, of the bits of the frame: 10 Mbit/s for the classic hub.
     pub rate: BitsPerSecond,
-    /// How long a signal takes from one station to the other, repeaters included; 2.5 µs is usual, half a slot the most.
+    /// How long a signal takes from one station to the other, repeaters included: a few microseconds, and half a slot at most.
     pub extent: Duration,
     /// What waits in each station, the frame being sent included; wire bytes count preamble, header and checksum.
     pub bound: QueueBound,

@@ -121,7 +121,10 @@ pub enum LossConfig {
     ///
     /// # Source
     /// E. N. Gilbert, Bell Syst. Tech. J. 39, 1960; E. O. Elliott, Bell Syst. Tech. J. 42, 1963. The state changes
-    /// before each packet, as in netem's `loss gemodel`.
+    /// before each packet.
+    ///
+    /// # Differs from Linux
+    /// netem's `loss gemodel` loses by the state before the change.
     GilbertElliott {
         /// From good to bad, per packet.
         to_bad: Ratio,

@@ -81,7 +81,7 @@ pub struct ModemConfig {
     pub rate: BitsPerSecond,
     /// Bits that a byte takes: 8 with error correction (ITU-T V.42 sends no start and stop bits), 10 without.
     pub bits_per_byte: u8,
-    /// The share of bytes that PPP must escape, each of which costs one byte more (RFC 1662, section 4.2): of random
+    /// The share of bytes that PPP must escape, each of which costs one byte more (RFC 1662, octet stuffing): of random
     /// bytes 34 in 256 with the default character map, 2 in 256 with an empty one.
     pub escapes: Ratio,
     /// By how much the modem's compression (ITU-T V.42bis) shortens what it sends: 1 is off, text comes to 2 to 4.
@@ -169,7 +169,7 @@ impl RedConfig {
 /// Controlled delay.
 ///
 /// # Source
-/// RFC 8289: section 4.2 for the interval, 4.3 for the target, 5 for the procedure.
+/// RFC 8289; its annotated pseudocode for the procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoDelConfig {
     /// The delay that may stand.
@@ -190,7 +190,7 @@ impl Default for CoDelConfig {
 /// Flow queues with CoDel.
 ///
 /// # Source
-/// RFC 8290, sections 4 (the procedure) and 5.2 (the constants).
+/// RFC 8290; the constants are Linux's, tc-fq_codel(8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FqCoDelConfig {
     /// CoDel in each queue.
@@ -212,7 +212,7 @@ impl Default for FqCoDelConfig {
 /// Proportional integral controller, enhanced.
 ///
 /// # Source
-/// RFC 8033: sections 4.1 to 4.4 for the procedure, 5.1 for ECN, 5.5 for the cap on growth.
+/// RFC 8033, with its options for ECN and for a cap on the growth of the probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PieConfig {
     /// The delay to aim at.

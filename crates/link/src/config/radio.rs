@@ -39,7 +39,7 @@ pub struct AirtimeConfig {
 /// Fewer acknowledgements: of several that follow each other only the last goes on.
 ///
 /// # Source
-/// RFC 3449, section 5.2.1 (ACK filtering) and 5.1.1; many modems and access points do it.
+/// RFC 3449, section 5.2.1, "ACK Filtering".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThinningConfig {
     /// Of so many pure acknowledgements of a flow the last one goes on.

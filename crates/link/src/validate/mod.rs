@@ -27,8 +27,8 @@ const MAX_STAGES: usize = 32;
 const MAX_DUPLICATES: usize = 3;
 /// The longest IP packet.
 const MAX_IP_LEN: u64 = 65_535;
-/// The smallest MTU that IPv4 allows (RFC 791, section 3.2, "Every internet module must be able to forward a datagram
-/// of 68 octets without further fragmentation").
+/// The smallest MTU that IPv4 allows (RFC 791: "Every internet module must be able to forward a datagram of 68 octets
+/// without further fragmentation").
 const MIN_MTU: u64 = 68;
 /// One petabit per second.
 const MAX_RATE: u64 = 1_000_000_000_000_000;

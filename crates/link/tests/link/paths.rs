@@ -242,8 +242,7 @@ fn a_crowded_hub_loses_nothing_but_what_collided_sixteen_times() {
         event.event,
         Event::Deliver { .. } | Event::Drop { reason: DropReason::Collisions, .. }
     )));
-    // Two stations with long frames: nearly all of the time is frames and gaps (Boggs, Mogul and Kent 1988 found the
-    // same on real cable).
+    // Two stations with long frames: nearly all of the time is frames and gaps.
     let last = events.last().unwrap().event.at().0;
     let useful = stats.delivered * (frame_time(1_500) + GAP);
     assert!(useful as f64 / last as f64 > 0.9, "{}", useful as f64 / last as f64);

@@ -83,7 +83,7 @@ impl<P> CoDelQueue<P> {
     /// The next packet to send, marked or not; those that are dropped go to `dropped`.
     ///
     /// # Source
-    /// RFC 8289, section 5.5 and 5.6.
+    /// RFC 8289, the dequeue routine of its pseudocode.
     pub(crate) fn take(&mut self, now: u64, limits: &Limits, dropped: &mut Vec<Waiting<P>>) -> Option<Waiting<P>> {
         let (mut head, mut late) = self.inspect(now, limits);
         if self.law.dropping {

@@ -6,7 +6,7 @@ use crate::stage::Held;
 use crate::{CoDelConfig, DropReason, FqCoDelConfig, Packet, QueueConfig, Time};
 use std::collections::VecDeque;
 
-/// Drops at once when the queue overflows (RFC 8290, section 4.1): half of the longest flow's bytes, at most so many.
+/// Drops at once when the queue overflows (RFC 8290, enqueueing): half of the longest flow's bytes, at most so many.
 const BATCH: usize = 64;
 
 /// One queue with CoDel, or a queue for each flow, in front of a line.
@@ -181,7 +181,7 @@ impl<P> FairQueue<P> {
     /// Takes the next packet out of the flow whose turn it is.
     ///
     /// # Source
-    /// RFC 8290, section 4.2.
+    /// RFC 8290, dequeueing.
     fn next(&mut self, now: u64) -> Option<Waiting<P>> {
         loop {
             let from_new = !self.new.is_empty();

@@ -2,15 +2,15 @@ use super::{Backlog, Signal};
 use crate::dice::Dice;
 use crate::{Packet, PieConfig, time::nanos};
 
-/// Mean length of a packet, bytes (RFC 8033, section 4.1): two of them are no queue.
+/// Mean length of a packet, bytes (RFC 8033): two of them are no queue.
 const MEAN_PACKET: u64 = 1_024;
-/// Above this probability packets are dropped even if they could be marked (RFC 8033, section 5.1).
+/// Above this probability packets are dropped even if they could be marked (RFC 8033, ECN support).
 const MARK_LIMIT: f64 = 0.1;
-/// From `.0` on the probability grows at most by `.1` at once (RFC 8033, section 5.5).
+/// From `.0` on the probability grows at most by `.1` at once (RFC 8033, cap on the drop probability's growth).
 const GROWTH_CAP: (f64, f64) = (0.1, 0.02);
-/// What is left of the probability after each update in an idle time (RFC 8033, section 4.2).
+/// What is left of the probability after each update in an idle time (RFC 8033, drop probability calculation).
 const DECAY: f64 = 0.98;
-/// Below the probability in `.0` each step is divided by `.1` (RFC 8033, section 4.2).
+/// Below the probability in `.0` each step is divided by `.1` (RFC 8033, drop probability calculation).
 const TUNING: [(f64, f64); 6] =
     [(0.000_001, 2048.0), (0.000_01, 512.0), (0.000_1, 128.0), (0.001, 32.0), (0.01, 8.0), (0.1, 2.0)];
 
@@ -20,7 +20,7 @@ const MOST_UPDATES: u64 = 1 << 16;
 
 /// PIE: drops at the entrance, with a probability that an integral controller sets by the delay.
 ///
-/// What this leaves out: the spacing of drops (RFC 8033, section 5.4), and switching off at light load (5.3). The delay
+/// What this leaves out: the spacing of drops ("derandomization" in RFC 8033), and switching off at light load. The delay
 /// is the time until the last packet is out, known exactly here, not estimated from the rate of departures.
 #[derive(Debug, Clone)]
 pub(crate) struct Pie {
