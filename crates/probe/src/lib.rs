@@ -1,0 +1,26 @@
+//! Which packet sizes get through a path, where they die, and what it costs: the logic without the sockets.
+//!
+//! Everything that probes is a [`Machine`]: it says which [`Probe`] to send, takes [`Answer`]s, and says when it wants to
+//! be asked again. The caller owns the sockets, the clock and the random generator, so the same machine runs against a
+//! real path and against a simulated one.
+//!
+//! - [`Search`] finds the largest packet that gets through, and why larger ones don't.
+//! - [`Pacer`] keeps every probe below a rate.
+#![forbid(unsafe_code)]
+
+/// Loss with its uncertainty, and whether two losses differ.
+mod loss;
+/// How fast probes may leave.
+mod pacer;
+/// Probes, answers, and what runs them.
+mod probe;
+/// The search for the largest packet that gets through.
+mod search;
+/// How long to wait for an answer.
+mod timing;
+
+pub use loss::{LossCount, likelihood_ratio, repeats_for};
+pub use pacer::Pacer;
+pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};
+pub use search::{Clamp, Finding, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};
+pub use timing::Rtt;

@@ -1,0 +1,119 @@
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Time since the caller's clock began.
+pub type Time = Duration;
+
+/// What a probe is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// An ICMP echo request; the reply is as long.
+    Echo,
+    /// A UDP datagram to a port where nobody listens; the target says so in a small packet.
+    Udp,
+    /// A TCP segment of old data on an open connection, which the target acknowledges again, naming it (RFC 2883).
+    OldSegment,
+    /// A TCP SYN, 44 bytes or a little more.
+    Syn,
+}
+
+/// A packet to send, never to be fragmented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
+    /// Which one: unique within its machine.
+    pub id: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// The length of its IP packet, bytes.
+    pub ip_len: u16,
+    /// Hops that it may make; `None` for as many as it takes.
+    pub ttl: Option<u8>,
+    /// Which flow: probes of one flow take one way past load balancers.
+    pub flow: u8,
+}
+
+/// What a router saw of a probe, from the quotation in its ICMP error. `None` for what it didn't quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quote {
+    /// The type-of-service byte or traffic class.
+    pub tos: Option<u8>,
+    /// The options of TCP, if the quotation has them all.
+    pub options: Option<SynOptions>,
+}
+
+/// What a SYN carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SynOptions {
+    /// The maximum segment size.
+    pub mss: Option<u16>,
+    /// The window scale.
+    pub window_scale: Option<u8>,
+    /// SACK permitted.
+    pub sack: bool,
+    /// Timestamps.
+    pub timestamps: bool,
+    /// TCP Fast Open.
+    pub fast_open: bool,
+    /// ECE and CWR, the offer of ECN.
+    pub ecn: bool,
+}
+
+/// What came back for a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// The target answered.
+    Reached {
+        /// The time to live with which the answer arrived.
+        ttl: Option<u8>,
+    },
+    /// The target accepted a connection.
+    Open {
+        /// The largest segment that it says it receives.
+        mss: Option<u16>,
+    },
+    /// The target refused a connection.
+    Refused,
+    /// Somebody says that the packet is too long for the next link.
+    TooBig {
+        /// The MTU that he names.
+        mtu: u32,
+    },
+    /// The hops ran out.
+    Expired {
+        /// What the router saw.
+        quote: Quote,
+    },
+    /// Somebody says that there is no way, or that it is forbidden.
+    Unreachable {
+        /// The code of the ICMP message.
+        code: u8,
+    },
+    /// This host's own interface doesn't take packets of that length.
+    LocalTooBig,
+}
+
+/// What came back, for which probe, when and from whom. Nothing here is proved: anybody on the way can write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// The probe.
+    pub id: u32,
+    /// When it arrived.
+    pub at: Time,
+    /// Whose address it bears; `None` for this host's own.
+    pub from: Option<IpAddr>,
+    /// What it says.
+    pub said: Said,
+}
+
+/// Something that probes. Ask [`poll_probe`](Self::poll_probe) until it gives nothing, then wait for an answer or for
+/// [`wakeup`](Self::wakeup), until [`is_done`](Self::is_done).
+pub trait Machine {
+    /// The next probe, which leaves now.
+    fn poll_probe(&mut self, now: Time) -> Option<Probe>;
+    /// Takes what came back.
+    fn handle(&mut self, answer: &Answer);
+    /// When to ask again although nothing came back.
+    fn wakeup(&self) -> Option<Time>;
+    /// Whether there is an outcome.
+    fn is_done(&self) -> bool;
+}

@@ -1,0 +1,345 @@
+//! The largest packet that gets through, found in a few bursts instead of one probe after the other.
+//!
+//! A serial search pays a timeout for every size that doesn't get through. Here a burst holds many sizes at once, so a
+//! black hole costs a few round trips. What routers say (RFC 1191, RFC 8201) shortens the search and is verified: no
+//! verdict rests on an ICMP error alone.
+//!
+//! # What this leaves out
+//! Paths whose MTU changes from packet to packet (load balancing over unequal links): it shows as size-dependent loss.
+
+/// Tallies, hints and hops.
+mod evidence;
+/// What the next burst holds.
+mod plan;
+/// What it all means.
+mod report;
+
+pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
+
+use crate::{Answer, Kind, LossCount, Machine, Probe, Rtt, Said, Time};
+use evidence::{Evidence, Fate};
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+/// More probes are never sent, whatever the path does.
+const MOST_PACKETS: usize = 4000;
+/// More bursts neither.
+const MOST_ROUNDS: u32 = 60;
+
+/// What is known before the first probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchConfig {
+    /// The largest packet to try: the MTU of this host's interface, bytes.
+    pub max: u16,
+    /// IPv6, or else IPv4.
+    pub v6: bool,
+    /// The kinds of probes that this host can send, the best first.
+    pub kinds: Vec<Kind>,
+    /// Whether a [`Kind::Syn`] goes along with the first burst: it tells the MSS, and old segments need it.
+    pub handshake: bool,
+}
+
+/// What a probe was sent for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To see whether it gets through.
+    Size,
+    /// To see how far it gets.
+    Reach,
+    /// To open a connection.
+    Open,
+    /// To see what routers saw of a SYN.
+    Quote,
+    /// To count losses of one arm.
+    Loss(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    kind: Kind,
+    size: u16,
+    ttl: Option<u8>,
+    purpose: Purpose,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    item: Item,
+    sent: Time,
+    round: u32,
+    fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Sizes,
+    Loss,
+    Clamp,
+    Done,
+}
+
+/// The search for the largest packet that gets through to one target, and for why larger ones don't.
+#[derive(Debug)]
+pub struct Search {
+    config: SearchConfig,
+    rng: ChaCha8Rng,
+    stage: Stage,
+    /// The largest size worth a try: the interface's MTU, or what this host's kernel allows.
+    max: u16,
+    kind: usize,
+    tried: Vec<Kind>,
+    evidence: Evidence,
+    flights: Vec<Flight>,
+    queue: VecDeque<Item>,
+    /// The first flight of the current round.
+    round_from: usize,
+    round: u32,
+    not_before: Time,
+    last_sent: Time,
+    heard: Option<Time>,
+    rtt: Rtt,
+    voids: u32,
+    /// The target has been seen to ration its answers.
+    rationed: bool,
+    sweeps: u32,
+    retried: bool,
+    hops_away: Option<u8>,
+    open: bool,
+    mss: Option<u16>,
+    quoted_mss: BTreeMap<u8, (IpAddr, u16)>,
+    quotes_asked: bool,
+    unreachable: Option<u8>,
+    arms: [LossCount; 2],
+    undecided: bool,
+    changed: bool,
+    gave_up: bool,
+}
+
+impl Search {
+    /// A search that has sent nothing yet. The generator orders sizes when losses are counted.
+    #[must_use]
+    pub fn new(config: SearchConfig, rng: ChaCha8Rng) -> Self {
+        let max = config.max.max(if config.v6 { 1280 } else { 68 });
+        let mut search = Self {
+            config,
+            rng,
+            stage: Stage::Sizes,
+            max,
+            kind: 0,
+            tried: Vec::new(),
+            evidence: Evidence::default(),
+            flights: Vec::new(),
+            queue: VecDeque::new(),
+            round_from: 0,
+            round: 0,
+            not_before: Time::ZERO,
+            last_sent: Time::ZERO,
+            heard: None,
+            rtt: Rtt::default(),
+            voids: 0,
+            rationed: false,
+            sweeps: 0,
+            retried: false,
+            hops_away: None,
+            open: false,
+            mss: None,
+            quoted_mss: BTreeMap::new(),
+            quotes_asked: false,
+            unreachable: None,
+            arms: [LossCount::default(); 2],
+            undecided: false,
+            changed: false,
+            gave_up: false,
+        };
+        search.begin();
+        search
+    }
+
+    fn method(&self) -> Kind {
+        self.config.kinds.get(self.kind).copied().unwrap_or(Kind::Echo)
+    }
+
+    fn packets(&self) -> u32 {
+        u32::try_from(self.flights.len()).unwrap_or(u32::MAX)
+    }
+
+    fn least(&self) -> u16 {
+        if self.config.v6 { 1280 } else { 68 }
+    }
+
+    /// When this round's verdict is due; `None` while probes are still to be sent.
+    ///
+    /// A round is over when everything is answered. What a router called too long isn't: anybody can say so, and the
+    /// target's own answer may still be on its way, for a round-trip time.
+    fn due(&self) -> Option<Time> {
+        if !self.queue.is_empty() {
+            return None;
+        }
+        let late = self.rtt.verdict_at(self.last_sent, self.heard);
+        // A SYN is only waited for when nothing else gets through.
+        let pressing = |flight: &&Flight| flight.item.purpose != Purpose::Open || self.evidence.passed().is_none();
+        let mut fates = self.flights[self.round_from..].iter().filter(pressing).map(|flight| flight.fate);
+        let worst = fates.try_fold(Time::ZERO, |due, fate| match fate {
+            Fate::Waiting => None,
+            Fate::TooBig => Some(self.rtt.smoothed().map_or(late, |rtt| self.last_sent + rtt)),
+            _ => Some(due),
+        });
+        Some(worst.unwrap_or(late))
+    }
+
+    /// Ends rounds that are over, and plans the next one.
+    fn advance(&mut self, now: Time) {
+        while self.stage != Stage::Done && self.due().is_some_and(|due| due <= now) {
+            self.close_round(now);
+            self.round += 1;
+            self.round_from = self.flights.len();
+            self.heard = None;
+            self.plan();
+            if self.flights.len() + self.queue.len() > MOST_PACKETS || self.round > MOST_ROUNDS {
+                self.gave_up = true;
+                self.finish();
+            }
+            if !self.queue.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Calls lost what wasn't answered. A round in which not even sizes that got through before do says nothing.
+    fn close_round(&mut self, now: Time) {
+        let passed = self.evidence.passed().unwrap_or(0);
+        let flights = &self.flights[self.round_from..];
+        let of_sizes = || flights.iter().filter(|flight| flight.item.purpose == Purpose::Size);
+        let answered = of_sizes().any(|flight| flight.fate == Fate::Answered);
+        let control = of_sizes().any(|flight| flight.item.size <= passed);
+        // UDP's answers are rationed: the control comes last, and when it fails, so may have all before it.
+        let last = of_sizes().next_back().is_some_and(|flight| flight.fate == Fate::Answered);
+        let dead = if self.method() == Kind::Udp { !last } else { !answered };
+        let void = control && dead && passed > 0;
+        for index in self.round_from..self.flights.len() {
+            if self.flights[index].fate == Fate::Waiting {
+                self.set_fate(index, if void { Fate::Void } else { Fate::Silent });
+            }
+        }
+        if void {
+            self.voids += 1;
+            self.not_before = now + self.rtt.grace();
+        } else {
+            self.voids = 0;
+        }
+        self.rationed |= void && self.method() == Kind::Udp;
+        if self.rationed {
+            // "Port unreachable" comes once a second from a Linux host (icmp_ratelimit, icmp(7)), and a step takes two.
+            self.not_before = now + 2 * Rtt::UNKNOWN;
+        }
+    }
+
+    fn set_fate(&mut self, index: usize, fate: Fate) {
+        let flight = &mut self.flights[index];
+        let before = std::mem::replace(&mut flight.fate, fate);
+        match flight.item.purpose {
+            Purpose::Size => self.evidence.recount(flight.item.size, before, fate),
+            Purpose::Loss(arm) if fate == Fate::Answered && before != Fate::Answered => self.arms[arm].answered += 1,
+            _ => {}
+        }
+    }
+
+    fn reached(&mut self, index: usize, at: Time, ttl: Option<u8>) {
+        let flight = self.flights[index];
+        let rtt = at.saturating_sub(flight.sent);
+        if flight.round == self.round {
+            self.heard = Some(self.heard.map_or(at, |heard| heard.max(at)));
+        }
+        if flight.fate == Fate::Answered {
+            return;
+        }
+        self.rtt.sample(rtt);
+        if let Some(ttl) = ttl {
+            // Hosts start at 64, 128 or 255.
+            let start = [64u8, 128, 255].into_iter().find(|start| *start >= ttl).unwrap_or(255);
+            self.hops_away = Some((start - ttl).saturating_add(1));
+        }
+        self.set_fate(index, Fate::Answered);
+        if flight.item.purpose == Purpose::Size {
+            self.evidence.rtt(flight.item.size, rtt);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.stage = Stage::Done;
+        self.queue.clear();
+    }
+}
+
+impl Machine for Search {
+    fn poll_probe(&mut self, now: Time) -> Option<Probe> {
+        self.advance(now);
+        if self.not_before > now {
+            return None;
+        }
+        let item = self.queue.pop_front()?;
+        let id = self.packets();
+        match item.purpose {
+            Purpose::Size => self.evidence.sent(item.size, self.round),
+            Purpose::Loss(arm) => self.arms[arm].sent += 1,
+            _ => {}
+        }
+        self.flights.push(Flight { item, sent: now, round: self.round, fate: Fate::Waiting });
+        self.last_sent = now;
+        Some(Probe { id, kind: item.kind, ip_len: item.size, ttl: item.ttl, flow: 0 })
+    }
+
+    fn handle(&mut self, answer: &Answer) {
+        let index = answer.id as usize;
+        let Some(flight) = self.flights.get(index).copied() else { return };
+        match answer.said {
+            Said::Reached { ttl } => self.reached(index, answer.at, ttl),
+            Said::Open { mss } if flight.item.kind == Kind::Syn => {
+                self.open = true;
+                // The first SYN-ACK counts: a later one would be for a SYN whose hops should have run out.
+                self.mss = self.mss.or(mss);
+                self.reached(index, answer.at, None);
+            }
+            Said::Refused if flight.item.kind == Kind::Syn => self.reached(index, answer.at, None),
+            Said::TooBig { .. } => {
+                let least = u32::from(self.least());
+                let believable = self.evidence.hint(answer.from, answer.said, flight.item.size, least);
+                if believable && flight.fate == Fate::Waiting {
+                    self.set_fate(index, Fate::TooBig);
+                }
+            }
+            Said::Expired { quote } => {
+                let (Some(ttl), Some(from)) = (flight.item.ttl, answer.from) else { return };
+                if flight.fate == Fate::Waiting {
+                    self.set_fate(index, Fate::Expired);
+                }
+                if flight.item.purpose == Purpose::Reach {
+                    self.evidence.hops.entry(ttl).or_insert(from);
+                }
+                if let Some(mss) = quote.options.and_then(|options| options.mss) {
+                    self.quoted_mss.entry(ttl).or_insert((from, mss));
+                }
+            }
+            Said::LocalTooBig => {
+                self.max = self.max.min(flight.item.size.saturating_sub(1)).max(self.least());
+                if flight.fate == Fate::Waiting {
+                    self.set_fate(index, Fate::TooBig);
+                }
+            }
+            Said::Unreachable { code } => self.unreachable = self.unreachable.or(Some(code)),
+            Said::Open { .. } | Said::Refused => {}
+        }
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        if self.stage == Stage::Done {
+            return None;
+        }
+        if self.queue.is_empty() { self.due() } else { Some(self.not_before) }
+    }
+
+    fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+}

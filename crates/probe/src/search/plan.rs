@@ -1,0 +1,263 @@
+use super::{Evidence, Item, Purpose, Search, Stage};
+use crate::search::report::CLEAR;
+use crate::{Kind, likelihood_ratio, repeats_for};
+use rand::seq::SliceRandom as _;
+
+/// The sizes of the first burst, bytes: MTUs of the real world (RFC 1191 section 7.1, and what tunnels, PPPoE and VPNs
+/// leave of 1500), no two further apart than one burst can tell.
+const FIRST: [u16; 15] = [576, 1280, 1308, 1336, 1364, 1392, 1420, 1448, 1472, 1492, 1500, 2000, 4000, 8000, 9000];
+/// What is tried when not even 576 bytes got through.
+const TINY: [u16; 6] = [68, 128, 256, 296, 508, 576];
+/// Sizes of one later burst.
+const FAN_OUT: usize = 28;
+/// As many probes of the PMTU itself show a loss of 30 % in 998 of 1000 cases, with those of the first burst.
+const CHECKS: u32 = 14;
+/// As many refused packets show a router that says so at most six times a second, as Linux does.
+const REFUSALS: u32 = 4;
+/// Probes of one arm and block when losses are counted.
+const BLOCK: u32 = 40;
+/// Probes of one arm at most.
+const MOST_OF_AN_ARM: u32 = 200;
+/// Rounds that may say nothing before it's over.
+const MOST_VOIDS: u32 = 3;
+/// How far a hole is looked for when nothing tells how many hops there are.
+const MOST_HOPS: u8 = 30;
+
+impl Search {
+    /// The first burst of the current kind.
+    pub(super) fn begin(&mut self) {
+        let (kind, least) = (self.method(), if self.config.v6 { 1280 } else { 576 });
+        self.tried.push(kind);
+        let sizes: Vec<u16> = if kind == Kind::Udp {
+            vec![least, 1280, self.max]
+        } else {
+            let jumbo = self.max > 1500;
+            FIRST.into_iter().filter(|size| jumbo || *size <= 1500).chain([self.max]).collect()
+        };
+        let mut sizes: Vec<u16> = sizes.into_iter().filter(|size| (least..=self.max).contains(size)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        if self.max < least {
+            sizes.push(self.max);
+        }
+        let wants_tcp = self.round == 0 && self.config.handshake;
+        if wants_tcp {
+            self.queue.push_back(Item { kind: Kind::Syn, size: 44, ttl: None, purpose: Purpose::Open });
+        }
+        for size in sizes {
+            self.push(size, 1);
+        }
+    }
+
+    fn push(&mut self, size: u16, count: u32) {
+        let item = Item { kind: self.method(), size, ttl: None, purpose: Purpose::Size };
+        self.queue.extend(std::iter::repeat_n(item, count as usize));
+    }
+
+    /// Fills the queue for the next round, or ends the stage.
+    pub(super) fn plan(&mut self) {
+        if self.stage == Stage::Sizes {
+            self.plan_sizes();
+        }
+        if self.stage == Stage::Loss && self.queue.is_empty() {
+            self.plan_loss();
+        }
+        if self.stage == Stage::Clamp && self.queue.is_empty() {
+            self.plan_clamp();
+        }
+    }
+
+    fn plan_sizes(&mut self) {
+        let Some(passed) = self.evidence.passed() else { return self.nothing_got_through() };
+        if self.voids > MOST_VOIDS {
+            (self.undecided, self.changed) = (true, true);
+            return self.finish();
+        }
+        let failed = self.evidence.failed_above(passed).unwrap_or(self.max.saturating_add(1));
+        if let Some(mtu) = self.next_hint(passed, failed) {
+            self.verify(mtu, passed);
+        } else if failed > passed.saturating_add(1) && passed < self.max {
+            self.split(passed, failed);
+        } else {
+            self.confirm(passed);
+        }
+        if self.queue.is_empty() {
+            self.stage = Stage::Loss;
+        }
+    }
+
+    /// The smallest hint within the bounds that hasn't been verified.
+    fn next_hint(&self, passed: u16, failed: u16) -> Option<u16> {
+        let repeats = self.repeats(passed);
+        // Where packets get lost at random, a smaller one that vanished refutes nothing.
+        let end = if repeats > 3 { self.max } else { failed };
+        let untested = |size: u16, times| size <= self.max && self.evidence.of(size).sent < times;
+        let hints = self.evidence.hints.iter().map(|hint| hint.mtu).filter(|mtu| (passed..end).contains(mtu));
+        let open = hints.filter(|mtu| {
+            let times = if *mtu > failed && self.method() != Kind::Udp { repeats } else { 1 };
+            untested(*mtu, times) && self.evidence.of(*mtu).refused == 0
+                || *mtu < failed && untested(mtu.saturating_add(1), 1)
+        });
+        open.min()
+    }
+
+    /// A router names an MTU: is it the largest that gets through?
+    fn verify(&mut self, mtu: u16, passed: u16) {
+        if self.method() == Kind::Udp {
+            self.push(mtu, 1);
+            self.push(mtu.saturating_add(1), 2);
+            return self.push(passed, 1);
+        }
+        let repeats = self.repeats(passed);
+        self.push(passed, if passed < mtu { repeats / 3 } else { 0 });
+        let checks = CHECKS.max(repeats).saturating_sub(self.evidence.of(mtu).sent);
+        self.push(mtu, checks.max(1));
+        self.push(mtu.saturating_add(1), REFUSALS);
+    }
+
+    /// Many sizes between what got through and what didn't, and one that got through, lest a dead path looks like a
+    /// small one.
+    fn split(&mut self, passed: u16, failed: u16) {
+        let gap = usize::from(failed - passed - 1);
+        let repeats = self.repeats(passed);
+        let fan_out = match self.method() {
+            Kind::Udp => {
+                if self.rationed {
+                    1
+                } else {
+                    3
+                }
+            }
+            // A path that loses packets needs several of each size.
+            _ if repeats > 3 => (FAN_OUT * 2 / repeats as usize).max(2),
+            _ => FAN_OUT,
+        };
+        let copies = if repeats > 3 { repeats } else { 1 };
+        let parts = fan_out.min(gap);
+        let span = usize::from(failed - passed);
+        for part in 1..=parts {
+            let step = if parts == gap { part } else { span * part / (parts + 1) };
+            self.push(passed + u16::try_from(step.max(1)).unwrap_or(1), copies);
+        }
+        self.push(passed, copies);
+    }
+
+    /// How many probes must all vanish before a size is called too large.
+    fn repeats(&self, passed: u16) -> u32 {
+        repeats_for(self.evidence.loss_below(passed))
+    }
+
+    /// The PMTU stands between two neighbouring sizes: is it so, and where does the larger one vanish?
+    fn confirm(&mut self, passed: u16) {
+        let above = passed.saturating_add(1);
+        let vanishes = passed < self.max && self.hole_at(passed);
+        let of_passed = self.evidence.of(passed);
+        let wanted = match (self.method(), vanishes) {
+            (Kind::Udp, _) => 2,
+            (_, true) => 4,
+            (_, false) => CHECKS,
+        };
+        if passed < self.max {
+            let needed = self.repeats(passed);
+            self.push(above, needed.saturating_sub(self.evidence.of(above).sent));
+            if !self.evidence.failed_in_several_rounds(passed) && self.queue.is_empty() {
+                self.push(above, 1);
+            }
+            if vanishes && self.sweeps < 2 {
+                self.sweep(above);
+            }
+        }
+        let failing = self.queue.iter().any(|item| item.purpose == Purpose::Size);
+        self.push(passed, wanted.saturating_sub(of_passed.sent));
+        if of_passed.answered < 2 && of_passed.sent >= wanted {
+            self.push(passed, 2);
+        }
+        // Without one that gets through, a round says nothing.
+        if failing && !self.queue.iter().any(|item| item.size == passed) {
+            self.push(passed, if self.method() == Kind::Udp { 1 } else { self.repeats(passed) / 3 });
+        }
+    }
+
+    /// Lets a packet that is too large run out of hops everywhere at once: the last hop that says so stands before the
+    /// hole. The second time only just behind it, should an answer have been lost.
+    fn sweep(&mut self, size: u16) {
+        let most = self.hops_away.map_or(MOST_HOPS, |hops| hops.saturating_add(1)).min(MOST_HOPS);
+        let ttls = match self.evidence.last_hop() {
+            _ if self.sweeps == 0 => 1..=most,
+            Some(hop) => hop.ttl + 1..=hop.ttl.saturating_add(3),
+            None => 1..=3,
+        };
+        self.sweeps += 1;
+        let kind = self.method();
+        self.queue.extend(ttls.map(|ttl| Item { kind, size, ttl: Some(ttl), purpose: Purpose::Reach }));
+    }
+
+    /// Another try with tiny packets, then the next kind of probe.
+    fn nothing_got_through(&mut self) {
+        let next = self.config.kinds.iter().enumerate().skip(self.kind + 1);
+        let usable = next.filter(|(_, kind)| **kind != Kind::OldSegment || self.open).map(|(index, _)| index).next();
+        match usable {
+            Some(index) => {
+                self.kind = index;
+                self.evidence = Evidence::default();
+                self.begin();
+            }
+            None if !self.retried && !self.config.kinds.is_empty() => {
+                self.retried = true;
+                let sizes = if self.config.v6 { &[1280, 1280, 1280][..] } else { &TINY[..] };
+                for size in sizes {
+                    self.push(*size, 1);
+                }
+            }
+            None => {
+                self.undecided = true;
+                self.finish();
+            }
+        }
+    }
+
+    /// Short and long packets in random order, when any that should get through was lost.
+    fn plan_loss(&mut self) {
+        let Some(pmtu) = self.evidence.passed() else { return self.finish() };
+        let lossy = self.evidence.loss_below(pmtu) > 0.0 && self.method() != Kind::Udp;
+        let [short, long] = self.arms;
+        let clear = likelihood_ratio(short, long) >= CLEAR;
+        let lossless = short.sent > 0 && short.plus(long).lost() == 0;
+        if !lossy || clear || lossless || long.sent >= MOST_OF_AN_ARM {
+            self.stage = Stage::Clamp;
+            return;
+        }
+        let small = if self.config.v6 { 1280 } else { 576 }.min(pmtu);
+        let kind = self.method();
+        let mut block = Vec::with_capacity(2 * BLOCK as usize);
+        for (arm, size) in [(0, small), (1, pmtu)] {
+            let item = Item { kind, size, ttl: None, purpose: Purpose::Loss(arm) };
+            block.extend(std::iter::repeat_n(item, BLOCK as usize));
+        }
+        block.shuffle(&mut self.rng);
+        self.queue.extend(block);
+    }
+
+    /// The target names a small MSS: what did the routers on the way see of ours?
+    fn plan_clamp(&mut self) {
+        let suspicious = self.evidence.passed().is_some_and(|pmtu| self.clamp(pmtu).is_some());
+        if !suspicious || self.quotes_asked {
+            return self.finish();
+        }
+        self.quotes_asked = true;
+        let hops = self.hops_away.unwrap_or(MOST_HOPS).min(MOST_HOPS);
+        let item = |ttl| Item { kind: Kind::Syn, size: 44, ttl: Some(ttl), purpose: Purpose::Quote };
+        self.queue.extend((1..hops.max(2)).map(item));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_burst_tells_any_two_neighbours_of_the_first_apart() {
+        let ordinary: Vec<u16> = FIRST.into_iter().filter(|size| (1280..=1500).contains(size)).collect();
+        assert!(ordinary.windows(2).all(|pair| usize::from(pair[1] - pair[0] - 1) <= FAN_OUT), "{ordinary:?}");
+    }
+}

@@ -1,0 +1,264 @@
+use super::Search;
+use crate::{Kind, LossCount, Rtt, Time, likelihood_ratio};
+use std::net::IpAddr;
+
+/// The likelihood ratio above which two losses differ: wrong once in 1000 times.
+pub(super) const CLEAR: f64 = 10.83;
+
+/// What is the matter with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathKind {
+    /// Nothing: what is too long is told so, with the right MTU.
+    Clean,
+    /// What is too long vanishes without a word.
+    BlackHole,
+    /// A router names another MTU than its next link has.
+    LyingRouter,
+    /// Long packets get lost more often than short ones.
+    SizeDependentLoss,
+    /// Routers say that packets are too long, but only so many times a second.
+    RateLimited,
+    /// The target doesn't answer ICMP.
+    IcmpBlocked,
+    /// Somebody on the way lowers the MSS of TCP's handshake.
+    Clamped,
+    /// It can't be said.
+    Inconclusive,
+}
+
+impl PathKind {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::BlackHole => "black-hole",
+            Self::LyingRouter => "lying-router",
+            Self::SizeDependentLoss => "size-dependent-loss",
+            Self::RateLimited => "rate-limited",
+            Self::IcmpBlocked => "icmp-blocked",
+            Self::Clamped => "clamped",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// What else was found, beside the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// The target doesn't answer echo requests.
+    EchoBlocked,
+    /// Hints came that can't be true.
+    AbsurdHints {
+        /// How many.
+        count: u32,
+    },
+    /// Packets get lost whatever their size.
+    RandomLoss,
+    /// What had got through before didn't any more.
+    PathChanged,
+    /// Nothing answered at all.
+    Unreachable {
+        /// The code of an ICMP "unreachable", if one came.
+        code: Option<u8>,
+    },
+    /// There was not enough evidence within the bounds of packets and rounds.
+    GaveUp,
+}
+
+/// A router's word about the MTU of its next link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hint {
+    /// Whose address it bears.
+    pub router: Option<IpAddr>,
+    /// What it says, bytes.
+    pub mtu: u16,
+    /// How often it was said.
+    pub count: u32,
+}
+
+/// A hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hop {
+    /// How many hops away, from 1.
+    pub ttl: u8,
+    /// Its address.
+    pub address: IpAddr,
+}
+
+/// A lowered MSS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clamp {
+    /// The MSS that there should have been.
+    pub from: u16,
+    /// The MSS that there was.
+    pub to: u16,
+    /// The first hop that saw the lower one; `None` when no quotation showed it, so that it may be the target's choice.
+    pub hop: Option<Hop>,
+}
+
+/// What became of the probes of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeTally {
+    /// The length of the IP packet, bytes.
+    pub size: u16,
+    /// How many were sent.
+    pub sent: u32,
+    /// How many of them the target answered.
+    pub answered: u32,
+    /// How many of them somebody called too long.
+    pub refused: u32,
+    /// How many of them nothing was heard of.
+    pub silent: u32,
+    /// The shortest round-trip time.
+    pub rtt: Option<Time>,
+    /// The first round in which one was sent.
+    pub(super) first_round: u32,
+    /// The last one.
+    pub(super) last_round: u32,
+}
+
+impl SizeTally {
+    pub(super) const fn new(size: u16, round: u32) -> Self {
+        Self { size, sent: 0, answered: 0, refused: 0, silent: 0, rtt: None, first_round: round, last_round: round }
+    }
+}
+
+/// What the search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchReport {
+    /// The largest packet that gets through, bytes.
+    pub pmtu: Option<u16>,
+    /// What is the matter.
+    pub kind: PathKind,
+    /// What else was found.
+    pub findings: Vec<Finding>,
+    /// The last hop that a packet just too long reached, where it then vanished.
+    pub hole: Option<Hop>,
+    /// A lowered MSS.
+    pub clamp: Option<Clamp>,
+    /// What the path answered.
+    pub method: Option<Kind>,
+    /// What routers said.
+    pub hints: Vec<Hint>,
+    /// Size by size.
+    pub sizes: Vec<SizeTally>,
+    /// The MSS that the target named.
+    pub mss: Option<u16>,
+    /// Loss of short packets, if it was looked at.
+    pub short_loss: LossCount,
+    /// Loss of the longest packets, if it was looked at.
+    pub long_loss: LossCount,
+    /// The round-trip time.
+    pub rtt: Rtt,
+    /// Probes sent.
+    pub packets: u32,
+    /// Bursts, each followed by a verdict.
+    pub rounds: u32,
+}
+
+impl Search {
+    /// What is known now; the outcome when the machine is done.
+    #[must_use]
+    pub fn report(&self) -> SearchReport {
+        let pmtu = self.evidence.passed().filter(|_| !self.undecided);
+        SearchReport {
+            pmtu,
+            kind: pmtu.map_or(PathKind::Inconclusive, |pmtu| self.kind_of(pmtu)),
+            findings: self.findings(),
+            hole: pmtu.and_then(|pmtu| self.evidence.last_hop().filter(|_| self.hole_at(pmtu))),
+            clamp: pmtu.and_then(|pmtu| self.clamp(pmtu)),
+            method: pmtu.map(|_| self.method()),
+            hints: self.evidence.hints.clone(),
+            sizes: self.evidence.tallies(),
+            mss: self.mss,
+            short_loss: self.arms[0],
+            long_loss: self.arms[1],
+            rtt: self.rtt,
+            packets: self.packets(),
+            rounds: self.round,
+        }
+    }
+
+    fn kind_of(&self, pmtu: u16) -> PathKind {
+        let [short, long] = self.arms;
+        if likelihood_ratio(short, long) >= CLEAR && long.loss() > short.loss() {
+            return PathKind::SizeDependentLoss;
+        }
+        if pmtu < self.max {
+            let truth = self.evidence.hints.iter().any(|hint| hint.mtu == pmtu);
+            let (refused, silent) = self.failures_above(pmtu);
+            match (truth, self.lie(pmtu)) {
+                (false, true) => return PathKind::LyingRouter,
+                (false, false) => return PathKind::BlackHole,
+                (true, _) if silent >= 2 && silent * 4 > refused + silent => return PathKind::RateLimited,
+                _ => {}
+            }
+        }
+        if self.clamp(pmtu).is_some() {
+            PathKind::Clamped
+        } else if self.echo_blocked() {
+            PathKind::IcmpBlocked
+        } else {
+            PathKind::Clean
+        }
+    }
+
+    /// How many packets above the PMTU were called too long, and how many vanished.
+    pub(super) fn failures_above(&self, pmtu: u16) -> (u32, u32) {
+        self.evidence.above(pmtu).fold((0, 0), |(r, s), tally| (r + tally.refused, s + tally.silent))
+    }
+
+    /// Whether some router named an MTU other than what it does.
+    ///
+    /// A packet just too long vanishes at a router that has told of another MTU: it lies. When it vanishes at another
+    /// one, the first told the truth about its own link, and the other is silent about its. A word from an address that
+    /// no hop has may be anybody's.
+    fn lie(&self, pmtu: u16) -> bool {
+        let last = self.evidence.last_hop().map(|hop| hop.address);
+        self.evidence.hints.iter().any(|hint| hint.mtu != pmtu && hint.router.is_some() && hint.router == last)
+    }
+
+    /// Whether packets just too long vanish without the truth being told.
+    pub(super) fn hole_at(&self, pmtu: u16) -> bool {
+        pmtu < self.max && !self.evidence.hints.iter().any(|hint| hint.mtu == pmtu)
+    }
+
+    /// Whether the target names a smaller MSS than the path carries, and where it became so.
+    pub(super) fn clamp(&self, pmtu: u16) -> Option<Clamp> {
+        let headers = if self.config.v6 { 60 } else { 40 };
+        let should = pmtu.saturating_sub(headers);
+        let to = self.mss.filter(|mss| *mss < should)?;
+        let offered = self.config.max.saturating_sub(headers);
+        let seen = self.quoted_mss.iter().find(|(_, (_, mss))| *mss < offered);
+        let hop = seen.map(|(ttl, (address, _))| Hop { ttl: *ttl, address: *address });
+        Some(Clamp { from: if hop.is_some() { offered } else { should }, to, hop })
+    }
+
+    fn echo_blocked(&self) -> bool {
+        self.tried.contains(&Kind::Echo) && self.method() != Kind::Echo
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        if self.evidence.passed().is_none() {
+            found.push(Finding::Unreachable { code: self.unreachable });
+        } else if self.echo_blocked() {
+            found.push(Finding::EchoBlocked);
+        }
+        if self.evidence.absurd > 0 {
+            found.push(Finding::AbsurdHints { count: self.evidence.absurd });
+        }
+        let both = self.arms[0].plus(self.arms[1]);
+        if both.lost() > 0 && likelihood_ratio(self.arms[0], self.arms[1]) < CLEAR {
+            found.push(Finding::RandomLoss);
+        }
+        if self.changed {
+            found.push(Finding::PathChanged);
+        }
+        if self.gave_up {
+            found.push(Finding::GaveUp);
+        }
+        found
+    }
+}

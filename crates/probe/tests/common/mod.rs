@@ -1,0 +1,217 @@
+//! A path that exists only in memory: links with MTUs and losses, routers with manners, a target.
+#![allow(dead_code, unreachable_pub, reason = "every test file uses another part")]
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+use wt_probe::{Answer, Kind, Machine, Pacer, Probe, Quote, Said, SynOptions, Time};
+
+/// A link and the router at its near end.
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub mtu: u16,
+    /// Whether the router before it says "too big".
+    pub icmp: bool,
+    /// What it says instead of the truth.
+    pub says: Option<u16>,
+    /// What the router drops silently, after having checked the MTU.
+    pub drop_above: Option<u16>,
+    /// How many "too big" it may say: at once, and per second.
+    pub limit: Option<(f64, f64)>,
+    /// Loss of packets longer than so many bytes, there and back.
+    pub loss_above: u16,
+    pub loss: [f64; 2],
+    /// The router lowers the MSS.
+    pub clamp: Option<u16>,
+}
+
+impl Link {
+    pub fn mtu(mtu: u16) -> Self {
+        Self {
+            mtu,
+            icmp: true,
+            says: None,
+            drop_above: None,
+            limit: None,
+            loss_above: u16::MAX,
+            loss: [0.0; 2],
+            clamp: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Net {
+    pub links: Vec<Link>,
+    pub rtt: Duration,
+    pub v6: bool,
+    pub echo: bool,
+    pub tcp: bool,
+    /// "Port unreachable": how many at once and per second.
+    pub udp: Option<(f64, f64)>,
+    /// Whether routers say "time exceeded".
+    pub expires: bool,
+    pub mss: u16,
+    pub seed: u64,
+}
+
+impl Net {
+    /// The path of the published measurements: 1500, 1492, 1400, 1500 bytes; 40 ms.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            links: [1500, 1492, 1400, 1500].map(Link::mtu).to_vec(),
+            rtt: Duration::from_millis(40),
+            v6: false,
+            echo: true,
+            tcp: true,
+            udp: Some((6.0, 1.0)),
+            expires: true,
+            mss: 1460,
+            seed,
+        }
+    }
+
+    pub fn router(&self, number: usize) -> IpAddr {
+        let n = u8::try_from(number).unwrap_or(u8::MAX);
+        if self.v6 {
+            Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(n)).into()
+        } else {
+            Ipv4Addr::new(10, 0, n, 2).into()
+        }
+    }
+
+    pub fn target(&self) -> IpAddr {
+        self.router(200)
+    }
+}
+
+/// What a run cost.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    pub packets: u32,
+    pub time: Time,
+    pub sent: Vec<(Time, Probe)>,
+}
+
+/// A bucket of tokens.
+struct Bucket {
+    tokens: f64,
+    at: f64,
+}
+
+struct World<'a> {
+    net: &'a Net,
+    rng: ChaCha8Rng,
+    limits: Vec<Bucket>,
+}
+
+/// Takes a token, if the limit leaves one.
+fn allowed(bucket: &mut Bucket, limit: Option<(f64, f64)>, now: Time) -> bool {
+    let Some((burst, rate)) = limit else { return true };
+    let now = now.as_secs_f64();
+    bucket.tokens = (bucket.tokens + (now - bucket.at) * rate).min(burst);
+    bucket.at = now;
+    if bucket.tokens < 1.0 {
+        return false;
+    }
+    bucket.tokens -= 1.0;
+    true
+}
+
+impl World<'_> {
+    fn lost(&mut self, link: &Link, len: u16, way: usize) -> bool {
+        len > link.loss_above && self.rng.random_bool(link.loss[way])
+    }
+
+    /// Sends one probe on its way; gives the answer and when it arrives.
+    fn travel(&mut self, probe: &Probe, now: Time) -> Option<Answer> {
+        let net = self.net;
+        let each = net.rtt / 2 / u32::try_from(net.links.len()).unwrap_or(1);
+        let answer = |hops: u32, from, said| Some(Answer { id: probe.id, at: now + each * hops * 2, from, said });
+        let mut mss = 1460;
+        for (number, link) in net.links.iter().enumerate() {
+            let hops = u32::try_from(number).unwrap_or(0);
+            let router = Some(net.router(number));
+            if number > 0 && probe.ttl.is_some_and(|ttl| usize::from(ttl) <= number) {
+                let options = SynOptions { mss: Some(mss), ..SynOptions::default() };
+                let quote = Quote { tos: Some(0), options: (probe.kind == Kind::Syn).then_some(options) };
+                return net.expires.then(|| answer(hops, router, Said::Expired { quote }))?;
+            }
+            if probe.ip_len > link.mtu {
+                if number == 0 {
+                    return answer(0, None, Said::LocalTooBig);
+                }
+                let mtu = u32::from(link.says.unwrap_or(link.mtu));
+                let says = link.icmp && allowed(&mut self.limits[number], link.limit, now);
+                return says.then(|| answer(hops, router, Said::TooBig { mtu }))?;
+            }
+            if link.drop_above.is_some_and(|most| probe.ip_len > most) || self.lost(link, probe.ip_len, 0) {
+                return None;
+            }
+            mss = link.clamp.map_or(mss, |clamp| mss.min(clamp));
+        }
+        let (said, back) = match probe.kind {
+            Kind::Echo if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
+            Kind::OldSegment if net.tcp => (Said::Reached { ttl: Some(61) }, 52),
+            Kind::Syn if net.tcp => (Said::Open { mss: Some(mss.min(net.mss)) }, 44),
+            Kind::Udp if net.udp.is_some() && allowed(&mut self.limits[0], net.udp, now) => {
+                (Said::Reached { ttl: Some(61) }, 56)
+            }
+            _ => return None,
+        };
+        for link in net.links.iter().rev() {
+            if self.lost(link, back, 1) {
+                return None;
+            }
+        }
+        answer(u32::try_from(net.links.len()).unwrap_or(0), Some(net.target()), said)
+    }
+}
+
+/// Runs a machine over a path until it is done; `forge` may add answers of its own to each probe.
+pub fn run_with(net: &Net, machine: &mut impl Machine, mut forge: impl FnMut(&Probe, Time) -> Vec<Answer>) -> Ran {
+    let limits = std::iter::once(net.udp).chain(net.links.iter().skip(1).map(|link| link.limit));
+    let limits = limits.map(|limit| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 }).collect();
+    let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits };
+    let (mut now, mut pacer) = (Duration::ZERO, Pacer::new(20_000, 64));
+    let mut heap: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
+    let (mut answers, mut sent): (Vec<Answer>, Vec<(Time, Probe)>) = (Vec::new(), Vec::new());
+    while !machine.is_done() {
+        assert!(now < Duration::from_secs(120), "still not done after two minutes");
+        while pacer.next() <= now {
+            let Some(probe) = machine.poll_probe(now) else { break };
+            pacer.take(now);
+            sent.push((now, probe));
+            for answer in world.travel(&probe, now).into_iter().chain(forge(&probe, now)) {
+                heap.push(Reverse((answer.at, answers.len())));
+                answers.push(answer);
+            }
+        }
+        let arrival = heap.peek().map(|Reverse((at, _))| *at);
+        let wakeup = machine.wakeup().map(|at| at.max(pacer.next()));
+        let Some(next) = arrival.into_iter().chain(wakeup).min() else { break };
+        now = next.max(now);
+        while heap.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            if let Some(Reverse((_, index))) = heap.pop() {
+                machine.handle(&answers[index]);
+            }
+        }
+        if machine.wakeup().is_some_and(|at| at <= now) && heap.is_empty() && arrival.is_none() {
+            // A machine that wants to be asked now and then gives nothing would stand still.
+            now += Duration::from_nanos(1);
+        }
+    }
+    assert!(machine.is_done(), "nothing more can happen, and it isn't done");
+    Ran { packets: u32::try_from(sent.len()).unwrap_or(u32::MAX), time: now, sent }
+}
+
+pub fn run(net: &Net, machine: &mut impl Machine) -> Ran {
+    run_with(net, machine, |_, _| Vec::new())
+}
+
+pub fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed ^ 0x5eed)
+}

@@ -1,0 +1,256 @@
+//! The search against simulated paths: the nine variants of the published measurements, and worse.
+
+mod common;
+
+use common::{Link, Net, Ran, rng, run, run_with};
+use proptest::prelude::*;
+use std::time::Duration;
+use wt_probe::{Answer, Finding, Kind, PathKind, Said, Search, SearchConfig, SearchReport};
+
+const ALL: [Kind; 3] = [Kind::Echo, Kind::OldSegment, Kind::Udp];
+
+fn search(net: &Net, kinds: &[Kind]) -> Search {
+    let max = net.links[0].mtu;
+    Search::new(SearchConfig { max, v6: net.v6, kinds: kinds.to_vec(), handshake: true }, rng(net.seed))
+}
+
+fn find(net: &Net, kinds: &[Kind]) -> (SearchReport, Ran) {
+    let mut search = search(net, kinds);
+    let ran = run(net, &mut search);
+    (search.report(), ran)
+}
+
+type Change = fn(&mut Net);
+
+/// Every variant with the right number and kind.
+const VARIANTS: [(&str, Change, u16, PathKind); 9] = [
+    ("normal", |_| {}, 1400, PathKind::Clean),
+    ("black hole", |net| net.links[2].icmp = false, 1400, PathKind::BlackHole),
+    ("black hole everywhere", |net| net.links.iter_mut().for_each(|link| link.icmp = false), 1400, PathKind::BlackHole),
+    ("drop 1300", |net| net.links[2].drop_above = Some(1300), 1300, PathKind::LyingRouter),
+    ("loss 30 % above 1300", |net| lossy(net, [0.3; 2]), 1400, PathKind::SizeDependentLoss),
+    ("loss 30 % above 1300, forward", |net| lossy(net, [0.3, 0.0]), 1400, PathKind::SizeDependentLoss),
+    ("no echo", |net| net.echo = false, 1400, PathKind::IcmpBlocked),
+    ("MSS clamped to 1200", |net| net.links[2].clamp = Some(1200), 1400, PathKind::Clamped),
+    (
+        "one ICMP a second",
+        |net| net.links.iter_mut().for_each(|l| l.limit = Some((1.0, 1.0))),
+        1400,
+        PathKind::RateLimited,
+    ),
+];
+
+fn lossy(net: &mut Net, loss: [f64; 2]) {
+    net.links[1].loss_above = 1300;
+    net.links[1].loss = loss;
+}
+
+#[test]
+fn every_variant_gets_the_right_number_and_kind_fifty_times_in_both_versions_of_ip() {
+    for (name, change, pmtu, kind) in VARIANTS {
+        for v6 in [false, true] {
+            for seed in 0..50 {
+                let mut net = Net { v6, ..Net::new(seed) };
+                change(&mut net);
+                let (report, _) = find(&net, &ALL);
+                assert_eq!((report.pmtu, report.kind), (Some(pmtu), kind), "{name}, v6 {v6}, seed {seed}: {report:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clean_path_takes_at_most_32_packets_and_two_bursts() {
+    let (report, ran) = find(&Net::new(1), &ALL);
+    assert_eq!((report.pmtu, report.kind, report.rounds), (Some(1400), PathKind::Clean, 2));
+    assert!(ran.packets <= 32, "{}", ran.packets);
+    assert!(ran.time <= Duration::from_millis(110), "{:?}", ran.time);
+}
+
+#[test]
+fn a_black_hole_takes_at_most_64_packets_and_300_ms_and_its_hop_is_named() {
+    for seed in 0..50 {
+        let mut net = Net::new(seed);
+        net.links[2].icmp = false;
+        let (report, ran) = find(&net, &ALL);
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::BlackHole));
+        assert_eq!(report.hole.map(|hop| (hop.ttl, hop.address)), Some((2, net.router(2))));
+        assert!(ran.packets <= 64 && report.rounds <= 4, "{} packets, {} rounds", ran.packets, report.rounds);
+        assert!(ran.time <= Duration::from_millis(300), "{:?}", ran.time);
+    }
+}
+
+#[test]
+fn any_pmtu_behind_a_black_hole_is_found_exactly_within_its_budget() {
+    for pmtu in 576..1500 {
+        let mut net = Net::new(u64::from(pmtu));
+        net.links[2] = Link { icmp: false, ..Link::mtu(pmtu) };
+        let (report, ran) = find(&net, &ALL);
+        assert_eq!(
+            (report.pmtu, report.kind),
+            (Some(pmtu.min(1492)), if pmtu < 1492 { PathKind::BlackHole } else { PathKind::Clean })
+        );
+        let (packets, rounds) = if pmtu >= 1280 { (64, 4) } else { (110, 5) };
+        assert!(
+            ran.packets <= packets && report.rounds <= rounds,
+            "{pmtu}: {} packets, {} rounds",
+            ran.packets,
+            report.rounds
+        );
+    }
+}
+
+#[test]
+fn a_router_that_names_too_small_an_mtu_is_called_a_liar_and_not_believed() {
+    let mut net = Net::new(5);
+    net.links[2].says = Some(1300);
+    let (report, _) = find(&net, &ALL);
+    assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::LyingRouter));
+}
+
+#[test]
+fn jumbo_frames_take_one_or_two_bursts_more() {
+    for (mtu, icmp) in [(9000, true), (8996, true), (4470, false), (1500, false), (8999, false)] {
+        let mut net = Net::new(u64::from(mtu));
+        net.links = vec![Link::mtu(9000), Link { icmp, ..Link::mtu(mtu) }, Link::mtu(9000)];
+        let (report, ran) = find(&net, &ALL);
+        assert_eq!(report.pmtu, Some(mtu));
+        assert!(ran.packets <= 130 && report.rounds <= 7, "{mtu}: {} packets, {} rounds", ran.packets, report.rounds);
+    }
+}
+
+#[test]
+fn the_clamping_hop_is_named() {
+    let mut net = Net::new(3);
+    net.links[2].clamp = Some(1200);
+    let clamp = find(&net, &ALL).0.clamp.expect("a clamp");
+    assert_eq!((clamp.from, clamp.to, clamp.hop.map(|hop| hop.ttl)), (1460, 1200, Some(3)));
+}
+
+#[test]
+fn a_server_behind_a_smaller_link_that_says_so_clamps_nothing() {
+    let net = Net { mss: 1360, ..Net::new(4) };
+    let (report, _) = find(&net, &ALL);
+    assert_eq!((report.kind, report.clamp), (PathKind::Clean, None));
+}
+
+#[test]
+fn with_udp_alone_every_number_and_seven_kinds_are_right_though_answers_are_rationed() {
+    let mut right = 0;
+    for (name, change, pmtu, kind) in VARIANTS {
+        let mut net = Net::new(9);
+        change(&mut net);
+        let (report, ran) = find(&net, &[Kind::Udp]);
+        assert_eq!(report.pmtu, Some(pmtu), "{name}: {report:#?}");
+        assert!(ran.packets <= 64, "{name}: {}", ran.packets);
+        // Nobody asked for an echo, so that it is forbidden remains unknown.
+        right += u32::from(report.kind == kind || name == "no echo");
+    }
+    assert!(right >= 7, "{right}");
+}
+
+#[test]
+fn without_tcp_and_udp_echo_is_enough_and_without_all_it_says_that_nothing_answers() {
+    let net = Net::new(2);
+    assert_eq!(find(&net, &[Kind::Echo]).0.pmtu, Some(1400));
+    let net = Net { echo: false, tcp: false, udp: None, ..Net::new(2) };
+    let (report, ran) = find(&net, &ALL);
+    assert_eq!((report.pmtu, report.kind), (None, PathKind::Inconclusive));
+    assert_eq!(report.findings, [Finding::Unreachable { code: None }]);
+    assert!(ran.time <= Duration::from_millis(3100), "{:?}", ran.time);
+}
+
+#[test]
+fn the_same_seed_sends_the_same_packets() {
+    let mut net = Net::new(77);
+    lossy(&mut net, [0.3; 2]);
+    assert_eq!(find(&net, &ALL).1.sent, find(&net, &ALL).1.sent);
+}
+
+#[test]
+fn loss_of_all_sizes_is_not_called_size_dependent_and_the_number_is_right() {
+    let mut wrong = 0;
+    for seed in 0..200 {
+        let mut net = Net::new(seed);
+        (net.links[1].loss_above, net.links[1].loss) = (0, [0.05; 2]);
+        let (report, _) = find(&net, &ALL);
+        assert_eq!(report.pmtu, Some(1400), "seed {seed}: {report:#?}");
+        wrong += u32::from(report.kind == PathKind::SizeDependentLoss);
+    }
+    assert!(wrong <= 2, "{wrong} of 200");
+}
+
+#[test]
+fn a_black_hole_under_random_loss_is_found_exactly() {
+    for seed in 0..100 {
+        let mut net = Net::new(seed);
+        net.links[2].icmp = false;
+        (net.links[1].loss_above, net.links[1].loss) = (0, [0.05; 2]);
+        let (report, _) = find(&net, &ALL);
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::BlackHole), "seed {seed}: {report:#?}");
+    }
+}
+
+/// Whatever anybody answers in place of a router.
+fn forged() -> impl Strategy<Value = Said> {
+    let mtu = prop_oneof![Just(0u32), Just(68), Just(576), Just(1280), Just(65_535), Just(u32::MAX), 0u32..2000];
+    prop_oneof![
+        4 => mtu.prop_map(|mtu| Said::TooBig { mtu }),
+        1 => Just(Said::Unreachable { code: 13 }),
+        1 => Just(Said::Expired { quote: wt_probe::Quote::default() }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn forged_icmp_changes_no_verdict(
+        seed in 0u64..1000, hole in any::<bool>(), early in 0u64..60_000, said in prop::collection::vec(forged(), 1..40)
+    ) {
+        let mut net = Net::new(seed);
+        net.links[2].icmp = !hole;
+        let mut search = search(&net, &ALL);
+        let quotes_truth = said.contains(&Said::TooBig { mtu: 1400 });
+        let expires = said.iter().any(|said| matches!(said, Said::Expired { .. }));
+        let mut turn = said.into_iter().cycle();
+        let liar = net.router(66);
+        run_with(&net, &mut search, |probe, now| {
+            let said = turn.next().expect("a cycle never ends");
+            // To this probe, and to one that was never sent.
+            let answer = |id| Answer { id, at: now + Duration::from_micros(early), from: Some(liar), said };
+            vec![answer(probe.id), answer(probe.id.wrapping_add(100_000))]
+        });
+        let report = search.report();
+        prop_assert_eq!(report.pmtu, Some(1400));
+        // Nobody can tell a forgery that says the truth, or that plays the hop itself.
+        if !quotes_truth && !expires {
+            prop_assert_eq!(report.kind, if hole { PathKind::BlackHole } else { PathKind::Clean });
+        }
+    }
+
+    #[test]
+    fn answers_without_order_or_sense_never_break_it(
+        answers in prop::collection::vec((0u32..80, 0u64..500_000, 0usize..7, any::<u32>()), 0..200)
+    ) {
+        let net = Net::new(1);
+        let mut search = search(&net, &ALL);
+        let mut rest = answers.into_iter();
+        let ran = run_with(&net, &mut search, |_, now| {
+            rest.by_ref().take(3).map(|(id, at, what, number)| {
+                let said = match what {
+                    0 => Said::Reached { ttl: Some(number as u8) },
+                    1 => Said::Open { mss: Some(number as u16) },
+                    2 => Said::Refused,
+                    3 => Said::TooBig { mtu: number },
+                    4 => Said::LocalTooBig,
+                    5 => Said::Unreachable { code: number as u8 },
+                    _ => Said::Expired { quote: wt_probe::Quote::default() },
+                };
+                Answer { id, at: now + Duration::from_micros(at), from: None, said }
+            }).collect()
+        });
+        prop_assert!(ran.packets <= 4000);
+        let _ = search.report();
+    }
+}
