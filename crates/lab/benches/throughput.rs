@@ -71,7 +71,8 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 fn main() {
     wt_lab::enter().unwrap();
-    let mut figures: Vec<(&str, Vec<f64>)> = ["bare veth", "TUN", "AF_PACKET", "TUN at 1 Gbit/s"].map(|n| (n, Vec::new())).to_vec();
+    let mut figures: Vec<(&str, Vec<f64>)> =
+        ["bare veth", "TUN", "AF_PACKET", "TUN at 1 Gbit/s"].map(|n| (n, Vec::new())).to_vec();
     for _ in 0..ROUNDS {
         let (client, server) = bare();
         figures[0].1.push(goodput(&client, &server));

@@ -130,7 +130,8 @@ pub fn in_network(command: &mut Command, namespace: std::fs::File) {
 pub fn inherit(fd: &impl std::os::fd::AsFd) -> SysResult<()> {
     use std::os::fd::AsRawFd as _;
     // SAFETY: fcntl with an open descriptor and numbers.
-    check(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_SETFD, 0) }, || "share a descriptor".to_owned()).map(drop)
+    check(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_SETFD, 0) }, || "share a descriptor".to_owned())
+        .map(drop)
 }
 
 /// Ignores a signal in this process; what it executes later ignores it too, unless reset.
