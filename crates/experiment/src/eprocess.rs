@@ -20,6 +20,9 @@ const WEIGHTS: [f64; 5] = [0.10, 0.20, 0.35, 0.20, 0.15];
 const CLIP: f64 = 2.0;
 /// From this length on a series counts as long, and its bounds are sought near its mean.
 const LONG: usize = 4_000;
+/// How many places are looked at between the smallest and the largest difference, and around how many of the first.
+const GRID: u32 = 32;
+const EARLY: usize = 12;
 /// A bound is found where ln E exceeds what is needed by no more than this.
 const CLOSE: f64 = 1e-7;
 
@@ -191,11 +194,9 @@ fn smallest_not_excluded(differences: &[f64], threshold: f64) -> Option<f64> {
     let mut high = largest;
     // The evidence need not fall steadily between the two: take the first place where it is too small.
     if differences.len() <= LONG {
-        let step = (high - low) / 32.0;
-        for j in 1..=32 {
-            let shift = low + step;
-            if j == 32 || excess(shift) < 0.0 {
-                high = shift.min(high);
+        for shift in places_to_look(differences, low, high, width) {
+            if excess(shift) < 0.0 {
+                high = shift;
                 break;
             }
             low = shift;
@@ -209,6 +210,17 @@ fn smallest_not_excluded(differences: &[f64], threshold: f64) -> Option<f64> {
 pub fn upper_bound(differences: &[f64], threshold: f64) -> f64 {
     let mirrored: Vec<f64> = differences.iter().map(|d| -d).collect();
     -lower_bound(&mirrored, threshold)
+}
+
+/// Shifts between `low` and `high`, ascending: a grid, and the places around the first differences, where the scale is still
+/// that of a few and a change of sign makes the evidence jump.
+fn places_to_look(differences: &[f64], low: f64, high: f64, width: f64) -> Vec<f64> {
+    let grid = (1..=GRID).map(|j| low + (high - low) * f64::from(j) / f64::from(GRID));
+    let around = [-1e-2, -1e-9, 1e-9, 1e-2].map(|share| share * width);
+    let early = differences.iter().take(EARLY).flat_map(|d| around.map(|a| d + a));
+    let mut places: Vec<f64> = grid.chain(early.filter(|s| low < *s && *s < high)).collect();
+    places.sort_by(f64::total_cmp);
+    places
 }
 
 fn range(values: &[f64]) -> Option<(f64, f64)> {

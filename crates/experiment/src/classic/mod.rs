@@ -38,6 +38,7 @@ pub use ranks::{Friedman, FriedmanExact, Kruskal, friedman, friedman_exact, krus
 pub use relation::{Relation, relation};
 pub(crate) use table::mean;
 pub use table::{Table, TableError};
+pub use verdict::p_value;
 
 #[cfg(test)]
 mod tests;

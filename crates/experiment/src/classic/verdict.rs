@@ -67,14 +67,14 @@ impl Words<'_> {
 
     fn none(&self, p: f64) -> String {
         let levels = self.a.describe.len();
-        format!("No difference shown between the {levels} levels of {} (permutation p = {}).", self.factor, figure(p))
+        format!("No difference shown between the {levels} levels of {} (permutation p {}).", self.factor, p_value(p))
     }
 
     fn differ(&self, p: f64) -> String {
         format!(
-            "The levels of {} differ (permutation p = {}), but which from which isn't shown.",
+            "The levels of {} differ (permutation p {}), but which from which isn't shown.",
             self.factor,
-            figure(p)
+            p_value(p)
         )
     }
 
@@ -120,7 +120,7 @@ impl Words<'_> {
         let better = |pair: &&PairComparison| pair.p < ALPHA;
         let known: Vec<&String> = self.a.tukey.iter().filter(better).flat_map(|pair| [&pair.a, &pair.b]).collect();
         let rows = self.a.mcb.iter().filter(|row| row.p < ALPHA && !known.contains(&&row.level));
-        let names: Vec<String> = rows.map(|row| format!("{} (p = {})", row.level, figure(row.p))).collect();
+        let names: Vec<String> = rows.map(|row| format!("{} (p {})", row.level, p_value(row.p))).collect();
         let verb = if names.len() == 1 { "is unlikely" } else { "are unlikely" };
         (!names.is_empty()).then(|| format!("{} {verb} to be the best.", names.join(", ")))
     }
@@ -142,19 +142,20 @@ impl Words<'_> {
     fn blocks_matter(&self) -> Option<String> {
         let p = self.a.anova.blocked_log.and_then(|a| a.all.blocks.p).filter(|p| *p < ALPHA)?;
         Some(format!(
-            "The {} differ among themselves (p = {}): compare only within each.",
+            "The {} differ among themselves (p {}): compare only within each.",
             self.blocks_word(),
-            figure(p)
+            p_value(p)
         ))
     }
 }
 
-/// A p value to two digits.
-fn figure(p: f64) -> String {
+/// What p is, to two digits, to stand behind "p ": `= 0.029`, `< 0.0001`.
+#[must_use]
+pub fn p_value(p: f64) -> String {
     match p {
-        p if p < 0.0001 => "below 0.0001".to_owned(),
-        p if p < 0.1 => format!("{p:.*}", usize::try_from(1 - p.log10().floor() as i32).unwrap_or(2)),
-        p => format!("{p:.2}"),
+        p if p < 0.0001 => "< 0.0001".to_owned(),
+        p if p < 0.1 => format!("= {p:.*}", usize::try_from(1 - p.log10().floor() as i32).unwrap_or(2)),
+        p => format!("= {p:.2}"),
     }
 }
 

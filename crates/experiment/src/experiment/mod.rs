@@ -141,8 +141,6 @@ pub struct Experiment {
     plateau: Option<Search>,
     stop: Option<StopReason>,
     steering: Steering,
-    /// The current setting's outcome in every counted round.
-    current: Vec<f64>,
 }
 
 impl Experiment {
@@ -162,7 +160,6 @@ impl Experiment {
             plateau: config.plateau.as_ref().map(|p| Search::new(p, config.alpha)),
             stop: None,
             steering: Steering::default(),
-            current: Vec::new(),
             config,
         })
     }
@@ -299,7 +296,6 @@ impl Experiment {
     fn take(&mut self, by_arm: &[Option<&Observation>]) {
         let valued = |arm: usize| by_arm[arm].filter(|o| o.counts());
         if let Some(current) = valued(0) {
-            self.current.push(current.y);
             for arm in 1..self.arms.len() {
                 if let Some(own) = valued(arm) {
                     self.arms[arm].compare(self.rounds, own, current);

@@ -5,7 +5,9 @@ use super::design::Design;
 use rand::Rng;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use wt_experiment::classic::{Better, FTest, Table, TableAnalysis, describe, kruskal, one_way_anova, relation};
+use wt_experiment::classic::{
+    Better, FTest, Table, TableAnalysis, describe, kruskal, one_way_anova, p_value, relation,
+};
 use wt_experiment::factorial;
 use wt_experiment::means::{MeansComparison, SummaryMean};
 use wt_report::Chart;
@@ -186,9 +188,9 @@ fn grouped_verdict(factor: &str, levels: usize, test: Option<FTest>, shown: bool
                    difference between the levels.";
     let few = if test.df2 < 5.0 { " With so few measurements hardly any difference could show." } else { "" };
     if shown {
-        format!("The {levels} levels of {factor} differ (p = {}). {caution}", figure(p))
+        format!("The {levels} levels of {factor} differ (p {}). {caution}", p_value(p))
     } else {
-        format!("No difference shown between the {levels} levels of {factor} (p = {}).{few} {caution}", figure(p))
+        format!("No difference shown between the {levels} levels of {factor} (p {}).{few} {caution}", p_value(p))
     }
 }
 
@@ -258,9 +260,9 @@ pub(super) fn listing(
     for (name, r) in &relations {
         let relation = if clear.iter().any(|(other, _)| other == name) {
             let way = if r.spearman > 0.0 { "rises" } else { "falls" };
-            format!(" It {way} with {name} (rank correlation {:.2}, p = {}).", r.spearman, figure(r.p))
+            format!(" It {way} with {name} (rank correlation {:.2}, p {}).", r.spearman, p_value(r.p))
         } else {
-            format!(" No relation to {name} is shown (rank correlation {:.2}, p = {}).", r.spearman, figure(r.p))
+            format!(" No relation to {name} is shown (rank correlation {:.2}, p {}).", r.spearman, p_value(r.p))
         };
         verdict += &relation;
     }
@@ -289,7 +291,7 @@ pub(super) fn listing(
 pub(super) fn means(a: SummaryMean, b: SummaryMean, c: &MeansComparison) -> Answer {
     let shown = c.p < 0.05;
     let verdict = format!(
-        "{}: {} ± {} against {} ± {} differ by {} ± {} (p = {}); ratio {:.3}, 95% {:.3} to {:.3}. The two share no \
+        "{}: {} ± {} against {} ± {} differ by {} ± {} (p {}); ratio {:.3}, 95% {:.3} to {:.3}. The two share no \
          rounds, so whatever else differed between them is part of this: not a controlled comparison.",
         if shown { "A difference is shown" } else { "No difference shown" },
         short(a.mean),
@@ -298,7 +300,7 @@ pub(super) fn means(a: SummaryMean, b: SummaryMean, c: &MeansComparison) -> Answ
         short(b.sd_of_mean),
         short(c.difference),
         short(c.standard_error),
-        figure(c.p),
+        p_value(c.p),
         c.ratio,
         c.low,
         c.high
@@ -311,15 +313,6 @@ pub(super) fn means(a: SummaryMean, b: SummaryMean, c: &MeansComparison) -> Answ
 
 fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), short)
-}
-
-/// A p value to two digits.
-fn figure(p: f64) -> String {
-    match p {
-        p if p < 0.0001 => "below 0.0001".to_owned(),
-        p if p < 0.1 => format!("{p:.*}", usize::try_from(1 - p.log10().floor() as i32).unwrap_or(2)),
-        p => format!("{p:.2}"),
-    }
 }
 
 /// Four significant digits.
