@@ -1,6 +1,4 @@
 //! The lab on this machine's kernel, as a person uses it.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 mod common;
 
 use common::{eventually, json, processes_with, ran, run, windtunnel};

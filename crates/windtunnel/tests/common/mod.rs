@@ -1,17 +1,17 @@
 //! Running the binary as a person would.
 #![allow(dead_code, reason = "every test file uses another part")]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail like tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// The binary under test; `WINDTUNNEL_BIN` names another place of it, where another user can read it.
-pub fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     std::env::var_os("WINDTUNNEL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_windtunnel").into(), PathBuf::from)
 }
 
 /// The command with a home of its own, so that no journal of the user's is touched.
-pub fn windtunnel(home: &std::path::Path) -> Command {
+pub(crate) fn windtunnel(home: &std::path::Path) -> Command {
     let mut command = Command::new(binary());
     command
         .env("HOME", home)
@@ -22,20 +22,20 @@ pub fn windtunnel(home: &std::path::Path) -> Command {
 }
 
 /// What a run gave.
-pub struct Ran {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// Runs it to its end.
-pub fn run(args: &[&str]) -> Ran {
+pub(crate) fn run(args: &[&str]) -> Ran {
     let home = tempfile::tempdir().unwrap();
     ran(windtunnel(home.path()).args(args).output().unwrap())
 }
 
 /// Text and exit code.
-pub fn ran(output: Output) -> Ran {
+pub(crate) fn ran(output: Output) -> Ran {
     Ran {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -44,13 +44,13 @@ pub fn ran(output: Output) -> Ran {
 }
 
 /// Runs it and reads its one JSON object.
-pub fn json(args: &[&str]) -> serde_json::Value {
+pub(crate) fn json(args: &[&str]) -> serde_json::Value {
     let ran = run(args);
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 
 /// The processes whose command line holds this word.
-pub fn processes_with(word: &str) -> Vec<u32> {
+pub(crate) fn processes_with(word: &str) -> Vec<u32> {
     let own = std::process::id();
     let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &u32| {
@@ -61,7 +61,7 @@ pub fn processes_with(word: &str) -> Vec<u32> {
 }
 
 /// Looks again and again until it holds; panics after ten seconds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     for _ in 0..1000 {
         if holds() {
