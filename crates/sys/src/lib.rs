@@ -21,6 +21,8 @@ pub mod ns;
 pub mod packet;
 /// Waiting for file descriptors with a deadline in nanoseconds.
 pub mod poll;
+/// Sockets for probes: raw, ping and UDP, with error queues and the kernel's timestamps.
+pub mod probe;
 /// Processes: identity, parents' deaths, children in namespaces.
 pub mod process;
 /// Routes as the kernel dumps them, with all metrics, to be put back exactly.
