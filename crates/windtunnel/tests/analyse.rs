@@ -224,6 +224,25 @@ fn a_file_beyond_all_measure_is_refused_before_it_fills_the_memory() {
 }
 
 #[test]
+fn many_paths_are_summed_up_with_what_to_expect_on_the_next() {
+    let text = b"path,log_ratio,se\na,0.18,0.06\nb,0.05,0.05\nc,0.22,0.10\nd,-0.03,0.04\ne,0.11,0.08\nf,0.30,0.12\n";
+    let (code, out) = of_text(text, &["--json"]);
+    assert_eq!(code, 1, "{out}");
+    let a: Value = serde_json::from_str(&out).expect("one object");
+    for (key, want) in
+        [("mean", 0.1112), ("between", 0.008235), ("prediction_low", -0.1730), ("prediction_high", 0.3953)]
+    {
+        near(&a["summary"][key], want);
+    }
+    let (_, out) = of_text(text, &[]);
+    assert!(out.starts_with("No effect on average is shown: ×1.12 over 6 paths (95% ×0.99 to ×1.26)."), "{out}");
+    let (code, out) = of_text(b"path,log_ratio,se\na,0.18,0.06\nb,0.05,0.05\n", &[]);
+    assert!(code == 1 && out.contains("too few for a mean"), "{out}");
+    let (code, out) = of_text(b"path,log_ratio,se\na,0.18,0\nb,0.05,0.05\n", &[]);
+    assert!(code == 2 && out.contains("line 2, column 3 (se): '0' is not above zero"), "{out}");
+}
+
+#[test]
 fn plots_are_written_where_asked() {
     let home = tempfile::tempdir().expect("a directory");
     let plots = home.path().join("a/b");

@@ -326,6 +326,7 @@ fn listing(sheet: &Sheet, others: &[usize], y: &[f64]) -> Option<Kind> {
         return None;
     }
     let rows = sheet.cells(label).iter().cloned().zip(y.iter().copied()).collect();
-    let figures = others.iter().filter_map(|i| Some((sheet.columns[*i].name.clone(), sheet.figures(*i)?))).collect();
+    let figures =
+        others.iter().filter_map(|i| Some((sheet.columns[*i].name.clone(), sheet.figures(*i).ok()?))).collect();
     Some(Kind::Listing { label: sheet.columns[label].name.clone(), rows, figures })
 }

@@ -4,6 +4,8 @@
 mod charts;
 /// What a sheet is.
 mod design;
+/// Many paths together.
+mod paths;
 /// What a person and a program read.
 mod render;
 /// A CSV file.
@@ -109,6 +111,9 @@ fn of_file(args: &AnalyseArgs, file: &Path) -> Result<Answer, Failure> {
     };
     let named = Named { values: args.value.clone(), factor: args.factor.clone(), block: args.block.clone(), better };
     let sheet = sheet::Sheet::open(file)?;
+    if let Some(answer) = paths::answer(&sheet).filter(|_| args.value.is_empty()) {
+        return answer;
+    }
     let design = design::recognise(&sheet, &named)?;
     let mut rng = ChaCha12Rng::seed_from_u64(args.seed);
     Ok(match &design.kind {

@@ -123,24 +123,33 @@ impl Sheet {
 
     /// A column of outcomes: numbers above zero.
     pub(super) fn outcomes(&self, column: usize) -> Result<Vec<f64>, Failure> {
-        let outcome = |(row, cell): (usize, &String)| match number(cell) {
-            Some(value) if value > 0.0 => Ok(value),
-            Some(_) => Err(self
-                .at(row, column, format!("'{cell}' is not above zero"))
+        let values = self.figures(column)?;
+        if let Some(row) = values.iter().position(|v| *v <= 0.0) {
+            let what = format!("'{}' is not above zero", self.cells(column)[row]);
+            return Err(self
+                .at(row, column, what)
                 .because("settings are compared by their ratios")
-                .hint("leave failed trials out and report how many there were")),
-            None if cell.is_empty() => Err(self.at(row, column, "the cell is empty".to_owned())),
-            None if cell.contains(',') => Err(self
-                .at(row, column, format!("'{cell}' is not a number"))
-                .hint("write decimals with a point, and no separators of thousands")),
-            None => Err(self.at(row, column, format!("'{cell}' is not a number"))),
-        };
-        self.cells(column).iter().enumerate().map(outcome).collect()
+                .hint("leave failed trials out and report how many there were"));
+        }
+        Ok(values)
     }
 
-    /// A column of figures of any sign, if it is one.
-    pub(super) fn figures(&self, column: usize) -> Option<Vec<f64>> {
-        self.cells(column).iter().map(|cell| number(cell)).collect()
+    /// A column of figures of any sign.
+    pub(super) fn figures(&self, column: usize) -> Result<Vec<f64>, Failure> {
+        let figure = |(row, cell): (usize, &String)| {
+            number(cell).ok_or_else(|| match cell.as_str() {
+                "" => self.at(row, column, "the cell is empty".to_owned()),
+                text => {
+                    let failure = self.at(row, column, format!("'{text}' is not a number"));
+                    if text.contains(',') {
+                        failure.hint("write decimals with a point, and no separators of thousands")
+                    } else {
+                        failure
+                    }
+                }
+            })
+        };
+        self.cells(column).iter().enumerate().map(figure).collect()
     }
 
     /// What is wrong with a cell.
