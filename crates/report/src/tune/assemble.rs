@@ -125,7 +125,7 @@ impl TuneInputs<'_> {
         let labels: Vec<String> = (0..a.arms.len()).map(|arm| self.label(arm)).collect();
         let per_trial = self.run.spent / u32::try_from(a.trials.max(1)).unwrap_or(u32::MAX);
         let text = Text::new(a, &labels, per_trial);
-        let best = a.arms.get(if a.pick == 0 { a.leader } else { a.pick });
+        let best = best_candidate(a);
         Verdict {
             kind: a.kind,
             settings: self.in_full(&self.asked(a.pick)),
@@ -305,6 +305,13 @@ impl TuneInputs<'_> {
             comment: run.comment.clone(),
         }
     }
+}
+
+/// The setting that the verdict's figures speak of: the recommended one, else the leading candidate, else the one with
+/// most evidence. The current settings are no candidate: nothing can be shown of them.
+fn best_candidate(a: &Assessment) -> Option<&ArmAssessment> {
+    let named = [a.pick, a.leader].into_iter().find(|arm| *arm != 0).and_then(|arm| a.arms.get(arm));
+    named.or_else(|| a.arms.iter().skip(1).max_by(|a, b| a.evidence.total_cmp(&b.evidence)))
 }
 
 fn state(arm: &ArmAssessment) -> ArmState {
