@@ -8,6 +8,8 @@
 //! - [`Pacer`] keeps every probe below a rate.
 #![forbid(unsafe_code)]
 
+/// Probes as bytes, and answers read from bytes.
+pub mod codec;
 /// Loss with its uncertainty, and whether two losses differ.
 mod loss;
 /// How fast probes may leave.

@@ -70,6 +70,8 @@ pub enum Said {
     Open {
         /// The largest segment that it says it receives.
         mss: Option<u16>,
+        /// Whether it names duplicates, so that old segments work.
+        sack: bool,
     },
     /// The target refused a connection.
     Refused,

@@ -240,7 +240,7 @@ proptest! {
             rest.by_ref().take(3).map(|(id, at, what, number)| {
                 let said = match what {
                     0 => Said::Reached { ttl: Some(number as u8) },
-                    1 => Said::Open { mss: Some(number as u16) },
+                    1 => Said::Open { mss: Some(number as u16), sack: number % 2 == 0 },
                     2 => Said::Refused,
                     3 => Said::TooBig { mtu: number },
                     4 => Said::LocalTooBig,

@@ -424,6 +424,33 @@ impl QuietPort {
     }
 }
 
+/// The name of an address, from wherever this system looks names up; blocks as long as that takes.
+///
+/// # Source
+/// getnameinfo(3).
+#[must_use]
+pub fn name_of(address: IpAddr) -> Option<String> {
+    let (raw, length) = to_raw(&SocketAddr::new(address, 0));
+    let mut name = [0u8; 1025];
+    let size = name.len() as libc::socklen_t;
+    // SAFETY: the address and the buffer are live and as large as we say; no service is asked for.
+    let result = unsafe {
+        libc::getnameinfo(
+            (&raw const raw).cast(),
+            length,
+            name.as_mut_ptr().cast(),
+            size,
+            std::ptr::null_mut(),
+            0,
+            libc::NI_NAMEREQD,
+        )
+    };
+    let end = name.iter().position(|byte| *byte == 0)?;
+    let name = std::str::from_utf8(&name[..end]).ok().filter(|_| result == 0)?;
+    // Names come from strangers and go to terminals.
+    (!name.is_empty() && !name.chars().any(char::is_control)).then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,7 +31,6 @@ pub(crate) enum Fault {
     /// The environment can't: a missing privilege, kernel feature or tool: 3.
     Environment,
     /// The far end failed: 4.
-    #[expect(dead_code, reason = "the first far end that isn't ours comes with the live tunnel")]
     FarEnd,
     /// Our own: 5.
     Ours,

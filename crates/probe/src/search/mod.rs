@@ -295,8 +295,8 @@ impl Machine for Search {
         let Some(flight) = self.flights.get(index).copied() else { return };
         match answer.said {
             Said::Reached { ttl } => self.reached(index, answer.at, ttl),
-            Said::Open { mss } if flight.item.kind == Kind::Syn => {
-                self.open = true;
+            Said::Open { mss, sack } if flight.item.kind == Kind::Syn => {
+                self.open |= sack;
                 // The first SYN-ACK counts: a later one would be for a SYN whose hops should have run out.
                 self.mss = self.mss.or(mss);
                 self.reached(index, answer.at, None);

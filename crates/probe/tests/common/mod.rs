@@ -156,7 +156,7 @@ impl World<'_> {
         let (said, back) = match probe.kind {
             Kind::Echo if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
             Kind::OldSegment if net.tcp => (Said::Reached { ttl: Some(61) }, 52),
-            Kind::Syn if net.tcp => (Said::Open { mss: Some(mss.min(net.mss)) }, 44),
+            Kind::Syn if net.tcp => (Said::Open { mss: Some(mss.min(net.mss)), sack: true }, 44),
             Kind::Udp if net.udp.is_some() && allowed(&mut self.limits[0], net.udp, now) => {
                 (Said::Reached { ttl: Some(61) }, 56)
             }

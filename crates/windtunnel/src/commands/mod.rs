@@ -8,8 +8,12 @@ pub(crate) mod doctor;
 pub(crate) mod journal;
 /// The lab's paths, and programs in it.
 pub(crate) mod lab;
+/// The largest packet that gets through, and why larger ones don't.
+pub(crate) mod mtu;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
+/// What the probing commands share.
+pub(crate) mod probing;
 /// An experiment from the journal in any form.
 pub(crate) mod report;
 /// The method tested on itself.

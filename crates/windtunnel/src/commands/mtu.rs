@@ -1,0 +1,241 @@
+//! `windtunnel mtu`: the largest packet that gets through, and why larger ones don't.
+
+use super::probing::{Cost, Driver, ProbeOptions, Target};
+use crate::edge::{Exit, Failure, Fault, Outcome, say};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_probe::{Finding, Kind, Machine, PathKind, Search, SearchConfig, SearchReport};
+
+/// No search takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+/// So many hosts at once.
+const MOST_HOSTS: usize = 10_000;
+
+/// Finds the largest packet that gets through to a host, and why larger ones don't
+///
+/// Many sizes are probed at once, by ICMP echo, TCP and UDP, whichever the path answers; what routers say is verified and
+/// never believed. With CAP_NET_RAW (as root, or setcap cap_net_raw+ep) all kinds of probes are there, and without it UDP
+/// and, where net.ipv4.ping_group_range allows, ICMP echo.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windtunnel mtu example.org
+  windtunnel mtu --ip 6 example.org:443 --json
+  windtunnel lab run black-hole -- windtunnel mtu server")]
+pub(crate) struct MtuArgs {
+    /// The hosts, with the TCP port that TCP probes go to [default port: 80]
+    #[arg(required_unless_present = "file", value_name = "HOST[:PORT]")]
+    hosts: Vec<String>,
+    /// Read hosts from a file, too, one a line
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    options: ProbeOptions,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(crate) fn run(args: &MtuArgs) -> Outcome {
+    let hosts = hosts(args)?;
+    let targets: Vec<Target> =
+        hosts.iter().map(|host| Target::find(host, args.options.ip, 80)).collect::<Result<_, _>>()?;
+    let (reports, cost) = search(&targets, &args.options)?;
+    let all: Vec<Value> = targets.iter().zip(&reports).map(|(target, report)| to_json(target, report, cost)).collect();
+    match (args.options.json, &all[..]) {
+        (true, [one]) => say!("{one:#}"),
+        (true, all) => say!("{:#}", json!({"schema_version": 1, "targets": all})),
+        (false, _) => targets.iter().zip(&reports).for_each(|(target, report)| show(target, report, cost)),
+    }
+    match reports.iter().zip(&targets).find(|(report, _)| report.pmtu.is_none()) {
+        Some((report, target)) => Err(unanswered(target, report)),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn hosts(args: &MtuArgs) -> Result<Vec<String>, Failure> {
+    let mut hosts = args.hosts.clone();
+    if let Some(file) = &args.file {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::usage(format!("can't read {}", file.display())).because(error.to_string()))?;
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+        hosts.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    match hosts.len() {
+        0 => Err(Failure::usage("there is no host in the file")),
+        n if n > MOST_HOSTS => Err(Failure::usage(format!("{n} hosts are too many: at most {MOST_HOSTS} at once"))),
+        _ => Ok(hosts),
+    }
+}
+
+/// Searches for all targets at once, those of one version of IP after those of the other.
+pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<(Vec<SearchReport>, Cost), Failure> {
+    let mut reports: Vec<Option<SearchReport>> = targets.iter().map(|_| None).collect();
+    let mut cost = Cost::default();
+    for v6 in [false, true] {
+        let of_version: Vec<usize> = (0..targets.len()).filter(|i| targets[*i].ip.is_ipv6() == v6).collect();
+        if of_version.is_empty() {
+            continue;
+        }
+        let mut driver = Driver::open(v6, of_version.len(), options)?;
+        let kinds = driver.kinds();
+        let handshake = kinds.contains(&Kind::OldSegment);
+        let config = |i: usize| SearchConfig { max: targets[i].mtu, v6, kinds: kinds.clone(), handshake };
+        let mut machines: Vec<Search> =
+            of_version.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
+        let pairs =
+            of_version.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
+        let spent = driver.run(pairs.collect(), LIMIT)?;
+        cost = Cost { packets: cost.packets + spent.packets, time: cost.time + spent.time };
+        for (i, machine) in of_version.iter().zip(&machines) {
+            reports[*i] = Some(machine.report());
+        }
+    }
+    Ok((reports.into_iter().flatten().collect(), cost))
+}
+
+fn unanswered(target: &Target, report: &SearchReport) -> Failure {
+    if report.findings.contains(&Finding::PathChanged) {
+        let what = format!("the path to {} changed or broke while it was probed", target.name);
+        return Failure::new(Fault::FarEnd, what).hint("try again");
+    }
+    let code = report.findings.iter().find_map(|finding| match finding {
+        Finding::Unreachable { code } => *code,
+        _ => None,
+    });
+    let cause = code.map_or("it is down, or a firewall forbids ICMP echo, the TCP port and UDP".to_owned(), |code| {
+        format!("somebody on the way says that it can't be reached (ICMP code {code})")
+    });
+    Failure::new(Fault::FarEnd, format!("{} ({}) answers nothing", target.name, target.ip))
+        .because(cause)
+        .hint("name a TCP port that is open there, as HOST:PORT; TCP probes need CAP_NET_RAW (root)")
+}
+
+/// The JSON contract.
+pub(crate) fn to_json(target: &Target, report: &SearchReport, cost: Cost) -> Value {
+    let sizes: Vec<Value> = report
+        .sizes
+        .iter()
+        .map(|tally| {
+            let count = wt_probe::LossCount { sent: tally.sent, answered: tally.answered };
+            let (low, high) = count.interval();
+            json!({"size": tally.size, "sent": tally.sent, "answered": tally.answered, "loss": count.loss(),
+                "loss_low": low, "loss_high": high, "rtt_us": tally.rtt.map(micros), "too_big": tally.refused})
+        })
+        .collect();
+    let hop = |hop: wt_probe::Hop| json!({"ttl": hop.ttl, "address": hop.address.to_string()});
+    json!({
+        "schema_version": 1,
+        "target": target.name,
+        "address": target.ip.to_string(),
+        "device": target.device,
+        "device_mtu": target.mtu,
+        "pmtu": report.pmtu,
+        "reverse_pmtu": null,
+        "kind": report.kind.word(),
+        "black_hole_hop": report.hole.map(hop),
+        "mss": report.mss,
+        "mss_clamp": report.clamp.map(|c| json!({"from": c.from, "to": c.to, "hop": c.hop.map(hop)})),
+        "best_size": report.pmtu,
+        "method": report.method.map(method),
+        "hints": report.hints.iter().map(|hint| json!({
+            "router": hint.router.map(|router| router.to_string()), "mtu": hint.mtu, "count": hint.count
+        })).collect::<Vec<_>>(),
+        "findings": findings(report),
+        "rtt_us": report.rtt.min().map(micros),
+        "packets": cost.packets,
+        "probes": report.packets,
+        "rounds": report.rounds,
+        "seconds": cost.time.as_secs_f64(),
+        "sizes": sizes,
+        "advice": advice(target, report),
+    })
+}
+
+pub(crate) fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+const fn method(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Echo => "icmp-echo",
+        Kind::Udp => "udp",
+        Kind::OldSegment | Kind::Syn => "tcp-old-segment",
+    }
+}
+
+fn findings(report: &SearchReport) -> Vec<String> {
+    let words = report.findings.iter().map(|finding| match finding {
+        Finding::EchoBlocked => "the target answers no ICMP echo".to_owned(),
+        Finding::AbsurdHints { count } => format!("{count} ICMP messages named an impossible MTU; they were ignored"),
+        Finding::RandomLoss => "packets of every size get lost".to_owned(),
+        Finding::PathChanged => "what had got through before didn't any more: the path changed or broke".to_owned(),
+        Finding::Unreachable { code: Some(code) } => format!("unreachable, says ICMP (code {code})"),
+        Finding::Unreachable { code: None } => "nothing answered".to_owned(),
+        Finding::GaveUp => "no clear answer within the bounds of packets and rounds".to_owned(),
+    });
+    words.collect()
+}
+
+/// What to do about it.
+fn advice(target: &Target, report: &SearchReport) -> Vec<String> {
+    let Some(pmtu) = report.pmtu else { return Vec::new() };
+    let mss = pmtu.saturating_sub(if target.ip.is_ipv6() { 60 } else { 40 });
+    let narrow = format!("windtunnel settings plan mss={mss}  # advmss {mss} on the route to {}", target.ip);
+    let probing = "windtunnel settings plan mtu-probing=on  # TCP then finds the size itself, after a stall".to_owned();
+    match report.kind {
+        PathKind::BlackHole | PathKind::LyingRouter => vec![narrow, probing],
+        PathKind::SizeDependentLoss => vec![
+            format!("windtunnel mtu --scan {}  # finds the size from which packets get lost", target.name),
+            "lower the MSS to that size: a loss-based congestion control gains most".to_owned(),
+        ],
+        PathKind::RateLimited => vec![probing],
+        _ => Vec::new(),
+    }
+}
+
+fn show(target: &Target, report: &SearchReport, cost: Cost) {
+    let Some(pmtu) = report.pmtu else { return };
+    say!("{} ({}): packets of up to {pmtu} bytes get through", target.name, target.ip);
+    say!("  {}", sentence(report, pmtu, target));
+    if let Some(clamp) = report.clamp {
+        let place = clamp.hop.map_or("on the way or by the target's choice".to_owned(), |hop| {
+            format!("before hop {} ({})", hop.ttl, hop.address)
+        });
+        say!("  TCP's MSS is lowered from {} to {}, {place}", clamp.from, clamp.to);
+    }
+    for finding in findings(report) {
+        say!("  {finding}");
+    }
+    let rtt = report.rtt.min().map_or(String::new(), |rtt| format!(", RTT {:.1} ms", rtt.as_secs_f64() * 1e3));
+    let by = report.method.map_or("", method);
+    say!("  {} packets, {:.2} s, by {by}{rtt}", cost.packets, cost.time.as_secs_f64());
+    for line in advice(target, report) {
+        say!("  to do: {line}");
+    }
+}
+
+fn sentence(report: &SearchReport, pmtu: u16, target: &Target) -> String {
+    let hop = report.hole.map_or(String::new(), |hop| format!(" behind hop {} ({})", hop.ttl, hop.address));
+    match report.kind {
+        PathKind::BlackHole => format!("black hole{hop}: longer ones vanish there, and nobody says so"),
+        PathKind::LyingRouter => {
+            let says = report.hints.iter().find(|hint| hint.router == report.hole.map(|hop| hop.address));
+            let says = says.map_or(String::new(), |hint| format!(": it says that {} do", hint.mtu));
+            format!("lying router{hop}{says}")
+        }
+        PathKind::SizeDependentLoss => format!(
+            "size-dependent loss: {:.0} % of {pmtu} bytes get lost, {:.0} % of short ones",
+            report.long_loss.loss() * 100.0,
+            report.short_loss.loss() * 100.0
+        ),
+        PathKind::RateLimited => "rate-limited: routers say so, but not every time".to_owned(),
+        PathKind::IcmpBlocked => "clean, though the target answers no ICMP".to_owned(),
+        PathKind::Clean | PathKind::Clamped if pmtu >= target.mtu => {
+            format!("clean: all that {} takes gets through", target.device)
+        }
+        PathKind::Clean | PathKind::Clamped => "clean: routers say so when packets are longer".to_owned(),
+        PathKind::Inconclusive => "it can't be said why".to_owned(),
+    }
+}

@@ -1,0 +1,355 @@
+//! The sockets through which probes leave, and what they hear.
+
+use crate::edge::Failure;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
+use wt_probe::codec::{self, Segment, TcpHeard, Token};
+use wt_probe::{Kind, Probe, Quote, Said, Time};
+use wt_sys::probe::{ProbeSocket, QuietPort, Received};
+use wt_wire::TcpFlags;
+
+/// Where UDP probes go: a port where nobody listens, as traceroute has it.
+const UDP_PORT: u16 = 33_434;
+/// Sequence numbers of old data end at most so far below the first byte.
+const OLD_DATA: u32 = 40_000;
+/// Error numbers of Linux.
+const EMSGSIZE: i32 = 90;
+const EAGAIN: i32 = 11;
+const ENOBUFS: i32 = 105;
+
+/// By what an answer is matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Mark {
+    /// What the codec reads.
+    Token(Token),
+    /// A TCP handshake from this port.
+    Handshake(u16),
+}
+
+/// Something heard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Echoed {
+    pub(super) target: IpAddr,
+    pub(super) mark: Mark,
+    pub(super) at: Time,
+    pub(super) from: Option<IpAddr>,
+    pub(super) said: Said,
+}
+
+/// A TCP connection of ours that the kernel doesn't know.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Connection {
+    pub(super) isn: u32,
+    /// What we acknowledge; `None` before the handshake is complete.
+    pub(super) ack: Option<u32>,
+    /// How many old segments were sent.
+    count: u32,
+}
+
+impl Connection {
+    /// One that isn't open yet, with our first sequence number.
+    pub(super) const fn new(isn: u32) -> Self {
+        Self { isn, ack: None, count: 0 }
+    }
+}
+
+/// What a send led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// It left.
+    Gone(Mark),
+    /// This host's device doesn't take it.
+    TooBig,
+    /// It can't be sent by what we have.
+    Never,
+}
+
+struct Tcp {
+    socket: ProbeSocket,
+    /// The port of connections.
+    main: QuietPort,
+    /// The port of SYNs that shall not arrive.
+    side: QuietPort,
+}
+
+/// All sockets of one version of IP.
+pub(super) struct Wire {
+    v6: bool,
+    udp: ProbeSocket,
+    udp_port: u16,
+    raw: Option<ProbeSocket>,
+    ping: Option<ProbeSocket>,
+    tcp: Option<Tcp>,
+    ident: u16,
+    number: u16,
+}
+
+/// To whom a probe goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) source: IpAddr,
+    pub(super) target: IpAddr,
+    pub(super) port: u16,
+    /// The MSS to offer.
+    pub(super) mss: u16,
+}
+
+impl Wire {
+    /// Opens what this user may open.
+    pub(super) fn open(v6: bool, unprivileged: bool, seed: u64) -> Result<Self, Failure> {
+        let failure = |error: wt_sys::SysError| Failure::environment(error.to_string());
+        let udp = ProbeSocket::udp(v6).map_err(|error| {
+            failure(error).hint(if v6 { "this machine may have no IPv6; try --ip 4" } else { "try --ip 6" })
+        })?;
+        let any: IpAddr = if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let udp_port = udp.bind(SocketAddr::new(any, 0)).map_err(failure)?;
+        let raw = if unprivileged { None } else { ProbeSocket::raw_icmp(v6).ok() };
+        let ping = if raw.is_some() { None } else { ProbeSocket::ping(v6).ok() };
+        let tcp = if raw.is_some() { Tcp::open(v6) } else { None };
+        let [low, high, ..] = seed.to_le_bytes();
+        Ok(Self { v6, udp, udp_port, raw, ping, tcp, ident: u16::from_le_bytes([low, high]), number: 0 })
+    }
+
+    /// What can be sent, the best first.
+    pub(super) fn kinds(&self) -> Vec<Kind> {
+        let echo = (self.raw.is_some() || self.ping.is_some()).then_some(Kind::Echo);
+        let tcp = self.tcp.is_some().then_some(Kind::OldSegment);
+        echo.into_iter().chain(tcp).chain([Kind::Udp]).collect()
+    }
+
+    /// What must be waited for.
+    pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let sockets =
+            [Some(&self.udp), self.raw.as_ref(), self.ping.as_ref(), self.tcp.as_ref().map(|tcp| &tcp.socket)];
+        sockets.into_iter().flatten().map(|socket| socket.as_fd()).collect()
+    }
+
+    /// Sends a probe.
+    pub(super) fn send(&mut self, ends: &Ends, probe: &Probe, connection: &mut Connection) -> Result<Sent, Failure> {
+        let header = if self.v6 { 40 } else { 20 };
+        let len = usize::from(probe.ip_len).saturating_sub(header);
+        self.number = self.number.wrapping_add(1);
+        match probe.kind {
+            Kind::Echo => {
+                let bytes = codec::echo_request(self.v6, self.ident, self.number, len);
+                let Some(socket) = self.raw.as_ref().or(self.ping.as_ref()) else { return Ok(Sent::Never) };
+                let gone = Sent::Gone(Mark::Token(Token::Echo(self.number)));
+                transmit(socket, ends, 0, &bytes, probe.ttl, gone)
+            }
+            Kind::Udp => {
+                let mut bytes = vec![0; len.saturating_sub(8).max(2)];
+                bytes[..2].copy_from_slice(&self.number.to_be_bytes());
+                let port = UDP_PORT + u16::from(probe.flow);
+                transmit(&self.udp, ends, port, &bytes, probe.ttl, Sent::Gone(Mark::Token(Token::Number(self.number))))
+            }
+            Kind::Syn => self.send_syn(ends, probe, connection),
+            Kind::OldSegment => self.send_old(ends, len, probe.ttl, connection),
+        }
+    }
+
+    fn send_syn(&self, ends: &Ends, probe: &Probe, connection: &Connection) -> Result<Sent, Failure> {
+        let Some(tcp) = &self.tcp else { return Ok(Sent::Never) };
+        let (port, flags, options, seq) = if probe.ttl.is_none() {
+            (tcp.main.port(), TcpFlags::SYN, codec::opening_options(ends.mss), connection.isn)
+        } else {
+            let flags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ECE.0 | TcpFlags::CWR.0);
+            (tcp.side.port(), flags, codec::full_options(ends.mss), connection.isn.wrapping_add(probe.id))
+        };
+        let mark = if probe.ttl.is_none() { Mark::Handshake(port) } else { Mark::Token(Token::Tcp { port, seq }) };
+        let segment = Segment { options: &options, ..segment(ends, port, seq, 0, flags) };
+        transmit(&tcp.socket, ends, 0, &segment.to_bytes(), probe.ttl, Sent::Gone(mark))
+    }
+
+    fn send_old(&self, ends: &Ends, len: usize, ttl: Option<u8>, connection: &mut Connection) -> Result<Sent, Failure> {
+        let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return Ok(Sent::Never) };
+        let payload_len = len.saturating_sub(20).max(1);
+        // It ends before the first byte that the target expects, each at another place.
+        let end = connection.isn.wrapping_add(1).wrapping_sub(connection.count % OLD_DATA);
+        connection.count = connection.count.wrapping_add(1);
+        let seq = end.wrapping_sub(u32::try_from(payload_len).unwrap_or(0));
+        let port = tcp.main.port();
+        let segment = Segment { payload_len, ..segment(ends, port, seq, ack, TcpFlags::ACK) };
+        let gone = Sent::Gone(Mark::Token(Token::Tcp { port, seq }));
+        transmit(&tcp.socket, ends, 0, &segment.to_bytes(), ttl, gone)
+    }
+
+    /// Completes a handshake.
+    pub(super) fn complete(&self, ends: &Ends, connection: &Connection) {
+        let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return };
+        let bytes = segment(ends, tcp.main.port(), connection.isn.wrapping_add(1), ack, TcpFlags::ACK).to_bytes();
+        // A lost one costs nothing: every old segment acknowledges the same.
+        let _ = tcp.socket.send(SocketAddr::new(ends.target, 0), &bytes, None);
+    }
+
+    /// Leaves nothing open at the target.
+    pub(super) fn reset(&self, ends: &Ends, connection: &Connection) {
+        let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return };
+        let flags = TcpFlags(TcpFlags::RST.0 | TcpFlags::ACK.0);
+        let bytes = segment(ends, tcp.main.port(), connection.isn.wrapping_add(1), ack, flags).to_bytes();
+        let _ = tcp.socket.send(SocketAddr::new(ends.target, 0), &bytes, None);
+    }
+
+    /// All that has been heard; `SynAck`s as they are, for only the caller knows the connection.
+    pub(super) fn hear(&self, mut each: impl FnMut(Echoed), mut handshake: impl FnMut(IpAddr, u16, TcpHeard, Time)) {
+        let mut buffer = vec![0u8; 65_536];
+        if let Some(raw) = &self.raw {
+            drain(
+                |buffer| raw.receive(buffer),
+                &mut buffer,
+                |received, bytes| {
+                    let Some(from) = received.from.map(|from| from.ip()) else { return };
+                    let Some(heard) = codec::read_icmp(bytes, from, received.ttl, self.ident) else { return };
+                    each(Echoed {
+                        target: heard.target,
+                        mark: Mark::Token(heard.token),
+                        at: Duration::from_nanos(received.at_ns),
+                        from: Some(from),
+                        said: heard.said,
+                    });
+                },
+            );
+        }
+        if let Some(ping) = &self.ping {
+            drain(
+                |buffer| ping.receive(buffer),
+                &mut buffer,
+                |received, bytes| {
+                    let (Some(from), Some(seq)) = (received.from.map(|from| from.ip()), word(bytes, 6)) else { return };
+                    each(Echoed {
+                        target: from,
+                        mark: Mark::Token(Token::Echo(seq)),
+                        at: Duration::from_nanos(received.at_ns),
+                        from: Some(from),
+                        said: Said::Reached { ttl: received.ttl },
+                    });
+                },
+            );
+            let mark = |bytes: &[u8]| Some(Mark::Token(Token::Echo(word(bytes, 6)?)));
+            self.errors(ping, &mut buffer, mark, &mut each);
+        }
+        self.errors(&self.udp, &mut buffer, |bytes| Some(Mark::Token(Token::Number(word(bytes, 0)?))), &mut each);
+        if let Some(tcp) = &self.tcp {
+            let ports = [tcp.main.port(), tcp.side.port()];
+            drain(
+                |buffer| tcp.socket.receive(buffer),
+                &mut buffer,
+                |received, bytes| {
+                    let Some(from) = received.from.map(|from| from.ip()) else { return };
+                    let Some(((_, port), heard)) = codec::read_tcp(bytes, self.v6) else { return };
+                    if !ports.contains(&port) {
+                        return;
+                    }
+                    let at = Duration::from_nanos(received.at_ns);
+                    if let TcpHeard::Duplicate { start } = heard {
+                        let mark = Mark::Token(Token::Tcp { port, seq: start });
+                        let said = Said::Reached { ttl: received.ttl };
+                        each(Echoed { target: from, mark, at, from: Some(from), said });
+                    } else {
+                        handshake(from, port, heard, at);
+                    }
+                },
+            );
+        }
+        // Whatever a UDP service may say back is an answer to nothing that we count.
+        drain(|buffer| self.udp.receive(buffer), &mut buffer, |_, _| {});
+    }
+
+    fn errors(
+        &self,
+        socket: &ProbeSocket,
+        buffer: &mut [u8],
+        mark: impl Fn(&[u8]) -> Option<Mark>,
+        each: &mut impl FnMut(Echoed),
+    ) {
+        drain(
+            |buffer| socket.receive_error(buffer),
+            buffer,
+            |received, bytes| {
+                let (Some(error), Some(target)) = (received.error, received.from.map(|to| to.ip())) else { return };
+                let (Some(mark), true) = (mark(bytes), error.icmp) else { return };
+                let reached = error.offender == Some(target) && error.code == codec::port_unreachable(self.v6);
+                let said = match (self.v6, error.kind, error.code) {
+                    (false, 3, 4) | (true, 2, _) => Said::TooBig { mtu: error.info },
+                    (false, 11, 0) | (true, 3, 0) => Said::Expired { quote: Quote::default() },
+                    (false, 3, _) | (true, 1, _) if reached => Said::Reached { ttl: received.ttl },
+                    (false, 3, code) | (true, 1, code) => Said::Unreachable { code },
+                    _ => return,
+                };
+                each(Echoed { target, mark, at: Duration::from_nanos(received.at_ns), from: error.offender, said });
+            },
+        );
+    }
+
+    /// The port from which UDP probes come.
+    pub(super) const fn udp_port(&self) -> u16 {
+        self.udp_port
+    }
+}
+
+impl Tcp {
+    fn open(v6: bool) -> Option<Self> {
+        let socket = ProbeSocket::raw_tcp(v6).ok()?;
+        Some(Self { socket, main: QuietPort::open(v6).ok()?, side: QuietPort::open(v6).ok()? })
+    }
+}
+
+fn segment(ends: &Ends, port: u16, seq: u32, ack: u32, flags: TcpFlags) -> Segment<'static> {
+    Segment {
+        addresses: (ends.source, ends.target),
+        ports: (port, ends.port),
+        seq,
+        ack,
+        flags,
+        window: 65_535,
+        options: &[],
+        payload_len: 0,
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+}
+
+/// Reads until there is nothing, or a fair share of it.
+fn drain(
+    mut receive: impl FnMut(&mut [u8]) -> wt_sys::SysResult<Option<Received>>,
+    buffer: &mut [u8],
+    mut each: impl FnMut(Received, &[u8]),
+) {
+    for _ in 0..4096 {
+        let Ok(Some(received)) = receive(buffer) else { return };
+        each(received, &buffer[..received.len]);
+    }
+}
+
+fn transmit(
+    socket: &ProbeSocket,
+    ends: &Ends,
+    port: u16,
+    bytes: &[u8],
+    ttl: Option<u8>,
+    gone: Sent,
+) -> Result<Sent, Failure> {
+    let to = SocketAddr::new(ends.target, port);
+    let mut last = None;
+    // With an error queue a send may fail for what an earlier packet met; that uses the error up.
+    for attempt in 0..4 {
+        match socket.send(to, bytes, ttl) {
+            Ok(()) => return Ok(gone),
+            Err(error) if error.errno() == Some(EMSGSIZE) && attempt > 0 => return Ok(Sent::TooBig),
+            Err(error) if matches!(error.errno(), Some(EAGAIN | ENOBUFS)) => {
+                let _ = wt_sys::poll::wait_writable(&[socket.as_fd()], Some(Duration::from_millis(1)));
+                last = Some(error);
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    match last {
+        Some(error) if matches!(error.errno(), Some(EAGAIN | ENOBUFS)) => Ok(gone),
+        Some(error) => Err(Failure::environment(error.to_string())
+            .because("this host has no way to the target, its interface went down, or a firewall here forbids it")
+            .hint(format!("ip route get {} shows the way", ends.target))),
+        None => Ok(gone),
+    }
+}

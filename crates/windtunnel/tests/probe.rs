@@ -1,0 +1,96 @@
+//! Path probing over the lab, as a person uses it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use common::{Ran, binary, ran, run, windtunnel};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The path of the published measurements: 1500, 1492, 1400, 1500 bytes and 40 ms. The routers before the links that
+/// `silent` names send no ICMP.
+fn topology(silent: &[usize]) -> String {
+    let mut text = "title = \"four links\"\nsource = \"a test\"\n".to_owned();
+    for (number, mtu) in [1500, 1492, 1400, 1500].into_iter().enumerate() {
+        let icmp = !silent.contains(&number);
+        let way = "{ rate = \"100mbit\", delay = \"5ms\" }";
+        write!(text, "[[link]]\nname = \"l{number}\"\nmtu = {mtu}\nicmp = {icmp}\ndown = {way}\nup = {way}\n").unwrap();
+    }
+    text
+}
+
+/// Runs a shell script in the client of a topology, where `$WT` is the program.
+fn shell(topology: &str, script: &str) -> Ran {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("path.toml");
+    std::fs::write(&file, topology).unwrap();
+    let mut command = windtunnel(home.path());
+    command.env("WT", binary()).args(["lab", "run"]).arg(&file).args(["--", "sh", "-c", script]);
+    ran(command.output().unwrap())
+}
+
+fn json_of(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+}
+
+const NO_ECHO: &str = "ip netns exec server sysctl -qw net.ipv4.icmp_echo_ignore_all=1";
+
+#[test]
+fn a_clean_path_is_told_in_two_bursts() {
+    for host in ["server", "server6"] {
+        let answer = json_of(&shell(&topology(&[]), &format!("$WT mtu {host} --json")));
+        assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"clean".into()), "{answer:#}");
+        assert_eq!(answer["rounds"], 2, "{answer:#}");
+        assert!(answer["packets"].as_u64().unwrap() <= 33, "{answer:#}");
+        assert_eq!(answer["black_hole_hop"], Value::Null);
+    }
+}
+
+#[test]
+fn a_black_hole_and_its_hop_are_told_with_and_without_privileges() {
+    for (host, how) in [("server", ""), ("server6", ""), ("server", "--unprivileged"), ("server6", "--unprivileged")] {
+        for silent in [&[2][..], &[0, 1, 2, 3][..]] {
+            let answer = json_of(&shell(&topology(silent), &format!("$WT mtu {host} {how} --json")));
+            assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"black-hole".into()), "{answer:#}");
+            assert_eq!(answer["black_hole_hop"]["ttl"], 2, "{answer:#}");
+            assert!(answer["packets"].as_u64().unwrap() <= 64, "{answer:#}");
+            let advice = answer["advice"][0].as_str().unwrap();
+            assert!(advice.contains(if host == "server" { "mss=1360" } else { "mss=1340" }), "{advice}");
+        }
+    }
+}
+
+#[test]
+fn a_server_without_echo_is_probed_by_tcp_and_its_application_sees_nothing() {
+    let curl = "curl -sS -m 5 -o /dev/null -w 'then %{size_download}' http://server/bytes/900 >&2";
+    let ran = shell(&topology(&[2]), &format!("{NO_ECHO}; $WT mtu server --json; {curl}"));
+    let answer = json_of(&ran);
+    assert_eq!((&answer["pmtu"], &answer["method"]), (&1400.into(), &"tcp-old-segment".into()), "{answer:#}");
+    assert_eq!((&answer["kind"], &answer["black_hole_hop"]["ttl"]), (&"black-hole".into(), &2.into()), "{answer:#}");
+    assert!(ran.err.contains("then 900"), "the server still serves: {}", ran.err);
+}
+
+#[test]
+fn two_hundred_hosts_behind_a_black_hole_are_all_told_at_once() {
+    let script = "for i in $(seq 1 200); do ip netns exec server ip addr add 10.77.0.$i/32 dev lo; echo 10.77.0.$i; done > hosts; \
+        $WT mtu --file hosts --json; rm -f hosts";
+    let fast = topology(&[2]).replace("100mbit", "1gbit");
+    let answer = json_of(&shell(&fast, script));
+    let targets = answer["targets"].as_array().unwrap();
+    let right = targets.iter().filter(|t| t["pmtu"] == 1400 && t["kind"] == "black-hole").count();
+    assert_eq!((targets.len(), right), (200, 200));
+    println!("200 hosts in {} s", targets[0]["seconds"]);
+}
+
+#[test]
+fn what_cannot_be_probed_is_told_with_the_fault() {
+    for (host, code, word) in [("no-such-host.invalid", [2, 3], "no-such-host.invalid"), ("a:b", [2, 2], "HOST:PORT")] {
+        let ran = run(&["mtu", host]);
+        assert!(code.contains(&ran.code) && ran.err.contains(word), "{host}: {} {}", ran.code, ran.err);
+    }
+    let dead = shell(&topology(&[]), "$WT mtu 203.0.113.77");
+    assert_eq!(dead.code, 4, "{}{}", dead.out, dead.err);
+    let nowhere = shell(&topology(&[]), "ip route del default; $WT mtu 203.0.113.77");
+    assert_eq!(nowhere.code, 3, "{}{}", nowhere.out, nowhere.err);
+    assert!(nowhere.err.contains("ip route get"), "{}", nowhere.err);
+}
