@@ -197,6 +197,8 @@ impl<T: Tunnel> Session<'_, T> {
             let prepared = self.prepare(facts, &plan)?;
             return show(&prepared, &plan);
         }
+        // What can't be run at all shall be told before anything is measured.
+        self.prepare(facts.clone(), &self.plan(&facts))?;
         let pilot = self.pilot(&facts, &progress)?;
         if self.cancel.is_cancelled() {
             return Err(Failure::new(Fault::Stopped, "stopped before anything was measured; nothing was journaled"));
@@ -260,10 +262,13 @@ impl<T: Tunnel> Session<'_, T> {
         let mut config = Config::new(design.arms.len());
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = path.physical_goodput_bps.unwrap_or(100_000_000) / 8 * plan.length().as_secs().max(1);
-        let eight_rounds = design.arms.len() * 8;
+        let rounds = |n: usize| design.arms.len() * n;
+        let usual = Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes);
+        // Where that is too short for settings to be dropped and the rest to be compared, eight rounds are.
         let most = match self.args.budget {
             Some(budget) => budget.trials(per_trial, bytes),
-            None => Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes).max(eight_rounds),
+            None if usual >= rounds(4) => usual,
+            None => rounds(8),
         };
         if most < design.arms.len() * 2 {
             return Err(Failure::usage(format!(
@@ -277,6 +282,7 @@ impl<T: Tunnel> Session<'_, T> {
         let plateau = design.plateau.as_ref();
         config.plateau = plateau.map(|(_, levels)| PlateauConfig {
             epsilon: self.args.epsilon.get(),
+            strict: self.args.strict,
             ..PlateauConfig::new(levels.clone())
         });
         Ok(Prepared { path, current, design, config })
