@@ -92,8 +92,8 @@ impl Tunnel for LabTunnel {
         self.current.clone()
     }
 
-    fn path(&self) -> PathFacts {
-        self.lab.scenario().facts()
+    fn path(&self, direction: Direction) -> PathFacts {
+        self.lab.scenario().facts(direction)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
@@ -142,7 +142,7 @@ impl Tunnel for LabTunnel {
         let mut outcome = outcome(spec, direction, client, server, &stats);
         outcome.observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
         applied.tell(&mut outcome, &socket);
-        judge(&mut outcome, &stats, self.path().rtt_us);
+        judge(&mut outcome, &stats, self.path(direction).rtt_us);
         Ok(outcome)
     }
 }
@@ -242,7 +242,13 @@ impl<'a> Applied<'a> {
         let (client_rwnd, server_rwnd) = if direction == Direction::Down { (initrwnd, None) } else { (None, initrwnd) };
         let mtu = number(Knob::Mtu).filter(|mtu| *mtu < self.lab.scenario().client_mtu);
         let client = RouteMetrics { mtu, initcwnd: client_cwnd, initrwnd: client_rwnd, ..RouteMetrics::default() };
-        let server = RouteMetrics { initcwnd: server_cwnd, initrwnd: server_rwnd, ..RouteMetrics::default() };
+        // The server's window must be small before the client's first byte, so it comes from the route; the server's
+        // socket then holds it.
+        let window = number(Knob::Rwin).filter(|_| direction == Direction::Up);
+        let server = RouteMetrics { window, initcwnd: server_cwnd, initrwnd: server_rwnd, ..RouteMetrics::default() };
+        if let Some(window) = window {
+            self.note(Knob::Rwin, Level::Number(window.into()), "route, then socket, of the server");
+        }
         for (host, target, metrics) in [(&self.lab.client, SERVER_V4, &client), (&self.lab.server, CLIENT_V4, &server)]
         {
             host.set_route(target.into(), metrics).map_err(|error| broken(&error))?;

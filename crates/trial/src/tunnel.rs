@@ -1,4 +1,4 @@
-use crate::{PathFacts, TrialOutcome, TrialSpec};
+use crate::{Direction, PathFacts, TrialOutcome, TrialSpec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wt_units::{Knob, Level, Settings};
@@ -99,8 +99,8 @@ pub trait Tunnel {
     /// What holds for a connection for which nothing is asked.
     fn current(&self) -> Settings;
 
-    /// What is known of the path without running anything.
-    fn path(&self) -> PathFacts;
+    /// What is known of the path without running anything, for payload in this direction.
+    fn path(&self, direction: Direction) -> PathFacts;
 
     /// Whether these settings can be set here.
     ///

@@ -17,8 +17,10 @@ pub struct FullSize {
     pub pmtu: u64,
     /// TCP payload of a packet of that size with timestamps, bytes.
     pub payload: u64,
-    /// From the first bit of a full-sized segment until its ACK is back, on an idle path.
+    /// From the first bit of a full-sized segment to the client until its ACK is back at the server, on an idle path.
     pub rtt: Duration,
+    /// The same for a segment to the server.
+    pub rtt_up: Duration,
     /// The most TCP payload that the path carries towards the client.
     pub goodput_down: BitsPerSecond,
     /// The most TCP payload that the path carries towards the server.
@@ -52,15 +54,15 @@ impl Scenario {
             let bits = self.links.iter().map(ceiling).min().unwrap_or(0);
             BitsPerSecond(u64::try_from(bits).unwrap_or(u64::MAX))
         };
-        let crossing = |link: &Link| {
-            let there = link.framing.wire_len(Bytes(pmtu)) / link.down.rate + link.down.mean_delay();
-            let back = link.framing.wire_len(Bytes(HEADERS)) / link.up.rate + link.up.mean_delay();
-            there + back
+        let crossing = |link: &Link, there: &Direction, back: &Direction| {
+            let there = link.framing.wire_len(Bytes(pmtu)) / there.rate + there.mean_delay();
+            there + link.framing.wire_len(Bytes(HEADERS)) / back.rate + back.mean_delay()
         };
         FullSize {
             pmtu,
             payload,
-            rtt: self.links.iter().map(crossing).sum(),
+            rtt: self.links.iter().map(|link| crossing(link, &link.down, &link.up)).sum(),
+            rtt_up: self.links.iter().map(|link| crossing(link, &link.up, &link.down)).sum(),
             goodput_down: goodput(|link| &link.down),
             goodput_up: goodput(|link| &link.up),
         }
@@ -75,15 +77,19 @@ impl Scenario {
         slowest.unwrap_or(&self.links[0])
     }
 
-    /// What is known of the path without running anything, for downloads.
+    /// What is known of the path without running anything, for payload in this direction.
     #[must_use]
-    pub fn facts(&self) -> PathFacts {
+    pub fn facts(&self, direction: wt_trial::Direction) -> PathFacts {
         let full = self.full_size(self.pmtu());
+        let (goodput, rtt) = match direction {
+            wt_trial::Direction::Down => (full.goodput_down, full.rtt),
+            wt_trial::Direction::Up => (full.goodput_up, full.rtt_up),
+        };
         PathFacts {
-            rtt_us: u64::try_from(full.rtt.as_micros()).unwrap_or(u64::MAX),
+            rtt_us: u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX),
             pmtu: full.pmtu,
-            bdp_bytes: (full.goodput_down * full.rtt).get(),
-            physical_goodput_bps: Some(full.goodput_down.get()),
+            bdp_bytes: (goodput * rtt).get(),
+            physical_goodput_bps: Some(goodput.get()),
         }
     }
 }

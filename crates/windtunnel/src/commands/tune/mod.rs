@@ -190,7 +190,7 @@ struct Prepared {
 
 impl<T: Tunnel> Session<'_, T> {
     fn run(mut self) -> Outcome {
-        let facts = self.tunnel.path();
+        let facts = self.tunnel.path(self.args.direction.into());
         let progress = Progress::new(self.args.json_stream, self.args.forms.json, self.args.quiet);
         if self.args.dry_run {
             let plan = self.plan(&facts);
