@@ -1,0 +1,158 @@
+use crate::knob::{Knob, Value};
+use crate::plan::{Change, Place};
+use crate::read::Survey;
+use crate::route_text;
+use crate::snapshot::{Snapshot, route_key};
+use crate::system::Action;
+use crate::txn::Checkpoint;
+use std::net::IpAddr;
+use wt_sys::route::Route;
+
+/// One setting to be exported.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    /// Its name.
+    pub(crate) key: &'static str,
+    /// Its value.
+    pub(crate) value: Value,
+    /// Where it holds.
+    pub(crate) place: ItemPlace,
+}
+
+/// Where a setting holds.
+#[derive(Debug, Clone)]
+pub(crate) enum ItemPlace {
+    /// For the whole host.
+    Host {
+        /// The kernel's name.
+        sysctl: String,
+        /// The kernel's text.
+        text: String,
+    },
+    /// On a device.
+    Link {
+        /// Its name.
+        device: String,
+    },
+    /// On a route.
+    Route(Box<RouteItem>),
+}
+
+/// A route as other systems describe it.
+#[derive(Debug, Clone)]
+pub(crate) struct RouteItem {
+    /// The device.
+    pub(crate) device: String,
+    /// `0.0.0.0/0`, `192.0.2.1/32`.
+    pub(crate) network: String,
+    /// The next router.
+    pub(crate) gateway: Option<IpAddr>,
+    /// Its priority, if it isn't the usual one.
+    pub(crate) metric: Option<u32>,
+    /// The route.
+    pub(crate) route: Route,
+}
+
+impl RouteItem {
+    /// Whether it is a default route.
+    pub(crate) fn is_default(&self) -> bool {
+        self.route.destination().1 == 0
+    }
+}
+
+impl Item {
+    /// The device that it concerns.
+    pub(crate) fn device(&self) -> Option<&str> {
+        match &self.place {
+            ItemPlace::Host { .. } => None,
+            ItemPlace::Link { device } => Some(device),
+            ItemPlace::Route(route) => Some(&route.device),
+        }
+    }
+
+    /// ` on eth0`, for messages.
+    pub(crate) fn on(&self) -> String {
+        match &self.place {
+            ItemPlace::Host { .. } => String::new(),
+            ItemPlace::Link { device } => format!(" on {device}"),
+            ItemPlace::Route(route) => format!(" on the route to {}", route_text::destination(&route.route)),
+        }
+    }
+
+    /// The number.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.value.number()
+    }
+
+    /// Whether it is the word.
+    pub(crate) fn is(&self, word: &str) -> bool {
+        self.value == Value::word(word)
+    }
+}
+
+/// The settings of a list of changes.
+pub(crate) fn items(changes: &[Change], wanted: &Snapshot, survey: &Survey) -> Vec<Item> {
+    changes.iter().filter_map(|change| item(change, wanted, survey)).collect()
+}
+
+fn item(change: &Change, wanted: &Snapshot, survey: &Survey) -> Option<Item> {
+    let knob = Knob::find(&change.key).ok()?;
+    let place = match &change.place {
+        Place::Host => {
+            let sysctl = knob.host?.sysctl();
+            ItemPlace::Host { sysctl: sysctl.to_owned(), text: wanted.sysctls.get(sysctl)?.clone() }
+        }
+        Place::Link(device) => ItemPlace::Link { device: device.clone() },
+        Place::Route(key) => {
+            let route = wanted.routes.iter().find(|route| route_key(route) == *key)?;
+            ItemPlace::Route(Box::new(route_item(route, survey)))
+        }
+    };
+    Some(Item { key: knob.name, value: change.new.clone(), place })
+}
+
+fn route_item(route: &Route, survey: &Survey) -> RouteItem {
+    /// What routes of IPv6 have if nobody says otherwise: `IP6_RT_PRIO_USER` of the kernel.
+    const USUAL_IPV6: u32 = 1_024;
+    let hops = route.hops();
+    let hop = hops.first();
+    let (address, bits) = route.destination();
+    let usual = if route.is_v6() { USUAL_IPV6 } else { 0 };
+    RouteItem {
+        device: hop.map_or_else(String::new, |hop| survey.names().get(hop.device)),
+        network: format!("{address}/{bits}"),
+        gateway: hop.and_then(|hop| hop.gateway),
+        metric: Some(route.priority()).filter(|metric| *metric != usual),
+        route: route.clone(),
+    }
+}
+
+/// Some of the settings of a checkpoint.
+pub(crate) fn items_of(checkpoint: &Checkpoint, survey: &Survey, which: &[usize]) -> Vec<Item> {
+    let changes: Vec<Change> = which.iter().filter_map(|at| checkpoint.changes.get(*at).cloned()).collect();
+    items(&changes, &checkpoint.wanted, survey)
+}
+
+/// The commands of a checkpoint that concern a device, for a script that runs when the device comes up.
+pub(crate) fn commands_of(checkpoint: &Checkpoint, survey: &Survey, device: &str) -> Vec<String> {
+    let names = survey.names();
+    let index = checkpoint.before.devices.get(device).map(|state| state.index);
+    let concerns = |action: &&Action| match action {
+        Action::Sysctl { .. } => false,
+        Action::Mtu { device: own, .. }
+        | Action::QueueLen { device: own, .. }
+        | Action::Qdisc { device: own, .. }
+        | Action::DefaultQdisc { device: own }
+        | Action::Feature { device: own, .. }
+        | Action::Rings { device: own, .. } => own.name == device,
+        Action::AddRoute { route } | Action::ReplaceRoute { route } | Action::DeleteRoute { route } => {
+            index.is_some_and(|index| route.uses(index))
+        }
+    };
+    let command = |action: &Action| match action {
+        // It may be there already when the device comes up again.
+        Action::AddRoute { route } => route_text::command("replace", route, &names),
+        action => action.command(&names),
+    };
+    checkpoint.actions.iter().filter(concerns).map(command).collect()
+}

@@ -1,0 +1,192 @@
+use super::item::{Item, ItemPlace};
+use super::{ExportFile, Files, Made};
+use crate::knob::Value;
+use crate::read::Survey;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const PARAMETERS: &str = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+/// Stands for the interface, which has another name on every machine.
+const INTERFACE: &str = "{INTERFACE-GUID}";
+
+/// Values of the registry; those of the interface apart.
+#[derive(Default)]
+struct Values {
+    global: BTreeMap<&'static str, u64>,
+    interface: BTreeMap<&'static str, u64>,
+}
+
+impl Values {
+    fn set(&mut self, name: &'static str, value: u64) {
+        self.global.insert(name, value);
+    }
+
+    fn set_interface(&mut self, name: &'static str, value: u64) {
+        self.interface.insert(name, value);
+    }
+}
+
+/// # Source
+/// Microsoft's "TCP/IP and NBT configuration parameters": Windows 2000, XP and 2003 under `Tcpip\Parameters` and its
+/// interfaces, all values `REG_DWORD`. Vista and later ignore the window and the options of RFC 1323.
+pub(super) fn registry(items: &[Item], survey: &Survey) -> Files {
+    let mut made = Made::default();
+    let mut values = Values::default();
+    let mut options_1323 = options_now(survey);
+    let mut has_1323 = false;
+    for item in items {
+        let number = item.number();
+        match (item.key, number) {
+            ("mtu", Some(mtu)) => values.set_interface("MTU", mtu),
+            ("rwin", Some(window)) => {
+                values.set("TcpWindowSize", window);
+                values.set("GlobalMaxTcpWindowSize", window);
+            }
+            ("ttl", Some(ttl)) => values.set("DefaultTTL", ttl),
+            ("pmtud", None) => values.set("EnablePMTUDiscovery", u64::from(item.is("on"))),
+            ("mtu-probing", None) => values.set("EnablePMTUBHDetect", u64::from(!item.is("off"))),
+            ("sack", None) => values.set("SackOpts", u64::from(item.is("on"))),
+            ("window-scaling", None) => {
+                (options_1323.0, has_1323) = (item.is("on"), true);
+            }
+            ("timestamps", None) => {
+                (options_1323.1, has_1323) = (!item.is("off"), true);
+            }
+            ("syn-retries", Some(count)) => values.set("TcpMaxConnectRetransmissions", count),
+            ("retries2", Some(count)) => values.set("TcpMaxDataRetransmissions", count),
+            ("reordering", Some(count @ 1..=3)) => values.set("TcpMaxDupAcks", count),
+            ("keepalive-time", Some(seconds)) => values.set("KeepAliveTime", milliseconds(seconds)),
+            ("keepalive-intvl", Some(seconds)) => values.set("KeepAliveInterval", milliseconds(seconds)),
+            ("mss", _) => made.skip(item, "the registry has no MSS: it follows from the MTU (MTU - 40)"),
+            ("initcwnd", _) => made.skip(item, "no value of the registry sets it; see --to windows-powershell"),
+            _ => made.skip(item, "the registry has no documented value for it"),
+        }
+        if let (ItemPlace::Route(route), true) = (&item.place, known(&values, item.key))
+            && !route.is_default()
+        {
+            made.skip(item, "the registry knows no routes: it holds for all of them there");
+        }
+    }
+    if has_1323 {
+        values.set("Tcp1323Opts", u64::from(options_1323.0) | u64::from(options_1323.1) << 1);
+    }
+    (registry_file(&values).into_iter().collect(), made.skipped)
+}
+
+fn milliseconds(seconds: u64) -> u64 {
+    seconds.saturating_mul(1_000).min(u64::from(u32::MAX))
+}
+
+/// Whether a setting became a value.
+fn known(values: &Values, key: &str) -> bool {
+    let name = match key {
+        "mtu" => return values.interface.contains_key("MTU"),
+        "rwin" => "TcpWindowSize",
+        "ttl" => "DefaultTTL",
+        _ => return false,
+    };
+    values.global.contains_key(name)
+}
+
+/// Window scaling and timestamps share a value, so the one that isn't named is taken as it is here.
+fn options_now(survey: &Survey) -> (bool, bool) {
+    let on = |name: &str| survey.snapshot.sysctls.get(name).is_none_or(|text| text.trim() != "0");
+    (on("net.ipv4.tcp_window_scaling"), on("net.ipv4.tcp_timestamps"))
+}
+
+fn registry_file(values: &Values) -> Option<ExportFile> {
+    if values.global.is_empty() && values.interface.is_empty() {
+        return None;
+    }
+    // The first line and the ends of lines are what regedit asks for.
+    let mut text =
+        "Windows Registry Editor Version 5.00\r\n\r\n; Written by windtunnel settings export.\r\n".to_owned();
+    let mut key = |name: &str, values: &BTreeMap<&str, u64>| {
+        let _ = write!(text, "[{name}]\r\n");
+        for (name, number) in values {
+            let _ = write!(text, "\"{name}\"=dword:{number:08x}\r\n");
+        }
+        text.push_str("\r\n");
+    };
+    if !values.global.is_empty() {
+        key(PARAMETERS, &values.global);
+    }
+    if !values.interface.is_empty() {
+        key(&format!(r"{PARAMETERS}\Interfaces\{INTERFACE}"), &values.interface);
+    }
+    Some(ExportFile { path: "windtunnel.reg".to_owned(), content: text })
+}
+
+/// # Source
+/// Microsoft Learn: Set-NetTCPSetting, Set-NetIPInterface, Set-NetIPv4Protocol, Enable-NetAdapterLso,
+/// Enable-NetAdapterRsc.
+pub(super) fn powershell(items: &[Item]) -> Files {
+    let mut made = Made::default();
+    let (mut tcp, mut lines) = (Vec::new(), Vec::new());
+    for item in items {
+        let enabled = if item.is("off") { "Disabled" } else { "Enabled" };
+        match (item.key, &item.value) {
+            ("initcwnd", Value::Number(segments @ 2..=64)) if segments.is_multiple_of(2) => {
+                tcp.push(format!("-InitialCongestionWindowMss {segments}"))
+            }
+            ("initcwnd", _) => made.skip(item, "Set-NetTCPSetting takes even numbers from 2 to 64 segments"),
+            ("cc", Value::Word(name)) => match provider(name) {
+                Some(provider) => tcp.push(format!("-CongestionProvider {provider}")),
+                None => made.skip(item, "Set-NetTCPSetting has no such provider"),
+            },
+            ("ecn", Value::Word(word)) if word == "on" || word == "off" => {
+                tcp.push(format!("-EcnCapability {enabled}"))
+            }
+            ("timestamps", Value::Word(_)) => tcp.push(format!("-Timestamps {enabled}")),
+            ("slow-start-after-idle", Value::Word(_)) => {
+                tcp.push(format!("-CwndRestart {}", if item.is("on") { "True" } else { "False" }))
+            }
+            ("rto-min", Value::Number(millis @ 20..=300)) => tcp.push(format!("-MinRtoMs {millis}")),
+            ("rto-min", _) => made.skip(item, "Set-NetTCPSetting takes 20 ms to 300 ms"),
+            ("syn-retries", Value::Number(count @ 2..=8)) => tcp.push(format!("-MaxSynRetransmissions {count}")),
+            ("syn-retries", _) => made.skip(item, "Set-NetTCPSetting takes 2 to 8"),
+            ("window-scaling", Value::Word(_)) => {
+                tcp.push(format!("-AutoTuningLevelLocal {}", if item.is("on") { "Normal" } else { "Disabled" }))
+            }
+            ("mtu", Value::Number(mtu)) => {
+                lines.push(format!("Set-NetIPInterface -InterfaceAlias $Interface -NlMtuBytes {mtu}"))
+            }
+            ("ttl", Value::Number(ttl)) => lines.push(format!("Set-NetIPv4Protocol -DefaultHopLimit {ttl}")),
+            ("neigh-gc-thresh3", Value::Number(count)) => {
+                lines.push(format!("Set-NetIPv4Protocol -NeighborCacheLimitEntries {count}"))
+            }
+            ("neigh6-gc-thresh3", Value::Number(count)) => {
+                lines.push(format!("Set-NetIPv6Protocol -NeighborCacheLimitEntries {count}"))
+            }
+            ("offload-tso", _) => lines
+                .push(format!("{}-NetAdapterLso -Name $Interface", if item.is("on") { "Enable" } else { "Disable" })),
+            ("offload-lro", _) => lines
+                .push(format!("{}-NetAdapterRsc -Name $Interface", if item.is("on") { "Enable" } else { "Disable" })),
+            ("rwin", _) => made.skip(item, "Windows sizes the window itself; only AutoTuningLevelLocal bounds it"),
+            ("sack", _) => made.skip(item, "Windows since Vista always has selective acknowledgements"),
+            _ => made.skip(item, "no cmdlet sets it"),
+        }
+    }
+    if !tcp.is_empty() {
+        // The template that connections with an RTT above 10 ms use; only the custom one can be changed on clients.
+        lines.insert(0, format!("Set-NetTCPSetting -SettingName $Template {}", tcp.join(" ")));
+    }
+    if lines.is_empty() {
+        return (Vec::new(), made.skipped);
+    }
+    let mut text = "# Written by windtunnel settings export. Run it as administrator.\r\nparam([string]$Interface = \"Ethernet\", [string]$Template = \"InternetCustom\")\r\n".to_owned();
+    for line in lines {
+        let _ = write!(text, "{line}\r\n");
+    }
+    (vec![ExportFile { path: "windtunnel.ps1".to_owned(), content: text }], made.skipped)
+}
+
+/// Names of Set-NetTCPSetting's congestion providers.
+fn provider(name: &str) -> Option<&'static str> {
+    match name {
+        "cubic" => Some("CUBIC"),
+        "dctcp" => Some("DCTCP"),
+        "reno" => Some("NewReno"),
+        _ => None,
+    }
+}

@@ -1,0 +1,323 @@
+//! Files that make a change stay after a reboot: one drop-in for kernel settings, and one for whoever configures the
+//! device.
+
+use crate::export::{self, ExportFile};
+use crate::plan::{Place, Risk, ScopeName};
+use crate::read::chain::assignments;
+use crate::read::{ManagerKind, Survey, late_line};
+use crate::snapshot::{from_hex, to_hex};
+use crate::system::{FileStep, System, replace_file};
+use crate::txn::{Checkpoint, note};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use wt_sys::{SysError, SysResult};
+
+/// The name of our drop-in.
+pub(crate) const DROP_IN_NAME: &str = "90-windtunnel.conf";
+/// Where it is.
+pub const DROP_IN: &str = "/etc/sysctl.d/90-windtunnel.conf";
+/// Its first line.
+const HEADER: &str = "# Written by windtunnel settings confirm; windtunnel settings undo takes it back.\n";
+
+/// A file that a confirmation writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Which.
+    pub path: PathBuf,
+    /// What it held, in hexadecimal digits; `None` if it wasn't there.
+    old: Option<String>,
+    /// What it is to hold.
+    new: String,
+    /// Permission bits.
+    mode: u32,
+}
+
+impl FileChange {
+    /// Whether it is as the confirmation wanted it.
+    pub(crate) fn is_in_place(&self, system: &mut dyn System) -> bool {
+        system.read_file(&self.path).ok().flatten().is_some_and(|bytes| to_hex(&bytes) == self.new)
+    }
+}
+
+/// What makes a change stay.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Persisted {
+    /// Files to write.
+    pub(crate) files: Vec<FileChange>,
+    /// What can't be made to stay, and why.
+    pub(crate) notes: Vec<Risk>,
+}
+
+/// The files for a change. Nothing is written.
+///
+/// # Errors
+/// When a file that would be replaced can't be read.
+pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &Survey) -> SysResult<Persisted> {
+    let mut persisted = Persisted::default();
+    if let Some(why) = does_not_stay(system, survey)? {
+        persisted.notes.push(note("*", why));
+        return Ok(persisted);
+    }
+    let sysctls: BTreeMap<&str, &str> =
+        checkpoint.wanted.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    if !sysctls.is_empty() {
+        let old = system.read_file(Path::new(DROP_IN))?;
+        let base =
+            old.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_else(|| HEADER.to_owned());
+        let new = merged(&base, &sysctls.iter().map(|(name, text)| (*name, Some(*text))).collect());
+        persisted.files.push(FileChange {
+            path: DROP_IN.into(),
+            old: old.map(|bytes| to_hex(&bytes)),
+            new: to_hex(new.as_bytes()),
+            mode: 0o644,
+        });
+    }
+    for (device, changes) in by_device(checkpoint) {
+        manager_file(system, checkpoint, survey, &device, &changes, &mut persisted)?;
+    }
+    Ok(persisted)
+}
+
+/// Why nothing can stay: settings of a network namespace end with it, and /etc is the host's.
+fn does_not_stay(system: &mut dyn System, survey: &Survey) -> SysResult<Option<String>> {
+    if survey.identity.network_of_init == Some(true) {
+        return Ok(None);
+    }
+    if !survey.identity.owns_etc {
+        return Ok(Some(
+            "this is a network namespace of its own, and /etc/sysctl.d is the host's: nothing was written that stays"
+                .to_owned(),
+        ));
+    }
+    let owner = match system.ownership(Path::new("/etc/sysctl.d"))? {
+        Some(found) => Some(found.uid),
+        None => system.ownership(Path::new("/etc"))?.map(|found| found.uid),
+    };
+    let foreign = owner.is_some_and(|owner| owner != survey.identity.uid);
+    Ok(foreign.then(|| "this is a network namespace of its own, and /etc/sysctl.d belongs to somebody else: nothing was written that stays".to_owned()))
+}
+
+/// Settings of devices and routes, by device.
+fn by_device(checkpoint: &Checkpoint) -> BTreeMap<String, Vec<usize>> {
+    let names: BTreeMap<u32, &String> =
+        checkpoint.before.devices.iter().map(|(name, state)| (state.index, name)).collect();
+    let mut devices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, change) in checkpoint.changes.iter().enumerate().filter(|(_, change)| change.scope != ScopeName::Host) {
+        let device = match &change.place {
+            Place::Link(name) => Some(name.clone()),
+            Place::Route(key) => {
+                let route = checkpoint.wanted.routes.iter().find(|route| crate::snapshot::route_key(route) == *key);
+                route
+                    .and_then(|route| route.hops().first().map(|hop| hop.device))
+                    .and_then(|index| names.get(&index))
+                    .map(|name| (*name).clone())
+            }
+            Place::Host => None,
+        };
+        if let Some(device) = device {
+            devices.entry(device).or_default().push(at);
+        }
+    }
+    devices
+}
+
+fn manager_file(
+    system: &mut dyn System,
+    checkpoint: &Checkpoint,
+    survey: &Survey,
+    device: &str,
+    changes: &[usize],
+    persisted: &mut Persisted,
+) -> SysResult<()> {
+    let items = export::items_of(checkpoint, survey, changes);
+    let commands: Vec<String> = export::commands_of(checkpoint, survey, device);
+    let id = checkpoint.id;
+    let Some(manager) = survey.managers.devices.get(device) else {
+        let text = format!(
+            "nobody configures {device} that could be told: this ends with the next reboot. To make it stay, let your network's start run: {}",
+            commands.join("; ")
+        );
+        persisted.notes.push(note(device, text));
+        return Ok(());
+    };
+    let (path, content, mode, skipped) = match manager.kind {
+        ManagerKind::Networkd => {
+            let made = export::networkd_drop_in(&items, device);
+            let base = manager
+                .file
+                .as_ref()
+                .and_then(|file| file.file_name())
+                .map_or_else(|| format!("70-{device}.network"), |name| name.to_string_lossy().into_owned());
+            (format!("/etc/systemd/network/{base}.d/90-windtunnel-{id}.conf"), made.content, 0o644, made.skipped)
+        }
+        ManagerKind::Netplan => {
+            let made = export::netplan_file(&items, device, survey);
+            (format!("/etc/netplan/90-windtunnel-{id}.yaml"), made.content, 0o600, made.skipped)
+        }
+        // Both run scripts when a device comes up; what their own files can say depends on their versions.
+        ManagerKind::NetworkManager => {
+            let test = format!("[ \"$1\" = {device} ] && [ \"$2\" = up ] || exit 0");
+            (
+                format!("/etc/NetworkManager/dispatcher.d/90-windtunnel-{id}"),
+                script(&test, &commands),
+                0o755,
+                Vec::new(),
+            )
+        }
+        ManagerKind::Ifupdown => {
+            let test = format!("[ \"$IFACE\" = {device} ] || exit 0");
+            (format!("/etc/network/if-up.d/windtunnel-{id}"), script(&test, &commands), 0o755, Vec::new())
+        }
+    };
+    persisted.notes.extend(
+        skipped.into_iter().map(|risk| note(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
+    );
+    if !content.is_empty() {
+        let path = PathBuf::from(path);
+        let old = system.read_file(&path)?.map(|bytes| to_hex(&bytes));
+        persisted.files.push(FileChange { path, old, new: to_hex(content.as_bytes()), mode });
+    }
+    Ok(())
+}
+
+fn script(test: &str, commands: &[String]) -> String {
+    let lines: Vec<String> = commands.iter().map(|command| format!("{command} || true")).collect();
+    format!("#!/bin/sh\n{HEADER}{test}\n{}\n", lines.join("\n"))
+}
+
+/// Writes all files, or, if one can't be written, none.
+///
+/// # Errors
+/// What the file system said about that one.
+pub(crate) fn put_in_place(system: &mut dyn System, files: &[FileChange]) -> SysResult<()> {
+    for (at, file) in files.iter().enumerate() {
+        if let Err(error) = put_one(system, file) {
+            let _ = put_back(system, &files[..=at]);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn put_one(system: &mut dyn System, file: &FileChange) -> SysResult<()> {
+    let bytes = from_hex(&file.new).unwrap_or_default();
+    if let Some(directory) = file.path.parent() {
+        system.file(&FileStep::MakeDirectory { path: directory.to_owned(), mode: 0o755, exclusive: false })?;
+    }
+    replace_file(system, &file.path, file.mode, &bytes)?;
+    if file.is_in_place(system) {
+        return Ok(());
+    }
+    let source = std::io::Error::other("it doesn't hold what was written");
+    Err(SysError { doing: format!("check {}", file.path.display()), source })
+}
+
+/// Takes files away again, or puts their old content back. What others have written into our drop-in since stays.
+///
+/// # Errors
+/// What the file system said about the first that failed; the others are put back all the same.
+pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResult<()> {
+    let mut result = Ok(());
+    for file in files.iter().rev() {
+        let done = put_one_back(system, file);
+        result = result.and(done);
+    }
+    result
+}
+
+fn put_one_back(system: &mut dyn System, file: &FileChange) -> SysResult<()> {
+    let now = system.read_file(&file.path)?.map(|bytes| to_hex(&bytes));
+    if now == file.old {
+        return Ok(());
+    }
+    let is_ours = now.as_ref() == Some(&file.new);
+    let wanted =
+        if is_ours || file.path != Path::new(DROP_IN) { file.old.clone() } else { without_ours(now.as_deref(), file) };
+    match wanted.and_then(|hex| from_hex(&hex)) {
+        Some(bytes) => replace_file(system, &file.path, file.mode, &bytes),
+        None => {
+            system.file(&FileStep::Remove { path: file.path.clone() })?;
+            system.file(&FileStep::Sync { path: file.path.parent().unwrap_or(&file.path).to_owned() })
+        }
+    }
+}
+
+/// The drop-in with the lines of one change as they were before it, and all others as they are; `None` if none is left.
+fn without_ours(now: Option<&str>, file: &FileChange) -> Option<String> {
+    let text = |hex: &str| String::from_utf8_lossy(&from_hex(hex).unwrap_or_default()).into_owned();
+    let (now, old, new) = (text(now?), file.old.as_deref().map(text).unwrap_or_default(), text(&file.new));
+    let lines = |text: &str| -> BTreeMap<String, String> {
+        assignments(text, &file.path).into_iter().map(|line| (line.name, line.value)).collect()
+    };
+    let (old, new) = (lines(&old), lines(&new));
+    let ours = new.iter().filter(|(name, value)| old.get(*name) != Some(value));
+    let set: BTreeMap<&str, Option<&str>> =
+        ours.map(|(name, _)| (name.as_str(), old.get(name).map(String::as_str))).collect();
+    let left = merged(&now, &set);
+    (!assignments(&left, &file.path).is_empty()).then(|| to_hex(left.as_bytes()))
+}
+
+/// A file of kernel settings with some lines replaced, added or (`None`) taken out.
+fn merged(base: &str, set: &BTreeMap<&str, Option<&str>>) -> String {
+    let mut left = set.clone();
+    let mut text = String::new();
+    for line in base.lines() {
+        let name = assignments(line, Path::new("")).pop().map(|line| line.name);
+        match name.as_deref().and_then(|name| set.get(name).map(|value| (name, value))) {
+            None => text.push_str(&format!("{line}\n")),
+            // The first of several lines is replaced, the others go.
+            Some((name, _)) => {
+                if let Some(Some(value)) = left.remove(name) {
+                    text.push_str(&assignment(name, value));
+                }
+            }
+        }
+    }
+    for (name, value) in left {
+        if let Some(value) = value {
+            text.push_str(&assignment(name, value));
+        }
+    }
+    text
+}
+
+fn assignment(name: &str, value: &str) -> String {
+    format!("{name} = {}\n", value.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A file of kernel settings.
+#[must_use]
+pub(crate) fn sysctl_file(settings: &BTreeMap<String, String>) -> ExportFile {
+    let lines: String = settings.iter().map(|(name, value)| assignment(name, value)).collect();
+    ExportFile { path: DROP_IN.to_owned(), content: format!("# Written by windtunnel settings export.\n{lines}") }
+}
+
+/// Settings of a confirmed change that something else will win over at boot.
+pub(crate) fn losers(checkpoint: &Checkpoint, survey: &Survey) -> Vec<String> {
+    let text = |name: &String| {
+        let line = late_line(&survey.chain, name)?;
+        Some(format!("{}:{} is read after {DROP_IN} and sets {name} to {}", line.file.display(), line.line, line.value))
+    };
+    checkpoint.wanted.sysctls.keys().filter_map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merged;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn lines_are_replaced_added_and_taken_out_and_others_kept() {
+        let base = "# mine\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\nnet/ipv4/tcp_sack=0\n";
+        let set = BTreeMap::from([
+            ("net.ipv4.tcp_sack", Some("0")),
+            ("net.ipv4.tcp_rmem", Some("1\t2\t3")),
+            ("kernel.y", None),
+        ]);
+        let text = merged(base, &set);
+        assert_eq!(text, "# mine\nnet.ipv4.tcp_sack = 0\nkernel.x = 5\nnet.ipv4.tcp_rmem = 1 2 3\n");
+        let back = merged(&text, &BTreeMap::from([("net.ipv4.tcp_sack", Some("1")), ("net.ipv4.tcp_rmem", None)]));
+        assert_eq!(back, "# mine\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\n");
+    }
+}

@@ -1,0 +1,540 @@
+use super::request::masked;
+use super::{Change, Place, Plan, PlanError, Request, Risk, ScopeName, Target, risks};
+use crate::knob::{HostKnob, Knob, LinkKnob, RouteKnob, Value, three};
+use crate::read::{Survey, buffer_of_window, host_value, is_unicast, link_value, route_value};
+use crate::route_text::{self, FEATURE_ECN};
+use crate::snapshot::{CHOSEN, DevicePart, QdiscState, route_key};
+use crate::system::System;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use wt_sys::link::Link;
+use wt_sys::route::{Metric, PROTO_RA, Route, TABLE_MAIN};
+use wt_units::nearest;
+
+/// The least MTU of IPv6 (RFC 8200, section 5).
+const IPV6_LEAST_MTU: u32 = 1_280;
+/// Headers that the MSS leaves room for: IPv4 or IPv6, and TCP, without options (RFC 6691).
+const HEADERS: [(bool, u64); 2] = [(false, 40), (true, 60)];
+
+/// A plan in the making.
+struct Builder<'a> {
+    survey: &'a Survey,
+    system: &'a mut dyn System,
+    request: &'a Request,
+    plan: Plan,
+}
+
+pub(super) fn build(system: &mut dyn System, survey: &Survey, request: &Request) -> Result<Plan, PlanError> {
+    if request.pairs.is_empty() {
+        return Err(PlanError::Nothing);
+    }
+    let plan = Plan::new(request.target.to_string(), survey.snapshot.clone());
+    let mut builder = Builder { survey, system, request, plan };
+    // What is computed from the MTU must find the new one.
+    let (mtu, others): (Vec<_>, Vec<_>) = request.pairs.iter().partition(|(knob, _)| knob.name == "mtu");
+    for (knob, value) in mtu.into_iter().chain(others) {
+        builder.add(knob, value)?;
+    }
+    let mut plan = builder.plan;
+    risks::add(&mut plan, survey);
+    Ok(plan.finish(survey))
+}
+
+impl Builder<'_> {
+    fn add(&mut self, knob: &'static Knob, value: &Value) -> Result<(), PlanError> {
+        match &self.request.target {
+            Target::Host => match (knob.host, knob.link, knob.route) {
+                (Some(host), ..) => self.on_host(knob, host, value),
+                (None, Some(_), _) => {
+                    let link = self.survey.main_link().cloned().ok_or(PlanError::WhichDevice { key: knob.name })?;
+                    self.on_link(knob, &link, value)
+                }
+                (None, None, Some(_)) => self.on_default_routes(knob, value),
+                (None, None, None) => Err(self.wrong_place(knob, "the host")),
+            },
+            Target::DefaultRoutes if knob.route.is_some() => self.on_default_routes(knob, value),
+            Target::Route(address, bits) if knob.route.is_some() => self.on_target(knob, *address, *bits, value),
+            Target::DefaultRoutes | Target::Route(..) => Err(self.wrong_place(knob, "a route")),
+            Target::Device(name) => {
+                let link = self.survey.link(name).cloned().ok_or_else(|| self.no_device(name))?;
+                if knob.link.is_some() {
+                    self.on_link(knob, &link, value)
+                } else if knob.route.is_some() {
+                    self.on_routes_through(knob, &link, value)
+                } else {
+                    Err(self.wrong_place(knob, "a device"))
+                }
+            }
+        }
+    }
+
+    fn no_device(&self, name: &str) -> PlanError {
+        let names = self.survey.devices.links.iter().map(|link| link.name.as_str());
+        PlanError::NoDevice { name: name.to_owned(), nearest: nearest(name, names) }
+    }
+
+    fn wrong_place(&self, knob: &'static Knob, place: &str) -> PlanError {
+        let mut places = Vec::new();
+        if knob.host.is_some() {
+            places.push("for the whole host (--to host)".to_owned());
+        }
+        if knob.link.is_some() {
+            places.push("on a device (--to eth0)".to_owned());
+        }
+        if knob.route.is_some() {
+            places.push("on a route (--to default, --to 192.0.2.1)".to_owned());
+        }
+        if let (true, Some(option)) = (places.is_empty(), knob.socket) {
+            places.push(format!("by each program for its own connections ({option})"));
+        }
+        PlanError::WrongPlace {
+            key: knob.name,
+            place: place.to_owned(),
+            instead: format!("it can be set {}", places.join(" or ")),
+        }
+    }
+
+    fn push(&mut self, knob: &'static Knob, asked: &Value, change: Change) {
+        let reason = self.request.reasons.get(knob.name);
+        let why = reason.map_or_else(|| change.why.clone(), |reason| format!("{reason}; {}", change.why));
+        let asked = Some(asked.clone()).filter(|asked| *asked != change.new);
+        self.plan.changes.push(Change { why, asked, unchanged: change.old == change.new, ..change });
+    }
+
+    // For the whole host.
+
+    fn on_host(&mut self, knob: &'static Knob, host: HostKnob, asked: &Value) -> Result<(), PlanError> {
+        let name = host.sysctl();
+        let kernel = self.survey.kernel();
+        let missing = || PlanError::Missing { key: knob.name, kernel: name.to_owned() };
+        let now = self.survey.snapshot.sysctls.get(name).ok_or_else(missing)?.clone();
+        let old = host_value(knob, &self.survey.snapshot, kernel).ok_or_else(missing)?;
+        let current = self.plan.wanted.sysctls.get(name).unwrap_or(&now).clone();
+        let text = self.host_text(knob, host, asked, &current)?;
+        self.plan.wanted.sysctls.insert(name.to_owned(), text);
+        self.plan.scope.sysctls.insert(name.to_owned());
+        let new = host_value(knob, &self.plan.wanted, kernel).ok_or_else(missing)?;
+        let why = if knob.route.is_some() || knob.socket.is_some() {
+            "for every new connection of the host; --to TARGET would touch one target only"
+        } else {
+            "Linux has it for the whole host only"
+        };
+        let place = Change {
+            key: knob.name.to_owned(),
+            old,
+            new,
+            scope: ScopeName::Host,
+            target: name.to_owned(),
+            why: why.to_owned(),
+            asked: None,
+            unchanged: false,
+            place: Place::Host,
+        };
+        self.push(knob, asked, place);
+        self.raise_limit(knob, host);
+        Ok(())
+    }
+
+    fn host_text(&self, knob: &'static Knob, host: HostKnob, asked: &Value, now: &str) -> Result<String, PlanError> {
+        let no_default = || PlanError::NoDefault { key: knob.name };
+        let whole = |value: &Value| match value {
+            Value::Auto => knob.sure_default().map(str::to_owned).ok_or_else(no_default),
+            value => knob.encode(value).ok_or_else(no_default),
+        };
+        let greatest = match host {
+            HostKnob::Sysctl(_) => {
+                self.check_cc(knob, asked)?;
+                return whole(asked);
+            }
+            HostKnob::Greatest(_) => asked.number().ok_or_else(no_default)?,
+            HostKnob::Window => {
+                let window = self.bytes(asked).ok_or_else(no_default)?;
+                buffer_of_window(window, &self.survey.snapshot, self.survey.kernel())
+            }
+        };
+        let [least, first, _] = three(now).ok_or_else(no_default)?;
+        let sizes = Value::Three([least.min(greatest), first.min(greatest), greatest]);
+        Ok(sizes.to_string().replace(' ', "\t"))
+    }
+
+    /// Programs that ask for a buffer themselves get no more than a limit, which has to follow where it can.
+    fn raise_limit(&mut self, knob: &'static Knob, host: HostKnob) {
+        let limit = match host {
+            HostKnob::Window => "rmem-max",
+            HostKnob::Greatest("net.ipv4.tcp_wmem") => "wmem-max",
+            _ => return,
+        };
+        let Ok(limit) = Knob::find(limit) else { return };
+        let asked_for = self.request.pairs.iter().any(|(other, _)| other.name == limit.name);
+        let greatest =
+            self.plan.wanted.sysctls.get(host.sysctl()).and_then(|text| three(text)).map_or(0, |sizes| sizes[2]);
+        let Some(old) = host_value(limit, &self.survey.snapshot, self.survey.kernel()) else { return };
+        if asked_for || old.number() >= Some(greatest) {
+            return;
+        }
+        let name = limit.host.map_or("", HostKnob::sysctl);
+        // Other network namespaces than the first can read it only.
+        if self.survey.identity.network_of_init != Some(true) {
+            let text = format!(
+                "programs that ask for a buffer themselves still get {old} bytes at most: {name} belongs to the first network namespace"
+            );
+            self.plan.risks.push(Risk { key: knob.name.to_owned(), text });
+            return;
+        }
+        self.plan.wanted.sysctls.insert(name.to_owned(), greatest.to_string());
+        self.plan.scope.sysctls.insert(name.to_owned());
+        let change = Change {
+            key: limit.name.to_owned(),
+            old,
+            new: Value::Number(greatest),
+            scope: ScopeName::Host,
+            target: name.to_owned(),
+            why: format!("follows {}: programs that ask for a buffer themselves get no more than this", knob.name),
+            asked: None,
+            unchanged: false,
+            place: Place::Host,
+        };
+        self.plan.changes.push(change);
+    }
+
+    fn check_cc(&self, knob: &'static Knob, asked: &Value) -> Result<(), PlanError> {
+        let (Value::Word(name), "cc") = (asked, knob.name) else { return Ok(()) };
+        let known: Vec<String> = self
+            .survey
+            .available_cc
+            .iter()
+            .chain(&self.survey.loadable_cc)
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        // Without a list of modules, only the kernel can tell.
+        if known.contains(name) || (self.survey.loadable_cc.is_empty() && self.survey.available_cc.is_empty()) {
+            return Ok(());
+        }
+        Err(PlanError::NoCongestionControl { name: name.clone(), known })
+    }
+
+    // On routes.
+
+    fn on_default_routes(&mut self, knob: &'static Knob, asked: &Value) -> Result<(), PlanError> {
+        let routes: Vec<Route> = self.survey.default_routes().into_iter().cloned().collect();
+        if routes.is_empty() {
+            return Err(PlanError::NoDefaultRoute { key: knob.name });
+        }
+        let why = "on the default route: Linux has it per route; what other routes lead to isn't touched";
+        self.on_several(knob, asked, &routes, why)
+    }
+
+    fn on_routes_through(&mut self, knob: &'static Knob, link: &Link, asked: &Value) -> Result<(), PlanError> {
+        let through = |route: &&Route| {
+            let link_local = route.is_v6() && route.destination().0.to_string().starts_with("fe80:");
+            is_unicast(route) && route.table() == TABLE_MAIN && route.uses(link.index) && !link_local
+        };
+        let routes: Vec<Route> = self.survey.snapshot.routes.iter().filter(through).cloned().collect();
+        if routes.is_empty() {
+            return Err(PlanError::WrongPlace {
+                key: knob.name,
+                place: format!("the device {}", link.name),
+                instead: "no route leads through it".to_owned(),
+            });
+        }
+        self.on_several(knob, asked, &routes, &format!("on the routes through {}: Linux has it per route", link.name))
+    }
+
+    /// Sets it on several routes; those that the kernel rewrites itself, or that can't have it, are left out with a note.
+    fn on_several(&mut self, knob: &'static Knob, asked: &Value, routes: &[Route], why: &str) -> Result<(), PlanError> {
+        let (mut done, mut left_out) = (false, String::new());
+        for route in routes {
+            let name = route_text::short(route, &self.survey.names());
+            if route.protocol() == PROTO_RA {
+                left_out = format!("{name} comes from router advertisements, and the kernel rewrites it with each");
+                self.skip(knob, &left_out);
+            } else if let Some(text) = self.too_small_for_ipv6(knob, route, asked) {
+                left_out = format!("{name}: {text}");
+                self.skip(knob, &left_out);
+            } else {
+                self.on_route(knob, route, route, asked, why)?;
+                done = true;
+            }
+        }
+        if done { Ok(()) } else { Err(PlanError::Irreversible { what: knob.name.to_owned(), why: left_out }) }
+    }
+
+    fn skip(&mut self, knob: &Knob, text: &str) {
+        self.plan.skipped.push(Risk { key: knob.name.to_owned(), text: text.to_owned() });
+    }
+
+    fn too_small_for_ipv6(&self, knob: &Knob, route: &Route, asked: &Value) -> Option<String> {
+        let small = asked.number().is_some_and(|mtu| mtu < u64::from(IPV6_LEAST_MTU));
+        (knob.name == "mtu" && route.is_v6() && small).then(|| "IPv6 has no MTU below 1280 (RFC 8200)".to_owned())
+    }
+
+    fn on_target(
+        &mut self,
+        knob: &'static Knob,
+        address: IpAddr,
+        bits: Option<u8>,
+        asked: &Value,
+    ) -> Result<(), PlanError> {
+        let host_bits = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(host_bits);
+        let wanted = (masked(address, bits), bits);
+        let exact = self.plan.wanted.routes.iter().find(|route| {
+            route.destination() == wanted && route.table() == TABLE_MAIN && route.tos() == 0 && is_unicast(route)
+        });
+        let target = if bits == host_bits { address.to_string() } else { format!("{}/{bits}", wanted.0) };
+        let why = format!("on the route to {target}: the narrowest place; other traffic isn't touched");
+        if let Some(exact) = exact.cloned() {
+            if exact.protocol() == PROTO_RA {
+                return Err(PlanError::Irreversible {
+                    what: format!("the route to {target}"),
+                    why: "it comes from router advertisements, and the kernel rewrites it with each".to_owned(),
+                });
+            }
+            return self.on_route(knob, &exact, &exact, asked, &why);
+        }
+        let covering =
+            self.system.route_to(address).map_err(|source| PlanError::NoRoute { target: target.clone(), source })?;
+        if !is_unicast(&covering) || covering.hops().is_empty() {
+            return Err(PlanError::WrongPlace {
+                key: knob.name,
+                place: format!("a route to {target}"),
+                instead: "the address is this host's own, or nothing leads there".to_owned(),
+            });
+        }
+        let narrow = covering.narrowed(wanted.0, bits);
+        self.on_route(knob, &covering, &narrow, asked, &why)
+    }
+
+    /// `old` is the route that holds now, `new` the one that is to have the setting.
+    fn on_route(
+        &mut self,
+        knob: &'static Knob,
+        old: &Route,
+        new: &Route,
+        asked: &Value,
+        why: &str,
+    ) -> Result<(), PlanError> {
+        self.check_cc(knob, asked)?;
+        let key = route_key(new);
+        let same_key = |routes: &BTreeSet<Route>| routes.iter().filter(|route| route_key(route) == key).count();
+        if same_key(&self.survey.snapshot.routes) > 1 {
+            return Err(PlanError::Irreversible {
+                what: route_text::short(new, &self.survey.names()),
+                why: "several routes have this target and priority, and the kernel keeps them in an order that can't be put back".to_owned(),
+            });
+        }
+        let planned = self.plan.wanted.routes.iter().find(|route| route_key(route) == key).cloned();
+        let base = planned.clone().unwrap_or_else(|| new.clone());
+        let value = self.resolve(knob, asked, new);
+        let changed = with_metric(knob, &base, &value);
+        let before = self.survey.snapshot.routes.iter().find(|route| route_key(route) == key).unwrap_or(old);
+        let change = Change {
+            key: knob.name.to_owned(),
+            old: route_value(knob, &before.metrics()).unwrap_or(Value::Auto),
+            new: route_value(knob, &changed.metrics()).unwrap_or(Value::Auto),
+            scope: ScopeName::Route,
+            target: route_text::short(new, &self.survey.names()),
+            why: why.to_owned(),
+            asked: None,
+            unchanged: false,
+            place: Place::Route(key.clone()),
+        };
+        if let Some(planned) = planned {
+            self.plan.wanted.routes.remove(&planned);
+        }
+        self.plan.wanted.routes.insert(changed);
+        self.plan.scope.routes.insert(key);
+        self.push(knob, asked, change);
+        Ok(())
+    }
+
+    /// Multiples of the MSS, and what follows from the MTU, in bytes.
+    fn resolve(&self, knob: &Knob, asked: &Value, route: &Route) -> Value {
+        let mtu = self.mtu_of(route);
+        let headers = HEADERS[usize::from(route.is_v6())].1;
+        match asked {
+            Value::FromMtu => Value::Number(mtu.saturating_sub(headers)),
+            Value::TimesMss(times) => Value::Number(mtu.saturating_sub(headers) * u64::from(*times)),
+            Value::Word(word) if knob.name == "quickack" => Value::Number(u64::from(word == "on")),
+            other => other.clone(),
+        }
+    }
+
+    /// The MTU that packets over a route will have, the plan included.
+    fn mtu_of(&self, route: &Route) -> u64 {
+        let key = route_key(route);
+        let planned = self.plan.wanted.routes.iter().find(|other| route_key(other) == key).unwrap_or(route);
+        let index = route.hops().first().map_or(0, |hop| hop.device);
+        let device =
+            self.plan.wanted.devices.values().find(|device| device.index == index).map_or(1_500, |device| device.mtu);
+        u64::from(planned.metrics().get(Metric::Mtu).map_or(device, |mtu| mtu.min(device)))
+    }
+
+    /// Bytes for the whole host: multiples are of the MSS of the default route's device.
+    fn bytes(&self, asked: &Value) -> Option<u64> {
+        let Value::TimesMss(times) = asked else { return asked.number() };
+        let mtu = self
+            .survey
+            .main_link()
+            .and_then(|link| self.plan.wanted.devices.get(&link.name))
+            .map_or(1_500, |device| device.mtu);
+        Some(u64::from(mtu).saturating_sub(HEADERS[0].1) * u64::from(*times))
+    }
+
+    // On devices.
+
+    fn on_link(&mut self, knob: &'static Knob, link: &Link, asked: &Value) -> Result<(), PlanError> {
+        let Some(kind) = knob.link else { return Err(self.wrong_place(knob, "a device")) };
+        let below_ipv6 = kind == LinkKnob::Mtu && asked.number().is_some_and(|mtu| mtu < u64::from(IPV6_LEAST_MTU));
+        if below_ipv6 && self.survey.has_ipv6(link.index) {
+            return self.mtu_below_ipv6(knob, link, asked);
+        }
+        let missing = || PlanError::WrongPlace {
+            key: knob.name,
+            place: format!("the device {}", link.name),
+            instead: "its driver doesn't have it".to_owned(),
+        };
+        let state = self.survey.snapshot.devices.get(&link.name).ok_or_else(missing)?;
+        let old = link_value(knob, state).ok_or_else(missing)?;
+        self.check_link(knob, kind, link, asked)?;
+        let (part, new) = self.change_device(knob, kind, &link.name, asked)?;
+        self.plan.scope.devices.entry(link.name.clone()).or_default().insert(part);
+        if part == DevicePart::Mtu {
+            // The kernel changes the MTU of routes of IPv6 along with that of their device.
+            self.plan.scope.routes_through.insert(link.index);
+        }
+        let change = Change {
+            key: knob.name.to_owned(),
+            old,
+            new,
+            scope: ScopeName::Link,
+            target: link.name.clone(),
+            why: format!("on the device {}: everything that it sends", link.name),
+            asked: None,
+            unchanged: false,
+            place: Place::Link(link.name.clone()),
+        };
+        self.push(knob, asked, change);
+        Ok(())
+    }
+
+    /// A device whose MTU goes below 1280 loses its addresses of IPv6. Routes of IPv4 can have it without harm.
+    fn mtu_below_ipv6(&mut self, knob: &'static Knob, link: &Link, asked: &Value) -> Result<(), PlanError> {
+        let through: Vec<Route> = self
+            .survey
+            .snapshot
+            .routes
+            .iter()
+            .filter(|route| {
+                !route.is_v6() && is_unicast(route) && route.table() == TABLE_MAIN && route.uses(link.index)
+            })
+            .cloned()
+            .collect();
+        if through.is_empty() {
+            return Err(PlanError::Irreversible {
+                what: format!("the MTU of {}", link.name),
+                why: "below 1280 it loses its addresses of IPv6, and no route of IPv4 leads through it that could have the MTU instead".to_owned(),
+            });
+        }
+        let why = format!("on the routes of IPv4 through {}: the device itself would lose IPv6 below 1280", link.name);
+        self.on_several(knob, asked, &through, &why)
+    }
+
+    fn check_link(&self, knob: &'static Knob, kind: LinkKnob, link: &Link, asked: &Value) -> Result<(), PlanError> {
+        let rings = self.survey.details.get(&link.name).and_then(|details| details.rings);
+        let limits = match kind {
+            LinkKnob::Mtu => Some((u64::from(link.min_mtu.unwrap_or(68)), u64::from(link.max_mtu.unwrap_or(65_535)))),
+            LinkKnob::RxRing => rings.map(|rings| (1, u64::from(rings.rx_max))),
+            LinkKnob::TxRing => rings.map(|rings| (1, u64::from(rings.tx_max))),
+            _ => None,
+        };
+        if let (Some((least, most)), Some(value)) = (limits, asked.number())
+            && !(least..=most).contains(&value)
+        {
+            return Err(PlanError::OutOfRange {
+                key: knob.name,
+                value: value.to_string(),
+                device: link.name.clone(),
+                allowed: format!("{least} to {most}"),
+            });
+        }
+        let qdisc = self.survey.snapshot.devices.get(&link.name).map(|state| &state.qdisc);
+        if let (LinkKnob::Qdisc, Some(qdisc)) = (kind, qdisc.filter(|qdisc| qdisc.has_children)) {
+            return Err(PlanError::Irreversible {
+                what: format!("the qdisc {} of {}", qdisc.kind, link.name),
+                why: "other qdiscs hang on it, with classes and filters".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn change_device(
+        &mut self,
+        knob: &'static Knob,
+        kind: LinkKnob,
+        name: &str,
+        asked: &Value,
+    ) -> Result<(DevicePart, Value), PlanError> {
+        let no_default = || PlanError::NoDefault { key: knob.name };
+        let number = || asked.number().and_then(|number| u32::try_from(number).ok()).ok_or_else(no_default);
+        let device = self.plan.wanted.devices.get_mut(name).ok_or_else(no_default)?;
+        Ok(match kind {
+            LinkKnob::Mtu => {
+                device.mtu = number()?;
+                (DevicePart::Mtu, asked.clone())
+            }
+            LinkKnob::QueueLen => {
+                // 1000 is what Ethernet devices begin with: alloc_etherdev of the kernel.
+                device.queue_len = if *asked == Value::Auto { 1_000 } else { number()? };
+                (DevicePart::QueueLen, Value::Number(u64::from(device.queue_len)))
+            }
+            LinkKnob::Qdisc => {
+                let Value::Word(kind) = asked else { return Err(no_default()) };
+                if device.qdisc.kind != *kind {
+                    device.qdisc =
+                        QdiscState { kind: kind.clone(), handle: CHOSEN, options: String::new(), has_children: false };
+                }
+                (DevicePart::Qdisc, asked.clone())
+            }
+            LinkKnob::RxRing | LinkKnob::TxRing => {
+                let size = number()?;
+                let rings = device.rings.get_or_insert((size, size));
+                *(if kind == LinkKnob::RxRing { &mut rings.0 } else { &mut rings.1 }) = size;
+                (DevicePart::Rings, asked.clone())
+            }
+            LinkKnob::Features(names) => {
+                let Value::Word(word) = asked else { return Err(no_default()) };
+                for feature in names {
+                    for all in [&mut device.features, &mut device.active] {
+                        if let Some(on) = all.get_mut(*feature) {
+                            *on = word == "on";
+                        }
+                    }
+                }
+                (DevicePart::Features, asked.clone())
+            }
+        })
+    }
+}
+
+/// The route with the setting on it.
+fn with_metric(knob: &Knob, route: &Route, value: &Value) -> Route {
+    let mut metrics = route.metrics();
+    let number = value.number().map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    match knob.route {
+        Some(RouteKnob::Number(metric)) => metrics.set(metric, number, metrics.is_locked(metric) && number.is_some()),
+        Some(RouteKnob::Locked(metric)) => metrics.set(metric, number, true),
+        Some(RouteKnob::Congctl) => {
+            metrics.set_congctl(if let Value::Word(name) = value { Some(name.clone()) } else { None })
+        }
+        Some(RouteKnob::Ecn) => {
+            let others = metrics.get(Metric::Features).unwrap_or(0) & !FEATURE_ECN;
+            let bits = if *value == Value::word("on") { others | FEATURE_ECN } else { others };
+            metrics.set(Metric::Features, Some(bits).filter(|bits| *bits != 0), metrics.is_locked(Metric::Features));
+        }
+        None => {}
+    }
+    route.with_metrics(&metrics)
+}

@@ -1,0 +1,294 @@
+use crate::knob::{ALL, Knob, KnobError, Value};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What somebody wants changed, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Request {
+    /// The settings, each once.
+    pub pairs: Vec<(&'static Knob, Value)>,
+    /// Where.
+    pub target: Target,
+    /// Why, for those that have a reason of their own.
+    pub reasons: BTreeMap<&'static str, String>,
+}
+
+/// Where settings are to hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Target {
+    /// The whole host; what only routes can have, on the default routes; what only devices can have, on the main one.
+    #[default]
+    Host,
+    /// The default routes of IPv4 and IPv6.
+    DefaultRoutes,
+    /// One route: to this address, or to this network.
+    Route(IpAddr, Option<u8>),
+    /// One device and the routes through it.
+    Device(String),
+}
+
+impl std::str::FromStr for Target {
+    type Err = std::convert::Infallible;
+
+    /// `host`, `default`, an address, a network, or else the name of a device.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let word = text.trim();
+        let network = |text: &str| {
+            let (address, bits) = text.split_once('/')?;
+            let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
+            (bits <= if address.is_ipv4() { 32 } else { 128 }).then(|| Self::Route(masked(address, bits), Some(bits)))
+        };
+        Ok(match word {
+            "host" => Self::Host,
+            "default" => Self::DefaultRoutes,
+            _ => match word.parse() {
+                Ok(address) => Self::Route(address, None),
+                Err(_) => network(word).unwrap_or_else(|| Self::Device(word.to_owned())),
+            },
+        })
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host => f.write_str("host"),
+            Self::DefaultRoutes => f.write_str("default"),
+            Self::Route(address, None) => write!(f, "{address}"),
+            Self::Route(address, Some(bits)) => write!(f, "{address}/{bits}"),
+            Self::Device(name) => f.write_str(name),
+        }
+    }
+}
+
+/// An address without the bits behind the network.
+pub(crate) fn masked(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(u32::from(32 - bits.min(32))).unwrap_or(0);
+            IpAddr::V4((u32::from(address) & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(u32::from(128 - bits.min(128))).unwrap_or(0);
+            IpAddr::V6((u128::from(address) & mask).into())
+        }
+    }
+}
+
+/// What is wrong with a file that says what to change.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// It isn't TOML.
+    #[error("{0}")]
+    Toml(#[from] toml::de::Error),
+    /// It isn't JSON of ours.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// A setting is wrong.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+    /// A field has a form that it can't have.
+    #[error("{field} {what}")]
+    Form {
+        /// The field.
+        field: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+impl Request {
+    /// The settings in `KEY=VALUE` arguments.
+    ///
+    /// # Errors
+    /// [`KnobError`].
+    pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = &'a str>) -> Result<Self, KnobError> {
+        let mut request = Self::default();
+        for pair in pairs {
+            let (knob, value) = Knob::parse_pair(pair)?;
+            request.add(knob, value)?;
+        }
+        Ok(request)
+    }
+
+    /// Every setting whose default every kernel agrees on.
+    #[must_use]
+    pub fn defaults() -> Self {
+        let known = ALL.iter().filter(|knob| knob.host.is_some() && knob.sure_default().is_some());
+        Self { pairs: known.map(|knob| (knob, Value::Auto)).collect(), ..Self::default() }
+    }
+
+    /// Adds a setting; the same once more is no harm.
+    ///
+    /// # Errors
+    /// [`KnobError::Twice`] if it has another value already.
+    pub fn add(&mut self, knob: &'static Knob, value: Value) -> Result<(), KnobError> {
+        match self.pairs.iter().find(|(known, _)| known.name == knob.name) {
+            Some((_, first)) if *first != value => {
+                Err(KnobError::Twice { key: knob.name, first: first.to_string(), second: value.to_string() })
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.pairs.push((knob, value));
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads a file: TOML with `to = "…"` and `[settings]`, or what `plan --json` writes.
+    ///
+    /// # Errors
+    /// [`RequestError`] with line or field.
+    pub fn of_file(text: &str) -> Result<Self, RequestError> {
+        if text.trim_start().starts_with('{') { Self::of_json(text) } else { Self::of_toml(text) }
+    }
+
+    fn of_toml(text: &str) -> Result<Self, RequestError> {
+        let table: toml::Table = text.parse()?;
+        let mut request = Self::default();
+        for (key, value) in &table {
+            match (key.as_str(), value) {
+                ("settings", toml::Value::Table(settings)) => {
+                    for (key, value) in settings {
+                        request.add_toml(key, value)?;
+                    }
+                }
+                ("settings", _) => return Err(form(key, "must be a table")),
+                ("to", toml::Value::String(text)) => request.target = text.parse().unwrap_or_default(),
+                ("to", _) => return Err(form(key, "must be a text, such as \"host\" or \"192.0.2.1\"")),
+                ("why" | "name", toml::Value::String(_)) => {}
+                _ => request.add_toml(key, value)?,
+            }
+        }
+        Ok(request)
+    }
+
+    fn add_toml(&mut self, key: &str, value: &toml::Value) -> Result<(), RequestError> {
+        let knob = Knob::find(key)?;
+        let wrong = || form(key, "must be a text, a number, true or false");
+        let text = match value {
+            toml::Value::Array(list) => {
+                let words: Option<Vec<String>> = list.iter().map(scalar).collect();
+                words.ok_or_else(wrong)?.join(" ")
+            }
+            value => scalar(value).ok_or_else(wrong)?,
+        };
+        let (knob, value) =
+            if knob.name == key { (knob, knob.parse(&text)?) } else { Knob::parse_pair(&format!("{key}={text}"))? };
+        Ok(self.add(knob, value)?)
+    }
+
+    fn of_json(text: &str) -> Result<Self, RequestError> {
+        #[derive(serde::Deserialize)]
+        struct File {
+            #[serde(default)]
+            to: Option<String>,
+            changes: Vec<Row>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Row {
+            key: String,
+            #[serde(default)]
+            asked: Option<Value>,
+            new: Value,
+        }
+        let file: File = serde_json::from_str(text)?;
+        let mut request = Self { target: file.to.unwrap_or_default().parse().unwrap_or_default(), ..Self::default() };
+        if request.target == Target::Device(String::new()) {
+            request.target = Target::Host;
+        }
+        for row in file.changes {
+            let knob = Knob::find(&row.key)?;
+            let value = knob.parse(&row.asked.unwrap_or(row.new).to_string())?;
+            request.add(knob, value)?;
+        }
+        Ok(request)
+    }
+}
+
+/// A single value as one would write it in an argument.
+fn scalar(value: &toml::Value) -> Option<String> {
+    Some(match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Boolean(on) => if *on { "on" } else { "off" }.to_owned(),
+        _ => return None,
+    })
+}
+
+fn form(field: &str, what: &'static str) -> RequestError {
+    RequestError::Form { field: field.to_owned(), what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, Target};
+    use crate::knob::Value;
+    use proptest::prelude::*;
+
+    fn pairs(request: &Request) -> Vec<(&str, String)> {
+        request.pairs.iter().map(|(knob, value)| (knob.name, value.to_string())).collect()
+    }
+
+    #[test]
+    fn places_are_told_apart() {
+        let target = |text: &str| text.parse::<Target>().unwrap();
+        assert_eq!(target("host"), Target::Host);
+        assert_eq!(target("default"), Target::DefaultRoutes);
+        assert_eq!(target("192.0.2.77/24"), Target::Route("192.0.2.0".parse().unwrap(), Some(24)));
+        assert_eq!(target("2001:db8::1"), Target::Route("2001:db8::1".parse().unwrap(), None));
+        assert_eq!(target("eth0"), Target::Device("eth0".to_owned()));
+        assert_eq!(target("1.2.3.4/99"), Target::Device("1.2.3.4/99".to_owned()));
+        assert_eq!(target("0.0.0.0/0").to_string(), "0.0.0.0/0");
+    }
+
+    #[test]
+    fn files_say_the_same_as_arguments() {
+        let toml = "to = \"eth0\"\nttl = 128\n[settings]\nsack = false\ncc = \"bbr\"\nrwin = \"4x\"\ntcp_rmem = [4096, 131072, 6291456]\n";
+        let request = Request::of_file(toml).unwrap();
+        assert_eq!(request.target, Target::Device("eth0".to_owned()));
+        let wanted =
+            Request::of_pairs(["ttl=128", "sack=off", "cc=bbr", "rwin=4x", "tcp_rmem=4096 131072 6291456"]).unwrap();
+        let (mut found, mut wanted) = (pairs(&request), pairs(&wanted));
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted);
+        let json = r#"{"to":"default","changes":[{"key":"initcwnd","old":"auto","new":20},{"key":"mss","asked":"from-mtu","old":"auto","new":1460}]}"#;
+        let request = Request::of_file(json).unwrap();
+        assert_eq!(request.target, Target::DefaultRoutes);
+        assert_eq!(pairs(&request), [("initcwnd", "20".to_owned()), ("mss", "from-mtu".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (file, wanted) in [
+            ("sak = true", "did you mean sack"),
+            ("[settings]\ninitcwnd = 0", "1 to 1000"),
+            ("settings = 5", "must be a table"),
+            ("to = 5", "must be a text"),
+            ("= 5", "TOML"),
+            ("{\"changes\":5}", "invalid type"),
+            ("mtu = { a = 1 }", "must be a text"),
+        ] {
+            let message = Request::of_file(file).unwrap_err().to_string();
+            assert!(message.contains(wanted), "{file}: {message}");
+        }
+        assert!(Request::of_pairs(["sack=on", "tcp_sack=0"]).unwrap_err().to_string().contains("given twice"));
+        assert_eq!(Request::of_pairs(["sack=on", "tcp_sack=1"]).unwrap().pairs.len(), 1);
+    }
+
+    #[test]
+    fn defaults_ask_for_nothing_but_what_every_kernel_agrees_on() {
+        let request = Request::defaults();
+        assert!(request.pairs.len() > 20);
+        assert!(request.pairs.iter().all(|(_, value)| *value == Value::Auto));
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_makes_it_panic(text in "\\PC{0,60}") {
+            let _ = Request::of_file(&text);
+            let _ = text.parse::<Target>();
+        }
+    }
+}

@@ -1,0 +1,79 @@
+use super::{Plan, Risk, ScopeName};
+use crate::knob::{HostKnob, Knob, Value};
+use crate::read::{Survey, sysctl_manager};
+
+/// Says what could go wrong with each change.
+pub(super) fn add(plan: &mut Plan, survey: &Survey) {
+    let mut found = Vec::new();
+    let mut note = |key: &str, text: String| {
+        let risk = Risk { key: key.to_owned(), text };
+        if !found.contains(&risk) {
+            found.push(risk);
+        }
+    };
+    for change in plan.changes.iter().filter(|change| !change.unchanged) {
+        let Ok(knob) = Knob::find(&change.key) else { continue };
+        if !knob.risk.is_empty() {
+            note(knob.name, knob.risk.to_owned());
+        }
+        match change.scope {
+            ScopeName::Host => {
+                if let Some(manager) = knob.host.and_then(|host| sysctl_manager(host.sysctl(), survey)) {
+                    note(knob.name, format!("{manager} sets it too"));
+                }
+            }
+            ScopeName::Route | ScopeName::Link => {
+                let manager =
+                    survey.managers.devices.iter().find(|(name, _)| change.target.split(' ').any(|word| word == *name));
+                if let Some((name, manager)) = manager {
+                    note(
+                        knob.name,
+                        format!(
+                            "{manager} configures {name} and may set it back, at the latest when the lease is renewed"
+                        ),
+                    );
+                }
+            }
+        }
+        for text in special(knob, &change.new, survey) {
+            note(knob.name, text);
+        }
+    }
+    plan.risks.extend(found);
+}
+
+/// What is wrong with certain values only.
+fn special(knob: &Knob, new: &Value, survey: &Survey) -> Vec<String> {
+    let mut texts = Vec::new();
+    let text = |name: &str| survey.snapshot.sysctls.get(name).map(|text| text.trim());
+    match (knob.name, new) {
+        ("cc", Value::Word(name)) => {
+            if !survey.available_cc.contains(name) {
+                texts.push(format!("{name} isn't loaded; the kernel will load the module tcp_{name}"));
+            }
+            let allowed = text(crate::snapshot::ALLOWED_CC).unwrap_or_default();
+            if survey.identity.network_of_init != Some(true) && !allowed.split(' ').any(|word| word == name) {
+                texts.push(format!("{name} isn't among the allowed ones ({allowed}); outside of the first network namespace the kernel may refuse it"));
+            }
+        }
+        ("rwin", Value::Number(window)) => {
+            if *window > 65_535 && text("net.ipv4.tcp_window_scaling") == Some("0") {
+                texts.push("window scaling is off: more than 65535 bytes have no effect".to_owned());
+            }
+            if text("net.ipv4.tcp_moderate_rcvbuf") == Some("0") {
+                texts.push("receive buffers don't grow (moderate-rcvbuf=off): the middle size of tcp-rmem counts, not the greatest".to_owned());
+            }
+        }
+        ("ttl", _) if knob.host == Some(HostKnob::Sysctl("net.ipv4.ip_default_ttl")) => {
+            texts.push("IPv6 keeps its own hop limit unless it is set on a route".to_owned());
+        }
+        ("mtu", Value::Number(mtu)) if *mtu > 1_500 => {
+            texts.push(
+                "above 1500 every device of the link must take such packets, and none will say so if it doesn't"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    texts
+}

@@ -1,0 +1,121 @@
+use serde::Serialize;
+
+/// A version of Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelVersion(pub u32, pub u32, pub u32);
+
+impl KernelVersion {
+    /// Reads `6.1.0-13-amd64`; what can't be read counts as the newest.
+    #[must_use]
+    pub fn of(release: &str) -> Self {
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse::<u32>());
+        let mut next = || numbers.next().and_then(Result::ok);
+        match next() {
+            Some(first) => Self(first, next().unwrap_or(0), next().unwrap_or(0)),
+            None => Self(u32::MAX, 0, 0),
+        }
+    }
+}
+
+/// What follows from the version of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Caveat {
+    /// Stays the same from version to version of this program.
+    pub id: &'static str,
+    /// Whether it holds on this kernel, rather than telling that all is well.
+    pub applies: bool,
+    /// In words.
+    pub text: &'static str,
+}
+
+/// What holds on kernels before a version.
+struct Rule {
+    id: &'static str,
+    since: KernelVersion,
+    before: &'static str,
+    after: &'static str,
+}
+
+/// # Source
+/// ip-route(8) and the kernel's change logs: initcwnd on routes 2.6.30, initrwnd 2.6.33, a default of 10 segments
+/// 2.6.39; congctl on routes 4.0; pacing without fq 4.13; receive buffers of a namespace 4.15.
+const RULES: [Rule; 7] = [
+    Rule {
+        id: "kernel-initcwnd-route",
+        since: KernelVersion(2, 6, 30),
+        before: "routes can't have initcwnd",
+        after: "routes can have initcwnd",
+    },
+    Rule {
+        id: "kernel-initrwnd-route",
+        since: KernelVersion(2, 6, 33),
+        before: "routes can't have initrwnd",
+        after: "routes can have initrwnd",
+    },
+    Rule {
+        id: "kernel-initcwnd-default",
+        since: KernelVersion(2, 6, 39),
+        before: "connections begin with 3 segments or fewer unless a route says otherwise",
+        after: "connections begin with 10 segments unless a route says otherwise",
+    },
+    Rule {
+        id: "kernel-congctl-route",
+        since: KernelVersion(4, 0, 0),
+        before: "routes can't choose a congestion control",
+        after: "routes can choose a congestion control",
+    },
+    Rule {
+        id: "kernel-pacing",
+        since: KernelVersion(4, 13, 0),
+        before: "bbr and pacing need the fq qdisc",
+        after: "TCP paces by itself; fq isn't needed for bbr",
+    },
+    Rule {
+        id: "kernel-rmem-namespaces",
+        since: KernelVersion(4, 15, 0),
+        before: "all network namespaces share tcp_rmem and tcp_wmem",
+        after: "each network namespace has its own tcp_rmem and tcp_wmem",
+    },
+    Rule {
+        id: "kernel-adv-win-scale",
+        since: KernelVersion(6, 6, 0),
+        before: "tcp_adv_win_scale decides how much of a receive buffer is window",
+        after: "how much of a receive buffer is window follows what arrives; tcp_adv_win_scale has no effect",
+    },
+];
+
+/// What follows from the version.
+#[must_use]
+pub fn caveats(version: KernelVersion) -> Vec<Caveat> {
+    let caveat = |rule: &Rule| {
+        let applies = version < rule.since;
+        Caveat { id: rule.id, applies, text: if applies { rule.before } else { rule.after } }
+    };
+    RULES.iter().map(caveat).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KernelVersion, caveats};
+
+    #[test]
+    fn releases_are_read_whatever_distributions_append() {
+        for (text, wanted) in [
+            ("6.1.0-13-amd64", KernelVersion(6, 1, 0)),
+            ("2.6.32-754.el6.x86_64", KernelVersion(2, 6, 32)),
+            ("5.15", KernelVersion(5, 15, 0)),
+            ("6.18.44-fc-v657", KernelVersion(6, 18, 44)),
+        ] {
+            assert_eq!(KernelVersion::of(text), wanted);
+        }
+        assert!(KernelVersion::of("weird") > KernelVersion(99, 0, 0));
+    }
+
+    #[test]
+    fn old_kernels_have_caveats_and_new_ones_none() {
+        let applying = |version| caveats(version).iter().filter(|c| c.applies).count();
+        assert_eq!(applying(KernelVersion(6, 18, 0)), 0);
+        assert_eq!(applying(KernelVersion(2, 6, 29)), 7);
+        assert_eq!(applying(KernelVersion(2, 6, 38)), 5);
+    }
+}

@@ -1,0 +1,188 @@
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use wt_sys::link::Link;
+use wt_sys::route::{KIND_UNICAST, Metric, Metrics, NextHop, Route, TABLE_MAIN};
+
+/// Names of devices by their indices.
+#[derive(Debug, Clone, Default)]
+pub struct Names(BTreeMap<u32, String>);
+
+impl Names {
+    /// The names of these devices.
+    #[must_use]
+    pub fn of(links: &[Link]) -> Self {
+        Self(links.iter().map(|link| (link.index, link.name.clone())).collect())
+    }
+
+    /// A device's name, or `if7` for one that is gone.
+    #[must_use]
+    pub fn get(&self, index: u32) -> String {
+        self.0.get(&index).cloned().unwrap_or_else(|| format!("if{index}"))
+    }
+}
+
+impl FromIterator<(u32, String)> for Names {
+    fn from_iter<I: IntoIterator<Item = (u32, String)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+/// Where a route leads: `default`, `192.0.2.0/24`, `2001:db8::1`.
+#[must_use]
+pub(crate) fn destination(route: &Route) -> String {
+    match route.destination() {
+        (_, 0) => "default".to_owned(),
+        (address, bits) if bits == if address.is_ipv4() { 32 } else { 128 } => address.to_string(),
+        (address, bits) => format!("{address}/{bits}"),
+    }
+}
+
+/// A route in short: `default via 192.0.2.1 dev eth0`.
+#[must_use]
+pub(crate) fn short(route: &Route, names: &Names) -> String {
+    let hops = route.hops();
+    let hop = match &hops[..] {
+        [] => String::new(),
+        [hop] => way(hop, route, names),
+        several => format!(" over {} hops", several.len()),
+    };
+    let kind = if route.kind() == KIND_UNICAST { String::new() } else { format!("{} ", kind_name(route.kind())) };
+    format!("{kind}{}{hop}", destination(route))
+}
+
+/// The command of ip-route(8) that does something with a route.
+///
+/// # Source
+/// ip-route(8); what isn't in words (encapsulations) isn't in the command.
+#[must_use]
+pub(crate) fn command(verb: &str, route: &Route, names: &Names) -> String {
+    let mut text = format!("ip {}route {verb} ", if route.is_v6() { "-6 " } else { "" });
+    if route.kind() != KIND_UNICAST {
+        let _ = write!(text, "{} ", kind_name(route.kind()));
+    }
+    text.push_str(&destination(route));
+    let hops = route.hops();
+    if let [hop] = &hops[..] {
+        text.push_str(&way(hop, route, names));
+    }
+    if route.tos() != 0 {
+        let _ = write!(text, " tos {:#04x}", route.tos());
+    }
+    if route.table() != TABLE_MAIN {
+        let _ = write!(text, " table {}", route.table());
+    }
+    text.push_str(&attributes(route));
+    text.push_str(&metrics(&route.metrics()));
+    if hops.len() > 1 {
+        for hop in &hops {
+            let _ = write!(text, " nexthop{} weight {}", way(hop, route, names), hop.weight);
+        }
+    }
+    text
+}
+
+fn way(hop: &NextHop, route: &Route, names: &Names) -> String {
+    let mut text = String::new();
+    if let Some(gateway) = hop.gateway {
+        let family = if gateway.is_ipv6() && !route.is_v6() { "inet6 " } else { "" };
+        let _ = write!(text, " via {family}{gateway}");
+    }
+    if hop.device != 0 {
+        let _ = write!(text, " dev {}", names.get(hop.device));
+    }
+    text
+}
+
+fn attributes(route: &Route) -> String {
+    /// `RTPROT_BOOT`: what `ip route` itself writes.
+    const BOOT: u8 = 3;
+    const UNIVERSE: u8 = 0;
+    let mut text = String::new();
+    if route.protocol() != BOOT {
+        let _ = write!(text, " proto {}", protocol_name(route.protocol()));
+    }
+    if !route.is_v6() && route.scope() != UNIVERSE {
+        let _ = write!(text, " scope {}", scope_name(route.scope()));
+    }
+    if let Some(source) = route.source() {
+        let _ = write!(text, " src {source}");
+    }
+    if route.priority() != 0 {
+        let _ = write!(text, " metric {}", route.priority());
+    }
+    if route.is_onlink() {
+        text.push_str(" onlink");
+    }
+    text
+}
+
+/// Metrics in the words of ip-route(8), each with a space before it.
+#[must_use]
+pub(crate) fn metrics(metrics: &Metrics) -> String {
+    let mut text = String::new();
+    for metric in Metric::ALL {
+        let Some(number) = metrics.get(metric) else { continue };
+        // ip-route(8) locks rto_min whether one asks for it or not.
+        let lock = if metrics.is_locked(metric) && metric != Metric::RtoMin { "lock " } else { "" };
+        let _ = match metric {
+            Metric::Features => write!(text, " features {lock}{}", features(number)),
+            Metric::RtoMin => write!(text, " rto_min {number}ms"),
+            Metric::Rtt => write!(text, " rtt {lock}{}ms", number / 8),
+            Metric::RttVar => write!(text, " rttvar {lock}{}ms", number / 4),
+            _ => write!(text, " {} {lock}{number}", metric.name()),
+        };
+    }
+    if let Some(name) = metrics.congctl() {
+        let _ = write!(text, " congctl {name}");
+    }
+    text
+}
+
+/// The bit of [`Metric::Features`] for ECN.
+pub(crate) const FEATURE_ECN: u32 = 1;
+
+fn features(bits: u32) -> String {
+    if bits == FEATURE_ECN { "ecn".to_owned() } else { format!("{bits:#x}") }
+}
+
+fn kind_name(kind: u8) -> String {
+    const NAMES: [&str; 12] = [
+        "unspec",
+        "unicast",
+        "local",
+        "broadcast",
+        "anycast",
+        "multicast",
+        "blackhole",
+        "unreachable",
+        "prohibit",
+        "throw",
+        "nat",
+        "xresolve",
+    ];
+    NAMES.get(usize::from(kind)).map_or_else(|| kind.to_string(), |name| (*name).to_owned())
+}
+
+/// Who made a route.
+#[must_use]
+pub(crate) fn protocol_name(protocol: u8) -> String {
+    match protocol {
+        1 => "redirect".to_owned(),
+        2 => "kernel".to_owned(),
+        3 => "boot".to_owned(),
+        4 => "static".to_owned(),
+        9 => "ra".to_owned(),
+        16 => "dhcp".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn scope_name(scope: u8) -> String {
+    match scope {
+        200 => "site".to_owned(),
+        253 => "link".to_owned(),
+        254 => "host".to_owned(),
+        255 => "nowhere".to_owned(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,102 @@
+use super::TxnError;
+use super::checkpoint::{Checkpoint, Phase, State};
+use super::history::{recover_locked, waiting};
+use super::revert::enter;
+use super::store::{CheckpointId, Store};
+use crate::persist::{self, FileChange};
+use crate::plan::Risk;
+use crate::read::Survey;
+use crate::system::System;
+use serde::Serialize;
+use wt_sys::SysError;
+
+/// What makes a change stay.
+#[derive(Debug, Clone, Serialize)]
+pub struct Confirmed {
+    /// The version of this form.
+    pub schema_version: u32,
+    /// Which change it is.
+    pub id: CheckpointId,
+    /// Files that were written.
+    pub files: Vec<String>,
+    /// What doesn't stay, and why.
+    pub notes: Vec<Risk>,
+}
+
+/// Makes the change that waits for it stay: writes one drop-in for kernel settings, and one for the network manager
+/// that was found. Either all files are written, or none.
+///
+/// # Errors
+/// [`TxnError`]; unless it came too late, the change still waits afterwards.
+pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<Confirmed, TxnError> {
+    let _lock = store.lock(system)?;
+    let reverted = recover_locked(system, store)?;
+    let Some((checkpoint, mut state)) = waiting(system, store)? else {
+        return Err(match reverted.last() {
+            Some(late) if id.is_none_or(|id| id == late.checkpoint) => TxnError::TooLate { id: late.checkpoint },
+            _ => nothing_pending(system, store, id)?,
+        });
+    };
+    if let Some(id) = id.filter(|id| *id != checkpoint.id) {
+        return Err(nothing_pending(system, store, Some(id))?);
+    }
+    let survey = Survey::take(system)?;
+    confirm_locked(system, store, &checkpoint, &mut state, &survey)
+}
+
+/// Why there is nothing to confirm: because it was put back, if so.
+fn nothing_pending(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<TxnError, TxnError> {
+    let last = store.ids(system)?.last().copied();
+    let Some(id) = id.or(last) else { return Ok(TxnError::NothingPending) };
+    let state = store.read_state(system, id)?;
+    Ok(match state.phase {
+        Phase::Reverted if state.by_guard => TxnError::TooLate { id },
+        _ => TxnError::NothingPending,
+    })
+}
+
+/// The same by somebody who has the lock.
+pub(crate) fn confirm_locked(
+    system: &mut dyn System,
+    store: &Store,
+    checkpoint: &Checkpoint,
+    state: &mut State,
+    survey: &Survey,
+) -> Result<Confirmed, TxnError> {
+    let persisted = persist::files(system, checkpoint, survey)?;
+    state.files.clone_from(&persisted.files);
+    let stored = enter(system, store, checkpoint, state, Phase::Confirming);
+    let result = stored.map_err(failure).and_then(|()| persist::put_in_place(system, &state.files));
+    let result = result.and_then(|()| enter(system, store, checkpoint, state, Phase::Confirmed).map_err(failure));
+    if let Err(source) = result {
+        back_to_applied(system, store, checkpoint, state);
+        return Err(TxnError::NotPersistent { source });
+    }
+    let files = state.files.iter().map(|file| file.path.display().to_string()).collect();
+    Ok(Confirmed { schema_version: 1, id: checkpoint.id, files, notes: persisted.notes })
+}
+
+fn failure(why: String) -> SysError {
+    SysError { doing: "store that the change is confirmed".to_owned(), source: std::io::Error::other(why) }
+}
+
+/// Takes the files away again; the change still waits.
+fn back_to_applied(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &mut State) {
+    if persist::put_back(system, &state.files).is_ok() {
+        state.files = Vec::new();
+    }
+    let _ = enter(system, store, checkpoint, state, Phase::Applied);
+}
+
+/// Ends a confirmation whose process ended half-way: it counts if every file is in place, or else none stays.
+pub(crate) fn settle(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &mut State) {
+    let in_place = |file: &FileChange, system: &mut dyn System| file.is_in_place(system);
+    let files = state.files.clone();
+    if files.iter().all(|file| in_place(file, system))
+        && enter(system, store, checkpoint, state, Phase::Confirmed).is_ok()
+    {
+        return;
+    }
+    state.files = files;
+    back_to_applied(system, store, checkpoint, state);
+}

@@ -1,0 +1,383 @@
+use super::TxnError;
+use super::checkpoint::{CHECKPOINT_FORMAT, Checkpoint, SCHEMA_VERSION, STATE_FORMAT, State};
+use crate::system::{FileStep, Ownership, System, replace_file};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use wt_sys::SysError;
+use wt_sys::process::ProcessIdentity;
+
+/// Which checkpoint: a number, so that it can't lead anywhere else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct CheckpointId(u32);
+
+impl std::str::FromStr for CheckpointId {
+    type Err = StoreError;
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let bad = || StoreError::BadId(text.chars().take(40).collect());
+        if text.is_empty() || text.len() > 9 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(bad());
+        }
+        text.parse().ok().filter(|number| *number > 0).map(Self).ok_or_else(bad)
+    }
+}
+
+impl std::fmt::Display for CheckpointId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl From<CheckpointId> for String {
+    fn from(id: CheckpointId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for CheckpointId {
+    type Error = StoreError;
+    fn try_from(text: String) -> Result<Self, StoreError> {
+        text.parse()
+    }
+}
+
+/// Why a checkpoint can't be stored or isn't believed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It isn't the number of a checkpoint.
+    #[error("\"{0}\" is not the number of a change: windtunnel settings history lists them")]
+    BadId(String),
+    /// There is none of this number.
+    #[error("there is no change {0}: windtunnel settings history lists them")]
+    NoSuch(CheckpointId),
+    /// The file belongs to somebody else.
+    #[error("{} belongs to user {owner}, not to user {wanted}: it isn't ours and is not used", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Whose it must be.
+        wanted: u32,
+    },
+    /// Others than the owner can change it.
+    #[error("{} can be changed by others than its owner (mode {mode:04o}): it is not used", path.display())]
+    Writable {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is a link, a device, or the like.
+    #[error("{} is not an ordinary file or directory: it is not used", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It can't be read: it was cut off, or is something else.
+    #[error("{} is damaged or truncated and is not used: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A newer program wrote it.
+    #[error("{} was written by a newer windtunnel (schema {found}; this one knows {known}): it is not used", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// The file system failed.
+    #[error(transparent)]
+    System(#[from] SysError),
+}
+
+/// The directory in which checkpoints are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    directory: PathBuf,
+}
+
+/// The file system's word that nobody else is at it. Ends with the process, whatever ends that.
+#[derive(Debug)]
+pub(crate) struct StoreLock {
+    _file: File,
+}
+
+const STATE: &str = "state.json";
+const CHECKPOINT: &str = "checkpoint.json";
+
+impl Store {
+    /// The store in a directory, which needs not exist.
+    #[must_use]
+    pub fn at(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn checkpoints(&self) -> PathBuf {
+        self.directory.join("checkpoints")
+    }
+
+    /// The directory of a checkpoint.
+    #[must_use]
+    pub fn of(&self, id: CheckpointId) -> PathBuf {
+        self.checkpoints().join(id.to_string())
+    }
+
+    /// The file with the old state.
+    #[must_use]
+    pub fn backup(&self, id: CheckpointId) -> PathBuf {
+        self.of(id).join(CHECKPOINT)
+    }
+
+    /// The file that the guard of a checkpoint keeps locked.
+    #[must_use]
+    pub(crate) fn guard_lock(&self, id: CheckpointId) -> PathBuf {
+        self.of(id).join("guard.lock")
+    }
+
+    /// Makes the directories.
+    pub(crate) fn prepare(&self, system: &mut dyn System) -> Result<(), StoreError> {
+        for path in [self.directory.clone(), self.checkpoints()] {
+            system.file(&FileStep::MakeDirectory { path: path.clone(), mode: 0o700, exclusive: false })?;
+            self.check(system, &path, |found| found.is_directory)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is anything stored.
+    pub(crate) fn exists(&self, system: &mut dyn System) -> bool {
+        matches!(system.ownership(&self.checkpoints()), Ok(Some(_)))
+    }
+
+    /// Refuses what isn't ours alone.
+    fn check(
+        &self,
+        system: &mut dyn System,
+        path: &Path,
+        kind: impl Fn(&Ownership) -> bool,
+    ) -> Result<bool, StoreError> {
+        /// Writable by group or others.
+        const OTHERS: u32 = 0o022;
+        let Some(found) = system.ownership(path)? else { return Ok(false) };
+        let path = || path.to_owned();
+        let uid = system.identity().uid;
+        if !kind(&found) {
+            Err(StoreError::NotAFile { path: path() })
+        } else if found.uid != uid && found.uid != 0 {
+            Err(StoreError::Foreign { path: path(), owner: found.uid, wanted: uid })
+        } else if found.mode & OTHERS != 0 {
+            Err(StoreError::Writable { path: path(), mode: found.mode })
+        } else {
+            Ok(true)
+        }
+    }
+
+    /// Takes the lock, or says who has it.
+    pub(crate) fn lock(&self, system: &mut dyn System) -> Result<StoreLock, TxnError> {
+        self.prepare(system)?;
+        let mut file = self.open_lock()?;
+        match file.try_lock() {
+            Ok(()) => {
+                leave_card(&mut file);
+                Ok(StoreLock { _file: file })
+            }
+            Err(TryLockError::WouldBlock) => Err(TxnError::Busy {
+                holder: card(&mut file).map_or("unknown".to_owned(), |holder| format!("process {}", holder.pid)),
+            }),
+            Err(TryLockError::Error(error)) => Err(self.lock_error(error).into()),
+        }
+    }
+
+    /// Takes the lock. Whoever has had it for longer than `patience` is hung and is ended.
+    pub(crate) fn lock_by_force(&self, patience: Duration) -> Result<StoreLock, StoreError> {
+        const SIGKILL: i32 = 9;
+        let file = self.open_lock()?;
+        let mut holder = file.try_clone().map_err(|error| self.lock_error(error))?;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let locked = file.lock();
+            let _ = sender.send((file, locked));
+        });
+        let answer = receiver.recv_timeout(patience).or_else(|_| {
+            // Only whoever still has the lock wrote the card last, and its identity names no other process.
+            if let Some(holder) = card(&mut holder).filter(ProcessIdentity::is_alive) {
+                let _ = wt_sys::process::signal(holder.pid, SIGKILL);
+            }
+            receiver.recv()
+        });
+        let gone = |_| self.lock_error(std::io::Error::from(std::io::ErrorKind::Interrupted));
+        let (mut file, locked) = answer.map_err(gone)?;
+        locked.map_err(|error| self.lock_error(error))?;
+        leave_card(&mut file);
+        Ok(StoreLock { _file: file })
+    }
+
+    fn open_lock(&self) -> Result<File, StoreError> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let path = self.directory.join("lock");
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.open(path).map_err(|error| self.lock_error(error))
+    }
+
+    fn lock_error(&self, error: std::io::Error) -> StoreError {
+        SysError::io(format!("lock {}", self.directory.join("lock").display()))(error).into()
+    }
+
+    /// The numbers of all checkpoints, rising.
+    pub(crate) fn ids(&self, system: &mut dyn System) -> Result<Vec<CheckpointId>, StoreError> {
+        let names = system.list(&self.checkpoints())?;
+        let mut ids: Vec<CheckpointId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Makes the directory of a new checkpoint.
+    pub(crate) fn create(&self, system: &mut dyn System) -> Result<CheckpointId, StoreError> {
+        let last = self.ids(system)?.last().map_or(0, |id| id.0);
+        let id = CheckpointId(last.saturating_add(1));
+        system.file(&FileStep::MakeDirectory { path: self.of(id), mode: 0o700, exclusive: true })?;
+        system.file(&FileStep::Sync { path: self.checkpoints() })?;
+        Ok(id)
+    }
+
+    /// Stores the state before a change.
+    pub(crate) fn write(&self, system: &mut dyn System, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        let path = self.of(checkpoint.id).join(CHECKPOINT);
+        let bytes = to_bytes(checkpoint, &path)?;
+        Ok(replace_file(system, &path, 0o600, &bytes)?)
+    }
+
+    /// Stores how far a change has come.
+    pub(crate) fn write_state(
+        &self,
+        system: &mut dyn System,
+        id: CheckpointId,
+        state: &State,
+    ) -> Result<(), StoreError> {
+        let path = self.of(id).join(STATE);
+        let bytes = to_bytes(state, &path)?;
+        Ok(replace_file(system, &path, 0o600, &bytes)?)
+    }
+
+    /// Reads a checkpoint.
+    ///
+    /// # Errors
+    /// [`StoreError`] when there is none, or it isn't believed.
+    pub fn read(&self, system: &mut dyn System, id: CheckpointId) -> Result<Checkpoint, StoreError> {
+        let path = self.of(id).join(CHECKPOINT);
+        let checkpoint: Checkpoint = self.load(system, id, &path, CHECKPOINT_FORMAT)?;
+        if checkpoint.id != id {
+            return Err(StoreError::Damaged { path, why: format!("it says that it is change {}", checkpoint.id) });
+        }
+        Ok(checkpoint)
+    }
+
+    /// Reads how far a change has come.
+    ///
+    /// # Errors
+    /// [`StoreError`] when there is none, or it isn't believed.
+    pub fn read_state(&self, system: &mut dyn System, id: CheckpointId) -> Result<State, StoreError> {
+        self.load(system, id, &self.of(id).join(STATE), STATE_FORMAT)
+    }
+
+    fn load<T: for<'de> Deserialize<'de>>(
+        &self,
+        system: &mut dyn System,
+        id: CheckpointId,
+        path: &Path,
+        format: &str,
+    ) -> Result<T, StoreError> {
+        for directory in [self.directory.clone(), self.checkpoints(), self.of(id)] {
+            if !self.check(system, &directory, |found| found.is_directory)? {
+                return Err(StoreError::NoSuch(id));
+            }
+        }
+        if !self.check(system, path, |found| found.is_file)? {
+            return Err(StoreError::NoSuch(id));
+        }
+        let bytes = system.read_file(path)?.ok_or(StoreError::NoSuch(id))?;
+        from_bytes(&bytes, path, format)
+    }
+
+    /// Findings that nobody wants to see.
+    pub fn muted(&self, system: &mut dyn System) -> std::collections::BTreeSet<String> {
+        let bytes = system.read_file(&self.directory.join("muted.json")).ok().flatten().unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// Stores them.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub fn set_muted(
+        &self,
+        system: &mut dyn System,
+        muted: &std::collections::BTreeSet<String>,
+    ) -> Result<(), StoreError> {
+        self.prepare(system)?;
+        let path = self.directory.join("muted.json");
+        let bytes = to_bytes(muted, &path)?;
+        Ok(replace_file(system, &path, 0o600, &bytes)?)
+    }
+}
+
+fn to_bytes<T: Serialize>(value: &T, path: &Path) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = serde_json::to_vec(value)
+        .map_err(|error| StoreError::Damaged { path: path.to_owned(), why: error.to_string() })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Reads a file of ours. What it is and which version it has is looked at before the rest, which a newer one may not have.
+pub(crate) fn from_bytes<T: for<'de> Deserialize<'de>>(
+    bytes: &[u8],
+    path: &Path,
+    format: &str,
+) -> Result<T, StoreError> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: String,
+        schema_version: u32,
+    }
+    let damaged = |why: String| StoreError::Damaged { path: path.to_owned(), why };
+    let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+    if head.format != format {
+        return Err(damaged(format!("it is a {:?}, not a {format:?}", head.format)));
+    }
+    if head.schema_version > SCHEMA_VERSION {
+        return Err(StoreError::Newer { path: path.to_owned(), found: head.schema_version, known: SCHEMA_VERSION });
+    }
+    serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))
+}
+
+/// Writes into the lock file who has the lock: for messages, and so that a hung holder can be ended.
+fn leave_card(file: &mut File) {
+    let own = ProcessIdentity::own();
+    let text = format!("{} {} {}\n", own.pid, own.start_ticks, own.boot_id);
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+}
+
+fn card(file: &mut File) -> Option<ProcessIdentity> {
+    let mut text = String::new();
+    file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
+    let mut words = text.split_whitespace();
+    let (pid, start) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(ProcessIdentity { pid, start_ticks: start, boot_id: words.next()?.to_owned() })
+}
