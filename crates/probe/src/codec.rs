@@ -45,18 +45,21 @@ pub struct Heard {
 }
 
 /// An echo request of `len` bytes of ICMP. Its checksum is the same whatever the number, so that load balancers which
-/// look at it see one flow.
+/// look at it see one flow, and another for every other flow.
 ///
 /// # Source
 /// Augustin et al., IMC 2006, for the constant checksum.
 #[must_use]
-pub fn echo_request(v6: bool, ident: u16, seq: u16, len: usize) -> Vec<u8> {
+pub fn echo_request(v6: bool, ident: u16, seq: u16, flow: u8, len: usize) -> Vec<u8> {
     let mut bytes = vec![0u8; len.max(8)];
     bytes[0] = if v6 { 128 } else { 8 };
     bytes[4..6].copy_from_slice(&ident.to_be_bytes());
     bytes[6..8].copy_from_slice(&seq.to_be_bytes());
     if let Some(balance) = bytes.get_mut(8..10) {
         balance.copy_from_slice(&(!seq).to_be_bytes());
+    }
+    if let Some(byte) = bytes.get_mut(11) {
+        *byte = flow;
     }
     if !v6 {
         let sum = Checksum::new().with(&bytes).finish();

@@ -5,6 +5,7 @@
 //! real path and against a simulated one.
 //!
 //! - [`Search`] finds the largest packet that gets through, and why larger ones don't.
+//! - [`Trace`] finds the hops, their links' MTUs, and what they change.
 //! - [`Pacer`] keeps every probe below a rate.
 #![forbid(unsafe_code)]
 
@@ -20,9 +21,12 @@ mod probe;
 mod search;
 /// How long to wait for an answer.
 mod timing;
+/// The hops of a path.
+mod trace;
 
 pub use loss::{LossCount, likelihood_ratio, repeats_for};
 pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};
 pub use search::{Clamp, Finding, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};
 pub use timing::Rtt;
+pub use trace::{Change, Trace, TraceConfig, TraceHop};

@@ -141,6 +141,18 @@ impl ProbeSocket {
         check(result, || format!("set option {option} of level {level} of a probe socket")).map(drop)
     }
 
+    /// Sets the type-of-service byte, or traffic class, of what is sent from now on.
+    ///
+    /// # Errors
+    /// [`SysError`].
+    pub fn set_tos(&self, tos: u8) -> SysResult<()> {
+        if self.v6 {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::c_int::from(tos))
+        } else {
+            self.set(libc::IPPROTO_IP, libc::IP_TOS, libc::c_int::from(tos))
+        }
+    }
+
     /// Binds it to an address, 0 for any port, and gives the port.
     ///
     /// # Errors

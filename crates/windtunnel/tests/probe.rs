@@ -94,3 +94,39 @@ fn what_cannot_be_probed_is_told_with_the_fault() {
     assert_eq!(nowhere.code, 3, "{}{}", nowhere.out, nowhere.err);
     assert!(nowhere.err.contains("ip route get"), "{}", nowhere.err);
 }
+
+#[test]
+fn a_trace_asks_all_hops_at_once_and_names_links_mtus() {
+    for (host, how) in [("server", ""), ("server6", ""), ("server", "--unprivileged"), ("server6", "--unprivileged")] {
+        let answer = json_of(&shell(&topology(&[]), &format!("$WT trace {host} {how} --json")));
+        let hops = answer["hops"].as_array().unwrap();
+        assert_eq!((hops.len(), &answer["reached"]), (4, &true.into()), "{answer:#}");
+        let mtus: Vec<_> = hops.iter().map(|hop| hop["mtu"].as_u64()).collect();
+        assert_eq!(mtus, [Some(1492), Some(1400), Some(1400), None], "{answer:#}");
+        for (number, hop) in (1u32..).zip(hops) {
+            let rtt = hop["rtt_us"].as_f64().unwrap();
+            assert!(rtt >= f64::from(number) * 10_000.0, "{rtt} at hop {number}");
+            assert_eq!((&hop["loss"], hop["changed"].as_array().unwrap().len()), (&0.0.into(), 0), "{answer:#}");
+        }
+        assert!(answer["rounds"].as_u64().unwrap() <= 3, "{answer:#}");
+    }
+}
+
+#[test]
+fn a_target_silent_to_icmp_is_traced_by_tcp() {
+    let mute = "ip netns exec server sysctl -qw net.ipv4.icmp_ratelimit=1000000";
+    let answer = json_of(&shell(&topology(&[]), &format!("{NO_ECHO}; {mute}; $WT trace -n server --json")));
+    assert_eq!((&answer["hop_count"], &answer["by_tcp"]), (&4.into(), &true.into()), "{answer:#}");
+    assert!(answer["hops"][1]["quoted"].as_bool().unwrap(), "{answer:#}");
+}
+
+#[test]
+fn a_summary_has_a_line_for_each_host() {
+    let ran = shell(
+        &topology(&[]),
+        "printf 'server # ours\\nserver6\\n' > list; $WT trace --file list --summary; rm -f list",
+    );
+    let lines: Vec<&str> = ran.out.lines().skip(1).collect();
+    assert_eq!(lines.len(), 2, "{}{}", ran.out, ran.err);
+    assert!(lines.iter().all(|line| line.ends_with(" 4   61")), "{lines:?}");
+}

@@ -42,7 +42,7 @@ fn syn() -> Vec<u8> {
 
 #[test]
 fn an_echo_reply_is_ours_by_its_identifier_only() {
-    let mut reply = echo_request(false, 7, 42, 100);
+    let mut reply = echo_request(false, 7, 42, 0, 100);
     reply[0] = 0;
     reply[2..4].fill(0);
     let sum = Checksum::new().with(&reply).finish();
@@ -58,13 +58,15 @@ fn an_echo_reply_is_ours_by_its_identifier_only() {
 
 #[test]
 fn all_echo_requests_of_one_size_have_one_checksum() {
-    let sums: Vec<_> = (0..u16::MAX).step_by(1001).map(|seq| echo_request(false, 7, seq, 64)[2..4].to_vec()).collect();
+    let sums: Vec<_> =
+        (0..u16::MAX).step_by(1001).map(|seq| echo_request(false, 7, seq, 3, 64)[2..4].to_vec()).collect();
     assert!(sums.windows(2).all(|pair| pair[0] == pair[1]));
+    assert_ne!(sums[0], echo_request(false, 7, 0, 4, 64)[2..4], "another flow");
 }
 
 #[test]
 fn too_big_names_the_probe_that_it_quotes() {
-    let probe = ip(1, ME, TARGET, &echo_request(false, 7, 43, 1480));
+    let probe = ip(1, ME, TARGET, &echo_request(false, 7, 43, 0, 1480));
     let error = wt_wire::frag_needed(&probe, router(), 1400).unwrap();
     let heard = read_icmp(&error, ROUTER, None, 7).unwrap();
     assert_eq!((heard.target, heard.token, heard.said), (TARGET, Token::Echo(43), Said::TooBig { mtu: 1400 }));

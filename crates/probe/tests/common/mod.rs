@@ -9,6 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use wt_probe::{Answer, Kind, Machine, Pacer, Probe, Quote, Said, SynOptions, Time};
 
+/// What a SYN offers, and its type-of-service byte.
+pub const OFFERED: (SynOptions, u8) = (
+    SynOptions { mss: Some(1460), window_scale: Some(7), sack: true, timestamps: true, fast_open: true, ecn: true },
+    2,
+);
+
 /// A link and the router at its near end.
 #[derive(Debug, Clone)]
 pub struct Link {
@@ -26,6 +32,10 @@ pub struct Link {
     pub loss: [f64; 2],
     /// The router lowers the MSS.
     pub clamp: Option<u16>,
+    /// What else the router does to a SYN.
+    pub tamper: Option<fn(&mut SynOptions, &mut u8)>,
+    /// The router never says "time exceeded".
+    pub mute: bool,
 }
 
 impl Link {
@@ -39,6 +49,8 @@ impl Link {
             loss_above: u16::MAX,
             loss: [0.0; 2],
             clamp: None,
+            tamper: None,
+            mute: false,
         }
     }
 }
@@ -131,14 +143,13 @@ impl World<'_> {
         let net = self.net;
         let each = net.rtt / 2 / u32::try_from(net.links.len()).unwrap_or(1);
         let answer = |hops: u32, from, said| Some(Answer { id: probe.id, at: now + each * hops * 2, from, said });
-        let mut mss = 1460;
+        let (mut options, mut tos) = OFFERED;
         for (number, link) in net.links.iter().enumerate() {
             let hops = u32::try_from(number).unwrap_or(0);
             let router = Some(net.router(number));
             if number > 0 && probe.ttl.is_some_and(|ttl| usize::from(ttl) <= number) {
-                let options = SynOptions { mss: Some(mss), ..SynOptions::default() };
-                let quote = Quote { tos: Some(0), options: (probe.kind == Kind::Syn).then_some(options) };
-                return net.expires.then(|| answer(hops, router, Said::Expired { quote }))?;
+                let quote = Quote { tos: Some(tos), options: (probe.kind == Kind::Syn).then_some(options) };
+                return (net.expires && !link.mute).then(|| answer(hops, router, Said::Expired { quote }))?;
             }
             if probe.ip_len > link.mtu {
                 if number == 0 {
@@ -151,12 +162,15 @@ impl World<'_> {
             if link.drop_above.is_some_and(|most| probe.ip_len > most) || self.lost(link, probe.ip_len, 0) {
                 return None;
             }
-            mss = link.clamp.map_or(mss, |clamp| mss.min(clamp));
+            options.mss = options.mss.min(link.clamp).or(options.mss);
+            if let Some(tamper) = link.tamper {
+                tamper(&mut options, &mut tos);
+            }
         }
         let (said, back) = match probe.kind {
             Kind::Echo if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
             Kind::OldSegment if net.tcp => (Said::Reached { ttl: Some(61) }, 52),
-            Kind::Syn if net.tcp => (Said::Open { mss: Some(mss.min(net.mss)), sack: true }, 44),
+            Kind::Syn if net.tcp => (Said::Open { mss: options.mss.min(Some(net.mss)), sack: true }, 44),
             Kind::Udp if net.udp.is_some() && allowed(&mut self.limits[0], net.udp, now) => {
                 (Said::Reached { ttl: Some(61) }, 56)
             }

@@ -18,5 +18,7 @@ pub(crate) mod probing;
 pub(crate) mod report;
 /// The method tested on itself.
 pub(crate) mod self_test;
+/// The hops of a path.
+pub(crate) mod trace;
 /// The main job: vary, measure, decide.
 pub(crate) mod tune;

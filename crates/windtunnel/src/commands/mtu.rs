@@ -1,6 +1,6 @@
 //! `windtunnel mtu`: the largest packet that gets through, and why larger ones don't.
 
-use super::probing::{Cost, Driver, ProbeOptions, Target};
+use super::probing::{Cost, Driver, ProbeOptions, Target, hosts};
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -9,8 +9,6 @@ use wt_probe::{Finding, Kind, Machine, PathKind, Search, SearchConfig, SearchRep
 
 /// No search takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
-/// So many hosts at once.
-const MOST_HOSTS: usize = 10_000;
 
 /// Finds the largest packet that gets through to a host, and why larger ones don't
 ///
@@ -38,7 +36,7 @@ pub(crate) struct MtuArgs {
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(crate) fn run(args: &MtuArgs) -> Outcome {
-    let hosts = hosts(args)?;
+    let hosts = hosts(&args.hosts, args.file.as_deref())?;
     let targets: Vec<Target> =
         hosts.iter().map(|host| Target::find(host, args.options.ip, 80)).collect::<Result<_, _>>()?;
     let (reports, cost) = search(&targets, &args.options)?;
@@ -51,21 +49,6 @@ pub(crate) fn run(args: &MtuArgs) -> Outcome {
     match reports.iter().zip(&targets).find(|(report, _)| report.pmtu.is_none()) {
         Some((report, target)) => Err(unanswered(target, report)),
         None => Ok(Exit::Done),
-    }
-}
-
-fn hosts(args: &MtuArgs) -> Result<Vec<String>, Failure> {
-    let mut hosts = args.hosts.clone();
-    if let Some(file) = &args.file {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::usage(format!("can't read {}", file.display())).because(error.to_string()))?;
-        let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
-        hosts.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
-    }
-    match hosts.len() {
-        0 => Err(Failure::usage("there is no host in the file")),
-        n if n > MOST_HOSTS => Err(Failure::usage(format!("{n} hosts are too many: at most {MOST_HOSTS} at once"))),
-        _ => Ok(hosts),
     }
 }
 

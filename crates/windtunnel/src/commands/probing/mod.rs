@@ -11,10 +11,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
 use std::time::Duration;
 use wire::{Connection, Echoed, Ends, Mark, Sent, Wire};
 use wt_probe::codec::{TcpHeard, Token};
-use wt_probe::{Answer, Kind, Machine, Pacer, Said, Time};
+use wt_probe::{Answer, Kind, Machine, Pacer, Said, SynOptions, Time};
 
 /// What every probing command takes.
 #[derive(Debug, Clone, Args)]
@@ -115,6 +116,28 @@ impl Target {
     fn ends(&self) -> Ends {
         let headers = if self.ip.is_ipv6() { 60 } else { 40 };
         Ends { source: self.source, target: self.ip, port: self.port, mss: self.mtu.saturating_sub(headers).max(536) }
+    }
+}
+
+/// So many hosts at once.
+const MOST_HOSTS: usize = 10_000;
+
+/// The hosts of a command line and those of a file, one a line, with comments after `#`.
+///
+/// # Errors
+/// A usage failure when there are none or too many.
+pub(crate) fn hosts(named: &[String], file: Option<&Path>) -> Result<Vec<String>, Failure> {
+    let mut hosts = named.to_vec();
+    if let Some(file) = file {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::usage(format!("can't read {}", file.display())).because(error.to_string()))?;
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+        hosts.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    match hosts.len() {
+        0 => Err(Failure::usage("there is no host in the file")),
+        n if n > MOST_HOSTS => Err(Failure::usage(format!("{n} hosts are too many: at most {MOST_HOSTS} at once"))),
+        _ => Ok(hosts),
     }
 }
 
@@ -301,6 +324,14 @@ impl Run<'_> {
         let handshake = |from: IpAddr, port: u16, heard: TcpHeard, at: Time| {
             let Some(number) = by_ip.get(&from) else { return };
             let job = &mut jobs.borrow_mut()[*number];
+            if let (TcpHeard::SynAck { ack, .. } | TcpHeard::Reset { ack }, Some(id)) =
+                (heard, side(marks, from, port, heard))
+            {
+                if let TcpHeard::SynAck { .. } = heard {
+                    wire.refuse(&job.target.ends(), port, ack);
+                }
+                return job.machine.handle(&Answer { id, at, from: Some(from), said: Said::Refused });
+            }
             let Some(id) = job.opener.filter(|_| marks.contains_key(&(from, Mark::Handshake(port)))) else { return };
             let expected = job.connection.isn.wrapping_add(1);
             let said = match heard {
@@ -317,6 +348,19 @@ impl Run<'_> {
         };
         wire.hear(each, handshake);
     }
+}
+
+/// Which SYN that shouldn't have arrived this answers.
+fn side(marks: &HashMap<(IpAddr, Mark), u32>, from: IpAddr, port: u16, heard: TcpHeard) -> Option<u32> {
+    let (TcpHeard::SynAck { ack, .. } | TcpHeard::Reset { ack }) = heard else { return None };
+    marks.get(&(from, Mark::Token(Token::Tcp { port, seq: ack.wrapping_sub(1) }))).copied()
+}
+
+/// What SYNs that shall not arrive offer, and their type of service.
+pub(crate) fn offered(target: &Target) -> (SynOptions, u8) {
+    let mss = Some(target.ends().mss);
+    let options = SynOptions { mss, window_scale: Some(7), sack: true, timestamps: true, fast_open: true, ecn: true };
+    (options, wire::SIDE_TOS)
 }
 
 fn udp_payload(ip: &IpAddr, ip_len: u16) -> u16 {

@@ -11,6 +11,8 @@ use wt_wire::TcpFlags;
 
 /// Where UDP probes go: a port where nobody listens, as traceroute has it.
 const UDP_PORT: u16 = 33_434;
+/// The type of service of SYNs that shall not arrive: ECT(0).
+pub(super) const SIDE_TOS: u8 = 2;
 /// Sequence numbers of old data end at most so far below the first byte.
 const OLD_DATA: u32 = 40_000;
 /// Error numbers of Linux.
@@ -132,7 +134,7 @@ impl Wire {
         self.number = self.number.wrapping_add(1);
         match probe.kind {
             Kind::Echo => {
-                let bytes = codec::echo_request(self.v6, self.ident, self.number, len);
+                let bytes = codec::echo_request(self.v6, self.ident, self.number, probe.flow, len);
                 let Some(socket) = self.raw.as_ref().or(self.ping.as_ref()) else { return Ok(Sent::Never) };
                 let gone = Sent::Gone(Mark::Token(Token::Echo(self.number)));
                 transmit(socket, ends, 0, &bytes, probe.ttl, gone)
@@ -157,8 +159,20 @@ impl Wire {
             (tcp.side.port(), flags, codec::full_options(ends.mss), connection.isn.wrapping_add(probe.id))
         };
         let mark = if probe.ttl.is_none() { Mark::Handshake(port) } else { Mark::Token(Token::Tcp { port, seq }) };
-        let segment = Segment { options: &options, ..segment(ends, port, seq, 0, flags) };
-        transmit(&tcp.socket, ends, 0, &segment.to_bytes(), probe.ttl, Sent::Gone(mark))
+        let bytes = Segment { options: &options, ..segment(ends, port, seq, 0, flags) }.to_bytes();
+        // Whether ECT survives shows in quotations; on a SYN that arrives it would make Linux refuse ECN.
+        let tos = if probe.ttl.is_none() { 0 } else { SIDE_TOS };
+        let _ = tcp.socket.set_tos(tos);
+        let sent = transmit(&tcp.socket, ends, 0, &bytes, probe.ttl, Sent::Gone(mark));
+        let _ = tcp.socket.set_tos(0);
+        sent
+    }
+
+    /// The port of SYNs that shall not arrive, where one did: refuses what it was answered with.
+    pub(super) fn refuse(&self, ends: &Ends, port: u16, seq: u32) {
+        let Some(tcp) = &self.tcp else { return };
+        let bytes = segment(ends, port, seq, 0, TcpFlags::RST).to_bytes();
+        let _ = tcp.socket.send(SocketAddr::new(ends.target, 0), &bytes, None);
     }
 
     fn send_old(&self, ends: &Ends, len: usize, ttl: Option<u8>, connection: &mut Connection) -> Result<Sent, Failure> {

@@ -1,0 +1,434 @@
+//! The hops of a path, all asked at once.
+//!
+//! # What this leaves out
+//! Aliases: a router that answers from another address for every interface counts as several.
+
+use crate::{Answer, Kind, LossCount, Machine, Probe, Quote, Rtt, Said, SynOptions, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+/// Hops that are asked in the first burst.
+const FIRST: u8 = 20;
+/// Hops that are ever asked.
+const MOST_HOPS: u8 = 64;
+/// Behind the last hop that answers, so many are asked for the target itself.
+const BEYOND: u8 = 5;
+/// Least time between two questions to a hop that may ration its answers.
+const RATION: Time = Time::from_secs(1);
+/// Too-big packets are followed over so many hops.
+const MOST_MTUS: u32 = 8;
+
+/// What is known before the first probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceConfig {
+    /// What goes to the hops: [`Kind::Echo`] or [`Kind::Udp`].
+    pub kind: Kind,
+    /// Whether [`Kind::Syn`] can be sent, too: it shows what hops change, and finds targets that answer no ICMP.
+    pub handshake: bool,
+    /// Flows, each of which load balancers may send another way; each asks every hop once.
+    pub flows: u8,
+    /// How many times each flow asks.
+    pub probes: u8,
+    /// The length of probes, bytes.
+    pub size: u16,
+    /// The MTU of this host's interface, bytes.
+    pub max: u16,
+    /// What a SYN of ours offers, and its type-of-service byte.
+    pub offered: (SynOptions, u8),
+}
+
+/// What a hop changed in a SYN, as its quotation shows: done at this hop or on the link before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The maximum segment size: from, to.
+    Mss(Option<u16>, Option<u16>),
+    /// SACK permitted was removed.
+    Sack,
+    /// Timestamps were removed.
+    Timestamps,
+    /// The window scale: from, to.
+    WindowScale(Option<u8>, Option<u8>),
+    /// The offer of ECN was removed.
+    Ecn,
+    /// The request for a TCP Fast Open cookie was removed.
+    FastOpen,
+    /// The type-of-service byte: from, to.
+    Tos(u8, u8),
+}
+
+/// A hop.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TraceHop {
+    /// How many hops away, from 1.
+    pub ttl: u8,
+    /// Who answered, in order of appearance; several where load is balanced.
+    pub addresses: Vec<IpAddr>,
+    /// Probes and answers.
+    pub count: LossCount,
+    /// Round-trip times in the order of their coming.
+    pub rtts: Vec<Time>,
+    /// The largest packet known to go on from here, bytes.
+    pub mtu: Option<u16>,
+    /// What changed in a SYN before it came here.
+    pub changed: Vec<Change>,
+    /// Whether the hop quoted a whole SYN, so that no change means none.
+    pub quoted: bool,
+    /// Whether it is the target.
+    pub target: bool,
+}
+
+/// The hops of a path to one target.
+#[derive(Debug)]
+pub struct Trace {
+    config: TraceConfig,
+    hops: BTreeMap<u8, TraceHop>,
+    quotes: BTreeMap<u8, Quote>,
+    flights: Vec<Flight>,
+    queue: VecDeque<Probe>,
+    round_from: usize,
+    round: u32,
+    last_sent: Time,
+    heard: Option<Time>,
+    not_before: Time,
+    /// The longest round-trip time yet.
+    longest: Option<Time>,
+    open: bool,
+    /// Answered by TCP only.
+    by_tcp: bool,
+    reply_ttl: Option<u8>,
+    /// The size that is followed, and the routers that said it was too long.
+    following: u16,
+    told: Vec<(IpAddr, u16)>,
+    arrived: Option<u16>,
+    follows: u32,
+    /// The size that was sent last.
+    followed: u16,
+    /// What has been done already.
+    asked_all: bool,
+    sought: bool,
+    extended: bool,
+    retries: u32,
+    done: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    probe: Probe,
+    sent: Time,
+    answered: bool,
+}
+
+impl Trace {
+    /// A trace that has sent nothing yet.
+    #[must_use]
+    pub fn new(config: TraceConfig) -> Self {
+        let following = config.max;
+        let mut trace = Self {
+            config,
+            hops: BTreeMap::new(),
+            quotes: BTreeMap::new(),
+            flights: Vec::new(),
+            queue: VecDeque::new(),
+            round_from: 0,
+            round: 0,
+            last_sent: Time::ZERO,
+            heard: None,
+            not_before: Time::ZERO,
+            longest: None,
+            open: false,
+            by_tcp: false,
+            reply_ttl: None,
+            following,
+            told: Vec::new(),
+            arrived: None,
+            follows: 0,
+            followed: 0,
+            asked_all: false,
+            sought: false,
+            extended: false,
+            retries: 0,
+            done: false,
+        };
+        if trace.config.handshake {
+            trace.push(Kind::Syn, 44, None, 0);
+        }
+        trace.follow();
+        for ttl in 1..=FIRST {
+            trace.push(trace.config.kind, trace.config.size, Some(ttl), 0);
+        }
+        trace
+    }
+
+    /// The hops up to the target, or up to the last that answered.
+    #[must_use]
+    pub fn hops(&self) -> Vec<TraceHop> {
+        let end = self.target().or_else(|| self.last()).unwrap_or(0);
+        let told =
+            |hop: &TraceHop| self.told.iter().find(|(router, _)| hop.addresses.contains(router)).map(|(_, mtu)| *mtu);
+        let mut before = (Some(self.config.offered.0), Some(self.config.offered.1));
+        let mut passing = self.config.max;
+        let mut hops: Vec<TraceHop> = (1..=end).map(|ttl| self.hops.get(&ttl).cloned().unwrap_or_default()).collect();
+        for (ttl, hop) in (1..).zip(&mut hops) {
+            hop.ttl = ttl;
+            passing = told(hop).unwrap_or(passing);
+            // Of a hop from which on nothing is known to have arrived, nothing is known.
+            let arrived = !hop.target && self.arrived.is_some_and(|size| size <= passing);
+            hop.mtu = told(hop).or(arrived.then_some(passing));
+            if let Some(quote) = self.quotes.get(&ttl) {
+                hop.quoted = quote.options.is_some();
+                hop.changed = changes(before, (quote.options, quote.tos));
+                before = (quote.options.or(before.0), quote.tos.or(before.1));
+            }
+        }
+        hops
+    }
+
+    /// The hop at which the target answers.
+    #[must_use]
+    pub fn target(&self) -> Option<u8> {
+        self.hops.iter().find(|(_, hop)| hop.target).map(|(ttl, _)| *ttl)
+    }
+
+    /// The time to live of what the target sends, as it arrives here.
+    #[must_use]
+    pub const fn reply_ttl(&self) -> Option<u8> {
+        self.reply_ttl
+    }
+
+    /// Whether only TCP found the target.
+    #[must_use]
+    pub const fn by_tcp(&self) -> bool {
+        self.by_tcp
+    }
+
+    /// Whether the target accepted a connection.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Probes sent, and bursts.
+    #[must_use]
+    pub fn cost(&self) -> (u32, u32) {
+        (u32::try_from(self.flights.len()).unwrap_or(u32::MAX), self.round)
+    }
+
+    fn last(&self) -> Option<u8> {
+        self.hops.iter().rev().find(|(_, hop)| hop.count.answered > 0).map(|(ttl, _)| *ttl)
+    }
+
+    fn push(&mut self, kind: Kind, ip_len: u16, ttl: Option<u8>, flow: u8) {
+        self.queue.push_back(Probe { id: 0, kind, ip_len, ttl, flow });
+    }
+
+    /// A long packet after the hop that names its next link's MTU.
+    fn follow(&mut self) {
+        self.follows += 1;
+        self.followed = self.following;
+        self.push(self.config.kind, self.following, None, 0);
+    }
+
+    fn due(&self) -> Option<Time> {
+        if !self.queue.is_empty() {
+            return None;
+        }
+        let target = self.target().unwrap_or(u8::MAX);
+        let pressing = |f: &&Flight| f.probe.ttl.map_or(f.probe.kind != Kind::Syn, |ttl| ttl <= target);
+        let waiting = self.flights[self.round_from..].iter().filter(pressing).any(|flight| !flight.answered);
+        if !waiting && self.target().is_some() {
+            return Some(self.last_sent);
+        }
+        // Hops are nearer than the target, so that their answers tell little of its.
+        let Some(longest) = self.longest else { return Some(self.last_sent + Rtt::UNKNOWN) };
+        let sure = self.open || self.target().is_some();
+        let (due, grace) = if sure { (longest, longest / 4) } else { (longest.max(Time::from_millis(200)), longest) };
+        Some((self.last_sent + due).max(self.heard.unwrap_or_default()) + grace + Time::from_millis(10))
+    }
+
+    fn plan(&mut self, now: Time) {
+        match self.target() {
+            // The target is found: the other flows, and what hops change.
+            Some(target) if !self.asked_all => self.second_burst(target),
+            None if !self.sought => self.seek_target(),
+            _ => {}
+        }
+        if self.arrived.is_none() && self.following != self.followed && self.follows < MOST_MTUS {
+            self.follow();
+        }
+        if !self.queue.is_empty() {
+            return;
+        }
+        let silent: Vec<u8> = self.silent();
+        if silent.is_empty() || self.retries >= 2 {
+            self.done = true;
+            return;
+        }
+        // At once for what was lost, and after a second for what is rationed.
+        if self.retries > 0 {
+            self.not_before = now + RATION;
+        }
+        self.retries += 1;
+        for ttl in silent {
+            self.push(self.config.kind, self.config.size, Some(ttl), 0);
+        }
+    }
+
+    /// Hops before the target, or before the last that answered, that never did.
+    fn silent(&self) -> Vec<u8> {
+        let end = self.target().or_else(|| self.last()).unwrap_or(0);
+        let answered = |ttl: &u8| self.hops.get(ttl).is_some_and(|hop| hop.count.answered > 0);
+        (1..end).filter(|ttl| !answered(ttl)).collect()
+    }
+
+    fn second_burst(&mut self, target: u8) {
+        self.asked_all = true;
+        if self.config.handshake {
+            for ttl in 1..target {
+                self.push(Kind::Syn, 64, Some(ttl), 0);
+            }
+        }
+        let (probes, flows) = (self.config.probes, self.config.flows);
+        let rounds = (0..probes).flat_map(|_| 0..flows);
+        for flow in rounds.skip(1) {
+            for ttl in 1..=target {
+                self.push(self.config.kind, self.config.size, Some(ttl), flow);
+            }
+        }
+    }
+
+    /// The target keeps silent: it may be further away, or answer something else.
+    fn seek_target(&mut self) {
+        let last = self.last().unwrap_or(0);
+        if last >= FIRST && !self.extended {
+            self.extended = true;
+            for ttl in FIRST + 1..=MOST_HOPS {
+                self.push(self.config.kind, self.config.size, Some(ttl), 0);
+            }
+            return;
+        }
+        self.sought = true;
+        for ttl in last + 1..=last + BEYOND {
+            if self.open {
+                self.push(Kind::Syn, 64, Some(ttl), 0);
+            }
+            if self.config.kind != Kind::Udp {
+                self.push(Kind::Udp, self.config.size, Some(ttl), 0);
+            }
+        }
+    }
+
+    fn answered(&mut self, answer: &Answer, flight: Flight, ttl: u8, target: bool) {
+        let Some(from) = answer.from else { return };
+        let rtt = answer.at.saturating_sub(flight.sent);
+        self.longest = self.longest.max(Some(rtt));
+        let hop = self.hops.entry(ttl).or_default();
+        hop.target |= target;
+        if !hop.addresses.contains(&from) && hop.addresses.len() < 16 {
+            hop.addresses.push(from);
+        }
+        hop.rtts.push(rtt);
+        // A SYN is asked for what hops change, and answered by others than echoes: it counts where it is the only one.
+        if flight.probe.kind == self.config.kind || target {
+            if flight.probe.kind != self.config.kind {
+                hop.count.sent += 1;
+            }
+            hop.count.answered += 1;
+        }
+    }
+}
+
+/// What differs between what one hop quoted and what was there before; nothing where a quotation lacks it.
+fn changes(before: (Option<SynOptions>, Option<u8>), after: (Option<SynOptions>, Option<u8>)) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if let (Some(old), Some(new)) = (before.0, after.0) {
+        if old.mss != new.mss {
+            changes.push(Change::Mss(old.mss, new.mss));
+        }
+        if old.window_scale != new.window_scale {
+            changes.push(Change::WindowScale(old.window_scale, new.window_scale));
+        }
+        let lost = [
+            (old.sack && !new.sack, Change::Sack),
+            (old.timestamps && !new.timestamps, Change::Timestamps),
+            (old.ecn && !new.ecn, Change::Ecn),
+            (old.fast_open && !new.fast_open, Change::FastOpen),
+        ];
+        changes.extend(lost.into_iter().filter(|(lost, _)| *lost).map(|(_, change)| change));
+    }
+    if let (Some(old), Some(new)) = (before.1, after.1)
+        && old != new
+    {
+        changes.push(Change::Tos(old, new));
+    }
+    changes
+}
+
+impl Machine for Trace {
+    fn poll_probe(&mut self, now: Time) -> Option<Probe> {
+        while !self.done && self.due().is_some_and(|due| due <= now) {
+            self.round += 1;
+            self.round_from = self.flights.len();
+            self.heard = None;
+            self.plan(now);
+        }
+        if self.not_before > now {
+            return None;
+        }
+        let mut probe = self.queue.pop_front()?;
+        probe.id = u32::try_from(self.flights.len()).unwrap_or(u32::MAX);
+        if let (Some(ttl), true) = (probe.ttl, probe.kind == self.config.kind) {
+            self.hops.entry(ttl).or_default().count.sent += 1;
+        }
+        self.flights.push(Flight { probe, sent: now, answered: false });
+        self.last_sent = now;
+        Some(probe)
+    }
+
+    fn handle(&mut self, answer: &Answer) {
+        let index = answer.id as usize;
+        let Some(flight) = self.flights.get(index).copied().filter(|flight| !flight.answered) else { return };
+        if index >= self.round_from {
+            self.heard = Some(answer.at);
+        }
+        match (answer.said, flight.probe.ttl) {
+            (Said::Expired { quote }, Some(ttl)) => {
+                if flight.probe.kind == Kind::Syn {
+                    self.quotes.entry(ttl).or_insert(quote);
+                }
+                self.answered(answer, flight, ttl, false);
+            }
+            (Said::Reached { ttl: reply }, Some(ttl)) => {
+                self.reply_ttl = self.reply_ttl.or(reply);
+                self.answered(answer, flight, ttl, true);
+            }
+            (Said::Open { .. } | Said::Refused, Some(ttl)) => {
+                self.by_tcp |= self.target().is_none();
+                self.answered(answer, flight, ttl, true);
+            }
+            (Said::Open { .. } | Said::Refused, None) => {
+                self.open = true;
+                self.longest = self.longest.max(Some(answer.at.saturating_sub(flight.sent)));
+            }
+            (Said::Reached { .. }, None) => self.arrived = self.arrived.max(Some(flight.probe.ip_len)),
+            (Said::TooBig { mtu }, None) => {
+                let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
+                let (Some(router), true) = (answer.from, (68..self.following).contains(&mtu)) else { return };
+                self.told.push((router, mtu));
+                self.following = mtu;
+            }
+            _ => return,
+        }
+        self.flights[index].answered = true;
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        if self.done {
+            return None;
+        }
+        if self.queue.is_empty() { self.due() } else { Some(self.not_before) }
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}
