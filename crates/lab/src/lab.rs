@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wt_sys::poll::Waker;
-use wt_sys::{SysError, ns};
+use wt_sys::{SysError, ns, process};
 
 /// Why a lab can't be set up or broke.
 #[derive(Debug, thiserror::Error)]
@@ -36,11 +36,17 @@ impl LabError {
 }
 
 /// Moves this process into the user namespace in which a lab can be made. Call it once, before any other thread runs.
+/// Root, where user namespaces are forbidden, does without one.
 ///
 /// # Errors
 /// [`LabError::UserNamespace`].
 pub fn enter() -> Result<(), LabError> {
-    ns::enter_user_namespace().map_err(LabError::UserNamespace)
+    ns::enter_user_namespace()
+        .or_else(|error| {
+            let may = process::has_capability(process::CAP_SYS_ADMIN);
+            if may { ns::enter_network_namespace().map_err(|_| error) } else { Err(error) }
+        })
+        .map_err(LabError::UserNamespace)
 }
 
 /// Two hosts joined by an emulated path, running until dropped. Whatever ends the process ends it too: namespaces and

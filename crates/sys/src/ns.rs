@@ -27,6 +27,15 @@ pub fn enter_user_namespace() -> SysResult<()> {
     mount("none", "/", None, libc::MS_REC | libc::MS_PRIVATE)
 }
 
+/// Moves this process into new network and mount namespaces, without a user namespace: for root where those are forbidden.
+///
+/// # Errors
+/// [`SysError`]; `EPERM` without `CAP_SYS_ADMIN`.
+pub fn enter_network_namespace() -> SysResult<()> {
+    unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWUTS, "create a network namespace")?;
+    mount("none", "/", None, libc::MS_REC | libc::MS_PRIVATE)
+}
+
 /// `unshare(2)` with what it was for.
 pub(crate) fn unshare(flags: libc::c_int, doing: &str) -> SysResult<()> {
     // SAFETY: unshare takes a number; it affects this thread (and, for user namespaces, a single-threaded process).

@@ -1,7 +1,7 @@
 //! The lab on this machine's kernel, as a person uses it.
 mod common;
 
-use common::{eventually, json, processes_with, ran, run, windtunnel};
+use common::{alone, eventually, json, processes_with, ran, run, shared, windtunnel};
 use std::process::Stdio;
 
 /// Runs a shell script in the client of a preset.
@@ -14,6 +14,7 @@ fn shell(preset: &str, options: &[&str], script: &str) -> common::Ran {
 
 #[test]
 fn the_programs_exit_code_is_passed_through() {
+    let _machine = shared();
     for (script, code) in [("true", 0), ("exit 7", 7), ("kill -TERM $$", 143)] {
         assert_eq!(shell("lan", &[], script).code, code, "{script}");
     }
@@ -24,6 +25,7 @@ fn the_programs_exit_code_is_passed_through() {
 
 #[test]
 fn every_preset_starts_and_its_server_answers_over_both_backends() {
+    let _machine = shared();
     let presets = json(&["lab", "list", "--json"]);
     let names: Vec<&str> = presets["presets"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
     for wanted in ["dialup", "adsl", "ethernet-hub", "lan", "transatlantic", "black-hole"] {
@@ -43,6 +45,7 @@ fn every_preset_starts_and_its_server_answers_over_both_backends() {
 
 #[test]
 fn ping_sees_the_paths_delay_and_no_less() {
+    let _machine = alone();
     let ran = shell("adsl", &[], "ping -c 3 -i 0.2 -s 56 server");
     let times: Vec<f64> =
         ran.out.split("time=").skip(1).filter_map(|rest| rest.split_whitespace().next()?.parse().ok()).collect();
@@ -54,11 +57,12 @@ fn ping_sees_the_paths_delay_and_no_less() {
 
 #[test]
 fn curl_and_iperf3_read_the_same_path_alike() {
+    let _machine = alone();
     let limit = json(&["lab", "show", "adsl", "--json"])["physical_goodput_bps"]["down"].as_f64().unwrap();
     let curl = shell(
         "adsl",
         &[],
-        "curl -sS -o /dev/null -w '%{size_download} %{time_total} %{time_starttransfer}' http://server/bytes/2500000",
+        "curl -sS -o /dev/null -w '%{size_download} %{time_total} %{time_starttransfer}' http://server/bytes/5000000",
     );
     let figures: Vec<f64> = curl.out.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let by_curl = figures[0] * 8.0 / (figures[1] - figures[2]);
@@ -79,7 +83,21 @@ fn curl_and_iperf3_read_the_same_path_alike() {
 }
 
 #[test]
+fn tc_counts_what_curl_received() {
+    let _machine = shared();
+    let script = "sent() { ip netns exec server tc -s qdisc show dev wt0 | sed -n 's/.*Sent \\([0-9]*\\) bytes.*/\\1/p' | head -n 1; }
+        a=$(sent); curl -sS -o /dev/null -w '%{size_download} ' http://server/bytes/1500000; b=$(sent); echo $a $b";
+    let ran = shell("adsl", &[], script);
+    let figures: Vec<f64> = ran.out.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [received, before, after] = figures[..] else { panic!("{}{}", ran.out, ran.err) };
+    // Of every 1492 bytes of IP, 1440 are payload.
+    let ratio = (after - before) * 1440.0 / 1492.0 / received;
+    assert!((0.98..=1.02).contains(&ratio), "{ratio}: {figures:?}");
+}
+
+#[test]
 fn both_hosts_know_each_other_by_name_and_can_be_entered() {
+    let _machine = shared();
     let ran = shell(
         "lan",
         &[],
@@ -93,6 +111,7 @@ fn both_hosts_know_each_other_by_name_and_can_be_entered() {
 
 #[test]
 fn a_black_hole_swallows_full_packets_and_lets_small_ones_through() {
+    let _machine = shared();
     let stalled = shell("black-hole", &[], "curl -sS -m 3 -o /dev/null http://server/bytes/100000");
     assert_eq!(stalled.code, 28, "{}", stalled.err);
     let cured = shell(
@@ -105,6 +124,7 @@ fn a_black_hole_swallows_full_packets_and_lets_small_ones_through() {
 
 #[test]
 fn a_smaller_mtu_on_the_way_is_told_by_icmp() {
+    let _machine = shared();
     let ran = shell("adsl", &[], "ip netns exec server ping -4 -c 2 -i 0.2 -M do -s 1472 client");
     assert!(
         (ran.out.clone() + &ran.err).contains("mtu = 1492") || (ran.out.clone() + &ran.err).contains("mtu=1492"),
@@ -116,6 +136,7 @@ fn a_smaller_mtu_on_the_way_is_told_by_icmp() {
 
 #[test]
 fn kill_minus_nine_leaves_nothing() {
+    let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     let mark = format!("1000{}", std::process::id());
     let mut child = windtunnel(home.path())
@@ -133,6 +154,7 @@ fn kill_minus_nine_leaves_nothing() {
 
 #[test]
 fn unknown_presets_and_mistakes_in_files_are_usage_errors_with_a_hint() {
+    let _machine = shared();
     let unknown = run(&["lab", "run", "adls", "--", "true"]);
     assert_eq!(unknown.code, 2);
     assert!(unknown.err.contains("\"adsl\""), "{}", unknown.err);
@@ -162,12 +184,14 @@ fn unknown_presets_and_mistakes_in_files_are_usage_errors_with_a_hint() {
 
 #[test]
 fn a_packet_that_may_be_fragmented_is_and_arrives() {
+    let _machine = shared();
     let ran = shell("adsl", &[], "ip netns exec server ping -4 -c 2 -i 0.2 -M dont -s 1472 client");
     assert!(ran.out.contains("2 received"), "{}{}", ran.out, ran.err);
 }
 
 #[test]
 fn a_path_of_two_links_has_a_router_between_them() {
+    let _machine = shared();
     let ran = shell("black-hole", &[], "ping -4 -c 1 -t 1 server; ping -4 -c 1 -t 2 server");
     assert!(ran.out.contains("Time to live exceeded") && ran.out.contains("198.18.255.2"), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("1 received"), "{}{}", ran.out, ran.err);
@@ -175,6 +199,7 @@ fn a_path_of_two_links_has_a_router_between_them() {
 
 #[test]
 fn a_device_taken_away_ends_the_emulator_and_not_the_program() {
+    let _machine = shared();
     let ran = shell("lan", &["--backend", "veth"], "ip link del wt0; curl -sS -m 2 http://server/ || exit 9");
     assert_eq!(ran.code, 9, "{}", ran.err);
     let devices = std::fs::read_to_string("/proc/net/dev").unwrap();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Ran, eventually, ran, run, windtunnel};
+use common::{Ran, alone, eventually, ran, run, shared, windtunnel};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -23,6 +23,7 @@ fn rows<'a>(report: &'a Value, knob: &str, level: &Value) -> Vec<&'a Value> {
 
 #[test]
 fn a_small_window_gives_rwin_over_rtt_and_the_default_reaches_the_links_limit() {
+    let _machine = alone();
     let (report, _) =
         tune(&["--lab", "adsl", "--levels", "rwin=11x", "--knobs", "rwin", "--trial", "3s", "--budget", "4 trials"]);
     let rtt = report["path"]["rtt_us"].as_f64().unwrap();
@@ -47,6 +48,7 @@ fn a_small_window_gives_rwin_over_rtt_and_the_default_reaches_the_links_limit() 
 
 #[test]
 fn the_report_keeps_its_contract() {
+    let _machine = shared();
     let (report, ran) = tune(&["--lab", "lan", "--knobs", "cc", "--trial", "200ms", "--budget", "8 trials"]);
     assert_eq!(ran.code, 1, "{}", ran.err);
     for (pointer, is) in [
@@ -80,6 +82,7 @@ fn the_report_keeps_its_contract() {
 
 #[test]
 fn behind_a_black_hole_the_mtu_that_gets_through_is_found_and_claimed() {
+    let _machine = shared();
     let (report, ran) = tune(&[
         "--lab",
         "black-hole",
@@ -99,6 +102,7 @@ fn behind_a_black_hole_the_mtu_that_gets_through_is_found_and_claimed() {
 
 #[test]
 fn identical_settings_are_never_told_apart() {
+    let _machine = shared();
     for seed in ["1", "2", "3", "4", "5"] {
         let (report, ran) =
             tune(&["--lab", "lan", "--identical", "3", "--trial", "200ms", "--budget", "40 trials", "--seed", seed]);
@@ -109,6 +113,7 @@ fn identical_settings_are_never_told_apart() {
 
 #[test]
 fn mistakes_on_the_command_line_name_the_nearest_or_the_range() {
+    let _machine = shared();
     for (args, wanted) in [
         (&["tune", "--lab", "adls"][..], "\"adsl\""),
         (&["tune", "--lab", "adsl", "--knobs", "rwnd"], "rwin"),
@@ -146,6 +151,7 @@ fn trials(home: &std::path::Path) -> Vec<Value> {
 
 #[test]
 fn ctrl_c_ends_cleanly_with_what_was_measured() {
+    let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     let child = begun(home.path());
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -160,6 +166,7 @@ fn ctrl_c_ends_cleanly_with_what_was_measured() {
 
 #[test]
 fn kill_minus_nine_costs_the_trial_in_flight_and_nothing_else() {
+    let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     let mut child = begun(home.path());
     child.kill().unwrap();
@@ -175,6 +182,7 @@ fn kill_minus_nine_costs_the_trial_in_flight_and_nothing_else() {
 
 #[test]
 fn a_full_disk_is_an_error_that_says_so_and_damages_nothing() {
+    let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     let disk = home.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
@@ -193,6 +201,7 @@ fn a_full_disk_is_an_error_that_says_so_and_damages_nothing() {
 
 #[test]
 fn an_interrupted_start_and_a_dry_run_journal_nothing() {
+    let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     let dry = ran(windtunnel(home.path()).args(["tune", "--lab", "adsl", "--dry-run"]).output().unwrap());
     assert_eq!(dry.code, 0, "{}", dry.err);

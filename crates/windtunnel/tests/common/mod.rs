@@ -73,3 +73,16 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     drop(sender);
     panic!("{what} didn't come true within ten seconds");
 }
+
+/// Tests that compare times run alone; all others may run beside each other.
+static MACHINE: std::sync::RwLock<()> = std::sync::RwLock::new(());
+
+/// Held by a test that doesn't mind company.
+pub(crate) fn shared() -> impl Sized {
+    MACHINE.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Held by a test that compares times: nothing else of this file runs meanwhile.
+pub(crate) fn alone() -> impl Sized {
+    MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
