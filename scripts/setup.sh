@@ -8,7 +8,7 @@ want=${1:-build}
 tools="cc:gcc make:make git:git"
 case $want in
     build) ;;
-    test) tools="$tools ip:iproute2 ping:iputils-ping curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux python3:python3" ;;
+    test) tools="$tools ip:iproute2 ping:iputils-ping curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux" ;;
     *) echo "usage: $0 build|test" >&2; exit 2 ;;
 esac
 
@@ -20,10 +20,6 @@ done
 if command -v cc >/dev/null 2>&1 && ! echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1; then
     missing="$missing libc6-dev"
 fi
-[ -f scripts/packages.$want ] && for package in $(grep -v '^#' scripts/packages.$want); do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
-done
-
 if [ -n "$missing" ]; then
     case $missing in *gcc*) missing="$missing libc6-dev" ;; esac
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
@@ -45,4 +41,13 @@ if ! command -v cargo >/dev/null 2>&1; then
     }
     echo "setup: cargo is in ~/.cargo/bin, which isn't in PATH: run . ~/.cargo/env" >&2
     exit 3
+fi
+
+if [ "$want" = test ]; then
+    for part in clippy fmt; do
+        cargo $part --version >/dev/null 2>&1 || {
+            echo "setup: cargo $part is missing: rustup component add clippy rustfmt" >&2
+            exit 3
+        }
+    done
 fi
