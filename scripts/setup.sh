@@ -3,6 +3,7 @@
 # Usage: scripts/setup.sh build|test
 set -eu
 want=${1:-build}
+PATH=$PATH:/usr/sbin:/sbin
 
 # command it gives : package that has it
 tools="cc:gcc make:make git:git"

@@ -120,6 +120,13 @@ fn environment(command: &mut Command) {
     command.env("WT_CLIENT", CLIENT_V4.to_string()).env("WT_SERVER", SERVER_V4.to_string());
     command.env("WT_CLIENT6", CLIENT_V6.to_string()).env("WT_SERVER6", SERVER_V6.to_string());
     command.env("WT_DEVICE", DEVICE);
+    // One is root in here, so what only root can use shall be found.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let tools = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let missing = tools.into_iter().filter(|tool| !std::env::split_paths(&path).any(|known| known == *tool));
+    if let Ok(joined) = std::env::join_paths(std::env::split_paths(&path).chain(missing)) {
+        command.env("PATH", joined);
+    }
     process::default_signals(command);
 }
 
