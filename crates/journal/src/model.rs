@@ -290,6 +290,20 @@ pub trait Journal {
         id: &str,
         samples: WithSamples,
         each: &mut dyn FnMut(TrialRecord) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        self.for_each_trial_from(id, TrialId::MIN, samples, each)
+    }
+
+    /// As [`for_each_trial`](Journal::for_each_trial), beginning with the trial of this number: a bounded tail of many.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchExperiment`], those of reading and those of `each`.
+    fn for_each_trial_from(
+        &self,
+        id: &str,
+        from: TrialId,
+        samples: WithSamples,
+        each: &mut dyn FnMut(TrialRecord) -> Result<(), JournalError>,
     ) -> Result<(), JournalError>;
 
     /// What an analysis needs of every trial of an experiment, in the order in which they began.

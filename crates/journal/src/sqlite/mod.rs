@@ -121,13 +121,14 @@ impl Journal for SqliteJournal {
         self.read_experiment(&id)
     }
 
-    fn for_each_trial(
+    fn for_each_trial_from(
         &self,
         id: &str,
+        from: TrialId,
         samples: WithSamples,
         each: &mut dyn FnMut(TrialRecord) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        self.read_trials(id, samples, each)
+        self.read_trials(id, from, samples, each)
     }
 
     fn rows(&self, id: &str) -> Result<Vec<TrialRow>, JournalError> {

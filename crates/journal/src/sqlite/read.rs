@@ -1,7 +1,7 @@
 use super::codec::{from_json, phase, state, status, unsigned};
 use super::{SqliteJournal, Trouble};
 use crate::{
-    Arm, ExperimentSummary, Filter, JournalError, Owner, State, StoredExperiment, TrialRow, WithSamples, decode_samples,
+    Arm, ExperimentSummary, Filter, JournalError, Owner, State, StoredExperiment, TrialId, TrialRow, WithSamples, decode_samples,
 };
 use rusqlite::{OptionalExtension as _, Row, params};
 use std::time::Duration;
@@ -103,6 +103,7 @@ impl SqliteJournal {
     pub(super) fn read_trials(
         &self,
         id: &str,
+        from: TrialId,
         samples: WithSamples,
         each: &mut dyn FnMut(TrialRecord) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
@@ -114,11 +115,11 @@ impl SqliteJournal {
         let sql = format!(
             "SELECT {ROW}, d.asked, d.workload, d.deadline_us, d.seed, d.granted, d.scopes, d.observed, d.busy_us, \
              d.rwnd_limited_us, d.sndbuf_limited_us, d.notes, {sender}, {receiver} \
-             FROM trials t JOIN details d ON d.trial = t.id WHERE t.experiment = ? ORDER BY t.id"
+             FROM trials t JOIN details d ON d.trial = t.id WHERE t.experiment = ? AND t.id >= ? ORDER BY t.id"
         );
         self.read(|| {
             let mut query = self.connection.prepare(&sql)?;
-            let mut rows = query.query([self.key(id)?])?;
+            let mut rows = query.query([self.key(id)?, from])?;
             while let Some(row) = rows.next()? {
                 let basic = row_of(row)?;
                 each(record_of(id, &basic, row).map_err(|e| e.of(format_args!("trial {}", basic.id)))?)?;

@@ -4,8 +4,9 @@ use crate::edge::{Exit, Failure, Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use wt_journal::{Filter, Journal as _, JournalError, Owner, SqliteJournal, WithSamples};
+use wt_journal::{Filter, Journal as _, JournalError, Owner, SqliteJournal, StoredExperiment, TrialId, WithSamples};
 use wt_sys::process::ProcessIdentity;
+use wt_trial::TrialRecord;
 
 /// Every trial ever run, with all that was in force
 #[derive(Debug, Args)]
@@ -135,34 +136,63 @@ fn list(journal: &SqliteJournal, limit: usize, json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// The trials of a very long experiment are listed from here on.
+const MOST_SHOWN: usize = 2_000;
+
 fn show(journal: &SqliteJournal, key: &str, json: bool) -> Outcome {
     let found = journal.load(key).map_err(|error| failure(&error))?;
-    let trials = journal.trials(&found.id, WithSamples::No).map_err(|error| failure(&error))?;
+    let rows = journal.rows(&found.id).map_err(|error| failure(&error))?;
+    let left_out = rows.len().saturating_sub(MOST_SHOWN);
+    let from = rows.get(left_out).map_or(TrialId::MIN, |row| row.id);
+    drop(rows);
+    let mut trials = Vec::new();
+    let mut keep = |trial| {
+        trials.push(trial);
+        Ok(())
+    };
+    let read = journal.for_each_trial_from(&found.id, from, WithSamples::No, &mut keep);
+    read.map_err(|error| failure(&error))?;
     if json {
-        say!("{}", json!({"schema_version": 1, "experiment": found, "trials": trials}));
+        say!("{}", json!({"schema_version": 1, "experiment": found, "trials_left_out": left_out, "trials": trials}));
         return Ok(Exit::Done);
     }
     say!("{}  {} {}  {}", found.id, found.tunnel, found.target, found.state.name());
     if !found.comment.is_empty() {
         say!("{}", found.comment);
     }
+    if let Some(before) = found.config["continues"].as_str() {
+        say!("continues {before}");
+    }
     say!("current: {}   seed {}", found.current, found.seed);
     if let Some(text) = found.verdict.as_ref().and_then(|verdict| verdict["text"].as_str()) {
         say!("\n{text}");
     }
+    if left_out > 0 {
+        let all = left_out + trials.len();
+        say!("\nThe last {} of {all} trials; windtunnel journal export has them all.", trials.len());
+    }
     say!("\n{:>5} {:>5}  {:<40} {:>12}  status", "round", "order", "settings", "Mbit/s");
-    for trial in trials {
-        let label = found.arms.get(trial.spec.arm).map_or("?", |arm| arm.label.as_str());
-        let outside = format!("{:?}", trial.spec.phase).to_lowercase();
-        let label =
-            if trial.spec.round == 0 { format!("({outside}) {}", trial.spec.settings) } else { label.to_owned() };
-        let (round, order, status) = (trial.spec.round, trial.spec.order, trial.outcome.status.name());
-        say!("{round:>5} {order:>5}  {label:<40} {:>12.3}  {status}", trial.outcome.goodput_bps() / 1e6);
-        for note in &trial.outcome.notes {
-            say!("{:>13}{note}", "");
-        }
+    for trial in &trials {
+        show_trial(&found, trial);
     }
     Ok(Exit::Done)
+}
+
+fn show_trial(found: &StoredExperiment, trial: &TrialRecord) {
+    let label = found.arms.get(trial.spec.arm).map_or("?", |arm| arm.label.as_str());
+    let outside = format!("{:?}", trial.spec.phase).to_lowercase();
+    let label = if trial.spec.round == 0 {
+        format!("({outside}) {}", trial.spec.settings)
+    } else if found.config["screen"].is_object() {
+        trial.spec.settings.to_string()
+    } else {
+        label.to_owned()
+    };
+    let (round, order, status) = (trial.spec.round, trial.spec.order, trial.outcome.status.name());
+    say!("{round:>5} {order:>5}  {label:<40} {:>12.3}  {status}", trial.outcome.goodput_bps() / 1e6);
+    for note in &trial.outcome.notes {
+        say!("{:>13}{note}", "");
+    }
 }
 
 fn export(journal: &SqliteJournal, key: &str, form: Form) -> Outcome {

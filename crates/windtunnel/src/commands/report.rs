@@ -1,22 +1,24 @@
 //! `windtunnel report`: an experiment assessed again from the journal, in any form. `tune` ends with the same code.
 
+/// What the journal holds of an experiment.
+mod history;
+
 use crate::commands::journal;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
-use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wt_experiment::{Assessment, Config, Experiment, Observation, PlateauConfig, StopReason, VerdictKind};
-use wt_journal::{Journal as _, State, StoredExperiment, WithSamples};
+use wt_experiment::{Assessment, Experiment, VerdictKind};
+use wt_journal::{Journal as _, StoredExperiment};
 use wt_report::{Run, Setting, TuneInputs, TuneReport};
-use wt_trial::{Phase, Status, TrialOutcome, TrialRecord};
-use wt_units::{Bytes, Knob};
+use wt_trial::TrialRecord;
+use wt_units::Knob;
+
+pub(crate) use history::{History, observation};
 
 /// Columns of the terminal report: what fits everywhere.
 const WIDTH: usize = 90;
-/// What a trial without a byte counts as: one segment, whatever its exact size.
-const SEGMENT: Bytes = Bytes(1_000);
 
 /// An experiment from the journal, assessed again: as text, JSON, HTML or CSV
 ///
@@ -58,62 +60,11 @@ pub(crate) struct Forms {
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let journal = journal::open(args.journal.as_deref())?;
     let stored = journal.load(&args.experiment).map_err(|error| journal::failure(&error))?;
-    let records = journal.trials(&stored.id, WithSamples::Yes).map_err(|error| journal::failure(&error))?;
-    let experiment = replay(&stored, &records)?;
-    let told = Told { stored: &stored, records: &records, experiment: &experiment };
+    let history = History::read(&journal, &stored)?;
+    let experiment = history.replay()?;
+    let records = history.records(&journal)?;
+    let told = Told { stored: &stored, records: &records, experiment: &experiment, history: Some(&history) };
     told.give(&args.forms, args.forms.json)
-}
-
-/// What an outcome is to the experiment.
-pub(crate) fn observation(arm: usize, outcome: &TrialOutcome) -> Observation {
-    let elapsed = Duration::from_micros(outcome.elapsed_us.max(1));
-    match outcome.status {
-        Status::Completed => Observation::completed(arm, Bytes(outcome.bytes), elapsed),
-        Status::Incomplete => Observation::incomplete(arm, Bytes(outcome.bytes), elapsed, SEGMENT),
-        Status::Failed => Observation::failed(arm, elapsed, SEGMENT),
-        Status::Running | Status::Aborted | Status::Invalid => Observation::void(arm),
-    }
-}
-
-/// The experiment's rules as the journal keeps them.
-fn config(stored: &StoredExperiment) -> Config {
-    let kept = &stored.config;
-    let mut config = Config::new(stored.arms.len());
-    config.alpha = kept["alpha"].as_f64().unwrap_or(config.alpha);
-    config.indifference = kept["indifference"].as_f64().unwrap_or(config.indifference);
-    config.max_trials = kept["max_trials"].as_u64().and_then(|n| usize::try_from(n).ok());
-    let levels = kept["plateau"]["levels"].as_array();
-    config.plateau = levels.map(|levels| PlateauConfig {
-        epsilon: kept["plateau"]["epsilon"].as_f64().unwrap_or(0.1),
-        strict: kept["plateau"]["strict"].as_bool().unwrap_or(false),
-        ..PlateauConfig::new(levels.iter().filter_map(|arm| usize::try_from(arm.as_u64()?).ok()).collect())
-    });
-    config
-}
-
-/// Records the journaled rounds once more. A trial that was repeated counts once, the last time.
-fn replay(stored: &StoredExperiment, records: &[TrialRecord]) -> Result<Experiment, Failure> {
-    let damaged = |why: String| Failure::ours(format!("experiment {} can't be assessed: {why}", stored.id));
-    let mut experiment = Experiment::new(config(stored)).map_err(|error| damaged(error.to_string()))?;
-    let mut rounds: BTreeMap<u32, BTreeMap<u32, Observation>> = BTreeMap::new();
-    let of_rounds = records.iter().filter(|record| matches!(record.spec.phase, Phase::Round | Phase::Plateau));
-    for record in of_rounds.filter(|record| !matches!(record.outcome.status, Status::Running | Status::Aborted)) {
-        let round = rounds.entry(record.spec.round).or_default();
-        round.insert(record.spec.order, observation(record.spec.arm, &record.outcome));
-    }
-    let last = rounds.keys().next_back().copied();
-    for (number, round) in rounds {
-        if Some(number) == last && stored.state != State::Finished {
-            // If it was cut short it doesn't count, as it didn't then.
-            experiment.stop(StopReason::User);
-        }
-        let round: Vec<Observation> = round.into_values().collect();
-        experiment.record(&round).map_err(|error| damaged(error.to_string()))?;
-    }
-    if stored.state != State::Finished {
-        experiment.stop(StopReason::User);
-    }
-    Ok(experiment)
 }
 
 /// An experiment with all that is told of it.
@@ -121,6 +72,8 @@ pub(crate) struct Told<'a> {
     pub(crate) stored: &'a StoredExperiment,
     pub(crate) records: &'a [TrialRecord],
     pub(crate) experiment: &'a Experiment,
+    /// What the records were taken from, if they may be less than everything.
+    pub(crate) history: Option<&'a History>,
 }
 
 impl Told<'_> {
@@ -156,6 +109,9 @@ impl Told<'_> {
         let by_knob = self.by_knob(&assessment);
         report.verdict.text = by_knob.iter().fold(report.verdict.text, |text, line| format!("{text}\n{line}"));
         report.verdict.details.extend(by_knob);
+        if let Some(history) = self.history {
+            history.complete(&mut report);
+        }
         report
     }
 

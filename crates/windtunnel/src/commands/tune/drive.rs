@@ -137,7 +137,7 @@ impl Driver<'_> {
             };
             let Some(outcome) = self.trial(spec)? else { return Ok(None) };
             if outcome.status != Status::Invalid {
-                return Ok(Some(observation(arm, &outcome)));
+                return Ok(Some(observation(arm, outcome.status, outcome.bytes, outcome.elapsed_us)));
             }
         }
         Ok(Some(Observation::void(arm)))

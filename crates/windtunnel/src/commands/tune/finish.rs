@@ -19,7 +19,7 @@ pub(super) fn conclude(
     records: &[TrialRecord],
 ) -> Outcome {
     let stored = notebook.stored()?;
-    let told = Told { stored: &stored, records, experiment };
+    let told = Told { stored: &stored, records, experiment, history: None };
     let verdict = serde_json::to_value(told.report().verdict).map_err(|error| Failure::ours(error.to_string()))?;
     let by_user = experiment.stop_reason() == Some(StopReason::User);
     notebook.end(if by_user { State::Stopped } else { State::Finished }, &verdict)?;
