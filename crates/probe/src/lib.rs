@@ -5,7 +5,9 @@
 //! real path and against a simulated one.
 //!
 //! - [`Search`] finds the largest packet that gets through, and why larger ones don't.
+//! - [`Scan`] finds the size from which packets get lost, and which way.
 //! - [`Trace`] finds the hops, their links' MTUs, and what they change.
+//! - [`Train`] finds the rate of the narrowest link.
 //! - [`Pacer`] keeps every probe below a rate.
 #![forbid(unsafe_code)]
 
@@ -17,16 +19,22 @@ mod loss;
 mod pacer;
 /// Probes, answers, and what runs them.
 mod probe;
+/// Loss by packet size.
+mod scan;
 /// The search for the largest packet that gets through.
 mod search;
 /// How long to wait for an answer.
 mod timing;
 /// The hops of a path.
 mod trace;
+/// The rate of the narrowest link.
+mod train;
 
 pub use loss::{LossCount, likelihood_ratio, repeats_for};
 pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};
+pub use scan::{Directions, Goodput, Scan, ScanConfig, ScanSize, Threshold, goodput};
 pub use search::{Clamp, Finding, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};
 pub use timing::Rtt;
 pub use trace::{Change, Trace, TraceConfig, TraceHop};
+pub use train::{Bottleneck, Train};

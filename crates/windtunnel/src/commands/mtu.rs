@@ -1,11 +1,15 @@
 //! `windtunnel mtu`: the largest packet that gets through, and why larger ones don't.
 
+/// Loss size by size.
+mod scan;
+
 use super::probing::{Cost, Driver, ProbeOptions, Target, hosts};
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_probe::{Finding, Kind, Machine, PathKind, Search, SearchConfig, SearchReport};
+use wt_units::BitsPerSecond;
 
 /// No search takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -19,6 +23,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[command(after_help = "Examples:
   windtunnel mtu example.org
   windtunnel mtu --ip 6 example.org:443 --json
+  windtunnel mtu --scan --from 1200 --to 1500 --step 12 example.org
   windtunnel lab run black-hole -- windtunnel mtu server")]
 pub(crate) struct MtuArgs {
     /// The hosts, with the TCP port that TCP probes go to [default port: 80]
@@ -27,6 +32,24 @@ pub(crate) struct MtuArgs {
     /// Read hosts from a file, too, one a line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Count losses size by size, too, and find the size that brings most data per second
+    #[arg(long)]
+    scan: bool,
+    /// The smallest size to scan, bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 576, value_parser = clap::value_parser!(u16).range(68..), requires = "scan")]
+    from: u16,
+    /// The largest size to scan, bytes [default: the interface's MTU]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(68..), requires = "scan")]
+    to: Option<u16>,
+    /// From one size to the next, bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..), requires = "scan")]
+    step: u16,
+    /// Packets of a scan at most; it ends sooner when the answer is clear
+    #[arg(long, value_name = "N", default_value_t = 6000, value_parser = clap::value_parser!(u32).range(100..=1_000_000), requires = "scan")]
+    most: u32,
+    /// The path's rate, by which gains are reckoned
+    #[arg(long, value_name = "RATE", default_value = "100mbit", requires = "scan")]
+    rate: BitsPerSecond,
     #[command(flatten)]
     options: ProbeOptions,
 }
@@ -40,6 +63,9 @@ pub(crate) fn run(args: &MtuArgs) -> Outcome {
     let targets: Vec<Target> =
         hosts.iter().map(|host| Target::find(host, args.options.ip, 80)).collect::<Result<_, _>>()?;
     let (reports, cost) = search(&targets, &args.options)?;
+    if args.scan {
+        return scan(args, &targets, &reports, cost);
+    }
     let all: Vec<Value> = targets.iter().zip(&reports).map(|(target, report)| to_json(target, report, cost)).collect();
     match (args.options.json, &all[..]) {
         (true, [one]) => say!("{one:#}"),
@@ -78,7 +104,25 @@ pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<(Vec<
     Ok((reports.into_iter().flatten().collect(), cost))
 }
 
-fn unanswered(target: &Target, report: &SearchReport) -> Failure {
+/// The scan, after the search has told up to where it makes sense.
+fn scan(args: &MtuArgs, targets: &[Target], reports: &[SearchReport], cost: Cost) -> Outcome {
+    let ([target], [report]) = (targets, reports) else {
+        return Err(Failure::usage("a scan is of one host").hint("name one host only"));
+    };
+    let ask = scan::Ask { from: args.from, to: args.to, step: args.step, most: args.most, rate: args.rate };
+    let scanned = scan::run(target, report, &ask, &args.options)?;
+    if args.options.json {
+        let mut json = to_json(target, report, cost);
+        scanned.add_to(&mut json, cost);
+        say!("{json:#}");
+    } else {
+        show(target, report, cost);
+        say!("{}", scanned.text());
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn unanswered(target: &Target, report: &SearchReport) -> Failure {
     if report.findings.contains(&Finding::PathChanged) {
         let what = format!("the path to {} changed or broke while it was probed", target.name);
         return Failure::new(Fault::FarEnd, what).hint("try again");

@@ -1,0 +1,352 @@
+//! Loss by packet size.
+//!
+//! All sizes go in one stream in random order, so that a bad moment hits all of them alike. Where loss begins is where two
+//! losses, one below and one above, explain the counts best.
+//!
+//! # What this leaves out
+//! More than one threshold, and loss that the probes themselves cause by filling a queue: keep the rate well below the
+//! path's.
+
+use crate::{Answer, Kind, LossCount, Machine, Probe, Rtt, Said, Time, likelihood_ratio};
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The best of many thresholds counts from this likelihood ratio on: without a difference, fewer than one scan in a
+/// thousand finds one, over up to a hundred sizes and six looks.
+const CLEAR: f64 = 18.0;
+/// Probes of each of both arms that are added at a time.
+const BLOCK: u32 = 500;
+/// Probes of a size that is too long anyway.
+const BEYOND: u32 = 3;
+/// Probes of each kind with which a loss of one half is split into both directions, to within 3 points.
+const SPLIT: f64 = 2500.0;
+/// And at least so many.
+const LEAST_SPLIT: u32 = 200;
+
+/// What is known before the first probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanConfig {
+    /// The sizes, bytes, in any order.
+    pub sizes: Vec<u16>,
+    /// The largest that gets through; longer ones are sent a few times only.
+    pub pmtu: u16,
+    /// What is sent.
+    pub kind: Kind,
+    /// Whether old segments can be sent, too, which tell the loss of the way there alone. Needs [`Kind::Syn`].
+    pub split: bool,
+    /// Probes of all sizes together, at first.
+    pub first: u32,
+    /// Probes at most, before the loss is split into both directions.
+    pub most: u32,
+}
+
+/// One size.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ScanSize {
+    /// The length of the IP packet, bytes.
+    pub size: u16,
+    /// Probes and answers.
+    pub count: LossCount,
+    /// The median round-trip time.
+    pub rtt: Option<Time>,
+}
+
+/// Where loss begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// The largest size that belongs to those below, bytes.
+    pub below: u16,
+    /// The smallest size that belongs to those above, bytes.
+    pub above: u16,
+    /// Loss below.
+    pub low: LossCount,
+    /// Loss above.
+    pub high: LossCount,
+    /// The likelihood ratio.
+    pub ratio: f64,
+}
+
+/// Loss by direction, of the longest packets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Directions {
+    /// On the way there.
+    pub forward: f64,
+    /// On the way back.
+    pub reverse: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Sizes,
+    Arms,
+    Split,
+    Done,
+}
+
+/// A scan of loss by size.
+#[derive(Debug)]
+pub struct Scan {
+    config: ScanConfig,
+    rng: ChaCha8Rng,
+    stage: Stage,
+    queue: VecDeque<(u16, Kind)>,
+    flights: Vec<(u16, Kind, Time, bool)>,
+    /// By size; the probes that split directions are counted apart.
+    sizes: BTreeMap<u16, (LossCount, Vec<Time>)>,
+    split: [LossCount; 2],
+    split_from: usize,
+    last_sent: Time,
+    heard: Option<Time>,
+    rtt: Rtt,
+    open: bool,
+    /// The latest probe that was answered, and how many were answered after a later one.
+    latest: usize,
+    reordered: u32,
+}
+
+impl Scan {
+    /// A scan that has sent nothing yet.
+    #[must_use]
+    pub fn new(config: ScanConfig, rng: ChaCha8Rng) -> Self {
+        let mut scan = Self {
+            config,
+            rng,
+            stage: Stage::Sizes,
+            queue: VecDeque::new(),
+            flights: Vec::new(),
+            sizes: BTreeMap::new(),
+            split: [LossCount::default(); 2],
+            split_from: usize::MAX,
+            last_sent: Time::ZERO,
+            heard: None,
+            rtt: Rtt::default(),
+            open: false,
+            latest: 0,
+            reordered: 0,
+        };
+        let mut sizes = scan.config.sizes.clone();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let passing = sizes.iter().filter(|size| **size <= scan.config.pmtu).count();
+        let each = (scan.config.first / u32::try_from(passing.max(1)).unwrap_or(1)).max(BEYOND);
+        let counts = sizes.into_iter().map(|size| (size, if size <= scan.config.pmtu { each } else { BEYOND }));
+        let mut stream: Vec<(u16, Kind)> =
+            counts.flat_map(|(size, count)| std::iter::repeat_n((size, scan.config.kind), count as usize)).collect();
+        stream.shuffle(&mut scan.rng);
+        if scan.config.split || scan.config.kind == Kind::OldSegment {
+            scan.queue.push_back((44, Kind::Syn));
+        }
+        scan.queue.extend(stream);
+        scan
+    }
+
+    /// Size by size.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<ScanSize> {
+        let row = |(size, (count, rtts)): (&u16, &(LossCount, Vec<Time>))| {
+            let mut rtts = rtts.clone();
+            rtts.sort_unstable();
+            ScanSize { size: *size, count: *count, rtt: rtts.get(rtts.len() / 2).copied() }
+        };
+        self.sizes.iter().map(row).collect()
+    }
+
+    /// All round-trip times, by size and in the order of their coming.
+    pub fn rtts(&self) -> impl Iterator<Item = Time> + '_ {
+        self.sizes.values().flat_map(|(_, rtts)| rtts.iter().copied())
+    }
+
+    /// How many answers came after the answer to a later probe.
+    #[must_use]
+    pub const fn reordered(&self) -> u32 {
+        self.reordered
+    }
+
+    /// Where loss begins, if it is clear that it does.
+    #[must_use]
+    pub fn threshold(&self) -> Option<Threshold> {
+        self.best_threshold().filter(|best| best.ratio >= CLEAR && best.high.loss() > best.low.loss())
+    }
+
+    fn best_threshold(&self) -> Option<Threshold> {
+        let passing: Vec<(u16, LossCount)> =
+            self.sizes.range(..=self.config.pmtu).map(|(size, (count, _))| (*size, *count)).collect();
+        let all = passing.iter().fold(LossCount::default(), |sum, (_, count)| sum.plus(*count));
+        let mut low = LossCount::default();
+        let mut best: Option<Threshold> = None;
+        for pair in passing.windows(2) {
+            low = low.plus(pair[0].1);
+            let high = LossCount { sent: all.sent - low.sent, answered: all.answered - low.answered };
+            let ratio = likelihood_ratio(low, high);
+            if high.loss() > low.loss() && best.is_none_or(|best| ratio > best.ratio) {
+                best = Some(Threshold { below: pair[0].0, above: pair[1].0, low, high, ratio });
+            }
+        }
+        best
+    }
+
+    /// Loss by direction, if it was asked for and there was any.
+    ///
+    /// An echo gets lost either way, an old segment's short acknowledgement hardly ever, so the way back has lost what
+    /// the way there doesn't explain.
+    #[must_use]
+    pub fn directions(&self) -> Option<Directions> {
+        let [echo, forward] = self.split.map(|count| count.loss());
+        if self.split[1].sent == 0 || forward >= 1.0 {
+            return None;
+        }
+        Some(Directions { forward, reverse: (1.0 - (1.0 - echo) / (1.0 - forward)).max(0.0) })
+    }
+
+    /// Probes sent.
+    #[must_use]
+    pub fn packets(&self) -> u32 {
+        u32::try_from(self.flights.len()).unwrap_or(u32::MAX)
+    }
+
+    fn ends(&self) -> Option<(u16, u16)> {
+        let mut passing = self.sizes.range(..=self.config.pmtu).map(|(size, _)| *size);
+        let first = passing.next()?;
+        passing.next_back().map(|last| (first, last))
+    }
+
+    fn plan(&mut self) {
+        if self.stage == Stage::Sizes {
+            self.stage = Stage::Arms;
+        }
+        if self.stage == Stage::Arms && !self.plan_arms() {
+            self.stage = Stage::Split;
+            if self.plan_split() {
+                return;
+            }
+            self.stage = Stage::Done;
+        } else if self.stage == Stage::Split {
+            self.stage = Stage::Done;
+        }
+    }
+
+    /// More of the shortest and of the longest, as long as nothing is clear.
+    fn plan_arms(&mut self) -> bool {
+        let Some((short, long)) = self.ends() else { return false };
+        if self.threshold().is_some() || self.packets() + 2 * BLOCK > self.config.most {
+            return false;
+        }
+        let arm = |size| std::iter::repeat_n((size, self.config.kind), BLOCK as usize);
+        let mut block: Vec<_> = arm(short).chain(arm(long)).collect();
+        block.shuffle(&mut self.rng);
+        self.queue.extend(block);
+        true
+    }
+
+    fn plan_split(&mut self) -> bool {
+        let Some((_, long)) = self.ends() else { return false };
+        let loss = self.threshold().map(|threshold| threshold.high.loss()).unwrap_or_else(|| {
+            let all = self.sizes.range(..=self.config.pmtu).fold(LossCount::default(), |sum, (_, row)| sum.plus(row.0));
+            if all.interval().0 > 0.0 { all.loss() } else { 0.0 }
+        });
+        if loss <= 0.0 || !self.config.split || !self.open || self.config.kind != Kind::Echo {
+            return false;
+        }
+        let each = ((SPLIT * 4.0 * loss * (1.0 - loss)) as u32).max(LEAST_SPLIT);
+        let arm = |kind| std::iter::repeat_n((long, kind), each as usize);
+        let mut block: Vec<_> = arm(Kind::Echo).chain(arm(Kind::OldSegment)).collect();
+        block.shuffle(&mut self.rng);
+        self.queue.extend(block);
+        self.split_from = self.flights.len();
+        true
+    }
+
+    fn due(&self) -> Option<Time> {
+        self.queue.is_empty().then(|| self.rtt.verdict_at(self.last_sent, self.heard))
+    }
+
+    fn tally(&mut self, index: usize, size: u16, kind: Kind) -> Option<&mut LossCount> {
+        if kind == Kind::Syn {
+            return None;
+        }
+        if index >= self.split_from {
+            return Some(&mut self.split[usize::from(kind == Kind::OldSegment)]);
+        }
+        Some(&mut self.sizes.entry(size).or_default().0)
+    }
+}
+
+impl Machine for Scan {
+    fn poll_probe(&mut self, now: Time) -> Option<Probe> {
+        while self.stage != Stage::Done && self.due().is_some_and(|due| due <= now) {
+            self.plan();
+        }
+        // Old segments need the handshake first.
+        let waits = self.config.kind == Kind::OldSegment && !self.open && self.flights.len() == 1;
+        if waits && now < self.last_sent + Rtt::UNKNOWN {
+            return None;
+        }
+        let (size, kind) = self.queue.pop_front()?;
+        let index = self.flights.len();
+        if let Some(count) = self.tally(index, size, kind) {
+            count.sent += 1;
+        }
+        self.flights.push((size, kind, now, false));
+        self.last_sent = now;
+        Some(Probe { id: u32::try_from(index).unwrap_or(u32::MAX), kind, ip_len: size, ttl: None, flow: 0 })
+    }
+
+    fn handle(&mut self, answer: &Answer) {
+        let index = answer.id as usize;
+        let Some((size, kind, sent, false)) = self.flights.get(index).copied() else { return };
+        match answer.said {
+            Said::Open { sack, .. } if kind == Kind::Syn => self.open |= sack,
+            Said::Reached { .. } if kind != Kind::Syn => {
+                if let Some(count) = self.tally(index, size, kind) {
+                    count.answered += 1;
+                }
+                let rtt = answer.at.saturating_sub(sent);
+                if index < self.split_from {
+                    self.sizes.entry(size).or_default().1.push(rtt);
+                }
+                self.rtt.sample(rtt);
+                self.heard = self.heard.max(Some(answer.at));
+            }
+            _ => return,
+        }
+        self.reordered += u32::from(index < self.latest);
+        self.latest = self.latest.max(index);
+        self.flights[index].3 = true;
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        match self.stage {
+            Stage::Done => None,
+            _ if self.queue.is_empty() => self.due(),
+            _ if self.flights.len() == 1 => Some(self.last_sent + Rtt::UNKNOWN),
+            _ => Some(Time::ZERO),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+}
+
+/// What sending packets of one size brings, as far as loss lets a connection grow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goodput {
+    /// Bytes a second with a congestion control that takes each loss for congestion, such as CUBIC and Reno.
+    pub loss_based: f64,
+    /// Bytes a second with one that doesn't, such as BBR.
+    pub rate_based: f64,
+}
+
+/// Goodput by packets of this size at this loss, on a path of this capacity in bytes a second.
+///
+/// # Source
+/// Mathis, Semke, Mahdavi and Ott, ACM CCR 27(3) (1997), with their constant √(3/2) for an acknowledgement per packet.
+/// CUBIC does no better where its window is smaller than Reno's would be (RFC 9438 section 4.3).
+#[must_use]
+pub fn goodput(payload: u16, headers: u16, loss: f64, rtt: Time, capacity: f64) -> Goodput {
+    let (payload, wire) = (f64::from(payload), f64::from(payload) + f64::from(headers));
+    let ceiling = capacity * payload / wire * (1.0 - loss);
+    let grown = payload / rtt.as_secs_f64().max(1e-6) * (1.5 / loss.max(1e-12)).sqrt();
+    Goodput { loss_based: grown.min(ceiling), rate_based: ceiling }
+}

@@ -1,0 +1,218 @@
+//! The rate of the narrowest link, from how far a burst is drawn apart.
+//!
+//! # What this leaves out
+//! Other traffic, which makes the rate look smaller: it is what a new connection would get at this moment.
+
+use crate::{Answer, Kind, Machine, Probe, Rtt, Said, Time};
+
+/// Packets of one train.
+const LENGTH: usize = 40;
+/// How many trains.
+const TRAINS: usize = 3;
+/// The first packets may pass a token bucket at another rate.
+const SKIPPED: usize = 10;
+/// Between trains, so that each finds the queue empty.
+const PAUSE: Time = Time::from_millis(100);
+/// A sender that is not so many times faster than the estimate has measured itself.
+const FASTER: f64 = 1.3;
+
+/// A rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bottleneck {
+    /// Bits of IP packets a second.
+    pub bps: f64,
+    /// Whether this host's sending was what limited it: the path may be faster.
+    pub sender_limited: bool,
+}
+
+/// A few trains of packets, back to back.
+#[derive(Debug)]
+pub struct Train {
+    kind: Kind,
+    size: u16,
+    /// Times of sending and of answers, by number.
+    flights: Vec<(Time, Option<Time>)>,
+    opened: bool,
+    /// Counts a SYN, if one was sent.
+    offset: usize,
+    not_before: Time,
+    rtt: Rtt,
+    heard: Option<Time>,
+    done: bool,
+}
+
+impl Train {
+    /// Trains of old segments of this length, or else of echoes, which meet the narrowest link of both ways.
+    #[must_use]
+    pub fn new(kind: Kind, size: u16) -> Self {
+        let opened = kind != Kind::OldSegment;
+        Self {
+            kind,
+            size,
+            flights: Vec::new(),
+            opened,
+            offset: 0,
+            not_before: Time::ZERO,
+            rtt: Rtt::default(),
+            heard: None,
+            done: false,
+        }
+    }
+
+    /// The rate: the median over the trains.
+    #[must_use]
+    pub fn bottleneck(&self) -> Option<Bottleneck> {
+        let trains = self.flights.get(self.offset..)?.chunks(LENGTH);
+        let mut rates: Vec<(f64, f64)> = trains.filter_map(|train| self.rates(train)).collect();
+        rates.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (bps, sent) = *rates.get(rates.len() / 2)?;
+        Some(Bottleneck { bps: bps.min(sent), sender_limited: sent < bps * FASTER })
+    }
+
+    /// The rate at which the answers to one train came, and at which it was sent.
+    fn rates(&self, train: &[(Time, Option<Time>)]) -> Option<(f64, f64)> {
+        let mut arrivals: Vec<Time> = train.iter().skip(SKIPPED).filter_map(|(_, answered)| *answered).collect();
+        arrivals.sort_unstable();
+        let bits = f64::from(self.size) * 8.0;
+        let rate = |times: &[Time]| -> Option<f64> {
+            let apart = times.last()?.checked_sub(*times.first()?)?.as_secs_f64();
+            (times.len() > LENGTH / 4 && apart > 0.0).then(|| (times.len() - 1) as f64 * bits / apart)
+        };
+        let sent: Vec<Time> = train.iter().skip(SKIPPED).map(|(sent, _)| *sent).collect();
+        // Sent at one instant of the clock: faster than can be told.
+        Some((rate(&arrivals)?, rate(&sent).unwrap_or(f64::INFINITY)))
+    }
+
+    fn sent(&self) -> usize {
+        self.flights.len() - self.offset
+    }
+
+    fn due(&self) -> Time {
+        let last = self.flights.last().map_or(Time::ZERO, |(sent, _)| *sent);
+        self.rtt.verdict_at(last, self.heard)
+    }
+
+    /// Whether a train has left and its answers are still awaited.
+    fn awaits(&self, now: Time) -> bool {
+        let begun = self.sent() > 0 && self.sent().is_multiple_of(LENGTH);
+        let train = &self.flights[self.flights.len().saturating_sub(LENGTH)..];
+        begun && train.iter().any(|(_, answered)| answered.is_none()) && now < self.due()
+    }
+}
+
+impl Machine for Train {
+    fn poll_probe(&mut self, now: Time) -> Option<Probe> {
+        let id = u32::try_from(self.flights.len()).unwrap_or(u32::MAX);
+        if !self.opened {
+            if self.flights.is_empty() {
+                self.offset = 1;
+                self.flights.push((now, None));
+                return Some(Probe { id, kind: Kind::Syn, ip_len: 44, ttl: None, flow: 0 });
+            }
+            self.done |= now >= self.flights[0].0 + Rtt::UNKNOWN;
+            return None;
+        }
+        let between = self.sent().is_multiple_of(LENGTH) && self.sent() > 0;
+        if between && self.awaits(now) {
+            return None;
+        }
+        if between && self.not_before <= self.flights.last().map_or(Time::ZERO, |(sent, _)| *sent) {
+            self.not_before = now + PAUSE;
+        }
+        self.done |= self.sent() >= LENGTH * TRAINS;
+        if self.done || self.not_before > now {
+            return None;
+        }
+        self.flights.push((now, None));
+        Some(Probe { id, kind: self.kind, ip_len: self.size, ttl: None, flow: 0 })
+    }
+
+    fn handle(&mut self, answer: &Answer) {
+        let Some(flight) = self.flights.get_mut(answer.id as usize).filter(|flight| flight.1.is_none()) else { return };
+        match answer.said {
+            Said::Open { sack: true, .. } => self.opened = true,
+            Said::Open { .. } | Said::Refused => self.done = true,
+            Said::Reached { .. } => {}
+            _ => return,
+        }
+        flight.1 = Some(answer.at);
+        self.rtt.sample(answer.at.saturating_sub(flight.0));
+        self.heard = self.heard.max(Some(answer.at));
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        if self.done {
+            return None;
+        }
+        let last = self.flights.last().map_or(Time::ZERO, |(sent, _)| *sent);
+        if !self.opened {
+            return Some(last + Rtt::UNKNOWN);
+        }
+        Some(if self.awaits(last) { self.due() } else { self.not_before })
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends all trains at `sent_every` over a link that passes one packet each `passes_every`.
+    fn measure(kind: Kind, sent_every: Time, passes_every: Time) -> (Train, Time) {
+        let mut train = Train::new(kind, 1400);
+        let (mut now, mut free) = (Time::ZERO, Time::ZERO);
+        let mut pending: Vec<(Time, u32, Said)> = Vec::new();
+        while !train.is_done() {
+            if let Some(probe) = train.poll_probe(now) {
+                let said = if probe.kind == Kind::Syn {
+                    Said::Open { mss: None, sack: true }
+                } else {
+                    Said::Reached { ttl: None }
+                };
+                free = free.max(now) + passes_every;
+                pending.push((free + Time::from_millis(40), probe.id, said));
+                now += sent_every;
+            } else {
+                let answer = pending.iter().map(|(at, ..)| *at).min();
+                now = now.max(answer.into_iter().chain(train.wakeup()).min().unwrap_or(now));
+                now += if answer.is_none() { Time::from_nanos(1) } else { Time::ZERO };
+            }
+            for (at, id, said) in pending.extract_if(.., |(at, ..)| *at <= now) {
+                train.handle(&Answer { id, at, from: None, said });
+            }
+        }
+        (train, now)
+    }
+
+    #[test]
+    fn the_rate_of_the_narrowest_link_is_found_exactly_in_120_packets_within_a_second() {
+        for mbit in [5u64, 20, 100] {
+            let gap = Time::from_nanos(1400 * 8 * 1000 / mbit);
+            let (train, took) = measure(Kind::OldSegment, Time::from_micros(2), gap);
+            let found = train.bottleneck().unwrap();
+            assert!((found.bps / (mbit as f64 * 1e6) - 1.0).abs() < 1e-3, "{found:?}");
+            assert!(!found.sender_limited);
+            assert_eq!(train.flights.len(), 121);
+            assert!(took < Time::from_secs(1), "{took:?}");
+        }
+    }
+
+    #[test]
+    fn a_slow_sender_says_so() {
+        let (train, _) = measure(Kind::Echo, Time::from_micros(30), Time::from_micros(10));
+        let found = train.bottleneck().unwrap();
+        assert!(found.sender_limited, "{found:?}");
+        assert!((found.bps / (1400.0 * 8.0 / 30e-6) - 1.0).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn a_target_that_never_answers_gives_no_rate() {
+        let mut train = Train::new(Kind::OldSegment, 1400);
+        assert!(train.poll_probe(Time::ZERO).is_some() && train.poll_probe(Time::ZERO).is_none());
+        assert!(train.poll_probe(Time::from_secs(1)).is_none() && train.is_done());
+        assert_eq!(train.bottleneck(), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Scans of loss by size over simulated paths.
+
+mod common;
+
+use common::{Net, Ran, rng, run};
+use std::time::Duration;
+use wt_probe::{Kind, Scan, ScanConfig, goodput};
+
+fn scan(net: &Net, sizes: Vec<u16>, most: u32) -> (Scan, Ran) {
+    let config = ScanConfig { sizes, pmtu: 1400, kind: Kind::Echo, split: true, first: 1000, most };
+    let mut scan = Scan::new(config, rng(net.seed));
+    let ran = run(net, &mut scan);
+    (scan, ran)
+}
+
+fn lossy(seed: u64, above: u16, loss: [f64; 2]) -> Net {
+    let mut net = Net { rtt: Duration::from_millis(40), ..Net::new(seed) };
+    (net.links[1].loss_above, net.links[1].loss) = (above, loss);
+    net
+}
+
+fn fine() -> Vec<u16> {
+    (0..25).map(|i| 1204 + 8 * i).collect()
+}
+
+#[test]
+fn a_threshold_of_five_percent_is_found_to_eight_bytes_with_a_thousand_packets() {
+    let mut right = 0;
+    for seed in 0..100 {
+        let (scan, ran) = scan(&lossy(seed, 1300, [0.05, 0.05]), fine(), 1000);
+        let Some(found) = scan.threshold() else { continue };
+        right += u32::from(found.below <= 1308 && found.above >= 1293);
+        // The split into directions comes on top.
+        assert!(ran.packets <= 3500, "{}", ran.packets);
+    }
+    assert!(right >= 95, "{right} of 100");
+}
+
+#[test]
+fn one_percent_is_detected_in_at_least_95_of_100_within_6000_packets() {
+    let coarse: Vec<u16> = (576..=1500).step_by(12).collect();
+    let mut detected = 0;
+    for seed in 0..100 {
+        let (scan, _) = scan(&lossy(seed, 1300, [0.01, 0.0]), coarse.clone(), 5600);
+        detected += u32::from(scan.threshold().is_some());
+        assert!(scan.packets() <= 6001, "{}", scan.packets());
+    }
+    assert!(detected >= 95, "{detected} of 100");
+}
+
+#[test]
+fn equal_loss_of_all_sizes_is_not_called_size_dependent_in_a_thousand_scans() {
+    // Without a difference, a threshold may come up in one scan of a thousand.
+    let mut wrong = 0;
+    for seed in 0..1000 {
+        let config = ScanConfig { sizes: fine(), pmtu: 1400, kind: Kind::Echo, split: false, first: 1000, most: 2000 };
+        let mut scan = Scan::new(config, rng(seed));
+        run(&lossy(seed, 0, [0.02, 0.0]), &mut scan);
+        wrong += u32::from(scan.threshold().is_some());
+    }
+    assert!(wrong <= 2, "{wrong} of 1000");
+}
+
+#[test]
+fn a_loss_of_thirty_percent_is_split_into_both_directions_within_three_points() {
+    for (there, back) in [(0.3, 0.3), (0.3, 0.0), (0.0, 0.3)] {
+        let mut off: Vec<f64> = Vec::new();
+        for seed in 0..20 {
+            let (scan, _) = scan(&lossy(seed, 1300, [there, back]), fine(), 1000);
+            let found = scan.directions().expect("both kinds were sent");
+            off.extend([(found.forward - there).abs(), (found.reverse - back).abs()]);
+        }
+        let beyond = off.iter().filter(|off| **off > 0.03).count();
+        assert!(beyond <= 4, "{beyond} of 40 are off by more than three points: {off:?}");
+    }
+}
+
+#[test]
+fn too_long_sizes_are_sent_three_times_and_count_for_no_threshold() {
+    let (scan, _) = scan(&Net::new(1), vec![576, 1000, 1400, 1412, 1500], 1000);
+    let rows = scan.sizes();
+    assert_eq!(rows.iter().map(|row| row.count.sent).collect::<Vec<_>>()[3..], [3, 3]);
+    assert_eq!(rows[3].count.answered, 0);
+    assert!(scan.threshold().is_none() && scan.directions().is_none());
+}
+
+#[test]
+fn loss_costs_a_loss_based_control_far_more_than_a_rate_based_one() {
+    let rtt = Duration::from_millis(40);
+    let (long, short) = (goodput(1360, 40, 0.01, rtt, 12.5e6), goodput(1260, 40, 0.0, rtt, 12.5e6));
+    assert!(short.loss_based / long.loss_based > 20.0);
+    assert!((0.9..1.1).contains(&(short.rate_based / long.rate_based)));
+    // The law itself: 1360 bytes, 40 ms, 1 %: 1360 / 0.04 · √150 = 416 kB/s.
+    assert!((long.loss_based - 416_413.0).abs() < 1.0, "{}", long.loss_based);
+}

@@ -1,0 +1,195 @@
+use super::{micros, unanswered};
+use crate::commands::probing::{Cost, Driver, ProbeOptions, Target};
+use crate::edge::Failure;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::Duration;
+use wt_probe::{Goodput, Kind, Scan, ScanConfig, SearchReport, goodput};
+use wt_report::{Axis, Chart, Series};
+use wt_units::BitsPerSecond;
+
+/// No scan takes longer.
+const LIMIT: Duration = Duration::from_secs(600);
+/// Probes of all sizes together before the answer is looked at.
+const FIRST: u32 = 1000;
+/// No more sizes than this.
+const MOST_SIZES: usize = 500;
+
+/// What is asked.
+pub(super) struct Ask {
+    pub(super) from: u16,
+    pub(super) to: Option<u16>,
+    pub(super) step: u16,
+    pub(super) most: u32,
+    pub(super) rate: BitsPerSecond,
+}
+
+/// What came of it.
+pub(super) struct Scanned {
+    scan: Scan,
+    cost: Cost,
+    /// The size that brings most with a loss-based control, and by how much more than the largest that gets through.
+    best: u16,
+    gain: Goodput,
+    headers: u16,
+    rate: BitsPerSecond,
+    name: String,
+}
+
+/// Counts losses size by size.
+pub(super) fn run(
+    target: &Target,
+    report: &SearchReport,
+    ask: &Ask,
+    options: &ProbeOptions,
+) -> Result<Scanned, Failure> {
+    let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(target, report)) };
+    if kind == Kind::Udp {
+        return Err(Failure::environment(format!(
+            "{} answers UDP only, and that no more than once a second",
+            target.name
+        ))
+        .hint("a scan needs ICMP echo, or an open TCP port (HOST:PORT) and CAP_NET_RAW (root)"));
+    }
+    let sizes = sizes(ask, target)?;
+    let mut driver = Driver::open(target.ip.is_ipv6(), 1, options)?;
+    let split = driver.kinds().contains(&Kind::OldSegment);
+    let config = ScanConfig { sizes, pmtu, kind, split, first: FIRST.min(ask.most), most: ask.most };
+    let mut scan = Scan::new(config, options.rng(1));
+    let cost = driver.run(vec![(target, &mut scan)], LIMIT)?;
+    let headers = if target.ip.is_ipv6() { 60 } else { 40 };
+    let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
+    let (best, gain) = best(&scan, pmtu, headers, rtt, ask.rate);
+    Ok(Scanned { scan, cost, best, gain, headers, rate: ask.rate, name: target.name.clone() })
+}
+
+fn sizes(ask: &Ask, target: &Target) -> Result<Vec<u16>, Failure> {
+    let least = if target.ip.is_ipv6() { 1280 } else { 68 };
+    let (from, to) = (ask.from.max(least), ask.to.unwrap_or(target.mtu).min(target.mtu));
+    if from > to {
+        return Err(Failure::usage(format!("from {from} to {to} bytes there is no size to scan")));
+    }
+    let sizes: Vec<u16> = (from..=to).step_by(usize::from(ask.step)).collect();
+    if sizes.len() > MOST_SIZES {
+        return Err(Failure::usage(format!("{} sizes are too many: at most {MOST_SIZES}", sizes.len()))
+            .hint("choose a larger --step"));
+    }
+    Ok(sizes)
+}
+
+/// The size that brings most data per second: the largest that gets through, or the largest below the threshold.
+fn best(scan: &Scan, pmtu: u16, headers: u16, rtt: Duration, rate: BitsPerSecond) -> (u16, Goodput) {
+    let Some(threshold) = scan.threshold() else { return (pmtu, Goodput { loss_based: 1.0, rate_based: 1.0 }) };
+    let capacity = rate.get() as f64 / 8.0;
+    // What hasn't been lost below may well be lost once in the number sent.
+    let low = threshold.low.loss();
+    let at = |size: u16, loss| goodput(size.saturating_sub(headers), headers, loss, rtt, capacity);
+    let (large, small) = (at(pmtu, threshold.high.loss()), at(threshold.below, low));
+    if small.loss_based <= large.loss_based {
+        return (pmtu, Goodput { loss_based: 1.0, rate_based: 1.0 });
+    }
+    let gain =
+        Goodput { loss_based: small.loss_based / large.loss_based, rate_based: small.rate_based / large.rate_based };
+    (threshold.below, gain)
+}
+
+impl Scanned {
+    /// Puts the scan into the JSON of the search.
+    pub(super) fn add_to(&self, json: &mut Value, before: Cost) {
+        let sizes: Vec<Value> = self.scan.sizes().iter().map(|row| {
+            let (low, high) = row.count.interval();
+            json!({"size": row.size, "sent": row.count.sent, "answered": row.count.answered, "loss": row.count.loss(),
+                "loss_low": low, "loss_high": high, "rtt_us": row.rtt.map(micros)})
+        }).collect();
+        let threshold = self.scan.threshold();
+        json["sizes"] = sizes.into();
+        json["best_size"] = self.best.into();
+        json["packets"] = (before.packets + self.cost.packets).into();
+        json["seconds"] = (before.time + self.cost.time).as_secs_f64().into();
+        json["threshold"] = threshold.map_or(Value::Null, |found| json!({
+            "below": found.below, "above": found.above, "loss_below": found.low.loss(), "loss_above": found.high.loss(),
+            "likelihood_ratio": found.ratio,
+        }));
+        json["loss_forward"] = self.scan.directions().map(|found| found.forward).into();
+        json["loss_reverse"] = self.scan.directions().map(|found| found.reverse).into();
+        json["gain"] = json!({"loss_based": self.gain.loss_based, "rate_based": self.gain.rate_based,
+            "assumed_rate_bps": self.rate.get()});
+        if threshold.is_some() {
+            json["kind"] = "size-dependent-loss".into();
+            json["advice"] = json!(self.advice());
+        }
+    }
+
+    fn advice(&self) -> Vec<String> {
+        if self.scan.threshold().is_none() {
+            return Vec::new();
+        }
+        let mss = self.best.saturating_sub(self.headers);
+        vec![format!("windtunnel settings plan mss={mss}  # advmss {mss} on the route to {}", self.name)]
+    }
+
+    /// What a person reads.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        let rows: Vec<_> = self.scan.sizes();
+        let _ = writeln!(
+            text,
+            "\n{:>6} {:>6} {:>8} {:>7}  {:<17} {:>9}",
+            "size", "sent", "answered", "loss", "95 % interval", "RTT"
+        );
+        for row in &rows {
+            let (low, high) = row.count.interval();
+            let rtt = row.rtt.map_or("-".to_owned(), |rtt| format!("{:.2} ms", rtt.as_secs_f64() * 1e3));
+            let interval = format!("{:.1} to {:.1} %", low * 100.0, high * 100.0);
+            let (sent, answered, loss) = (row.count.sent, row.count.answered, row.count.loss() * 100.0);
+            let _ = writeln!(text, "{:>6} {sent:>6} {answered:>8} {loss:>5.1} %  {interval:<17} {rtt:>9}", row.size);
+        }
+        if rows.len() > 2 {
+            let points = rows.iter().map(|row| (f64::from(row.size), row.count.loss() * 100.0)).collect();
+            let chart = Chart {
+                title: "Loss by packet size".to_owned(),
+                x: Axis::linear("size", "bytes"),
+                y: Axis::linear("loss", "%"),
+                series: vec![Series::steps("loss", points)],
+                ..Chart::default()
+            };
+            let _ = writeln!(text, "\n{}", chart.to_terminal(90, 14, false));
+        }
+        let _ = write!(text, "{}", self.verdict());
+        text
+    }
+
+    fn verdict(&self) -> String {
+        let cost = format!("  scan: {} packets, {:.2} s", self.cost.packets, self.cost.time.as_secs_f64());
+        let Some(found) = self.scan.threshold() else {
+            return format!("no loss that depends on the size was found; best size {} bytes\n{cost}", self.best);
+        };
+        let mut text = format!(
+            "loss begins between {} and {} bytes: {:.1} % above, {:.1} % below (likelihood ratio {:.0})\n",
+            found.below,
+            found.above,
+            found.high.loss() * 100.0,
+            found.low.loss() * 100.0,
+            found.ratio
+        );
+        if let Some(ways) = self.scan.directions() {
+            let (there, back) = (ways.forward * 100.0, ways.reverse * 100.0);
+            let _ = writeln!(
+                text,
+                "  of the longest, {there:.0} % get lost on the way there and {back:.0} % on the way back"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "best size {} bytes: predicted {:.0} times the goodput with CUBIC, {:.1} times with BBR, at {}",
+            self.best,
+            self.gain.loss_based,
+            self.gain.rate_based,
+            self.rate.human()
+        );
+        for line in self.advice() {
+            let _ = writeln!(text, "  to do: {line}");
+        }
+        text + &cost
+    }
+}
