@@ -11,6 +11,8 @@ const LENGTH: usize = 40;
 const TRAINS: usize = 3;
 /// The first packets may pass a token bucket at another rate.
 const SKIPPED: usize = 10;
+/// With fewer answers nothing is said.
+const FEWEST: usize = 6;
 /// Between trains, so that each finds the queue empty.
 const PAUSE: Time = Time::from_millis(100);
 /// A sender that is not so many times faster than the estimate has measured itself.
@@ -71,16 +73,21 @@ impl Train {
 
     /// The rate at which the answers to one train came, and at which it was sent.
     fn rates(&self, train: &[(Time, Option<Time>)]) -> Option<(f64, f64)> {
-        let mut arrivals: Vec<Time> = train.iter().skip(SKIPPED).filter_map(|(_, answered)| *answered).collect();
-        arrivals.sort_unstable();
+        let arrivals = |skipped| {
+            let mut times: Vec<Time> = train.iter().skip(skipped).filter_map(|(_, answered)| *answered).collect();
+            times.sort_unstable();
+            times
+        };
         let bits = f64::from(self.size) * 8.0;
         let rate = |times: &[Time]| -> Option<f64> {
             let apart = times.last()?.checked_sub(*times.first()?)?.as_secs_f64();
-            (times.len() > LENGTH / 4 && apart > 0.0).then(|| (times.len() - 1) as f64 * bits / apart)
+            (times.len() >= FEWEST && apart > 0.0).then(|| (times.len() - 1) as f64 * bits / apart)
         };
         let sent: Vec<Time> = train.iter().skip(SKIPPED).map(|(sent, _)| *sent).collect();
+        // Of a short queue only the beginning of the train comes out again.
+        let passed = rate(&arrivals(SKIPPED)).or_else(|| rate(&arrivals(0)))?;
         // Sent at one instant of the clock: faster than can be told.
-        Some((rate(&arrivals)?, rate(&sent).unwrap_or(f64::INFINITY)))
+        Some((passed, rate(&sent).unwrap_or(f64::INFINITY)))
     }
 
     fn sent(&self) -> usize {
@@ -198,6 +205,22 @@ mod tests {
             assert_eq!(train.flights.len(), 121);
             assert!(took < Time::from_secs(1), "{took:?}");
         }
+    }
+
+    #[test]
+    fn a_queue_that_holds_a_quarter_of_the_train_is_enough() {
+        let mut train = Train::new(Kind::Echo, 1400);
+        let gap = Time::from_millis(11);
+        for number in 0..LENGTH as u32 {
+            let id = train.poll_probe(Time::ZERO).unwrap().id;
+            assert_eq!(id, number);
+        }
+        for id in 0..10 {
+            let at = Time::from_millis(40) + gap * (id + 1);
+            train.handle(&Answer { id, at, from: None, said: Said::Reached { ttl: None } });
+        }
+        let found = train.bottleneck().unwrap();
+        assert!((found.bps / (1400.0 * 8.0 / 0.011) - 1.0).abs() < 1e-6, "{found:?}");
     }
 
     #[test]

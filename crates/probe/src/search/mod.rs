@@ -24,6 +24,8 @@ use std::net::IpAddr;
 
 /// More probes are never sent, whatever the path does.
 const MOST_PACKETS: usize = 4000;
+/// No pace is slower: 1500 bytes at 120 kbit/s.
+const SLOWEST: Time = Time::from_millis(100);
 /// More bursts neither.
 const MOST_ROUNDS: u32 = 60;
 
@@ -67,6 +69,7 @@ struct Item {
 struct Flight {
     item: Item,
     sent: Time,
+    answered: Time,
     round: u32,
     fate: Fate,
 }
@@ -99,6 +102,8 @@ pub struct Search {
     last_sent: Time,
     heard: Option<Time>,
     rtt: Rtt,
+    /// Time between two probes of later bursts.
+    pace: Time,
     voids: u32,
     /// The target has been seen to ration its answers.
     rationed: bool,
@@ -137,6 +142,7 @@ impl Search {
             last_sent: Time::ZERO,
             heard: None,
             rtt: Rtt::default(),
+            pace: Time::ZERO,
             voids: 0,
             rationed: false,
             sweeps: 0,
@@ -176,7 +182,11 @@ impl Search {
         if !self.queue.is_empty() {
             return None;
         }
-        let late = self.rtt.verdict_at(self.last_sent, self.heard);
+        let mut late = self.rtt.verdict_at(self.last_sent, self.heard);
+        if let (None, Some(rtt)) = (self.evidence.passed(), self.rtt.smoothed()) {
+            // Only a short SYN has come back: on a slow line long packets take far longer.
+            late = late.max(self.last_sent + rtt * 4);
+        }
         // A SYN is only waited for when nothing else gets through.
         let pressing = |flight: &&Flight| flight.item.purpose != Purpose::Open || self.evidence.passed().is_none();
         let mut fates = self.flights[self.round_from..].iter().filter(pressing).map(|flight| flight.fate);
@@ -188,10 +198,24 @@ impl Search {
         Some(worst.unwrap_or(late))
     }
 
+    /// How far apart the first burst's answers came beyond how far apart its probes left: what the narrowest link needs
+    /// for one. Faster bursts would fill its queue and lose packets of their own making.
+    fn measure_pace(&mut self) {
+        let answered = |flight: &&Flight| flight.item.purpose == Purpose::Size && flight.fate == Fate::Answered;
+        let times: Vec<(Time, Time)> = self.flights.iter().filter(answered).map(|f| (f.sent, f.answered)).collect();
+        let [(first_sent, first), .., (last_sent, last)] = times[..] else { return };
+        let drawn = last.saturating_sub(first).saturating_sub(last_sent.saturating_sub(first_sent));
+        let gaps = u32::try_from(times.len() - 1).unwrap_or(u32::MAX);
+        self.pace = (drawn / gaps).min(SLOWEST);
+    }
+
     /// Ends rounds that are over, and plans the next one.
     fn advance(&mut self, now: Time) {
         while self.stage != Stage::Done && self.due().is_some_and(|due| due <= now) {
             self.close_round(now);
+            if self.pace.is_zero() && self.round < 2 {
+                self.measure_pace();
+            }
             self.round += 1;
             self.round_from = self.flights.len();
             self.heard = None;
@@ -255,6 +279,7 @@ impl Search {
             return;
         }
         self.rtt.sample(rtt);
+        self.flights[index].answered = at;
         if let Some(ttl) = ttl {
             // Hosts start at 64, 128 or 255.
             let start = [64u8, 128, 255].into_iter().find(|start| *start >= ttl).unwrap_or(255);
@@ -285,7 +310,8 @@ impl Machine for Search {
             Purpose::Loss(arm) => self.arms[arm].sent += 1,
             _ => {}
         }
-        self.flights.push(Flight { item, sent: now, round: self.round, fate: Fate::Waiting });
+        self.not_before = self.not_before.max(now + self.pace);
+        self.flights.push(Flight { item, sent: now, answered: now, round: self.round, fate: Fate::Waiting });
         self.last_sent = now;
         Some(Probe { id, kind: item.kind, ip_len: item.size, ttl: item.ttl, flow: 0 })
     }

@@ -12,12 +12,16 @@ pub(crate) mod lab;
 pub(crate) mod mtu;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
+/// One screen about a path.
+pub(crate) mod path;
 /// What the probing commands share.
 pub(crate) mod probing;
 /// An experiment from the journal in any form.
 pub(crate) mod report;
 /// The method tested on itself.
 pub(crate) mod self_test;
+/// This host's TCP/IP settings.
+pub(crate) mod settings;
 /// The hops of a path.
 pub(crate) mod trace;
 /// The main job: vary, measure, decide.

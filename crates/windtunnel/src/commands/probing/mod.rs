@@ -213,6 +213,16 @@ impl Driver {
         Ok(Self { wire: Wire::open(v6, options.unprivileged, seed)?, pacer: Pacer::new(pps, 64), seed })
     }
 
+    /// The same, for probes that all keep their distance.
+    ///
+    /// # Errors
+    /// An environment failure.
+    pub(crate) fn open_without_burst(v6: bool, options: &ProbeOptions) -> Result<Self, Failure> {
+        let mut driver = Self::open(v6, 1, options)?;
+        driver.pacer = Pacer::new(options.pps.unwrap_or(2000), 1);
+        Ok(driver)
+    }
+
     /// What can be sent, the best first.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.wire.kinds()
