@@ -130,3 +130,69 @@ fn a_summary_has_a_line_for_each_host() {
     assert_eq!(lines.len(), 2, "{}{}", ran.out, ran.err);
     assert!(lines.iter().all(|line| line.ends_with(" 4   61")), "{lines:?}");
 }
+
+#[test]
+fn equal_loss_of_all_sizes_is_no_reason_for_a_smaller_size() {
+    let lossy = topology(&[]).replace("delay = \"5ms\" }\nup", "delay = \"5ms\", loss = \"1%\" }\nup");
+    let answer = json_of(&shell(&lossy, "$WT mtu --scan --from 1204 --to 1400 --step 14 --seed 5 --json server"));
+    assert_eq!((&answer["pmtu"], &answer["best_size"]), (&1400.into(), &1400.into()), "{answer:#}");
+    assert_eq!(answer["threshold"], Value::Null, "{answer:#}");
+    let sizes = answer["sizes"].as_array().unwrap();
+    assert_eq!(sizes.len(), 15, "{answer:#}");
+    let (sent, answered) = sizes.iter().fold((0, 0), |(sent, answered), row| {
+        (sent + row["sent"].as_u64().unwrap(), answered + row["answered"].as_u64().unwrap())
+    });
+    // 1 % on each of four links, one way.
+    let loss = 1.0 - answered as f64 / sent as f64;
+    assert!((0.02..0.06).contains(&loss), "{loss} of {sent}");
+}
+
+#[test]
+fn loss_above_1300_bytes_is_found_with_its_direction_and_the_best_size() {
+    let rule = "add table inet t; add chain inet t i { type filter hook input priority 0 ; }; \
+        add rule inet t i ip length > 1300 numgen random mod 100 < 30 drop";
+    let script = format!(
+        "ip netns exec server nft '{rule}' || exit 77; $WT mtu --scan --from 1204 --to 1400 --step 8 --seed 5 --json server"
+    );
+    let ran = shell(&topology(&[]), &script);
+    if ran.code == 77 {
+        println!("not run: this test needs nft (package nftables): {}", ran.err);
+        return;
+    }
+    let answer = json_of(&ran);
+    assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"size-dependent-loss".into()), "{answer:#}");
+    assert_eq!((&answer["best_size"], &answer["threshold"]["above"]), (&1300.into(), &1308.into()), "{answer:#}");
+    let (there, back) = (answer["loss_forward"].as_f64().unwrap(), answer["loss_reverse"].as_f64().unwrap());
+    assert!((there - 0.3).abs() < 0.04 && back < 0.04, "{there} there, {back} back");
+    assert!(answer["gain"]["loss_based"].as_f64().unwrap() > 10.0, "{answer:#}");
+}
+
+#[test]
+fn one_screen_says_all_about_a_path() {
+    let answer = json_of(&shell(&topology(&[]), "$WT path server --json"));
+    assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"clean".into()), "{answer:#}");
+    let rtt = &answer["rtt_us"];
+    let [min, median, p99] = ["min", "median", "p99"].map(|name| rtt[name].as_f64().unwrap());
+    assert!(40_000.0 <= min && min <= median && median <= p99 && median < 45_000.0, "{rtt}");
+    let rate = answer["bottleneck_bps"].as_f64().unwrap();
+    assert!((0.9e8..1.1e8).contains(&rate), "{rate}");
+    let bdp = answer["bdp_bytes"].as_f64().unwrap();
+    assert!((bdp / (rate / 8.0 * min / 1e6) - 1.0).abs() < 0.01, "{bdp}");
+    assert_eq!((&answer["loss"], &answer["reordered"]), (&0.0.into(), &0.into()), "{answer:#}");
+    assert_eq!(answer["hops"].as_array().unwrap().len(), 4);
+    let text = shell(&topology(&[]), "$WT path server").out;
+    for word in ["path MTU there", "narrowest link", "bandwidth-delay", "RWIN", "hops"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn a_short_queue_on_a_slow_line_loses_nothing_to_our_own_bursts() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = windtunnel(home.path());
+    command.args(["lab", "run", "adsl", "--"]).arg(binary()).args(["mtu", "server", "--json"]);
+    let answer = json_of(&ran(command.output().unwrap()));
+    assert_eq!((&answer["pmtu"], &answer["kind"]), (&1492.into(), &"clean".into()), "{answer:#}");
+    let sizes = answer["sizes"].as_array().unwrap();
+    assert!(sizes.iter().all(|row| row["sent"] == row["answered"]), "{answer:#}");
+}
