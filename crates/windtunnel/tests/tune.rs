@@ -77,7 +77,10 @@ fn the_report_keeps_its_contract() {
     }
     assert_eq!((&report["tunnel"], &report["target"]), (&Value::from("lab"), &Value::from("lan")));
     assert!(report.get("plateau").is_some());
-    assert_eq!(report["trials"].as_u64().unwrap() as usize, report["trial_table"].as_array().unwrap().len());
+    // A trial that the lab itself spoilt is in the table, and was run again.
+    let table = report["trial_table"].as_array().unwrap();
+    let counted = table.iter().filter(|row| row["status"] != "invalid").count();
+    assert_eq!(report["trials"].as_u64().unwrap() as usize, counted);
 }
 
 #[test]
