@@ -295,8 +295,9 @@ fn outcome(
 ) -> TrialOutcome {
     let deadline = spec.deadline;
     let Some(server) = server else {
+        // Our own server's silence is no property of the settings.
         let why = "the server's side of the transfer never ended";
-        return TrialOutcome::empty(Status::Failed, deadline, why);
+        return TrialOutcome::empty(Status::Invalid, deadline, why);
     };
     let (receiver, sender) = if direction == Direction::Down { (client, server) } else { (server, client) };
     let mut notes = sender.refused.clone();
