@@ -152,10 +152,11 @@ impl Trace {
         if trace.config.handshake {
             trace.push(Kind::Syn, 44, None, 0);
         }
-        trace.follow();
         for ttl in 1..=FIRST {
             trace.push(trace.config.kind, trace.config.size, Some(ttl), 0);
         }
+        // Last, for on a slow line the others would wait for it.
+        trace.follow();
         trace
     }
 

@@ -151,6 +151,9 @@ pub struct SearchReport {
     pub long_loss: LossCount,
     /// The round-trip time.
     pub rtt: Rtt,
+    /// What the narrowest link needs for a packet of about 1400 bytes, roughly; a tenth of a second at most, and zero
+    /// where it can't be told from nothing.
+    pub pace: Time,
     /// Probes sent.
     pub packets: u32,
     /// Bursts, each followed by a verdict.
@@ -175,6 +178,7 @@ impl Search {
             short_loss: self.arms[0],
             long_loss: self.arms[1],
             rtt: self.rtt,
+            pace: self.pace,
             packets: self.packets(),
             rounds: self.round,
         }

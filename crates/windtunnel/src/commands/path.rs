@@ -13,6 +13,10 @@ use wt_units::BitsPerSecond;
 const LIMIT: Duration = Duration::from_secs(60);
 /// The length of the packets whose round trips are counted, bytes.
 const SMALL: u16 = 84;
+/// Slower lines would be filled for too long by trains of packets.
+const SLOW: Duration = Duration::from_millis(50);
+/// Round trips are counted for so many seconds at most.
+const LONGEST: u32 = 20;
 /// Linux's initial congestion window, segments (RFC 6928).
 const USUAL_INITCWND: u64 = 10;
 
@@ -69,8 +73,9 @@ pub(crate) fn run(args: &PathArgs) -> Outcome {
     let mut cost = Cost { packets: searched.packets + traced.packets, time: searched.time + traced.time };
     // UDP's answers are rationed: neither round trips nor trains can be counted with them.
     let countable = kind != Kind::Udp;
-    let pings = if countable { Some(ping(&target, pmtu, kind, args, &mut cost)?) } else { None };
-    let bottleneck = if countable { train(&target, pmtu, kind, &args.options, &mut cost)? } else { None };
+    let pings = if countable { Some(ping(&target, &report, args, &mut cost)?) } else { None };
+    let bottleneck =
+        if countable && report.pace < SLOW { train(&target, pmtu, kind, &args.options, &mut cost)? } else { None };
     let found = Found { target: &target, report, trace, pings, bottleneck, cost };
     if args.options.json {
         say!("{:#}", found.to_json());
@@ -80,13 +85,17 @@ pub(crate) fn run(args: &PathArgs) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn ping(target: &Target, pmtu: u16, kind: Kind, args: &PathArgs, cost: &mut Cost) -> Result<Pings, Failure> {
+fn ping(target: &Target, report: &SearchReport, args: &PathArgs, cost: &mut Cost) -> Result<Pings, Failure> {
+    let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(target, report)) };
+    let most = (1.5 / report.pace.as_secs_f64().max(1e-3)).min(500.0) as u32;
+    let pps = args.options.pps.unwrap_or(most).min(most).max(1);
+    let pings = args.pings.min(pps.saturating_mul(LONGEST));
     let least = if target.ip.is_ipv6() { SMALL + 20 } else { SMALL };
     let sizes = vec![least.min(pmtu)];
-    let config = ScanConfig { sizes, pmtu, kind, split: false, first: args.pings, most: args.pings };
+    let config = ScanConfig { sizes, pmtu, kind, split: false, first: pings, most: pings };
     let mut scan = Scan::new(config, args.options.rng(2));
-    // So far apart that none waits for another.
-    let options = ProbeOptions { pps: Some(args.options.pps.unwrap_or(500).min(500)), ..args.options.clone() };
+    // A tenth of the narrowest link's rate, so that none waits for another.
+    let options = ProbeOptions { pps: Some(pps), ..args.options.clone() };
     let mut driver = Driver::open_without_burst(target.ip.is_ipv6(), &options)?;
     let spent = driver.run(vec![(target, &mut scan)], LIMIT)?;
     *cost = Cost { packets: cost.packets + spent.packets, time: cost.time + spent.time };
