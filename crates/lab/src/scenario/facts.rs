@@ -2,7 +2,7 @@ use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use std::time::Duration;
 use wt_link::{
     Counted, Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, QueueConfig,
-    RateConfig, StageConfig,
+    RateConfig, StageConfig, WireLen,
 };
 use wt_trial::PathFacts;
 use wt_units::{BitsPerSecond, Bytes, Ratio};
@@ -77,6 +77,10 @@ impl Scenario {
         slowest.unwrap_or(&self.links[0])
     }
 
+    fn is_steady(&self) -> bool {
+        self.links.iter().all(|link| link.down.is_steady() && link.up.is_steady())
+    }
+
     /// What is known of the path without running anything, for payload in this direction.
     #[must_use]
     pub fn facts(&self, direction: wt_trial::Direction) -> PathFacts {
@@ -89,7 +93,7 @@ impl Scenario {
             rtt_us: u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX),
             pmtu: full.pmtu,
             bdp_bytes: (goodput * rtt).get(),
-            physical_goodput_bps: Some(goodput.get()),
+            physical_goodput_bps: self.is_steady().then_some(goodput.get()),
         }
     }
 }
@@ -117,8 +121,10 @@ impl Link {
                 LossBy::Index => LossConfig::ByDataIndex { probability },
             }));
         }
+        stages.extend(direction.before.iter().cloned());
         if !self.half_duplex {
-            stages.push(StageConfig::Queue(direction.queue(self)));
+            let plain = || StageConfig::Queue(direction.drop_tail(self.framing.clone().into()));
+            stages.push(direction.line.clone().unwrap_or_else(plain));
         }
         if !direction.delay.is_zero() && !self.half_duplex {
             stages.push(StageConfig::Delay { delay: direction.delay });
@@ -128,6 +134,7 @@ impl Link {
                 Distribution::Normal { mean: direction.jitter * JITTER_MEAN, deviation: direction.jitter };
             stages.push(StageConfig::Jitter(JitterConfig { distribution, correlation: Ratio(0.0), reorder: false }));
         }
+        stages.extend(direction.after.iter().cloned());
         stages
     }
 }
@@ -138,10 +145,22 @@ const JITTER_MEAN: u32 = 3;
 impl Direction {
     /// Propagation, with the mean of the jitter.
     fn mean_delay(&self) -> Duration {
-        self.delay + self.jitter * JITTER_MEAN
+        let modelled = self.after.iter().map(|stage| match stage {
+            StageConfig::Jitter(jitter) => mean(&jitter.distribution),
+            _ => Duration::ZERO,
+        });
+        self.delay + self.jitter * JITTER_MEAN + modelled.sum::<Duration>()
     }
 
-    fn bound(&self) -> wt_link::QueueBound {
+    /// Whether nothing on it can be faster than its rate for a while.
+    fn is_steady(&self) -> bool {
+        match &self.line {
+            Some(StageConfig::Queue(queue)) => matches!(queue.rate, RateConfig::Constant(_) | RateConfig::Modem(_)),
+            _ => true,
+        }
+    }
+
+    pub(super) fn bound(&self) -> wt_link::QueueBound {
         let (packets, bytes) = match self.queue {
             QueueBound::Bytes(bytes) => (None, Some(bytes)),
             QueueBound::Packets(packets) => (Some(packets), None),
@@ -149,12 +168,22 @@ impl Direction {
         wt_link::QueueBound { packets, bytes, counted: Counted::IpLen }
     }
 
-    fn queue(&self, link: &Link) -> QueueConfig {
+    pub(super) fn drop_tail(&self, framing: WireLen) -> QueueConfig {
         QueueConfig {
-            framing: link.framing.clone().into(),
+            framing,
             rate: RateConfig::Constant(self.rate),
             bound: self.bound(),
             discipline: Discipline::DropTail,
         }
+    }
+}
+
+/// The mean of a distribution; the cuts at its ends are left out.
+fn mean(distribution: &Distribution) -> Duration {
+    match *distribution {
+        Distribution::Uniform { min, max } => min + (max - min) / 2,
+        Distribution::Normal { mean, .. } => mean,
+        Distribution::Pareto { scale, shape, max } if shape > 1.0 => scale.mul_f64(shape / (shape - 1.0)).min(max),
+        Distribution::Pareto { max, .. } => max,
     }
 }

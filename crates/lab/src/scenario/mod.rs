@@ -4,8 +4,12 @@
 
 /// From a scenario to the stages of `wt-link`, and what follows from its figures.
 mod facts;
+/// The tables of single stages as they are written.
+mod raw;
 /// Reading and checking.
 mod read;
+/// From those tables to stages.
+mod stages;
 
 /// The shipped scenarios.
 pub mod presets;
@@ -70,6 +74,13 @@ pub struct Direction {
     pub loss: Ratio,
     /// Which packets are lost.
     pub loss_by: LossBy,
+    /// What sends instead of a drop-tail queue at a constant rate, if something else does; `rate` is then the most it
+    /// can do in the long run.
+    pub line: Option<wt_link::StageConfig>,
+    /// Further stages before it.
+    pub before: Vec<wt_link::StageConfig>,
+    /// Further stages behind the delay.
+    pub after: Vec<wt_link::StageConfig>,
 }
 
 /// The bound of a drop-tail queue, of the bytes of IP packets.

@@ -1,9 +1,10 @@
+use super::raw;
 use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use serde::Deserialize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use toml::Spanned;
-use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration, parse_duration};
+use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration, parse_duration, suggestion};
 use wt_wire::Framing;
 
 /// What is wrong with a scenario, and where.
@@ -55,20 +56,34 @@ struct RawLink {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawDirection {
-    rate: Spanned<String>,
+pub(super) struct RawDirection {
+    rate: Option<Spanned<String>>,
     delay: Option<Spanned<String>>,
     jitter: Option<Spanned<String>>,
     queue: Option<Spanned<String>>,
     queue_packets: Option<Spanned<i64>>,
     loss: Option<Spanned<String>>,
     loss_by: Option<Spanned<String>>,
+    pub(super) loss_model: Option<Spanned<raw::Loss>>,
+    pub(super) outages: Option<Spanned<raw::Outages>>,
+    pub(super) jitter_model: Option<Spanned<raw::Jitter>>,
+    pub(super) reorder: Option<Spanned<raw::Reorder>>,
+    pub(super) duplicate: Option<Spanned<Ratio>>,
+    pub(super) corrupt: Option<Spanned<raw::Corrupt>>,
+    pub(super) steps: Option<Spanned<raw::Steps>>,
+    pub(super) trace: Option<Spanned<raw::TraceFile>>,
+    pub(super) bucket: Option<Spanned<raw::Bucket>>,
+    pub(super) modem: Option<Spanned<raw::Modem>>,
+    pub(super) aqm: Option<Spanned<raw::Aqm>>,
+    pub(super) policer: Option<Spanned<raw::Policer>>,
+    pub(super) airtime: Option<Spanned<raw::Airtime>>,
+    pub(super) thinning: Option<Spanned<raw::Thinning>>,
 }
 
 /// Turns spans into lines of one file.
-struct Reader<'a> {
-    file: &'a str,
-    text: &'a str,
+pub(super) struct Reader<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
 }
 
 impl Scenario {
@@ -83,8 +98,7 @@ impl Scenario {
                 reader.error(0, format!("the file has {} bytes; a scenario has at most {LARGEST_FILE}", text.len()))
             );
         }
-        let raw: RawScenario = toml::from_str(text)
-            .map_err(|error| reader.error(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
+        let raw: RawScenario = toml::from_str(text).map_err(|error| reader.malformed(&error))?;
         if raw.link.is_empty() || raw.link.len() > MOST_LINKS {
             return Err(reader
                 .error(0, format!("link: there must be 1 to {MOST_LINKS} links, and there are {}", raw.link.len())));
@@ -103,14 +117,30 @@ impl Scenario {
 }
 
 impl Reader<'_> {
-    fn error(&self, at: usize, message: String) -> ScenarioError {
+    /// What the TOML reader found, with the field where a value has a bad text, and the nearest name of an unknown field.
+    fn malformed(&self, error: &toml::de::Error) -> ScenarioError {
+        let (at, message) = (error.span().map_or(0, |span| span.start), error.message());
+        let mut words = message.split('`').skip(1).step_by(2);
+        if message.starts_with("unknown ")
+            && let Some(unknown) = words.next()
+        {
+            return self.error(at, format!("{message}{}", suggestion(unknown, words)));
+        }
+        let before = self.text.get(..at).unwrap_or_default().trim_end();
+        let field = before.strip_suffix('=').map(str::trim_end).unwrap_or_default();
+        let name = field.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
+        let field = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        self.error(at, format!("{field}{message}"))
+    }
+
+    pub(super) fn error(&self, at: usize, message: String) -> ScenarioError {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         ScenarioError { file: self.file.to_owned(), line, message }
     }
 
     /// An error of one field.
-    fn wrong<T>(&self, field: &str, value: &Spanned<T>, why: impl std::fmt::Display) -> ScenarioError {
+    pub(super) fn wrong<T>(&self, field: &str, value: &Spanned<T>, why: impl std::fmt::Display) -> ScenarioError {
         self.error(value.span().start, format!("{field}: {why}"))
     }
 
@@ -158,11 +188,11 @@ impl Reader<'_> {
             name: raw.name.clone(),
             mtu: Bytes(u64::from(mtu)),
             icmp: raw.icmp.unwrap_or(true),
-            framing,
             framing_name: framing_name.to_owned(),
             half_duplex: raw.half_duplex.unwrap_or(false),
-            down: self.direction(&raw.down, &field("down"))?,
-            up: self.direction(&raw.up, &field("up"))?,
+            down: self.direction(&raw.down, &field("down"), &framing)?,
+            up: self.direction(&raw.up, &field("up"), &framing)?,
+            framing,
         };
         self.shared_medium(&link, spanned)?;
         Ok(link)
@@ -183,28 +213,60 @@ impl Reader<'_> {
             (up, down) if !up.jitter.is_zero() || !down.jitter.is_zero() => {
                 "a shared medium has no jitter of its own".to_owned()
             }
+            (up, down) if up.line.is_some() || down.line.is_some() => {
+                "a shared medium is drop-tail and of one rate: no steps, trace, bucket, modem, aqm or airtime"
+                    .to_owned()
+            }
             _ => return Ok(()),
         };
         Err(self.error(spanned.span().start, format!("link \"{}\", half_duplex: {why}", link.name)))
     }
 
-    fn direction(&self, spanned: &Spanned<RawDirection>, of: &str) -> Result<Direction, ScenarioError> {
+    fn direction(
+        &self,
+        spanned: &Spanned<RawDirection>,
+        of: &str,
+        framing: &Framing,
+    ) -> Result<Direction, ScenarioError> {
         let raw = spanned.get_ref();
         let field = |name: &str| format!("{of}.{name}");
-        let rate: BitsPerSecond =
-            raw.rate.get_ref().parse().map_err(|error| self.wrong(&field("rate"), &raw.rate, error))?;
-        if !(300..=400_000_000_000).contains(&rate.get()) {
-            let why = format!("{} is out of range: allowed is 300bit to 400gbit", raw.rate.get_ref());
-            return Err(self.wrong(&field("rate"), &raw.rate, why));
-        }
-        Ok(Direction {
-            rate,
+        let mut direction = Direction {
+            rate: BitsPerSecond(0),
             delay: self.duration(&field("delay"), raw.delay.as_ref(), Duration::from_secs(60))?,
             jitter: self.duration(&field("jitter"), raw.jitter.as_ref(), Duration::from_secs(10))?,
             queue: self.queue(raw, &field)?,
             loss: self.loss(raw, &field)?,
             loss_by: self.loss_by(raw, &field)?,
-        })
+            line: None,
+            before: Vec::new(),
+            after: Vec::new(),
+        };
+        direction.rate = self.rate(spanned, of)?;
+        self.stages(raw, of, framing, &mut direction)?;
+        Ok(direction)
+    }
+
+    /// As written, or the fastest that its steps or its trace come to.
+    fn rate(&self, spanned: &Spanned<RawDirection>, of: &str) -> Result<BitsPerSecond, ScenarioError> {
+        let raw = spanned.get_ref();
+        let varying = raw.steps.is_some() || raw.trace.is_some();
+        let Some(value) = &raw.rate else {
+            return if varying {
+                Ok(BitsPerSecond(0))
+            } else {
+                Err(self.error(spanned.span().start, format!("{of}: rate is missing (or steps, or trace)")))
+            };
+        };
+        let field = format!("{of}.rate");
+        if varying {
+            return Err(self.wrong(&field, value, "write only one of rate, steps and trace"));
+        }
+        let rate: BitsPerSecond = value.get_ref().parse().map_err(|error| self.wrong(&field, value, error))?;
+        if !(300..=400_000_000_000).contains(&rate.get()) {
+            let why = format!("{} is out of range: allowed is 300bit to 400gbit", value.get_ref());
+            return Err(self.wrong(&field, value, why));
+        }
+        Ok(rate)
     }
 
     fn queue(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<QueueBound, ScenarioError> {

@@ -70,3 +70,93 @@ fn a_file_of_nonsense_is_an_error_and_never_a_panic() {
     }
     assert!(Scenario::parse("x.toml", &"#".repeat(2 << 20)).is_err());
 }
+
+/// A link of which one direction has this besides its rate.
+fn with(extra: &str) -> String {
+    format!(
+        "title = \"t\"\nsource = \"s\"\n\n[[link]]\nname = \"l\"\nup = {{ rate = \"1mbit\" }}\n[link.down]\nrate = \"8mbit\"\n{extra}\n"
+    )
+}
+
+#[test]
+fn every_stage_of_the_link_can_be_written() {
+    for (extra, stage) in [
+        ("loss_model = { kind = \"gilbert-elliott\", to_bad = \"1%\", to_good = \"30%\" }", "GilbertElliott"),
+        ("loss_model = { kind = \"every-nth\", n = 30 }", "EveryNth"),
+        ("loss_model = { kind = \"by-size\", above = \"512B\", long = \"35%\", short = \"4%\" }", "BySize"),
+        ("outages = { windows = [[\"1s\", \"2s\"]], period = \"10s\" }", "Outages"),
+        ("jitter_model = { kind = \"uniform\", max = \"5ms\", correlation = \"25%\" }", "Uniform"),
+        ("jitter_model = { kind = \"normal\", mean = \"9ms\", deviation = \"3ms\", reorder = true }", "reorder: true"),
+        ("jitter_model = { kind = \"pareto\", scale = \"1ms\", shape = 2.5, max = \"1s\" }", "Pareto"),
+        ("reorder = { probability = \"1%\", by = \"5ms\" }", "Reorder"),
+        ("duplicate = \"1%\"", "Duplicate"),
+        ("corrupt = { probability = \"0.1%\", detected = true }", "Corrupt"),
+        ("policer = { rate = \"5mbit\", burst = \"64KiB\" }", "Policer"),
+        ("bucket = { burst = \"64KiB\", peak = \"1gbit\" }", "TokenBucket"),
+        ("modem = { bits_per_byte = 10, escapes = \"0.8%\", compression = 2.0 }", "Modem"),
+        ("aqm = { kind = \"red\", min = 5, max = 15, ecn = true }", "Red"),
+        ("aqm = { kind = \"codel\", target = \"10ms\" }", "CoDel"),
+        ("aqm = { kind = \"fq-codel\" }", "FqCoDel"),
+        ("[link.down.aqm]\nkind = \"pie\"\necn = true", "Pie"),
+        ("airtime = { access = \"200us\", max_packets = 64, max_bytes = \"65535B\" }", "Airtime"),
+        ("thinning = { every = 4, hold = \"5ms\" }", "Thinning"),
+    ] {
+        let scenario = Scenario::parse("mine.toml", &with(extra)).unwrap_or_else(|error| panic!("{extra}: {error}"));
+        let path = scenario.path();
+        path.validate().unwrap_or_else(|error| panic!("{extra}: {error}"));
+        assert!(format!("{:?}", path.links[0].backward).contains(stage), "{extra}");
+        assert!(!format!("{:?}", path.links[0].forward).contains(stage), "{extra}: the other direction is as it was");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_stage_is_named_with_its_line_its_field_and_what_is_allowed() {
+    for (extra, line, wanted) in [
+        (
+            "loss_model = { kind = \"every-nth\", n = 0 }",
+            9,
+            "down.loss_model.n: 0 is out of range: allowed is 1 or more",
+        ),
+        (
+            "[link.down.aqm]\nkind = \"red\"\nmin = 9\nmax = 3",
+            12,
+            "down.aqm.max: 3 is out of range: allowed is more than min",
+        ),
+        ("duplicate = \"150%\"", 9, "down.duplicate: 150% is out of range: allowed is 0% to 100%"),
+        ("aqm = { kind = \"red\", max = 3 }", 9, "down.aqm.min: is missing"),
+        ("aqm = { kind = \"pie\", quantum = \"1514B\" }", 9, "no such field"),
+        ("aqm = { kind = \"kodel\" }", 9, "codel"),
+        ("aqn = { kind = \"codel\" }", 9, "did you mean \"aqm\""),
+        ("airtime = { access = \"200us\", max_packets = 0, max_bytes = \"9kB\" }", 9, "max_packets: 0 is out of range"),
+        ("policer = { rate = \"5mbit\", burst = \"-1B\" }", 9, "burst: "),
+        ("steps = { rates = [[\"0s\", \"1mbit\"]] }", 8, "only one of"),
+        ("trace = { file = \"nowhere.trace\" }", 8, "only one of"),
+        ("jitter = \"1ms\"\njitter_model = { kind = \"uniform\", max = \"5ms\" }", 10, "not both"),
+        ("bucket = { burst = \"9kB\" }\nmodem = {}", 10, "only one of"),
+        ("outages = { windows = [[\"2s\", \"1s\"]] }", 9, "windows in order"),
+    ] {
+        let error = Scenario::parse("mine.toml", &with(extra)).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{extra}: {error}");
+        assert_eq!(error.line, line, "{extra}: {error}");
+    }
+}
+
+#[test]
+fn steps_and_traces_give_the_rate_and_a_trace_lies_beside_its_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("up.trace"), "0\n1\n2\n3\n4\n").unwrap();
+    let file = folder.path().join("mine.toml");
+    let file = file.to_str().unwrap();
+    let text = |down: &str| with(down).replace("rate = \"8mbit\"\n", "");
+    let traced = Scenario::parse(file, &text("trace = { file = \"up.trace\" }")).unwrap();
+    // Five opportunities of 1504 bytes in 4 ms.
+    assert_eq!(traced.links[0].down.rate.get(), 5 * 1504 * 8 * 250);
+    assert_eq!(traced.facts(wt_trial::Direction::Down).physical_goodput_bps, None, "a trace has no steady rate");
+    let steps = "steps = { rates = [[\"0s\", \"2mbit\"], [\"1s\", \"9mbit\"]], period = \"2s\" }";
+    assert_eq!(Scenario::parse(file, &text(steps)).unwrap().links[0].down.rate.get(), 9_000_000);
+    std::fs::write(folder.path().join("bad.trace"), "5\nfive\n").unwrap();
+    for (name, wanted) in [("bad.trace", "line 2"), ("none.trace", "No such file"), (".", "is not a file")] {
+        let error = Scenario::parse(file, &text(&format!("trace = {{ file = \"{name}\" }}"))).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+}

@@ -1,0 +1,213 @@
+use serde::{Deserialize, Deserializer};
+use std::time::Duration;
+use wt_units::{BitsPerSecond, Bytes, Ratio, parse_duration, serde_duration};
+
+/// Reads an optional `150ms`.
+fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+/// A duration within a list.
+#[derive(Deserialize)]
+pub(super) struct Span(#[serde(with = "serde_duration")] pub(super) Duration);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
+pub(super) enum Loss {
+    GilbertElliott {
+        to_bad: Ratio,
+        to_good: Ratio,
+        #[serde(default = "none")]
+        loss_good: Ratio,
+        #[serde(default = "all")]
+        loss_bad: Ratio,
+    },
+    EveryNth {
+        n: u64,
+    },
+    BySize {
+        above: Bytes,
+        long: Ratio,
+        short: Ratio,
+    },
+}
+
+fn none() -> Ratio {
+    Ratio(0.0)
+}
+
+fn all() -> Ratio {
+    Ratio(1.0)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Outages {
+    pub(super) windows: Vec<(Span, Span)>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) period: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum JitterKind {
+    Uniform,
+    Normal,
+    Pareto,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Jitter {
+    pub(super) kind: JitterKind,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) min: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) max: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) mean: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) deviation: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) scale: Option<Duration>,
+    pub(super) shape: Option<f64>,
+    #[serde(default = "none")]
+    pub(super) correlation: Ratio,
+    #[serde(default)]
+    pub(super) reorder: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reorder {
+    pub(super) probability: Ratio,
+    #[serde(with = "serde_duration")]
+    pub(super) by: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Corrupt {
+    pub(super) probability: Ratio,
+    #[serde(default)]
+    pub(super) detected: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Steps {
+    pub(super) rates: Vec<(Span, BitsPerSecond)>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) period: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TraceFile {
+    pub(super) file: String,
+    pub(super) bytes_per_opportunity: Option<Bytes>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bucket {
+    pub(super) burst: Bytes,
+    pub(super) peak: Option<BitsPerSecond>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Modem {
+    #[serde(default = "eight")]
+    pub(super) bits_per_byte: u8,
+    #[serde(default = "none")]
+    pub(super) escapes: Ratio,
+    #[serde(default = "one")]
+    pub(super) compression: f64,
+    pub(super) retrain: Option<Retrain>,
+}
+
+fn eight() -> u8 {
+    8
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Retrain {
+    #[serde(with = "serde_duration")]
+    pub(super) every: Duration,
+    #[serde(with = "serde_duration")]
+    pub(super) lasts: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AqmKind {
+    Red,
+    Codel,
+    FqCodel,
+    Pie,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Aqm {
+    pub(super) kind: AqmKind,
+    pub(super) ecn: Option<bool>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) target: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) interval: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) update: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) max_burst: Option<Duration>,
+    pub(super) alpha: Option<f64>,
+    pub(super) beta: Option<f64>,
+    pub(super) flows: Option<u32>,
+    pub(super) quantum: Option<Bytes>,
+    pub(super) min: Option<u32>,
+    pub(super) max: Option<u32>,
+    pub(super) max_probability: Option<Ratio>,
+    pub(super) weight: Option<f64>,
+    pub(super) gentle: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Policer {
+    pub(super) rate: BitsPerSecond,
+    pub(super) burst: Bytes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Airtime {
+    #[serde(with = "serde_duration")]
+    pub(super) access: Duration,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) backoff: Option<Duration>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) slot: Option<Duration>,
+    pub(super) max_packets: u32,
+    pub(super) max_bytes: Bytes,
+    #[serde(default = "none")]
+    pub(super) failure: Ratio,
+    #[serde(default)]
+    pub(super) max_retries: u8,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) retry_after: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Thinning {
+    pub(super) every: u32,
+    #[serde(with = "serde_duration")]
+    pub(super) hold: Duration,
+}
