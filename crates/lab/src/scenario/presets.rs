@@ -2,13 +2,28 @@ use super::{Scenario, ScenarioError};
 use wt_units::suggestion;
 
 /// Name and text of every shipped scenario.
-const SHIPPED: [(&str, &str); 6] = [
+const SHIPPED: [(&str, &str); 21] = [
+    ("5g", include_str!("../../../../scenarios/5g.toml")),
     ("adsl", include_str!("../../../../scenarios/adsl.toml")),
+    ("adsl-yahoo", include_str!("../../../../scenarios/adsl-yahoo.toml")),
     ("black-hole", include_str!("../../../../scenarios/black-hole.toml")),
+    ("datacentre-10g", include_str!("../../../../scenarios/datacentre-10g.toml")),
     ("dialup", include_str!("../../../../scenarios/dialup.toml")),
+    ("dialup-33k", include_str!("../../../../scenarios/dialup-33k.toml")),
+    ("docsis", include_str!("../../../../scenarios/docsis.toml")),
     ("ethernet-hub", include_str!("../../../../scenarios/ethernet-hub.toml")),
+    ("fibre-1g", include_str!("../../../../scenarios/fibre-1g.toml")),
+    ("freebsd-scp", include_str!("../../../../scenarios/freebsd-scp.toml")),
+    ("geo-satellite", include_str!("../../../../scenarios/geo-satellite.toml")),
+    ("isdn", include_str!("../../../../scenarios/isdn.toml")),
     ("lan", include_str!("../../../../scenarios/lan.toml")),
+    ("leo-satellite", include_str!("../../../../scenarios/leo-satellite.toml")),
+    ("lte", include_str!("../../../../scenarios/lte.toml")),
+    ("market-data", include_str!("../../../../scenarios/market-data.toml")),
     ("transatlantic", include_str!("../../../../scenarios/transatlantic.toml")),
+    ("vdsl-ptm", include_str!("../../../../scenarios/vdsl-ptm.toml")),
+    ("vpn-wireguard", include_str!("../../../../scenarios/vpn-wireguard.toml")),
+    ("wifi", include_str!("../../../../scenarios/wifi.toml")),
 ];
 
 /// Why a name gives no scenario.
