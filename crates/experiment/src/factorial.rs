@@ -9,7 +9,7 @@
 //! What this leaves out: how knobs interact. What is found must be tried together against the current setting in an
 //! [`Experiment`](crate::Experiment) of its own.
 
-use crate::eprocess::EProcess;
+use crate::eprocess::{EProcess, lower_bound, upper_bound};
 use crate::experiment::Recorded;
 use rand::seq::SliceRandom as _;
 use rand::{Rng, RngExt as _};
@@ -83,6 +83,11 @@ pub struct EffectAssessment {
     pub estimate: Option<f64>,
     /// Its standard error over the rounds; `None` for fewer than two.
     pub standard_error: Option<f64>,
+    /// The effect is at least this, as a log; all bounds hold together, however often one looks. `None` while nothing can
+    /// be excluded.
+    pub lower: Option<f64>,
+    /// The effect is at most this.
+    pub upper: Option<f64>,
     /// The largest evidence so far that the alternative level is faster.
     pub evidence: f64,
     /// The evidence that a claim needs.
@@ -131,6 +136,19 @@ impl Screen {
             effects.push(Contrast::new(vec![0, 1]));
         }
         Ok(Self { knobs, alpha, design: design(knobs), effects, rounds: 0, trials: 0, discarded: 0 })
+    }
+
+    /// The trials of a round.
+    #[must_use]
+    pub fn trials_per_round(&self) -> usize {
+        self.design.len()
+    }
+
+    /// Whether of every effect is shown which way it goes.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        let need = self.needed().ln();
+        self.effects.iter().all(|effect| effect.claimed.is_some() || effect.worse.log_evidence() >= need)
     }
 
     /// The trials of the next round in the order in which to run them.
@@ -232,6 +250,14 @@ impl Contrast {
             knobs: self.knobs.clone(),
             estimate: description.map(|d| d.mean),
             standard_error: description.and_then(|d| d.sd).map(|sd| sd / n.sqrt()),
+            // A claim stands however the evidence moves later.
+            lower: Some(lower_bound(&self.contrasts, needed).max(if self.claimed.is_some() {
+                0.0
+            } else {
+                f64::NEG_INFINITY
+            }))
+            .filter(|bound| bound.is_finite()),
+            upper: Some(upper_bound(&self.contrasts, needed)).filter(|bound| bound.is_finite()),
             evidence: self.peak.exp(),
             needed,
             claimed: self.claimed,
@@ -373,6 +399,8 @@ mod tests {
         for effect in [first, second, both] {
             assert!((effect.estimate.unwrap() - 0.4).abs() < 4.0 * effect.standard_error.unwrap(), "{effect:?}");
             assert!(effect.claimed.is_some() && effect.needed == 60.0 && !effect.slower);
+            let (low, high) = (effect.lower.unwrap(), effect.upper.unwrap());
+            assert!(0.0 < low && low < effect.estimate.unwrap() && effect.estimate.unwrap() < high, "{effect:?}");
         }
         assert_eq!((both.knobs.as_slice(), a.trials), ([0, 1].as_slice(), 240));
     }

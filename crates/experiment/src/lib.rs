@@ -67,6 +67,7 @@ pub mod soak;
 /// Verdicts in plain sentences.
 mod wording;
 
+pub use dist::proportion_interval;
 pub use eprocess::{EProcess, evidence_series, lower_bound, upper_bound};
 pub use experiment::{
     ArmAssessment, Assessment, Config, DropReason, Dropped, Ended, Experiment, ExperimentError, LevelAssessment,

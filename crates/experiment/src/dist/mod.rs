@@ -65,7 +65,8 @@ pub(crate) fn chi_squared_quantile(p: f64, df: f64) -> f64 {
 ///
 /// # Source
 /// Clopper and Pearson, Biometrika 26 (1934).
-pub(crate) fn proportion_interval(count: u64, of: u64) -> (f64, f64) {
+#[must_use]
+pub fn proportion_interval(count: u64, of: u64) -> (f64, f64) {
     let (k, n) = (count as f64, of as f64);
     let quantile = |p: f64, a: f64, b: f64| Beta::new(a, b).map_or(f64::NAN, |d| d.inverse_cdf(p));
     let low = if count == 0 { 0.0 } else { quantile(0.025, k, n - k + 1.0) };

@@ -2,6 +2,8 @@
 
 /// What the journal holds of an experiment.
 mod history;
+/// What a screen came to.
+mod screen;
 
 use crate::commands::journal;
 use crate::edge::{Exit, Failure, Outcome, say};
@@ -10,12 +12,13 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_experiment::{Assessment, Experiment, VerdictKind};
-use wt_journal::{Journal as _, StoredExperiment};
+use wt_journal::{Journal as _, State, StoredExperiment};
 use wt_report::{Run, Setting, TuneInputs, TuneReport};
 use wt_trial::TrialRecord;
 use wt_units::Knob;
 
 pub(crate) use history::{History, observation};
+pub(crate) use screen::{Factor, ScreenReport, Screened, settings_of};
 
 /// Columns of the terminal report: what fits everywhere.
 const WIDTH: usize = 90;
@@ -60,6 +63,11 @@ pub(crate) struct Forms {
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let journal = journal::open(args.journal.as_deref())?;
     let stored = journal.load(&args.experiment).map_err(|error| journal::failure(&error))?;
+    if let Some(screened) = Screened::read(&journal, &stored)? {
+        let stopped = stored.state != State::Finished;
+        let report = ScreenReport { stored: &stored, screened: &screened, confirmation: None, stopped };
+        return report.give(&args.forms, args.forms.json);
+    }
     let history = History::read(&journal, &stored)?;
     let experiment = history.replay()?;
     let records = history.records(&journal)?;
@@ -166,6 +174,28 @@ impl Told<'_> {
             }
         }
         Ok(if report.verdict.kind == VerdictKind::Faster { Exit::Done } else { Exit::No })
+    }
+}
+
+impl ScreenReport<'_> {
+    /// Writes the files that were asked for, prints the answer, and says with the exit code what it is.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file.
+    pub(crate) fn give(&self, forms: &Forms, json: bool) -> Outcome {
+        if forms.csv.is_some() {
+            return Err(Failure::usage("a screen has no table of settings")
+                .hint("windtunnel journal export last --form csv writes every trial"));
+        }
+        if let Some(path) = &forms.html {
+            write_whole(path, &self.html())?;
+        }
+        if json {
+            say!("{}", self.json());
+        } else {
+            say!("{}", self.text());
+        }
+        Ok(if self.kind() == VerdictKind::Faster { Exit::Done } else { Exit::No })
     }
 }
 

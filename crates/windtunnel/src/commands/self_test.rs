@@ -1,10 +1,14 @@
 //! `windtunnel self-test`: the method tested on itself.
 
-use crate::edge::{Exit, Failure, Outcome, say};
+use crate::commands::tune;
+use crate::commands::tune::identical::{self, Identical};
+use crate::edge::{Exit, Failure, Fault, Outcome, say};
 use clap::builder::RangedU64ValueParser;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
 use wt_experiment::Config;
 use wt_experiment::simulate::{ClaimRate, NoiseModel, claim_rate};
 
@@ -24,17 +28,29 @@ enum What {
 ///
 /// Runs thousands of simulated experiments in which all settings are the same, on four kinds of noisy and drifting paths,
 /// and counts the claims. At most one in twenty may claim anything. A second for 2000 runs of each kind.
+///
+/// With --lab the experiments run on real kernels over an emulated path instead, and are journaled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windtunnel self-test statistics
-  windtunnel self-test statistics --runs 20000 --seed 7 --json")]
+  windtunnel self-test statistics --runs 20000 --seed 7 --json
+  windtunnel self-test statistics --lab lan --runs 40")]
 struct StatisticsArgs {
-    /// Experiments on each kind of path
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
-    runs: u64,
-    /// Trials that an experiment may take
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = RangedU64ValueParser::<usize>::new().range(2..=100_000))]
-    trials: usize,
+    /// Run real transfers over this emulated path instead: a preset's name or a TOML file
+    #[arg(long, value_name = "PATH")]
+    lab: Option<String>,
+    /// Experiments on each kind of path [default: 2000; with --lab 20]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
+    runs: Option<u64>,
+    /// Trials that an experiment may take [default: 120; with --lab 40]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..=100_000))]
+    trials: Option<usize>,
+    /// How long each trial transfers
+    #[arg(long, value_name = "TIME", default_value = "250ms", requires = "lab", value_parser = tune::trial_time)]
+    trial: Duration,
+    /// Where every trial is kept [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE", requires = "lab")]
+    journal: Option<PathBuf>,
     /// Settings in an experiment, the current one included
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = RangedU64ValueParser::<usize>::new().range(2..=64))]
     settings: usize,
@@ -57,10 +73,14 @@ pub(crate) fn run(args: &SelfTestArgs) -> Outcome {
 }
 
 fn statistics(args: &StatisticsArgs) -> Outcome {
-    let config = Config { max_trials: Some(args.trials), ..Config::new(args.settings) };
+    if let Some(lab) = &args.lab {
+        return on_a_lab_path(args, lab);
+    }
+    let (runs, trials) = (args.runs.unwrap_or(2000), args.trials.unwrap_or(120));
+    let config = Config { max_trials: Some(trials), ..Config::new(args.settings) };
     let rate = |noise: NoiseModel| {
         let mut rng = ChaCha12Rng::seed_from_u64(args.seed);
-        claim_rate(noise, &config, args.runs, &mut rng)
+        claim_rate(noise, &config, runs, &mut rng)
     };
     let rates: Vec<ClaimRate> = NoiseModel::ALL
         .into_iter()
@@ -72,7 +92,7 @@ fn statistics(args: &StatisticsArgs) -> Outcome {
     if args.json {
         say!(
             "{}",
-            json!({"schema_version": 1, "alpha": config.alpha, "settings": args.settings, "trials": args.trials,
+            json!({"schema_version": 1, "alpha": config.alpha, "settings": args.settings, "trials": trials,
                 "seed": args.seed, "passed": passed, "noise": rates})
         );
     } else {
@@ -83,12 +103,61 @@ fn statistics(args: &StatisticsArgs) -> Outcome {
             let interval = format!("{} to {}", percent(r.low), percent(r.high));
             say!("{:<10} {:>8} {:>8} {:>8}   {interval}", r.noise.name(), r.runs, r.claims, percent(r.rate));
         }
+        say!("\n{} identical settings, at most {} trials an experiment, seed {}.", args.settings, trials, args.seed);
+    }
+    Ok(if passed { Exit::Done } else { Exit::No })
+}
+
+/// The same on a real kernel: every experiment is journaled.
+fn on_a_lab_path(args: &StatisticsArgs, lab: &str) -> Outcome {
+    let settings = args.settings;
+    let trials = args.trials.unwrap_or(40);
+    let alpha = Config::new(settings).alpha;
+    let claims = identical::run(&Identical {
+        lab,
+        runs: args.runs.unwrap_or(20),
+        trials,
+        settings,
+        seed: args.seed,
+        trial: args.trial,
+        journal: args.journal.as_deref(),
+        json: args.json,
+    })?;
+    if claims.runs == 0 {
+        return Err(Failure::new(Fault::Stopped, "stopped before an experiment was done; its trials are journaled"));
+    }
+    let (low, high) = wt_experiment::proportion_interval(claims.claims, claims.runs);
+    let rate = claims.claims as f64 / claims.runs as f64;
+    let passed = low <= alpha;
+    if args.json {
+        let path = json!({"path": lab, "runs": claims.runs, "claims": claims.claims, "rate": rate, "low": low,
+            "high": high, "trials": claims.trials, "experiments": claims.experiments});
         say!(
-            "\n{} identical settings, at most {} trials an experiment, seed {}.",
-            args.settings,
-            args.trials,
+            "{}",
+            json!({"schema_version": 1, "alpha": alpha, "settings": settings, "trials": trials, "seed": args.seed,
+                "passed": passed, "lab": path})
+        );
+    } else {
+        say!("{}", verdict(passed, alpha));
+        say!(
+            "\n{} of {} experiments on {lab} claimed something: {:.1}%, 95% interval {:.1}% to {:.1}%.",
+            claims.claims,
+            claims.runs,
+            rate * 100.0,
+            low * 100.0,
+            high * 100.0
+        );
+        say!(
+            "{settings} identical settings, {} trials in all, seed {}; all are in the journal.",
+            claims.trials,
             args.seed
         );
+        if passed && high > alpha {
+            say!(
+                "So few experiments can't show that the rate is below {:.0}%; more --runs narrow the interval.",
+                alpha * 100.0
+            );
+        }
     }
     Ok(if passed { Exit::Done } else { Exit::No })
 }

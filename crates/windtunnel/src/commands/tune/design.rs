@@ -111,8 +111,8 @@ impl Known<'_> {
 /// Levels that somebody wrote for one knob.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
-    knob: Knob,
-    levels: Vec<Level>,
+    pub(super) knob: Knob,
+    pub(super) levels: Vec<Level>,
 }
 
 impl std::str::FromStr for Levels {

@@ -39,6 +39,14 @@ impl Plan {
     }
 }
 
+/// Where in the experiment a trial stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) round: u32,
+    pub(crate) order: u32,
+    pub(crate) arm: usize,
+}
+
 /// An experiment under way.
 pub(crate) struct Driver<'a> {
     pub(crate) tunnel: &'a mut dyn Tunnel,
@@ -93,15 +101,16 @@ impl Driver<'_> {
         self.trial(spec).map(drop)
     }
 
-    /// Runs rounds until a stopping rule fires or the user wants to stop.
-    pub(crate) fn rounds(&mut self, design: &Design, experiment: &mut Experiment) -> Result<(), Failure> {
+    /// Runs rounds until a stopping rule fires or the user wants to stop; `done` rounds have been run before.
+    pub(crate) fn rounds(&mut self, design: &Design, done: u32, experiment: &mut Experiment) -> Result<(), Failure> {
         let mut rng = ChaCha12Rng::seed_from_u64(self.plan.seed);
-        let mut number = 0;
+        let mut number = done;
         while let Some(order) = experiment.next_round(&mut rng) {
             number += 1;
             let mut round = Vec::with_capacity(order.len());
             for (place, arm) in order.iter().enumerate() {
-                let Some(observation) = self.place(design, *arm, number, place as u32 + 1)? else {
+                let place = Place { round: number, order: place as u32 + 1, arm: *arm };
+                let Some(observation) = self.place(&design.arms[*arm].settings, place)? else {
                     // The round is cut short and doesn't count, whatever it has shown so far.
                     experiment.stop(StopReason::User);
                     self.record(experiment, &round)?;
@@ -123,7 +132,11 @@ impl Driver<'_> {
     }
 
     /// One place of a round: the trial, and again if the tunnel spoilt it. `None` when the user wants to stop.
-    fn place(&mut self, design: &Design, arm: usize, round: u32, order: u32) -> Result<Option<Observation>, Failure> {
+    ///
+    /// # Errors
+    /// A [`Failure`] when the tunnel or the journal can't.
+    pub(crate) fn place(&mut self, settings: &Settings, place: Place) -> Result<Option<Observation>, Failure> {
+        let Place { round, order, arm } = place;
         for _ in 0..=REPEATS {
             let spec = TrialSpec {
                 phase: Phase::Round,
@@ -132,7 +145,7 @@ impl Driver<'_> {
                 arm,
                 // All settings of a round meet the same random losses.
                 seed: self.plan.seed.wrapping_add(u64::from(round)),
-                settings: design.arms[arm].settings.clone(),
+                settings: settings.clone(),
                 ..aside(&self.plan, Phase::Round)
             };
             let Some(outcome) = self.trial(spec)? else { return Ok(None) };

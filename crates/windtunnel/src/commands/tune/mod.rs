@@ -8,10 +8,16 @@ mod design;
 mod drive;
 /// What is said at the end.
 mod finish;
+/// The A/A test.
+pub(crate) mod identical;
 /// Where trials are written down.
 mod notebook;
 /// What a person sees meanwhile.
 mod progress;
+/// Going on with an experiment on another day.
+mod resume;
+/// Many knobs at once.
+mod screen;
 
 use crate::commands::lab::{self, LabOptions};
 use crate::commands::report::Forms;
@@ -27,7 +33,7 @@ use std::time::Duration;
 use wt_experiment::{Config, Experiment, PlateauConfig};
 use wt_lab::LabTunnel;
 use wt_sys::clock::unix_us;
-use wt_trial::{Amount, Cancel, Direction, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
+use wt_trial::{Amount, Cancel, Direction, PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, Workload};
 use wt_units::{BitsPerSecond, Bytes, Knob, Level, Ratio, Settings, parse_duration};
 use wt_wire::{Headers, IpVersion, Transport};
 
@@ -39,11 +45,13 @@ use wt_wire::{Headers, IpVersion, Transport};
 #[command(after_help = "Examples:
   windtunnel tune --lab adsl
   windtunnel tune --lab dialup --knobs rwin --levels rwin=1x..16x --budget 30min
-  windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html")]
+  windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html
+  windtunnel tune --lab adsl --screen --levels sack=on,off --levels timestamps=on,off
+  windtunnel tune --resume last --budget 10min")]
 pub(crate) struct TuneArgs {
     /// Rehearse on real kernels over this emulated path: a preset's name or a TOML file
-    #[arg(long, value_name = "PATH", required = true)]
-    lab: String,
+    #[arg(long, value_name = "PATH", required_unless_present = "resume")]
+    lab: Option<String>,
     /// What to vary
     #[arg(long, value_delimiter = ',', default_value = "rwin,mtu,cc", value_parser = knob)]
     knobs: Vec<Knob>,
@@ -69,6 +77,13 @@ pub(crate) struct TuneArgs {
     /// Compare so many candidates that are all the current settings: nothing may be found (A/A test)
     #[arg(long, value_name = "N", conflicts_with_all = ["levels"])]
     identical: Option<usize>,
+    /// Vary all knobs of --levels at once, two levels each: finds among many knobs the few that matter, then tries them
+    /// together against the current settings
+    #[arg(long, conflicts_with_all = ["identical", "resume", "strict"], requires = "levels")]
+    screen: bool,
+    /// Go on with an experiment of the journal, on this or another day: its name, the beginning of it, or "last"
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial"])]
+    resume: Option<String>,
     #[command(flatten)]
     options: LabOptions,
     /// Kept with the experiment
@@ -111,7 +126,7 @@ fn knob(text: &str) -> Result<Knob, String> {
     text.parse().map_err(|error: wt_units::ParseError| error.to_string())
 }
 
-fn trial_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn trial_time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     let allowed = Duration::from_millis(200)..=Duration::from_secs(600);
     if allowed.contains(&time) { Ok(time) } else { Err(format!("{text} is out of range: allowed is 200ms to 10min")) }
@@ -143,7 +158,10 @@ const SEGMENT: Headers = Headers { ip: IpVersion::V4, transport: Transport::Tcp 
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(crate) fn run(args: &TuneArgs) -> Outcome {
-    let scenario = lab::load(&args.lab)?;
+    if let Some(key) = &args.resume {
+        return resume::run(args, key);
+    }
+    let scenario = lab::load(args.lab.as_deref().unwrap_or_default())?;
     let bottleneck = scenario.bottleneck().framing.clone();
     // Only where packets are cut into cells does a smaller packet waste less: look one cell below.
     let best_mtu = |most: u64| {
@@ -191,22 +209,32 @@ struct Prepared {
 impl<T: Tunnel> Session<'_, T> {
     fn run(mut self) -> Outcome {
         let facts = self.tunnel.path(self.args.direction.into());
-        let progress = Progress::new(self.args.json_stream, self.args.forms.json, self.args.quiet);
-        if self.args.dry_run {
+        let mut progress = Progress::new(self.args.json_stream, self.args.forms.json, self.args.quiet);
+        if self.args.screen {
+            self.check_screen(&facts)?;
+        }
+        if self.args.dry_run && !self.args.screen {
             let plan = self.plan(&facts);
             let prepared = self.prepare(facts, &plan)?;
             return show(&prepared, &plan);
         }
         // What can't be run at all shall be told before anything is measured.
-        self.prepare(facts.clone(), &self.plan(&facts))?;
+        if !self.args.screen {
+            self.prepare(facts.clone(), &self.plan(&facts))?;
+        }
         let pilot = self.pilot(&facts, &progress)?;
         if self.cancel.is_cancelled() {
             return Err(Failure::new(Fault::Stopped, "stopped before anything was measured; nothing was journaled"));
         }
         let path = measured(&facts, &pilot.1);
         let plan = self.plan(&path);
+        if self.args.screen {
+            return self.screen(path, plan, pilot, progress);
+        }
         let prepared = self.prepare(path, &plan)?;
-        self.experiment(&prepared, plan, progress, pilot)
+        let start = Start::fresh(&prepared, Some(pilot))?;
+        let measured = self.measure(&prepared, plan, start, &mut progress)?;
+        finish::conclude(self.args, measured, None)
     }
 
     /// How each trial is run.
@@ -289,16 +317,70 @@ impl<T: Tunnel> Session<'_, T> {
     }
 }
 
+/// An experiment that has been run, with its verdict not yet written down.
+struct Measured {
+    notebook: Notebook,
+    experiment: Experiment,
+    records: Vec<TrialRecord>,
+}
+
+/// From where an experiment starts.
+struct Start {
+    experiment: Experiment,
+    /// Rounds that were run in earlier sessions.
+    rounds: u32,
+    /// Trials that belong to it already.
+    records: Vec<TrialRecord>,
+    pilot: Option<Pilot>,
+    /// Goes into the journaled configuration.
+    more: Vec<(&'static str, serde_json::Value)>,
+}
+
+impl Start {
+    /// From nothing.
+    fn fresh(prepared: &Prepared, pilot: Option<Pilot>) -> Result<Self, Failure> {
+        let experiment = Experiment::new(prepared.config.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Self { experiment, rounds: 0, records: Vec::new(), pilot, more: Vec::new() })
+    }
+}
+
 impl<T: Tunnel> Session<'_, T> {
-    /// Runs the rounds, journals them, and reports.
-    fn experiment(mut self, prepared: &Prepared, plan: Plan, mut progress: Progress, pilot: Pilot) -> Outcome {
-        let mut notebook = Notebook::create(self.args, &self.tunnel, prepared, &plan)?;
+    /// Runs the rounds and journals them.
+    fn measure(
+        &mut self,
+        prepared: &Prepared,
+        plan: Plan,
+        start: Start,
+        progress: &mut Progress,
+    ) -> Result<Measured, Failure> {
+        let Start { mut experiment, rounds, mut records, pilot, more } = start;
+        let mut notebook = Notebook::create(self.args, &self.tunnel, prepared, &plan, &more)?;
         let plan = Plan { id: notebook.id().to_owned(), ..plan };
-        let (spec, outcome, started) = pilot;
-        let spec = TrialSpec { experiment: plan.id.clone(), ..spec };
-        let pilot = notebook.keep(spec, outcome, started)?;
+        if let Some((spec, outcome, started)) = pilot {
+            let spec = TrialSpec { experiment: plan.id.clone(), ..spec };
+            records.push(notebook.keep(spec, outcome, started)?);
+        }
+        let most = experiment.trials_left().unwrap_or(0);
+        self.announce(prepared, &plan, most, progress);
+        let mut driver = Driver {
+            tunnel: &mut self.tunnel,
+            notebook: &mut notebook,
+            progress,
+            cancel: &self.cancel,
+            plan: plan.clone(),
+            records,
+            spent: Duration::ZERO,
+        };
+        driver.warm_up()?;
+        driver.rounds(&prepared.design, rounds, &mut experiment)?;
+        let records = driver.records;
+        progress.end();
+        Ok(Measured { notebook, experiment, records })
+    }
+
+    /// Says how long it may take.
+    fn announce(&self, prepared: &Prepared, plan: &Plan, most: usize, progress: &mut Progress) {
         let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
-        let most = prepared.config.max_trials.unwrap_or(0);
         let expected = per_trial * u32::try_from(most).unwrap_or(u32::MAX);
         progress.begin(&plan.id, prepared.design.labels(), most, expected);
         progress.say(&format!(
@@ -307,22 +389,6 @@ impl<T: Tunnel> Session<'_, T> {
             plan.length().as_secs_f64(),
             minutes(expected)
         ));
-        let mut experiment =
-            Experiment::new(prepared.config.clone()).map_err(|error| Failure::usage(error.to_string()))?;
-        let mut driver = Driver {
-            tunnel: &mut self.tunnel,
-            notebook: &mut notebook,
-            progress: &mut progress,
-            cancel: &self.cancel,
-            plan: plan.clone(),
-            records: vec![pilot],
-            spent: Duration::ZERO,
-        };
-        driver.warm_up()?;
-        driver.rounds(&prepared.design, &mut experiment)?;
-        let records = driver.records;
-        progress.end();
-        finish::conclude(self.args, notebook, &experiment, &records)
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Notebook {
 }
 
 impl Notebook {
-    /// Writes the experiment down as running.
+    /// Writes the experiment down as running; `more` goes into its configuration.
     ///
     /// # Errors
     /// A [`Failure`] that names the journal.
@@ -27,6 +27,7 @@ impl Notebook {
         tunnel: &dyn Tunnel,
         prepared: &Prepared,
         plan: &Plan,
+        more: &[(&str, serde_json::Value)],
     ) -> Result<Self, Failure> {
         let mut journal = journal::open(args.journal.as_deref())?;
         let started = unix_us();
@@ -39,7 +40,7 @@ impl Notebook {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             current: prepared.current.clone(),
             arms: prepared.design.arms.iter().map(arm).collect(),
-            config: config(prepared, plan),
+            config: config(args, prepared, plan, more),
             seed: plan.seed,
             path: prepared.path.clone(),
             owner: journal::own_identity(),
@@ -114,9 +115,10 @@ impl Drop for Notebook {
 }
 
 /// All that is needed to assess the journaled rounds again.
-fn config(prepared: &Prepared, plan: &Plan) -> serde_json::Value {
+fn config(args: &TuneArgs, prepared: &Prepared, plan: &Plan, more: &[(&str, serde_json::Value)]) -> serde_json::Value {
     let plateau = prepared.design.plateau.as_ref().zip(prepared.config.plateau.as_ref());
-    json!({
+    let mut config = json!({
+        "lab": args.lab,
         "alpha": prepared.config.alpha,
         "indifference": prepared.config.indifference,
         "max_trials": prepared.config.max_trials,
@@ -125,7 +127,11 @@ fn config(prepared: &Prepared, plan: &Plan) -> serde_json::Value {
         "cool_down_us": plan.cool_down.as_micros() as u64,
         "command": command(),
         "plateau": plateau.map(|((knob, _), p)| json!({"knob": knob.name(), "levels": p.levels, "epsilon": p.epsilon, "strict": p.strict})),
-    })
+    });
+    for (name, value) in more {
+        config[*name] = value.clone();
+    }
+    config
 }
 
 /// What was typed, so that it can be typed again.
