@@ -46,6 +46,6 @@ pub use snapshot::{DevicePart, DeviceState, QdiscState, Scope, Snapshot};
 pub use system::{Action, Details, Device, Devices, FileStep, Identity, Now, Ownership, RealSystem, System};
 pub use txn::{
     Applied, AppliedRow, ApplyOptions, Checkpoint, CheckpointId, Confirmed, Drift, GuardCommand, GuardOptions,
-    HistoryRow, Pending, Phase, RevertReport, State, Store, StoreError, TxnError, Undone, VerifyReport, apply, confirm,
-    guard, history, pending, recover, undo, verify,
+    HistoryRow, Pending, Phase, Recovered, RevertReport, State, Store, StoreError, TxnError, Undone, VerifyReport,
+    apply, confirm, guard, history, pending, recover, undo, verify,
 };

@@ -6,7 +6,7 @@ use crate::plan::{Place, Risk, ScopeName};
 use crate::read::chain::assignments;
 use crate::read::{ManagerKind, Survey, late_line};
 use crate::snapshot::{from_hex, to_hex};
-use crate::system::{FileStep, System, replace_file};
+use crate::system::{FileStep, System, beside, write_beside};
 use crate::txn::{Checkpoint, note};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -186,61 +186,97 @@ fn script(test: &str, commands: &[String]) -> String {
     format!("#!/bin/sh\n{HEADER}{test}\n{}\n", lines.join("\n"))
 }
 
+/// A file that is written but not in its place yet: what follows needs no room on the disk.
+struct Staged {
+    path: PathBuf,
+    /// The file that is to take its place; none takes it away.
+    fresh: Option<PathBuf>,
+}
+
 /// Writes all files, or, if one can't be written, none.
 ///
 /// # Errors
 /// What the file system said about that one.
 pub(crate) fn put_in_place(system: &mut dyn System, files: &[FileChange]) -> SysResult<()> {
-    for (at, file) in files.iter().enumerate() {
-        if let Err(error) = put_one(system, file) {
-            let _ = put_back(system, &files[..=at]);
-            return Err(error);
+    let missing: Vec<&FileChange> = files.iter().filter(|file| !file.is_in_place(system)).collect();
+    let content = |file: &&FileChange| (file.path.clone(), file.mode, from_hex(&file.new));
+    let done = exchange(system, missing.iter().map(content).collect()).and_then(|()| check(system, &missing));
+    if done.is_err() {
+        let _ = put_back(system, files);
+    }
+    done
+}
+
+/// Whether the files are on the disk and hold what they should.
+fn check(system: &mut dyn System, files: &[&FileChange]) -> SysResult<()> {
+    for file in files {
+        system.file(&FileStep::Sync { path: file.path.parent().unwrap_or(&file.path).to_owned() })?;
+        if !file.is_in_place(system) {
+            let source = std::io::Error::other("it doesn't hold what was written");
+            return Err(SysError { doing: format!("check {}", file.path.display()), source });
         }
     }
     Ok(())
 }
 
-fn put_one(system: &mut dyn System, file: &FileChange) -> SysResult<()> {
-    let bytes = from_hex(&file.new).unwrap_or_default();
-    if let Some(directory) = file.path.parent() {
-        system.file(&FileStep::MakeDirectory { path: directory.to_owned(), mode: 0o755, exclusive: false })?;
+/// Gives several files another content, or (`None`) takes them away. Whatever needs room on the disk is done first, so
+/// that a full disk changes nothing.
+fn exchange(system: &mut dyn System, files: Vec<(PathBuf, u32, Option<Vec<u8>>)>) -> SysResult<()> {
+    let mut staged = Vec::new();
+    for (path, mode, bytes) in files {
+        match stage(system, &path, mode, bytes.as_deref()) {
+            Ok(fresh) => staged.push(Staged { path, fresh }),
+            Err(error) => {
+                for fresh in staged.into_iter().filter_map(|staged| staged.fresh) {
+                    let _ = system.file(&FileStep::Remove { path: fresh });
+                }
+                return Err(error);
+            }
+        }
     }
-    replace_file(system, &file.path, file.mode, &bytes)?;
-    if file.is_in_place(system) {
-        return Ok(());
-    }
-    let source = std::io::Error::other("it doesn't hold what was written");
-    Err(SysError { doing: format!("check {}", file.path.display()), source })
-}
-
-/// Takes files away again, or puts their old content back. What others have written into our drop-in since stays.
-///
-/// # Errors
-/// What the file system said about the first that failed; the others are put back all the same.
-pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResult<()> {
     let mut result = Ok(());
-    for file in files.iter().rev() {
-        let done = put_one_back(system, file);
+    for Staged { path, fresh } in staged {
+        let done = match fresh {
+            Some(from) => system.file(&FileStep::Rename { from, to: path }),
+            None => system.file(&FileStep::Remove { path }),
+        };
         result = result.and(done);
     }
     result
 }
 
-fn put_one_back(system: &mut dyn System, file: &FileChange) -> SysResult<()> {
-    let now = system.read_file(&file.path)?.map(|bytes| to_hex(&bytes));
-    if now == file.old {
-        return Ok(());
+fn stage(system: &mut dyn System, path: &Path, mode: u32, bytes: Option<&[u8]>) -> SysResult<Option<PathBuf>> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    if let Some(directory) = path.parent() {
+        system.file(&FileStep::MakeDirectory { path: directory.to_owned(), mode: 0o755, exclusive: false })?;
     }
-    let is_ours = now.as_ref() == Some(&file.new);
-    let wanted =
-        if is_ours || file.path != Path::new(DROP_IN) { file.old.clone() } else { without_ours(now.as_deref(), file) };
-    match wanted.and_then(|hex| from_hex(&hex)) {
-        Some(bytes) => replace_file(system, &file.path, file.mode, &bytes),
-        None => {
-            system.file(&FileStep::Remove { path: file.path.clone() })?;
-            system.file(&FileStep::Sync { path: file.path.parent().unwrap_or(&file.path).to_owned() })
+    write_beside(system, path, mode, bytes).map(Some)
+}
+
+/// Takes files away again, or puts their old content back: all of them, or, if the disk is full, none. What others have
+/// written into our drop-in since stays.
+///
+/// # Errors
+/// What the file system said.
+pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResult<()> {
+    let mut wanted = Vec::new();
+    for file in files {
+        // Somebody may have been killed before it took its place.
+        let _ = system.file(&FileStep::Remove { path: beside(&file.path) });
+        let now = system.read_file(&file.path)?.map(|bytes| to_hex(&bytes));
+        if now != file.old {
+            let is_ours = now.as_ref() == Some(&file.new) || file.path != Path::new(DROP_IN);
+            let content = if is_ours { file.old.clone() } else { without_ours(now.as_deref(), file) };
+            wanted.push((file.path.clone(), file.mode, content.and_then(|hex| from_hex(&hex))));
         }
     }
+    let directories: Vec<PathBuf> = wanted.iter().filter_map(|(path, ..)| path.parent().map(Path::to_owned)).collect();
+    exchange(system, wanted)?;
+    // They are as they were. Should the disk lose that, the state file, which says so later, is lost too.
+    for path in directories {
+        let _ = system.file(&FileStep::Sync { path });
+    }
+    Ok(())
 }
 
 /// The drop-in with the lines of one change as they were before it, and all others as they are; `None` if none is left.

@@ -134,11 +134,11 @@ impl Ethtool {
         words[0] = ETHTOOL_GLINKSETTINGS;
         self.call(device, &mut words, "ask for the speed")?;
         // The first call tells how many words a mask has, as a negative number; the second is answered.
-        let size = i8::from_ne_bytes([words[3].to_ne_bytes()[2]]);
+        let size = i8::from_ne_bytes([words[3].to_ne_bytes()[3]]);
         if size < 0 {
             words = [0; HEAD + 3 * MASK];
             words[0] = ETHTOOL_GLINKSETTINGS;
-            words[3] = u32::from_ne_bytes([0, 0, size.unsigned_abs(), 0]);
+            words[3] = u32::from_ne_bytes([0, 0, 0, size.unsigned_abs()]);
             self.call(device, &mut words, "ask for the speed")?;
         }
         let full_duplex = match words[2].to_ne_bytes()[0] {

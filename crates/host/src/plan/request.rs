@@ -1,4 +1,5 @@
-use crate::knob::{ALL, Knob, KnobError, Value};
+use crate::knob::{ALL, HostKnob, Knob, KnobError, Value};
+use crate::read::{Survey, route_value};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -116,6 +117,26 @@ impl Request {
     pub fn defaults() -> Self {
         let known = ALL.iter().filter(|knob| knob.host.is_some() && knob.sure_default().is_some());
         Self { pairs: known.map(|knob| (knob, Value::Auto)).collect(), ..Self::default() }
+    }
+
+    /// Every setting of the whole host, the default routes and the main device that isn't as the kernel has it by itself.
+    #[must_use]
+    pub fn current(survey: &Survey) -> Self {
+        let mut pairs = Vec::new();
+        for knob in ALL {
+            let host = || {
+                let text = survey.snapshot.sysctls.get(knob.host?.sysctl())?;
+                let whole = matches!(knob.host, Some(HostKnob::Sysctl(_))) && !knob.may_be_default(text);
+                whole.then(|| knob.decode(text))
+            };
+            let route = || {
+                let value = route_value(knob, &survey.default_routes().first()?.metrics())?;
+                (value != Value::Auto).then_some(value)
+            };
+            let value = if knob.host.is_some() { host() } else { route() };
+            pairs.extend(value.map(|value| (knob, value)));
+        }
+        Self { pairs, ..Self::default() }
     }
 
     /// Adds a setting; the same once more is no harm.

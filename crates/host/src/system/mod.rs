@@ -309,25 +309,39 @@ pub enum FileStep {
 /// # Errors
 /// What the file system said. Unless it was the very last step, the old content is in place.
 pub(crate) fn replace_file(system: &mut dyn System, path: &Path, mode: u32, bytes: &[u8]) -> SysResult<()> {
-    // Neither sysctl nor any network manager reads hidden files, should a crash leave one behind.
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".new");
-    let fresh = path.with_file_name(name);
+    let fresh = write_beside(system, path, mode, bytes)?;
+    if let Err(error) = system.file(&FileStep::Rename { from: fresh.clone(), to: path.to_owned() }) {
+        let _ = system.file(&FileStep::Remove { path: fresh });
+        return Err(error);
+    }
+    system.file(&FileStep::Sync { path: path.parent().unwrap_or(path).to_owned() })
+}
+
+/// Writes a file beside the one whose place it is to take; returns its name.
+///
+/// # Errors
+/// What the file system said. Then nothing is left.
+pub(crate) fn write_beside(system: &mut dyn System, path: &Path, mode: u32, bytes: &[u8]) -> SysResult<PathBuf> {
+    let fresh = beside(path);
     system.file(&FileStep::Remove { path: fresh.clone() })?;
-    let steps = [
-        FileStep::Create { path: fresh.clone(), mode, bytes: bytes.to_vec() },
-        FileStep::Sync { path: fresh.clone() },
-        FileStep::Rename { from: fresh.clone(), to: path.to_owned() },
-    ];
+    let steps =
+        [FileStep::Create { path: fresh.clone(), mode, bytes: bytes.to_vec() }, FileStep::Sync { path: fresh.clone() }];
     for step in &steps {
         if let Err(error) = system.file(step) {
             let _ = system.file(&FileStep::Remove { path: fresh });
             return Err(error);
         }
     }
-    // The new content is in place; if the directory can't be synced, a power failure may bring the old one back.
-    system.file(&FileStep::Sync { path: path.parent().unwrap_or(path).to_owned() })
+    Ok(fresh)
+}
+
+/// The name of a file that is to take another one's place. Neither sysctl nor any network manager reads hidden files,
+/// should a crash leave one behind.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".new");
+    path.with_file_name(name)
 }
 
 /// Routes in files: the kernel's message in hexadecimal digits.

@@ -194,10 +194,13 @@ fn unchanged(action: &Action, now: &Snapshot) -> Option<Action> {
 impl Transaction<'_> {
     /// Stores everything and starts the guards. Nothing in the kernel is touched.
     fn prepare(&mut self, options: &ApplyOptions) -> Result<Vec<Guard>, TxnError> {
+        let id = self.checkpoint.id;
+        let last = State { phase: Phase::Reverted, ..self.state.clone() };
         let stored = self
             .store
             .write(self.system, &self.checkpoint)
-            .and_then(|()| self.store.write_state(self.system, self.checkpoint.id, &self.state));
+            .and_then(|()| self.store.stage_last_state(self.system, id, &last))
+            .and_then(|()| self.store.write_state(self.system, id, &self.state));
         stored.map_err(|error| self.give_up(error.into()))?;
         let started = Guard::start_pair(&options.guard, self.store, self.checkpoint.id);
         started.map_err(|why| self.give_up(TxnError::Guard(why)))

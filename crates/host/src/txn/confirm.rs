@@ -41,6 +41,7 @@ pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>)
         return Err(nothing_pending(system, store, Some(id))?);
     }
     let survey = Survey::take(system)?;
+    check_in_force(&checkpoint, &survey)?;
     confirm_locked(system, store, &checkpoint, &mut state, &survey)
 }
 
@@ -74,6 +75,18 @@ pub(crate) fn confirm_locked(
     }
     let files = state.files.iter().map(|file| file.path.display().to_string()).collect();
     Ok(Confirmed { schema_version: 1, id: checkpoint.id, files, notes: persisted.notes })
+}
+
+/// Only what is in force can stay.
+fn check_in_force(checkpoint: &Checkpoint, survey: &Survey) -> Result<(), TxnError> {
+    let (now, kernel) = (&survey.snapshot, survey.kernel());
+    let drifted = checkpoint.changes.iter().filter(|change| change.value_in(now, kernel).as_ref() != Some(&change.new));
+    let text = |change: &crate::plan::Change| {
+        let found = change.value_in(now, kernel).map_or_else(|| "gone".to_owned(), |value| value.to_string());
+        format!("{} on {} was made {}, and is {found}", change.key, change.target, change.new)
+    };
+    let what: Vec<String> = drifted.map(text).collect();
+    if what.is_empty() { Ok(()) } else { Err(TxnError::Drifted { id: checkpoint.id, what }) }
 }
 
 fn failure(why: String) -> SysError {

@@ -19,7 +19,7 @@ const READY: &[u8] = b"ready\n";
 /// How long it may take until then.
 const START: Duration = Duration::from_secs(20);
 /// How long somebody may keep the lock while it is wanted.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Pauses before what couldn't be put back is tried again: drivers come back, links come up.
 const RETRIES_S: [u64; 6] = [1, 2, 5, 15, 60, 300];
 

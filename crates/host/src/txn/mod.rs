@@ -26,7 +26,7 @@ pub use apply::{Applied, AppliedRow, ApplyOptions, RevertReport, apply};
 pub use checkpoint::{Checkpoint, Phase, State};
 pub use confirm::{Confirmed, confirm};
 pub use guard::{GuardCommand, GuardOptions, guard};
-pub use history::{Drift, HistoryRow, Pending, VerifyReport, history, pending, recover, verify};
+pub use history::{Drift, HistoryRow, Pending, Recovered, VerifyReport, history, pending, recover, verify};
 pub(crate) use store::from_bytes;
 pub use store::{CheckpointId, Store, StoreError};
 pub use undo::{Undone, undo};
@@ -38,7 +38,7 @@ use wt_sys::SysError;
 #[derive(Debug, thiserror::Error)]
 pub enum TxnError {
     /// Another process is at it.
-    #[error("another windtunnel changes the settings right now ({holder})")]
+    #[error("another windtunnel changes the settings right now{holder}")]
     Busy {
         /// Which.
         holder: String,
@@ -86,6 +86,14 @@ pub enum TxnError {
     /// There is nothing that waits.
     #[error("no change waits for a confirmation")]
     NothingPending,
+    /// Somebody has changed it since, so that it isn't what was applied that would stay.
+    #[error("change {id} isn't confirmed, for it isn't in force any more: {}", what.join("; "))]
+    Drifted {
+        /// Which.
+        id: CheckpointId,
+        /// What isn't as it was made.
+        what: Vec<String>,
+    },
     /// Its time is up; everything was put back.
     #[error("change {id} was put back: the confirmation came too late")]
     TooLate {

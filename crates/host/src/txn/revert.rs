@@ -9,9 +9,10 @@ use wt_sys::route::Route;
 /// Times that putting everything back is tried: one step can make another one necessary, and drivers can be busy.
 const TRIES: usize = 4;
 
-/// Puts everything back that a change has changed, files first, and says so in its state.
+/// Puts everything back that a change has changed, and says so in its state.
 ///
-/// What can't be put back is tried again; what then still can't is in the errors, and the state says so.
+/// What can't be put back is tried again; what then still can't is in the errors, and the state says so. Files come
+/// last: if the kernel can't be brought back, they stay as they are.
 pub(crate) fn revert(
     system: &mut dyn System,
     store: &Store,
@@ -19,33 +20,31 @@ pub(crate) fn revert(
     state: &mut State,
     by_guard: bool,
 ) -> Result<(), Vec<String>> {
-    let during = if state.phase == Phase::Confirmed || state.phase == Phase::Undoing {
-        Phase::Undoing
+    let was_confirmed = matches!(state.phase, Phase::Confirmed | Phase::Undoing);
+    let (during, done, failed) = if was_confirmed {
+        (Phase::Undoing, Phase::Undone, Phase::Undoing)
     } else {
-        Phase::Reverting
+        (Phase::Reverting, Phase::Reverted, Phase::RevertFailed)
     };
-    let after = if during == Phase::Undoing { Phase::Undone } else { Phase::Reverted };
-    let mut errors = Vec::new();
-    // If the state can't be stored, the one that is stored leads whoever comes next here again.
+    // If a state can't be stored, the one that is stored leads whoever comes next here again.
     let _ = enter(system, store, checkpoint, state, during);
-    if let Err(error) = persist::put_back(system, &state.files) {
-        errors.push(error.to_string());
+    let mut errors = put_back(system, checkpoint, state);
+    if errors.is_empty() || !was_confirmed {
+        errors.extend(persist::put_back(system, &state.files).err().map(|error| error.to_string()));
     }
-    errors.extend(put_back(system, checkpoint, state));
     state.by_guard = by_guard;
     state.errors.clone_from(&errors);
-    let phase = if errors.is_empty() {
-        after
-    } else if during == Phase::Undoing {
-        Phase::Undoing
-    } else {
-        Phase::RevertFailed
-    };
     if errors.is_empty() {
         state.files.clear();
     }
-    let stored = enter(system, store, checkpoint, state, phase);
-    if errors.is_empty() { stored.map_err(|error| vec![error]) } else { Err(errors) }
+    let stored = enter(system, store, checkpoint, state, if errors.is_empty() { done } else { failed });
+    if errors.is_empty() {
+        if stored.is_err() {
+            let _ = store.use_last_state(system, checkpoint.id);
+        }
+        return Ok(());
+    }
+    Err(errors)
 }
 
 /// Stores a new phase.

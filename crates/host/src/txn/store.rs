@@ -2,10 +2,10 @@ use super::TxnError;
 use super::checkpoint::{CHECKPOINT_FORMAT, Checkpoint, SCHEMA_VERSION, STATE_FORMAT, State};
 use crate::system::{FileStep, Ownership, System, replace_file};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use wt_sys::SysError;
 use wt_sys::process::ProcessIdentity;
@@ -113,7 +113,11 @@ pub(crate) struct StoreLock {
     _file: File,
 }
 
+/// A file, and whether it could be locked.
+type Locked = (File, std::io::Result<()>);
+
 const STATE: &str = "state.json";
+const LAST_STATE: &str = "last-state.json";
 const CHECKPOINT: &str = "checkpoint.json";
 
 impl Store {
@@ -188,19 +192,18 @@ impl Store {
         }
     }
 
-    /// Takes the lock, or says who has it.
+    /// Takes the lock, or says who has it: guards look after their changes for moments, and those are waited for.
     pub(crate) fn lock(&self, system: &mut dyn System) -> Result<StoreLock, TxnError> {
+        const PATIENCE: Duration = Duration::from_secs(3);
         self.prepare(system)?;
-        let mut file = self.open_lock()?;
-        match file.try_lock() {
-            Ok(()) => {
-                leave_card(&mut file);
-                Ok(StoreLock { _file: file })
+        let file = self.open_lock()?;
+        let mut holder = file.try_clone().map_err(|error| self.lock_error(error))?;
+        match self.lock_within(file, PATIENCE) {
+            Ok(locked) => Ok(locked?),
+            Err(_) => {
+                let holder = card(&mut holder).map_or_else(String::new, |holder| format!(" (process {})", holder.pid));
+                Err(TxnError::Busy { holder })
             }
-            Err(TryLockError::WouldBlock) => Err(TxnError::Busy {
-                holder: card(&mut file).map_or("unknown".to_owned(), |holder| format!("process {}", holder.pid)),
-            }),
-            Err(TryLockError::Error(error)) => Err(self.lock_error(error).into()),
         }
     }
 
@@ -209,20 +212,36 @@ impl Store {
         const SIGKILL: i32 = 9;
         let file = self.open_lock()?;
         let mut holder = file.try_clone().map_err(|error| self.lock_error(error))?;
+        match self.lock_within(file, patience) {
+            Ok(locked) => locked,
+            Err(wait) => {
+                // Only whoever has the lock wrote the card last, and its identity names no other process.
+                if let Some(holder) = card(&mut holder).filter(ProcessIdentity::is_alive) {
+                    let _ = wt_sys::process::signal(holder.pid, SIGKILL);
+                }
+                let gone = |_| self.lock_error(std::io::Error::from(std::io::ErrorKind::Interrupted));
+                self.locked(wait.recv().map_err(gone)?)
+            }
+        }
+    }
+
+    /// Takes the lock, or gives back what tells of it later.
+    fn lock_within(&self, file: File, patience: Duration) -> Result<Result<StoreLock, StoreError>, Receiver<Locked>> {
+        if file.try_lock().is_ok() {
+            return Ok(self.locked((file, Ok(()))));
+        }
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let locked = file.lock();
             let _ = sender.send((file, locked));
         });
-        let answer = receiver.recv_timeout(patience).or_else(|_| {
-            // Only whoever still has the lock wrote the card last, and its identity names no other process.
-            if let Some(holder) = card(&mut holder).filter(ProcessIdentity::is_alive) {
-                let _ = wt_sys::process::signal(holder.pid, SIGKILL);
-            }
-            receiver.recv()
-        });
-        let gone = |_| self.lock_error(std::io::Error::from(std::io::ErrorKind::Interrupted));
-        let (mut file, locked) = answer.map_err(gone)?;
+        match receiver.recv_timeout(patience) {
+            Ok(locked) => Ok(self.locked(locked)),
+            Err(_) => Err(receiver),
+        }
+    }
+
+    fn locked(&self, (mut file, locked): Locked) -> Result<StoreLock, StoreError> {
         locked.map_err(|error| self.lock_error(error))?;
         leave_card(&mut file);
         Ok(StoreLock { _file: file })
@@ -274,6 +293,24 @@ impl Store {
         let path = self.of(id).join(STATE);
         let bytes = to_bytes(state, &path)?;
         Ok(replace_file(system, &path, 0o600, &bytes)?)
+    }
+
+    /// Lays ready the state that a change has once it was put back, for then the disk may be full.
+    pub(crate) fn stage_last_state(
+        &self,
+        system: &mut dyn System,
+        id: CheckpointId,
+        state: &State,
+    ) -> Result<(), StoreError> {
+        let path = self.of(id).join(LAST_STATE);
+        let bytes = to_bytes(state, &path)?;
+        Ok(replace_file(system, &path, 0o600, &bytes)?)
+    }
+
+    /// Stores the state that was laid ready, which needs no room on the disk.
+    pub(crate) fn use_last_state(&self, system: &mut dyn System, id: CheckpointId) -> Result<(), StoreError> {
+        let (from, to) = (self.of(id).join(LAST_STATE), self.of(id).join(STATE));
+        Ok(system.file(&FileStep::Rename { from, to })?)
     }
 
     /// Reads a checkpoint.

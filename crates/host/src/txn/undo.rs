@@ -125,7 +125,9 @@ fn watched(
     let before = state.clone();
     let now = system.now();
     state.apply_until_ns = State::prepared(now, 0).apply_until_ns;
-    let stored = enter(system, store, checkpoint, state, Phase::Undoing);
+    let last = State { phase: Phase::Undone, files: Vec::new(), ..state.clone() };
+    let staged = store.stage_last_state(system, checkpoint.id, &last).map_err(|error| error.to_string());
+    let stored = staged.and_then(|()| enter(system, store, checkpoint, state, Phase::Undoing));
     let lock = store.guard_lock(checkpoint.id);
     let started = stored.and_then(|()| {
         let _ = std::fs::remove_file(&lock);

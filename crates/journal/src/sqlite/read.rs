@@ -1,7 +1,8 @@
 use super::codec::{from_json, phase, state, status, unsigned};
 use super::{SqliteJournal, Trouble};
 use crate::{
-    Arm, ExperimentSummary, Filter, JournalError, Owner, State, StoredExperiment, TrialId, TrialRow, WithSamples, decode_samples,
+    Arm, ExperimentSummary, Filter, JournalError, Owner, State, StoredExperiment, TrialId, TrialRow, WithSamples,
+    decode_samples,
 };
 use rusqlite::{OptionalExtension as _, Row, params};
 use std::time::Duration;

@@ -209,8 +209,8 @@ fn findings(report: &SearchReport) -> Vec<String> {
 fn advice(target: &Target, report: &SearchReport) -> Vec<String> {
     let Some(pmtu) = report.pmtu else { return Vec::new() };
     let mss = pmtu.saturating_sub(if target.ip.is_ipv6() { 60 } else { 40 });
-    let narrow = format!("windtunnel settings plan mss={mss}  # advmss {mss} on the route to {}", target.ip);
-    let probing = "windtunnel settings plan mtu-probing=on  # TCP then finds the size itself, after a stall".to_owned();
+    let narrow = format!("ip route change <the route to {}> advmss {mss}", target.ip);
+    let probing = "sysctl -w net.ipv4.tcp_mtu_probing=1  # TCP then finds the size itself, after a stall".to_owned();
     match report.kind {
         PathKind::BlackHole | PathKind::LyingRouter => vec![narrow, probing],
         PathKind::SizeDependentLoss => vec![

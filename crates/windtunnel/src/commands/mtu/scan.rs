@@ -125,7 +125,7 @@ impl Scanned {
             return Vec::new();
         }
         let mss = self.best.saturating_sub(self.headers);
-        vec![format!("windtunnel settings plan mss={mss}  # advmss {mss} on the route to {}", self.name)]
+        vec![format!("ip route change <the route to {}> advmss {mss}", self.name)]
     }
 
     /// What a person reads.

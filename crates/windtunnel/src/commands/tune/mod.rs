@@ -33,7 +33,9 @@ use std::time::Duration;
 use wt_experiment::{Config, Experiment, PlateauConfig};
 use wt_lab::LabTunnel;
 use wt_sys::clock::unix_us;
-use wt_trial::{Amount, Cancel, Direction, PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, Workload};
+use wt_trial::{
+    Amount, Cancel, Direction, PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, Workload,
+};
 use wt_units::{BitsPerSecond, Bytes, Knob, Level, Ratio, Settings, parse_duration};
 use wt_wire::{Headers, IpVersion, Transport};
 

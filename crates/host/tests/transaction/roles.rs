@@ -1,0 +1,128 @@
+//! What a child of the test does: apply, confirm, undo or guard, with a fault.
+
+use crate::faults::{Fault, FaultySystem, Kind};
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_host::{
+    ApplyOptions, GuardCommand, GuardOptions, Plan, RealSystem, Request, Store, Survey, TxnError, apply, confirm,
+    guard, undo,
+};
+
+/// What every child is told, by arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct Orders {
+    pub(crate) role: String,
+    /// State directory is below it, configuration files too.
+    pub(crate) root: PathBuf,
+    pub(crate) fault: Fault,
+    /// The fault of the first guard that starts.
+    pub(crate) guard_fault: Fault,
+    pub(crate) within_ms: u64,
+    pub(crate) yes: bool,
+    pub(crate) jump: i64,
+    pub(crate) settings: String,
+}
+
+impl Orders {
+    pub(crate) fn args(&self) -> Vec<String> {
+        vec![
+            self.role.clone(),
+            self.root.display().to_string(),
+            self.fault.to_string(),
+            self.guard_fault.to_string(),
+            self.within_ms.to_string(),
+            self.yes.to_string(),
+            self.jump.to_string(),
+            self.settings.clone(),
+        ]
+    }
+
+    pub(crate) fn parse(args: &[String]) -> Option<Self> {
+        let [role, root, fault, guard_fault, within, yes, jump, settings, ..] = args else { return None };
+        Some(Self {
+            role: role.clone(),
+            root: root.into(),
+            fault: Fault::parse(fault),
+            guard_fault: Fault::parse(guard_fault),
+            within_ms: within.parse().unwrap(),
+            yes: yes == "true",
+            jump: jump.parse().unwrap(),
+            settings: settings.clone(),
+        })
+    }
+
+    pub(crate) fn store(&self) -> Store {
+        Store::at(self.root.join("state"))
+    }
+
+    fn system(&self, fault: Fault) -> FaultySystem {
+        let real = RealSystem::open(Some(self.root.clone())).unwrap();
+        FaultySystem::new(real, fault, Some(self.root.join("stuck")), self.jump)
+    }
+
+    /// The guard is this very program.
+    fn guard_command(&self) -> GuardCommand {
+        let mut args = self.args();
+        args[0] = "guard".to_owned();
+        GuardCommand { program: "/proc/self/exe".into(), args: args.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// Does what the orders say. The exit code is 0 if it worked, 1 if it was refused, and 2 if that was our own mistake.
+pub(crate) fn run(orders: &Orders, id: Option<&str>) -> u8 {
+    let mut system = orders.system(orders.fault);
+    let result = match orders.role.as_str() {
+        "apply" => run_apply(orders, &mut system),
+        "confirm" => confirm(&mut system, &orders.store(), None).map(|done| println!("files {}", done.files.len())),
+        "undo" => undo(&mut system, &orders.store(), None, &orders.guard_command()).map(drop),
+        "recover" => wt_host::recover(&mut system, &orders.store()).map(drop),
+        "guard" => {
+            run_guard(orders, id.unwrap());
+            Ok(())
+        }
+        other => panic!("no role {other}"),
+    };
+    if orders.role != "guard" {
+        let steps: String = system.steps.iter().map(|step| step.letter()).collect();
+        println!("steps {steps}");
+    }
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            println!("error {error}");
+            if let TxnError::Failed { report, .. } = &error {
+                println!("revert {}", serde_json::to_string(&report.revert).unwrap());
+            }
+            1
+        }
+    }
+}
+
+fn run_apply(orders: &Orders, system: &mut FaultySystem) -> Result<(), TxnError> {
+    let survey = Survey::take(system)?;
+    let (to, pairs) = orders.settings.split_once('|').unwrap();
+    let mut request = Request::of_pairs(pairs.split(';')).unwrap();
+    request.target = to.parse().unwrap();
+    let plan = match Plan::make(system, &survey, &request) {
+        Ok(plan) => plan,
+        Err(error) => panic!("{error}"),
+    };
+    let options = ApplyOptions {
+        confirm_within: Duration::from_millis(orders.within_ms),
+        yes: orders.yes,
+        guard: orders.guard_command(),
+    };
+    apply(system, &orders.store(), &survey, &plan, &options).map(drop)
+}
+
+fn run_guard(orders: &Orders, id: &str) {
+    // Of the guard and its stand-in, the first one to come gets the fault.
+    let armed = orders.guard_fault.kind != Kind::None
+        && std::fs::File::create_new(orders.root.join(format!("armed-{id}-{}", orders.guard_fault))).is_ok();
+    let fault = if armed { orders.guard_fault } else { Fault::NONE };
+    let mut system = orders.system(fault);
+    let options = GuardOptions { store: orders.store(), id: id.parse().unwrap() };
+    let _ = guard(&mut system, &options);
+    let steps: String = system.steps.iter().map(|step| step.letter()).collect();
+    let _ = std::fs::write(orders.root.join(format!("guard-steps-{}", std::process::id())), steps);
+}

@@ -1,0 +1,223 @@
+//! `settings show`: everything on one screen.
+
+use super::{Session, errors};
+use crate::edge::{Exit, Failure, Outcome, say};
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use wt_host::{Adapter, KnobRow, Report, Severity, Survey};
+use wt_units::suggestion;
+
+/// Shows adapters, settings with their origin, routes, and what could be better
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// One JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Every setting, rather than the most important ones
+    #[arg(long)]
+    all: bool,
+    /// The adapter to look at closely [default: the one that carries the default route]
+    #[arg(long, value_name = "NAME")]
+    adapter: Option<String>,
+    /// Asks which adapter to look at closely
+    #[arg(long, conflicts_with_all = ["adapter", "json"])]
+    pick: bool,
+    /// Leaves out a finding this once
+    #[arg(long, value_name = "ID")]
+    mute: Vec<String>,
+}
+
+/// What fits on a screen: what the classic optimisers showed, and what most often matters.
+const IMPORTANT: [&str; 21] = [
+    "mtu",
+    "mss",
+    "rwin",
+    "sndbuf",
+    "ttl",
+    "window-scaling",
+    "pmtud",
+    "mtu-probing",
+    "sack",
+    "timestamps",
+    "initcwnd",
+    "initrwnd",
+    "cc",
+    "ecn",
+    "tcp-rmem",
+    "tcp-wmem",
+    "rmem-max",
+    "wmem-max",
+    "slow-start-after-idle",
+    "no-metrics-save",
+    "qdisc",
+];
+
+pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Outcome {
+    let recovered = super::change::recover(session);
+    let survey = Survey::take(&mut session.system).map_err(|error| errors::system(&error))?;
+    let pending = wt_host::pending(&mut session.system, &session.store).unwrap_or_default();
+    let mut muted = session.store.muted(&mut session.system);
+    muted.extend(args.mute.iter().cloned());
+    let report = Report::of(&survey, pending, &recovered, &muted);
+    let chosen = choose(args, &report)?;
+    if args.json {
+        say!("{}", json!(report));
+    } else {
+        print(&report, chosen, args.all);
+    }
+    Ok(Exit::Done)
+}
+
+/// The adapter to look at closely.
+fn choose<'a>(args: &ShowArgs, report: &'a Report) -> Result<Option<&'a Adapter>, Failure> {
+    let named = |name: &str| report.adapters.iter().find(|adapter| adapter.name == name);
+    if let Some(name) = &args.adapter {
+        let names = report.adapters.iter().map(|adapter| adapter.name.as_str());
+        return named(name).map(Some).ok_or_else(|| {
+            Failure::usage(format!("there is no adapter \"{name}\"{}", suggestion(name, names)))
+                .hint("windtunnel settings show lists them")
+        });
+    }
+    if args.pick {
+        return pick(report).map(Some);
+    }
+    Ok(report.default_adapter.as_deref().and_then(named))
+}
+
+fn pick(report: &Report) -> Result<&Adapter, Failure> {
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return Err(Failure::usage("there is nobody to ask").hint("name the adapter with --adapter"));
+    }
+    for (at, adapter) in report.adapters.iter().enumerate() {
+        say!("{:>3}  {}", at + 1, line(adapter));
+    }
+    let _ = write!(std::io::stderr().lock(), "Which one? ");
+    let mut answer = String::new();
+    let _ = input.lock().read_line(&mut answer);
+    let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    number
+        .and_then(|at| report.adapters.get(at))
+        .ok_or_else(|| Failure::usage(format!("there is no number {}", answer.trim())))
+}
+
+fn line(adapter: &Adapter) -> String {
+    let speed = adapter.speed_mbps.map_or_else(String::new, |speed| format!(", {speed} Mbit/s"));
+    let duplex = adapter.duplex.map_or_else(String::new, |duplex| format!(" {duplex} duplex"));
+    let state = if adapter.up && adapter.carrier {
+        "up"
+    } else if adapter.up {
+        "no carrier"
+    } else {
+        "down"
+    };
+    let route = if adapter.default_route { ", default route" } else { "" };
+    let driver = adapter.driver.as_deref().unwrap_or("no driver");
+    format!(
+        "{:<12} {state}, {driver}{speed}{duplex}, MTU {}, {} (queue {}){route}",
+        adapter.name, adapter.mtu, adapter.qdisc, adapter.txqueuelen
+    )
+}
+
+fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
+    say!("Linux {}", report.kernel);
+    for adapter in &report.adapters {
+        let mark = if chosen.is_some_and(|chosen| chosen.name == adapter.name) { "*" } else { " " };
+        say!("{mark} {}", line(adapter));
+    }
+    if let Some(adapter) = chosen {
+        details(adapter);
+    }
+    let congestion = &report.congestion;
+    say!(
+        "\nCongestion control: {}; registered {}; allowed {}{}",
+        congestion.current,
+        congestion.available.join(" "),
+        congestion.allowed.join(" "),
+        loadable(&congestion.loadable)
+    );
+    say!("\n{:<24} {:<26} {:<34} clamped or managed by", "setting", "value", "origin");
+    for row in &report.knobs {
+        if all || IMPORTANT.contains(&row.key) && row.value.is_some() {
+            say!("{}", setting(row));
+        }
+    }
+    say!("\nRoutes:");
+    report.routes.iter().for_each(|route| say!("  {}", route.text));
+    if !report.managers.is_empty() {
+        say!("\nManaged by {}", report.managers.join(", "));
+    }
+    if !report.findings.is_empty() {
+        say!("\nFindings (windtunnel settings mute ID hides one):");
+    }
+    for finding in &report.findings {
+        let mark = match finding.severity {
+            Severity::Problem => "!!",
+            Severity::Warning => "! ",
+            Severity::Info => "  ",
+        };
+        say!("{mark} {:<28} {}", finding.id, finding.text);
+    }
+    if !report.muted.is_empty() {
+        say!("Muted: {}", report.muted.join(", "));
+    }
+    if !all {
+        say!("\nwindtunnel settings show --all shows every setting.");
+    }
+}
+
+fn loadable(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; can be loaded {}", names.join(" ")) }
+}
+
+fn details(adapter: &Adapter) {
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    say!(
+        "  {:<12} driver {} {}, firmware {}, bus {}",
+        "",
+        text(&adapter.driver),
+        text(&adapter.driver_version),
+        text(&adapter.firmware),
+        text(&adapter.bus)
+    );
+    let on: Vec<&str> =
+        adapter.offloads.iter().filter(|(_, on)| **on).map(|(name, _)| name.trim_start_matches("offload-")).collect();
+    let rings =
+        adapter.rings.map_or_else(|| "-".to_owned(), |r| format!("rx {}/{} tx {}/{}", r.rx, r.rx_max, r.tx, r.tx_max));
+    say!(
+        "  {:<12} offloads {}; rings {rings}; managed by {}",
+        "",
+        if on.is_empty() { "-".to_owned() } else { on.join(" ") },
+        text(&adapter.managed_by)
+    );
+    say!("  {:<12} addresses {}", "", adapter.addresses.join(" "));
+}
+
+fn setting(row: &KnobRow) -> String {
+    let value = row.value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+    let origin = match (&row.origin.file, row.origin.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        _ => match &row.target {
+            Some(target) if row.origin.kind != "kernel-default" => format!("{} {target}", row.origin.kind),
+            _ => row.origin.kind.to_owned(),
+        },
+    };
+    let notes: Vec<&str> = [&row.clamped_by, &row.managed_by].into_iter().filter_map(|note| note.as_deref()).collect();
+    format!("{:<24} {value:<26} {origin:<34} {}", row.key, notes.join("; ")).trim_end().to_owned()
+}
+
+pub(super) fn mute(id: &str, off: bool, session: &mut Session) -> Outcome {
+    let mut muted: BTreeSet<String> = session.store.muted(&mut session.system);
+    let is_id = !id.is_empty() && id.len() <= 80 && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c));
+    if !is_id {
+        return Err(
+            Failure::usage(format!("\"{id}\" is not the id of a finding")).hint("windtunnel settings show prints them")
+        );
+    }
+    let changed = if off { muted.remove(id) } else { muted.insert(id.to_owned()) };
+    session.store.set_muted(&mut session.system, &muted).map_err(|error| errors::store(&error))?;
+    say!("{id} {} {}", if changed { "is now" } else { "was already" }, if off { "shown" } else { "muted" });
+    Ok(Exit::Done)
+}
