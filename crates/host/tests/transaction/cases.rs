@@ -140,6 +140,7 @@ fn faults_of_apply_yes() -> String {
     for fault in &points {
         let orders = Orders { fault: *fault, yes: true, ..bench.world.orders("apply") };
         let (ran, rest) = bench.world.start(&orders);
+        settle(&bench, &orders);
         if bench.world.state(&orders.store()).is_none_or(|state| state.phase != Phase::Applied) {
             rest.wait();
         } else {
@@ -201,9 +202,12 @@ fn faults_of_confirm() -> String {
 /// Waits until nobody is in the middle of a confirmation.
 fn settle(bench: &Bench, orders: &Orders) {
     let store = orders.store();
+    if bench.world.state(&store).is_none() {
+        return;
+    }
     let watch = wt_sys::guard::Watch::on(&store.of("1".parse().unwrap())).unwrap();
     for _ in 0..100 {
-        if bench.world.state(&store).is_some_and(|state| state.phase != Phase::Confirming) {
+        if bench.world.state(&store).is_none_or(|state| state.phase != Phase::Confirming) {
             return;
         }
         use std::os::fd::AsFd as _;

@@ -81,7 +81,7 @@ pub(crate) struct TuneArgs {
     identical: Option<usize>,
     /// Vary all knobs of --levels at once, two levels each: finds among many knobs the few that matter, then tries them
     /// together against the current settings
-    #[arg(long, conflicts_with_all = ["identical", "resume", "strict"], requires = "levels")]
+    #[arg(long, conflicts_with_all = ["dry_run", "identical", "resume", "strict"], requires = "levels")]
     screen: bool,
     /// Go on with an experiment of the journal, on this or another day: its name, the beginning of it, or "last"
     #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial"])]
