@@ -22,7 +22,6 @@ enum Command {
     Mtu(commands::mtu::MtuArgs),
     Path(commands::path::PathArgs),
     Trace(commands::trace::TraceArgs),
-    #[cfg(feature = "settings")]
     Settings(commands::settings::SettingsArgs),
     Overhead(commands::overhead::OverheadArgs),
     Analyse(commands::analyse::AnalyseArgs),
@@ -45,7 +44,6 @@ impl Cli {
             Command::Mtu(args) => commands::mtu::run(args),
             Command::Path(args) => commands::path::run(args),
             Command::Trace(args) => commands::trace::run(args),
-            #[cfg(feature = "settings")]
             Command::Settings(args) => commands::settings::run(args),
             Command::Overhead(args) => commands::overhead::run(args),
             Command::Analyse(args) => commands::analyse::run(args),

@@ -1,6 +1,6 @@
 use super::item::{Item, ItemPlace};
 use super::{ExportFile, Files, Made};
-use crate::knob::{Value, three};
+use crate::knob::Value;
 use std::collections::BTreeMap;
 
 /// Files in the making.
@@ -50,14 +50,6 @@ fn millis(seconds: u64) -> u64 {
     seconds.saturating_mul(1_000)
 }
 
-/// The greatest of three sizes.
-fn greatest(item: &Item) -> Option<u64> {
-    match &item.place {
-        ItemPlace::Host { text, .. } => three(text).map(|sizes| sizes[2]),
-        _ => None,
-    }
-}
-
 /// # Source
 /// FreeBSD's tcp(4), inet(4), mod_cc(4), loader.conf(5), route(8); initcwnd_segments counts segments.
 pub(super) fn freebsd(items: &[Item]) -> Files {
@@ -90,14 +82,10 @@ fn freebsd_item(item: &Item, bsd: &mut Bsd) {
             bsd.set("net.inet.ip.ttl", ttl);
             bsd.note_route(item);
         }
-        ("rwin" | "tcp-rmem", _) if greatest(item).is_some() => {
-            let size = greatest(item).unwrap_or_default();
-            bsd.set("net.inet.tcp.recvbuf_max", size);
-        }
-        ("sndbuf" | "tcp-wmem", _) if greatest(item).is_some() => {
-            let size = greatest(item).unwrap_or_default();
-            bsd.set("net.inet.tcp.sendbuf_max", size);
-        }
+        ("rwin", Value::Number(window)) => bsd.set("net.inet.tcp.recvbuf_max", window),
+        ("tcp-rmem", Value::Three([_, _, greatest])) => bsd.set("net.inet.tcp.recvbuf_max", greatest),
+        ("sndbuf", Value::Number(size)) => bsd.set("net.inet.tcp.sendbuf_max", size),
+        ("tcp-wmem", Value::Three([_, _, greatest])) => bsd.set("net.inet.tcp.sendbuf_max", greatest),
         ("rmem-max" | "wmem-max", Value::Number(size)) => bsd.set("kern.ipc.maxsockbuf", size),
         ("moderate-rcvbuf", _) => bsd.set("net.inet.tcp.recvbuf_auto", bit(item)),
         ("min-snd-mss", Value::Number(mss)) => bsd.set("net.inet.tcp.minmss", mss),
@@ -176,14 +164,10 @@ fn macos_item(item: &Item, bsd: &mut Bsd) {
             bsd.set("net.inet.ip.ttl", ttl);
             bsd.note_route(item);
         }
-        ("rwin" | "tcp-rmem", _) if greatest(item).is_some() => {
-            let size = greatest(item).unwrap_or_default();
-            bsd.set("net.inet.tcp.autorcvbufmax", size);
-        }
-        ("sndbuf" | "tcp-wmem", _) if greatest(item).is_some() => {
-            let size = greatest(item).unwrap_or_default();
-            bsd.set("net.inet.tcp.autosndbufmax", size);
-        }
+        ("rwin", Value::Number(window)) => bsd.set("net.inet.tcp.autorcvbufmax", window),
+        ("tcp-rmem", Value::Three([_, _, greatest])) => bsd.set("net.inet.tcp.autorcvbufmax", greatest),
+        ("sndbuf", Value::Number(size)) => bsd.set("net.inet.tcp.autosndbufmax", size),
+        ("tcp-wmem", Value::Three([_, _, greatest])) => bsd.set("net.inet.tcp.autosndbufmax", greatest),
         ("rmem-max" | "wmem-max", Value::Number(size)) => bsd.set("kern.ipc.maxsockbuf", size),
         ("ecn", Value::Word(word)) => {
             bsd.set("net.inet.tcp.ecn_initiate_out", u8::from(word == "on"));

@@ -155,7 +155,8 @@ pub(crate) fn buffer_of_window(window: u64, snapshot: &Snapshot, kernel: KernelV
             low = middle + 1;
         }
     }
-    low
+    // Half of an odd buffer is a strange window.
+    low.next_multiple_of(2)
 }
 
 fn win_scale(snapshot: &Snapshot, kernel: KernelVersion) -> i32 {

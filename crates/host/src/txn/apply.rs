@@ -12,6 +12,7 @@ use crate::read::Survey;
 use crate::snapshot::{Scope, Snapshot, route_key, steps};
 use crate::system::{Action, System};
 use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 use wt_sys::SysError;
 
@@ -142,21 +143,24 @@ fn rehearse(system: &mut dyn System, survey: &Survey, plan: &Plan) -> Result<(),
         let Some(same) = unchanged(action, &survey.snapshot) else { continue };
         system.act(&same).map_err(|source| match source.errno() {
             // EPERM, EACCES.
-            Some(1 | 13) if !is_refusal(&same) => not_permitted(&same, survey),
+            Some(1 | 13) if !is_refusal(&same) => not_permitted(system, &same, survey),
             _ => TxnError::Irreversible { source },
         })?;
     }
     Ok(())
 }
 
-/// Why the kernel doesn't permit it: a process that may change its network namespace meets settings that aren't its own.
-fn not_permitted(action: &Action, survey: &Survey) -> TxnError {
-    let what = action.command(&survey.names());
-    let foreign = matches!(action, Action::Sysctl { .. }) && survey.identity.net_admin;
-    if foreign && survey.identity.network_of_init != Some(true) {
-        return TxnError::OtherNamespace { what: format!("\"{what}\"") };
+/// Why the kernel doesn't permit it. A setting that nobody at all may write here belongs to the first network namespace.
+fn not_permitted(system: &mut dyn System, action: &Action, survey: &Survey) -> TxnError {
+    const WRITABLE: u32 = 0o222;
+    let what = format!("\"{}\"", action.command(&survey.names()));
+    if let Action::Sysctl { name, .. } = action {
+        let file = system.ownership(Path::new(&wt_sys::sysctl::path(name)));
+        if matches!(file, Ok(Some(found)) if found.mode & WRITABLE == 0) {
+            return TxnError::OtherNamespace { what };
+        }
     }
-    TxnError::NotPrivileged { what: format!("\"{what}\"") }
+    TxnError::NotPrivileged { what }
 }
 
 /// Whether "not permitted" may mean the value rather than the process: a congestion control that isn't allowed.

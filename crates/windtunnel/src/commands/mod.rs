@@ -21,7 +21,6 @@ pub(crate) mod report;
 /// The method tested on itself.
 pub(crate) mod self_test;
 /// This host's TCP/IP settings.
-#[cfg(feature = "settings")]
 pub(crate) mod settings;
 /// The hops of a path.
 pub(crate) mod trace;

@@ -81,7 +81,7 @@ pub(super) fn txn(error: &TxnError) -> Failure {
         TxnError::Pending { id } => Failure::environment(text)
             .hint(format!("windtunnel settings confirm {id}, or windtunnel settings undo {id}")),
         TxnError::NotPrivileged { .. } => {
-            Failure::environment(text).because("this process has no CAP_NET_ADMIN").hint(with_sudo())
+            Failure::environment(text).because("this process has no CAP_NET_ADMIN over this network namespace").hint(with_sudo())
         }
         TxnError::OtherNamespace { .. } => Failure::environment(text).hint("run it outside of this network namespace"),
         TxnError::Irreversible { .. } => Failure::environment(text),
