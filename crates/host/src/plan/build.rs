@@ -69,8 +69,13 @@ impl Builder<'_> {
     }
 
     fn no_device(&self, name: &str) -> PlanError {
-        let names = self.survey.devices.links.iter().map(|link| link.name.as_str());
-        PlanError::NoDevice { name: name.to_owned(), nearest: nearest(name, names) }
+        let names = || self.survey.devices.links.iter().map(|link| link.name.as_str());
+        let mut near = nearest(name, names());
+        near.truncate(1);
+        if near.is_empty() {
+            near = names().map(str::to_owned).collect();
+        }
+        PlanError::NoDevice { name: name.to_owned(), nearest: near }
     }
 
     fn wrong_place(&self, knob: &'static Knob, place: &str) -> PlanError {

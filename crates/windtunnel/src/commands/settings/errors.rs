@@ -80,9 +80,9 @@ pub(super) fn txn(error: &TxnError) -> Failure {
         TxnError::Busy { .. } => Failure::environment(text).hint("wait until it has ended, and try again"),
         TxnError::Pending { id } => Failure::environment(text)
             .hint(format!("windtunnel settings confirm {id}, or windtunnel settings undo {id}")),
-        TxnError::NotPrivileged { .. } => {
-            Failure::environment(text).because("this process has no CAP_NET_ADMIN over this network namespace").hint(with_sudo())
-        }
+        TxnError::NotPrivileged { .. } => Failure::environment(text)
+            .because("this process has no CAP_NET_ADMIN over this network namespace")
+            .hint(with_sudo()),
         TxnError::OtherNamespace { .. } => Failure::environment(text).hint("run it outside of this network namespace"),
         TxnError::Irreversible { .. } => Failure::environment(text),
         TxnError::Guard(_) => Failure::new(Fault::Ours, text),

@@ -66,7 +66,7 @@ impl ValueEnum for Form {
 pub(super) fn export(args: &ExportArgs, session: &mut Session) -> Outcome {
     let survey = Survey::take(&mut session.system).map_err(|error| errors::system(&error))?;
     let asked = RequestArgs::of(args.items.clone(), args.file.clone(), args.defaults, args.at.clone());
-    let request = if asked.is_empty() { Request::current(&survey) } else { asked.read()? };
+    let request = if asked.is_empty() { Request::current(&survey) } else { asked.read(&survey)? };
     let plan = Plan::make(&mut session.system, &survey, &request).map_err(|error| errors::plan(&error))?;
     let export = wt_host::export(args.to.0, &plan, &survey);
     if args.json {

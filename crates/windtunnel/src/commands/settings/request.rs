@@ -5,7 +5,7 @@ use crate::commands::journal;
 use crate::edge::Failure;
 use clap::Args;
 use std::path::PathBuf;
-use wt_host::{Knob, Request};
+use wt_host::{Knob, Request, Survey};
 use wt_journal::Journal as _;
 use wt_units::Settings;
 
@@ -44,7 +44,7 @@ impl RequestArgs {
     }
 
     /// Puts everything together. Arguments win over files, files over experiments, and these over defaults.
-    pub(super) fn read(&self) -> Result<Request, Failure> {
+    pub(super) fn read(&self, survey: &Survey) -> Result<Request, Failure> {
         let (pairs, files): (Vec<&String>, Vec<&String>) = self.items.iter().partition(|item| item.contains('='));
         let mut request =
             Request::of_pairs(pairs.into_iter().map(String::as_str)).map_err(|error| errors::knob(&error))?;
@@ -55,7 +55,7 @@ impl RequestArgs {
             merge(&mut request, self.read_verdict(id)?);
         }
         if self.defaults {
-            merge(&mut request, Request::defaults());
+            merge(&mut request, Request::defaults(survey));
         }
         if let Some(to) = &self.to {
             request.target = to.parse().unwrap_or_default();
