@@ -291,8 +291,12 @@ fn percent(share: f64) -> String {
 
 /// As [`percent`], rounded up: for what is at most so much.
 fn percent_up(share: f64) -> String {
-    let p = share * 100.0;
-    if p < 3.0 { format!("{:.1}%", (p * 10.0 - 1e-9).ceil() / 10.0) } else { format!("{:.0}%", (p - 1e-9).ceil()) }
+    let p = share.max(0.0) * 100.0;
+    if p < 3.0 {
+        format!("{:.1}%", (p * 10.0 - 1e-9).ceil().max(0.0) / 10.0)
+    } else {
+        format!("{:.0}%", (p - 1e-9).ceil())
+    }
 }
 
 /// `71 : 1`.

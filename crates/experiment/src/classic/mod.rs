@@ -22,6 +22,8 @@ mod ranks;
 mod relation;
 /// The table itself.
 mod table;
+/// Two factors of two levels in blocks.
+mod two_by_two;
 /// One sentence on it.
 mod verdict;
 
@@ -38,6 +40,7 @@ pub use ranks::{Friedman, FriedmanExact, Kruskal, friedman, friedman_exact, krus
 pub use relation::{Relation, relation};
 pub(crate) use table::mean;
 pub use table::{Table, TableError};
+pub use two_by_two::{Effect, Square, TwoByTwoAnalysis, two_by_two_in_blocks};
 pub use verdict::p_value;
 
 #[cfg(test)]

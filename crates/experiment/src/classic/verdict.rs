@@ -130,13 +130,11 @@ impl Words<'_> {
         let blocks = |gain: &str| {
             self.a.blocks_needed.get(gain).copied().flatten().map_or("millions".to_owned(), |n| n.to_string())
         };
-        Some(format!(
-            "A true +{:.0}% would have shown (80% chance); +20% takes {} {}, +5% takes {}.",
-            mde.ratio_percent.ceil(),
-            blocks("20"),
-            self.blocks_word(),
-            blocks("5")
-        ))
+        let seen = match mde.ratio_percent.ceil() {
+            most if most <= 1000.0 => format!("A true +{most:.0}% would have shown (80% chance)"),
+            _ => "Even ten times as much need not have shown".to_owned(),
+        };
+        Some(format!("{seen}; +20% takes {} {}, +5% takes {}.", blocks("20"), self.blocks_word(), blocks("5")))
     }
 
     fn blocks_matter(&self) -> Option<String> {

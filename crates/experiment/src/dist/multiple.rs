@@ -12,9 +12,14 @@ use super::normal_cdf;
 /// Step and reach of the integral over a standard normal.
 const STEP: f64 = 0.125;
 const REACH: i32 = 72;
+/// Of the integrals over a range: they are all but certain where the range is three standard normals wide.
+const RANGE_STEEPNESS: f64 = 3.0;
+/// Beyond it integrals would only take time.
+const MOST_STEEPNESS: f64 = 1000.0;
 
-/// The mean of `g(s)` over s = √(χ²/df).
-fn over_scale(df: f64, g: impl Fn(f64) -> f64) -> f64 {
+/// The mean of `g(s)` over s = √(χ²/df), where `g` varies by its whole size within a change of ln s by `1/steepness` at
+/// least.
+fn over_scale(df: f64, steepness: f64, g: impl Fn(f64) -> f64) -> f64 {
     if df.is_nan() || df <= 0.0 {
         return f64::NAN;
     }
@@ -23,7 +28,7 @@ fn over_scale(df: f64, g: impl Fn(f64) -> f64) -> f64 {
     }
     // In t = ln s the density is exp(df·(t − e^{2t}/2)) up to a constant: about a normal of variance 1/(2·df) for large
     // df, with a longer tail to the left for small ones.
-    let step = 0.2 / (2.0 * df).sqrt();
+    let step = (0.2 / (2.0 * df).sqrt()).min(0.4 / steepness);
     let log_density = |t: f64| df * (t - 0.5 * (2.0 * t).exp_m1());
     let (mut sum, mut mass) = (0.0, 0.0);
     for direction in [1.0, -1.0] {
@@ -57,8 +62,10 @@ pub(crate) fn studentised_range(q: f64, groups: usize, df: f64) -> f64 {
         return 0.0;
     }
     let k = groups as f64;
-    over_scale(df, |s| over_normal(|z| k * (normal_cdf(z) - normal_cdf(z - q * s)).max(0.0).powf(k - 1.0)))
-        .clamp(0.0, 1.0)
+    over_scale(df, RANGE_STEEPNESS, |s| {
+        over_normal(|z| k * (normal_cdf(z) - normal_cdf(z - q * s)).max(0.0).powf(k - 1.0))
+    })
+    .clamp(0.0, 1.0)
 }
 
 /// The probability that none of `others` equally replicated means exceeds the first by more than `d` standard errors of
@@ -68,7 +75,8 @@ pub(crate) fn dunnett_one_sided(d: f64, others: usize, df: f64) -> f64 {
         return f64::NAN;
     }
     let m = others as f64;
-    over_scale(df, |s| over_normal(|z| normal_cdf(z + std::f64::consts::SQRT_2 * d * s).powf(m))).clamp(0.0, 1.0)
+    over_scale(df, RANGE_STEEPNESS, |s| over_normal(|z| normal_cdf(z + std::f64::consts::SQRT_2 * d * s).powf(m)))
+        .clamp(0.0, 1.0)
 }
 
 /// The probability that none of `others` equally replicated means differs from the first by more than `d` standard
@@ -78,13 +86,20 @@ pub(crate) fn dunnett_two_sided(d: f64, others: usize, df: f64) -> f64 {
         return f64::NAN;
     }
     let (m, d) = (others as f64, d.max(0.0) * std::f64::consts::SQRT_2);
-    over_scale(df, |s| over_normal(|z| (normal_cdf(z + d * s) - normal_cdf(z - d * s)).max(0.0).powf(m)))
-        .clamp(0.0, 1.0)
+    over_scale(df, RANGE_STEEPNESS, |s| {
+        over_normal(|z| (normal_cdf(z + d * s) - normal_cdf(z - d * s)).max(0.0).powf(m))
+    })
+    .clamp(0.0, 1.0)
 }
 
 /// The power of a two-sided t test with critical value `critical` when the true effect is `effect` standard errors.
 pub(crate) fn noncentral_t_power(effect: f64, critical: f64, df: f64) -> f64 {
-    over_scale(df, |s| normal_cdf(effect - critical * s) + normal_cdf(-effect - critical * s)).clamp(0.0, 1.0)
+    // The step from nothing to certainty is one standard normal wide and stands where critical·s = effect. Far out it need
+    // not be resolved: nothing is left there to weigh.
+    over_scale(df, (1.0 + effect.abs()).min(MOST_STEEPNESS), |s| {
+        normal_cdf(effect - critical * s) + normal_cdf(-effect - critical * s)
+    })
+    .clamp(0.0, 1.0)
 }
 
 /// Where an increasing probability reaches `p`, from zero upwards; NaN if it does not below a million.
@@ -142,7 +157,20 @@ mod tests {
         for df in [2.0, 9.0, 100.0] {
             assert!((noncentral_t_power(0.0, t_quantile(0.975, df), df) - 0.05).abs() < 1e-8);
         }
-        assert!(noncentral_t_power(50.0, 2.0, 9.0) > 1.0 - 1e-9);
+        for effect in [50.0, 1e6, 1e300, f64::INFINITY] {
+            assert!(noncentral_t_power(effect, 2.0, 9.0) > 1.0 - 1e-9, "{effect}");
+        }
+    }
+
+    #[test]
+    fn the_power_with_one_degree_of_freedom_is_that_of_the_noncentral_t() {
+        // scipy.stats.nct.sf(t, 1, effect) + nct.cdf(-t, 1, effect) with t = t.ppf(0.975, 1).
+        let critical = t_quantile(0.975, 1.0);
+        let published = [(3.0, 0.186132061606), (10.0, 0.567306566402), (20.0, 0.883394442933), (40.0, 0.998301061467)];
+        for (effect, power) in published {
+            let ours = noncentral_t_power(effect, critical, 1.0);
+            assert!((ours - power).abs() < 1e-9, "{effect}: {ours} against {power}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ use candidate::Candidate;
 use plateau::Search;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
-use steering::{Steering, T_RESOLVED, T_STEER};
+use steering::{ALIKE, Steering, T_RESOLVED, T_STEER};
 
 /// Rounds before the model may drop a setting or call rivals resolved.
 const ROUNDS_TO_STEER: usize = 3;
@@ -347,7 +347,8 @@ impl Experiment {
         let Some((lead, best)) = self.leader(fit, 0) else { return };
         for arm in 1..self.arms.len() {
             let (Some(own), Some(se)) = (fit.estimate(arm), fit.standard_error(lead, arm)) else { continue };
-            if arm != lead && self.arms[arm].active() && best - own > self.steering.quantile(T_STEER, fit.df) * se {
+            let behind = (self.steering.quantile(T_STEER, fit.df) * se).max(ALIKE);
+            if arm != lead && self.arms[arm].active() && best - own > behind {
                 self.arms[arm].dropped = Some(Dropped { round: self.rounds, reason: DropReason::Behind });
             }
         }

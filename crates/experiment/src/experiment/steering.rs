@@ -12,6 +12,9 @@ pub(super) const T_RESOLVED: f64 = 0.95;
 /// simulation with four settings, never optimised.
 const GIVE_UP: f64 = 2.6;
 
+/// Two estimates that differ by less than this differ by rounding. In an emulated path without noise that happens.
+pub(super) const ALIKE: f64 = 1e-9;
+
 /// Keeps the quantiles of Student's t that were asked for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steering {
@@ -28,6 +31,7 @@ impl Steering {
 
     /// Whether a gain with this standard error is too small to show by the last affordable round.
     pub(super) fn futile(&self, gain: f64, se: f64, fit: &BlockedFit, last_round: usize) -> bool {
-        fit.variance.is_some_and(|variance| gain + se < GIVE_UP * (2.0 * variance / last_round as f64).sqrt())
+        let small = |variance: f64| gain + se < (GIVE_UP * (2.0 * variance / last_round as f64).sqrt()).max(ALIKE);
+        fit.variance.is_some_and(small)
     }
 }

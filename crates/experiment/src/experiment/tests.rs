@@ -50,6 +50,15 @@ fn when_the_current_setting_is_best_by_far_the_others_are_dropped_and_it_stays()
 }
 
 #[test]
+fn settings_that_differ_by_rounding_alone_are_told_apart_by_nothing() {
+    let mut experiment = Experiment::new(budget(3, 120)).unwrap();
+    drive(&mut experiment, &[16.7, 16.7 + 4e-15, 16.7 - 4e-15], 0.0, &mut rng(5));
+    let a = experiment.assessment();
+    assert!(a.arms.iter().all(|arm| arm.dropped.is_none()), "{a:?}");
+    assert_eq!((a.kind, a.stop, a.rounds), (VerdictKind::NoDifference, Some(StopReason::Futile), 5));
+}
+
+#[test]
 fn identical_settings_are_given_up_before_the_budget_is_used_up() {
     let mut rng = rng(3);
     let mut path = Path::new(NoiseModel::Calm, &mut rng);
