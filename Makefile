@@ -1,11 +1,12 @@
 # make demo   builds, and tunes a real kernel over an emulated ADSL line (3 minutes after the build)
 # make test   everything that CI checks (under 12 minutes on two cores)
 # make bench  speed, as ratios within one run
+# make crosscheck  the statistics against scipy, statsmodels and pingouin
 CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: all build demo test lint unit bench setup clean
+.PHONY: all build demo test lint unit bench crosscheck setup clean
 
 all: build
 
@@ -32,6 +33,9 @@ unit:
 
 bench: build
 	$(CARGO) bench --workspace --locked
+
+crosscheck:
+	@scripts/crosscheck/run.sh
 
 clean:
 	$(CARGO) clean

@@ -109,6 +109,32 @@ fn the_adsl_factorial_gives_both_main_effects_and_the_interaction() {
 }
 
 #[test]
+fn a_two_by_two_in_rounds_tests_both_main_effects_and_the_interaction() {
+    let mut text = String::from("mtu,rwin,round,rate\n");
+    // What is left beside the effects adds up to nothing over the rounds: the ratios are exact.
+    for (round, noise) in [0.01, -0.01, 0.02, -0.02, 0.015, -0.015].into_iter().enumerate() {
+        for (mtu, rwin, factor, sign) in
+            [(1400, 16, 1.0, 1.0), (1400, 21, 1.0, -1.0), (1500, 16, 1.2, -1.0), (1500, 21, 1.2, 1.0)]
+        {
+            let rate = 1000.0 * factor * f64::exp(noise * sign) * (1.0 + round as f64 / 10.0);
+            text += &format!("{mtu},{rwin},{round},{rate}\n");
+        }
+    }
+    let (code, out) = of_text(text.as_bytes(), &["--json"]);
+    let found: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &found["design"]["kind"]), (0, &Value::from("two-by-two")));
+    let effect = |i: usize, field: &str| found["effects"][i][field].as_f64().expect("a number");
+    assert!((effect(0, "ratio") - 1.2).abs() < 1e-9 && effect(0, "p_holm") < 0.001, "{out}");
+    for i in [1, 2] {
+        assert!((effect(i, "ratio") - 1.0).abs() < 1e-9 && effect(i, "p_holm") > 0.9, "{out}");
+    }
+    assert_eq!(found["df"], 15.0);
+    let (_, text) = of_text(text.as_bytes(), &[]);
+    assert!(text.starts_with("mtu 1500 is shown to be better than 1400 by 20.0%"), "{text}");
+    assert!(text.contains("No effect of rwin is shown") && text.contains("No interaction is shown"), "{text}");
+}
+
+#[test]
 fn two_published_means_are_compared() {
     let a = json(&["analyse", "--json", "--means", "1602±100", "1548+-89"]);
     let c = &a["comparison"];
@@ -171,6 +197,13 @@ fn what_is_wrong_with_a_table_is_named_with_line_and_column() {
         (b"mtu,day,rate\n1,a,3\n2,b,4\n", "no block of day holds every level"),
         (b"mtu,s1,s2\n1,2,3\n2,\xe9,3\n", "line 3, column 2: the text is not UTF-8"),
         (b"\xff\xfem\0t\0u\0\n\0", "it looks like UTF-16"),
+        (b"m\0t\0u\0,\0s\0\n\0", "it looks like UTF-16"),
+        (b"mtu,s1,s2\n1,2,3\n2,\0,3\n", "line 3, column 2: there is a zero byte in the text"),
+        (b"mtu,s1,s2\n1,2,3\n2,99999999999999999999999999999999999999999x,3\n", "9…' (42 characters) is not a number"),
+        (
+            b"mtu,rwin,day,rate\n1,5,a,3\n1,6,a,3\n2,5,a,4\n2,6,a,4\n2,6,a,5\n",
+            "line 6, column 1 (mtu): this combination stands in line 5 already, in the same block",
+        ),
         (b"a,b\n1,2\n2,3\n", "cannot tell which column is the outcome"),
         (b"rate,time_s\n1,2\n2,3\n", "several could be"),
     ] {
@@ -190,6 +223,7 @@ fn what_cannot_be_concluded_is_said() {
         (&b"mtu,day,rate\n1,a,3\n2,a,4\n"[..], "each of the 2 levels was measured once"),
         (b"mtu,rate\n1,3\n2,4\n", "there is no repetition"),
         (b"mtu,s1,s2\n1,5,5\n2,5,5\n", "No difference shown"),
+        (b"mtu,s1,s2\n1,5e300,1\n2,1,5e300\n", "Even ten times as much need not have shown"),
         (b"mtu,day,rate\n1,a,3\n2,a,4\n1,b,5\n2,b,5\n1,c,5\n", "1 of 3 blocks lack a level and are left out"),
     ] {
         for args in [&[][..], &["--json"]] {

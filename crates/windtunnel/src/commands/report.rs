@@ -12,7 +12,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_experiment::{Assessment, Experiment, VerdictKind};
-use wt_journal::{Journal as _, State, StoredExperiment};
+use wt_journal::{Journal, State, StoredExperiment};
 use wt_report::{Run, Setting, TuneInputs, TuneReport};
 use wt_trial::TrialRecord;
 use wt_units::Knob;
@@ -65,14 +65,21 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let stored = journal.load(&args.experiment).map_err(|error| journal::failure(&error))?;
     if let Some(screened) = Screened::read(&journal, &stored)? {
         let stopped = stored.state != State::Finished;
-        let report = ScreenReport { stored: &stored, screened: &screened, confirmation: None, stopped };
+        let confirmed = screen::confirmation(&journal, &stored)?;
+        let confirmation = confirmed.map(|stored| again(&journal, &stored, |told| told.report())).transpose()?;
+        let report =
+            ScreenReport { stored: &stored, screened: &screened, confirmation: confirmation.as_ref(), stopped };
         return report.give(&args.forms, args.forms.json);
     }
-    let history = History::read(&journal, &stored)?;
+    again(&journal, &stored, |told| told.give(&args.forms, args.forms.json))?
+}
+
+/// Assesses an experiment again from what the journal holds.
+fn again<R>(journal: &dyn Journal, stored: &StoredExperiment, tell: impl FnOnce(&Told<'_>) -> R) -> Result<R, Failure> {
+    let history = History::read(journal, stored)?;
     let experiment = history.replay()?;
-    let records = history.records(&journal)?;
-    let told = Told { stored: &stored, records: &records, experiment: &experiment, history: Some(&history) };
-    told.give(&args.forms, args.forms.json)
+    let records = history.records(journal)?;
+    Ok(tell(&Told { stored, records: &records, experiment: &experiment, history: Some(&history) }))
 }
 
 /// An experiment with all that is told of it.

@@ -17,7 +17,7 @@ pub(super) fn ratios(a: &TableAnalysis, factor: &str, value: &str) -> Chart {
         x: Axis::linear(factor, ""),
         y: Axis::linear("ratio", ""),
         series: vec![Series::intervals("", &rows)],
-        rules: vec![Rule::horizontal(1.0, first)],
+        rules: vec![Rule::horizontal(1.0, format!("{factor} {first}"))],
         categories: a.dunnett.iter().map(|row| row.a.clone()).collect(),
     }
 }
@@ -84,6 +84,21 @@ pub(super) fn interaction(factors: &[(String, [String; 2]); 2], cells: &[[f64; 2
         y: Axis::linear(value, ""),
         series: second_levels.iter().enumerate().map(line).collect(),
         ..Chart::default()
+    }
+}
+
+/// The effects of two factors and their interaction, with simultaneous intervals.
+pub(super) fn effects(names: &[String; 3], a: &wt_experiment::classic::TwoByTwoAnalysis) -> Chart {
+    let rows: Vec<(f64, f64, f64, f64)> =
+        a.effects.iter().enumerate().map(|(i, e)| (i as f64, e.low, e.ratio, e.high)).collect();
+    Chart {
+        title: "Effects: the second level over the first".into(),
+        subtitle: "intervals of 95%, all three together (Bonferroni)".into(),
+        x: Axis::linear("effect", ""),
+        y: Axis::linear("ratio", ""),
+        series: vec![Series::intervals("", &rows)],
+        rules: vec![Rule::horizontal(1.0, "no effect")],
+        categories: names.to_vec(),
     }
 }
 

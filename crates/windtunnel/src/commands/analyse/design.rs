@@ -1,9 +1,9 @@
 //! What a sheet is: levels in blocks, groups, a 2 × 2, or a list of hosts.
 
-use super::sheet::Sheet;
+use super::sheet::{Sheet, quoted};
 use crate::edge::Failure;
 use std::collections::HashMap;
-use wt_experiment::classic::{Better, Table, TableError};
+use wt_experiment::classic::{Better, Square, Table, TableError};
 
 /// Words in a column's name that make it an outcome.
 const OUTCOMES: [&str; 12] = [
@@ -52,8 +52,8 @@ pub(super) enum Kind {
     Blocked { factor: String, block: String, table: Table },
     /// Levels without blocks, as often as they come.
     Grouped { factor: String, groups: Vec<(String, Vec<f64>)> },
-    /// Two factors of two levels, each combination once.
-    TwoByTwo { factors: [(String, [String; 2]); 2], cells: [[f64; 2]; 2] },
+    /// Two factors of two levels, each combination once in every block; without a column of blocks there is one.
+    TwoByTwo { factors: [(String, [String; 2]); 2], block: Option<String>, blocks: Vec<(String, Square)> },
     /// A list with other figures beside the outcome.
     Listing { label: String, rows: Vec<(String, f64)>, figures: Vec<(String, Vec<f64>)> },
 }
@@ -181,13 +181,20 @@ fn table(
 
 fn one_level(sheet: &Sheet, factor: usize) -> Failure {
     sheet
-        .at(0, factor, format!("there is only one level, '{}', so there is nothing to compare", sheet.cells(factor)[0]))
+        .at(
+            0,
+            factor,
+            format!("there is only one level, {}, so there is nothing to compare", quoted(&sheet.cells(factor)[0])),
+        )
         .hint("--factor COLUMN names the column of the settings")
 }
 
 /// Which columns don't take part.
 fn unused(sheet: &Sheet, used: &[usize]) -> Vec<String> {
-    let names = (0..sheet.columns.len()).filter(|i| !used.contains(i)).map(|i| sheet.columns[i].name.clone());
+    let names = (0..sheet.columns.len()).filter(|i| !used.contains(i)).map(|i| match sheet.columns[i].name.as_str() {
+        "" => format!("{} (without a name)", i + 1),
+        name => name.to_owned(),
+    });
     names.map(|name| format!("column {name} takes no part")).collect()
 }
 
@@ -200,11 +207,11 @@ fn long(sheet: &Sheet, named: &Named, value: usize) -> Result<Recognised, Failur
     };
     let varies = |i: &usize| sheet.cells(*i).iter().any(|cell| *cell != sheet.cells(*i)[0]);
     let others: Vec<usize> = (0..sheet.columns.len()).filter(|i| *i != value && Some(*i) != block).collect();
-    if named.factor.is_none() && block.is_none() {
-        if let Some(kind) = two_by_two(sheet, &others, &outcomes) {
-            return Ok((kind, Vec::new()));
+    if named.factor.is_none() {
+        if let Some(found) = two_by_two(sheet, &others, block, &outcomes) {
+            return found;
         }
-        if let Some(kind) = listing(sheet, &others, &outcomes) {
+        if let Some(kind) = listing(sheet, &others, &outcomes).filter(|_| block.is_none()) {
             return Ok((kind, Vec::new()));
         }
     }
@@ -302,20 +309,43 @@ fn in_blocks(sheet: &Sheet, factor: usize, block: usize, y: &[f64], notes: &mut 
     Ok(Kind::Blocked { factor, block, table })
 }
 
-/// Four rows, two columns of two levels, every combination.
-fn two_by_two(sheet: &Sheet, others: &[usize], y: &[f64]) -> Option<Kind> {
+/// Two columns of two levels: every combination once, or once in every block.
+fn two_by_two(sheet: &Sheet, others: &[usize], block: Option<usize>, y: &[f64]) -> Option<Result<Recognised, Failure>> {
     let [a, b] = *others else { return None };
     let ((first, in_first), (second, in_second)) = (coded(sheet, a), coded(sheet, b));
-    let mut cells = [[f64::NAN; 2]; 2];
     let (Ok(first), Ok(second)) = (<[String; 2]>::try_from(first), <[String; 2]>::try_from(second)) else {
         return None;
     };
-    for row in 0..y.len() {
-        cells[in_first[row]][in_second[row]] = y[row];
+    if block.is_none() && y.len() != 4 {
+        return None;
     }
-    let complete = y.len() == 4 && cells.iter().flatten().all(|c| c.is_finite());
+    let (names, in_block) = block.map_or_else(|| (vec![String::new()], vec![0; y.len()]), |b| coded(sheet, b));
+    let mut rows: Vec<[[Option<usize>; 2]; 2]> = vec![[[None; 2]; 2]; names.len()];
+    for row in 0..y.len() {
+        let cell = &mut rows[in_block[row]][in_first[row]][in_second[row]];
+        if let Some(before) = cell.replace(row) {
+            // Without blocks these are no 2 × 2 but measurements of two factors of which one is compared.
+            block?;
+            let what = format!("this combination stands in line {} already, in the same block", sheet.line(before));
+            let hint = "--block COLUMN names a column in which each combination occurs once";
+            return Some(Err(sheet.at(row, a, what).hint(hint)));
+        }
+    }
+    let whole = |square: &[[Option<usize>; 2]; 2]| square.iter().flatten().all(Option::is_some);
+    let squares = names.into_iter().zip(rows).filter(|(_, square)| whole(square));
+    let blocks: Vec<(String, Square)> = squares
+        .map(|(name, square)| (name, square.map(|row| row.map(|cell| cell.map_or(f64::NAN, |r| y[r])))))
+        .collect();
+    let all = in_block.into_iter().max().map_or(0, |last| last + 1);
+    // Where no block holds all four, each factor may still be compared by itself.
+    let lacking = all - blocks.len();
+    if blocks.is_empty() {
+        return None;
+    }
+    let note = (lacking > 0).then(|| format!("{lacking} of {all} blocks lack a combination and are left out"));
     let name = |i: usize| sheet.columns[i].name.clone();
-    complete.then(|| Kind::TwoByTwo { factors: [(name(a), first), (name(b), second)], cells })
+    let kind = Kind::TwoByTwo { factors: [(name(a), first), (name(b), second)], block: block.map(name), blocks };
+    Some(Ok((kind, note.into_iter().collect())))
 }
 
 /// Text in the first column that hardly repeats, with an outcome each.

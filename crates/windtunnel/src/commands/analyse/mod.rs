@@ -4,6 +4,8 @@
 mod charts;
 /// What a sheet is.
 mod design;
+/// What is read of two factors of two levels.
+mod factorial;
 /// Many paths together.
 mod paths;
 /// What a person and a program read.
@@ -17,7 +19,7 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use render::Answer;
 use std::path::{Path, PathBuf};
-use wt_experiment::classic::Better;
+use wt_experiment::classic::{Better, Square, two_by_two_in_blocks};
 use wt_experiment::means::{SummaryMean, compare_means};
 use wt_report::Chart;
 
@@ -123,7 +125,13 @@ fn of_file(args: &AnalyseArgs, file: &Path) -> Result<Answer, Failure> {
             render::blocked(&design, factor, block, table, &analysis)
         }
         Kind::Grouped { factor, groups } => render::grouped(&design, factor, groups),
-        Kind::TwoByTwo { factors, cells } => render::two_by_two(&design, factors, cells),
+        Kind::TwoByTwo { factors, block, blocks } => {
+            let squares: Vec<Square> = blocks.iter().map(|(_, square)| *square).collect();
+            match (block, two_by_two_in_blocks(&squares, &mut rng)) {
+                (Some(block), Some(analysis)) => factorial::in_blocks(&design, factors, block, blocks, &analysis),
+                _ => factorial::single(&design, factors, &squares[0]),
+            }
+        }
         Kind::Listing { label, rows, figures } => render::listing(&design, label, rows, figures, &mut rng),
     })
 }

@@ -8,12 +8,11 @@ use std::fmt::Write as _;
 use wt_experiment::classic::{
     Better, FTest, Table, TableAnalysis, describe, kruskal, one_way_anova, p_value, relation,
 };
-use wt_experiment::factorial;
 use wt_experiment::means::{MeansComparison, SummaryMean};
 use wt_report::Chart;
 
 /// The width and height of a plot in the terminal.
-const PLOT: (usize, usize) = (78, 12);
+pub(super) const PLOT: (usize, usize) = (78, 12);
 
 /// What the command answers.
 pub(super) struct Answer {
@@ -25,7 +24,7 @@ pub(super) struct Answer {
 }
 
 /// Puts schema, design and notes around what was found.
-fn object(design: &Design, description: Value, found: Value) -> Value {
+pub(super) fn object(design: &Design, description: Value, found: Value) -> Value {
     let mut all = json!({"schema_version": 1, "design": description});
     all["design"]["value"] = json!(design.value);
     all["design"]["better"] = json!(design.better);
@@ -36,7 +35,7 @@ fn object(design: &Design, description: Value, found: Value) -> Value {
     all
 }
 
-fn with_notes(mut text: String, design: &Design) -> String {
+pub(super) fn with_notes(mut text: String, design: &Design) -> String {
     for note in &design.notes {
         let _ = write!(text, "\nNote: {note}.");
     }
@@ -194,45 +193,6 @@ fn grouped_verdict(factor: &str, levels: usize, test: Option<FTest>, shown: bool
     }
 }
 
-/// Two factors of two levels, each combination once.
-pub(super) fn two_by_two(design: &Design, factors: &[(String, [String; 2]); 2], cells: &[[f64; 2]; 2]) -> Answer {
-    let t = factorial::two_by_two(*cells);
-    let [(first, first_levels), (second, second_levels)] = factors;
-    let effects = [
-        (first.clone(), t.first, t.first_ratio),
-        (second.clone(), t.second, t.second_ratio),
-        (format!("{first} × {second}"), t.interaction, t.interaction_ratio),
-    ];
-    let value = &design.value;
-    let verdict = format!(
-        "Nothing can be claimed: each of the four combinations of {first} and {second} was measured once, so there is no \
-         measure of the noise. Measure all four in each of at least 8 rounds, in random order; then both main effects and \
-         the interaction can be tested."
-    );
-    let mut text = format!("{verdict}\n\nWhat the four numbers are, for what they are worth ({value}):");
-    let describe = |levels: &[String; 2]| format!("{} to {}", levels[0], levels[1]);
-    let changes = [describe(first_levels), describe(second_levels), "interaction".to_owned()];
-    for ((name, difference, ratio), change) in effects.iter().zip(&changes) {
-        let _ = write!(text, "\n  {name}, {change}: {difference:+.4}");
-        if let Some(ratio) = ratio {
-            let _ = write!(text, " (×{ratio:.3})");
-        }
-    }
-    let chart = charts::interaction(factors, cells, value);
-    let _ = write!(text, "\n\n{}", chart.to_terminal(PLOT.0, PLOT.1, false).trim_end());
-    let rows: Vec<Value> =
-        effects.iter().map(|(name, d, r)| json!({"effect": name, "difference": d, "ratio": r})).collect();
-    let description = json!({"kind": "two-by-two", "blocks": [],
-        "factors": [{"factor": first, "levels": first_levels}, {"factor": second, "levels": second_levels}]});
-    let found = json!({"effects": rows, "cells": cells, "verdict": verdict, "difference_shown": false});
-    Answer {
-        text: with_notes(text, design),
-        json: object(design, description, found),
-        charts: vec![("interaction", chart)],
-        difference_shown: false,
-    }
-}
-
 /// A list of hosts.
 pub(super) fn listing(
     design: &Design,
@@ -311,12 +271,12 @@ pub(super) fn means(a: SummaryMean, b: SummaryMean, c: &MeansComparison) -> Answ
     Answer { text: verdict, json, charts: Vec::new(), difference_shown: shown }
 }
 
-fn optional(value: Option<f64>) -> String {
+pub(super) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), short)
 }
 
 /// Four significant digits.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }

@@ -43,8 +43,7 @@ impl Sheet {
         let mut head = Vec::new();
         let failed = |e: std::io::Error| Failure::usage(format!("cannot read {file}")).because(e.to_string());
         input.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
-        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) || head.iter().take(200).any(|b| *b == 0)
-        {
+        if is_utf16(&head) {
             return Err(Failure::usage(format!(
                 "{file}: line 1, column 1: the file is not UTF-8; it looks like UTF-16"
             ))
@@ -69,7 +68,11 @@ impl Sheet {
                 return Err(Failure::usage(format!("{file}: line {line}: more than {MOST_CELLS} cells"))
                     .hint("analyse means of rounds, or a part of the file"));
             }
-            for (column, cell) in sheet.columns.iter_mut().zip(&record) {
+            for (number, (column, cell)) in sheet.columns.iter_mut().zip(&record).enumerate() {
+                if cell.contains('\0') {
+                    let what = format!("{file}: line {line}, column {}: there is a zero byte in the text", number + 1);
+                    return Err(Failure::usage(what).because("the file is no table of text, or is damaged"));
+                }
                 column.cells.push(cell.to_owned());
             }
         }
@@ -125,7 +128,7 @@ impl Sheet {
     pub(super) fn outcomes(&self, column: usize) -> Result<Vec<f64>, Failure> {
         let values = self.figures(column)?;
         if let Some(row) = values.iter().position(|v| *v <= 0.0) {
-            let what = format!("'{}' is not above zero", self.cells(column)[row]);
+            let what = format!("{} is not above zero", quoted(&self.cells(column)[row]));
             return Err(self
                 .at(row, column, what)
                 .because("settings are compared by their ratios")
@@ -140,7 +143,7 @@ impl Sheet {
             number(cell).ok_or_else(|| match cell.as_str() {
                 "" => self.at(row, column, "the cell is empty".to_owned()),
                 text => {
-                    let failure = self.at(row, column, format!("'{text}' is not a number"));
+                    let failure = self.at(row, column, format!("{} is not a number", quoted(text)));
                     if text.contains(',') {
                         failure.hint("write decimals with a point, and no separators of thousands")
                     } else {
@@ -173,6 +176,25 @@ impl Column {
 /// A finite number; `nan` and `inf` are none.
 fn number(cell: &str) -> Option<f64> {
     cell.parse().ok().filter(|v: &f64| v.is_finite())
+}
+
+/// Whether a file begins as UTF-16 does: with its mark, or with every other byte zero.
+fn is_utf16(head: &[u8]) -> bool {
+    let zeros = |first: usize| {
+        let half = || head.iter().take(64).skip(first).step_by(2);
+        half().count() > 2 && half().all(|b| *b == 0)
+    };
+    head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) || zeros(0) || zeros(1)
+}
+
+/// What a cell holds, cut off where nobody reads on.
+pub(super) fn quoted(cell: &str) -> String {
+    const MOST: usize = 40;
+    if cell.chars().count() <= MOST {
+        return format!("'{cell}'");
+    }
+    let start: String = cell.chars().take(MOST).collect();
+    format!("'{start}…' ({} characters)", cell.chars().count())
 }
 
 /// The separator: what the header has most of.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wt_experiment::factorial::{EffectAssessment, Run, Screen, ScreenAssessment};
 use wt_experiment::{Ended, VerdictKind};
-use wt_journal::{Journal, StoredExperiment, WithSamples};
+use wt_journal::{Filter, Journal, StoredExperiment, WithSamples};
 use wt_report::{Axis, Chart, Rule, Series, TuneReport};
 use wt_trial::{Phase, Status, TrialRecord};
 use wt_units::{Knob, Level, Settings};
@@ -255,6 +255,30 @@ impl Screened {
 fn run_with_auto(factors: &[Factor], record: &TrialRecord) -> Run {
     let level = |factor: &Factor| record.spec.settings.get(factor.knob).cloned().unwrap_or(Level::Auto);
     factors.iter().map(|factor| level(factor) == factor.high).collect()
+}
+
+/// The experiment that tried what came out of a screen, if there is one.
+///
+/// # Errors
+/// A [`Failure`] if the journal can't be read.
+pub(super) fn confirmation(
+    journal: &dyn Journal,
+    screen: &StoredExperiment,
+) -> Result<Option<StoredExperiment>, Failure> {
+    let filter = Filter {
+        target: Some(screen.target.clone()),
+        since_unix_us: Some(screen.started_unix_us),
+        ..Filter::default()
+    };
+    let later = journal.list(&filter).map_err(|error| journal::failure(&error))?;
+    // It follows the screen at once: the oldest first.
+    for summary in later.iter().rev().filter(|summary| summary.id != screen.id) {
+        let stored = journal.load(&summary.id).map_err(|error| journal::failure(&error))?;
+        if stored.config["confirms"] == json!(screen.id) {
+            return Ok(Some(stored));
+        }
+    }
+    Ok(None)
 }
 
 /// A screen with its confirmation, ready to be told.

@@ -81,7 +81,7 @@ pub(crate) struct TuneArgs {
     identical: Option<usize>,
     /// Vary all knobs of --levels at once, two levels each: finds among many knobs the few that matter, then tries them
     /// together against the current settings
-    #[arg(long, conflicts_with_all = ["dry_run", "identical", "resume", "strict"], requires = "levels")]
+    #[arg(long, conflicts_with_all = ["identical", "resume", "strict"], requires = "levels")]
     screen: bool,
     /// Go on with an experiment of the journal, on this or another day: its name, the beginning of it, or "last"
     #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial"])]
@@ -215,8 +215,11 @@ impl<T: Tunnel> Session<'_, T> {
         if self.args.screen {
             self.check_screen(&facts)?;
         }
-        if self.args.dry_run && !self.args.screen {
+        if self.args.dry_run {
             let plan = self.plan(&facts);
+            if self.args.screen {
+                return self.show_screen(facts, &plan);
+            }
             let prepared = self.prepare(facts, &plan)?;
             return show(&prepared, &plan);
         }
@@ -406,20 +409,20 @@ fn measured(facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
 /// What would be run.
 fn show(prepared: &Prepared, plan: &Plan) -> Outcome {
     let most = prepared.config.max_trials.unwrap_or(0);
-    let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
-    say!(
-        "Path: RTT {:.1} ms, PMTU {}, BDP {} bytes",
-        prepared.path.rtt_us as f64 / 1e3,
-        prepared.path.pmtu,
-        prepared.path.bdp_bytes
-    );
-    say!(
-        "Each trial {:.1} s; at most {most} trials, {}",
-        plan.length().as_secs_f64(),
-        minutes(per_trial * u32::try_from(most).unwrap_or(u32::MAX))
-    );
+    show_cost(&prepared.path, plan, most);
     for arm in &prepared.design.arms {
         say!("  {:<40} {}", arm.label, arm.why);
     }
     Ok(Exit::Done)
+}
+
+/// The path, and what it may cost.
+fn show_cost(path: &PathFacts, plan: &Plan, most: usize) {
+    let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
+    say!("Path: RTT {:.1} ms, PMTU {}, BDP {} bytes", path.rtt_us as f64 / 1e3, path.pmtu, path.bdp_bytes);
+    say!(
+        "Each trial {:.1} s; at most {most} trials, {}",
+        plan.length().as_secs_f64(),
+        minutes(per_trial.saturating_mul(u32::try_from(most).unwrap_or(u32::MAX)))
+    );
 }

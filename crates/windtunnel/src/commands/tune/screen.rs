@@ -3,9 +3,9 @@
 use super::design::{self, Design, Known, Levels};
 use super::drive::{Driver, Place, Plan};
 use super::notebook::Notebook;
-use super::{Budget, Pilot, Prepared, Progress, Session, Start, finish, minutes};
+use super::{Budget, Pilot, Prepared, Progress, Session, Start, finish, minutes, show_cost};
 use crate::commands::report::{Factor, ScreenReport, Screened, Told, settings_of};
-use crate::edge::{Failure, Outcome};
+use crate::edge::{Exit, Failure, Outcome, say};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use serde_json::json;
@@ -69,6 +69,27 @@ impl<T: Tunnel> Session<'_, T> {
             factors.push(Factor { knob: *knob, low, high });
         }
         Ok(factors)
+    }
+
+    /// Says what would be run.
+    pub(super) fn show_screen(&self, path: PathFacts, plan: &Plan) -> Outcome {
+        let factors = self.factors(&path)?;
+        let prepared =
+            Prepared { current: self.tunnel.current(), design: design_of(&factors), config: Config::new(2), path };
+        let screen = Screen::new(factors.len(), prepared.config.alpha).map_err(|e| Failure::usage(e.to_string()))?;
+        let (rounds, most) = self.affordable(&screen, &prepared, plan)?;
+        let runs = screen.trials_per_round();
+        show_cost(&prepared.path, plan, most);
+        say!("Screen: {} knobs at once, at most {rounds} rounds of {runs} trials:", factors.len());
+        for Factor { knob, low, high } in &factors {
+            say!("  {knob:<14} {low} or {high}");
+        }
+        say!(
+            "Then, in at most {} trials, what came out against the current settings ({})",
+            most.saturating_sub(rounds * runs),
+            prepared.current
+        );
+        Ok(Exit::Done)
     }
 
     /// Screens, confirms what came out, and reports.
