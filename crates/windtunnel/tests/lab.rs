@@ -23,6 +23,15 @@ fn the_programs_exit_code_is_passed_through() {
     assert!(missing.err.contains("no-such-program"), "{}", missing.err);
 }
 
+/// The backends that this user can use here.
+fn backends() -> Vec<&'static str> {
+    if std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok() {
+        return vec!["veth", "tun"];
+    }
+    println!("not run: TUN, because /dev/net/tun is closed to this user");
+    vec!["veth"]
+}
+
 #[test]
 fn every_preset_starts_and_its_server_answers_over_both_backends() {
     let _machine = shared();
@@ -35,11 +44,9 @@ fn every_preset_starts_and_its_server_answers_over_both_backends() {
         let ran = shell(name, &["--backend", "veth"], "curl -sS -m 20 http://server/bytes/800 | wc -c");
         assert_eq!((ran.code, ran.out.trim()), (0, "800"), "{name}: {}", ran.err);
     }
-    if std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok() {
+    if backends().contains(&"tun") {
         let ran = shell("adsl", &["--backend", "tun"], "curl -sS -m 20 http://server/bytes/800 | wc -c");
         assert_eq!((ran.code, ran.out.trim()), (0, "800"), "{}", ran.err);
-    } else {
-        println!("not run: TUN, because /dev/net/tun is closed to this user");
     }
 }
 
@@ -80,6 +87,25 @@ fn curl_and_iperf3_read_the_same_path_alike() {
         assert!((0.95..=1.02).contains(&(rate / limit)), "{who}: {rate:.0} of {limit:.0} bit/s");
     }
     assert!((by_curl / by_iperf - 1.0).abs() < 0.02, "curl {by_curl:.0}, iperf3 {by_iperf:.0}");
+}
+
+#[test]
+fn tc_counts_what_curl_received() {
+    let _machine = shared();
+    // A veth has no queue by default, and then tc counts nothing.
+    let script = "server() { ip netns exec server \"$@\"; }
+        server tc qdisc replace dev wt0 root pfifo limit 1000
+        sent() { server tc -s qdisc show dev wt0 | sed -n 's/.*Sent \\([0-9]*\\) bytes.*/\\1/p' | head -n 1; }
+        a=$(sent); curl -sS -o /dev/null -w '%{size_download} ' http://server/bytes/1500000; b=$(sent); echo $a $b";
+    for backend in backends() {
+        let ran = shell("adsl", &["--backend", backend], script);
+        let figures: Vec<f64> = ran.out.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [received, before, after] = figures[..] else { panic!("{}{}", ran.out, ran.err) };
+        // Of every 1492 bytes of IP, 1440 are payload; a veth's frames have an Ethernet header as well.
+        let frame = if backend == "veth" { 1506.0 } else { 1492.0 };
+        let ratio = (after - before) * 1440.0 / frame / received;
+        assert!((0.98..=1.02).contains(&ratio), "{backend}: {ratio}: {figures:?}");
+    }
 }
 
 #[test]
