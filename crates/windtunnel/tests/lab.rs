@@ -24,6 +24,7 @@ fn the_programs_exit_code_is_passed_through() {
 }
 
 /// The backends that this user can use here.
+#[expect(clippy::print_stdout, reason = "what is not tested here is said")]
 fn backends() -> Vec<&'static str> {
     if std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok() {
         return vec!["veth", "tun"];
