@@ -7,6 +7,8 @@ use wt_units::suggestion;
 
 /// Beyond this many cells a file is no table of measurements that somebody made.
 const MOST_CELLS: usize = 5_000_000;
+/// Nor if it has more bytes than this, whatever it holds.
+const MOST_BYTES: u64 = 256 << 20;
 /// How much of the file is looked at to find its separator.
 const HEAD: usize = 64 * 1024;
 
@@ -54,7 +56,7 @@ impl Sheet {
             .delimiter(separator(&head))
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
-            .from_reader(head.as_slice().chain(input));
+            .from_reader(head.as_slice().chain(Bounded { input, left: MOST_BYTES }));
         let problem = |e: &csv::Error| complaint(file, e);
         let names: Vec<String> = reader.headers().map_err(|e| problem(&e))?.iter().map(str::to_owned).collect();
         let mut sheet =
@@ -167,6 +169,23 @@ impl Sheet {
     }
 }
 
+/// Reads no more than is left, and then says so.
+struct Bounded<R> {
+    input: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            let what = format!("it holds more than {} MiB, which no table of measurements does", MOST_BYTES >> 20);
+            std::io::Error::new(std::io::ErrorKind::FileTooLarge, what)
+        })?;
+        Ok(read)
+    }
+}
+
 impl Column {
     fn new(name: String) -> Self {
         Self { name, cells: Vec::new() }
@@ -220,5 +239,24 @@ fn complaint(file: &str, error: &csv::Error) -> Failure {
                 .hint(format!("iconv -f ISO-8859-1 -t UTF-8 {file} > new.csv"))
         }
         _ => Failure::usage(format!("cannot read {file}")).because(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bounded, quoted};
+    use std::io::Read as _;
+
+    #[test]
+    fn no_more_is_read_than_is_left() {
+        let read = |left: u64| Bounded { input: &[7u8; 10][..], left }.read_to_end(&mut Vec::new());
+        assert_eq!(read(10).ok(), Some(10));
+        assert_eq!(read(9).map_err(|error| error.kind()), Err(std::io::ErrorKind::FileTooLarge));
+    }
+
+    #[test]
+    fn long_cells_are_cut_off_between_letters() {
+        assert_eq!(quoted("fast"), "'fast'");
+        assert_eq!(quoted(&"ä".repeat(41)), format!("'{}…' (41 characters)", "ä".repeat(40)));
     }
 }
