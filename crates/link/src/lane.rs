@@ -21,8 +21,14 @@ pub(crate) struct Entry {
     pub(crate) stage: usize,
 }
 
-/// The lanes of one direction from the sender on, and the entry to each link, by the link's number.
-pub(crate) fn lanes<P: Clone>(config: &PathConfig, side: Side, seed: u64) -> (Vec<Lane<P>>, Vec<Entry>) {
+/// The lanes of one direction from the sender on, and the entry to each link, by the link's number. A lane ends where
+/// packets stop.
+pub(crate) fn lanes<P: Clone>(
+    config: &PathConfig,
+    stops: &[bool],
+    side: Side,
+    seed: u64,
+) -> (Vec<Lane<P>>, Vec<Entry>) {
     let count = config.links.len();
     let mut entries = vec![Entry::default(); count];
     let (mut lanes, mut stages) = (Vec::new(), Vec::new());
@@ -36,12 +42,21 @@ pub(crate) fn lanes<P: Clone>(config: &PathConfig, side: Side, seed: u64) -> (Ve
         }
         entries[number] = Entry { lane: lanes.len(), stage: stages.len() };
         ahead |= add_link(&mut stages, link, Place { link: number, side }, seed, ahead);
-        if link.medium.is_some() || hop + 1 == count {
+        let stops_behind = stops.get(behind(side, number)).is_some_and(|stop| *stop);
+        if link.medium.is_some() || stops_behind || hop + 1 == count {
             lanes.push(Lane { side, pipe: Pipe::of(std::mem::take(&mut stages)), last_link: number });
             ahead = false;
         }
     }
     (lanes, entries)
+}
+
+/// The number of the router behind a link in a direction.
+pub(crate) const fn behind(side: Side, link: usize) -> usize {
+    match side {
+        Side::AToB => link + 1,
+        Side::BToA => link,
+    }
 }
 
 /// Adds the stages of a link, with a gate in front of the first that needs arrivals in the order of time when they

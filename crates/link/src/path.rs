@@ -1,4 +1,4 @@
-use crate::lane::{Entry, Lane, Place, lanes};
+use crate::lane::{Entry, Lane, Place, behind, lanes};
 use crate::medium::Medium;
 use crate::{ConfigError, Event, LinkStats, Packet, PathConfig, PathStats, Side, Time};
 
@@ -30,6 +30,8 @@ pub struct Path<P> {
     medium_of: Vec<Option<usize>>,
     /// The entry to each link, in each direction.
     entries: [Vec<Entry>; 2],
+    /// At which routers packets are handed out.
+    stops: Vec<bool>,
     counts: Counts,
 }
 
@@ -45,7 +47,8 @@ struct Counts {
 pub struct PathEvent<P> {
     /// The direction of the packet.
     pub side: Side,
-    /// The link, counted from host A. For a delivery it is the last one in the packet's direction; for a drop with
+    /// The link, counted from host A. For a delivery it is the last one in the packet's direction, or the one in front of
+    /// a router at which packets stop ([`Path::with_stops`]); for a drop with
     /// [`HopLimit`](crate::DropReason::HopLimit) or [`TooBig`](crate::DropReason::TooBig) the one that it was about to enter.
     pub link: usize,
     /// What happened.
@@ -58,9 +61,20 @@ impl<P: Clone> Path<P> {
     /// # Errors
     /// [`ConfigError`] with the field, its value and what is allowed.
     pub fn new(config: &PathConfig, seed: u64) -> Result<Self, ConfigError> {
+        Self::with_stops(config, seed, &[])
+    }
+
+    /// A path that hands out each packet that reaches certain routers, for the caller to look at, change or keep, and to
+    /// [`Path::forward`]. Router n stands before link n as seen from host A, so 1 is the first one; the hosts' own
+    /// numbers 0 and `links` mean nothing here. What stops nowhere costs nothing more.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the field, its value and what is allowed.
+    pub fn with_stops(config: &PathConfig, seed: u64, stops: &[usize]) -> Result<Self, ConfigError> {
         config.validate()?;
-        let (forward, forward_entries) = lanes(config, Side::AToB, seed);
-        let (backward, mut backward_entries) = lanes(config, Side::BToA, seed);
+        let stops: Vec<bool> = (0..config.links.len()).map(|router| router > 0 && stops.contains(&router)).collect();
+        let (forward, forward_entries) = lanes(config, &stops, Side::AToB, seed);
+        let (backward, mut backward_entries) = lanes(config, &stops, Side::BToA, seed);
         for entry in &mut backward_entries {
             entry.lane += forward.len();
         }
@@ -76,7 +90,7 @@ impl<P: Clone> Path<P> {
         }
         let due = vec![u64::MAX; lanes.len() + mediums.len()];
         let entries = [forward_entries, backward_entries];
-        Ok(Self { lanes, mediums, due, medium_of, entries, counts: Counts::default() })
+        Ok(Self { lanes, mediums, due, medium_of, entries, stops, counts: Counts::default() })
     }
 
     /// How many links there are.
@@ -104,6 +118,22 @@ impl<P: Clone> Path<P> {
         let Some(entry) = self.entries[side.index()].get(link) else { return Err(packet) };
         self.counts.pushed += 1;
         self.enter(*entry, at, packet);
+        Ok(())
+    }
+
+    /// The router in front of a link sends on a packet that was handed out there: it takes one from the time to live.
+    ///
+    /// # Errors
+    /// The packet, when there is no such link, or none with a router in front of it.
+    pub fn forward(&mut self, side: Side, link: usize, at: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+        let router = behind(side.opposite(), link);
+        let Some(entry) = self.entries[side.index()].get(link) else { return Err(packet) };
+        if !self.stops.get(router).is_some_and(|stop| *stop) {
+            return Err(packet);
+        }
+        self.counts.pushed += 1;
+        // A lane that begins at a stop begins with the router.
+        self.enter(Entry { stage: 0, ..*entry }, at, packet);
         Ok(())
     }
 
@@ -203,7 +233,8 @@ impl<P: Clone> Path<P> {
     /// A packet has left a medium: a router sends it on, or it is at the far end.
     fn after_medium(&mut self, side: Side, link: usize, event: Event<P>) -> Option<PathEvent<P>> {
         let next = if side == Side::AToB { link + 1 } else { link.wrapping_sub(1) };
-        match (event, self.entries[side.index()].get(next).copied()) {
+        let stops = self.stops.get(behind(side, link)).is_some_and(|stop| *stop);
+        match (event, self.entries[side.index()].get(next).copied().filter(|_| !stops)) {
             (Event::Deliver { at, packet }, Some(entry)) => {
                 // The lane begins with the router in front of the link.
                 self.enter(Entry { stage: 0, ..entry }, at, packet);

@@ -288,3 +288,66 @@ fn a_hub_between_routers_passes_packets_on_in_both_directions() {
     assert_eq!((stats.pushed, stats.delivered, stats.dropped, stats.held), (2, 1, 1, 0));
     assert_eq!((stats.links[2].backward.len(), stats.links[0].forward[0].entered), (2, 1));
 }
+
+/// Events at the ends of a path that stops at these routers, each of which sends everything on at once.
+fn with_stops(links: Vec<LinkConfig>, stops: &[usize], sends: &[(Side, u64, Packet<u64>)]) -> Vec<PathEvent<u64>> {
+    let last = links.len() - 1;
+    let mut path = Path::with_stops(&PathConfig { links }, 3, stops).expect("the links of a test are valid");
+    for (side, at, packet) in sends {
+        path.push(*side, Time(*at), packet.clone());
+    }
+    let mut events = Vec::new();
+    while let Some(PathEvent { side, link, event }) = path.poll(Time::MAX) {
+        let end = if side == Side::AToB { last } else { 0 };
+        match event {
+            Event::Deliver { at, packet } if link != end => {
+                let next = if side == Side::AToB { link + 1 } else { link - 1 };
+                path.forward(side, next, at, packet).expect("a router stands before that link");
+            }
+            event => events.push(PathEvent { side, link, event }),
+        }
+    }
+    assert_eq!(path.stats().held, 0);
+    events
+}
+
+#[test]
+fn routers_that_hand_packets_out_change_nothing() {
+    let lossy = StageConfig::Loss(LossConfig::Bernoulli { probability: Ratio(0.2) });
+    let links = vec![
+        both_ways(vec![delay(1), queue(10_000_000)]),
+        both_ways(vec![mtu(1400), lossy, queue(5_000_000), delay(3)]),
+        hub(50),
+        both_ways(vec![queue(8_000_000), delay(2)]),
+    ];
+    let sends: Vec<_> = (0..400)
+        .map(|number| {
+            let side = if number % 3 == 0 { Side::BToA } else { Side::AToB };
+            let ttl = if number % 7 == 0 { 2 } else { 64 };
+            (side, number * MS / 2, Packet { ttl, ..Packet::new(300 + (number as u32 * 37) % 1200, number) })
+        })
+        .collect();
+    let without = with_stops(links.clone(), &[], &sends);
+    assert!(without.iter().any(|event| matches!(event.event, Event::Drop { reason: DropReason::HopLimit, .. })));
+    for stops in [&[1][..], &[2], &[3], &[1, 2, 3], &[2, 3]] {
+        let with = with_stops(links.clone(), stops, &sends);
+        let key = |event: &PathEvent<u64>| (event.event.at(), event.event.packet().payload);
+        let sorted = |mut events: Vec<PathEvent<u64>>| {
+            events.sort_by_key(key);
+            events
+        };
+        assert_eq!(sorted(with), sorted(without.clone()), "{stops:?}");
+    }
+}
+
+#[test]
+fn only_a_router_that_hands_packets_out_sends_them_on() {
+    let mut path: Path<u64> =
+        Path::with_stops(&PathConfig { links: vec![LinkConfig::default(); 3] }, 1, &[2]).expect("valid");
+    let packet = Packet::new(60, 0);
+    assert!(path.forward(Side::AToB, 1, Time::ZERO, packet.clone()).is_err(), "router 1 hands nothing out");
+    assert!(path.forward(Side::AToB, 3, Time::ZERO, packet.clone()).is_err(), "there is no link 3");
+    assert!(path.forward(Side::BToA, 2, Time::ZERO, packet.clone()).is_err(), "that is the host");
+    assert!(path.forward(Side::BToA, 1, Time::ZERO, packet.clone()).is_ok());
+    assert!(path.forward(Side::AToB, 2, Time::ZERO, packet).is_ok());
+}
