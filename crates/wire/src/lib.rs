@@ -2,7 +2,8 @@
 //!
 //! - [`Framing`] answers what an IP packet costs on a line: with its tunnels, link headers, padding, gaps and cells.
 //! - [`IpView`] and the other views read packets without allocating; [`time_exceeded`], [`frag_needed`] and
-//!   [`packet_too_big`] make a router's answers; [`fragment_ipv4`] splits what is too long.
+//!   [`packet_too_big`] make a router's answers; [`fragment_ipv4`] splits what is too long; [`PacketEdit`] changes headers
+//!   as middleboxes do.
 //! - [`PcapngWriter`] writes packets so that Wireshark and tcpdump read them.
 //!
 //! Nothing here reads a clock, opens a file or a socket, and no bytes whatever make it panic.
@@ -19,8 +20,9 @@ pub use framing::{
     Account, Coding, Framing, FramingError, Group, Headers, IpVersion, Linear, Part, Piece, SplitError, Transport, Word,
 };
 pub use packet::{
-    Checksum, Ecn, FragmentError, Icmpv4Kind, Icmpv4View, Icmpv6Kind, Icmpv6View, IpView, Ipv4View, Ipv6View, Protocol,
-    SackBlocks, Seq, TcpFlags, TcpOption, TcpOptions, TcpView, UdpView, UpperLayer, ViewError, decrement_ttl,
-    frag_needed, fragment_ipv4, mark_ce, packet_too_big, time_exceeded, updated_checksum,
+    Checksum, Ecn, FragmentError, Icmpv4Kind, Icmpv4View, Icmpv6Kind, Icmpv6View, IpView, Ipv4View, Ipv6View,
+    PacketEdit, Protocol, SackBlocks, Seq, TcpFlags, TcpOption, TcpOptions, TcpView, TransportChecksum, UdpView,
+    UpperLayer, ViewError, decrement_ttl, echo_reply, fill_icmp_checksum, frag_needed, fragment_ipv4, mark_ce,
+    packet_too_big, port_unreachable, time_exceeded, updated_checksum,
 };
 pub use pcapng::{Captured, Direction, Interface, LinkType, PcapngWriter};

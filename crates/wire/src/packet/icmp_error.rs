@@ -1,5 +1,7 @@
 use super::ipv4::fill_checksum;
-use super::{Checksum, IpView, Ipv4View, Ipv6View, Protocol, icmp};
+use super::{
+    Checksum, IpView, Ipv4View, Ipv6View, PacketEdit, Protocol, TransportChecksum, fill_icmp_checksum, icmp,
+};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The longest error message for IPv4 (RFC 1812 section 4.3.2.3).
@@ -49,6 +51,54 @@ pub fn time_exceeded(packet: &[u8], router: IpAddr) -> Option<Vec<u8>> {
         IpAddr::V4(router) => error_v4(packet, router, 11, 0, 0),
         IpAddr::V6(router) => error_v6(packet, router, 3, 0),
     }
+}
+
+/// What a host answers to a packet for a port at which nobody listens; `None` for packets that get no answer, and if the
+/// host's address is of the other version.
+///
+/// # Source
+/// RFC 792 and RFC 1122 section 3.2.2.1 (type 3, code 3); RFC 4443 section 3.1 (type 1, code 4).
+#[must_use]
+pub fn port_unreachable(packet: &[u8], host: IpAddr) -> Option<Vec<u8>> {
+    match host {
+        IpAddr::V4(host) => error_v4(packet, host, 3, 3, 0),
+        IpAddr::V6(host) => {
+            let mut answer = error_v6(packet, host, 1, 0)?;
+            answer[41] = 4;
+            fill_icmp_checksum(&mut answer);
+            Some(answer)
+        }
+    }
+}
+
+/// The reply to an echo request, from the address to which it was sent; `None` for anything else.
+///
+/// # Source
+/// RFC 792; RFC 4443 section 4.2.
+#[must_use]
+pub fn echo_reply(packet: &[u8]) -> Option<Vec<u8>> {
+    let view = IpView::new(packet).ok()?;
+    let (protocol, message) = view.transport()?;
+    let (request, reply) = if protocol == Protocol::ICMP { (8, 0) } else { (128, 129) };
+    let is_echo = matches!(protocol, Protocol::ICMP | Protocol::ICMPV6) && message.len() >= 8 && message[0] == request;
+    if !is_echo {
+        return None;
+    }
+    let (src, dst, end) = (view.src(), view.dst(), view.total_len());
+    let at = end - message.len();
+    let mut answer = packet[..end].to_vec();
+    answer[at] = reply;
+    let mut edit = PacketEdit::new(&mut answer, TransportChecksum::Whole).ok()?;
+    edit.set_source(dst, None);
+    edit.set_destination(src, None);
+    let ttl = if src.is_ipv4() { 8 } else { 7 };
+    answer[ttl] = 64;
+    if src.is_ipv4() {
+        let header = usize::from(answer[0] & 15) * 4;
+        fill_checksum(&mut answer[..header]);
+    }
+    fill_icmp_checksum(&mut answer);
+    Some(answer)
 }
 
 fn error_v4(packet: &[u8], router: Ipv4Addr, kind: u8, code: u8, word: u32) -> Option<Vec<u8>> {

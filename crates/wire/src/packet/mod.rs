@@ -6,6 +6,8 @@
 
 /// Internet checksums.
 mod checksum;
+/// Changing headers as middleboxes do.
+mod edit;
 /// IPv4 fragmentation.
 mod fragment;
 /// ICMP for IPv4 and for IPv6.
@@ -26,9 +28,10 @@ mod tcp;
 mod udp;
 
 pub use checksum::{Checksum, updated_checksum};
+pub use edit::{PacketEdit, TransportChecksum, fill_icmp_checksum};
 pub use fragment::{FragmentError, fragment_ipv4};
 pub use icmp::{Icmpv4Kind, Icmpv4View, Icmpv6Kind, Icmpv6View};
-pub use icmp_error::{frag_needed, packet_too_big, time_exceeded};
+pub use icmp_error::{echo_reply, frag_needed, packet_too_big, port_unreachable, time_exceeded};
 pub use ip::{Ecn, IpView, Protocol, decrement_ttl, mark_ce};
 pub use ipv4::Ipv4View;
 pub use ipv6::{Ipv6View, UpperLayer};
@@ -90,5 +93,7 @@ fn addr_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..at + N).and_then(|b| b.try_into().ok()).unwrap_or([0; N])
 }
 
+#[cfg(test)]
+mod edit_tests;
 #[cfg(test)]
 mod tests;
