@@ -9,7 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin
 tools="cc:gcc make:make git:git"
 case $want in
     build) ;;
-    test) tools="$tools nft:nftables ip:iproute2 ping:iputils-ping curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux" ;;
+    test) tools="$tools nft:nftables ip:iproute2 ping:iputils-ping tracepath:iputils-tracepath traceroute:traceroute mtr:mtr-tiny ss:iproute2 curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux" ;;
     *) echo "usage: $0 build|test" >&2; exit 2 ;;
 esac
 

@@ -3,15 +3,17 @@
 //! Departures are logical times: a late wake-up delays a packet once and never adds up. How late packets really left is
 //! counted, because a lab that was late has measured itself and not the path.
 
+use crate::links::{Links, Outcome, Place};
 use crate::port::{LARGEST, Port};
+use crate::scenario::Scenario;
 use crate::segment::{Buffer, Layout, Run, Segment};
 use crate::stats::Counters;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
-use wt_link::{DropReason, Event, Packet, Path, PathConfig, PathEvent, Side, Time};
+use wt_link::{Packet, Time};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{Waker, wait_readable};
 
@@ -38,12 +40,12 @@ pub(crate) enum Command {
 
 /// What the engine needs to begin.
 pub(crate) struct EngineConfig {
-    /// The client's port and the server's.
-    pub(crate) ports: [Port; 2],
-    /// The stages.
-    pub(crate) path: PathConfig,
-    /// Whether who stands before each link sends ICMP messages.
-    pub(crate) icmp: Vec<bool>,
+    /// The client's port, the server's, and those of the hosts on the way.
+    pub(crate) ports: Vec<Port>,
+    /// Where each of these hosts is.
+    pub(crate) places: Vec<Place>,
+    /// What lies between them.
+    pub(crate) scenario: Scenario,
     /// The first seed.
     pub(crate) seed: u64,
     /// What it counts.
@@ -55,13 +57,16 @@ pub(crate) struct EngineConfig {
 }
 
 struct Engine {
-    config: EngineConfig,
-    path: Path<Segment>,
+    ports: Vec<Port>,
+    links: Links,
+    counters: Arc<Counters>,
+    commands: Receiver<Command>,
+    waker: Arc<Waker>,
     start_ns: u64,
     scratch: Vec<u8>,
     spare: Vec<Vec<u8>>,
     /// Segments towards each host that may still grow.
-    runs: [Option<Run>; 2],
+    runs: Vec<Option<Run>>,
 }
 
 /// Runs until it is told to stop or a port breaks.
@@ -70,31 +75,20 @@ struct Engine {
 /// What broke, for people.
 pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
     wt_sys::poll::sharpen_timers();
-    let path = Path::new(&config.path, config.seed).map_err(|error| error.to_string())?;
+    let EngineConfig { ports, places, scenario, seed, counters, commands, waker } = config;
     let mut engine = Engine {
-        path,
-        config,
+        links: Links::new(scenario, places, seed).map_err(|error| error.to_string())?,
+        runs: ports.iter().map(|_| None).collect(),
+        ports,
+        counters,
+        commands,
+        waker,
         start_ns: monotonic_ns(),
         scratch: vec![0; LARGEST],
         spare: Vec::new(),
-        runs: [None, None],
     };
     while engine.turn()? {}
     Ok(())
-}
-
-/// The host at which packets of a direction arrive: 0 the client, 1 the server.
-fn destination(side: Side) -> usize {
-    match side {
-        Side::AToB => 1,
-        Side::BToA => 0,
-    }
-}
-
-/// A packet that a router made itself.
-fn own(bytes: Vec<u8>) -> Option<Packet<Segment>> {
-    let layout = Layout::of(&bytes, &wt_sys::vnet::VnetHeader::default())?;
-    Some(Rc::new(Buffer::of(bytes, layout)).packet(0))
 }
 
 impl Engine {
@@ -105,21 +99,21 @@ impl Engine {
     /// One round: in, through, out, wait. False when it is to stop.
     fn turn(&mut self) -> Result<bool, String> {
         let mut busy = false;
-        for (port, side) in [(0, Side::AToB), (1, Side::BToA)] {
-            busy |= self.take_in(port, side)?;
+        for port in 0..self.ports.len() {
+            busy |= self.take_in(port)?;
         }
         self.put_out();
         if busy {
             return Ok(true);
         }
-        let wait = self.path.next_due().map(|due| due - self.now());
+        let wait = self.links.next_due().map(|due| due - self.now());
         if wait == Some(Duration::ZERO) {
             return Ok(true);
         }
-        let fds = [self.config.ports[0].as_fd(), self.config.ports[1].as_fd(), self.config.waker.as_fd()];
+        let fds: Vec<BorrowedFd<'_>> = self.ports.iter().map(Port::as_fd).chain([self.waker.as_fd()]).collect();
         let ready = wait_readable(&fds, wait).map_err(|error| error.to_string())?;
-        if ready & 0b100 != 0 {
-            self.config.waker.clear();
+        if ready >> self.ports.len() & 1 != 0 {
+            self.waker.clear();
             return Ok(self.obey());
         }
         Ok(true)
@@ -127,15 +121,12 @@ impl Engine {
 
     /// Does what it was told; false to stop.
     fn obey(&mut self) -> bool {
-        while let Ok(command) = self.config.commands.try_recv() {
+        while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Stop => return false,
                 Command::Reset { seed, done } => {
-                    // The configuration was good the first time.
-                    if let Ok(path) = Path::new(&self.config.path, seed) {
-                        self.path = path;
-                        self.start_ns = monotonic_ns();
-                    }
+                    self.links.reset(seed);
+                    self.start_ns = monotonic_ns();
                     let _ = done.send(());
                 }
             }
@@ -144,18 +135,16 @@ impl Engine {
     }
 
     /// Reads what a host sent and lets it enter the path. True if there may be more.
-    fn take_in(&mut self, port: usize, side: Side) -> Result<bool, String> {
+    fn take_in(&mut self, port: usize) -> Result<bool, String> {
         for _ in 0..BATCH {
-            let received = self.config.ports[port].receive(&mut self.scratch);
+            let received = self.ports[port].receive(&mut self.scratch);
             let received = received.map_err(|error| format!("can't read from the device of a host: {error}"))?;
             let Some((header, place)) = received else { return Ok(false) };
             let now = self.now();
             let Some(layout) = Layout::of(&self.scratch[place.clone()], &header) else { continue };
             let buffer = Rc::new(self.keep(place, layout));
-            for index in 0..layout.segments() {
-                self.path.push(side, now, buffer.packet(index));
-            }
-            self.config.counters.received(layout.segments());
+            self.counters.received(layout.segments());
+            self.links.send(port, now, &buffer);
         }
         Ok(true)
     }
@@ -183,21 +172,22 @@ impl Engine {
     /// Hands over everything that is due.
     fn put_out(&mut self) {
         let now = self.now();
-        while let Some(PathEvent { side, link, event }) = self.path.poll(now) {
-            match event {
-                Event::Deliver { at, packet } => {
-                    self.config.counters.delivered(now - at);
-                    self.deliver(destination(side), &packet);
+        while let Some(outcome) = self.links.poll(now) {
+            match outcome {
+                Outcome::Arrived { host, at, packet } => {
+                    self.counters.delivered(now - at);
+                    self.deliver(host, &packet);
                 }
-                Event::Drop { at, reason, packet } => {
-                    self.config.counters.dropped(reason);
-                    self.answer(side, link, at, reason, &packet);
+                Outcome::Ended { reason, packet } => {
+                    self.counters.dropped(reason);
                     self.recycle(packet.payload.buffer);
                 }
+                Outcome::Stopped => self.counters.stopped(),
             }
         }
-        self.flush(0);
-        self.flush(1);
+        for host in 0..self.ports.len() {
+            self.flush(host);
+        }
     }
 
     fn deliver(&mut self, host: usize, packet: &Packet<Segment>) {
@@ -212,50 +202,19 @@ impl Engine {
 
     fn flush(&mut self, host: usize) {
         let Some(run) = self.runs[host].take() else { return };
-        let port = &mut self.config.ports[host];
+        let port = &mut self.ports[host];
         let outgoing = run.outgoing(port.link_header());
         let payload = &run.buffer.bytes()[outgoing.payload.clone()];
         if port.send(&outgoing.vnet, &outgoing.headers[..outgoing.headers_len], payload).is_err() {
-            self.config.counters.refused();
+            self.counters.refused();
         }
         self.recycle(run.buffer);
-    }
-
-    /// What the router does about a packet that it can't forward.
-    fn answer(&mut self, side: Side, link: usize, at: Time, reason: DropReason, packet: &Packet<Segment>) {
-        if let DropReason::TooBig { mtu } = reason
-            && !packet.dont_fragment
-        {
-            for fragment in crate::router::fragments(packet, mtu).into_iter().filter_map(own) {
-                // The link is there: a packet was just too big for it.
-                let _ = self.path.inject(side, link, at, fragment);
-            }
-            return;
-        }
-        let message = match reason {
-            DropReason::TooBig { mtu } if self.config.icmp.get(link).copied().unwrap_or(true) => {
-                crate::router::too_big(packet, self.router(side, link), mtu)
-            }
-            DropReason::HopLimit => crate::router::time_exceeded(packet, self.router(side, link)),
-            _ => None,
-        };
-        let Some(message) = message.and_then(own) else { return };
-        let back = side.opposite();
-        let over = if side == Side::AToB { link.wrapping_sub(1) } else { link + 1 };
-        if let Err(message) = self.path.inject(back, over, at, message) {
-            self.deliver(destination(back), &message);
-        }
-    }
-
-    /// The number of the router that stands before a link in a direction, from 0 beside the client.
-    fn router(&self, side: Side, link: usize) -> usize {
-        if side == Side::AToB { link } else { link + 1 }
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let lost: u64 = self.config.ports.iter_mut().map(Port::take_drops).sum();
-        self.config.counters.overflowed(lost);
+        let lost: u64 = self.ports.iter_mut().map(Port::take_drops).sum();
+        self.counters.overflowed(lost);
     }
 }

@@ -26,8 +26,8 @@ pub enum Backend {
 /// A host of the lab.
 #[derive(Debug)]
 pub struct Host {
-    /// `client` or `server`.
-    pub name: &'static str,
+    /// `client`, `server`, or the name of a host on the way.
+    pub name: String,
     /// Where it lives.
     pub ns: NetNs,
     /// Its IPv4 address: of 198.18.0.0/15, kept for benchmarks (RFC 2544).
@@ -45,6 +45,19 @@ pub const CLIENT_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x18, 0, 0, 0, 1);
 /// The server's address.
 pub const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x19, 0, 0, 0, 1);
 
+/// The addresses of the host with this number.
+fn address_of(number: usize) -> (Ipv4Addr, Ipv6Addr) {
+    match number {
+        0 => (CLIENT_V4, CLIENT_V6),
+        1 => (SERVER_V4, SERVER_V6),
+        // Behind the server's, in the same blocks.
+        _ => {
+            let last = u8::try_from(number - 1).unwrap_or(u8::MAX);
+            (Ipv4Addr::new(198, 19, last, 1), Ipv6Addr::new(0x2001, 2, 0, 0x19, 0, 0, u16::from(last), 1))
+        }
+    }
+}
+
 /// The IPv4 address of the router with this number, counted from the client.
 #[must_use]
 pub(crate) fn router_v4(number: usize) -> Ipv4Addr {
@@ -58,11 +71,11 @@ pub(crate) fn router_v6(number: usize) -> Ipv6Addr {
 }
 
 impl Host {
-    /// Makes the host, its device and the emulator's port to it.
-    pub(crate) fn create(number: usize, mtu: u32, backend: Backend) -> SysResult<(Self, Port)> {
-        let (name, v4, v6) =
-            if number == 0 { ("client", CLIENT_V4, CLIENT_V6) } else { ("server", SERVER_V4, SERVER_V6) };
-        let host = Self { name, ns: NetNs::create()?, v4, v6 };
+    /// Makes the host, its device and the emulator's port to it. The client is number 0, the server 1, hosts on the way
+    /// follow.
+    pub(crate) fn create(number: usize, name: &str, mtu: u32, backend: Backend) -> SysResult<(Self, Port)> {
+        let (v4, v6) = address_of(number);
+        let host = Self { name: name.to_owned(), ns: NetNs::create()?, v4, v6 };
         let port = match backend {
             Backend::Tun => host.tun()?,
             Backend::Veth => host.veth(number, mtu)?,

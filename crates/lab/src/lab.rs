@@ -1,6 +1,7 @@
 use crate::engine::{self, Command, EngineConfig};
 use crate::host::{Backend, Host, advice};
-use crate::scenario::Scenario;
+use crate::links::Place;
+use crate::scenario::{MiddleHost, Scenario};
 use crate::stats::{Counters, EngineStats};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +50,11 @@ pub fn enter() -> Result<(), LabError> {
         .map_err(LabError::UserNamespace)
 }
 
+/// Where a host stands.
+fn place(host: &Host, node: usize) -> Place {
+    Place { node, addresses: [host.v4.into(), host.v6.into()] }
+}
+
 /// Two hosts joined by an emulated path, running until dropped. Whatever ends the process ends it too: namespaces and
 /// devices live as long as its descriptors.
 #[derive(Debug)]
@@ -57,6 +63,8 @@ pub struct Lab {
     pub client: Host,
     /// Host B: the far end.
     pub server: Host,
+    /// Hosts on the way, from the client on.
+    pub middle: Vec<Host>,
     scenario: Scenario,
     backend: &'static str,
     counters: Arc<Counters>,
@@ -74,16 +82,28 @@ impl Lab {
     pub fn start(scenario: Scenario, backend: Backend, seed: u64) -> Result<Self, LabError> {
         let path = scenario.path();
         path.validate().map_err(|error| LabError::Engine(error.to_string()))?;
-        let (client, client_port) = Host::create(0, scenario.client_mtu, backend).map_err(LabError::set_up)?;
-        let (server, server_port) = Host::create(1, scenario.server_mtu, backend).map_err(LabError::set_up)?;
+        let (client, client_port) =
+            Host::create(0, "client", scenario.client_mtu, backend).map_err(LabError::set_up)?;
+        let (server, server_port) =
+            Host::create(1, "server", scenario.server_mtu, backend).map_err(LabError::set_up)?;
+        let name = client_port.backend();
+        let mut ports = vec![client_port, server_port];
+        let mut places = vec![place(&client, 0), place(&server, scenario.links.len())];
+        let mut middle = Vec::new();
+        for (node, link) in scenario.links.iter().enumerate() {
+            let Some(MiddleHost { name, mtu }) = &link.hop.host else { continue };
+            let (host, port) = Host::create(ports.len(), name, *mtu, backend).map_err(LabError::set_up)?;
+            places.push(place(&host, node));
+            ports.push(port);
+            middle.push(host);
+        }
         let counters = Arc::new(Counters::default());
         let waker = Arc::new(Waker::new().map_err(LabError::set_up)?);
         let (commands, receiver) = channel();
-        let name = client_port.backend();
         let config = EngineConfig {
-            ports: [client_port, server_port],
-            path,
-            icmp: scenario.links.iter().map(|link| link.icmp).collect(),
+            ports,
+            places,
+            scenario: scenario.clone(),
             seed,
             counters: Arc::clone(&counters),
             commands: receiver,
@@ -97,7 +117,13 @@ impl Lab {
             }
         });
         let engine = engine.map_err(SysError::io("start the emulator's thread")).map_err(LabError::set_up)?;
-        Ok(Self { client, server, scenario, backend: name, counters, commands, waker, engine: Some(engine), broken })
+        let engine = Some(engine);
+        Ok(Self { client, server, middle, scenario, backend: name, counters, commands, waker, engine, broken })
+    }
+
+    /// All hosts: the client, those on the way, the server.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        [&self.client].into_iter().chain(&self.middle).chain([&self.server])
     }
 
     /// What it emulates.

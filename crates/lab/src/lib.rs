@@ -6,10 +6,14 @@
 
 /// The thread that runs the stages.
 mod engine;
-/// The two hosts.
+/// What hops do to packets.
+mod hop;
+/// The hosts.
 mod host;
 /// Setting up and ending.
 mod lab;
+/// The path with its hops.
+mod links;
 /// Towards the hosts' kernels.
 mod port;
 /// What routers answer.

@@ -1,13 +1,13 @@
 //! What a router does about a packet that it can't forward as it is.
 
 use crate::host::{router_v4, router_v6};
-use crate::segment::{Run, Segment};
+use crate::segment::{Run, Segment, Transport};
 use std::net::IpAddr;
 use wt_link::Packet;
 use wt_wire::Checksum;
 
 /// The packet as it stands before the router.
-fn whole(packet: &Packet<Segment>) -> Vec<u8> {
+pub(crate) fn whole(packet: &Packet<Segment>) -> Vec<u8> {
     let run = Run::of(packet);
     let outgoing = run.outgoing(0);
     let mut bytes = outgoing.headers[..outgoing.headers_len].to_vec();
@@ -30,6 +30,19 @@ pub(crate) fn time_exceeded(packet: &Packet<Segment>, router: usize) -> Option<V
     let v6 = packet.payload.buffer.layout.v6;
     let address = if v6 { IpAddr::V6(router_v6(router)) } else { IpAddr::V4(router_v4(router)) };
     wt_wire::time_exceeded(&whole(packet), address)
+}
+
+/// What the router with this number answers to a packet for its own address: a reply to an echo, "port unreachable" to
+/// UDP; `None` for packets that get no answer.
+pub(crate) fn own_answer(packet: &Packet<Segment>, router: usize) -> Option<Vec<u8>> {
+    let v6 = packet.payload.buffer.layout.v6;
+    let address = if v6 { IpAddr::V6(router_v6(router)) } else { IpAddr::V4(router_v4(router)) };
+    let bytes = whole(packet);
+    match packet.payload.buffer.layout.transport {
+        Transport::Udp => wt_wire::port_unreachable(&bytes, address),
+        Transport::Tcp => None,
+        Transport::Other => wt_wire::echo_reply(&bytes),
+    }
 }
 
 /// The fragments of an IPv4 packet that allows it; none if it doesn't.

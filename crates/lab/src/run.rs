@@ -3,7 +3,7 @@
 //! The program is a descendant of process 1 of a process namespace, which dies with us: whatever ends this process ends
 //! every program in the lab. Process 1 is this very binary, started anew with [`INIT`] as its first argument.
 
-use crate::host::{CLIENT_V4, CLIENT_V6, DEVICE, SERVER_V4, SERVER_V6};
+use crate::host::DEVICE;
 use crate::lab::Lab;
 use std::ffi::OsString;
 use std::fs::File;
@@ -32,9 +32,12 @@ impl Lab {
     /// # Errors
     /// [`SysError`] when it can't be started at all.
     pub fn run_program(&self, program: &Program) -> Result<u8, SysError> {
-        let fd = |file: &dyn AsFdDyn| PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.raw()));
         let mut command = Command::new("/proc/self/exe");
-        command.arg(INIT).arg(fd(&self.client.ns)).arg(fd(&self.server.ns));
+        command.arg(INIT).arg(self.hosts().count().to_string());
+        for host in self.hosts() {
+            let namespace = format!("/proc/{}/fd/{}", std::process::id(), host.ns.as_fd().as_raw_fd());
+            command.args([host.name.clone(), host.v4.to_string(), host.v6.to_string(), namespace]);
+        }
         command.arg(program.server.clone().unwrap_or_default()).arg("--").args(&program.argv);
         process::die_with_parent(&mut command);
         // The terminal's Ctrl-C is for the program; we end when it does.
@@ -47,14 +50,18 @@ impl Lab {
     }
 }
 
-/// A descriptor's number, for a path under /proc.
-trait AsFdDyn {
-    fn raw(&self) -> i32;
+/// What process 1 knows of a host.
+struct Known {
+    name: String,
+    v4: String,
+    v6: String,
+    namespace: PathBuf,
 }
 
-impl AsFdDyn for ns::NetNs {
-    fn raw(&self) -> i32 {
-        self.as_fd().as_raw_fd()
+impl Known {
+    fn read(args: &mut impl Iterator<Item = OsString>) -> Option<Self> {
+        let mut text = || args.next()?.into_string().ok();
+        Some(Self { name: text()?, v4: text()?, v6: text()?, namespace: text()?.into() })
     }
 }
 
@@ -68,11 +75,13 @@ fn code(status: ExitStatus) -> u8 {
 /// Returns the exit code; 126 or 127 as a shell does when the program can't be run.
 #[must_use]
 pub fn init(mut args: impl Iterator<Item = OsString>) -> u8 {
-    let (Some(client), Some(server), Some(beside)) = (args.next(), args.next(), args.next()) else { return 5 };
+    let Some(count) = args.next().and_then(|count| count.to_str()?.parse::<usize>().ok()) else { return 5 };
+    let hosts: Vec<Known> = (0..count).map_while(|_| Known::read(&mut args)).collect();
+    let Some(beside) = args.next() else { return 5 };
     let mut argv = args.skip(1);
     let Some(program) = argv.next() else { return 5 };
-    match prepare(&PathBuf::from(client), &PathBuf::from(server)) {
-        Ok(server_ns) => supervise(&program, argv, &beside, server_ns),
+    match prepare(&hosts) {
+        Ok(server_ns) => supervise(&program, argv, Beside { command: beside, namespace: server_ns, hosts: &hosts }),
         Err(error) => {
             complain(&format!("can't prepare the lab's file system: {error}"));
             5
@@ -85,30 +94,40 @@ fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "windtunnel: {text}");
 }
 
-/// The lab's own view of the system: `ip netns exec server …` works, `client` and `server` are known names.
-fn prepare(client: &PathBuf, server: &PathBuf) -> Result<File, SysError> {
-    let io = |what: &str| SysError::io(what.to_owned());
-    let server_ns = File::open(server).map_err(io("open the server's namespace"))?;
-    let client_ns = File::open(client).map_err(io("open the client's namespace"))?;
+/// The lab's own view of the system: `ip netns exec server …` works, the hosts have names. Gives the server's namespace.
+fn prepare(hosts: &[Known]) -> Result<File, SysError> {
+    let open = |host: &Known| {
+        File::open(&host.namespace).map_err(SysError::io(format!("open the namespace of {}", host.name)))
+    };
+    let namespaces = hosts.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     process::own_mounts()?;
     // These make life easier and none of them is needed: a system that forbids one still runs programs.
     let _ = ns::mount("sysfs", "/sys", Some("sysfs"), 0);
     if ns::mount("tmpfs", "/run", Some("tmpfs"), 0).is_ok() && std::fs::create_dir_all("/run/netns").is_ok() {
-        for (name, file) in [("client", &client_ns), ("server", &server_ns)] {
-            let target = format!("/run/netns/{name}");
+        let mut names = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+        for (host, namespace) in hosts.iter().zip(&namespaces) {
+            let target = format!("/run/netns/{}", host.name);
             if File::create(&target).is_ok() {
-                let _ = ns::mount(&format!("/proc/thread-self/fd/{}", file.as_raw_fd()), &target, None, MS_BIND);
+                let _ = ns::mount(&format!("/proc/thread-self/fd/{}", namespace.as_raw_fd()), &target, None, MS_BIND);
             }
+            names += &format!("{} {}\n{} {}6\n", host.v4, host.name, host.v6, host.name);
         }
-        let hosts = format!(
-            "127.0.0.1 localhost\n::1 localhost\n{CLIENT_V4} client\n{SERVER_V4} server\n{CLIENT_V6} client6\n{SERVER_V6} server6\n"
-        );
-        if std::fs::write("/run/hosts", hosts).is_ok() {
+        if std::fs::write("/run/hosts", names).is_ok() {
             let _ = ns::mount("/run/hosts", "/etc/hosts", None, MS_BIND);
         }
     }
     let _ = ns::mount("proc", "/proc", Some("proc"), 0);
-    Ok(server_ns)
+    namespaces.into_iter().next_back().ok_or_else(|| SysError {
+        doing: "find the server".to_owned(),
+        source: io::Error::from(io::ErrorKind::NotFound),
+    })
+}
+
+/// What runs in the server meanwhile.
+struct Beside<'a> {
+    command: OsString,
+    namespace: File,
+    hosts: &'a [Known],
 }
 
 /// `MS_BIND` of mount(2).
@@ -116,9 +135,11 @@ const MS_BIND: u64 = 4096;
 /// `SIGINT` of signal(7).
 const SIGINT: i32 = 2;
 
-fn environment(command: &mut Command) {
-    command.env("WT_CLIENT", CLIENT_V4.to_string()).env("WT_SERVER", SERVER_V4.to_string());
-    command.env("WT_CLIENT6", CLIENT_V6.to_string()).env("WT_SERVER6", SERVER_V6.to_string());
+fn environment(command: &mut Command, hosts: &[Known]) {
+    for host in hosts {
+        let name = format!("WT_{}", host.name.to_ascii_uppercase().replace('-', "_"));
+        command.env(format!("{name}6"), &host.v6).env(name, &host.v4);
+    }
     command.env("WT_DEVICE", DEVICE);
     // One is root in here, so what only root can use shall be found.
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -140,13 +161,13 @@ fn exists(program: &OsString) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).exists())
 }
 
-fn supervise(program: &OsString, argv: impl Iterator<Item = OsString>, beside: &OsString, server: File) -> u8 {
+fn supervise(program: &OsString, argv: impl Iterator<Item = OsString>, beside: Beside<'_>) -> u8 {
     process::ignore_signal(SIGINT);
-    if !beside.is_empty() {
+    if !beside.command.is_empty() {
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(beside);
-        environment(&mut command);
-        process::in_network(&mut command, server);
+        command.arg("-c").arg(&beside.command);
+        environment(&mut command, beside.hosts);
+        process::in_network(&mut command, beside.namespace);
         if let Err(error) = command.spawn() {
             complain(&format!("can't run the server's program: {error}"));
             return 127;
@@ -154,7 +175,7 @@ fn supervise(program: &OsString, argv: impl Iterator<Item = OsString>, beside: &
     }
     let mut command = Command::new(program);
     command.args(argv);
-    environment(&mut command);
+    environment(&mut command, beside.hosts);
     let main = match command.spawn() {
         Ok(child) => child.id(),
         Err(error) => {

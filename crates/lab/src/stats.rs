@@ -71,6 +71,11 @@ impl Counters {
         counter.fetch_add(1, Relaxed);
     }
 
+    /// A hop didn't let a packet through.
+    pub(crate) fn stopped(&self) {
+        self.other.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }

@@ -219,3 +219,97 @@ fn a_device_taken_away_ends_the_emulator_and_not_the_program() {
     let devices = std::fs::read_to_string("/proc/net/dev").unwrap();
     assert!(!devices.contains("wt0") && !devices.contains("to-server"), "{devices}");
 }
+
+/// A scenario of three links in a folder of its own; `hop` is the table of the hop in front of the second.
+fn with_hop(hop: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let way = "{ rate = \"100mbit\", delay = \"2ms\" }";
+    let link = |name: &str, more: &str| format!("[[link]]\nname = \"{name}\"\n{more}\ndown = {way}\nup = {way}\n");
+    let hop = format!("hop = {{ {hop} }}");
+    let text =
+        format!("title = \"t\"\nsource = \"s\"\n{}{}{}", link("a", ""), link("b", &hop), link("c", "mtu = 1400"));
+    let file = folder.path().join("hops.toml");
+    std::fs::write(&file, text).expect("the folder is ours");
+    let file = file.to_str().expect("a name of letters").to_owned();
+    (folder, file)
+}
+
+#[test]
+fn transfers_survive_every_middlebox_that_lets_them_live() {
+    let _machine = shared();
+    let all = "nat = true, mss_clamp = \"pmtu\", strip = [\"timestamps\", \"window-scale\"], ecn = \"bleach\"";
+    let (_folder, file) = with_hop(all);
+    let script = "curl -sS -m 20 http://server/bytes/3000000 | wc -c; ping -c 1 -W 2 server >/dev/null && echo ping";
+    for backend in ["veth", "auto"] {
+        let ran = shell(&file, &["--backend", backend], script);
+        assert_eq!(ran.out.split_whitespace().collect::<Vec<_>>(), ["3000000", "ping"], "{backend}: {}", ran.err);
+    }
+}
+
+#[test]
+fn behind_a_nat_the_server_sees_the_routers_address() {
+    let _machine = shared();
+    let (_folder, file) = with_hop("nat = true");
+    let script = "exec 3<>/dev/tcp/server/80; for i in $(seq 100); do \
+                  seen=$(ip netns exec server ss -tnH state established); [ -n \"$seen\" ] && break; sleep 0.05; done; \
+                  echo \"$seen\"";
+    let ran = run(&["lab", "run", &file, "--", "bash", "-c", script]);
+    assert!(ran.out.contains("198.18.255.2:"), "{}{}", ran.out, ran.err);
+    assert!(!ran.out.contains("198.18.0.1:"), "{}", ran.out);
+}
+
+#[test]
+fn a_middlebox_that_drops_syns_with_ecn_makes_linux_do_without() {
+    let _machine = shared();
+    let (_folder, file) = with_hop("ecn = \"drop-syn\"");
+    let script = "echo 1 > /proc/sys/net/ipv4/tcp_ecn; curl -sS -m 20 http://server/bytes/1000 | wc -c";
+    let ran = shell(&file, &[], script);
+    // RFC 3168 section 6.1.1.1: a SYN without ECN follows when the first one isn't answered.
+    assert_eq!(ran.out.trim(), "1000", "{}", ran.err);
+}
+
+#[test]
+fn the_edge_of_a_cdn_is_a_host_of_its_own() {
+    let _machine = shared();
+    let script = "for to in edge edge6 server; do curl -sS -m 20 -g http://$to/bytes/70000 2>/dev/null | wc -c; done; \
+                  ip netns exec edge curl -sS -m 20 http://server/bytes/80000 | wc -c; \
+                  ip netns exec server ping -c 1 -W 2 edge >/dev/null && echo ping; echo $WT_EDGE";
+    let ran = shell("cdn-chain", &[], script);
+    let words: Vec<&str> = ran.out.split_whitespace().collect();
+    assert_eq!((words[0], &words[2..]), ("70000", &["70000", "80000", "ping", "198.19.1.1"][..]), "{}", ran.err);
+}
+
+/// The routers of the 11 hops, as other programs must show them.
+fn routers(line: impl Fn(usize, &str) -> bool) -> bool {
+    (1..=10).all(|hop| line(hop, &format!("198.18.255.{}", hop + 1))) && line(11, "198.19.0.1")
+}
+
+#[test]
+fn eleven_hops_look_like_eleven_hops_to_traceroute_tracepath_and_mtr() {
+    let _machine = shared();
+    // Enough probes that the loss of 3 % hides no hop.
+    let traced = shell("freebsd-scp", &[], "traceroute -n -q 6 server");
+    let row = |text: &str, hop: usize| {
+        let begins = move |line: &&str| line.trim_start().starts_with(&hop.to_string()) && !line.contains("hops max");
+        let number = |line: &str| line.trim_start().split([' ', ':', '.', '?']).next().and_then(|n| n.parse().ok());
+        text.lines()
+            .filter(begins)
+            .filter(|line| number(line) == Some(hop))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert!(
+        routers(|hop, address| row(&traced.out, hop).contains(&format!(" {address} "))),
+        "{}{}",
+        traced.out,
+        traced.err
+    );
+    let mtr = shell("freebsd-scp", &[], "mtr -n -r -c 4 -i 0.2 server");
+    assert!(routers(|hop, address| row(&mtr.out, hop).contains(&format!("-- {address} "))), "{}{}", mtr.out, mtr.err);
+    let path = shell("freebsd-scp", &[], "tracepath -n server");
+    assert!(routers(|hop, address| row(&path.out, hop).contains(&format!(" {address} "))), "{}{}", path.out, path.err);
+    assert!(path.out.contains("pmtu 1500 hops 11 back 11"), "{}", path.out);
+    let six = shell("freebsd-scp", &[], "traceroute -6 -n -q 6 server6");
+    assert!((1..=10).all(|hop| row(&six.out, hop).contains(&format!(" 2001:2:0:ff::{:x} ", hop + 1))), "{}", six.out);
+}

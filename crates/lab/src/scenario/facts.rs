@@ -99,7 +99,7 @@ impl Scenario {
 }
 
 impl Link {
-    fn stages(&self) -> LinkConfig {
+    pub(super) fn stages(&self) -> LinkConfig {
         LinkConfig {
             forward: self.direction(&self.up),
             backward: self.direction(&self.down),

@@ -2,8 +2,14 @@
 //!
 //! A mistake is reported with file, line, field and the allowed range. [`presets`] holds the shipped ones.
 
+/// Links that name what they join, put in order.
+mod chain;
+/// Stages in words.
+mod describe;
 /// From a scenario to the stages of `wt-link`, and what follows from its figures.
 mod facts;
+/// Middleboxes and hosts on the way.
+mod hop;
 /// The tables of single stages as they are written.
 mod raw;
 /// Reading and checking.
@@ -14,7 +20,9 @@ mod stages;
 /// The shipped scenarios.
 pub mod presets;
 
+pub use describe::Described;
 pub use facts::FullSize;
+pub use hop::{Blocked, EcnTreatment, Hop, HopDirection, HopIcmp, MiddleHost, MssClamp, StrippedOption};
 pub use read::ScenarioError;
 
 use std::time::Duration;
@@ -43,6 +51,8 @@ pub struct Scenario {
 pub struct Link {
     /// How it is called.
     pub name: String,
+    /// What stands in front of it, as seen from the client: nothing but a router, unless this says more.
+    pub hop: Hop,
     /// The longest IP packet it takes, bytes.
     pub mtu: Bytes,
     /// Whether who stands before it tells the sender of longer packets, or swallows them: a black hole.

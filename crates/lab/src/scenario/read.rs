@@ -1,3 +1,4 @@
+use super::hop::RawHop;
 use super::raw;
 use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use serde::Deserialize;
@@ -44,8 +45,11 @@ struct RawHost {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawLink {
-    name: String,
+pub(super) struct RawLink {
+    pub(super) name: String,
+    pub(super) from: Option<Spanned<String>>,
+    pub(super) to: Option<Spanned<String>>,
+    hop: Option<Spanned<RawHop>>,
     mtu: Option<Spanned<i64>>,
     icmp: Option<bool>,
     framing: Option<Spanned<String>>,
@@ -103,7 +107,10 @@ impl Scenario {
             return Err(reader
                 .error(0, format!("link: there must be 1 to {MOST_LINKS} links, and there are {}", raw.link.len())));
         }
-        let links = raw.link.iter().map(|link| reader.link(link)).collect::<Result<Vec<_>, _>>()?;
+        let order = reader.chain(&raw.link)?;
+        let ordered = order.iter().enumerate().map(|(place, index)| reader.link(&raw.link[*index], place == 0));
+        let links = ordered.collect::<Result<Vec<_>, _>>()?;
+        reader.hosts_apart(&raw.link, &order, &links)?;
         let name = file.rsplit('/').next().unwrap_or(file);
         Ok(Self {
             name: name.strip_suffix(".toml").unwrap_or(name).to_owned(),
@@ -144,7 +151,12 @@ impl Reader<'_> {
         self.error(value.span().start, format!("{field}: {why}"))
     }
 
-    fn integer(&self, field: &str, value: &Spanned<i64>, allowed: RangeInclusive<u32>) -> Result<u32, ScenarioError> {
+    pub(super) fn integer(
+        &self,
+        field: &str,
+        value: &Spanned<i64>,
+        allowed: RangeInclusive<u32>,
+    ) -> Result<u32, ScenarioError> {
         let number = u32::try_from(*value.get_ref()).ok().filter(|number| allowed.contains(number));
         number.ok_or_else(|| {
             let (low, high) = (allowed.start(), allowed.end());
@@ -152,11 +164,11 @@ impl Reader<'_> {
         })
     }
 
-    fn host_mtu(&self, field: &str, value: Option<&Spanned<i64>>) -> Result<u32, ScenarioError> {
+    pub(super) fn host_mtu(&self, field: &str, value: Option<&Spanned<i64>>) -> Result<u32, ScenarioError> {
         value.map_or(Ok(1500), |value| self.integer(field, value, 576..=65_535))
     }
 
-    fn duration(
+    pub(super) fn duration(
         &self,
         field: &str,
         value: Option<&Spanned<String>>,
@@ -175,7 +187,7 @@ impl Reader<'_> {
         Ok(time)
     }
 
-    fn link(&self, spanned: &Spanned<RawLink>) -> Result<Link, ScenarioError> {
+    fn link(&self, spanned: &Spanned<RawLink>, first: bool) -> Result<Link, ScenarioError> {
         let raw = spanned.get_ref();
         let field = |name: &str| format!("link \"{}\", {name}", raw.name);
         let mtu = raw.mtu.as_ref().map_or(Ok(65_535), |mtu| self.integer(&field("mtu"), mtu, 68..=65_535))?;
@@ -184,8 +196,10 @@ impl Reader<'_> {
             let at = raw.framing.as_ref().map_or(spanned.span().start, |framing| framing.span().start);
             self.error(at, format!("{}: {error}", field("framing")))
         })?;
+        let hop = raw.hop.as_ref().map(|hop| self.hop(hop.get_ref(), &field("hop"), first));
         let link = Link {
             name: raw.name.clone(),
+            hop: hop.transpose()?.unwrap_or_default(),
             mtu: Bytes(u64::from(mtu)),
             icmp: raw.icmp.unwrap_or(true),
             framing_name: framing_name.to_owned(),
@@ -196,6 +210,22 @@ impl Reader<'_> {
         };
         self.shared_medium(&link, spanned)?;
         Ok(link)
+    }
+
+    /// No two hosts have one name.
+    fn hosts_apart(&self, raw: &[Spanned<RawLink>], order: &[usize], links: &[Link]) -> Result<(), ScenarioError> {
+        for (place, link) in links.iter().enumerate() {
+            let name = |link: &Link| link.hop.host.as_ref().map(|host| host.name.clone());
+            if let Some(own) = name(link)
+                && links[..place].iter().any(|other| name(other).as_ref() == Some(&own))
+            {
+                let field = format!("link \"{}\", hop.host", link.name);
+                let at = &raw[order[place]];
+                let hop = at.get_ref().hop.as_ref().map_or(at.span().start, |hop| hop.span().start);
+                return Err(self.error(hop, format!("{field}: there is another host \"{own}\"")));
+            }
+        }
+        Ok(())
     }
 
     /// One wire has one rate, one length and one way of waiting.

@@ -71,6 +71,95 @@ fn a_file_of_nonsense_is_an_error_and_never_a_panic() {
     assert!(Scenario::parse("x.toml", &"#".repeat(2 << 20)).is_err());
 }
 
+#[test]
+fn a_mistake_in_a_hop_is_named_with_its_line_its_field_and_what_is_allowed() {
+    let text = |hop: &str| {
+        let both = "down = { rate = \"8mbit\" }\nup = { rate = \"1mbit\" }";
+        format!(
+            "title = \"t\"\nsource = \"s\"\n[[link]]\nname = \"a\"\n{both}\n[[link]]\nname = \"b\"\n{both}\n[link.hop]\n{hop}\n"
+        )
+    };
+    for (hop, line, wanted) in [
+        ("mss_clamp = 20", 12, "hop.mss_clamp: 20 is out of range: allowed is 28 to 65495, or \"pmtu\""),
+        ("mss_clamp = \"mtu\"", 12, "or \"pmtu\""),
+        ("mss_clamp = 1300\nmss = 1300", 12, "either mss or mss_clamp"),
+        ("window_scale = 15", 12, "allowed is 0 to 14"),
+        ("strip = [\"sack\", \"sak\"]", 12, "did you mean \"sack\"?"),
+        ("ecn = \"drop\"", 12, "allowed is keep, bleach, strip-syn, drop-syn"),
+        ("block = [\"tcp\"]", 12, "allowed is icmp, icmp-errors, udp, fragments"),
+        ("direction = \"sideways\"", 12, "allowed is both, up, down"),
+        ("nat_idle = \"10s\"", 12, "there is no nat = true"),
+        ("nat = true\nnat_idle = \"48h\"", 13, "allowed is 0 to"),
+        ("too_big = \"never\"", 12, "allowed is both, ipv4, ipv6, none"),
+        ("too_big_mtu = 70000", 12, "allowed is 0 to 65535"),
+        ("icmp_burst = 3", 12, "there is no icmp_per_second"),
+        ("icmp_per_second = 5\nicmp_burst = 0", 13, "allowed is 1 to 1000000"),
+        ("host = \"server\"", 12, "that no other host has"),
+        ("host = \"a b\"", 12, "that no other host has"),
+        ("host_mtu = 1500", 12, "there is no host"),
+        ("host = \"edge\"\nhost_mtu = 20", 13, "allowed is 576 to 65535"),
+        ("nattt = true", 12, "did you mean \"nat\""),
+    ] {
+        let error = Scenario::parse("mine.toml", &text(hop)).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{hop}: {error}");
+        assert_eq!(error.line, line, "{hop}: {error}");
+    }
+    let both = "hop = { host = \"edge\" }";
+    let link = |name: &str, hop: &str| {
+        format!("[[link]]\nname = \"{name}\"\n{hop}\ndown = {{ rate = \"8mbit\" }}\nup = {{ rate = \"1mbit\" }}\n")
+    };
+    let head = "title = \"t\"\nsource = \"s\"\n";
+    let twice = head.to_owned() + &link("a", "") + &link("b", both) + &link("c", both);
+    assert!(Scenario::parse("x.toml", &twice).unwrap_err().to_string().contains("another host \"edge\""));
+    let first = head.to_owned() + &link("a", both);
+    assert!(Scenario::parse("x.toml", &first).unwrap_err().to_string().contains("but the client"));
+}
+
+#[test]
+fn links_that_name_what_they_join_are_put_in_order_and_loops_are_told() {
+    let file = |joints: &[(&str, &str)]| {
+        let mut text = "title = \"t\"\nsource = \"s\"\n".to_owned();
+        for (from, to) in joints {
+            text += &format!("[[link]]\nname = \"{from}-{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
+            text += "down = { rate = \"8mbit\" }\nup = { rate = \"1mbit\" }\n";
+        }
+        Scenario::parse("x.toml", &text)
+    };
+    let scenario = file(&[("edge", "server"), ("client", "router"), ("router", "edge")]).unwrap();
+    let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(names, ["client-router", "router-edge", "edge-server"]);
+    for (joints, line, wanted) in [
+        (&[("client", "a"), ("a", "b"), ("b", "a")][..], 18, "\"b-a\", to: \"a\" is a loop"),
+        (&[("client", "a"), ("a", "client")], 12, "to: \"client\" is a loop"),
+        (&[("client", "server"), ("client", "b")], 11, "a second link"),
+        (&[("client", "server"), ("a", "b")], 11, "not on the way"),
+        (&[("client", "a")], 3, "no link begins at \"a\""),
+        (&[("a", "server")], 3, "no link begins at \"client\""),
+    ] {
+        let error = file(joints).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{joints:?}: {error}");
+        assert_eq!(error.line, line, "{joints:?}: {error}");
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_path_names_every_stage_and_every_hop() {
+    let scenario = presets::load("market-data").unwrap();
+    let [up, _] = scenario.described(&scenario.links[9]);
+    let lines: Vec<String> = up.iter().map(ToString::to_string).collect();
+    assert!(lines[1].starts_with("loss: kind by-size, above 512B, long 35%, short 4%"), "{lines:?}");
+    for name in presets::names() {
+        let scenario = presets::load(name).unwrap();
+        for (link, stages) in scenario.links.iter().zip(scenario.path().links) {
+            let [up, down] = scenario.described(link);
+            let medium = usize::from(stages.medium.is_some());
+            assert_eq!((up.len(), down.len()), (stages.forward.len() + medium, stages.backward.len() + medium));
+        }
+    }
+    let cdn = presets::load("cdn-chain").unwrap();
+    assert_eq!(cdn.links[1].hop.describe(), ["host \"edge\", device of MTU 1500"]);
+}
+
 /// A link of which one direction has this besides its rate.
 fn with(extra: &str) -> String {
     format!(

@@ -1,12 +1,14 @@
 //! `windtunnel lab`: the shipped paths, and running programs over them.
 
+/// What a path is made of.
+mod show;
+
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use std::ffi::OsString;
 use wt_lab::{Backend, Lab, LabError, LabTunnel, Scenario, presets};
 use wt_load::{Server, ServerConfig};
-use wt_units::{BitsPerSecond, Bytes, format_duration};
 
 /// The lab: two hosts joined by an emulated path, without root
 ///
@@ -98,7 +100,7 @@ impl From<BackendName> for Backend {
 pub(crate) fn run(args: &LabArgs) -> Outcome {
     match &args.command {
         LabCommand::List { json } => list(*json),
-        LabCommand::Show { path, json } => show(path, *json),
+        LabCommand::Show { path, json } => show::show(path, *json),
         LabCommand::Run(args) => run_program(args),
     }
 }
@@ -154,63 +156,15 @@ fn list(json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn show(path: &str, json: bool) -> Outcome {
-    let scenario = load(path)?;
-    let full = scenario.full_size(scenario.pmtu());
-    let bdp = full.goodput_down * full.rtt;
-    if json {
-        let links: Vec<_> = scenario.links.iter().map(|link| {
-            let direction = |d: &wt_lab::scenario::Direction| json!({
-                "rate_bps": d.rate.get(), "delay_us": d.delay.as_micros() as u64, "jitter_us": d.jitter.as_micros() as u64,
-                "queue": match d.queue {
-                    wt_lab::scenario::QueueBound::Bytes(b) => json!({"bytes": b.get()}),
-                    wt_lab::scenario::QueueBound::Packets(p) => json!({"packets": p}),
-                },
-                "loss": d.loss.get(),
-            });
-            json!({"name": link.name, "mtu": link.mtu.get(), "icmp": link.icmp, "framing": link.framing_name,
-                "half_duplex": link.half_duplex, "down": direction(&link.down), "up": direction(&link.up)})
-        }).collect();
-        say!(
-            "{}",
-            json!({
-                "schema_version": 1, "name": scenario.name, "title": scenario.title, "source": scenario.source,
-                "client_mtu": scenario.client_mtu, "server_mtu": scenario.server_mtu, "links": links,
-                "path": {"rtt_us": full.rtt.as_micros() as u64, "pmtu": full.pmtu, "bdp_bytes": bdp.get()},
-                "physical_goodput_bps": {"down": full.goodput_down.get(), "up": full.goodput_up.get()},
-            })
-        );
-        return Ok(Exit::Done);
-    }
-    if let Some(text) = presets::text(&scenario.name).filter(|_| path == scenario.name) {
-        say!("{}", text.trim_end());
-    } else {
-        say!("{}: {}", scenario.name, scenario.title);
-    }
-    say!("\nWhat follows for full-sized TCP segments of {} bytes:", full.pmtu);
-    say!("  RTT (segment there, ACK back)  {:.1} ms", full.rtt.as_secs_f64() * 1e3);
-    say!("  goodput at most, down          {}", rate(full.goodput_down));
-    say!("  goodput at most, up            {}", rate(full.goodput_up));
-    say!(
-        "  bandwidth-delay product        {} bytes = {:.1} segments",
-        bdp.get(),
-        bdp.get() as f64 / full.payload as f64
-    );
-    for link in &scenario.links {
-        if let wt_lab::scenario::QueueBound::Bytes(bytes) = link.down.queue {
-            let full_queue: std::time::Duration = Bytes(bytes.get()) / link.down.rate;
-            say!("  full queue of \"{}\", down       about {}", link.name, format_duration(round_ms(full_queue)));
-        }
-    }
-    Ok(Exit::Done)
-}
-
-fn round_ms(time: std::time::Duration) -> std::time::Duration {
-    std::time::Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-}
-
-fn rate(rate: BitsPerSecond) -> String {
-    format!("{} = {:.1} kB/s", rate.human(), rate.get() as f64 / 8e3)
+/// Our HTTP on port 80 of every host but the client.
+fn serve_http(lab: &Lab) -> Result<Vec<Server>, Failure> {
+    let everywhere = std::net::SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 80);
+    let start = |host: &wt_lab::Host| {
+        let listener = host.run(|| wt_sys::tcp::listen(everywhere)).and_then(|listener| listener);
+        listener.and_then(|listener| Server::start(listener, ServerConfig::default()))
+    };
+    let servers = lab.hosts().skip(1).map(start).collect::<Result<Vec<_>, _>>();
+    servers.map_err(|error| Failure::environment(error.to_string()))
 }
 
 fn run_program(args: &RunArgs) -> Outcome {
@@ -218,10 +172,7 @@ fn run_program(args: &RunArgs) -> Outcome {
     // Our own server, and plain HTTP on port 80 for programs that aren't ours.
     let tunnel = LabTunnel::new(lab).map_err(|error| failure(&error))?;
     let lab = tunnel.lab();
-    let http =
-        lab.server.run(|| wt_sys::tcp::listen(std::net::SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 80)));
-    let http = http.and_then(|listener| listener).and_then(|listener| Server::start(listener, ServerConfig::default()));
-    let _http = http.map_err(|error| Failure::environment(error.to_string()))?;
+    let _http = serve_http(lab)?;
     // Ctrl-C is for the program in the lab; when that ends, so do we.
     wt_sys::process::ignore_signal(2);
     let program = wt_lab::Program { argv: args.argv.clone(), server: args.server.clone() };

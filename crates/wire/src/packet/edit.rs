@@ -76,7 +76,8 @@ impl<'a> PacketEdit<'a> {
     #[must_use]
     pub fn ports(&self) -> Option<(u16, u16)> {
         let (protocol, at) = self.transport?;
-        let word = |offset: usize| self.bytes.get(at + offset..at + offset + 2).map(|_| u16_at(self.bytes, at + offset));
+        let word =
+            |offset: usize| self.bytes.get(at + offset..at + offset + 2).map(|_| u16_at(self.bytes, at + offset));
         match protocol {
             Protocol::TCP | Protocol::UDP => Some((word(0)?, word(2)?)),
             _ => match self.echo()? {

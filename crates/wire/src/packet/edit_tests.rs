@@ -10,8 +10,7 @@ const NAT: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 9)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 9, 9, 9, 9, 9, 9))];
 
 /// MSS 1460, SACK, timestamps, NOP, window scale 7, fast open: as a Linux sends them, and then a cookie.
-const SYN_OPTIONS: [u8; 24] =
-    [2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7, 34, 4, 0xaa, 0xbb];
+const SYN_OPTIONS: [u8; 24] = [2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7, 34, 4, 0xaa, 0xbb];
 
 /// The sum over pseudo-header and transport: 0xffff if the checksum is right, or the field if it is the partial one.
 fn transport_sum(bytes: &[u8]) -> u16 {

@@ -1,7 +1,5 @@
 use super::ipv4::fill_checksum;
-use super::{
-    Checksum, IpView, Ipv4View, Ipv6View, PacketEdit, Protocol, TransportChecksum, fill_icmp_checksum, icmp,
-};
+use super::{Checksum, IpView, Ipv4View, Ipv6View, PacketEdit, Protocol, TransportChecksum, fill_icmp_checksum, icmp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The longest error message for IPv4 (RFC 1812 section 4.3.2.3).
