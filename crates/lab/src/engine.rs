@@ -5,6 +5,7 @@
 
 use crate::links::{Links, Outcome, Place};
 use crate::port::{LARGEST, Port};
+use crate::record::{LinkEnd, Shooter};
 use crate::scenario::Scenario;
 use crate::segment::{Buffer, Layout, Run, Segment};
 use crate::stats::Counters;
@@ -46,6 +47,8 @@ pub(crate) struct EngineConfig {
     pub(crate) places: Vec<Place>,
     /// What lies between them.
     pub(crate) scenario: Scenario,
+    /// Which ends of links are recorded, and by whom.
+    pub(crate) record: Option<(Vec<LinkEnd>, Shooter)>,
     /// The first seed.
     pub(crate) seed: u64,
     /// What it counts.
@@ -59,6 +62,7 @@ pub(crate) struct EngineConfig {
 struct Engine {
     ports: Vec<Port>,
     links: Links,
+    shooter: Option<Shooter>,
     counters: Arc<Counters>,
     commands: Receiver<Command>,
     waker: Arc<Waker>,
@@ -75,9 +79,12 @@ struct Engine {
 /// What broke, for people.
 pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
     wt_sys::poll::sharpen_timers();
-    let EngineConfig { ports, places, scenario, seed, counters, commands, waker } = config;
+    config.counters.runs_here();
+    let EngineConfig { ports, places, scenario, record, seed, counters, commands, waker } = config;
+    let (ends, shooter) = record.map_or((Vec::new(), None), |(ends, shooter)| (ends, Some(shooter)));
     let mut engine = Engine {
-        links: Links::new(scenario, places, seed).map_err(|error| error.to_string())?,
+        links: Links::new(scenario, places, ends, seed).map_err(|error| error.to_string())?,
+        shooter,
         runs: ports.iter().map(|_| None).collect(),
         ports,
         counters,
@@ -187,6 +194,9 @@ impl Engine {
         }
         for host in 0..self.ports.len() {
             self.flush(host);
+        }
+        if let Some(shooter) = &self.shooter {
+            self.links.shots().for_each(|shot| shooter.shoot(self.start_ns, shot));
         }
     }
 

@@ -1,6 +1,7 @@
 use crate::engine::{self, Command, EngineConfig};
 use crate::host::{Backend, Host, advice};
 use crate::links::Place;
+use crate::record::{Recorded, Recorder, Recording};
 use crate::scenario::{MiddleHost, Scenario};
 use crate::stats::{Counters, EngineStats};
 use std::sync::mpsc::{Sender, channel};
@@ -23,6 +24,14 @@ pub enum LabError {
         source: SysError,
         /// What to try.
         advice: &'static str,
+    },
+    /// The file of a recording.
+    #[error("can't record into {file}: {source}")]
+    Record {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
     },
     /// The emulator ended.
     #[error("the lab's emulator stopped: {0}")]
@@ -50,6 +59,17 @@ pub fn enter() -> Result<(), LabError> {
         .map_err(LabError::UserNamespace)
 }
 
+/// How a lab is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabOptions {
+    /// How it reaches the hosts' kernels.
+    pub backend: Backend,
+    /// Of everything random on the path.
+    pub seed: u64,
+    /// What is recorded.
+    pub record: Option<Recording>,
+}
+
 /// Where a host stands.
 fn place(host: &Host, node: usize) -> Place {
     Place { node, addresses: [host.v4.into(), host.v6.into()] }
@@ -72,6 +92,7 @@ pub struct Lab {
     waker: Arc<Waker>,
     engine: Option<JoinHandle<()>>,
     broken: Arc<Mutex<Option<String>>>,
+    recorder: Option<Recorder>,
 }
 
 impl Lab {
@@ -80,6 +101,20 @@ impl Lab {
     /// # Errors
     /// [`LabError`].
     pub fn start(scenario: Scenario, backend: Backend, seed: u64) -> Result<Self, LabError> {
+        Self::with(scenario, LabOptions { backend, seed, record: None })
+    }
+
+    /// As [`Lab::start`], with all options.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn with(scenario: Scenario, options: LabOptions) -> Result<Self, LabError> {
+        let LabOptions { backend, seed, record } = options;
+        let recorder = record.as_ref().map(|recording| {
+            Recorder::start(recording, &scenario)
+                .map_err(|source| LabError::Record { file: recording.file.display().to_string(), source })
+        });
+        let (recorder, shooter) = recorder.transpose()?.unzip();
         let path = scenario.path();
         path.validate().map_err(|error| LabError::Engine(error.to_string()))?;
         let (client, client_port) =
@@ -104,6 +139,7 @@ impl Lab {
             ports,
             places,
             scenario: scenario.clone(),
+            record: record.map(|recording| recording.ends).zip(shooter),
             seed,
             counters: Arc::clone(&counters),
             commands: receiver,
@@ -118,7 +154,19 @@ impl Lab {
         });
         let engine = engine.map_err(SysError::io("start the emulator's thread")).map_err(LabError::set_up)?;
         let engine = Some(engine);
-        Ok(Self { client, server, middle, scenario, backend: name, counters, commands, waker, engine, broken })
+        Ok(Self {
+            client,
+            server,
+            middle,
+            scenario,
+            backend: name,
+            counters,
+            commands,
+            waker,
+            engine,
+            broken,
+            recorder,
+        })
     }
 
     /// All hosts: the client, those on the way, the server.
@@ -156,6 +204,24 @@ impl Lab {
         wait.recv_timeout(Duration::from_secs(5)).map_err(|_| stopped())
     }
 
+    /// Ends the emulator, and completes the recording if there is one.
+    ///
+    /// # Errors
+    /// [`LabError::Record`].
+    pub fn stop(mut self) -> Result<Option<Recorded>, LabError> {
+        self.end();
+        let recorded = self.recorder.take().map(Recorder::finish).transpose();
+        recorded.map_err(|source| LabError::Record { file: "the recording".to_owned(), source })
+    }
+
+    fn end(&mut self) {
+        let _ = self.commands.send(Command::Stop);
+        self.waker.wake();
+        if let Some(engine) = self.engine.take() {
+            let _ = engine.join();
+        }
+    }
+
     fn why_broken(&self) -> String {
         let why = self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone();
         why.unwrap_or_else(|| "it doesn't answer".to_owned())
@@ -164,10 +230,9 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let _ = self.commands.send(Command::Stop);
-        self.waker.wake();
-        if let Some(engine) = self.engine.take() {
-            let _ = engine.join();
+        self.end();
+        if let Some(recorder) = self.recorder.take() {
+            let _ = recorder.finish();
         }
     }
 }

@@ -16,6 +16,8 @@ mod lab;
 mod links;
 /// Towards the hosts' kernels.
 mod port;
+/// Packets into files.
+mod record;
 /// What routers answer.
 mod router;
 /// Running any program in the lab.
@@ -30,7 +32,8 @@ mod stats;
 mod tunnel;
 
 pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, SERVER_V4, SERVER_V6};
-pub use lab::{Lab, LabError, enter};
+pub use lab::{Lab, LabError, LabOptions, enter};
+pub use record::{LinkEnd, Recorded, Recording, check_target};
 pub use run::{INIT, Program, init};
 pub use scenario::{Scenario, presets};
 pub use stats::EngineStats;

@@ -2,6 +2,7 @@
 //! time is an argument, and packets come and go as values.
 
 use crate::hop::{HopState, Passed, destination_of, hops, router_number};
+use crate::record::{LinkEnd, Shot};
 use crate::router;
 use crate::scenario::Scenario;
 use crate::segment::{Buffer, Layout, Segment, Transport};
@@ -29,6 +30,10 @@ pub(crate) struct Links {
     hops: Vec<HopState>,
     /// What happened outside of the path: at the hops beside the hosts, or where somebody answered at once.
     ready: VecDeque<Outcome>,
+    /// Which ends of links are recorded.
+    ends: Vec<LinkEnd>,
+    /// What was recorded and not yet fetched.
+    shots: Vec<Shot>,
 }
 
 /// What became of a packet.
@@ -65,21 +70,27 @@ impl Links {
     ///
     /// # Errors
     /// [`ConfigError`] for values that the scenario's reader didn't check.
-    pub(crate) fn new(scenario: Scenario, places: Vec<Place>, seed: u64) -> Result<Self, ConfigError> {
-        let (path, hops) = Self::parts(&scenario, seed)?;
-        Ok(Self { scenario, places, path, hops, ready: VecDeque::new() })
+    pub(crate) fn new(
+        scenario: Scenario,
+        places: Vec<Place>,
+        ends: Vec<LinkEnd>,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let (path, hops) = Self::parts(&scenario, &ends, seed)?;
+        Ok(Self { scenario, places, path, hops, ready: VecDeque::new(), ends, shots: Vec::new() })
     }
 
-    fn parts(scenario: &Scenario, seed: u64) -> Result<(Path<Segment>, Vec<HopState>), ConfigError> {
+    fn parts(scenario: &Scenario, ends: &[LinkEnd], seed: u64) -> Result<(Path<Segment>, Vec<HopState>), ConfigError> {
         let hops = hops(scenario);
-        let stops: Vec<usize> = (0..hops.len()).filter(|number| hops[*number].looks_at_packets()).collect();
+        let looks = |number: &usize| hops[*number].looks_at_packets() || ends.iter().any(|end| end.node() == *number);
+        let stops: Vec<usize> = (0..hops.len()).filter(looks).collect();
         Ok((Path::with_stops(&scenario.path(), seed, &stops)?, hops))
     }
 
     /// Begins anew: nothing is on the way, and the hops have forgotten everything.
     pub(crate) fn reset(&mut self, seed: u64) {
         // The configuration was good the first time.
-        if let Ok((path, hops)) = Self::parts(&self.scenario, seed) {
+        if let Ok((path, hops)) = Self::parts(&self.scenario, &self.ends, seed) {
             (self.path, self.hops) = (path, hops);
         }
         self.ready.clear();
@@ -119,6 +130,7 @@ impl Links {
             let PathEvent { side, link, event } = self.path.poll(now)?;
             match event {
                 Event::Deliver { at, packet } => {
+                    self.shoot_in(side, link, at, &packet);
                     let node = if side == Side::AToB { link + 1 } else { link };
                     if node == 0 || node == self.last() {
                         if let Some(outcome) = self.at_end(side, node, at, packet) {
@@ -133,6 +145,34 @@ impl Links {
                     return Some(Outcome::Ended { reason, packet });
                 }
             }
+        }
+    }
+
+    /// What was recorded since the last call.
+    pub(crate) fn shots(&mut self) -> std::vec::Drain<'_, Shot> {
+        self.shots.drain(..)
+    }
+
+    /// Records a packet at an end of a link, if that is recorded.
+    fn shoot(&mut self, at_end: LinkEnd, at: Time, inbound: bool, packet: &Packet<Segment>) {
+        let Some(end) = self.ends.iter().position(|end| *end == at_end) else { return };
+        let end = u32::try_from(end).unwrap_or(u32::MAX);
+        self.shots.extend(router::on_the_wire(packet).map(|bytes| Shot { end, at, inbound, bytes }));
+    }
+
+    /// A packet goes onto a link in a direction; `lives` is what its time to live will be on it.
+    fn shoot_out(&mut self, side: Side, link: usize, at: Time, packet: &Packet<Segment>, lives: u8) {
+        let fits = self.scenario.links.get(link).is_some_and(|link| u64::from(packet.ip_len) <= link.mtu.get());
+        if !self.ends.is_empty() && fits && lives > 0 {
+            let end = LinkEnd { link, server_side: side == Side::BToA };
+            self.shoot(end, at, false, &Packet { ttl: lives, ..packet.clone() });
+        }
+    }
+
+    /// A packet comes off a link.
+    fn shoot_in(&mut self, side: Side, link: usize, at: Time, packet: &Packet<Segment>) {
+        if !self.ends.is_empty() {
+            self.shoot(LinkEnd { link, server_side: side == Side::AToB }, at, true, packet);
         }
     }
 
@@ -177,16 +217,20 @@ impl Links {
     fn enter(&mut self, node: usize, side: Side, at: Time, packet: Packet<Segment>) {
         if node == 0 && side == Side::AToB && self.hops[0].looks_at_packets() {
             match self.hops[0].pass(side, at, packet) {
-                Passed::On(packet) => self.path.push(side, at, packet),
+                Passed::On(packet) => {
+                    self.shoot_out(side, 0, at, &packet, packet.ttl);
+                    self.path.push(side, at, packet);
+                }
                 Passed::Own(packet) => self.answer_own(0, side, at, &packet),
                 Passed::Ended => self.ready.push_back(Outcome::Stopped),
             }
             return;
         }
+        let over = if side == Side::AToB { node } else { node.wrapping_sub(1) };
+        self.shoot_out(side, over, at, &packet, packet.ttl);
         if (side == Side::AToB && node == 0) || (side == Side::BToA && node == self.last()) {
             return self.path.push(side, at, packet);
         }
-        let over = if side == Side::AToB { node } else { node.wrapping_sub(1) };
         if let Err(packet) = self.path.inject(side, over, at, packet) {
             let host = usize::from(side == Side::AToB);
             self.ready.push_back(Outcome::Arrived { host, at, packet });
@@ -226,6 +270,7 @@ impl Links {
         match passed {
             Passed::On(packet) => {
                 let next = if side == Side::AToB { node } else { node - 1 };
+                self.shoot_out(side, next, at, &packet, packet.ttl.saturating_sub(1));
                 // There is such a link, and packets stop in front of it.
                 let _ = self.path.forward(side, next, at, packet);
             }
@@ -241,6 +286,7 @@ impl Links {
         match reason {
             DropReason::TooBig { mtu } if !packet.dont_fragment => {
                 for fragment in router::fragments(packet, mtu).into_iter().filter_map(own) {
+                    self.shoot_out(side, link, at, &fragment, fragment.ttl);
                     // The link is there: a packet was just too big for it.
                     let _ = self.path.inject(side, link, at, fragment);
                 }

@@ -15,6 +15,21 @@ pub(crate) fn whole(packet: &Packet<Segment>) -> Vec<u8> {
     bytes
 }
 
+/// The packet as it is on a wire: with a whole checksum. `None` if its place lies outside of the packet.
+pub(crate) fn on_the_wire(packet: &Packet<Segment>) -> Option<Vec<u8>> {
+    let mut bytes = whole(packet);
+    if let Some((start, offset)) = packet.payload.buffer.layout.checksum {
+        // The field holds the pseudo-header's sum.
+        let (start, at) = (usize::from(start), usize::from(start) + usize::from(offset));
+        let sum = Checksum::new().with(bytes.get(start..)?).finish();
+        // Zero means none to UDP (RFC 768).
+        let udp = packet.payload.buffer.layout.transport == Transport::Udp;
+        let sum = if udp && sum == 0 { 0xffff } else { sum };
+        bytes.get_mut(at..at + 2)?.copy_from_slice(&sum.to_be_bytes());
+    }
+    Some(bytes)
+}
+
 /// "Fragmentation needed" or "packet too big" from the router with this number; `None` for packets that get no answer.
 pub(crate) fn too_big(packet: &Packet<Segment>, router: usize, mtu: u32) -> Option<Vec<u8>> {
     let bytes = whole(packet);
@@ -51,15 +66,7 @@ pub(crate) fn fragments(packet: &Packet<Segment>, mtu: u32) -> Vec<Vec<u8>> {
     if packet.dont_fragment || layout.v6 {
         return Vec::new();
     }
-    let mut bytes = whole(packet);
-    if let Some((start, offset)) = layout.checksum {
-        // Nobody can make the checksum of a part: it is made now. The field holds the pseudo-header's sum.
-        let (start, at) = (usize::from(start), usize::from(start) + usize::from(offset));
-        if at + 2 > bytes.len() {
-            return Vec::new();
-        }
-        let sum = Checksum::new().with(&bytes[start..]).finish();
-        bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-    }
+    // Nobody can make the checksum of a part: it is made now.
+    let Some(bytes) = on_the_wire(packet) else { return Vec::new() };
     wt_wire::fragment_ipv4(&bytes, mtu as usize).unwrap_or_default()
 }

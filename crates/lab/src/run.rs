@@ -17,6 +17,9 @@ use wt_sys::{SysError, ns, process};
 /// The first argument that makes this binary the lab's process 1.
 pub const INIT: &str = "__lab-init";
 
+/// What follows [`INIT`] to do nothing until a signal comes.
+const HOLD: &str = "hold";
+
 /// What to run, and beside what.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -26,12 +29,29 @@ pub struct Program {
     pub server: Option<OsString>,
 }
 
+impl Program {
+    /// Does nothing until a signal ends it, so that others can enter the lab meanwhile.
+    #[must_use]
+    pub fn nothing(server: Option<OsString>) -> Self {
+        Self { argv: ["/proc/self/exe", INIT, HOLD].map(OsString::from).to_vec(), server }
+    }
+}
+
 impl Lab {
     /// Runs a program in the client until it ends; its exit code, or 128 + the signal that killed it.
     ///
     /// # Errors
     /// [`SysError`] when it can't be started at all.
     pub fn run_program(&self, program: &Program) -> Result<u8, SysError> {
+        self.run_program_with(program, |_| {})
+    }
+
+    /// As [`Lab::run_program`]; tells the process id of the lab's process 1, as seen from outside, when
+    /// that has begun, on a thread that can't start threads.
+    ///
+    /// # Errors
+    /// [`SysError`] when it can't be started at all.
+    pub fn run_program_with(&self, program: &Program, started: impl FnOnce(u32) + Send) -> Result<u8, SysError> {
         let mut command = Command::new("/proc/self/exe");
         command.arg(INIT).arg(self.hosts().count().to_string());
         for host in self.hosts() {
@@ -43,8 +63,14 @@ impl Lab {
         // The terminal's Ctrl-C is for the program; we end when it does.
         let status = self.client.run(|| -> Result<ExitStatus, SysError> {
             process::children_in_new_pid_namespace()?;
-            let started = command.status();
-            started.map_err(SysError::io("run a program in the lab"))
+            let run = SysError::io("run a program in the lab");
+            match command.spawn() {
+                Ok(mut child) => {
+                    started(child.id());
+                    child.wait().map_err(run)
+                }
+                Err(error) => Err(run(error)),
+            }
         })??;
         Ok(code(status))
     }
@@ -75,7 +101,11 @@ fn code(status: ExitStatus) -> u8 {
 /// Returns the exit code; 126 or 127 as a shell does when the program can't be run.
 #[must_use]
 pub fn init(mut args: impl Iterator<Item = OsString>) -> u8 {
-    let Some(count) = args.next().and_then(|count| count.to_str()?.parse::<usize>().ok()) else { return 5 };
+    let first = args.next();
+    if first.as_ref().is_some_and(|first| first == HOLD) {
+        process::wait_for_ever();
+    }
+    let Some(count) = first.and_then(|count| count.to_str()?.parse::<usize>().ok()) else { return 5 };
     let hosts: Vec<Known> = (0..count).map_while(|_| Known::read(&mut args)).collect();
     let Some(beside) = args.next() else { return 5 };
     let mut argv = args.skip(1);

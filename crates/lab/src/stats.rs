@@ -1,11 +1,17 @@
 //! What the lab did that the path did not: how late packets left, what its own buffers lost.
 
+use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use wt_link::DropReason;
 
 /// Upper bounds of the lateness histogram's bins, µs; the last bin is open.
 const BINS_US: [u64; 7] = [100, 250, 500, 1_000, 5_000, 20_000, u64::MAX];
+
+/// What was measured is invalid when more than this share of the packets …
+const LATE_SHARE: f64 = 0.02;
+/// … left more than a tenth of the RTT, and at least so long, behind their time.
+const LATE_AT_LEAST: Duration = Duration::from_millis(5);
 
 /// Counted by the engine, read by anyone.
 #[derive(Debug, Default)]
@@ -20,6 +26,8 @@ pub(crate) struct Counters {
     overflowed: AtomicU64,
     latest_ns: AtomicU64,
     lateness: [AtomicU64; BINS_US.len()],
+    /// The engine's thread; zero until it runs.
+    thread: AtomicU64,
 }
 
 /// What the engine had counted at one moment.
@@ -45,9 +53,22 @@ pub struct EngineStats {
     pub latest_ns: u64,
     /// How many segments left at most 0.1, 0.25, 0.5, 1, 5, 20 ms behind their time, and later.
     pub lateness: [u64; BINS_US.len()],
+    /// CPU time of the emulator's thread, ns.
+    pub cpu_ns: u64,
+    /// How long the emulator's thread could have run and had no core, ns.
+    pub waited_ns: u64,
+    /// How long a hypervisor ran something else on any of this machine's cores that had work, ns.
+    pub stolen_ns: u64,
+    /// The monotonic clock, ns.
+    pub at_ns: u64,
 }
 
 impl Counters {
+    /// The engine says which thread it is.
+    pub(crate) fn runs_here(&self) {
+        self.thread.store(u64::from(wt_sys::process::thread_id()), Relaxed);
+    }
+
     pub(crate) fn received(&self, segments: u32) {
         self.received.fetch_add(u64::from(segments), Relaxed);
     }
@@ -86,6 +107,8 @@ impl Counters {
 
     /// What was counted so far; the longest lateness begins anew.
     pub(crate) fn read(&self) -> EngineStats {
+        let thread = u32::try_from(self.thread.load(Relaxed)).unwrap_or(0);
+        let (cpu_ns, waited_ns) = wt_sys::process::thread_times(thread).unwrap_or_default();
         EngineStats {
             received: self.received.load(Relaxed),
             delivered: self.delivered.load(Relaxed),
@@ -97,6 +120,10 @@ impl Counters {
             overflowed: self.overflowed.load(Relaxed),
             latest_ns: self.latest_ns.swap(0, Relaxed),
             lateness: std::array::from_fn(|bin| self.lateness[bin].load(Relaxed)),
+            cpu_ns,
+            waited_ns,
+            stolen_ns: wt_sys::process::stolen_ns(),
+            at_ns: wt_sys::clock::monotonic_ns(),
         }
     }
 }
@@ -116,7 +143,47 @@ impl EngineStats {
             overflowed: self.overflowed - earlier.overflowed,
             latest_ns: self.latest_ns,
             lateness: std::array::from_fn(|bin| self.lateness[bin] - earlier.lateness[bin]),
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
+            stolen_ns: self.stolen_ns.saturating_sub(earlier.stolen_ns),
+            at_ns: self.at_ns.saturating_sub(earlier.at_ns),
         }
+    }
+
+    /// Why what was measured meanwhile isn't the path but this machine; `None` if it is the path.
+    #[must_use]
+    pub fn complaint(&self, rtt: Duration) -> Option<String> {
+        let bound = LATE_AT_LEAST.max(rtt / 10);
+        let (late, lost) = (self.later_than(bound), self.refused + self.overflowed);
+        (late > LATE_SHARE || lost > 0).then(|| {
+            format!(
+                "the lab was late or lost packets itself: {:.1} % left more than {} ms late, {lost} lost; the machine was busy",
+                late * 100.0,
+                bound.as_millis()
+            )
+        })
+    }
+
+    /// The bins of the lateness histogram: their upper bounds in µs, the last one open, and how many segments fell into each.
+    pub fn histogram(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
+        BINS_US.iter().zip(&self.lateness).map(|(top, count)| ((*top < u64::MAX).then_some(*top), *count))
+    }
+
+    /// As one object, for reports.
+    ///
+    /// # Units
+    /// `_us`: microseconds; `late_us`: the histogram of how far behind their time segments left, by upper bounds.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let bins = self.histogram().map(|(top, count)| json!({"up_to_us": top, "segments": count}));
+        json!({
+            "elapsed_us": self.at_ns / 1000,
+            "received": self.received, "delivered": self.delivered, "queue_drops": self.queue_full,
+            "losses": self.lost, "too_big": self.too_big, "other_drops": self.other,
+            "own_drops": {"not_taken_by_kernel": self.refused, "buffers_full": self.overflowed},
+            "late_max_us": self.latest_ns / 1000, "late_us": bins.collect::<Vec<_>>(),
+            "cpu_us": self.cpu_ns / 1000, "waited_for_cpu_us": self.waited_ns / 1000, "stolen_us": self.stolen_ns / 1000,
+        })
     }
 
     /// The share of segments that left more than `bound` behind their time (rounded up to the next bin).

@@ -21,10 +21,6 @@ use wt_units::{Knob, Level, Settings};
 pub const PORT: u16 = 7411;
 /// How long the server's report may take after the client has ended.
 const REPORT_WAIT: Duration = Duration::from_secs(5);
-/// A trial is invalid when more than this share of its packets …
-const LATE_SHARE: f64 = 0.02;
-/// … left more than a tenth of the RTT, and at least so long, behind their time.
-const LATE_AT_LEAST: Duration = Duration::from_millis(5);
 const NAME: &str = "lab";
 
 /// The knobs that are settings of a whole host. In the lab both hosts are ours, and nobody else's traffic is there.
@@ -70,6 +66,12 @@ impl LabTunnel {
     #[must_use]
     pub fn lab(&self) -> &Lab {
         &self.lab
+    }
+
+    /// The lab, without our server.
+    #[must_use]
+    pub fn into_lab(self) -> Lab {
+        self.lab
     }
 
     /// The congestion controls that this kernel has.
@@ -321,6 +323,7 @@ fn outcome(
         ("losses", json!(stats.lost)),
         ("too_big", json!(stats.too_big)),
         ("late_max_us", json!(stats.latest_ns / 1000)),
+        ("lab", stats.to_json()),
     ] {
         observed.insert(name.to_owned(), value);
     }
@@ -385,16 +388,10 @@ fn status(receiver: &EndReport, notes: &mut Vec<String>) -> Status {
 
 /// Marks a trial in which the lab itself misbehaved.
 fn judge(outcome: &mut TrialOutcome, stats: &EngineStats, rtt_us: u64) {
-    let bound = LATE_AT_LEAST.max(Duration::from_micros(rtt_us / 10));
-    let late = stats.later_than(bound);
-    let lost = stats.refused + stats.overflowed;
-    if outcome.status != Status::Completed || (late <= LATE_SHARE && lost == 0) {
-        return;
+    if outcome.status == Status::Completed
+        && let Some(complaint) = stats.complaint(Duration::from_micros(rtt_us))
+    {
+        outcome.status = Status::Invalid;
+        outcome.notes.push(complaint);
     }
-    outcome.status = Status::Invalid;
-    outcome.notes.push(format!(
-        "the lab was late or lost packets itself: {:.1} % left more than {} ms late, {lost} lost; the machine was busy",
-        late * 100.0,
-        bound.as_millis()
-    ));
 }

@@ -41,6 +41,39 @@ fn start_ticks(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
+/// This thread's id.
+#[must_use]
+pub fn thread_id() -> u32 {
+    // SAFETY: gettid takes and touches nothing.
+    u32::try_from(unsafe { libc::gettid() }).unwrap_or(0)
+}
+
+/// CPU time of a thread of this process, and how long it waited for a core while it could have run, nanoseconds; `None`
+/// if there is no such thread, or the kernel doesn't count (CONFIG_SCHED_INFO).
+///
+/// # Source
+/// Documentation/scheduler/sched-stats.rst of Linux, /proc/PID/schedstat.
+#[must_use]
+pub fn thread_times(thread: u32) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// How long a hypervisor ran something else on any core of this machine that had work, since boot, nanoseconds; zero where
+/// nobody counts it.
+///
+/// # Source
+/// proc_stat(5), the eighth figure of the first line.
+#[must_use]
+pub fn stolen_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = text.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok()).unwrap_or(0);
+    // SAFETY: sysconf takes a number.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
+    ticks.saturating_mul(1_000_000_000 / per_second)
+}
+
 /// Whether this thread may use a capability now.
 ///
 /// # Source
@@ -172,6 +205,14 @@ pub fn wait_any() -> SysResult<Option<(u32, u8)>> {
             Some(libc::ECHILD) => return Ok(None),
             _ => return Err(error),
         }
+    }
+}
+
+/// Waits until a signal ends this process.
+pub fn wait_for_ever() -> ! {
+    loop {
+        // SAFETY: pause takes and touches nothing.
+        unsafe { libc::pause() };
     }
 }
 

@@ -279,6 +279,190 @@ fn the_edge_of_a_cdn_is_a_host_of_its_own() {
     assert_eq!((words[0], &words[2..]), ("70000", &["70000", "80000", "ping", "198.19.1.1"][..]), "{}", ran.err);
 }
 
+/// Blocks of a pcapng file: type and body.
+fn blocks(file: &std::path::Path) -> Vec<(u32, Vec<u8>)> {
+    let bytes = std::fs::read(file).expect("the recording is there");
+    let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+    let (mut at, mut blocks) = (0, Vec::new());
+    while at < bytes.len() {
+        let len = word(at + 4) as usize;
+        assert!(len >= 12 && len.is_multiple_of(4) && word(at + len - 4) as usize == len, "block at {at}");
+        blocks.push((word(at), bytes[at + 8..at + len - 4].to_vec()));
+        at += len;
+    }
+    blocks
+}
+
+#[test]
+fn a_recording_has_both_ends_of_a_link_with_the_links_delay_between_them() {
+    let _machine = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hops.pcapng");
+    let record = ["--record", file.to_str().unwrap(), "--record-at", "hop-2:client", "--record-at", "2:server"];
+    let ran = shell("freebsd-scp", &record, "ping -4 -c 2 -i 0.2 server >/dev/null");
+    assert!(ran.err.contains("packets in"), "{}", ran.err);
+    let blocks = blocks(&file);
+    let names: Vec<String> = blocks
+        .iter()
+        .filter(|(kind, _)| *kind == 1)
+        .map(|(_, body)| String::from_utf8_lossy(&body[12..12 + usize::from(body[10])]).into_owned())
+        .collect();
+    assert_eq!(names, ["hop-2 (client side)", "hop-2 (server side)"]);
+    // Interface, time in ns, TTL, ICMP type and identifier with sequence number, of each IPv4 packet.
+    let packets: Vec<(u32, u64, u8, Vec<u8>)> = blocks
+        .iter()
+        .filter(|(kind, body)| *kind == 6 && body[20] >> 4 == 4)
+        .map(|(_, body)| {
+            let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| body[at + i]));
+            let at = u64::from(word(4)) << 32 | u64::from(word(8));
+            (word(0), at, body[28], [&body[40..41], &body[44..48]].concat())
+        })
+        .collect();
+    let request: Vec<_> = packets.iter().filter(|packet| packet.3[0] == 8).collect();
+    assert_eq!(request.len(), 4, "two requests at two ends: {packets:?}");
+    for sent in request.iter().filter(|packet| packet.0 == 0) {
+        let came = request.iter().find(|packet| packet.0 == 1 && packet.3 == sent.3).expect("it came");
+        // 84 bytes at 1 Gbit/s and 6 ms.
+        assert_eq!((came.1 - sent.1, sent.2, came.2), (6_000_672, 63, 63));
+    }
+    let now = u64::try_from(wt_sys::clock::unix_us()).unwrap() * 1000;
+    assert!(packets.iter().all(|packet| now - packet.1 < 60_000_000_000), "times are those of the wall clock");
+    let wrong =
+        run(&["lab", "run", "lan", "--record", file.to_str().unwrap(), "--record-at", "lan:left", "--", "true"]);
+    assert_eq!((wrong.code, wrong.err.contains("LINK:client")), (2, true), "{}", wrong.err);
+}
+
+#[test]
+fn a_lab_that_is_up_can_be_entered_and_goes_without_a_trace() {
+    use std::io::BufRead as _;
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let mut child =
+        windtunnel(home.path()).args(["lab", "up", "cdn-chain", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let up: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let hosts = up["hosts"].as_array().unwrap();
+    assert_eq!(
+        hosts.iter().map(|host| host["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["client", "edge", "server"]
+    );
+    for (host, wanted) in hosts.iter().zip(["198.18.0.1", "198.19.1.1", "198.19.0.1"]) {
+        let enter = host["enter"].as_str().unwrap();
+        let script = format!("echo 'ip -o -4 addr show dev wt0; curl -sS http://server/bytes/70 | wc -c' | {enter}");
+        let there = ran(std::process::Command::new("sh").args(["-c", &script]).output().unwrap());
+        assert!(
+            there.out.contains(&format!("{wanted}/32")) && there.out.trim_end().ends_with("70"),
+            "{}{}",
+            there.out,
+            there.err
+        );
+    }
+    let pid = up["pid"].as_u64().unwrap();
+    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+}
+
+#[test]
+fn shorthands_run_what_they_say() {
+    let _machine = shared();
+    let ping = run(&["lab", "ping", "lan", "--", "-c", "2", "-i", "0.2"]);
+    assert!(ping.code == 0 && ping.out.contains("2 received"), "{}{}", ping.out, ping.err);
+    let iperf = run(&["lab", "iperf3", "lan", "--", "-t", "1", "-J", "-R"]);
+    let report: serde_json::Value = serde_json::from_str(&iperf.out).unwrap_or_else(|e| panic!("{e}: {}", iperf.err));
+    assert!(report["end"]["sum_received"]["bytes"].as_u64().unwrap() > 1_000_000);
+    // Any program can be the browser: it is given its profile and the page.
+    let folder = tempfile::tempdir().unwrap();
+    let fake = folder.path().join("fakefox-firefox");
+    std::fs::write(
+        &fake,
+        "#!/bin/sh\nfor last; do :; done\necho \"$@\"; curl -sS -o /dev/null -w '%{http_code}' $last",
+    )
+    .unwrap();
+    std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let url = "http://server/bytes/10";
+    let shown = run(&["lab", "browser", "lan", "--program", fake.to_str().unwrap(), "--url", url]);
+    assert!(shown.out.contains("--profile /") && shown.out.trim_end().ends_with("200"), "{}{}", shown.out, shown.err);
+}
+
+#[test]
+fn a_path_is_exported_with_a_list_of_what_cannot_be_expressed() {
+    let _machine = shared();
+    let netem = json(&["lab", "export", "adsl", "--to", "netem", "--json"]);
+    let script = netem["script"].as_str().unwrap();
+    // 44 bytes of PPPoE over ATM, of which Ethernet's 14 are there already; 40 KiB and what flies in 15 ms.
+    assert!(
+        script.contains("\"$CLIENT_DEV\" root netem limit ") && script.contains("delay 15ms rate 8000000bit 30 48 5"),
+        "{script}"
+    );
+    let lacks = |value: &serde_json::Value| {
+        value["not_expressed"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| v.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert!(lacks(&netem).contains("counted in bytes"), "{netem}");
+    for (preset, wanted) in [
+        ("ethernet-hub", "shared medium"),
+        ("lte", "airtime"),
+        ("black-hole", "MTU of 1400"),
+        ("market-data", "loss by size"),
+        ("cdn-chain", "host \"edge\""),
+        ("freebsd-scp", "routers"),
+    ] {
+        for target in ["netem", "mahimahi"] {
+            let folder = tempfile::tempdir().unwrap();
+            let exported =
+                json(&["lab", "export", preset, "--to", target, "--dir", folder.path().to_str().unwrap(), "--json"]);
+            let said = lacks(&exported);
+            let wanted = if (preset, target) == ("market-data", "mahimahi") { "the model of loss" } else { wanted };
+            assert!(said.contains(wanted), "{preset} to {target}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_is_exported_to_mahimahi_comes_back_with_the_same_rate() {
+    let _machine = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let exported = json(&["lab", "export", "transatlantic", "--to", "mahimahi", "--dir", &at(""), "--json"]);
+    assert!(exported["script"].as_str().unwrap().contains("mm-delay 64 mm-loss downlink 0.0001"), "{exported}");
+    let (down, up, file) = (at("transatlantic.down"), at("transatlantic.up"), at("mine.toml"));
+    let imported = run(&["lab", "import", "--down", &down, "--up", &up, "--delay", "64ms", "-o", &file]);
+    assert_eq!(imported.code, 0, "{}", imported.err);
+    let back = json(&["lab", "show", &file, "--json"]);
+    assert_eq!(back["links"][0]["down"]["rate_bps"], 100_000_000);
+    std::fs::write(at("bad"), "1\n2\nsoon\n").unwrap();
+    let large = std::fs::File::create(at("large")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    for (name, wanted) in
+        [("bad", "line 3"), ("large", "allowed are 67108864"), ("none", "No such file"), ("", "not a file")]
+    {
+        let ran = run(&["lab", "import", "--down", &at(name), "--up", &up]);
+        assert!(ran.code == 2 && ran.err.contains(wanted), "{name}: {} {}", ran.code, ran.err);
+    }
+}
+
+#[test]
+fn the_lab_tells_how_it_did_itself() {
+    let _machine = alone();
+    let ran = shell("adsl", &["--stats=json"], "curl -sS http://server/bytes/300000 | wc -c");
+    let stats: serde_json::Value = serde_json::from_str(&ran.err).unwrap_or_else(|e| panic!("{e}: {}", ran.err));
+    let lab = &stats["lab"];
+    assert!(lab["delivered"].as_u64().unwrap() > 300 && lab["received"].as_u64() >= lab["delivered"].as_u64());
+    let bins: u64 = lab["late_us"].as_array().unwrap().iter().map(|bin| bin["segments"].as_u64().unwrap()).sum();
+    assert_eq!(Some(bins), lab["delivered"].as_u64(), "each segment is in one bin of the histogram");
+    assert!(lab["cpu_us"].as_u64().unwrap() > 0 && lab["waited_for_cpu_us"].is_u64() && lab["stolen_us"].is_u64());
+    assert_eq!(stats["valid"].as_bool().unwrap(), stats["why_invalid"].is_null());
+    let text = shell("lan", &["--stats"], "true");
+    assert!(text.err.contains("up to 0.1 ms late") && text.err.contains("stolen from this machine"), "{}", text.err);
+}
+
 /// The routers of the 11 hops, as other programs must show them.
 fn routers(line: impl Fn(usize, &str) -> bool) -> bool {
     (1..=10).all(|hop| line(hop, &format!("198.18.255.{}", hop + 1))) && line(11, "198.19.0.1")

@@ -25,7 +25,7 @@ fn links(hop: &str, mtu: u32) -> Links {
     if hop.contains("host") {
         places.push(place(1, EDGE, "2001:2:0:19::1:1".parse().unwrap()));
     }
-    Links::new(scenario, places, 1).unwrap()
+    Links::new(scenario, places, Vec::new(), 1).unwrap()
 }
 
 /// A packet with right checksums.
@@ -220,7 +220,7 @@ fn told_by_third(hop: &str, v6: bool) -> Option<u32> {
     );
     let place = |node, v4: Ipv4Addr, v6: std::net::Ipv6Addr| Place { node, addresses: [v4.into(), v6.into()] };
     let places = vec![place(0, CLIENT_V4, CLIENT_V6), place(2, SERVER_V4, SERVER_V6)];
-    let mut links = Links::new(Scenario::parse("t.toml", &text).unwrap(), places, 1).unwrap();
+    let mut links = Links::new(Scenario::parse("t.toml", &text).unwrap(), places, Vec::new(), 1).unwrap();
     let arrived = after(&mut links, tcp(v6, 16, if v6 { 1390 } else { 1410 }));
     let (_, bytes) = arrived.into_iter().next()?;
     let view = IpView::new(&bytes).unwrap();

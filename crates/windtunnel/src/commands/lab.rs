@@ -1,14 +1,20 @@
 //! `windtunnel lab`: the shipped paths, and running programs over them.
 
+/// Paths for other emulators.
+mod export;
+/// Traces of another emulator.
+mod import;
+/// Running programs.
+mod run;
 /// What a path is made of.
 mod show;
+/// What the lab says of itself.
+mod stats;
 
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use std::ffi::OsString;
-use wt_lab::{Backend, Lab, LabError, LabTunnel, Scenario, presets};
-use wt_load::{Server, ServerConfig};
+use wt_lab::{Backend, Lab, LabError, Recording, Scenario, presets};
 
 /// The lab: two hosts joined by an emulated path, without root
 ///
@@ -36,29 +42,13 @@ enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    Run(RunArgs),
-}
-
-/// Runs a program in the client, with its exit code
-///
-/// In the lab the names `client` and `server` are known (`client6` and `server6` for IPv6; also as $WT_SERVER and so on),
-/// the server answers `http://server/bytes/12MB`, and `ip netns exec server CMD` runs a command there.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  windtunnel lab run adsl -- curl -o /dev/null http://server/bytes/3MB
-  windtunnel lab run adsl --server 'iperf3 -s -1' -- sh -c 'sleep 0.2; iperf3 -c server -R'
-  windtunnel lab run dialup -- ping -c 3 server")]
-struct RunArgs {
-    /// A preset's name or a TOML file
-    path: String,
-    #[command(flatten)]
-    options: LabOptions,
-    /// A shell command that runs in the server meanwhile; it ends with the program
-    #[arg(long, value_name = "CMD")]
-    server: Option<OsString>,
-    /// The program and its arguments
-    #[arg(required = true, last = true)]
-    argv: Vec<OsString>,
+    Run(run::RunArgs),
+    Up(run::UpArgs),
+    Ping(run::PingArgs),
+    Iperf3(run::Iperf3Args),
+    Browser(run::BrowserArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
 }
 
 /// What every command that makes a lab takes.
@@ -101,7 +91,13 @@ pub(crate) fn run(args: &LabArgs) -> Outcome {
     match &args.command {
         LabCommand::List { json } => list(*json),
         LabCommand::Show { path, json } => show::show(path, *json),
-        LabCommand::Run(args) => run_program(args),
+        LabCommand::Run(args) => run::program(args),
+        LabCommand::Up(args) => run::up(args),
+        LabCommand::Ping(args) => run::ping(args),
+        LabCommand::Iperf3(args) => run::iperf3(args),
+        LabCommand::Browser(args) => run::browser(args),
+        LabCommand::Export(args) => export::export(args),
+        LabCommand::Import(args) => import::import(args),
     }
 }
 
@@ -123,7 +119,16 @@ pub(crate) fn load(path: &str) -> Result<Scenario, Failure> {
 /// # Errors
 /// An environment failure that says what is missing.
 pub(crate) fn start(scenario: Scenario, options: &LabOptions) -> Result<Lab, Failure> {
-    wt_lab::enter().and_then(|()| Lab::start(scenario, options.backend.into(), options.seed)).map_err(|e| failure(&e))
+    start_recording(scenario, options, None)
+}
+
+/// As [`start`], with a recording.
+///
+/// # Errors
+/// An environment failure that says what is missing.
+fn start_recording(scenario: Scenario, options: &LabOptions, record: Option<Recording>) -> Result<Lab, Failure> {
+    let options = wt_lab::LabOptions { backend: options.backend.into(), seed: options.seed, record };
+    wt_lab::enter().and_then(|()| Lab::with(scenario, options)).map_err(|e| failure(&e))
 }
 
 /// What to say when the lab can't be made.
@@ -139,6 +144,7 @@ pub(crate) fn failure(error: &LabError) -> Failure {
         LabError::SetUp { source, advice } => {
             Failure::environment(format!("can't set up the lab: {source}")).hint((*advice).to_owned())
         }
+        LabError::Record { .. } => Failure::environment(error.to_string()).hint("choose a file that you may write"),
         LabError::Engine(why) => Failure::ours(format!("the lab's emulator stopped: {why}")),
     }
 }
@@ -154,28 +160,4 @@ fn list(json: bool) -> Outcome {
         say!("{:<14} {}", scenario.name, scenario.title);
     }
     Ok(Exit::Done)
-}
-
-/// Our HTTP on port 80 of every host but the client.
-fn serve_http(lab: &Lab) -> Result<Vec<Server>, Failure> {
-    let everywhere = std::net::SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 80);
-    let start = |host: &wt_lab::Host| {
-        let listener = host.run(|| wt_sys::tcp::listen(everywhere)).and_then(|listener| listener);
-        listener.and_then(|listener| Server::start(listener, ServerConfig::default()))
-    };
-    let servers = lab.hosts().skip(1).map(start).collect::<Result<Vec<_>, _>>();
-    servers.map_err(|error| Failure::environment(error.to_string()))
-}
-
-fn run_program(args: &RunArgs) -> Outcome {
-    let lab = start(load(&args.path)?, &args.options)?;
-    // Our own server, and plain HTTP on port 80 for programs that aren't ours.
-    let tunnel = LabTunnel::new(lab).map_err(|error| failure(&error))?;
-    let lab = tunnel.lab();
-    let _http = serve_http(lab)?;
-    // Ctrl-C is for the program in the lab; when that ends, so do we.
-    wt_sys::process::ignore_signal(2);
-    let program = wt_lab::Program { argv: args.argv.clone(), server: args.server.clone() };
-    let code = lab.run_program(&program).map_err(|error| Failure::environment(error.to_string()))?;
-    Ok(Exit::Passed(code))
 }

@@ -207,7 +207,7 @@ impl ScreenReport<'_> {
 }
 
 /// Writes a file as a whole or not at all: beside it first, then under its name.
-fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::environment(format!("can't write {}: {error}", path.display()))
             .hint("name another file; everything that was measured is in the journal: windtunnel report")

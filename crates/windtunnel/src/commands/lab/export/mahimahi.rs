@@ -1,0 +1,108 @@
+use super::{Exported, OneWay, mean_rate};
+use std::fmt::Write as _;
+use std::path::Path;
+use wt_lab::Scenario;
+use wt_link::{Discipline, RateConfig};
+use wt_units::BitsPerSecond;
+
+/// What mm-link sends at each opportunity.
+const BYTES: u64 = 1504;
+/// Traces of constant rates last so long at most, ms.
+const LONGEST_MS: u64 = 60_000;
+/// Lines of a trace that we write at most.
+const MOST_LINES: u64 = 2_000_000;
+
+/// Commands of mahimahi, and the traces that they need.
+///
+/// # Source
+/// mm-delay(1), mm-loss(1) and mm-link(1) of mahimahi.
+pub(super) fn export(scenario: &Scenario, folder: &Path) -> Exported {
+    let (mut up, mut down) = (OneWay::of(scenario, true), OneWay::of(scenario, false));
+    let mut exported = Exported::default();
+    let mut command = String::new();
+    let mean = (up.delay + down.delay) / 2;
+    let ms = (mean.as_secs_f64() * 1e3).round() as u64;
+    if up.delay != down.delay || mean != std::time::Duration::from_millis(ms) {
+        exported.missing.push("the delay exactly: mm-delay has whole milliseconds, the same both ways".to_owned());
+    }
+    let _ = write!(command, "mm-delay {ms}");
+    for (name, one) in [("uplink", &mut up), ("downlink", &mut down)] {
+        if one.loss > 0.0 {
+            let _ = write!(command, " mm-loss {name} {}", (one.loss * 1e8).round() / 1e8);
+        }
+        exported.missing.extend(lacks(one).into_iter().map(|what| format!("{name}: {what}")));
+    }
+    let names = ["up", "down"].map(|way| format!("{}.{way}", scenario.name));
+    for (name, one) in names.iter().zip([&up, &down]) {
+        let rate = one.queue.as_ref().map_or(BitsPerSecond(1), |queue| mean_rate(&queue.rate));
+        let (trace, exact) = trace(rate);
+        if !exact {
+            exported.missing.push(format!("{name}: the rate exactly; the trace rounds it"));
+        }
+        exported.files.push((name.clone(), trace));
+    }
+    let place = |name: &String| folder.join(name).display().to_string();
+    let _ = write!(command, " mm-link {} {}", shell(&place(&names[0])), shell(&place(&names[1])));
+    for (name, one) in [("uplink", &up), ("downlink", &down)] {
+        let _ = write!(command, " --{name}-queue=droptail --{name}-queue-args=packets={}", one.queue_packets());
+    }
+    exported
+        .missing
+        .push("the framing: mm-link counts 1504 bytes per opportunity whatever a packet's framing".to_owned());
+    exported.missing.push("IPv6".to_owned());
+    exported.script = format!("# {}: {}\n{command}\n", scenario.name, scenario.title.replace('\n', " "));
+    exported
+}
+
+fn lacks(one: &mut OneWay) -> Vec<String> {
+    let mut lacks = std::mem::take(&mut one.missing);
+    let has = [
+        (one.model.is_some(), "the model of loss"),
+        (one.jitter.is_some(), "jitter"),
+        (one.duplicate.get() > 0.0, "duplication"),
+        (one.corrupt.get() > 0.0, "corruption"),
+    ];
+    lacks.extend(has.iter().filter(|(there, _)| *there).map(|(_, what)| (*what).to_owned()));
+    if let Some(queue) = &one.queue {
+        if queue.discipline != Discipline::DropTail {
+            lacks.push("the active queue management (the queue became drop-tail)".to_owned());
+        }
+        match queue.rate {
+            RateConfig::Constant(_) => {}
+            RateConfig::Trace(_) => {
+                lacks.push("the trace itself: use its file; here its mean rate is taken".to_owned())
+            }
+            _ => lacks.push("a rate that isn't constant".to_owned()),
+        }
+    }
+    lacks
+}
+
+/// A trace of a constant rate, as short as it can be exact, and whether it is.
+fn trace(rate: BitsPerSecond) -> (String, bool) {
+    let bits = BYTES * 8;
+    // In `period` ms there are `count` opportunities: rate = count · bits · 1000 / period.
+    let exact = (1..=LONGEST_MS).find(|period| (rate.get() * period).is_multiple_of(bits * 1000));
+    let (period, count) = match exact.filter(|period| rate.get() * period / (bits * 1000) <= MOST_LINES) {
+        Some(period) => (period, rate.get() * period / (bits * 1000)),
+        None => {
+            let period = (MOST_LINES * bits * 1000 / rate.get().max(1)).clamp(1, LONGEST_MS);
+            (period, (rate.get() * period).div_ceil(bits * 1000).clamp(1, MOST_LINES))
+        }
+    };
+    let mut text = String::new();
+    for number in 1..=count {
+        let _ = writeln!(text, "{}", (number * period).div_ceil(count));
+    }
+    (text, exact.is_some() && count * bits * 1000 == rate.get() * period)
+}
+
+/// As a shell takes it for one word.
+fn shell(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "./_-+:".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
