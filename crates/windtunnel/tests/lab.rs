@@ -77,7 +77,7 @@ fn curl_and_iperf3_read_the_same_path_alike() {
     let iperf = shell(
         "adsl",
         &["--server", "iperf3 -s -1"],
-        "for i in 1 2 3 4 5 6 7 8 9; do iperf3 -c server -R -t 3 -J > out.json 2>/dev/null && break; sleep 0.1; done; cat out.json; rm -f out.json",
+        "for i in 1 2 3 4 5 6 7 8 9; do iperf3 -c server -R -t 6 -J > out.json 2>/dev/null && break; sleep 0.1; done; cat out.json; rm -f out.json",
     );
     let report: serde_json::Value =
         serde_json::from_str(&iperf.out).unwrap_or_else(|e| panic!("{e}: {}{}", iperf.out, iperf.err));
