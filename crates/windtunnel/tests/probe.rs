@@ -50,12 +50,21 @@ fn a_clean_path_is_told_in_two_bursts() {
 fn a_black_hole_and_its_hop_are_told_with_and_without_privileges() {
     for (host, how) in [("server", ""), ("server6", ""), ("server", "--unprivileged"), ("server6", "--unprivileged")] {
         for silent in [&[2][..], &[0, 1, 2, 3][..]] {
-            let answer = json_of(&shell(&topology(silent), &format!("$WT mtu {host} {how} --json")));
+            // What it advises is pasted, and does what it says.
+            let paste = "eval \"$WT $(echo \"$answer\" | grep -m1 -o 'settings plan [^\"]*') --json\"";
+            let script = format!("answer=$($WT mtu {host} {how} --json); echo \"$answer\"; {paste}");
+            let ran = shell(&topology(silent), &script);
+            let objects: Vec<Value> =
+                serde_json::Deserializer::from_str(&ran.out).into_iter().collect::<Result<_, _>>().unwrap();
+            let [answer, plan] = &objects[..] else { panic!("{}{}", ran.out, ran.err) };
             assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"black-hole".into()), "{answer:#}");
             assert_eq!(answer["black_hole_hop"]["ttl"], 2, "{answer:#}");
             assert!(answer["packets"].as_u64().unwrap() <= 64, "{answer:#}");
             let advice = answer["advice"][0].as_str().unwrap();
-            assert!(advice.contains(if host == "server" { "advmss 1360" } else { "advmss 1340" }), "{advice}");
+            let mss = if host == "server" { 1360 } else { 1340 };
+            assert!(advice.starts_with(&format!("windtunnel settings plan mtu=1400 mss={mss} --to ")), "{advice}");
+            let command = plan["commands"][0].as_str().unwrap();
+            assert!(command.contains(&format!("mtu lock 1400 advmss {mss}")), "{command}");
         }
     }
 }

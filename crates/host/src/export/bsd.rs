@@ -1,4 +1,4 @@
-use super::item::{Item, ItemPlace};
+use super::item::{Item, ItemPlace, RouteItem};
 use super::{ExportFile, Files, Made};
 use crate::knob::Value;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ impl Bsd {
         self.sysctl.insert(name, value.to_string());
     }
 
-    fn files(self, shell: &str) -> Files {
+    fn files(self, shell: &str, interface: &str) -> Files {
         let mut files = Vec::new();
         let body = |lines: Vec<String>| format!("# Written by windtunnel settings export.\n{}\n", lines.join("\n"));
         if !self.sysctl.is_empty() {
@@ -29,7 +29,11 @@ impl Bsd {
             files.push(ExportFile { path: "/boot/loader.conf".to_owned(), content: body(lines) });
         }
         if !self.shell.is_empty() {
-            files.push(ExportFile { path: shell.to_owned(), content: body(self.shell) });
+            let mut lines = vec![format!("interface=${{1:-{interface}}}  # it has another name there")];
+            let mut seen = std::collections::BTreeSet::new();
+            lines.extend(self.shell.into_iter().filter(|line| seen.insert(line.clone())));
+            let content = format!("#!/bin/sh\n{}", body(lines));
+            files.push(ExportFile { path: shell.to_owned(), content });
         }
         (files, self.made.skipped)
     }
@@ -57,7 +61,7 @@ pub(super) fn freebsd(items: &[Item]) -> Files {
     for item in items {
         freebsd_item(item, &mut bsd);
     }
-    bsd.files("windtunnel-freebsd.sh")
+    bsd.files("windtunnel-freebsd.sh", "em0")
 }
 
 fn freebsd_item(item: &Item, bsd: &mut Bsd) {
@@ -87,6 +91,11 @@ fn freebsd_item(item: &Item, bsd: &mut Bsd) {
         ("sndbuf", Value::Number(size)) => bsd.set("net.inet.tcp.sendbuf_max", size),
         ("tcp-wmem", Value::Three([_, _, greatest])) => bsd.set("net.inet.tcp.sendbuf_max", greatest),
         ("rmem-max" | "wmem-max", Value::Number(size)) => bsd.set("kern.ipc.maxsockbuf", size),
+        ("quickack", Value::Word(_)) => {
+            bsd.set("net.inet.tcp.delayed_ack", u8::from(item.is("off")));
+            bsd.note_route(item);
+        }
+        ("offload-tso", _) => bsd.set("net.inet.tcp.tso", bit(item)),
         ("moderate-rcvbuf", _) => bsd.set("net.inet.tcp.recvbuf_auto", bit(item)),
         ("min-snd-mss", Value::Number(mss)) => bsd.set("net.inet.tcp.minmss", mss),
         ("no-metrics-save", _) => bsd.set("net.inet.tcp.hostcache.enable", u8::from(item.is("off"))),
@@ -102,15 +111,27 @@ fn freebsd_item(item: &Item, bsd: &mut Bsd) {
         }
         ("mtu", Value::Number(mtu)) => match &item.place {
             ItemPlace::Route(route) => {
-                let family = if route.route.is_v6() { "-6 " } else { "" };
-                bsd.shell.push(format!("route {family}change -net {} -mtu {mtu}", route.network));
+                bsd.shell.push(route_command(route, *mtu));
             }
-            _ => bsd.shell.push(format!("ifconfig {} mtu {mtu}", item.device().unwrap_or("em0"))),
+            _ => bsd.shell.push(format!("ifconfig \"$interface\" mtu {mtu}")),
         },
         ("mss", _) => bsd
             .made
             .skip(item, "the MSS follows from the MTU; net.inet.tcp.mssdflt holds only where no MSS option comes"),
         _ => bsd.made.skip(item, "FreeBSD has no documented setting for it"),
+    }
+}
+
+/// A route's MTU. One that is there is changed; one that we would add is added.
+fn route_command(route: &RouteItem, mtu: u64) -> String {
+    let family = if route.route.is_v6() { "-inet6 " } else { "" };
+    if route.is_default() {
+        return format!("route change {family}default -mtu {mtu}");
+    }
+    let change = format!("route change {family}-net {} -mtu {mtu}", route.network);
+    match route.gateway {
+        Some(gateway) => format!("{change} || route add {family}-net {} {gateway} -mtu {mtu}", route.network),
+        None => change,
     }
 }
 
@@ -149,7 +170,7 @@ pub(super) fn macos(items: &[Item]) -> Files {
     for item in items {
         macos_item(item, &mut bsd);
     }
-    bsd.files("windtunnel-macos.sh")
+    bsd.files("windtunnel-macos.sh", "en0")
 }
 
 fn macos_item(item: &Item, bsd: &mut Bsd) {
@@ -179,8 +200,8 @@ fn macos_item(item: &Item, bsd: &mut Bsd) {
         ("somaxconn", Value::Number(count)) => bsd.set("kern.ipc.somaxconn", count),
         ("min-snd-mss", Value::Number(mss)) => bsd.set("net.inet.tcp.minmss", mss),
         ("mtu", Value::Number(mtu)) => match &item.place {
-            ItemPlace::Route(route) => bsd.shell.push(format!("route change -net {} -mtu {mtu}", route.network)),
-            _ => bsd.shell.push(format!("networksetup -setMTU {} {mtu}", item.device().unwrap_or("en0"))),
+            ItemPlace::Route(route) => bsd.shell.push(route_command(route, *mtu)),
+            _ => bsd.shell.push(format!("networksetup -setMTU \"$interface\" {mtu}")),
         },
         ("initcwnd" | "initrwnd", _) => bsd.made.skip(item, "macOS has no setting for it"),
         ("mss", _) => bsd

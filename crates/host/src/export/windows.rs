@@ -122,36 +122,51 @@ fn registry_file(values: &Values) -> Option<ExportFile> {
 /// Enable-NetAdapterRsc.
 pub(super) fn powershell(items: &[Item]) -> Files {
     let mut made = Made::default();
-    let (mut tcp, mut lines) = (Vec::new(), Vec::new());
+    let (mut tcp, mut lines) = (BTreeMap::new(), Vec::new());
     for item in items {
+        if let ItemPlace::Route(route) = &item.place
+            && !route.is_default()
+            && matches!(item.key, "mtu" | "ttl" | "initcwnd" | "cc" | "rto-min" | "ecn")
+        {
+            made.skip(item, "no cmdlet sets it for one target: it holds for all of them there");
+        }
         let enabled = if item.is("off") { "Disabled" } else { "Enabled" };
         match (item.key, &item.value) {
             ("initcwnd", Value::Number(segments @ 2..=64)) if segments.is_multiple_of(2) => {
-                tcp.push(format!("-InitialCongestionWindowMss {segments}"))
+                parameter(&mut tcp, &mut made, item, "InitialCongestionWindowMss", segments)
             }
             ("initcwnd", _) => made.skip(item, "Set-NetTCPSetting takes even numbers from 2 to 64 segments"),
             ("cc", Value::Word(name)) => match provider(name) {
-                Some(provider) => tcp.push(format!("-CongestionProvider {provider}")),
+                Some(provider) => parameter(&mut tcp, &mut made, item, "CongestionProvider", provider),
                 None => made.skip(item, "Set-NetTCPSetting has no such provider"),
             },
             ("ecn", Value::Word(word)) if word == "on" || word == "off" => {
-                tcp.push(format!("-EcnCapability {enabled}"))
+                parameter(&mut tcp, &mut made, item, "EcnCapability", enabled)
             }
-            ("timestamps", Value::Word(_)) => tcp.push(format!("-Timestamps {enabled}")),
+            ("timestamps", Value::Word(_)) => parameter(&mut tcp, &mut made, item, "Timestamps", enabled),
             ("slow-start-after-idle", Value::Word(_)) => {
-                tcp.push(format!("-CwndRestart {}", if item.is("on") { "True" } else { "False" }))
+                let word = if item.is("on") { "True" } else { "False" };
+                parameter(&mut tcp, &mut made, item, "CwndRestart", word)
             }
-            ("rto-min", Value::Number(millis @ 20..=300)) => tcp.push(format!("-MinRtoMs {millis}")),
+            ("rto-min", Value::Number(millis @ 20..=300)) => {
+                parameter(&mut tcp, &mut made, item, "MinRtoMs", millis)
+            }
             ("rto-min", _) => made.skip(item, "Set-NetTCPSetting takes 20 ms to 300 ms"),
-            ("syn-retries", Value::Number(count @ 2..=8)) => tcp.push(format!("-MaxSynRetransmissions {count}")),
+            ("syn-retries", Value::Number(count @ 2..=8)) => {
+                parameter(&mut tcp, &mut made, item, "MaxSynRetransmissions", count)
+            }
             ("syn-retries", _) => made.skip(item, "Set-NetTCPSetting takes 2 to 8"),
             ("window-scaling", Value::Word(_)) => {
-                tcp.push(format!("-AutoTuningLevelLocal {}", if item.is("on") { "Normal" } else { "Disabled" }))
+                let word = if item.is("on") { "Normal" } else { "Disabled" };
+                parameter(&mut tcp, &mut made, item, "AutoTuningLevelLocal", word)
             }
             ("mtu", Value::Number(mtu)) => {
                 lines.push(format!("Set-NetIPInterface -InterfaceAlias $Interface -NlMtuBytes {mtu}"))
             }
-            ("ttl", Value::Number(ttl)) => lines.push(format!("Set-NetIPv4Protocol -DefaultHopLimit {ttl}")),
+            ("ttl", Value::Number(ttl)) => {
+                let v6 = matches!(&item.place, ItemPlace::Route(route) if route.route.is_v6());
+                lines.push(format!("Set-NetIPv{}Protocol -DefaultHopLimit {ttl}", if v6 { 6 } else { 4 }))
+            }
             ("neigh-gc-thresh3", Value::Number(count)) => {
                 lines.push(format!("Set-NetIPv4Protocol -NeighborCacheLimitEntries {count}"))
             }
@@ -169,8 +184,11 @@ pub(super) fn powershell(items: &[Item]) -> Files {
     }
     if !tcp.is_empty() {
         // The template that connections with an RTT above 10 ms use; only the custom one can be changed on clients.
-        lines.insert(0, format!("Set-NetTCPSetting -SettingName $Template {}", tcp.join(" ")));
+        let words: Vec<String> = tcp.iter().map(|(name, value)| format!("-{name} {value}")).collect();
+        lines.insert(0, format!("Set-NetTCPSetting -SettingName $Template {}", words.join(" ")));
     }
+    let mut seen = std::collections::BTreeSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
     if lines.is_empty() {
         return (Vec::new(), made.skipped);
     }
@@ -179,6 +197,21 @@ pub(super) fn powershell(items: &[Item]) -> Files {
         let _ = write!(text, "{line}\r\n");
     }
     (vec![ExportFile { path: "windtunnel.ps1".to_owned(), content: text }], made.skipped)
+}
+
+/// A parameter of Set-NetTCPSetting, which may be given once only, while IPv4 and IPv6 may differ here.
+fn parameter(
+    all: &mut BTreeMap<&'static str, String>,
+    made: &mut Made,
+    item: &Item,
+    name: &'static str,
+    value: impl ToString,
+) {
+    let value = value.to_string();
+    match all.get(name) {
+        Some(first) if *first != value => made.skip(item, &format!("{name} is {first} already; there is just one")),
+        _ => drop(all.insert(name, value)),
+    }
 }
 
 /// Names of Set-NetTCPSetting's congestion providers.

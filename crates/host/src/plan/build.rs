@@ -69,6 +69,11 @@ impl Builder<'_> {
     }
 
     fn no_device(&self, name: &str) -> PlanError {
+        // No device has a slash or a colon in its name, nor is called like an address.
+        let numeric = name.contains('.') && name.chars().all(|c| c.is_ascii_digit() || c == '.');
+        if name.contains(['/', ':']) || numeric {
+            return PlanError::BadTarget { text: name.to_owned() };
+        }
         let names = || self.survey.devices.links.iter().map(|link| link.name.as_str());
         let mut near = nearest(name, names());
         near.truncate(1);

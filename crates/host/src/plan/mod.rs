@@ -153,6 +153,12 @@ pub enum PlanError {
         /// The nearest name, or else all.
         nearest: Vec<String>,
     },
+    /// It looks like an address or a network, and is none.
+    #[error("\"{text}\" is neither an address nor a network: IPv4 has /0 to /32, IPv6 /0 to /128")]
+    BadTarget {
+        /// What was written.
+        text: String,
+    },
     /// Which device is meant can't be told.
     #[error("{key} needs a device: there is no default route, and not just one device that is up")]
     WhichDevice {

@@ -127,7 +127,7 @@ pub(crate) fn find(survey: &Survey, knobs: &[KnobRow], pending: Option<&Pending>
     found.extend(overridden(survey, knobs));
     found.extend(devices(survey));
     found.extend(routes(survey));
-    let old = caveats(survey.kernel()).into_iter().filter(|caveat| caveat.applies);
+    let old = caveats(survey.kernel()).into_iter().filter(|caveat| caveat.limits);
     found.extend(old.map(|caveat| Finding::new(caveat.id, Severity::Warning, caveat.text)));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
@@ -135,6 +135,10 @@ pub(crate) fn find(survey: &Survey, knobs: &[KnobRow], pending: Option<&Pending>
 
 fn clamped(row: &KnobRow) -> Option<Finding> {
     let by = row.clamped_by.as_ref()?;
+    if by.contains(&format!(": {}=", row.key)) {
+        let text = format!("{by}: for what goes through it, that counts and not {}={}", row.key, row.value.as_ref()?);
+        return Some(Finding::new(format!("{}-on-route", row.key), Severity::Info, text));
+    }
     let text = match row.key {
         "rwin" if by.contains("window_scaling") => format!("the receive window can't exceed 65535 bytes: {by}"),
         "rwin" => format!(

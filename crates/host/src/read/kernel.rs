@@ -17,15 +17,24 @@ impl KernelVersion {
     }
 }
 
+impl std::fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)?;
+        if self.2 > 0 { write!(f, ".{}", self.2) } else { Ok(()) }
+    }
+}
+
 /// What follows from the version of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
     /// Stays the same from version to version of this program.
     pub id: &'static str,
-    /// Whether it holds on this kernel, rather than telling that all is well.
-    pub applies: bool,
-    /// In words.
-    pub text: &'static str,
+    /// The version of Linux with which it changed.
+    pub since: String,
+    /// Whether this kernel is older, so that it limits what can be done here.
+    pub limits: bool,
+    /// What holds on this kernel, in words.
+    pub text: String,
 }
 
 /// What holds on kernels before a version.
@@ -88,8 +97,10 @@ const RULES: [Rule; 7] = [
 #[must_use]
 pub fn caveats(version: KernelVersion) -> Vec<Caveat> {
     let caveat = |rule: &Rule| {
-        let applies = version < rule.since;
-        Caveat { id: rule.id, applies, text: if applies { rule.before } else { rule.after } }
+        let limits = version < rule.since;
+        let (since, text) = (rule.since.to_string(), if limits { rule.before } else { rule.after });
+        let text = format!("{text} ({} Linux {since})", if limits { "before" } else { "since" });
+        Caveat { id: rule.id, since, limits, text }
     };
     RULES.iter().map(caveat).collect()
 }
@@ -113,9 +124,13 @@ mod tests {
 
     #[test]
     fn old_kernels_have_caveats_and_new_ones_none() {
-        let applying = |version| caveats(version).iter().filter(|c| c.applies).count();
+        let applying = |version| caveats(version).iter().filter(|c| c.limits).count();
         assert_eq!(applying(KernelVersion(6, 18, 0)), 0);
         assert_eq!(applying(KernelVersion(2, 6, 29)), 7);
         assert_eq!(applying(KernelVersion(2, 6, 38)), 5);
+        let texts: Vec<String> = caveats(KernelVersion(6, 18, 0)).into_iter().map(|caveat| caveat.text).collect();
+        assert_eq!(texts[2], "connections begin with 10 segments unless a route says otherwise (since Linux 2.6.39)");
+        assert!(caveats(KernelVersion(2, 6, 32))[1].text.ends_with("(before Linux 2.6.33)"));
+        assert!(caveats(KernelVersion(3, 2, 0))[3].text.ends_with("(before Linux 4.0)"));
     }
 }

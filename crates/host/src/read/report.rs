@@ -1,7 +1,7 @@
 use super::chain::{Assignment, Chain};
 use super::findings::{self, Finding};
 use super::kernel::{Caveat, caveats};
-use super::survey::{Survey, host_value, link_value, route_value};
+use super::survey::{Survey, host_value, link_value, route_value, window_of_buffer};
 use crate::knob::{ALL, HostKnob, Knob, LinkKnob, Value, three};
 use crate::persist::DROP_IN_NAME;
 use crate::route_text::{self, FEATURE_ECN, protocol_name};
@@ -133,7 +133,7 @@ pub struct KnobRow {
     pub origin: Origin,
     /// What the kernel does by itself, if that is known.
     pub default: Option<Value>,
-    /// What keeps the value from having its full effect.
+    /// What keeps the value from having its full effect: a limit, or the default route's own value.
     pub clamped_by: Option<String>,
     /// Who else sets it.
     pub managed_by: Option<String>,
@@ -209,7 +209,23 @@ impl Report {
     /// Makes the report. `muted` are the ids of findings that nobody wants to see.
     #[must_use]
     pub fn of(survey: &Survey, pending: Option<Pending>, history: &[Finding], muted: &BTreeSet<String>) -> Self {
-        let main = survey.main_link();
+        Self::at(survey, None, pending, history, muted)
+    }
+
+    /// Makes the report with the settings of devices as this one has them, rather than the one that carries the default
+    /// route.
+    #[must_use]
+    pub fn at(
+        survey: &Survey,
+        adapter_name: Option<&str>,
+        pending: Option<Pending>,
+        history: &[Finding],
+        muted: &BTreeSet<String>,
+    ) -> Self {
+        let named = adapter_name.and_then(|name| survey.link(name));
+        // Where no device stands out, the first that is up is as good an example as any.
+        let first = || survey.devices.links.iter().find(|link| link.up && !link.loopback);
+        let main = named.or_else(|| survey.main_link()).or_else(first);
         let knobs: Vec<KnobRow> = ALL.iter().map(|knob| row(knob, survey, main)).collect();
         let mut all = history.to_vec();
         all.extend(findings::find(survey, &knobs, pending.as_ref()));
@@ -218,7 +234,7 @@ impl Report {
             schema_version: SCHEMA_VERSION,
             kernel: survey.identity.kernel.clone(),
             caveats: caveats(survey.kernel()),
-            default_adapter: main.map(|link| link.name.clone()),
+            default_adapter: survey.main_link().map(|link| link.name.clone()),
             adapters: survey.devices.links.iter().map(|link| adapter(link, survey)).collect(),
             congestion: congestion(survey),
             knobs,
@@ -228,6 +244,25 @@ impl Report {
             findings,
             muted: muted.into_iter().map(|finding| finding.id).collect(),
         }
+    }
+}
+
+impl RouteRow {
+    /// Whether somebody gave it a value of its own.
+    #[must_use]
+    pub fn has_metrics(&self) -> bool {
+        let numbers = [
+            self.initcwnd,
+            self.initrwnd,
+            self.advmss,
+            self.mtu,
+            self.window,
+            self.hoplimit,
+            self.rto_min,
+            self.quickack.map(u32::from),
+        ];
+        let named = self.congctl.is_some() || !self.features.is_empty();
+        named || numbers.iter().any(Option::is_some) || !self.other.is_empty()
     }
 }
 
@@ -379,6 +414,23 @@ pub(crate) fn late_line<'a>(chain: &'a Chain, name: &str) -> Option<&'a Assignme
 
 /// What keeps a value from having its full effect.
 fn clamp(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Option<String> {
+    routed(knob, value, survey).or_else(|| limit(knob, value, survey, main))
+}
+
+/// The default route's own value, which wins over that of the host or the device for what goes through it.
+fn routed(knob: &Knob, value: &Value, survey: &Survey) -> Option<String> {
+    if knob.host.is_none() && knob.link.is_none() {
+        return None;
+    }
+    survey.default_routes().into_iter().find_map(|route| {
+        let own = route_value(knob, &route.metrics())?;
+        let says = own != Value::Auto && own != *value;
+        says.then(|| format!("{}: {}={own}", route_text::short(route, &survey.names()), knob.name))
+    })
+}
+
+/// Another setting that bounds a value.
+fn limit(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Option<String> {
     let number = |name: &str| survey.snapshot.sysctls.get(name)?.trim().parse::<u64>().ok();
     let greatest = |name: &str| survey.snapshot.sysctls.get(name).and_then(|text| three(text)).map(|sizes| sizes[2]);
     let above = |ours: Option<u64>, name: &str| {
@@ -395,6 +447,12 @@ fn clamp(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Op
             above(greatest("net.ipv4.tcp_rmem"), "net.core.rmem_max")
         }
         "sndbuf" | "tcp-wmem" => above(greatest("net.ipv4.tcp_wmem"), "net.core.wmem_max"),
+        "initrwnd" => {
+            let initial = survey.snapshot.sysctls.get("net.ipv4.tcp_rmem").and_then(|text| three(text))?[1];
+            let window = window_of_buffer(initial, &survey.snapshot, survey.kernel());
+            let asked = value.number()?.saturating_mul(u64::from(main?.mtu).saturating_sub(40));
+            (asked > window).then(|| format!("net.ipv4.tcp_rmem's initial {initial}: {window} bytes of window"))
+        }
         "max-syn-backlog" => above(value.number(), "net.core.somaxconn"),
         "mss" => {
             let most = u64::from(main?.mtu).saturating_sub(40);

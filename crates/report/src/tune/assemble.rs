@@ -289,6 +289,9 @@ impl TuneInputs<'_> {
                 "This was a rehearsal on an emulated path: what holds there is worth a test on the real one.".into(),
             );
         }
+        if a.kind == VerdictKind::Faster {
+            next.push(format!("To apply it here: windtunnel settings apply --verdict {}", self.id));
+        }
         next
     }
 

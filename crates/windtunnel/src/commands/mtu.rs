@@ -6,6 +6,7 @@ mod scan;
 use super::probing::{Cost, Driver, ProbeOptions, Target, hosts};
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_probe::{Finding, Kind, Machine, PathKind, Search, SearchConfig, SearchReport};
@@ -208,9 +209,8 @@ fn findings(report: &SearchReport) -> Vec<String> {
 /// What to do about it.
 fn advice(target: &Target, report: &SearchReport) -> Vec<String> {
     let Some(pmtu) = report.pmtu else { return Vec::new() };
-    let mss = pmtu.saturating_sub(if target.ip.is_ipv6() { 60 } else { 40 });
-    let narrow = format!("ip route change <the route to {}> advmss {mss}", target.ip);
-    let probing = "sysctl -w net.ipv4.tcp_mtu_probing=1  # TCP then finds the size itself, after a stall".to_owned();
+    let narrow = narrower(target.ip, u64::from(pmtu));
+    let probing = "windtunnel settings plan mtu-probing=on  # TCP then finds the size itself, after a stall".to_owned();
     match report.kind {
         PathKind::BlackHole | PathKind::LyingRouter => vec![narrow, probing],
         PathKind::SizeDependentLoss => vec![
@@ -220,6 +220,15 @@ fn advice(target: &Target, report: &SearchReport) -> Vec<String> {
         PathKind::RateLimited => vec![probing],
         _ => Vec::new(),
     }
+}
+
+/// The command that shows how to keep packets to a target, and those from it, at a size. `settings apply` does it.
+fn narrower(target: IpAddr, mtu: u64) -> String {
+    const LEAST_OF_IPV6: u64 = 1_280;
+    let mss = mtu.saturating_sub(if target.is_ipv6() { 60 } else { 40 });
+    // The kernel has no smaller MTU on routes of IPv6; the MSS still keeps TCP below.
+    let mtu = if target.is_ipv6() && mtu < LEAST_OF_IPV6 { String::new() } else { format!("mtu={mtu} ") };
+    format!("windtunnel settings plan {mtu}mss={mss} --to {target}")
 }
 
 fn show(target: &Target, report: &SearchReport, cost: Cost) {

@@ -3,6 +3,7 @@ use crate::commands::probing::{Cost, Driver, ProbeOptions, Target};
 use crate::edge::Failure;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::Duration;
 use wt_probe::{Goodput, Kind, Scan, ScanConfig, SearchReport, goodput};
 use wt_report::{Axis, Chart, Series};
@@ -31,9 +32,8 @@ pub(super) struct Scanned {
     /// The size that brings most with a loss-based control, and by how much more than the largest that gets through.
     best: u16,
     gain: Goodput,
-    headers: u16,
     rate: BitsPerSecond,
-    name: String,
+    ip: IpAddr,
 }
 
 /// Counts losses size by size.
@@ -60,7 +60,7 @@ pub(super) fn run(
     let headers = if target.ip.is_ipv6() { 60 } else { 40 };
     let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
     let (best, gain) = best(&scan, pmtu, headers, rtt, ask.rate);
-    Ok(Scanned { scan, cost, best, gain, headers, rate: ask.rate, name: target.name.clone() })
+    Ok(Scanned { scan, cost, best, gain, rate: ask.rate, ip: target.ip })
 }
 
 fn sizes(ask: &Ask, target: &Target) -> Result<Vec<u16>, Failure> {
@@ -124,8 +124,7 @@ impl Scanned {
         if self.scan.threshold().is_none() {
             return Vec::new();
         }
-        let mss = self.best.saturating_sub(self.headers);
-        vec![format!("ip route change <the route to {}> advmss {mss}", self.name)]
+        vec![super::narrower(self.ip, u64::from(self.best))]
     }
 
     /// What a person reads.

@@ -67,6 +67,14 @@ pub(super) fn export(args: &ExportArgs, session: &mut Session) -> Outcome {
     let survey = Survey::take(&mut session.system).map_err(|error| errors::system(&error))?;
     let asked = RequestArgs::of(args.items.clone(), args.file.clone(), args.defaults, args.at.clone());
     let request = if asked.is_empty() { Request::current(&survey) } else { asked.read(&survey)? };
+    if asked.is_empty() && request.pairs.is_empty() {
+        if args.json {
+            say!("{}", json!({"schema_version": 1, "format": args.to.0.name(), "files": [], "skipped": []}));
+        } else {
+            let _ = writeln!(std::io::stderr().lock(), "nothing to export: every setting is the kernel's own");
+        }
+        return Ok(Exit::Done);
+    }
     let plan = Plan::make(&mut session.system, &survey, &request).map_err(|error| errors::plan(&error))?;
     let export = wt_host::export(args.to.0, &plan, &survey);
     if args.json {

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use wt_host::{Adapter, KnobRow, Report, Severity, Survey};
+use wt_host::{Adapter, KnobRow, Report, RouteRow, Severity, Survey};
 use wt_units::suggestion;
 
 /// Shows adapters, settings with their origin, routes, and what could be better
@@ -60,8 +60,12 @@ pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Outcome {
     let pending = wt_host::pending(&mut session.system, &session.store).unwrap_or_default();
     let mut muted = session.store.muted(&mut session.system);
     muted.extend(args.mute.iter().cloned());
-    let report = Report::of(&survey, pending, &recovered, &muted);
-    let chosen = choose(args, &report)?;
+    let mut report = Report::of(&survey, pending.clone(), &recovered, &muted);
+    let chosen = choose(args, &report)?.map(|adapter| adapter.name.clone());
+    if chosen != report.default_adapter {
+        report = Report::at(&survey, chosen.as_deref(), pending, &recovered, &muted);
+    }
+    let chosen = report.adapters.iter().find(|adapter| chosen.as_ref() == Some(&adapter.name));
     if args.json {
         say!("{}", json!(report));
     } else {
@@ -123,6 +127,10 @@ fn line(adapter: &Adapter) -> String {
 
 fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
     say!("Linux {}", report.kernel);
+    for caveat in report.caveats.iter().filter(|caveat| all || caveat.limits || caveat.id.contains("initcwnd")) {
+        say!("  {}", caveat.text);
+    }
+    say!("");
     for adapter in &report.adapters {
         let mark = if chosen.is_some_and(|chosen| chosen.name == adapter.name) { "*" } else { " " };
         say!("{mark} {}", line(adapter));
@@ -144,8 +152,7 @@ fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
             say!("{}", setting(row));
         }
     }
-    say!("\nRoutes:");
-    report.routes.iter().for_each(|route| say!("  {}", route.text));
+    routes(&report.routes, all);
     if !report.managers.is_empty() {
         say!("\nManaged by {}", report.managers.join(", "));
     }
@@ -193,6 +200,20 @@ fn details(adapter: &Adapter) {
         text(&adapter.managed_by)
     );
     say!("  {:<12} addresses {}", "", adapter.addresses.join(" "));
+}
+
+/// Routes, as many as a screen takes: first those to everywhere and those that somebody gave a value.
+fn routes(routes: &[RouteRow], all: bool) {
+    const MOST: usize = 16;
+    let matters = |route: &&RouteRow| route.to == "default" || route.has_metrics();
+    let mut shown: Vec<&RouteRow> = routes.iter().filter(matters).collect();
+    shown.extend(routes.iter().filter(|route| !matters(route)));
+    let most = if all { shown.len() } else { MOST };
+    say!("\nRoutes:");
+    shown.iter().take(most).for_each(|route| say!("  {}", route.text));
+    if shown.len() > most {
+        say!("  … and {} more: windtunnel settings show --all", shown.len() - most);
+    }
 }
 
 fn setting(row: &KnobRow) -> String {
