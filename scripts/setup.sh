@@ -9,7 +9,11 @@ PATH=$PATH:/usr/sbin:/sbin
 tools="cc:gcc make:make git:git"
 case $want in
     build) ;;
-    test) tools="$tools nft:nftables ip:iproute2 ping:iputils-ping tracepath:iputils-tracepath traceroute:traceroute mtr:mtr-tiny ss:iproute2 curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux" ;;
+    test)
+        tools="$tools nft:nftables ip:iproute2 ping:iputils-ping tracepath:iputils-tracepath traceroute:traceroute mtr:mtr-tiny ss:iproute2 curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux"
+        # Exports are read back by these.
+        tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
+        ;;
     *) echo "usage: $0 build|test" >&2; exit 2 ;;
 esac
 
@@ -17,6 +21,10 @@ missing=
 for pair in $tools; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
+# NetworkManager's library, without its daemon, for Debian's own Python.
+if [ "$want" = test ] && ! /usr/bin/python3 -c 'import gi; gi.require_version("NM", "1.0")' 2>/dev/null; then
+    missing="$missing python3-gi gir1.2-nm-1.0"
+fi
 # The C library's headers come apart from the compiler.
 if command -v cc >/dev/null 2>&1 && ! echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1; then
     missing="$missing libc6-dev"

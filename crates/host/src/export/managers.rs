@@ -1,5 +1,6 @@
 use super::item::{Item, ItemPlace, RouteItem};
 use super::{ExportFile, Files, Made};
+use crate::knob::Value;
 use crate::read::Survey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -83,7 +84,7 @@ pub(crate) fn networkd_drop_in(items: &[Item], device: &str) -> Made {
             }
             "qdisc" => match qdisc_section(&item.value.to_string()) {
                 Some(section) => {
-                    let _ = write!(text, "\n[{section}]\nParent=root\n");
+                    let _ = write!(text, "\n[{section}]\nParent=root\n{}", queue_limit(&item.value, &items));
                 }
                 None => made.skip(item, "systemd-networkd has no section for this qdisc"),
             },
@@ -100,6 +101,22 @@ pub(crate) fn networkd_drop_in(items: &[Item], device: &str) -> Made {
         made.content = format!("{FIRST_LINE}{text}");
     }
     made
+}
+
+/// The limit of a plain queue, for which systemd-networkd sends the kernel a 0 if it isn't given: nothing would get
+/// through.
+fn queue_limit(qdisc: &Value, items: &[&Item]) -> String {
+    /// The queue length of Ethernet devices: `DEFAULT_TX_QUEUE_LEN` of the kernel.
+    const USUAL: u64 = 1_000;
+    /// An Ethernet frame of 1500 bytes of IP.
+    const FRAME: u64 = 1_514;
+    let asked = items.iter().find(|item| item.key == "txqueuelen").and_then(|item| item.number());
+    let packets = asked.unwrap_or(USUAL).max(1);
+    match qdisc.to_string().as_str() {
+        "pfifo" | "pfifo_head_drop" => format!("PacketLimit={packets}\n"),
+        "bfifo" => format!("LimitBytes={}\n", packets * FRAME),
+        _ => String::new(),
+    }
 }
 
 fn networkd_target(route: &RouteItem) -> String {
@@ -250,7 +267,7 @@ fn nm_type(kind: &str) -> &'static str {
         "bridge" => "bridge",
         "bond" => "bond",
         "vlan" => "vlan",
-        "veth" => "veth",
+        // One of type veth must name its peer; those of Ethernet fit veth devices too.
         "wireguard" => "wireguard",
         "tun" => "tun",
         "dummy" => "dummy",
@@ -266,7 +283,13 @@ fn nm_link(items: &[&Item], kind: &str, made: &mut Made) -> String {
         let bool_of = |item: &Item| if item.is("on") { "true" } else { "false" };
         let (section, line) = match item.key {
             "mtu" => (ethernet, format!("mtu={}", item.value)),
-            "txqueuelen" => ("link", format!("tx-queue-length={}", item.value)),
+            "txqueuelen" => {
+                made.skip(
+                    item,
+                    "NetworkManager before 1.44 has no queue length; later it is tx-queue-length= in [link]",
+                );
+                continue;
+            }
             "qdisc" => ("tc", format!("qdisc.root={}", item.value)),
             "ring-rx" | "ring-tx" => ("ethtool", format!("{}={}", item.key, item.value)),
             "offload-tso" => ("ethtool", format!("feature-tso={}", bool_of(item))),

@@ -148,9 +148,7 @@ pub(super) fn powershell(items: &[Item]) -> Files {
                 let word = if item.is("on") { "True" } else { "False" };
                 parameter(&mut tcp, &mut made, item, "CwndRestart", word)
             }
-            ("rto-min", Value::Number(millis @ 20..=300)) => {
-                parameter(&mut tcp, &mut made, item, "MinRtoMs", millis)
-            }
+            ("rto-min", Value::Number(millis @ 20..=300)) => parameter(&mut tcp, &mut made, item, "MinRtoMs", millis),
             ("rto-min", _) => made.skip(item, "Set-NetTCPSetting takes 20 ms to 300 ms"),
             ("syn-retries", Value::Number(count @ 2..=8)) => {
                 parameter(&mut tcp, &mut made, item, "MaxSynRetransmissions", count)

@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+/// The host's settings in a namespace.
+pub(crate) mod host;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 

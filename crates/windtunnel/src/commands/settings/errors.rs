@@ -47,7 +47,9 @@ pub(super) fn plan(error: &PlanError) -> Failure {
         PlanError::WrongPlace { .. } | PlanError::OutOfRange { .. } | PlanError::NoDefault { .. } => {
             Failure::usage(text)
         }
-        PlanError::BadTarget { .. } => Failure::usage(text).hint("name a target, --to 192.0.2.1, or a device, --to eth0"),
+        PlanError::BadTarget { .. } => {
+            Failure::usage(text).hint("name a target, --to 192.0.2.1, or a device, --to eth0")
+        }
         PlanError::NoDevice { .. } => Failure::usage(text).hint("windtunnel settings show lists the devices"),
         PlanError::NoDefaultRoute { .. } => {
             Failure::environment(text).hint("name a target, --to 192.0.2.1, or a device, --to eth0")
