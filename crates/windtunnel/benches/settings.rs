@@ -73,7 +73,12 @@ fn median(mut times: Vec<Duration>) -> Duration {
 fn told(what: &str, times: Vec<Duration>, most: Duration) -> bool {
     let (worst, median) = (times.iter().max().copied().unwrap_or_default(), median(times));
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    println!("{what:<42} median {:>6.1} ms, worst of {RUNS} {:>6.1} ms; at most {:.0} ms", ms(median), ms(worst), ms(most));
+    println!(
+        "{what:<42} median {:>6.1} ms, worst of {RUNS} {:>6.1} ms; at most {:.0} ms",
+        ms(median),
+        ms(worst),
+        ms(most)
+    );
     median <= most
 }
 

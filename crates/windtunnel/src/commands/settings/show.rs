@@ -127,7 +127,7 @@ fn line(adapter: &Adapter) -> String {
 
 fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
     say!("Linux {}", report.kernel);
-    for caveat in report.caveats.iter().filter(|caveat| all || caveat.limits || caveat.id.contains("initcwnd")) {
+    for caveat in report.caveats.iter().filter(|caveat| all || caveat.limits || caveat.id.contains("-init")) {
         say!("  {}", caveat.text);
     }
     say!("");
