@@ -1,6 +1,7 @@
 //! Exports are read back by those that they are written for: what they understand is what was asked for.
 //!
 //! Each needs its consumer, which `scripts/setup.sh test` installs; without it the test fails and says which.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod common;
 
