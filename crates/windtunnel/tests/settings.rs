@@ -427,6 +427,56 @@ fn a_backup_brings_everything_back_like_a_change_that_can_be_undone() {
 }
 
 #[test]
+fn a_route_that_would_differ_in_nothing_is_not_added() {
+    let directory = directory();
+    for settings in ["ttl=0 --to 2001:db8::9", "ttl=0 --to 10.9.9.9", "--defaults --to default"] {
+        let plan = json(directory.path(), &format!("wt plan {settings} --json"));
+        assert_eq!(plan["commands"].as_array().map(Vec::len), Some(0), "{settings}: {plan:#}");
+    }
+    let inherited = "ip route change default via 10.0.0.2 initcwnd 20; wt plan initcwnd=20 --to 10.9.9.9 --json";
+    assert_eq!(json(directory.path(), inherited)["commands"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_hundred_routes_and_no_default_route_still_make_one_screen() {
+    let directory = directory();
+    let many = "for i in $(seq 100); do echo route add 10.7.$i.0/24 via 10.0.0.2; done | ip -batch -; ip route del default; ip -6 route del default";
+    let ran = script(directory.path(), &format!("{many}; wt show"));
+    assert!(ran.code == 0 && ran.out.lines().count() <= 66, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("more: windtunnel settings show --all"), "{}", ran.out);
+    for since in ["2.6.30", "2.6.33", "2.6.39"] {
+        assert!(ran.out.contains(&format!("(since Linux {since})")), "{}", ran.out);
+    }
+    let report = json(directory.path(), &format!("{many}; wt show --json"));
+    assert!(rows(&report, "routes").len() > 100);
+    assert!(row(&report, "knobs", "mtu")["value"].is_number(), "of some device that is up");
+}
+
+#[test]
+fn a_default_routes_own_value_is_told_beside_the_hosts() {
+    let directory = directory();
+    let report = json(directory.path(), "ip route change default via 10.0.0.2 hoplimit 33 mtu 1300; wt show --json");
+    assert_eq!(row(&report, "knobs", "ttl")["value"], 64);
+    for (key, wanted) in [("ttl", "ttl=33"), ("mtu", "mtu=1300")] {
+        let by = row(&report, "knobs", key)["clamped_by"].as_str().unwrap();
+        assert!(by.contains(wanted), "{by}");
+    }
+    assert!(rows(&report, "findings").iter().any(|finding| finding["id"] == "ttl-on-route"));
+}
+
+#[test]
+fn roots_checkpoints_are_in_var_lib() {
+    let directory = directory();
+    // A root of a namespace, with a /var/lib of its own; nothing is confirmed, so nothing is written to /etc.
+    let ran = script(
+        directory.path(),
+        "unset WINDTUNNEL_STATE_DIR WINDTUNNEL_ROOT; mount -t tmpfs none /var/lib || exit 9; wt apply sack=off > out
+         ls /var/lib/windtunnel/checkpoints; stat -c %a /var/lib/windtunnel/checkpoints/1/checkpoint.json; wt undo > out",
+    );
+    assert_eq!(ran.out, "1\n600\n", "{}", ran.err);
+}
+
+#[test]
 fn the_table_of_operating_systems_has_the_classic_ones() {
     let directory = directory();
     for (name, mtu, rwin) in [

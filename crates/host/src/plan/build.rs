@@ -36,8 +36,21 @@ pub(super) fn build(system: &mut dyn System, survey: &Survey, request: &Request)
         builder.add(knob, value)?;
     }
     let mut plan = builder.plan;
+    leave_out_idle_routes(&mut plan, survey);
     risks::add(&mut plan, survey);
     Ok(plan.finish(survey))
+}
+
+/// Takes out new routes that would differ in nothing from the ones that lead there already.
+fn leave_out_idle_routes(plan: &mut Plan, survey: &Survey) {
+    let is_old = |key: &String| survey.snapshot.routes.iter().any(|route| route_key(route) == *key);
+    let idle = |key: &String| {
+        let on_it = |change: &&Change| matches!(&change.place, Place::Route(own) if own == key);
+        !is_old(key) && plan.changes.iter().filter(on_it).all(|change| change.unchanged)
+    };
+    let idle: BTreeSet<String> = plan.scope.routes.iter().filter(|key| idle(key)).cloned().collect();
+    plan.wanted.routes.retain(|route| !idle.contains(&route_key(route)));
+    plan.scope.routes.retain(|key| !idle.contains(key));
 }
 
 impl Builder<'_> {

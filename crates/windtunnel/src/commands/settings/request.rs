@@ -5,7 +5,7 @@ use crate::commands::journal;
 use crate::edge::Failure;
 use clap::Args;
 use std::path::PathBuf;
-use wt_host::{Knob, Request, Survey};
+use wt_host::{Knob, Request, Survey, Target};
 use wt_journal::Journal as _;
 use wt_units::Settings;
 
@@ -54,11 +54,17 @@ impl RequestArgs {
         if let Some(id) = &self.verdict {
             merge(&mut request, self.read_verdict(id)?);
         }
-        if self.defaults {
-            merge(&mut request, Request::defaults(survey));
-        }
         if let Some(to) = &self.to {
             request.target = to.parse().unwrap_or_default();
+        }
+        if self.defaults {
+            let mut defaults = Request::defaults(survey);
+            defaults.pairs.retain(|(knob, _)| match &request.target {
+                Target::Host => true,
+                Target::DefaultRoutes | Target::Route(..) => knob.route.is_some(),
+                Target::Device(_) => knob.link.is_some() || knob.route.is_some(),
+            });
+            merge(&mut request, defaults);
         }
         Ok(request)
     }
@@ -115,7 +121,7 @@ fn merge(request: &mut Request, other: Request) {
         let _ = request.add(knob, value);
     }
     request.reasons.extend(other.reasons);
-    if request.target == wt_host::Target::default() {
+    if request.target == Target::default() {
         request.target = other.target;
     }
 }
