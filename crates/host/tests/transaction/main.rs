@@ -10,7 +10,45 @@ mod roles;
 mod world;
 
 use roles::Orders;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Asks for one case in this process.
+const ALONE: &str = "--alone";
+/// Cases at once: they mostly wait for the kernel to make and to take away namespaces.
+const AT_ONCE: usize = 4;
+
+/// Runs one case, and prints what came of it.
+fn run_case(name: &str) -> ExitCode {
+    let case = cases::ALL.iter().find(|(known, _)| *known == name).map(|(_, case)| *case);
+    match std::panic::catch_unwind(case.unwrap()) {
+        Ok(note) => {
+            println!("test {name} ... ok{note}");
+            ExitCode::SUCCESS
+        }
+        Err(_) => {
+            println!("test {name} ... FAILED");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs cases, each in a process of its own, for what a child inherits it must not have from another case; returns those
+/// that failed.
+fn run_all(names: &[&str]) -> Vec<String> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let status = Command::new("/proc/self/exe").args([ALONE, name]).status().unwrap();
+            if !status.success() {
+                failed.lock().unwrap().push((*name).to_owned());
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().unwrap()
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,26 +60,19 @@ fn main() -> ExitCode {
         println!("transaction: test");
         return ExitCode::SUCCESS;
     }
-    if let Err(error) = wt_sys::ns::enter_user_namespace() {
-        println!("transaction: CANNOT RUN: {error}: this machine forbids user namespaces");
-        return ExitCode::FAILURE;
+    if let [alone, name] = &args[..]
+        && alone == ALONE
+    {
+        if let Err(error) = wt_sys::ns::enter_user_namespace() {
+            println!("transaction: CANNOT RUN: {error}: this machine forbids user namespaces");
+            return ExitCode::FAILURE;
+        }
+        return run_case(name);
     }
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let mut failed = Vec::new();
-    let mut count = 0;
-    for (name, case) in cases::ALL {
-        if !filters.is_empty() && !filters.iter().any(|filter| name.contains(filter.as_str())) {
-            continue;
-        }
-        count += 1;
-        match std::panic::catch_unwind(case) {
-            Ok(note) => println!("test {name} ... ok{note}"),
-            Err(_) => {
-                println!("test {name} ... FAILED");
-                failed.push(*name);
-            }
-        }
-    }
+    let chosen = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+    let names: Vec<&str> = cases::ALL.iter().map(|(name, _)| *name).filter(|name| chosen(name)).collect();
+    let (count, failed) = (names.len(), run_all(&names));
     println!("\ntest result: {count} run, {} failed", failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
