@@ -465,6 +465,35 @@ fn a_default_routes_own_value_is_told_beside_the_hosts() {
 }
 
 #[test]
+fn what_an_experiment_recommends_is_planned_with_its_reason_applied_and_undone() {
+    use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
+    use wt_units::{Knob, Level, Settings};
+    let directory = directory();
+    let mut journal = SqliteJournal::open(&directory.path().join("journal")).unwrap();
+    let faster = Settings::new().with(Knob::Initcwnd, Level::Number(20));
+    let arms = [("current", Settings::new()), ("faster", faster.clone())]
+        .map(|(label, settings)| Arm { label: label.to_owned(), settings });
+    journal
+        .create_experiment(&NewExperiment { arms: arms.into(), ..NewExperiment::new("found", "adsl", "lab") })
+        .unwrap();
+    let verdict = serde_json::json!({"headline": "20 segments are faster.", "settings": faster});
+    journal.finish_experiment("found", State::Finished, 1, Some(&verdict)).unwrap();
+    let ran = script(
+        directory.path(),
+        "snap > before; for id in found last; do wt plan --verdict $id --journal journal --json; done
+         wt apply --verdict found --journal journal --json; wt undo > out; snap > after; cmp before after && echo SAME",
+    );
+    let objects: Vec<Value> = ran.out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    for plan in &objects[..2] {
+        let change = row(plan, "changes", "initcwnd");
+        assert_eq!((&change["new"], &change["scope"]), (&20.into(), &"route".into()), "{plan}");
+        assert!(change["why"].as_str().unwrap().starts_with("found: 20 segments are faster"), "{plan}");
+    }
+    assert_eq!(row(&objects[2], "applied", "initcwnd")["granted"], 20);
+    assert!(ran.out.contains("SAME"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn roots_checkpoints_are_in_var_lib() {
     let directory = directory();
     // A root of a namespace, with a /var/lib of its own; nothing is confirmed, so nothing is written to /etc.
