@@ -18,8 +18,9 @@ ip addr add 2001:db8::1/64 dev v0 nodad
 ip route add default via 10.0.0.2
 ip -6 route add default via 2001:db8::2
 wt() { "$WT" settings "$@"; }
+# Congestion controls of our own are registered for the whole machine, by whatever else runs on it meanwhile.
 snap() {
-    sysctl -a 2>/dev/null | grep '^net\.' | grep -v -e random -e flush -e hash_seed
+    sysctl -a 2>/dev/null | grep '^net\.' | grep -v -e random -e flush -e hash_seed | sed '/_congestion_control/s/ wt_[a-z0-9_]*//g'
     ip route show table all; ip -6 route show table all; ip -d link; ip addr; tc qdisc; ethtool -k v0 2>/dev/null || true
 }
 # Waits until nobody guards a change any more.
