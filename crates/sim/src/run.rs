@@ -1,0 +1,626 @@
+//! Workloads over the event loop: bulk, exchanges, pages, relays.
+//!
+//! What this leaves out: programs that take time to answer, and browsers' own order of requests (a page is a list that its
+//! connections take from in turn).
+
+use crate::cc;
+use crate::net::{Drops, EndId, Net};
+use crate::tcp::{Endpoint, StackConfig};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+use wt_link::{ConfigError, PathConfig, PathStats, Side};
+use wt_trial::{Amount, Direction, Sample};
+
+/// Flows of one simulation at most.
+pub const MAX_FLOWS: usize = 10_000;
+/// Bytes with which our own client asks for a transfer.
+const REQUEST: u64 = 48;
+/// Samples that one flow keeps at most.
+const MAX_SAMPLES: usize = 2_000;
+
+/// Why a simulation can't be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The path makes no sense.
+    #[error(transparent)]
+    Path(#[from] ConfigError),
+    /// A congestion control that the model hasn't.
+    #[error("the model has no congestion control \"{name}\"; it has {}", cc::NAMES.join(", "))]
+    UnknownCongestionControl {
+        /// What was asked for.
+        name: String,
+    },
+    /// More flows than the model runs.
+    #[error("{asked} flows are more than the {MAX_FLOWS} that the model runs at once")]
+    TooManyFlows {
+        /// How many were asked for.
+        asked: usize,
+    },
+    /// An MTU that TCP doesn't fit into.
+    #[error("an MTU of {mtu} bytes leaves TCP no room: at least 68 are needed (RFC 791)")]
+    MtuTooSmall {
+        /// What was asked for.
+        mtu: u32,
+    },
+}
+
+/// A request and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// Bytes of the request.
+    pub ask: u64,
+    /// Bytes of the answer.
+    pub answer: u64,
+    /// How long the client waits before it asks.
+    pub pause: Duration,
+}
+
+/// What a connection is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    /// One transfer as fast as it goes.
+    Bulk {
+        /// Which way.
+        direction: Direction,
+        /// How much.
+        amount: Amount,
+    },
+    /// One exchange after the other: transactions, or bursts when there are pauses.
+    Exchanges(Vec<Exchange>),
+    /// Takes exchanges from the pool of the page with this number.
+    Page(usize),
+}
+
+/// A connection between the ends of a path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowSpec {
+    /// At host A.
+    pub client: StackConfig,
+    /// At host B.
+    pub server: StackConfig,
+    /// What to do.
+    pub job: Job,
+    /// When the client begins to connect.
+    pub start: Duration,
+}
+
+/// What one flow came to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FlowReport {
+    /// From the first SYN until the connection stood; `None` if it never did.
+    pub connect: Option<Duration>,
+    /// From the request until all was there; `None` if it wasn't.
+    pub elapsed: Option<Duration>,
+    /// When each exchange was complete, since the simulation began.
+    pub completions: Vec<Duration>,
+    /// Payload that the receiving application has read.
+    pub bytes: u64,
+    /// Segments sent again by the sender of the payload.
+    pub retransmits: u64,
+    /// Time-outs at that end.
+    pub timeouts: u64,
+    /// Segments with payload that it sent.
+    pub data_segments: u64,
+    /// Acknowledgements without payload of the receiver.
+    pub acks: u64,
+    /// Reductions of the window that it took back.
+    pub undos: u64,
+    /// Smoothed and smallest RTT, µs.
+    pub srtt_us: u64,
+    /// The smallest RTT, µs; 0 without a sample.
+    pub min_rtt_us: u64,
+    /// Payload of a full-sized segment at the end, bytes.
+    pub mss: u32,
+    /// The path's MTU as the sender knew it at the end, bytes.
+    pub pmtu: u32,
+    /// The widest window that the receiver advertised, bytes.
+    pub widest_window: u64,
+    /// Time with something to send; of it waiting for the receiver's window, and for the own buffer.
+    pub busy: [Duration; 3],
+    /// What was agreed to: timestamps, SACK, ECN.
+    pub agreed: (bool, bool, bool),
+    /// The shift of the receiver's window.
+    pub window_scale: u8,
+    /// Whether the connection was given up.
+    pub failed: bool,
+    /// The sender over time, if samples were asked for.
+    pub sender: Vec<Sample>,
+    /// The receiver over time, if samples were asked for.
+    pub receiver: Vec<Sample>,
+}
+
+/// What a simulation came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Each flow, in the order in which they were added.
+    pub flows: Vec<FlowReport>,
+    /// When it ended.
+    pub ended: Duration,
+    /// Whether it ended because of its bound of events.
+    pub cut_short: bool,
+    /// Events: packets that arrived or were dropped, timers.
+    pub events: u64,
+    /// Packets that queues dropped.
+    pub queue_drops: u64,
+    /// Packets that were lost otherwise.
+    pub losses: u64,
+    /// Packets that were too big for a link.
+    pub too_big: u64,
+    /// What the stages counted, by path.
+    pub paths: Vec<PathStats>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    Connecting,
+    Running,
+    Done,
+}
+
+struct Flow {
+    spec: FlowSpec,
+    client: EndId,
+    server: EndId,
+    stage: Stage,
+    queue: VecDeque<Exchange>,
+    /// Bytes of all requests and answers so far.
+    asked: u64,
+    answered: u64,
+    /// What the server has answered to.
+    served: u64,
+    pending_answer: u64,
+    pausing: Option<Exchange>,
+    begun_ns: u64,
+    /// The relay that this flow belongs to, as its near (false) or far side.
+    relay: Option<(usize, bool)>,
+    report: FlowReport,
+}
+
+/// A relay between two flows: what arrives on one is sent on the other.
+#[derive(Debug, Clone, Copy)]
+struct Relay {
+    near: usize,
+    far: usize,
+}
+
+/// Flows, what they do, and the paths that they share.
+pub struct Simulation {
+    net: Net,
+    flows: Vec<Flow>,
+    pages: Vec<VecDeque<Exchange>>,
+    relays: Vec<Relay>,
+    wake: BinaryHeap<Reverse<(u64, usize)>>,
+    now_ns: u64,
+    sample_every_ns: u64,
+    next_sample_ns: u64,
+    max_events: u64,
+    running: usize,
+    seed: u64,
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Simulation {
+    /// A simulation over one path; `icmp` says of each link whether the router in front of it tells of packets that are too
+    /// big (missing ones do). The same seed gives the same result, byte by byte.
+    ///
+    /// # Errors
+    /// [`SimError::Path`].
+    pub fn new(path: &PathConfig, icmp: Vec<bool>, seed: u64) -> Result<Self, SimError> {
+        let mut net = Net::new();
+        net.add_line(path, icmp, seed)?;
+        Ok(Self {
+            net,
+            flows: Vec::new(),
+            pages: Vec::new(),
+            relays: Vec::new(),
+            wake: BinaryHeap::new(),
+            now_ns: 0,
+            sample_every_ns: u64::MAX,
+            next_sample_ns: u64::MAX,
+            max_events: u64::MAX,
+            running: 0,
+            seed,
+        })
+    }
+
+    /// Ends after so many events, with what was done until then.
+    pub fn bound_events(&mut self, events: u64) {
+        self.max_events = events;
+    }
+
+    /// Takes samples of every flow this often.
+    pub fn sample_every(&mut self, interval: Duration) {
+        self.sample_every_ns = nanos(interval).max(1);
+        self.next_sample_ns = self.sample_every_ns;
+    }
+
+    /// Adds a connection over the first path; returns its number.
+    ///
+    /// # Errors
+    /// [`SimError`] when the model can't run it.
+    pub fn add_flow(&mut self, spec: FlowSpec) -> Result<usize, SimError> {
+        self.add_flow_on(0, spec)
+    }
+
+    fn add_flow_on(&mut self, line: usize, spec: FlowSpec) -> Result<usize, SimError> {
+        if self.flows.len() >= MAX_FLOWS {
+            return Err(SimError::TooManyFlows { asked: self.flows.len() + 1 });
+        }
+        let number = self.flows.len();
+        let client = self.net.ends();
+        for (stack, peer, side) in [(&spec.client, client + 1, Side::AToB), (&spec.server, client, Side::BToA)] {
+            if stack.mtu < 68 {
+                return Err(SimError::MtuTooSmall { mtu: stack.mtu });
+            }
+            let name = &stack.congestion_control;
+            let seed = self.seed ^ (u64::from(peer) << 32);
+            let cc = cc::by_name(name, seed)
+                .ok_or_else(|| SimError::UnknownCongestionControl { name: name.clone() })?;
+            self.net.add_end(Endpoint::new(stack.clone(), peer, number as u32 + 1, cc), line, side);
+        }
+        let start = nanos(spec.start);
+        self.flows.push(Flow {
+            client,
+            server: client + 1,
+            stage: Stage::Waiting,
+            queue: VecDeque::new(),
+            asked: 0,
+            answered: 0,
+            served: 0,
+            pending_answer: 0,
+            pausing: None,
+            begun_ns: 0,
+            relay: None,
+            report: FlowReport::default(),
+            spec,
+        });
+        self.running += 1;
+        self.wake.push(Reverse((start, number)));
+        Ok(number)
+    }
+
+    /// Adds a page: so many connections that take its requests in turn. Returns the numbers of the flows.
+    ///
+    /// # Errors
+    /// [`SimError`].
+    pub fn add_page(
+        &mut self,
+        ends: (&StackConfig, &StackConfig),
+        connections: usize,
+        requests: Vec<Exchange>,
+    ) -> Result<Vec<usize>, SimError> {
+        if self.flows.len() + connections > MAX_FLOWS {
+            return Err(SimError::TooManyFlows { asked: connections });
+        }
+        let page = self.pages.len();
+        self.pages.push(requests.into());
+        let spec = FlowSpec {
+            client: ends.0.clone(),
+            server: ends.1.clone(),
+            job: Job::Page(page),
+            start: Duration::ZERO,
+        };
+        (0..connections).map(|_| self.add_flow(spec.clone())).collect()
+    }
+
+    /// Adds a relay: the client asks it over the first path, it asks the origin over `path` and hands on what comes. Returns
+    /// the numbers of the near and the far flow.
+    ///
+    /// # Errors
+    /// [`SimError`].
+    pub fn add_relay(
+        &mut self,
+        path: &PathConfig,
+        near: FlowSpec,
+        far: (StackConfig, StackConfig),
+        answer: u64,
+    ) -> Result<(usize, usize), SimError> {
+        let line = self.net.add_line(path, Vec::new(), self.seed.wrapping_add(1))?;
+        let exchange = Exchange { ask: REQUEST, answer, pause: Duration::ZERO };
+        let start = near.start;
+        let near = self.add_flow(FlowSpec { job: Job::Exchanges(vec![exchange]), ..near })?;
+        let (client, server) = far;
+        let far = self.add_flow_on(line, FlowSpec { client, server, job: Job::Exchanges(vec![exchange]), start })?;
+        let relay = self.relays.len();
+        self.relays.push(Relay { near, far });
+        self.flows[near].relay = Some((relay, false));
+        self.flows[far].relay = Some((relay, true));
+        Ok((near, far))
+    }
+
+    /// Runs until every flow is done, or until `limit`.
+    pub fn run(&mut self, limit: Duration) -> Report {
+        let limit = nanos(limit);
+        let mut cut_short = false;
+        while self.running > 0 {
+            let wake = self.wake.peek().map_or(u64::MAX, |first| first.0.0);
+            let due = self.net.next_due().min(wake).min(self.next_sample_ns);
+            if due > limit || due == u64::MAX {
+                break;
+            }
+            if self.net.events() >= self.max_events {
+                cut_short = true;
+                break;
+            }
+            self.now_ns = self.now_ns.max(due);
+            if self.next_sample_ns <= self.now_ns {
+                self.take_samples();
+            } else if wake <= self.now_ns {
+                if let Some(Reverse((_, flow))) = self.wake.pop() {
+                    self.on_wake(flow);
+                }
+            } else if let Some(end) = self.net.step(self.now_ns) {
+                self.on_progress(end as usize / 2);
+            }
+        }
+        if self.running > 0 && !cut_short {
+            self.now_ns = self.now_ns.max(limit);
+        }
+        self.report(cut_short)
+    }
+
+    /// The flow with this number has something to do by itself: connect, ask, or stop.
+    fn on_wake(&mut self, number: usize) {
+        let now = self.now_ns;
+        let flow = &mut self.flows[number];
+        match flow.stage {
+            Stage::Waiting => {
+                flow.stage = Stage::Connecting;
+                flow.begun_ns = now;
+                let client = flow.client;
+                self.net.act(client, now, |end, out| end.connect(now, out));
+            }
+            Stage::Running => match flow.pausing.take() {
+                Some(exchange) => self.ask(number, exchange),
+                None => self.finish(number),
+            },
+            Stage::Connecting | Stage::Done => {}
+        }
+    }
+
+    /// Something happened to an end of this flow.
+    fn on_progress(&mut self, number: usize) {
+        let Flow { stage, client, server, .. } = self.flows[number];
+        match stage {
+            Stage::Connecting if self.net.end(client).is_established() => self.begin(number),
+            Stage::Running => self.advance(number),
+            Stage::Waiting | Stage::Connecting | Stage::Done => {}
+        }
+        if self.flows[number].stage != Stage::Done
+            && (self.net.end(client).has_failed() || self.net.end(server).has_failed())
+        {
+            self.flows[number].report.failed = true;
+            self.finish(number);
+        }
+    }
+
+    /// The connection stands at the client.
+    fn begin(&mut self, number: usize) {
+        let flow = &mut self.flows[number];
+        flow.stage = Stage::Running;
+        flow.report.connect = Some(Duration::from_nanos(self.now_ns - flow.begun_ns));
+        flow.begun_ns = self.now_ns;
+        let exchange = |ask, answer| Exchange { ask, answer, pause: Duration::ZERO };
+        match &flow.spec.job {
+            Job::Exchanges(list) => flow.queue = list.iter().copied().collect(),
+            Job::Page(_) => {}
+            Job::Bulk { direction, amount } => {
+                let bytes = match *amount {
+                    Amount::Size(size) => size.get(),
+                    Amount::Time(time) => {
+                        self.wake.push(Reverse((self.now_ns.saturating_add(nanos(time)), number)));
+                        1 << 50
+                    }
+                };
+                let whole = match direction {
+                    Direction::Down => exchange(REQUEST, bytes),
+                    Direction::Up => exchange(REQUEST + bytes, 0),
+                };
+                flow.queue.push_back(whole);
+                let sender = if *direction == Direction::Down { flow.server } else { flow.client };
+                self.net.end_mut(sender).end_writing();
+            }
+        }
+        self.next_exchange(number);
+    }
+
+    /// Takes up the next exchange, at once or after its pause; without one the flow is done.
+    fn next_exchange(&mut self, number: usize) {
+        let flow = &mut self.flows[number];
+        let next = match flow.spec.job {
+            Job::Page(page) => self.pages[page].pop_front(),
+            _ => flow.queue.pop_front(),
+        };
+        match next {
+            None => self.finish(number),
+            Some(exchange) if exchange.pause.is_zero() => self.ask(number, exchange),
+            Some(exchange) => {
+                flow.pausing = Some(exchange);
+                self.wake.push(Reverse((self.now_ns.saturating_add(nanos(exchange.pause)), number)));
+            }
+        }
+    }
+
+    fn ask(&mut self, number: usize, exchange: Exchange) {
+        let now = self.now_ns;
+        let flow = &mut self.flows[number];
+        flow.asked += exchange.ask;
+        flow.pending_answer = exchange.answer;
+        let (client, asked, is_far) = (flow.client, flow.asked, matches!(flow.relay, Some((_, true))));
+        if !is_far {
+            self.net.act(client, now, |end, out| end.write_to(now, asked, out));
+        }
+        self.relay(number);
+        self.advance(number);
+    }
+
+    /// Lets server and client go on as far as what has arrived allows.
+    fn advance(&mut self, number: usize) {
+        let now = self.now_ns;
+        let Flow { client, server, relay, .. } = self.flows[number];
+        let flow = &mut self.flows[number];
+        let heard = self.net.end(server).received();
+        if heard >= flow.asked && flow.served < flow.asked {
+            flow.served = flow.asked;
+            flow.answered += flow.pending_answer;
+            let to = flow.answered;
+            let is_near = matches!(relay, Some((_, false)));
+            if flow.pending_answer > 0 && !is_near {
+                self.net.act(server, now, |end, out| end.write_to(now, to, out));
+            }
+        }
+        if relay.is_some() {
+            self.relay(number);
+        }
+        let flow = &mut self.flows[number];
+        if flow.report.elapsed.is_none() && self.is_upload(number) && heard >= REQUEST && self.flows[number].served == 0 {
+            // The receiver of an upload has the clock: it begins with the request.
+            let flow = &mut self.flows[number];
+            flow.report.elapsed = Some(Duration::ZERO);
+            flow.begun_ns = now;
+        }
+        let flow = &mut self.flows[number];
+        let got = self.net.end(client).received();
+        if flow.served == flow.asked && flow.pausing.is_none() && got >= flow.answered && flow.asked > 0 {
+            flow.report.completions.push(Duration::from_nanos(now));
+            self.next_exchange(number);
+        }
+    }
+
+    fn is_upload(&self, number: usize) -> bool {
+        matches!(self.flows[number].spec.job, Job::Bulk { direction: Direction::Up, .. })
+    }
+
+    /// Hands on what has arrived at a relay: the request to the origin, the answer to the client.
+    fn relay(&mut self, number: usize) {
+        let Some((relay, _)) = self.flows[number].relay else { return };
+        let now = self.now_ns;
+        let Relay { near, far } = self.relays[relay];
+        if self.flows[far].stage != Stage::Running {
+            return;
+        }
+        let request = self.net.end(self.flows[near].server).received();
+        let (far_client, near_server) = (self.flows[far].client, self.flows[near].server);
+        if request >= REQUEST {
+            self.net.act(far_client, now, |end, out| end.write_to(now, request, out));
+        }
+        // It reads no faster than it can write.
+        let there = self.net.end(far_client).arrived();
+        let room = self.net.end(near_server).write_room();
+        let written = self.net.end(far_client).received();
+        let most = there.min(written + room);
+        self.net.act(far_client, now, |end, out| end.set_read_limit(now, most, out));
+        let read = self.net.end(far_client).received();
+        if read > 0 {
+            self.net.act(near_server, now, |end, out| end.write_to(now, read, out));
+        }
+        if self.flows[far].stage == Stage::Running && number != far {
+            self.advance_far(far);
+        }
+    }
+
+    /// The far side goes on when the near side made room.
+    fn advance_far(&mut self, far: usize) {
+        let flow = &self.flows[far];
+        if flow.served == flow.asked && flow.asked > 0 && self.net.end(flow.client).received() >= flow.answered {
+            self.finish(far);
+        }
+    }
+
+    fn finish(&mut self, number: usize) {
+        let flow = &mut self.flows[number];
+        if flow.stage == Stage::Done {
+            return;
+        }
+        if flow.stage == Stage::Running && !flow.report.failed {
+            flow.report.elapsed = Some(Duration::from_nanos(self.now_ns - flow.begun_ns));
+        } else {
+            flow.report.elapsed = None;
+        }
+        flow.stage = Stage::Done;
+        self.running -= 1;
+        self.note_result(number);
+    }
+
+    /// Takes down what the ends have counted.
+    fn note_result(&mut self, number: usize) {
+        let upload = self.is_upload(number);
+        let now = self.now_ns;
+        let flow = &mut self.flows[number];
+        let (sender, receiver) = if upload { (flow.client, flow.server) } else { (flow.server, flow.client) };
+        self.net.end_mut(sender).settle_at(now);
+        let (from, to) = (self.net.end(sender), self.net.end(receiver));
+        let (counters, tcb) = (from.counters(), from.tcb());
+        let report = &mut flow.report;
+        report.bytes = to.received().saturating_sub(if upload { REQUEST } else { 0 });
+        (report.retransmits, report.timeouts) = (counters.retransmits, counters.timeouts);
+        (report.data_segments, report.undos) = (counters.data_segs_out, counters.undos);
+        report.acks = to.counters().acks_out;
+        report.srtt_us = u64::from(tcb.srtt_us >> 3);
+        report.min_rtt_us = if tcb.min_rtt_us == u32::MAX { 0 } else { u64::from(tcb.min_rtt_us) };
+        (report.mss, report.pmtu) = (tcb.mss, from.path_mtu());
+        report.widest_window = from.widest_window();
+        let times = [counters.busy_ns, counters.rwnd_limited_ns, counters.sndbuf_limited_ns];
+        report.busy = times.map(Duration::from_nanos);
+        (report.agreed, report.window_scale) = (from.agreed(), to.window_scale());
+    }
+
+    fn take_samples(&mut self) {
+        self.next_sample_ns = self.next_sample_ns.saturating_add(self.sample_every_ns);
+        for number in 0..self.flows.len() {
+            let upload = self.is_upload(number);
+            let flow = &mut self.flows[number];
+            if flow.stage != Stage::Running || flow.report.sender.len() >= MAX_SAMPLES {
+                continue;
+            }
+            let (sender, receiver) = if upload { (flow.client, flow.server) } else { (flow.server, flow.client) };
+            let t_us = (self.now_ns - flow.begun_ns) / 1_000;
+            flow.report.sender.push(sample(self.net.end(sender), t_us));
+            let bytes = self.net.end(receiver).received();
+            flow.report.receiver.push(Sample { t_us, bytes, ..Sample::default() });
+        }
+    }
+
+    fn report(&mut self, cut_short: bool) -> Report {
+        for number in 0..self.flows.len() {
+            if self.flows[number].stage != Stage::Done {
+                self.flows[number].report.elapsed = None;
+                self.note_result(number);
+            }
+        }
+        let Drops { queue_full, lost, too_big } = self.net.drops();
+        Report {
+            flows: self.flows.iter_mut().map(|flow| std::mem::take(&mut flow.report)).collect(),
+            ended: Duration::from_nanos(self.now_ns),
+            cut_short,
+            events: self.net.events(),
+            queue_drops: queue_full,
+            losses: lost,
+            too_big,
+            paths: (0..=self.relays.len()).map(|line| self.net.line_stats(line)).collect(),
+        }
+    }
+}
+
+/// What `tcp_info` would say of a sender.
+fn sample(end: &Endpoint, t_us: u64) -> Sample {
+    let tcb = end.tcb();
+    let mss = u64::from(tcb.mss);
+    let ssthresh = if tcb.snd_ssthresh >= cc::INFINITE_SSTHRESH { 0 } else { u64::from(tcb.snd_ssthresh) * mss };
+    Sample {
+        t_us,
+        bytes: end.counters().bytes_acked,
+        snd_cwnd: u64::from(tcb.snd_cwnd) * mss,
+        ssthresh,
+        rtt: u64::from(tcb.srtt_us >> 3),
+        min_rtt: if tcb.min_rtt_us == u32::MAX { 0 } else { u64::from(tcb.min_rtt_us) },
+        retransmits: end.counters().retransmits,
+        snd_wnd: end.peer_window(),
+        delivery_rate_bps: 0,
+    }
+}

@@ -1,0 +1,80 @@
+/// Settings of one end's stack; the defaults are those of Linux 6.18.
+///
+/// # Source
+/// Documentation/networking/ip-sysctl.rst of Linux.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StackConfig {
+    /// The device's or route's MTU, bytes.
+    pub mtu: u32,
+    /// The most that a segment may carry (`TCP_MAXSEG`), bytes.
+    pub max_segment: Option<u32>,
+    /// Congestion control of data that this end sends.
+    pub congestion_control: String,
+    /// Whether packets are paced for congestion controls that don't ask for it: the fq qdisc, or a host whose default is
+    /// BBR, which leaves its pacing behind on sockets that are switched to another one.
+    pub pacing: bool,
+    /// Initial congestion window, segments.
+    pub initcwnd: u32,
+    /// Bound of the initial receive window, segments.
+    pub initrwnd: Option<u32>,
+    /// `tcp_rmem`: initial and largest receive buffer, bytes.
+    pub rmem: (u64, u64),
+    /// Largest send buffer (`tcp_wmem`), bytes.
+    pub wmem_max: u64,
+    /// A window that is never exceeded, with a fixed buffer of four times its size; autotuning is off then.
+    pub rwin: Option<u32>,
+    /// A fixed send buffer, bytes.
+    pub sndbuf: Option<u64>,
+    /// What a received packet of full size occupies in memory, over its payload.
+    pub truesize_ratio: f64,
+    /// Selective acknowledgements.
+    pub sack: bool,
+    /// Timestamps.
+    pub timestamps: bool,
+    /// Window scaling.
+    pub window_scaling: bool,
+    /// Explicit congestion notification, asked for.
+    pub ecn: bool,
+    /// Path MTU discovery: packets must not be fragmented.
+    pub pmtud: bool,
+    /// Black-hole detection: `tcp_mtu_probing` = 1.
+    pub mtu_probing: bool,
+    /// Small segments wait while a small one is on the way.
+    pub nagle: bool,
+    /// The window is cut after a pause.
+    pub slow_start_after_idle: bool,
+}
+
+impl Default for StackConfig {
+    fn default() -> Self {
+        Self {
+            mtu: 1_500,
+            max_segment: None,
+            congestion_control: "cubic".to_owned(),
+            pacing: false,
+            initcwnd: 10,
+            initrwnd: None,
+            rmem: (131_072, 32 << 20),
+            wmem_max: 4 << 20,
+            rwin: None,
+            sndbuf: None,
+            truesize_ratio: 1.59,
+            sack: true,
+            timestamps: true,
+            window_scaling: true,
+            ecn: false,
+            pmtud: true,
+            mtu_probing: false,
+            nagle: true,
+            slow_start_after_idle: true,
+        }
+    }
+}
+
+impl StackConfig {
+    /// The MSS that this end announces: what its MTU leaves, or less if it was told so.
+    pub(crate) fn announced_mss(&self) -> u32 {
+        let room = self.mtu.saturating_sub(40).max(88);
+        self.max_segment.map_or(room, |most| room.min(most.max(88)))
+    }
+}

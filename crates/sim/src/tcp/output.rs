@@ -1,0 +1,453 @@
+//! Sending: how much, when, in which bursts.
+//!
+//! What this leaves out: the bound on what waits in the own device (`tcp_limit_output_bytes`), so a local link that is slower
+//! than the path belongs into the path; bursts never end early at the border of two writes, as in kernels since 6.10.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `tcp_write_xmit` | 9293 §3.8.6 | [`Endpoint::write_xmit`] |
+//! | `tcp_tso_autosize`, `tcp_tso_should_defer` | – | [`Endpoint::burst_limit`], [`Endpoint::should_defer`] |
+//! | `tcp_nagle_test` | 896, with Minshall's change | [`Endpoint::nagle_holds`] |
+//! | `tcp_pacing_check` | – | [`Endpoint::is_paced_out`]: the first ten segments aren't paced, as with fq |
+//! | `tcp_cwnd_validate`, `tcp_cwnd_restart` | 7661; 5681 §4.1 | [`Endpoint::validate_cwnd`], [`Endpoint::restart_after_idle`] |
+//! | `tcp_sndbuf_expand` | – | [`Endpoint::expand_buffer`] |
+
+use super::endpoint::{Endpoint, Out, Phase, Waiting};
+use super::scoreboard::{Id, Sent, mark};
+use super::timers::Kind;
+use crate::cc::{CaEvent, CaState};
+use crate::segment::{Segment, TIMESTAMPS, flag};
+
+/// Ways of sending that look at less than the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Push {
+    /// One burst as a probe, whatever the window of congestion says.
+    Probe,
+}
+
+/// The largest burst that a device takes, bytes.
+const GSO_MAX: u64 = 65_536;
+/// The same in segments.
+const GSO_MAX_SEGS: u32 = 44;
+/// Segments that go out before pacing begins.
+const UNPACED: u64 = 10;
+/// What a buffer costs beside its payload, bytes.
+const BUFFER_OVERHEAD: u64 = 1_280;
+/// What the kernel reckons for a segment of an Ethernet when it sizes the send buffer, bytes.
+const SEGMENT_ROOM: u64 = 4_352;
+
+impl Endpoint {
+    /// Bytes of options on every segment.
+    pub(super) const fn option_len(&self) -> u32 {
+        if self.timestamps { TIMESTAMPS } else { 0 }
+    }
+
+    pub(super) const fn has_unsent(&self) -> bool {
+        self.snd.write_seq > self.tcb.snd_nxt
+    }
+
+    const fn window_end(&self) -> u64 {
+        self.tcb.snd_una + self.snd.snd_wnd
+    }
+
+    /// Whether the next segment lies inside of the peer's window.
+    pub(super) fn fits_window(&self) -> bool {
+        let len = (self.snd.write_seq - self.tcb.snd_nxt).min(u64::from(self.tcb.mss));
+        self.tcb.snd_nxt + len <= self.window_end()
+    }
+
+    /// Sends what may go, and sees to it that somebody asks when the peer's window is closed.
+    pub(super) fn push_pending(&mut self, out: &mut Out) {
+        if self.has_unsent() {
+            self.write_xmit(None, out);
+            self.check_window_probe();
+        }
+    }
+
+    /// Whether the pacing holds the next packet back; sets its timer if so.
+    fn is_paced_out(&mut self) -> bool {
+        if !self.tcb.pacing || self.tcb.wstamp_ns <= self.tcb.now_ns {
+            return false;
+        }
+        self.timers.pacing = self.tcb.wstamp_ns;
+        true
+    }
+
+    /// Segments of a burst: about a millisecond's, more on short paths.
+    fn burst_limit(&self) -> u32 {
+        let mut bytes = self.tcb.pacing_rate >> 10;
+        let halvings = if self.tcb.min_rtt_us == u32::MAX { u32::MAX } else { self.tcb.min_rtt_us >> 9 };
+        if halvings < 32 {
+            bytes = bytes.saturating_add(GSO_MAX >> halvings);
+        }
+        let segments = (bytes.min(GSO_MAX - 1 - 320) / u64::from(self.tcb.mss)) as u32;
+        segments.max(self.cc.min_tso_segs(&self.tcb)).min(GSO_MAX_SEGS)
+    }
+
+    /// Sends new data as far as windows, pacing and Nagle allow.
+    pub(super) fn write_xmit(&mut self, push: Option<Push>, out: &mut Out) {
+        let max_segs = self.burst_limit();
+        let (mut sent, mut cwnd_limited, mut window_limited) = (0, false, false);
+        while self.has_unsent() {
+            if self.is_paced_out() {
+                break;
+            }
+            let in_flight = self.tcb.in_flight();
+            let mut quota = 0;
+            if in_flight < self.tcb.snd_cwnd {
+                let half = (self.tcb.snd_cwnd >> 1).max(1);
+                quota = half.min(self.tcb.snd_cwnd - in_flight);
+            } else if push == Some(Push::Probe) {
+                quota = 1;
+            }
+            if quota == 0 {
+                break;
+            }
+            if !self.fits_window() {
+                window_limited = true;
+                break;
+            }
+            let (unsent, mss) = (self.snd.write_seq - self.tcb.snd_nxt, u64::from(self.tcb.mss));
+            if unsent <= mss {
+                if unsent < mss && self.nagle_holds() {
+                    break;
+                }
+            } else if push.is_none() && self.should_defer(max_segs, &mut cwnd_limited, &mut window_limited) {
+                break;
+            }
+            let len = self.burst_len(unsent, quota.min(max_segs));
+            sent += self.send_burst(len, out);
+            if push.is_some() {
+                break;
+            }
+        }
+        self.note_waiting(window_limited);
+        cwnd_limited |= self.tcb.in_flight() >= self.tcb.snd_cwnd;
+        if sent > 0 || cwnd_limited {
+            self.validate_cwnd(cwnd_limited);
+        }
+        if sent > 0 {
+            if matches!(self.tcb.ca_state, CaState::Cwr | CaState::Recovery) {
+                self.snd.prr_out += sent;
+            }
+            if push.is_none() {
+                self.schedule_probe(false);
+            }
+        }
+    }
+
+    fn note_waiting(&mut self, window_limited: bool) {
+        let waiting = if window_limited {
+            Waiting::Window
+        } else if !self.has_unsent() && self.snd.no_space {
+            Waiting::Buffer
+        } else if self.tcb.packets_out > 0 || self.has_unsent() {
+            Waiting::Network
+        } else {
+            Waiting::Idle
+        };
+        self.wait_for(waiting);
+    }
+
+    /// Whether a small segment waits because another small one is on the way.
+    fn nagle_holds(&self) -> bool {
+        let small_out = self.snd.small_end > self.tcb.snd_una && self.snd.small_end <= self.tcb.snd_nxt;
+        self.config.nagle && self.tcb.packets_out > 0 && small_out && !self.is_last_write()
+    }
+
+    /// Whether everything that the application will ever write is in the buffer: the FIN goes with it.
+    const fn is_last_write(&self) -> bool {
+        self.snd.ends && self.snd.write_seq == self.snd.app_limit
+    }
+
+    /// Bytes of the next burst.
+    fn burst_len(&self, unsent: u64, segs: u32) -> u64 {
+        let mss = u64::from(self.tcb.mss);
+        let most = mss * u64::from(segs);
+        let needed = unsent.min(self.window_end() - self.tcb.snd_nxt);
+        if most <= needed {
+            return most;
+        }
+        let partial = needed % mss;
+        if partial != 0 && needed > mss && self.nagle_holds() { needed - partial } else { needed }
+    }
+
+    /// Whether to wait for the next acknowledgement, for the sake of a larger burst.
+    fn should_defer(&self, max_segs: u32, cwnd_limited: &mut bool, window_limited: &mut bool) -> bool {
+        let tcb = &self.tcb;
+        if tcb.ca_state >= CaState::Recovery || tcb.now_ns > tcb.wstamp_ns + 1_000_000 {
+            return false;
+        }
+        let mss = u64::from(tcb.mss);
+        let send_win = self.window_end() - tcb.snd_nxt;
+        let cong_win = u64::from(tcb.snd_cwnd - tcb.in_flight().min(tcb.snd_cwnd)) * mss;
+        let limit = send_win.min(cong_win);
+        let chunk = self.snd.snd_wnd.min(u64::from(tcb.snd_cwnd) * mss) / 3;
+        if limit >= u64::from(max_segs) * mss || limit >= chunk {
+            return false;
+        }
+        let Some(head) = self.snd.board.front() else { return false };
+        let srtt_ns = u64::from(tcb.srtt_us >> 3) * 1_000;
+        // Only if that acknowledgement is due within a millisecond.
+        if (head.sent_ns + srtt_ns).saturating_sub(tcb.now_ns) > (srtt_ns / 2).min(1_000_000) {
+            return false;
+        }
+        let unsent = self.snd.write_seq - tcb.snd_nxt;
+        if cong_win < send_win {
+            if cong_win <= unsent {
+                *cwnd_limited = true;
+                return true;
+            }
+        } else if send_win <= unsent {
+            *window_limited = true;
+            return true;
+        }
+        !self.is_last_write()
+    }
+
+    /// Sends so many bytes as one burst; returns how many segments that were.
+    fn send_burst(&mut self, len: u64, out: &mut Out) -> u32 {
+        let mss = u64::from(self.tcb.mss);
+        let (begin, prior_out) = (self.tcb.snd_nxt, self.tcb.packets_out);
+        if self.tcb.in_flight() == 0 {
+            self.cc_event(CaEvent::TxStart);
+        }
+        self.note_reply();
+        let departure = self.depart(len, len.div_ceil(mss));
+        let mut at = 0;
+        while at < len {
+            let size = mss.min(len - at);
+            let mut sent = Sent::new(begin + at, size as u16);
+            sent.sent_ns = departure;
+            if at == 0 {
+                sent.flags |= mark::HEAD;
+            }
+            let more = at + size < len;
+            let push = !more && (len > mss || begin + len == self.snd.app_limit);
+            self.emit_data(begin + at, size as u16, push, out);
+            self.rate_sent(&mut sent);
+            self.snd.board.push(sent);
+            self.tcb.packets_out += 1;
+            at += size;
+        }
+        self.tcb.snd_nxt = begin + len;
+        if !len.is_multiple_of(mss) {
+            self.snd.small_end = self.tcb.snd_nxt;
+        }
+        if prior_out == 0 || self.timers.kind() == Some(Kind::LossProbe) {
+            self.rearm_rto();
+        }
+        len.div_ceil(mss) as u32
+    }
+
+    /// Books a burst with the pacing; returns when it counts as sent.
+    fn depart(&mut self, len: u64, segs: u64) -> u64 {
+        let tcb = &mut self.tcb;
+        let before = tcb.wstamp_ns;
+        tcb.wstamp_ns = before.max(tcb.now_ns);
+        let departure = tcb.wstamp_ns;
+        tcb.last_send_ns = tcb.now_ns;
+        self.counters.data_segs_out += segs;
+        let rate = tcb.pacing_rate;
+        if tcb.pacing && rate != u64::MAX && rate > 0 && self.counters.data_segs_out >= UNPACED {
+            let time = len * 1_000_000_000 / rate;
+            let credit = departure - before;
+            tcb.wstamp_ns += time - (time / 2).min(credit);
+        }
+        departure
+    }
+
+    /// Puts a segment of payload on the wire.
+    fn emit_data(&mut self, seq: u64, len: u16, push: bool, out: &mut Out) {
+        let mut segment = Segment::new(self.peer, flag::ACK | if push { flag::PSH } else { 0 }, seq, 0);
+        segment.len = len;
+        if self.snd.ecn && self.snd.send_cwr {
+            segment.flags |= flag::CWR;
+            self.snd.send_cwr = false;
+        }
+        self.finish_segment(&mut segment);
+        let mut packet = segment.packet(self.option_len(), self.flow);
+        packet.dont_fragment = self.config.pmtud;
+        packet.ect = self.snd.ecn;
+        out.push(packet);
+        self.ack_went_out();
+    }
+
+    /// Sends a segment again; false if it can't.
+    pub(super) fn retransmit(&mut self, id: Id, out: &mut Out) -> bool {
+        let mut sent = *self.snd.board.get(id);
+        if self.window_end() <= sent.seq && sent.seq != self.tcb.snd_una {
+            return false;
+        }
+        sent.sent_ns = self.depart(u64::from(sent.len), 1);
+        self.emit_data(sent.seq, sent.len, false, out);
+        self.rate_sent(&mut sent);
+        if !sent.has(mark::RETRANS) {
+            self.tcb.retrans_out += 1;
+        }
+        sent.flags |= mark::RETRANS | mark::EVER_RETRANS;
+        *self.snd.board.get_mut(id) = sent;
+        self.snd.board.relink_last(id);
+        self.counters.retransmits += 1;
+        if self.snd.retrans_stamp == 0 {
+            self.snd.retrans_stamp = self.clock_ms().max(1);
+        }
+        if self.snd.undo_retrans < 0 {
+            self.snd.undo_retrans = 0;
+        }
+        self.snd.undo_retrans += 1;
+        true
+    }
+
+    /// Sends again what is taken for lost, as the window allows.
+    pub(super) fn retransmit_queue(&mut self, out: &mut Out) {
+        let Some(mut id) = self.snd.board.resume() else { return };
+        let mut rearm = false;
+        let mut hole = false;
+        loop {
+            if self.is_paced_out() {
+                break;
+            }
+            if !hole {
+                self.snd.board.set_resume(Some(id));
+            }
+            if self.tcb.snd_cwnd <= self.tcb.in_flight() || self.tcb.retrans_out >= self.tcb.lost_out {
+                break;
+            }
+            let sent = *self.snd.board.get(id);
+            if !sent.has(mark::LOST) {
+                // What is neither lost nor delivered may become lost: the next search begins here.
+                hole |= !sent.has(mark::SACKED | mark::RETRANS);
+            } else if !sent.has(mark::SACKED | mark::RETRANS) {
+                if !self.retransmit(id, out) {
+                    break;
+                }
+                if matches!(self.tcb.ca_state, CaState::Cwr | CaState::Recovery) {
+                    self.snd.prr_out += 1;
+                }
+                rearm |= id == self.snd.board.first_id() && self.timers.kind() != Some(Kind::Reordering);
+            }
+            match self.snd.board.following(id) {
+                Some(next) => id = next,
+                None => {
+                    if !hole {
+                        self.snd.board.set_resume(None);
+                    }
+                    break;
+                }
+            }
+        }
+        if rearm {
+            self.set_timer(Kind::Retransmit, self.rtt.rto_ns);
+        }
+    }
+
+    /// A segment without payload, one byte before the window: the peer answers with its window.
+    pub(super) fn send_window_probe(&mut self, out: &mut Out) {
+        let mut segment = Segment::new(self.peer, flag::ACK, self.tcb.snd_una.saturating_sub(1), 0);
+        segment.flags |= flag::PROBE;
+        self.finish_segment(&mut segment);
+        out.push(segment.packet(self.option_len(), self.flow));
+    }
+
+    /// Keeps account of whether the window was used.
+    fn validate_cwnd(&mut self, limited: bool) {
+        let tcb = &mut self.tcb;
+        if tcb.snd_una >= self.snd.cwnd_usage_seq
+            || limited
+            || (!tcb.is_cwnd_limited && tcb.packets_out > tcb.max_packets_out)
+        {
+            tcb.is_cwnd_limited = limited;
+            tcb.max_packets_out = tcb.packets_out;
+            self.snd.cwnd_usage_seq = tcb.snd_nxt;
+        }
+        if tcb.limited_by_cwnd() {
+            (self.snd.snd_cwnd_used, self.snd.cwnd_stamp) = (0, tcb.now_ns);
+            return;
+        }
+        self.snd.snd_cwnd_used = self.snd.snd_cwnd_used.max(tcb.packets_out);
+        let unused = tcb.now_ns - self.snd.cwnd_stamp >= self.rtt.rto_ns;
+        if self.config.slow_start_after_idle && unused && !self.cc.controls_rate() {
+            if tcb.ca_state == CaState::Open && !self.snd.no_space {
+                let used = self.snd.snd_cwnd_used.max(self.config.initcwnd);
+                if used < tcb.snd_cwnd {
+                    tcb.snd_ssthresh = tcb.current_ssthresh();
+                    tcb.snd_cwnd = (tcb.snd_cwnd + used) >> 1;
+                }
+                self.snd.snd_cwnd_used = 0;
+            }
+            self.snd.cwnd_stamp = tcb.now_ns;
+        }
+    }
+
+    /// Cuts the window by half for every RTO of silence.
+    pub(super) fn restart_after_idle(&mut self) {
+        let tcb = &mut self.tcb;
+        let mut idle = tcb.now_ns.saturating_sub(tcb.last_send_ns);
+        if !self.config.slow_start_after_idle
+            || tcb.packets_out > 0
+            || self.cc.controls_rate()
+            || self.phase != Phase::Established
+            || idle <= self.rtt.rto_ns
+            || tcb.last_send_ns == 0
+        {
+            return;
+        }
+        self.cc_event(CaEvent::CwndRestart);
+        let tcb = &mut self.tcb;
+        tcb.snd_ssthresh = tcb.current_ssthresh();
+        let restart = self.config.initcwnd.min(tcb.snd_cwnd);
+        while idle > self.rtt.rto_ns && tcb.snd_cwnd > restart {
+            idle -= self.rtt.rto_ns;
+            tcb.snd_cwnd >>= 1;
+        }
+        tcb.snd_cwnd = tcb.snd_cwnd.max(restart);
+        (self.snd.cwnd_stamp, self.snd.snd_cwnd_used) = (tcb.now_ns, 0);
+    }
+
+    /// Payload that the send buffer holds, what its segments cost beside it taken off.
+    pub(super) fn room(&self) -> u64 {
+        let overhead = u64::from(self.snd.board.bursts) * BUFFER_OVERHEAD;
+        // What isn't sent yet lies in buffers of 64 KiB.
+        let room = self.snd.sndbuf.saturating_sub(overhead);
+        (room - room / 50).max(2 * u64::from(self.tcb.mss))
+    }
+
+    /// Lets the application write as much as fits.
+    pub(super) fn fill(&mut self) {
+        let most = self.tcb.snd_una + self.room();
+        let to = self.snd.app_limit.min(most.max(self.snd.write_seq));
+        self.snd.write_seq = to;
+        self.snd.no_space = to < self.snd.app_limit;
+        self.check_app_limited();
+    }
+
+    /// After an acknowledgement: grows the send buffer, and wakes the application when a third of it is free.
+    pub(super) fn check_space(&mut self) {
+        if !self.snd.no_space {
+            return;
+        }
+        self.expand_buffer();
+        let queued = self.snd.write_seq - self.tcb.snd_una;
+        if queued * 3 <= self.room() * 2 {
+            self.fill();
+        }
+    }
+
+    /// Room for twice the window (BBR: three times), up to the largest allowed.
+    pub(super) fn expand_buffer(&mut self) {
+        if self.snd.sndbuf_locked {
+            return;
+        }
+        let segs = self.config.initcwnd.max(10).max(self.tcb.snd_cwnd).max(self.snd.reordering + 1);
+        let wanted = u64::from(segs) * u64::from(self.cc.sndbuf_expand()) * SEGMENT_ROOM;
+        if wanted > self.snd.sndbuf {
+            self.snd.sndbuf = wanted.min(self.config.wmem_max);
+        }
+    }
+
+    /// The clock of timestamps, ms.
+    pub(super) const fn clock_ms(&self) -> u32 {
+        (self.tcb.now_ns / 1_000_000) as u32 + 1
+    }
+}

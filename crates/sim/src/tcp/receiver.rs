@@ -1,0 +1,530 @@
+//! Receiving: putting the stream together, and when to acknowledge.
+//!
+//! What this leaves out: merging of segments before TCP sees them (GRO), so a receiver on a fast line acknowledges more often
+//! here than in a kernel; a fourth block of SACK where there are no timestamps; pruning when the buffer overflows.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `tcp_data_queue`, `tcp_data_queue_ofo` | 9293 §3.10.7.4 | [`Endpoint::on_data`] |
+//! | `__tcp_ack_snd_check`, `tcp_send_delayed_ack` | 1122 §4.2.3.2, 5681 §4.2 | [`Endpoint::check_ack`]: 40 ms, quick at the beginning |
+//! | `tcp_incr_quickack` | – | up to 16 segments are acknowledged one by one when data begins to flow |
+//! | `tcp_sack_new_ofo_skb` | 2018 §4 | [`Receiver::report`]: the latest block first |
+//! | `compressed_ack_timer` | – | up to 44 reports of a hole in one, after 5 % of the RTT, at most 1 ms |
+//! | `tcp_cleanup_rbuf` | 9293 §3.8.6.2.2 | [`Endpoint::read`] |
+
+use super::config::StackConfig;
+use super::endpoint::{Endpoint, Out};
+use super::timers::Kind;
+use crate::cc::JIFFY_NS;
+use crate::segment::{MAX_SACKS, Range, Segment, flag};
+use std::collections::VecDeque;
+
+/// `TCP_ATO_MIN` and `TCP_DELACK_MIN`: 40 ms.
+const ATO_MIN_NS: u64 = 40_000_000;
+/// The longest delay of an acknowledgement.
+const DELAY_MAX_NS: u64 = 200_000_000;
+/// Segments acknowledged one by one at most.
+const MAX_QUICK: u32 = 16;
+/// The MSS before a segment has come.
+const DEFAULT_MSS: u32 = 536;
+/// Duplicates that are sent at once before reports are compressed.
+const UNCOMPRESSED: u32 = 3;
+/// Reports in one at most (`tcp_comp_sack_nr`).
+const MAX_COMPRESSED: u32 = 44;
+const NEVER: u64 = u64::MAX;
+
+/// What an acknowledgement is pending for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pending {
+    pub(super) scheduled: bool,
+    now: bool,
+    pushed: bool,
+    pushed_twice: bool,
+}
+
+/// The receiving side.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// The next byte that is missing.
+    pub(super) nxt: u64,
+    /// How far the application has read.
+    pub(super) copied: u64,
+    /// How far it may read now.
+    pub(super) read_limit: u64,
+    /// What was last acknowledged, and the window sent with it.
+    pub(super) wup: u64,
+    pub(super) wnd: u64,
+    pub(super) scale: u8,
+    pub(super) clamp: u64,
+    pub(super) ssthresh: u64,
+    pub(super) buffer: u64,
+    pub(super) locked: bool,
+    /// Share of the buffer that is window, 1/256.
+    pub(super) ratio: u64,
+    pub(super) mss: u32,
+    pub(super) advmss: u32,
+    /// Pieces beyond the hole, in order, apart from each other.
+    pub(super) pieces: VecDeque<Range>,
+    /// Bytes in them.
+    pub(super) out_of_order: u64,
+    reports: [Range; 4],
+    report_count: usize,
+    dsack: Option<Range>,
+    pub(super) pending: Pending,
+    quick: u32,
+    ato_ns: u64,
+    last_data_ns: u64,
+    last_len: u32,
+    /// Replies go out with data: acknowledgements may wait for them.
+    pub(super) interactive: bool,
+    pub(super) ts_recent: u32,
+    compressed: u32,
+    compressed_nxt: u64,
+    duplicates: u32,
+    /// Eight times the RTT, µs.
+    pub(super) rtt_us: u32,
+    pub(super) last_ecr: u32,
+    pub(super) rtt_mark: (u64, u64),
+    /// What was copied during the last RTT, and where and when that measurement began.
+    pub(super) space: u64,
+    pub(super) space_seq: u64,
+    pub(super) space_us: u64,
+    ece: bool,
+    /// Segments and payload that arrived, in order or not.
+    pub(super) segments: u64,
+}
+
+impl Receiver {
+    pub(super) fn new(config: &StackConfig, advmss: u32) -> Self {
+        Self {
+            nxt: 0,
+            copied: 0,
+            read_limit: u64::MAX,
+            wup: 0,
+            wnd: 0,
+            scale: 0,
+            clamp: 0,
+            ssthresh: 0,
+            buffer: config.rwin.map_or(config.rmem.0, |window| u64::from(window) * 4),
+            locked: config.rwin.is_some(),
+            ratio: 128,
+            mss: DEFAULT_MSS,
+            advmss,
+            pieces: VecDeque::new(),
+            out_of_order: 0,
+            reports: [Range::default(); 4],
+            report_count: 0,
+            dsack: None,
+            pending: Pending::default(),
+            quick: 0,
+            ato_ns: 0,
+            last_data_ns: 0,
+            last_len: 0,
+            interactive: false,
+            ts_recent: 0,
+            compressed: 0,
+            compressed_nxt: 0,
+            duplicates: 0,
+            rtt_us: 0,
+            last_ecr: 0,
+            rtt_mark: (0, 0),
+            space: 0,
+            space_seq: 0,
+            space_us: 0,
+            ece: false,
+            segments: 0,
+        }
+    }
+
+    /// Puts a piece beyond the hole into its place; returns what it is part of now, and what of it was there already.
+    fn insert(&mut self, piece: Range) -> (Range, Option<Range>) {
+        let first = self.pieces.partition_point(|known| known.end < piece.start);
+        let mut whole = piece;
+        let mut last = first;
+        let mut twice = None;
+        while let Some(known) = self.pieces.get(last).filter(|known| known.start <= piece.end) {
+            let overlap = Range { start: known.start.max(piece.start), end: known.end.min(piece.end) };
+            if overlap.start < overlap.end && twice.is_none() {
+                twice = Some(overlap);
+            }
+            whole = Range { start: whole.start.min(known.start), end: whole.end.max(known.end) };
+            self.out_of_order -= known.end - known.start;
+            last += 1;
+        }
+        self.out_of_order += whole.end - whole.start;
+        if last == first {
+            self.pieces.insert(first, whole);
+        } else {
+            self.pieces[first] = whole;
+            if last - first > 1 {
+                self.pieces.drain(first + 1..last);
+            }
+        }
+        (whole, twice)
+    }
+
+    /// The block that the next reports begin with.
+    fn report(&mut self, block: Range) {
+        let mut kept = [Range::default(); 4];
+        kept[0] = block;
+        let mut count = 1;
+        for known in &self.reports[..self.report_count] {
+            let apart = known.end < block.start || known.start > block.end;
+            if apart && count < kept.len() {
+                kept[count] = *known;
+                count += 1;
+            }
+        }
+        (self.reports, self.report_count) = (kept, count);
+    }
+
+    /// Takes pieces that the stream has reached.
+    fn join(&mut self) {
+        while let Some(first) = self.pieces.front().copied().filter(|first| first.start <= self.nxt) {
+            self.pieces.pop_front();
+            self.out_of_order -= first.end - first.start;
+            self.nxt = self.nxt.max(first.end);
+        }
+        let nxt = self.nxt;
+        let mut count = 0;
+        for n in 0..self.report_count {
+            if self.reports[n].end > nxt {
+                self.reports[count] = self.reports[n];
+                count += 1;
+            }
+        }
+        self.report_count = count;
+    }
+
+    fn is_quick(&self) -> bool {
+        self.quick > 0 && !self.interactive
+    }
+
+    /// Acknowledges the next so many segments one by one.
+    fn add_quick(&mut self) {
+        let segments = (self.wnd / (2 * u64::from(self.mss))).max(2).min(u64::from(MAX_QUICK));
+        self.quick = self.quick.max(segments as u32);
+    }
+
+    fn enter_quick(&mut self) {
+        self.add_quick();
+        self.interactive = false;
+        self.ato_ns = ATO_MIN_NS;
+    }
+
+    /// The window has room to grow: acknowledge the next one at once, so that the sender learns of it.
+    pub(super) fn keep_quick(&mut self) {
+        self.quick |= 1;
+    }
+
+    pub(super) fn no_longer_quick(&mut self) {
+        self.quick = 0;
+    }
+}
+
+impl Endpoint {
+    /// How far the application may read.
+    pub(crate) fn set_read_limit(&mut self, now_ns: u64, limit: u64, out: &mut Out) {
+        self.rcv.read_limit = limit;
+        if self.rcv.copied < self.rcv.nxt.min(limit) {
+            self.tcb.now_ns = now_ns;
+            self.read(out);
+        }
+    }
+
+    /// Payload has arrived.
+    pub(super) fn on_data(&mut self, segment: &Segment, ce: bool) {
+        let (start, end) = (segment.seq, segment.seq + u64::from(segment.len));
+        self.rcv.segments += 1;
+        if self.snd.ecn {
+            self.rcv.ece = (self.rcv.ece && !segment.has(flag::CWR)) || ce;
+        }
+        if end <= self.rcv.nxt {
+            // All of it was there: the sender should know that it sent in vain.
+            self.rcv.dsack = self.sack.then_some(Range { start, end });
+            self.rcv.enter_quick();
+            self.rcv.pending.scheduled = true;
+            return;
+        }
+        if end > self.rcv.wup + self.rcv.wnd.max(u64::from(self.rcv.mss)) || start > self.rcv.nxt + self.window_left() {
+            self.rcv.enter_quick();
+            self.rcv.pending.scheduled = true;
+            return;
+        }
+        if start > self.rcv.nxt {
+            self.rcv.pending.scheduled = true;
+            let (whole, twice) = self.rcv.insert(Range { start, end });
+            if self.sack {
+                self.rcv.dsack = twice.or(self.rcv.dsack);
+                self.rcv.report(whole);
+            }
+            self.note_data(segment);
+            self.grow_for_holes();
+            return;
+        }
+        if start < self.rcv.nxt && self.sack {
+            self.rcv.dsack = Some(Range { start, end: self.rcv.nxt });
+        }
+        self.rcv.nxt = end;
+        self.note_data(segment);
+        if !self.rcv.pieces.is_empty() {
+            self.rcv.join();
+            if self.rcv.pieces.is_empty() {
+                // The hole is filled: the sender waits for that.
+                self.rcv.pending.now = true;
+            }
+        }
+    }
+
+    /// What every segment with payload tells: MSS, pauses, room for the window.
+    fn note_data(&mut self, segment: &Segment) {
+        self.rcv.pending.scheduled = true;
+        self.measure_mss(segment);
+        if !self.timestamps {
+            self.measure_rtt_by_window();
+        }
+        let now = self.tcb.now_ns;
+        let rcv = &mut self.rcv;
+        if rcv.ato_ns == 0 {
+            rcv.add_quick();
+            rcv.ato_ns = ATO_MIN_NS;
+        } else {
+            let pause = now - rcv.last_data_ns;
+            if pause <= ATO_MIN_NS / 2 {
+                rcv.ato_ns = rcv.ato_ns / 2 + ATO_MIN_NS / 2;
+            } else if pause < rcv.ato_ns {
+                rcv.ato_ns = (rcv.ato_ns / 2 + pause).min(self.rtt.rto_ns);
+            } else if pause > self.rtt.rto_ns {
+                rcv.add_quick();
+            }
+        }
+        rcv.last_data_ns = now;
+        if segment.len >= 128 {
+            self.grow_window();
+        }
+    }
+
+    fn measure_mss(&mut self, segment: &Segment) {
+        let len = u32::from(segment.len);
+        let rcv = &mut self.rcv;
+        if len >= rcv.mss {
+            if len != rcv.mss {
+                self.learn_truesize();
+            }
+            let rcv = &mut self.rcv;
+            rcv.mss = len.min(rcv.advmss);
+            // A lone full segment with PSH ends what the sender had for us.
+            rcv.pending.pushed |= segment.has(flag::PSH);
+        } else if len >= DEFAULT_MSS && len == rcv.last_len {
+            rcv.mss = len;
+        } else {
+            rcv.last_len = len;
+            rcv.pending.pushed_twice |= rcv.pending.pushed;
+            rcv.pending.pushed = true;
+        }
+    }
+
+    /// Sends an acknowledgement now, later, or together with others.
+    pub(super) fn check_ack(&mut self, out: &mut Out) {
+        let rcv = &self.rcv;
+        if !rcv.pending.scheduled {
+            return;
+        }
+        let two = rcv.nxt - rcv.wup > u64::from(rcv.mss) && self.select_window() >= self.window_left();
+        if two || rcv.is_quick() || rcv.pending.now {
+            return self.send_ack(out);
+        }
+        if rcv.pieces.is_empty() {
+            return self.delay_ack(out);
+        }
+        if !self.sack || rcv.compressed >= MAX_COMPRESSED {
+            return self.send_ack(out);
+        }
+        let rcv = &mut self.rcv;
+        if rcv.compressed_nxt != rcv.nxt {
+            (rcv.compressed_nxt, rcv.duplicates) = (rcv.nxt, 0);
+        }
+        if rcv.duplicates < UNCOMPRESSED {
+            rcv.duplicates += 1;
+            return self.send_ack(out);
+        }
+        rcv.compressed += 1;
+        if self.timers.compressed_ack == NEVER {
+            let mut rtt = rcv.rtt_us;
+            if self.tcb.srtt_us > 0 {
+                rtt = rtt.min(self.tcb.srtt_us);
+            }
+            let delay = (u64::from(rtt) * 125 / 20).min(1_000_000);
+            self.timers.compressed_ack = self.tcb.now_ns + delay;
+        }
+    }
+
+    fn delay_ack(&mut self, out: &mut Out) {
+        let mut ato = self.rcv.ato_ns.max(ATO_MIN_NS);
+        if ato > ATO_MIN_NS {
+            let slow = self.rcv.interactive || self.rcv.pending.pushed;
+            let mut most = if slow { DELAY_MAX_NS } else { 500_000_000 };
+            if self.tcb.srtt_us > 0 {
+                most = most.min((u64::from(self.tcb.srtt_us >> 3) * 1_000).max(ATO_MIN_NS));
+            }
+            ato = ato.min(most);
+        }
+        ato = ato.min(DELAY_MAX_NS);
+        let jiffy = self.tcb.jiffies() * JIFFY_NS;
+        let mut due = jiffy + super::rtt::ticks(ato);
+        if self.timers.delayed_ack != NEVER {
+            if self.timers.delayed_ack <= jiffy + ato / 4 {
+                return self.send_ack(out);
+            }
+            due = due.min(self.timers.delayed_ack);
+        }
+        self.timers.delayed_ack = due;
+    }
+
+    pub(super) fn delayed_ack_timeout(&mut self, out: &mut Out) {
+        if !self.rcv.pending.scheduled {
+            return;
+        }
+        if self.rcv.interactive {
+            self.rcv.interactive = false;
+            self.rcv.ato_ns = ATO_MIN_NS;
+        } else {
+            self.rcv.ato_ns = (self.rcv.ato_ns * 2).min(self.rtt.rto_ns);
+        }
+        self.send_ack(out);
+    }
+
+    /// Sends an acknowledgement without payload.
+    pub(super) fn send_ack(&mut self, out: &mut Out) {
+        let mut segment = Segment::new(self.peer, flag::ACK, self.tcb.snd_nxt, 0);
+        self.finish_segment(&mut segment);
+        if self.sack {
+            if let Some(twice) = self.rcv.dsack.take() {
+                segment.add_sack(twice, true);
+            }
+            for block in self.rcv.reports[..self.rcv.report_count].iter().take(MAX_SACKS) {
+                segment.add_sack(*block, false);
+            }
+        }
+        let blocks = u32::from(segment.sack_count);
+        let sacks = if blocks > 0 { 4 + 8 * blocks } else { 0 };
+        self.counters.acks_out += 1;
+        out.push(segment.packet(self.option_len() + sacks, self.flow));
+        self.ack_went_out();
+    }
+
+    /// Fills in what every segment says: acknowledgement, window, timestamps.
+    pub(super) fn finish_segment(&mut self, segment: &mut Segment) {
+        segment.ack = self.rcv.nxt;
+        segment.window = self.advertise();
+        if self.timestamps {
+            (segment.ts_val, segment.ts_ecr) = (self.clock_ms(), self.rcv.ts_recent);
+        }
+        if self.rcv.ece {
+            segment.flags |= flag::ECE;
+        }
+    }
+
+    /// An acknowledgement has left: nothing is pending any more.
+    pub(super) fn ack_went_out(&mut self) {
+        let rcv = &mut self.rcv;
+        if rcv.compressed > 0 {
+            rcv.compressed = 0;
+            self.timers.compressed_ack = NEVER;
+        }
+        if rcv.quick > 0 {
+            rcv.quick -= u32::from(rcv.pending.scheduled);
+            if rcv.quick == 0 {
+                rcv.ato_ns = ATO_MIN_NS;
+            }
+        }
+        rcv.pending = Pending::default();
+        self.timers.delayed_ack = NEVER;
+    }
+
+    /// Data went out soon after some had come in: this is a conversation, acknowledgements can ride along.
+    pub(super) fn note_reply(&mut self) {
+        let rcv = &mut self.rcv;
+        if rcv.ato_ns > 0 && self.tcb.now_ns - rcv.last_data_ns < rcv.ato_ns {
+            rcv.interactive = true;
+        }
+    }
+
+    /// The application reads what is there.
+    pub(super) fn read(&mut self, out: &mut Out) {
+        let to = self.rcv.nxt.min(self.rcv.read_limit);
+        let copied = to.saturating_sub(self.rcv.copied);
+        self.rcv.copied = self.rcv.copied.max(to);
+        if copied == 0 {
+            return;
+        }
+        self.adjust_space();
+        let rcv = &self.rcv;
+        let drained = rcv.copied == rcv.nxt;
+        let pushed = rcv.pending.pushed_twice || (rcv.pending.pushed && !rcv.interactive);
+        let mut now = rcv.pending.scheduled && (rcv.nxt - rcv.wup > u64::from(rcv.mss) || (pushed && drained));
+        if !now {
+            let left = self.window_left();
+            if 2 * left <= rcv.clamp {
+                let window = self.select_window();
+                now = window > 0 && window >= 2 * left;
+            }
+        }
+        if now {
+            self.send_ack(out);
+        }
+    }
+
+    /// Everything about an arriving segment of a connection that stands.
+    pub(super) fn on_established(&mut self, segment: &Segment, ce: bool, out: &mut Out) {
+        if segment.has(flag::PROBE) {
+            return self.send_ack(out);
+        }
+        if self.timestamps && segment.seq <= self.rcv.wup {
+            self.rcv.ts_recent = segment.ts_val;
+        }
+        self.on_ack(segment, out);
+        if segment.len > 0 {
+            self.measure_rtt_by_echo(segment);
+            self.on_data(segment, ce);
+        }
+        self.check_space();
+        self.push_pending(out);
+        self.check_ack(out);
+        if segment.len > 0 {
+            self.read(out);
+        }
+        if self.tcb.packets_out == 0 && self.timers.kind() != Some(Kind::WindowProbe) {
+            self.timers.clear();
+            self.check_window_probe();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u64, end: u64) -> Range {
+        Range { start, end }
+    }
+
+    #[test]
+    fn pieces_join_and_the_latest_is_reported_first() {
+        let mut rcv = Receiver::new(&StackConfig::default(), 1448);
+        for piece in [range(20, 30), range(40, 50), range(60, 70)] {
+            let (whole, twice) = rcv.insert(piece);
+            assert_eq!((whole, twice), (piece, None));
+            rcv.report(whole);
+        }
+        assert_eq!(rcv.reports[..rcv.report_count], [range(60, 70), range(40, 50), range(20, 30)]);
+        let (whole, twice) = rcv.insert(range(30, 42));
+        assert_eq!((whole, twice), (range(20, 50), Some(range(40, 42))));
+        rcv.report(whole);
+        assert_eq!(rcv.reports[..rcv.report_count], [range(20, 50), range(60, 70)]);
+        assert_eq!((rcv.pieces.len(), rcv.out_of_order), (2, 40));
+        rcv.nxt = 20;
+        rcv.join();
+        assert_eq!((rcv.nxt, rcv.out_of_order, rcv.report_count), (50, 10, 1));
+    }
+}

@@ -1,0 +1,214 @@
+//! The receive window: how it begins, how it grows with what arrives, and how the buffer is tuned to the path.
+//!
+//! What this leaves out: pressure of memory; windows that shrink (`tcp_shrink_window`). What a packet occupies in memory is
+//! one figure for a connection ([`StackConfig::truesize_ratio`](super::StackConfig)), where a kernel's drivers differ.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `tcp_select_initial_window` | 9293 §3.8.6, 7323 §2 | [`Endpoint::init_window`] |
+//! | `__tcp_select_window` | 9293 §3.8.6.2.2 | [`Endpoint::select_window`] |
+//! | `tcp_grow_window` | – | [`Endpoint::grow_window`]: two segments for each one that arrives |
+//! | `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow` (6.18) | – | [`Endpoint::adjust_space`]: twice what was read in an RTT, and more while that grows |
+//! | `tcp_rcv_rtt_measure_ts` | 7323 §4 | [`Endpoint::measure_rtt_by_echo`] |
+
+use super::endpoint::Endpoint;
+use crate::segment::Segment;
+
+/// The most that a window without scaling says.
+const UNSCALED_MAX: u64 = 65_535;
+/// The largest shift (RFC 7323 §2.3).
+const MAX_SCALE: u8 = 14;
+
+impl Endpoint {
+    /// The window that fits into so much buffer.
+    const fn window_of(&self, space: u64) -> u64 {
+        space * self.rcv.ratio >> 8
+    }
+
+    /// The first window and the shift, before the handshake.
+    pub(super) fn init_window(&mut self) {
+        let mss = u64::from(self.config.announced_mss());
+        let clamp = self.config.rwin.map_or(UNSCALED_MAX << MAX_SCALE, u64::from);
+        let mut space = self.window_of(self.rcv.buffer).min(clamp);
+        if space > mss {
+            space -= space % mss;
+        }
+        self.rcv.wnd = space.min(UNSCALED_MAX);
+        if let Some(segments) = self.config.initrwnd {
+            self.rcv.wnd = self.rcv.wnd.min(u64::from(segments) * mss);
+        }
+        self.rcv.scale = 0;
+        if self.config.window_scaling {
+            let most = self.config.rmem.1.max(space).min(clamp);
+            self.rcv.scale = (most.max(1).ilog2().saturating_sub(15) as u8).min(MAX_SCALE);
+        }
+        self.rcv.clamp = clamp.min(UNSCALED_MAX << self.rcv.scale);
+        self.rcv.ssthresh = self.rcv.wnd;
+    }
+
+    /// The connection stands.
+    pub(super) fn init_space(&mut self) {
+        self.expand_buffer();
+        let advmss = self.config.announced_mss() - self.option_len();
+        let full = self.window_of(self.rcv.buffer);
+        let rcv = &mut self.rcv;
+        rcv.advmss = advmss;
+        rcv.clamp = rcv.clamp.min(full);
+        if rcv.clamp > 2 * u64::from(advmss) && rcv.clamp + u64::from(advmss) > full {
+            rcv.clamp = (2 * u64::from(advmss)).max(full - u64::from(advmss));
+        }
+        rcv.ssthresh = rcv.ssthresh.min(rcv.clamp);
+        rcv.space = rcv.ssthresh.min(rcv.wnd).min(10 * u64::from(advmss));
+        (rcv.space_seq, rcv.space_us) = (rcv.copied, self.tcb.now_ns / 1_000);
+        rcv.mss = advmss.min(self.tcb.mss).min((rcv.wnd / 2) as u32).clamp(88, 536);
+    }
+
+    /// What is left of the window that was last advertised.
+    pub(super) fn window_left(&self) -> u64 {
+        (self.rcv.wup + self.rcv.wnd).saturating_sub(self.rcv.nxt)
+    }
+
+    /// Buffer that isn't occupied, as a window.
+    fn free_space(&self) -> u64 {
+        let held = self.rcv.nxt - self.rcv.copied + self.rcv.out_of_order;
+        let occupied = (held as f64 * self.config.truesize_ratio) as u64;
+        self.window_of(self.rcv.buffer.saturating_sub(occupied))
+    }
+
+    /// The window that could be advertised now.
+    pub(super) fn select_window(&self) -> u64 {
+        let allowed = self.window_of(self.rcv.buffer);
+        let full = self.rcv.clamp.min(allowed);
+        let mss = u64::from(self.rcv.mss).min(full);
+        let mut free = self.free_space();
+        if free < full / 2 {
+            free &= !((1 << self.rcv.scale) - 1);
+            if free < allowed / 16 || free < mss {
+                return 0;
+            }
+        }
+        free = free.min(self.rcv.ssthresh);
+        if self.rcv.scale > 0 {
+            return free.next_multiple_of(1 << self.rcv.scale);
+        }
+        let window = self.window_left();
+        if window + mss <= free || window > free {
+            free - free % mss.max(1)
+        } else if mss == full && free > window + full / 2 {
+            free
+        } else {
+            window
+        }
+    }
+
+    /// The window for a segment that leaves now; it never takes back what was offered.
+    pub(super) fn advertise(&mut self) -> u32 {
+        let left = self.window_left();
+        let mut window = self.select_window();
+        if window < left {
+            window = left.next_multiple_of(1 << self.rcv.scale);
+        }
+        if self.rcv.scale == 0 {
+            window = window.min(UNSCALED_MAX);
+        }
+        if window < self.window_of(self.rcv.buffer) / 2 && self.free_space() < self.window_of(self.rcv.buffer) / 2 {
+            self.rcv.no_longer_quick();
+        }
+        (self.rcv.wnd, self.rcv.wup) = (window, self.rcv.nxt);
+        window as u32
+    }
+
+    /// The first full-sized segment tells what packets occupy, and so how much of the buffer is window.
+    pub(super) fn learn_truesize(&mut self) {
+        if self.rcv.locked && self.config.rwin.is_some() {
+            return;
+        }
+        self.rcv.ratio = ((256.0 / self.config.truesize_ratio) as u64).clamp(1, 255);
+        self.rcv.clamp = self.window_of(self.rcv.buffer);
+        self.rcv.space = self.rcv.space.min(self.rcv.clamp);
+    }
+
+    /// A segment has arrived: the window may grow by two.
+    pub(super) fn grow_window(&mut self) {
+        let room = self.rcv.clamp.min(self.free_space()).saturating_sub(self.rcv.ssthresh);
+        if room > 0 {
+            self.rcv.ssthresh += room.min(2 * u64::from(self.rcv.advmss));
+            self.rcv.keep_quick();
+        }
+    }
+
+    /// The RTT as the receiver sees it, from the echo of its own timestamp.
+    pub(super) fn measure_rtt_by_echo(&mut self, segment: &Segment) {
+        if !self.timestamps || segment.ts_ecr == 0 || segment.ts_ecr == self.rcv.last_ecr {
+            return;
+        }
+        self.rcv.last_ecr = segment.ts_ecr;
+        if u32::from(segment.len) >= self.rcv.mss {
+            let ms = self.clock_ms().saturating_sub(segment.ts_ecr).max(1);
+            self.update_receiver_rtt(ms.saturating_mul(1_000), false);
+        }
+    }
+
+    /// Without timestamps: a window's worth takes at least one round trip.
+    pub(super) fn measure_rtt_by_window(&mut self) {
+        let (since_us, until) = self.rcv.rtt_mark;
+        let now_us = self.tcb.now_us();
+        if since_us > 0 {
+            if self.rcv.nxt < until {
+                return;
+            }
+            self.update_receiver_rtt(((now_us - since_us) as u32).max(1), true);
+        }
+        self.rcv.rtt_mark = (now_us, self.rcv.nxt + self.rcv.wnd);
+    }
+
+    fn update_receiver_rtt(&mut self, sample_us: u32, by_window: bool) {
+        let (old, m) = (self.rcv.rtt_us, sample_us.saturating_mul(8));
+        if old == 0 || m < old {
+            self.rcv.rtt_us = m;
+        } else if !by_window && self.rcv.nxt == self.rcv.copied {
+            self.rcv.rtt_us = old - (old >> 3) + sample_us;
+        }
+    }
+
+    /// The application has read: once per RTT the buffer is made fit for what it read.
+    pub(super) fn adjust_space(&mut self) {
+        let now_us = self.tcb.now_us();
+        let rcv = &self.rcv;
+        if rcv.rtt_us == 0 || now_us - rcv.space_us < u64::from(rcv.rtt_us >> 3) {
+            return;
+        }
+        let waiting = rcv.nxt - rcv.copied;
+        let copied = (rcv.copied - rcv.space_seq).saturating_sub(waiting);
+        if copied > rcv.space {
+            let old = rcv.space;
+            self.rcv.space = copied;
+            self.grow_buffer(copied, old);
+        }
+        (self.rcv.space_seq, self.rcv.space_us) = (self.rcv.copied, now_us);
+    }
+
+    /// Data beyond a hole must have room, too.
+    pub(super) fn grow_for_holes(&mut self) {
+        let space = self.rcv.space;
+        self.grow_buffer(space, space);
+    }
+
+    /// Room for twice what was read in an RTT, and for as much again as that has grown.
+    fn grow_buffer(&mut self, new: u64, old: u64) {
+        if self.rcv.locked || old == 0 {
+            return;
+        }
+        let mut window = new * 2;
+        let growth = u128::from(window) * u128::from(new - old) / u128::from(old);
+        window = window.saturating_add((growth as u64).saturating_mul(2));
+        if let Some(last) = self.rcv.pieces.back() {
+            window += last.end - self.rcv.nxt;
+        }
+        let buffer = ((window << 8) / self.rcv.ratio).min(self.config.rmem.1);
+        if buffer > self.rcv.buffer {
+            self.rcv.buffer = buffer;
+            self.rcv.clamp = self.window_of(buffer).min(UNSCALED_MAX << self.rcv.scale);
+        }
+    }
+}
