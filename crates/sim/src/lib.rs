@@ -18,6 +18,9 @@ mod run;
 mod segment;
 /// TCP.
 mod tcp;
+/// The model as a tunnel.
+mod tunnel;
 
 pub use run::{Exchange, FlowReport, FlowSpec, Job, MAX_FLOWS, Report, SimError, Simulation};
 pub use tcp::StackConfig;
+pub use tunnel::{SimPath, SimTunnel};

@@ -2,6 +2,8 @@
 
 /// Is there a difference in a table that somebody measured?
 pub(crate) mod analyse;
+/// How far the model is from this machine's kernel.
+pub(crate) mod calibrate;
 /// What works on this machine.
 pub(crate) mod doctor;
 /// Every trial ever run.
@@ -10,6 +12,8 @@ pub(crate) mod journal;
 pub(crate) mod lab;
 /// The largest packet that gets through, and why larger ones don't.
 pub(crate) mod mtu;
+/// From scenarios to the model's paths.
+pub(crate) mod model;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
 /// One screen about a path.

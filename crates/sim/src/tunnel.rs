@@ -1,0 +1,234 @@
+//! The model as a place where trials run.
+
+use crate::cc;
+use crate::run::{FlowReport, FlowSpec, Job, Report, SimError, Simulation};
+use crate::tcp::StackConfig;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wt_link::PathConfig;
+use wt_trial::{
+    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
+    Workload,
+};
+use wt_units::{Knob, Level, Settings};
+
+const NAME: &str = "sim";
+/// Events of one trial at most: some ten seconds of computing.
+const MAX_EVENTS: u64 = 100_000_000;
+
+/// A path with its two hosts, as the model needs it.
+#[derive(Debug, Clone)]
+pub struct SimPath {
+    /// How it is called.
+    pub name: String,
+    /// Its links; host A is the client.
+    pub config: PathConfig,
+    /// Of each link, whether the router in front of it tells of packets that are too big for it.
+    pub icmp: Vec<bool>,
+    /// MTU of the client's device, bytes.
+    pub client_mtu: u32,
+    /// MTU of the server's device, bytes.
+    pub server_mtu: u32,
+    /// What is known of it for payload to the client, and to the server.
+    pub facts: [PathFacts; 2],
+}
+
+/// The model of a path.
+#[derive(Debug, Clone)]
+pub struct SimTunnel {
+    path: SimPath,
+    /// What holds for both ends where nothing is asked.
+    stack: StackConfig,
+}
+
+impl SimTunnel {
+    /// A model of this path, with ends that are set up like `stack`; its MTU is taken from the path.
+    ///
+    /// # Errors
+    /// [`SimError`] when the path makes no sense.
+    pub fn new(path: SimPath, stack: StackConfig) -> Result<Self, SimError> {
+        path.config.validate()?;
+        for mtu in [path.client_mtu, path.server_mtu] {
+            if mtu < 68 {
+                return Err(SimError::MtuTooSmall { mtu });
+            }
+        }
+        Ok(Self { path, stack })
+    }
+
+    /// The stacks of client and server with these settings for payload in this direction.
+    #[must_use]
+    pub fn stacks(&self, settings: &Settings, direction: Direction) -> (StackConfig, StackConfig) {
+        let number = |knob| settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        let switch = |knob, otherwise| settings.name(knob).map_or(otherwise, |word| word == "on");
+        let common = StackConfig {
+            sack: switch(Knob::Sack, self.stack.sack),
+            timestamps: switch(Knob::Timestamps, self.stack.timestamps),
+            window_scaling: switch(Knob::WindowScaling, self.stack.window_scaling),
+            ecn: switch(Knob::Ecn, self.stack.ecn),
+            mtu_probing: switch(Knob::MtuProbing, self.stack.mtu_probing),
+            pmtud: switch(Knob::Pmtud, self.stack.pmtud),
+            ..self.stack.clone()
+        };
+        let mut client = StackConfig { mtu: self.path.client_mtu, ..common.clone() };
+        let mut server = StackConfig { mtu: self.path.server_mtu, ..common };
+        // As in the lab, MTU and MSS are the client's.
+        client.mtu = number(Knob::Mtu).map_or(client.mtu, |mtu| mtu.min(client.mtu));
+        client.max_segment = number(Knob::Mss);
+        let (sender, receiver) =
+            if direction == Direction::Down { (&mut server, &mut client) } else { (&mut client, &mut server) };
+        if let Some(name) = settings.name(Knob::Cc) {
+            name.clone_into(&mut sender.congestion_control);
+        }
+        sender.initcwnd = number(Knob::Initcwnd).unwrap_or(sender.initcwnd);
+        sender.sndbuf = settings.number(Knob::Sndbuf).map(|bytes| bytes.saturating_mul(2));
+        receiver.initrwnd = number(Knob::Initrwnd);
+        receiver.rwin = number(Knob::Rwin);
+        (client, server)
+    }
+
+    /// Runs one transfer; samples are taken this often, if at all.
+    ///
+    /// # Errors
+    /// [`SimError`].
+    pub fn simulate(&self, spec: &TrialSpec, sample_every: Option<Duration>) -> Result<Report, SimError> {
+        let Workload::Bulk { direction, amount } = spec.workload;
+        let (client, server) = self.stacks(&spec.settings, direction);
+        let mut simulation = Simulation::new(&self.path.config, self.path.icmp.clone(), spec.seed)?;
+        simulation.bound_events(MAX_EVENTS);
+        if let Some(interval) = sample_every {
+            simulation.sample_every(interval);
+        }
+        let job = Job::Bulk { direction, amount };
+        simulation.add_flow(FlowSpec { client, server, job, start: Duration::ZERO })?;
+        Ok(simulation.run(spec.deadline))
+    }
+
+    /// The path.
+    #[must_use]
+    pub fn sim_path(&self) -> &SimPath {
+        &self.path
+    }
+}
+
+impl Tunnel for SimTunnel {
+    fn kind(&self) -> TunnelKind {
+        TunnelKind::Sim
+    }
+
+    fn target(&self) -> String {
+        self.path.name.clone()
+    }
+
+    fn current(&self) -> Settings {
+        Settings::new()
+            .with(Knob::Rwin, Level::Auto)
+            .with(Knob::Mtu, Level::Number(u64::from(self.path.client_mtu)))
+            .with(Knob::Cc, Level::Name(self.stack.congestion_control.clone()))
+    }
+
+    fn path(&self, direction: Direction) -> PathFacts {
+        self.path.facts[usize::from(direction == Direction::Up)].clone()
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
+        for (knob, level) in settings.iter() {
+            let cannot = |why: String| Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why });
+            match (knob, level) {
+                (Knob::Cc, Level::Name(name)) if cc::by_name(name, 0).is_none() => {
+                    return cannot(format!("the model has {}", cc::NAMES.join(", ")));
+                }
+                (Knob::Mtu, Level::Number(mtu)) if *mtu > u64::from(self.path.client_mtu) => {
+                    return cannot(format!("the client's device takes at most {} bytes", self.path.client_mtu));
+                }
+                (Knob::Ttl, Level::Number(ttl)) if *ttl < self.path.config.links.len() as u64 => {
+                    return cannot(format!("the path has {} links: nothing would arrive", self.path.config.links.len()));
+                }
+                (_, Level::TimesMss(_)) => {
+                    return cannot("multiples of the MSS must be resolved to bytes first".to_owned());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
+        self.check(&spec.settings)?;
+        if cancel.is_cancelled() {
+            return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped before it began"));
+        }
+        let Workload::Bulk { amount, .. } = spec.workload;
+        let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
+        let every = (expected / 250).clamp(Duration::from_millis(10), Duration::from_millis(200));
+        let report = self.simulate(spec, Some(every));
+        let report = report.map_err(|error| TunnelError::Broken { tunnel: NAME, why: error.to_string() })?;
+        Ok(outcome(spec, report))
+    }
+}
+
+/// What a simulation says, in the words of a trial.
+fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
+    let Report { queue_drops, losses, too_big, cut_short, .. } = report;
+    let mut flow: FlowReport = report.flows.pop().unwrap_or_default();
+    let mut notes = Vec::new();
+    if cut_short {
+        notes.push(format!("the model stopped after {MAX_EVENTS} events"));
+    }
+    if flow.failed {
+        notes.push("the connection was given up after too many time-outs".to_owned());
+    }
+    let status = match (flow.elapsed, flow.bytes) {
+        (_, 0) => Status::Failed,
+        (Some(_), _) => Status::Completed,
+        (None, _) => Status::Incomplete,
+    };
+    let mut granted = Settings::new();
+    let mut scopes = BTreeMap::new();
+    for (knob, level) in spec.settings.iter().filter(|(_, level)| **level != Level::Auto) {
+        granted.set(knob, level.clone());
+        scopes.insert(knob.name().to_owned(), "model".to_owned());
+    }
+    let (timestamps, sack, ecn) = flow.agreed;
+    let observed = [
+        ("mss", json!(flow.mss)),
+        ("pmtu", json!(flow.pmtu)),
+        ("rwin_max", json!(flow.widest_window)),
+        ("window_scale", json!(flow.window_scale)),
+        ("sack", json!(sack)),
+        ("timestamps", json!(timestamps)),
+        ("ecn", json!(ecn)),
+        ("min_rtt_us", json!(flow.min_rtt_us)),
+        ("rtt_us", json!(mean_rtt(&flow))),
+        ("retransmits", json!(flow.retransmits)),
+        ("queue_drops", json!(queue_drops)),
+        ("losses", json!(losses)),
+        ("too_big", json!(too_big)),
+        ("connect_us", json!(flow.connect.map(|time| time.as_micros() as u64))),
+    ];
+    let elapsed = flow.elapsed.unwrap_or(spec.deadline);
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    TrialOutcome {
+        status,
+        bytes: flow.bytes,
+        elapsed_us: micros(elapsed),
+        granted,
+        scopes,
+        observed: observed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        limits: Limits {
+            busy_us: micros(flow.busy[0]),
+            rwnd_limited_us: micros(flow.busy[1]),
+            sndbuf_limited_us: micros(flow.busy[2]),
+        },
+        sender: std::mem::take(&mut flow.sender),
+        receiver: std::mem::take(&mut flow.receiver),
+        notes,
+    }
+}
+
+/// The mean of the smoothed RTT over the second half, µs.
+fn mean_rtt(flow: &FlowReport) -> u64 {
+    let half = &flow.sender[flow.sender.len() / 2..];
+    if half.is_empty() { flow.srtt_us } else { half.iter().map(|s| s.rtt).sum::<u64>() / half.len() as u64 }
+}

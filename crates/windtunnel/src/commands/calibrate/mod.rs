@@ -1,0 +1,273 @@
+//! `windtunnel calibrate`: how far the model is from this machine's kernel.
+
+/// The paths.
+mod table;
+
+use super::lab::{self, LabOptions};
+use super::model;
+use crate::edge::{Exit, Failure, Outcome, say};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use table::Cell;
+use wt_lab::{Lab, LabTunnel};
+use wt_sim::StackConfig;
+use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialSpec, Tunnel, Workload};
+use wt_units::Settings;
+
+/// Compares the model with this machine's kernel
+///
+/// Runs a table of transfers in the lab and in the model, and prints how far apart their completion times are, by region. The
+/// lab runs in real time: the whole takes about half an hour per repetition, so choose with --only. On a busy machine the lab
+/// is late; then the fastest of several repetitions is nearer to what the kernel does.
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Which table
+    #[arg(long, value_enum, default_value_t = Which::World)]
+    table: Which,
+    /// Only rows whose region or name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// How often the lab runs each row; lossy rows run five times as often
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeat: u32,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    options: LabOptions,
+}
+
+/// The tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// From a telephone line to a data centre
+    World,
+    /// 100 kB, 1 MB and 10 MB over twelve paths
+    Grid,
+    /// Both
+    All,
+}
+
+/// What both said of one row.
+struct Row {
+    cell: Cell,
+    /// Completion times, µs, sorted.
+    lab_us: Vec<u64>,
+    sim_us: Vec<u64>,
+    invalid: u32,
+}
+
+/// The middle of a sorted list.
+fn median(sorted: &[u64]) -> Option<f64> {
+    let n = sorted.len();
+    let at = |index: usize| sorted.get(index).map(|value| *value as f64);
+    if n % 2 == 1 { at(n / 2) } else { Some((at((n / 2).checked_sub(1)?)? + at(n / 2)?) / 2.0) }
+}
+
+impl Row {
+    /// The lab's figure: of a path without chance the fastest run, which was disturbed least; else the median.
+    fn lab(&self) -> Option<f64> {
+        if self.cell.lossy { median(&self.lab_us) } else { self.lab_us.first().map(|us| *us as f64) }
+    }
+
+    fn sim(&self) -> Option<f64> {
+        median(&self.sim_us)
+    }
+
+    /// The model's completion time over the lab's, minus one.
+    fn error(&self) -> Option<f64> {
+        Some(self.sim()? / self.lab()? - 1.0)
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
+    let mut cells = match args.table {
+        Which::World => table::world(),
+        Which::Grid => table::grid(),
+        Which::All => [table::world(), table::grid()].concat(),
+    };
+    let wanted = |cell: &Cell| {
+        args.only.is_empty() || args.only.iter().any(|text| cell.name.contains(text) || cell.region.contains(text))
+    };
+    cells.retain(wanted);
+    if cells.is_empty() {
+        return Err(Failure::usage(format!("no row of the table contains \"{}\"", args.only.join("\" or \""))));
+    }
+    wt_lab::enter().map_err(|error| lab::failure(&error))?;
+    let cancel = Cancel::new();
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, cancel.flag());
+    let mut rows = Vec::new();
+    if !args.json {
+        say!("{:<34} {:>11} {:>11} {:>8}  lab's spread", "row", "lab", "model", "error");
+    }
+    for cell in cells {
+        if cancel.is_cancelled() {
+            break;
+        }
+        let row = compare(cell, args, &cancel)?;
+        if !args.json {
+            print_row(&row);
+        }
+        rows.push(row);
+    }
+    if args.json {
+        say!("{}", answer(&rows));
+    } else {
+        print_regions(&rows);
+    }
+    Ok(Exit::Done)
+}
+
+fn spec(settings: &Settings, cell: &Cell, seed: u64) -> TrialSpec {
+    TrialSpec {
+        experiment: "calibrate".to_owned(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings: settings.clone(),
+        workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Size(cell.size) },
+        deadline: Duration::from_secs(120),
+        seed,
+    }
+}
+
+/// One row in both.
+fn compare(cell: Cell, args: &CalibrateArgs, cancel: &Cancel) -> Result<Row, Failure> {
+    let scenario = cell.scenario().map_err(Failure::ours)?;
+    let started = Lab::start(scenario.clone(), args.options.backend.into(), args.options.seed);
+    let mut in_lab = started.and_then(LabTunnel::new).map_err(|error| lab::failure(&error))?;
+    let mut in_model = model::tunnel(&scenario, kernel_stack(&in_lab))?;
+    let repeat = if cell.lossy { args.repeat * 5 } else { args.repeat };
+    let mut row = Row { cell, lab_us: Vec::new(), sim_us: Vec::new(), invalid: 0 };
+    for seed in 0..u64::from(repeat) {
+        if cancel.is_cancelled() {
+            break;
+        }
+        let spec = spec(&row.cell.settings, &row.cell, args.options.seed + seed);
+        let outcome = in_lab.run(&spec, cancel).map_err(|error| Failure::environment(error.to_string()))?;
+        row.invalid += u32::from(outcome.status == Status::Invalid);
+        if matches!(outcome.status, Status::Completed | Status::Invalid) && outcome.bytes == row.cell.size.get() {
+            row.lab_us.push(outcome.elapsed_us);
+        }
+    }
+    // The model costs little: of chance it sees more.
+    let seeds = if row.cell.lossy { 200 } else { 1 };
+    for seed in 0..seeds {
+        let spec = spec(&row.cell.settings, &row.cell, args.options.seed + seed);
+        let outcome = in_model.run(&spec, cancel).map_err(|error| Failure::ours(error.to_string()))?;
+        if outcome.status == Status::Completed {
+            row.sim_us.push(outcome.elapsed_us);
+        }
+    }
+    row.lab_us.sort_unstable();
+    row.sim_us.sort_unstable();
+    Ok(row)
+}
+
+/// The model's ends set up as this kernel's.
+fn kernel_stack(lab: &LabTunnel) -> StackConfig {
+    let server = &lab.lab().server;
+    let numbers = |name: &str| -> Vec<u64> {
+        let text = server.sysctl(name).unwrap_or_default();
+        text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    let usual = StackConfig::default();
+    let (rmem, wmem) = (numbers("ipv4/tcp_rmem"), numbers("ipv4/tcp_wmem"));
+    let default_cc = server.sysctl("ipv4/tcp_congestion_control").unwrap_or_default();
+    StackConfig {
+        rmem: (*rmem.get(1).unwrap_or(&usual.rmem.0), *rmem.get(2).unwrap_or(&usual.rmem.1)),
+        wmem_max: *wmem.get(2).unwrap_or(&usual.wmem_max),
+        // A socket that began with BBR keeps its pacing when it is switched to another congestion control.
+        pacing: default_cc.trim() == "bbr",
+        ..usual
+    }
+}
+
+fn print_row(row: &Row) {
+    let seconds = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), |us| format!("{:.4} s", us / 1e6));
+    let error = row.error().map_or_else(|| "–".to_owned(), |error| format!("{:+.2} %", error * 100.0));
+    let spread = match (row.lab_us.first(), row.lab_us.last()) {
+        (Some(first), Some(last)) => format!("{:+.1} %", (*last as f64 / *first as f64 - 1.0) * 100.0),
+        _ => String::new(),
+    };
+    let late = if row.invalid > 0 { format!(", late in {}", row.invalid) } else { String::new() };
+    say!("{:<34} {:>11} {:>11} {:>8}  {spread}{late}", row.cell.name, seconds(row.lab()), seconds(row.sim()), error);
+}
+
+/// The errors of each region, without their sign, sorted.
+fn regions(rows: &[Row]) -> BTreeMap<&'static str, Vec<f64>> {
+    let mut regions: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        if let Some(error) = row.error() {
+            regions.entry(row.cell.region).or_default().push(error.abs());
+            regions.entry("all").or_default().push(error.abs());
+        }
+    }
+    for errors in regions.values_mut() {
+        errors.sort_by(f64::total_cmp);
+    }
+    regions
+}
+
+/// The value that this share of a sorted list doesn't exceed.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((share * last as f64).ceil() as usize).copied().unwrap_or(f64::NAN)
+}
+
+fn print_regions(rows: &[Row]) {
+    say!("");
+    say!("{:<10} {:>5} {:>9} {:>9} {:>9} {:>12}", "region", "rows", "median", "90 %", "worst", "within 2 %");
+    for (region, errors) in regions(rows) {
+        let percent = |share| format!("{:.2} %", quantile(&errors, share) * 100.0);
+        let within = errors.iter().filter(|error| **error <= 0.02).count();
+        say!(
+            "{region:<10} {:>5} {:>9} {:>9} {:>9} {within:>9} of {}",
+            errors.len(),
+            percent(0.5),
+            percent(0.9),
+            percent(1.0),
+            errors.len()
+        );
+    }
+}
+
+fn answer(rows: &[Row]) -> serde_json::Value {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let row = |row: &Row| {
+        json!({
+            "region": row.cell.region,
+            "name": row.cell.name,
+            "settings": row.cell.settings,
+            "bytes": row.cell.size.get(),
+            "lab_us": row.lab_us,
+            "model_us": row.sim(),
+            "error": row.error(),
+            "late": row.invalid,
+        })
+    };
+    let region = |(region, errors): (&'static str, Vec<f64>)| {
+        let within = errors.iter().filter(|error| **error <= 0.02).count();
+        json!({
+            "region": region,
+            "rows": errors.len(),
+            "median": quantile(&errors, 0.5),
+            "p90": quantile(&errors, 0.9),
+            "worst": quantile(&errors, 1.0),
+            "within_2_percent": within,
+        })
+    };
+    json!({
+        "schema_version": 1,
+        "kernel": kernel.trim(),
+        "regions": regions(rows).into_iter().map(region).collect::<Vec<_>>(),
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
