@@ -22,7 +22,15 @@ pub(crate) fn sim_path(scenario: &Scenario) -> SimPath {
 /// # Errors
 /// A usage failure when the path makes no sense to the model.
 pub(crate) fn tunnel(scenario: &Scenario, stack: StackConfig) -> Result<SimTunnel, Failure> {
-    SimTunnel::new(sim_path(scenario), stack).map_err(|error| failure(&error))
+    tunnel_of(sim_path(scenario), stack)
+}
+
+/// The model of a path.
+///
+/// # Errors
+/// As [`tunnel`].
+pub(crate) fn tunnel_of(path: SimPath, stack: StackConfig) -> Result<SimTunnel, Failure> {
+    SimTunnel::new(path, stack).map_err(|error| failure(&error))
 }
 
 /// What to say when the model can't run something.

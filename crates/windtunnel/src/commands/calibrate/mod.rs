@@ -13,7 +13,8 @@ use std::time::Duration;
 use table::Cell;
 use wt_lab::{Lab, LabTunnel};
 use wt_sim::StackConfig;
-use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialSpec, Tunnel, Workload};
+use wt_link::StageConfig;
+use wt_trial::{Amount, Cancel, Direction, Phase, Sample, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
 use wt_units::Settings;
 
 /// Compares the model with this machine's kernel
@@ -35,6 +36,9 @@ pub(crate) struct CalibrateArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
+    /// With --json: what the sender's tcp_info said over time, in the first run of each
+    #[arg(long, requires = "json")]
+    traces: bool,
     #[command(flatten)]
     options: LabOptions,
 }
@@ -56,6 +60,13 @@ struct Row {
     /// Completion times, µs, sorted.
     lab_us: Vec<u64>,
     sim_us: Vec<u64>,
+    /// What the lab's machinery adds to the smallest RTT, µs; the model's path has it, too.
+    excess_us: u64,
+    /// Retransmitted segments, and drops of queues: in the lab and in the model, each of the first run.
+    retransmits: [u64; 2],
+    drops: [u64; 2],
+    /// The sender over time in the first run of each.
+    traces: [Vec<Sample>; 2],
     invalid: u32,
 }
 
@@ -104,7 +115,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, cancel.flag());
     let mut rows = Vec::new();
     if !args.json {
-        say!("{:<34} {:>11} {:>11} {:>8}  lab's spread", "row", "lab", "model", "error");
+        say!("{:<34} {:>11} {:>11} {:>8} {:>9} {:>11}  lab's spread", "row", "lab", "model", "error", "RTT +", "sent again");
     }
     for cell in cells {
         if cancel.is_cancelled() {
@@ -117,7 +128,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
         rows.push(row);
     }
     if args.json {
-        say!("{}", answer(&rows));
+        say!("{}", answer(&rows, args.traces));
     } else {
         print_regions(&rows);
     }
@@ -143,9 +154,20 @@ fn compare(cell: Cell, args: &CalibrateArgs, cancel: &Cancel) -> Result<Row, Fai
     let scenario = cell.scenario().map_err(Failure::ours)?;
     let started = Lab::start(scenario.clone(), args.options.backend.into(), args.options.seed);
     let mut in_lab = started.and_then(LabTunnel::new).map_err(|error| lab::failure(&error))?;
-    let mut in_model = model::tunnel(&scenario, kernel_stack(&in_lab))?;
+    let stack = kernel_stack(&in_lab);
     let repeat = if cell.lossy { args.repeat * 5 } else { args.repeat };
-    let mut row = Row { cell, lab_us: Vec::new(), sim_us: Vec::new(), invalid: 0 };
+    let mut row = Row {
+        cell,
+        lab_us: Vec::new(),
+        sim_us: Vec::new(),
+        excess_us: 0,
+        retransmits: [0; 2],
+        drops: [0; 2],
+        traces: [Vec::new(), Vec::new()],
+        invalid: 0,
+    };
+    let observed = |outcome: &TrialOutcome, name: &str| outcome.observed.get(name).and_then(|value| value.as_u64());
+    let mut lab_rtt = u64::MAX;
     for seed in 0..u64::from(repeat) {
         if cancel.is_cancelled() {
             break;
@@ -153,15 +175,37 @@ fn compare(cell: Cell, args: &CalibrateArgs, cancel: &Cancel) -> Result<Row, Fai
         let spec = spec(&row.cell.settings, &row.cell, args.options.seed + seed);
         let outcome = in_lab.run(&spec, cancel).map_err(|error| Failure::environment(error.to_string()))?;
         row.invalid += u32::from(outcome.status == Status::Invalid);
+        lab_rtt = lab_rtt.min(observed(&outcome, "min_rtt_us").filter(|us| *us > 0).unwrap_or(u64::MAX));
+        if seed == 0 {
+            row.retransmits[0] = observed(&outcome, "retransmits").unwrap_or(0);
+            row.drops[0] = observed(&outcome, "queue_drops").unwrap_or(0);
+            row.traces[0].clone_from(&outcome.sender);
+        }
         if matches!(outcome.status, Status::Completed | Status::Invalid) && outcome.bytes == row.cell.size.get() {
             row.lab_us.push(outcome.elapsed_us);
         }
     }
     // The model costs little: of chance it sees more.
     let seeds = if row.cell.lossy { 200 } else { 1 };
+    let mut path = model::sim_path(&scenario);
+    let probe = spec(&row.cell.settings, &row.cell, args.options.seed);
+    let mut in_model = model::tunnel_of(path.clone(), stack.clone())?;
+    let ideal = in_model.run(&probe, cancel).map_err(|error| Failure::ours(error.to_string()))?;
+    let model_rtt = observed(&ideal, "min_rtt_us").unwrap_or(u64::MAX);
+    if lab_rtt < u64::MAX {
+        row.excess_us = lab_rtt.saturating_sub(model_rtt);
+        let delay = Duration::from_micros(row.excess_us);
+        path.config.links[0].backward.push(StageConfig::Delay { delay });
+        in_model = model::tunnel_of(path, stack)?;
+    }
     for seed in 0..seeds {
         let spec = spec(&row.cell.settings, &row.cell, args.options.seed + seed);
         let outcome = in_model.run(&spec, cancel).map_err(|error| Failure::ours(error.to_string()))?;
+        if seed == 0 {
+            row.retransmits[1] = observed(&outcome, "retransmits").unwrap_or(0);
+            row.drops[1] = observed(&outcome, "queue_drops").unwrap_or(0);
+            row.traces[1].clone_from(&outcome.sender);
+        }
         if outcome.status == Status::Completed {
             row.sim_us.push(outcome.elapsed_us);
         }
@@ -198,7 +242,10 @@ fn print_row(row: &Row) {
         _ => String::new(),
     };
     let late = if row.invalid > 0 { format!(", late in {}", row.invalid) } else { String::new() };
-    say!("{:<34} {:>11} {:>11} {:>8}  {spread}{late}", row.cell.name, seconds(row.lab()), seconds(row.sim()), error);
+    let again = format!("{}/{}", row.retransmits[0], row.retransmits[1]);
+    let excess = format!("{} µs", row.excess_us);
+    let (lab, sim) = (seconds(row.lab()), seconds(row.sim()));
+    say!("{:<34} {lab:>11} {sim:>11} {error:>8} {excess:>9} {again:>11}  {spread}{late}", row.cell.name);
 }
 
 /// The errors of each region, without their sign, sorted.
@@ -239,10 +286,10 @@ fn print_regions(rows: &[Row]) {
     }
 }
 
-fn answer(rows: &[Row]) -> serde_json::Value {
+fn answer(rows: &[Row], traces: bool) -> serde_json::Value {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let row = |row: &Row| {
-        json!({
+        let mut object = json!({
             "region": row.cell.region,
             "name": row.cell.name,
             "settings": row.cell.settings,
@@ -250,8 +297,15 @@ fn answer(rows: &[Row]) -> serde_json::Value {
             "lab_us": row.lab_us,
             "model_us": row.sim(),
             "error": row.error(),
+            "rtt_excess_us": row.excess_us,
+            "retransmits": row.retransmits,
+            "queue_drops": row.drops,
             "late": row.invalid,
-        })
+        });
+        if traces {
+            object["traces"] = json!({ "lab": row.traces[0], "model": row.traces[1] });
+        }
+        object
     };
     let region = |(region, errors): (&'static str, Vec<f64>)| {
         let within = errors.iter().filter(|error| **error <= 0.02).count();
