@@ -138,6 +138,10 @@ impl Net {
         }
         self.timers.pop();
         let slot = &mut self.slots[id as usize];
+        if slot.scheduled != at {
+            // An earlier one has taken its place.
+            return None;
+        }
         slot.scheduled = u64::MAX;
         if slot.end.due() > now_ns {
             // It was put off in the meantime.
@@ -184,14 +188,7 @@ impl Net {
         whole
     }
 
-    fn on_drop(
-        &mut self,
-        line: usize,
-        now_ns: u64,
-        place: (Side, usize),
-        reason: DropReason,
-        packet: Packet<Segment>,
-    ) {
+    fn on_drop(&mut self, line: usize, now_ns: u64, place: (Side, usize), reason: DropReason, packet: Packet<Segment>) {
         let (side, link) = place;
         match reason {
             DropReason::TooBig { mtu } => {

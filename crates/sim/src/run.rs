@@ -16,6 +16,8 @@ use wt_trial::{Amount, Direction, Sample};
 pub const MAX_FLOWS: usize = 10_000;
 /// Bytes with which our own client asks for a transfer.
 const REQUEST: u64 = 48;
+/// How long a program takes to wake up and answer, ns: an idle processor and a context switch.
+const REACTION_NS: u64 = 50_000;
 /// Samples that one flow keeps at most.
 const MAX_SAMPLES: usize = 2_000;
 
@@ -172,6 +174,8 @@ struct Flow {
     served: u64,
     pending_answer: u64,
     pausing: Option<Exchange>,
+    /// The server has the request and is about to answer.
+    reacting: bool,
     begun_ns: u64,
     /// The relay that this flow belongs to, as its near (false) or far side.
     relay: Option<(usize, bool)>,
@@ -259,8 +263,8 @@ impl Simulation {
             }
             let name = &stack.congestion_control;
             let seed = self.seed ^ (u64::from(peer) << 32);
-            let cc = cc::by_name(name, seed)
-                .ok_or_else(|| SimError::UnknownCongestionControl { name: name.clone() })?;
+            let cc =
+                cc::by_name(name, seed).ok_or_else(|| SimError::UnknownCongestionControl { name: name.clone() })?;
             self.net.add_end(Endpoint::new(stack.clone(), peer, number as u32 + 1, cc), line, side);
         }
         let start = nanos(spec.start);
@@ -274,6 +278,7 @@ impl Simulation {
             served: 0,
             pending_answer: 0,
             pausing: None,
+            reacting: false,
             begun_ns: 0,
             relay: None,
             report: FlowReport::default(),
@@ -299,12 +304,8 @@ impl Simulation {
         }
         let page = self.pages.len();
         self.pages.push(requests.into());
-        let spec = FlowSpec {
-            client: ends.0.clone(),
-            server: ends.1.clone(),
-            job: Job::Page(page),
-            start: Duration::ZERO,
-        };
+        let spec =
+            FlowSpec { client: ends.0.clone(), server: ends.1.clone(), job: Job::Page(page), start: Duration::ZERO };
         (0..connections).map(|_| self.add_flow(spec.clone())).collect()
     }
 
@@ -374,6 +375,11 @@ impl Simulation {
                 flow.begun_ns = now;
                 let client = flow.client;
                 self.net.act(client, now, |end, out| end.connect(now, out));
+            }
+            Stage::Running if flow.reacting => {
+                flow.reacting = false;
+                let (server, to) = (flow.server, flow.answered);
+                self.net.act(server, now, |end, out| end.write_to(now, to, out));
             }
             Stage::Running => match flow.pausing.take() {
                 Some(exchange) => self.ask(number, exchange),
@@ -468,17 +474,17 @@ impl Simulation {
         if heard >= flow.asked && flow.served < flow.asked {
             flow.served = flow.asked;
             flow.answered += flow.pending_answer;
-            let to = flow.answered;
-            let is_near = matches!(relay, Some((_, false)));
-            if flow.pending_answer > 0 && !is_near {
-                self.net.act(server, now, |end, out| end.write_to(now, to, out));
+            if flow.pending_answer > 0 && !matches!(relay, Some((_, false))) {
+                flow.reacting = true;
+                self.wake.push(Reverse((now + REACTION_NS, number)));
             }
         }
         if relay.is_some() {
             self.relay(number);
         }
         let flow = &mut self.flows[number];
-        if flow.report.elapsed.is_none() && self.is_upload(number) && heard >= REQUEST && self.flows[number].served == 0 {
+        if flow.report.elapsed.is_none() && self.is_upload(number) && heard >= REQUEST && self.flows[number].served == 0
+        {
             // The receiver of an upload has the clock: it begins with the request.
             let flow = &mut self.flows[number];
             flow.report.elapsed = Some(Duration::ZERO);
@@ -621,6 +627,6 @@ fn sample(end: &Endpoint, t_us: u64) -> Sample {
         min_rtt: if tcb.min_rtt_us == u32::MAX { 0 } else { u64::from(tcb.min_rtt_us) },
         retransmits: end.counters().retransmits,
         snd_wnd: end.peer_window(),
-        delivery_rate_bps: 0,
+        delivery_rate_bps: tcb.pacing_rate.saturating_mul(8),
     }
 }

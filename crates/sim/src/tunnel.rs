@@ -143,7 +143,10 @@ impl Tunnel for SimTunnel {
                     return cannot(format!("the client's device takes at most {} bytes", self.path.client_mtu));
                 }
                 (Knob::Ttl, Level::Number(ttl)) if *ttl < self.path.config.links.len() as u64 => {
-                    return cannot(format!("the path has {} links: nothing would arrive", self.path.config.links.len()));
+                    return cannot(format!(
+                        "the path has {} links: nothing would arrive",
+                        self.path.config.links.len()
+                    ));
                 }
                 (_, Level::TimesMss(_)) => {
                     return cannot("multiples of the MSS must be resolved to bytes first".to_owned());

@@ -128,7 +128,7 @@ impl Bbr {
 
     /// Bytes per second at a gain, one percent below the estimate so that queues drain.
     fn rate(tcb: &Tcb, bw: u64, gain: u64) -> u64 {
-        ((u128::from(bw * u64::from(tcb.mss)) * u128::from(gain) >> 8) * (1_000_000 / 100 * 99) >> 24) as u64
+        ((((u128::from(bw * u64::from(tcb.mss)) * u128::from(gain)) >> 8) * (1_000_000 / 100 * 99)) >> 24) as u64
     }
 
     fn pace_by_rtt(&mut self, tcb: &mut Tcb) {
@@ -161,7 +161,8 @@ impl Bbr {
         if self.min_rtt_us == u32::MAX {
             return INIT_CWND;
         }
-        let segments = (u128::from(bw) * u128::from(self.min_rtt_us) * u128::from(gain) >> 8) + u128::from(BW_UNIT - 1);
+        let segments =
+            ((u128::from(bw) * u128::from(self.min_rtt_us) * u128::from(gain)) >> 8) + u128::from(BW_UNIT - 1);
         u32::try_from(segments >> 24).unwrap_or(u32::MAX / 4)
     }
 
@@ -178,7 +179,7 @@ impl Bbr {
     /// What will be in the network when the next packet is let go by the pacing.
     fn in_net_at_departure(&self, tcb: &Tcb, in_flight: u32) -> u32 {
         let wait_us = tcb.wstamp_ns.saturating_sub(tcb.now_ns) / 1_000;
-        let delivered = self.bandwidth() * wait_us >> 24;
+        let delivered = (self.bandwidth() * wait_us) >> 24;
         let then = in_flight + if self.pacing_gain > UNIT { self.burst(tcb) } else { 0 };
         u64::from(then).saturating_sub(delivered) as u32
     }
@@ -238,7 +239,7 @@ impl Bbr {
             }
         }
         let epoch = tcb.delivered_us.saturating_sub(state.epoch_us);
-        let mut expected = u64::from((u128::from(bw) * u128::from(epoch) >> 24) as u32);
+        let mut expected = u64::from(((u128::from(bw) * u128::from(epoch)) >> 24) as u32);
         if u64::from(state.epoch_acked) <= expected || state.epoch_acked + sample.acked_sacked >= 1 << 20 {
             (state.epoch_acked, state.epoch_us, expected) = (0, tcb.delivered_us, 0);
         }
@@ -362,7 +363,7 @@ impl Bbr {
         if acked > 0 && !self.recover(tcb, sample, &mut cwnd) {
             let mut target = self.bdp(bw, gain);
             if self.full_bw_reached {
-                let most = (self.bandwidth() * 100_000 >> 24) as u32;
+                let most = ((self.bandwidth() * 100_000) >> 24) as u32;
                 target += self.aggregation.extra[0].max(self.aggregation.extra[1]).min(most);
             }
             target = self.quantize(tcb, target);

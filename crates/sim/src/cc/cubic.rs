@@ -122,7 +122,7 @@ impl Cubic {
         let delay = (u64::from(self.delay_min_us) * 1_000).div_ceil(JIFFY_NS);
         let t = ((now - start + delay) << TIME_SHIFT) / HZ;
         let offset = t.abs_diff(self.k);
-        let cube = u128::from(CUBE_SCALE) * u128::from(offset).pow(3) >> (10 + 3 * TIME_SHIFT);
+        let cube = (u128::from(CUBE_SCALE) * u128::from(offset).pow(3)) >> (10 + 3 * TIME_SHIFT);
         let delta = u32::try_from(cube).unwrap_or(u32::MAX / 2);
         let target = if t < self.k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) };
         self.cnt = if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) };
@@ -146,7 +146,7 @@ impl Cubic {
 
     /// How much longer than the path's delay a train may be for the bursts of the sender's own device.
     fn ack_delay_us(tcb: &Tcb) -> u64 {
-        if tcb.pacing_rate == 0 { 0 } else { (GSO_MAX_SIZE * 4 * 1_000_000 / tcb.pacing_rate).min(1_000) }
+        (GSO_MAX_SIZE * 4 * 1_000_000).checked_div(tcb.pacing_rate).unwrap_or(0).min(1_000)
     }
 
     fn hystart(&mut self, tcb: &mut Tcb, delay_us: u32) {
@@ -288,7 +288,7 @@ mod tests {
             cubic.pkts_acked(&mut tcb, &ack(112_000));
         }
         assert!(tcb.in_slow_start(), "an eighth is 12.5 ms, and this is 12");
-        tcb.snd_una = 1;
+        (tcb.snd_una, tcb.snd_nxt) = (1, 2);
         (0..9).for_each(|_| cubic.pkts_acked(&mut tcb, &ack(113_000)));
         assert!(!tcb.in_slow_start());
     }

@@ -110,7 +110,7 @@ impl Tcb {
             delivered: 0,
             delivered_ce: 0,
             lost: 0,
-            // As in Linux, samples count as limited until the first full window was sent.
+            // What is sent before the first acknowledgement counts as limited, as in Linux.
             app_limited: u64::MAX,
             delivered_us: 0,
             first_tx_us: 0,

@@ -223,10 +223,6 @@ impl Endpoint {
         (self.timestamps, self.sack, self.snd.ecn)
     }
 
-    pub(crate) fn congestion_control(&self) -> &str {
-        self.cc.name()
-    }
-
     /// The MTU that its segments keep to now, bytes.
     pub(crate) const fn path_mtu(&self) -> u32 {
         self.pmtu.mtu
@@ -292,10 +288,14 @@ impl Endpoint {
         match self.snd.waiting {
             Waiting::Idle => {}
             Waiting::Network => counters.busy_ns += time,
-            Waiting::Window => (counters.busy_ns, counters.rwnd_limited_ns) =
-                (counters.busy_ns + time, counters.rwnd_limited_ns + time),
-            Waiting::Buffer => (counters.busy_ns, counters.sndbuf_limited_ns) =
-                (counters.busy_ns + time, counters.sndbuf_limited_ns + time),
+            Waiting::Window => {
+                (counters.busy_ns, counters.rwnd_limited_ns) =
+                    (counters.busy_ns + time, counters.rwnd_limited_ns + time)
+            }
+            Waiting::Buffer => {
+                (counters.busy_ns, counters.sndbuf_limited_ns) =
+                    (counters.busy_ns + time, counters.sndbuf_limited_ns + time)
+            }
         }
         self.snd.waiting_since = self.tcb.now_ns;
     }

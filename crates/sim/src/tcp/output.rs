@@ -275,6 +275,23 @@ impl Endpoint {
 
     /// Sends a segment again; false if it can't.
     pub(super) fn retransmit(&mut self, id: Id, out: &mut Out) -> bool {
+        if !self.send_again(id, out) {
+            return false;
+        }
+        let sent = self.snd.board.get_mut(id);
+        if !sent.has(mark::RETRANS) {
+            self.tcb.retrans_out += 1;
+        }
+        sent.flags |= mark::RETRANS;
+        if self.snd.retrans_stamp == 0 {
+            self.snd.retrans_stamp = self.clock_ms().max(1);
+        }
+        self.snd.undo_retrans = self.snd.undo_retrans.max(0) + 1;
+        true
+    }
+
+    /// Sends a segment again without taking the first copy for lost: a probe.
+    pub(super) fn send_again(&mut self, id: Id, out: &mut Out) -> bool {
         let mut sent = *self.snd.board.get(id);
         if self.window_end() <= sent.seq && sent.seq != self.tcb.snd_una {
             return false;
@@ -282,20 +299,10 @@ impl Endpoint {
         sent.sent_ns = self.depart(u64::from(sent.len), 1);
         self.emit_data(sent.seq, sent.len, false, out);
         self.rate_sent(&mut sent);
-        if !sent.has(mark::RETRANS) {
-            self.tcb.retrans_out += 1;
-        }
-        sent.flags |= mark::RETRANS | mark::EVER_RETRANS;
+        sent.flags |= mark::EVER_RETRANS;
         *self.snd.board.get_mut(id) = sent;
         self.snd.board.relink_last(id);
         self.counters.retransmits += 1;
-        if self.snd.retrans_stamp == 0 {
-            self.snd.retrans_stamp = self.clock_ms().max(1);
-        }
-        if self.snd.undo_retrans < 0 {
-            self.snd.undo_retrans = 0;
-        }
-        self.snd.undo_retrans += 1;
         true
     }
 

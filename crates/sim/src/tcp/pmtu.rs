@@ -68,7 +68,7 @@ impl Endpoint {
             return;
         }
         if self.pmtu.probing {
-            self.pmtu.search_low = (self.pmtu.search_low / 2).min(BASE_MSS).max(FLOOR_MSS);
+            self.pmtu.search_low = (self.pmtu.search_low / 2).clamp(FLOOR_MSS, BASE_MSS);
         }
         self.pmtu.probing = true;
         let mss = self.tcb.mss.min(self.pmtu.search_low - self.option_len());

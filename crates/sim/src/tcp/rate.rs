@@ -67,7 +67,8 @@ impl Endpoint {
 
     /// The sample of this acknowledgement, which newly covered `acked` packets and had `losses` taken for lost.
     pub(super) fn rate_sample(&mut self, rating: &Rating, acked: u32, losses: u32) -> RateSample {
-        if self.tcb.app_limited > 0 && self.tcb.delivered > self.tcb.app_limited {
+        let limited = self.tcb.app_limited;
+        if limited > 0 && (self.tcb.delivered > limited || limited == u64::MAX) {
             self.tcb.app_limited = 0;
         }
         if acked > 0 {

@@ -46,17 +46,7 @@ pub(super) struct Sent {
 
 impl Sent {
     pub(super) const fn new(seq: u64, len: u16) -> Self {
-        Self {
-            seq,
-            len,
-            flags: 0,
-            prev: NIL,
-            next: NIL,
-            sent_ns: 0,
-            first_tx_us: 0,
-            delivered_us: 0,
-            delivered: 0,
-        }
+        Self { seq, len, flags: 0, prev: NIL, next: NIL, sent_ns: 0, first_tx_us: 0, delivered_us: 0, delivered: 0 }
     }
 
     pub(super) const fn end(&self) -> u64 {
@@ -90,10 +80,6 @@ pub(super) struct Scoreboard {
 const MASK: u32 = 0x7FFF_FFFF;
 
 impl Scoreboard {
-    pub(super) fn len(&self) -> usize {
-        self.ring.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
@@ -240,14 +226,7 @@ impl Scoreboard {
             while at < sent.len {
                 let len = mss.min(sent.len - at);
                 let head = if at == 0 { sent.flags } else { sent.flags & !mark::HEAD };
-                ring.push_back(Sent {
-                    seq: sent.seq + u64::from(at),
-                    len,
-                    flags: head,
-                    prev: NIL,
-                    next: NIL,
-                    ..*sent
-                });
+                ring.push_back(Sent { seq: sent.seq + u64::from(at), len, flags: head, prev: NIL, next: NIL, ..*sent });
                 at += len;
             }
             parts.push((begin, ring.len()));

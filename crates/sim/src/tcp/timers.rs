@@ -159,7 +159,7 @@ impl Endpoint {
             return self.rearm_rto_after_probe();
         }
         if let Some(last) = self.snd.board.back_id()
-            && self.retransmit(last, out)
+            && self.send_again(last, out)
         {
             self.snd.tlp_retrans = true;
             self.snd.tlp_high_seq = self.tcb.snd_nxt;

@@ -22,7 +22,7 @@ const MAX_SCALE: u8 = 14;
 impl Endpoint {
     /// The window that fits into so much buffer.
     const fn window_of(&self, space: u64) -> u64 {
-        space * self.rcv.ratio >> 8
+        (space * self.rcv.ratio) >> 8
     }
 
     /// The first window and the shift, before the handshake.

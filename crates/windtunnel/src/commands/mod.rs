@@ -10,10 +10,10 @@ pub(crate) mod doctor;
 pub(crate) mod journal;
 /// The lab's paths, and programs in it.
 pub(crate) mod lab;
-/// The largest packet that gets through, and why larger ones don't.
-pub(crate) mod mtu;
 /// From scenarios to the model's paths.
 pub(crate) mod model;
+/// The largest packet that gets through, and why larger ones don't.
+pub(crate) mod mtu;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
 /// One screen about a path.

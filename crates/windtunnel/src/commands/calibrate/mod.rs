@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use table::Cell;
 use wt_lab::{Lab, LabTunnel};
-use wt_sim::StackConfig;
 use wt_link::StageConfig;
+use wt_sim::StackConfig;
 use wt_trial::{Amount, Cancel, Direction, Phase, Sample, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
 use wt_units::Settings;
 
@@ -115,7 +115,15 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, cancel.flag());
     let mut rows = Vec::new();
     if !args.json {
-        say!("{:<34} {:>11} {:>11} {:>8} {:>9} {:>11}  lab's spread", "row", "lab", "model", "error", "RTT +", "sent again");
+        say!(
+            "{:<34} {:>11} {:>11} {:>8} {:>9} {:>11}  lab's spread",
+            "row",
+            "lab",
+            "model",
+            "error",
+            "RTT +",
+            "sent again"
+        );
     }
     for cell in cells {
         if cancel.is_cancelled() {

@@ -66,7 +66,8 @@ impl Cell {
 
     /// The path, ready for both.
     pub(crate) fn scenario(&self) -> Result<Scenario, String> {
-        Scenario::parse(&format!("{}.toml", self.name.replace([' ', '/'], "-")), &self.path).map_err(|error| error.to_string())
+        Scenario::parse(&format!("{}.toml", self.name.replace([' ', '/'], "-")), &self.path)
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -106,7 +107,12 @@ pub(crate) fn world() -> Vec<Cell> {
     add("dial-up", "26.4kbit", &modem(), &[(Knob::Cc, "cubic")], 40_000);
     add("dial-up", "26.4kbit mtu 576", &modem(), &[(Knob::Mtu, "576"), (Knob::Cc, "cubic")], 40_000);
     add("dial-up", "26.4kbit sack off", &modem(), &[(Knob::Sack, "off"), (Knob::Cc, "reno")], 40_000);
-    let dsl = || Line { framing: "pppoe-llc-bridged-fcs-atm", queue_packets: 44, mtu: 1492, ..Line::new(8_000_000, 30_000, 1.0) };
+    let dsl = || Line {
+        framing: "pppoe-llc-bridged-fcs-atm",
+        queue_packets: 44,
+        mtu: 1492,
+        ..Line::new(8_000_000, 30_000, 1.0)
+    };
     for rwin in ["8640", "16000", "23040", "43200", "86400"] {
         add("dsl", &format!("8Mbit atm rwin {rwin}"), &dsl(), &[(Knob::Rwin, rwin), (Knob::Cc, "cubic")], 3_000_000);
     }
@@ -135,7 +141,9 @@ pub(crate) fn world() -> Vec<Cell> {
         let line = Line::new(20_000_000, ms * 1_000, 0.5);
         add("long", &format!("20Mbit {ms}ms {cc}"), &line, &[(Knob::Cc, cc)], 5_000_000);
     }
-    for (percent, cc) in [(0.1, "cubic"), (1.0, "cubic"), (3.0, "cubic"), (5.0, "cubic"), (1.0, "reno"), (1.0, "bbr"), (3.0, "bbr")] {
+    for (percent, cc) in
+        [(0.1, "cubic"), (1.0, "cubic"), (3.0, "cubic"), (5.0, "cubic"), (1.0, "reno"), (1.0, "bbr"), (3.0, "bbr")]
+    {
         let line = Line { loss: percent / 100.0, ..Line::new(20_000_000, 40_000, 1.0) };
         add("lossy", &format!("20Mbit 40ms {percent}% {cc}"), &line, &[(Knob::Cc, cc)], 1_000_000);
     }

@@ -1,0 +1,9 @@
+//! The model against theory, and against nonsense.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+mod laws;
+mod mechanisms;
+mod nonsense;
+mod workloads;
