@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Link, Net, Ran, rng, run, run_with};
+use common::{Link, Net, Ran, rng, run, run_with, run_with_outage};
 use proptest::prelude::*;
 use std::time::Duration;
 use wt_probe::{Answer, Finding, Kind, PathKind, Said, Search, SearchConfig, SearchReport};
@@ -32,9 +32,10 @@ const VARIANTS: [(&str, Change, u16, PathKind); 9] = [
     ("loss 30 % above 1300, forward", |net| lossy(net, [0.3, 0.0]), 1400, PathKind::SizeDependentLoss),
     ("no echo", |net| net.echo = false, 1400, PathKind::IcmpBlocked),
     ("MSS clamped to 1200", |net| net.links[2].clamp = Some(1200), 1400, PathKind::Clamped),
+    // As Linux does it: six at once and then one a second.
     (
-        "one ICMP a second",
-        |net| net.links.iter_mut().for_each(|l| l.limit = Some((1.0, 1.0))),
+        "rationed ICMP",
+        |net| net.links.iter_mut().for_each(|l| l.limit = Some((6.0, 1.0))),
         1400,
         PathKind::RateLimited,
     ),
@@ -56,6 +57,16 @@ fn every_variant_gets_the_right_number_and_kind_fifty_times_in_both_versions_of_
                 assert_eq!((report.pmtu, report.kind), (Some(pmtu), kind), "{name}, v6 {v6}, seed {seed}: {report:#?}");
             }
         }
+    }
+}
+
+#[test]
+fn routers_that_say_so_once_a_second_only_are_told_by_what_they_leave_unsaid() {
+    for seed in 0..50 {
+        let mut net = Net::new(seed);
+        net.links.iter_mut().for_each(|link| link.limit = Some((1.0, 1.0)));
+        let (report, _) = find(&net, &ALL);
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::RateLimited), "{report:#?}");
     }
 }
 
@@ -143,6 +154,9 @@ fn with_udp_alone_every_number_and_seven_kinds_are_right_though_answers_are_rati
         let (report, ran) = find(&net, &[Kind::Udp]);
         assert_eq!(report.pmtu, Some(pmtu), "{name}: {report:#?}");
         assert!(ran.packets <= 64, "{name}: {}", ran.packets);
+        // Packets that get lost are told from answers that are rationed after two seconds only.
+        let limit = Duration::from_millis(if name.starts_with("loss") { 2500 } else { 1300 });
+        assert!(ran.time <= limit, "{name}: {:?}", ran.time);
         // Nobody asked for an echo, so that it is forbidden remains unknown.
         right += u32::from(report.kind == kind || name == "no echo");
     }
@@ -158,6 +172,25 @@ fn without_tcp_and_udp_echo_is_enough_and_without_all_it_says_that_nothing_answe
     assert_eq!((report.pmtu, report.kind), (None, PathKind::Inconclusive));
     assert_eq!(report.findings, [Finding::Unreachable { code: None }]);
     assert!(ran.time <= Duration::from_millis(3100), "{:?}", ran.time);
+}
+
+#[test]
+fn an_echo_that_is_answered_only_later_is_no_forbidden_one() {
+    // The first second's packets get lost, as when an address has to be resolved first.
+    let net = Net::new(6);
+    let mut search = search(&net, &ALL);
+    let ran = run_with_outage(&net, &mut search, Duration::from_millis(900));
+    let report = search.report();
+    assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::Clean), "{report:#?}");
+    assert!(ran.time <= Duration::from_millis(1500), "{:?}", ran.time);
+}
+
+#[test]
+fn a_target_that_answers_udp_alone_is_found_without_waiting_for_a_fixed_second() {
+    let net = Net { echo: false, tcp: false, ..Net::new(8) };
+    let (report, ran) = find(&net, &ALL);
+    assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::IcmpBlocked));
+    assert!(ran.time <= Duration::from_millis(500), "{:?}", ran.time);
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub(super) enum Fate {
 pub(super) struct Evidence {
     sizes: BTreeMap<u16, SizeTally>,
     pub(super) hints: Vec<Hint>,
-    /// Which hops answered for packets just too long to get through.
-    pub(super) hops: BTreeMap<u8, IpAddr>,
+    /// Which hops answered for packets just too long to get through, and how long those were.
+    pub(super) hops: BTreeMap<u8, (IpAddr, u16)>,
     /// Hints that can't be: an MTU below the least that IP allows, or above the packet that didn't fit.
     pub(super) absurd: u32,
 }
@@ -114,6 +114,13 @@ impl Evidence {
         if count.lost() == 0 { 0.0 } else { count.interval().1 }
     }
 
+    /// Answered and silent, of all sizes up to this one.
+    pub(super) fn count_up_to(&self, size: u16) -> LossCount {
+        self.sizes.range(..=size).fold(LossCount::default(), |sum, (_, tally)| {
+            sum.plus(LossCount { sent: tally.answered + tally.silent, answered: tally.answered })
+        })
+    }
+
     /// In how many rounds something above this size failed: one or several.
     pub(super) fn failed_in_several_rounds(&self, passed: u16) -> bool {
         let first = self.above(passed).map(|tally| tally.first_round).min();
@@ -123,6 +130,8 @@ impl Evidence {
 
     /// The last hop that a packet just too long reached.
     pub(super) fn last_hop(&self) -> Option<Hop> {
-        self.hops.last_key_value().map(|(ttl, address)| Hop { ttl: *ttl, address: *address })
+        let passed = self.passed().unwrap_or(0);
+        let (ttl, (address, _)) = self.hops.iter().rev().find(|(_, (_, size))| *size > passed)?;
+        Some(Hop { ttl: *ttl, address: *address })
     }
 }

@@ -26,6 +26,11 @@ use std::net::IpAddr;
 const MOST_PACKETS: usize = 4000;
 /// No pace is slower: 1500 bytes at 120 kbit/s.
 const SLOWEST: Time = Time::from_millis(100);
+/// A Linux host says "port unreachable" so many times at once, and then once a second: `icmp_ratelimit` of icmp(7),
+/// `XRLIM_BURST_FACTOR` of net/ipv4/icmp.c.
+const UDP_BURST: f64 = 6.0;
+/// When nothing was heard for so long, something else is tried beside it.
+const HEDGE: Time = Time::from_millis(200);
 /// More bursts neither.
 const MOST_ROUNDS: u32 = 60;
 
@@ -55,6 +60,12 @@ enum Purpose {
     Quote,
     /// To count losses of one arm.
     Loss(usize),
+    /// To see whether the hop behind the last one that a longer packet reached says anything at all.
+    Beyond,
+    /// To see whether anything is there at all, when the first burst stays unanswered.
+    Hedge,
+    /// To see whether echoes are answered after all.
+    Again,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,9 +116,21 @@ pub struct Search {
     /// Time between two probes of later bursts.
     pace: Time,
     voids: u32,
-    /// The target has been seen to ration its answers.
+    /// The target has been seen to ration its answers more than most do.
     rationed: bool,
+    /// How many answers to UDP the target still has, as far as is known, and when that was.
+    ration: (f64, Time),
+    hedged: bool,
+    asked_again: bool,
+    /// Echoes are answered after all.
+    back: bool,
     sweeps: u32,
+    /// The length of the packets whose hops ran out.
+    swept: u16,
+    /// Routers that ration what they say were given time.
+    patient: bool,
+    /// Before the round that is planned.
+    pause: Time,
     retried: bool,
     hops_away: Option<u8>,
     open: bool,
@@ -145,7 +168,14 @@ impl Search {
             pace: Time::ZERO,
             voids: 0,
             rationed: false,
+            ration: (UDP_BURST, Time::ZERO),
+            hedged: false,
+            asked_again: false,
+            back: false,
             sweeps: 0,
+            swept: 0,
+            patient: false,
+            pause: Time::ZERO,
             retried: false,
             hops_away: None,
             open: false,
@@ -188,7 +218,7 @@ impl Search {
             late = late.max(self.last_sent + rtt * 4);
         }
         // A SYN is only waited for when nothing else gets through.
-        let pressing = |flight: &&Flight| flight.item.purpose != Purpose::Open || self.evidence.passed().is_none();
+        let pressing = |flight: &&Flight| !matches!(flight.item.purpose, Purpose::Open | Purpose::Again) || self.evidence.passed().is_none();
         let mut fates = self.flights[self.round_from..].iter().filter(pressing).map(|flight| flight.fate);
         let worst = fates.try_fold(Time::ZERO, |due, fate| match fate {
             Fate::Waiting => None,
@@ -220,6 +250,8 @@ impl Search {
             self.round_from = self.flights.len();
             self.heard = None;
             self.plan();
+            self.wait_for_ration(now);
+            self.not_before = self.not_before.max(now + std::mem::take(&mut self.pause));
             if self.flights.len() + self.queue.len() > MOST_PACKETS || self.round > MOST_ROUNDS {
                 self.gave_up = true;
                 self.finish();
@@ -252,11 +284,46 @@ impl Search {
         } else {
             self.voids = 0;
         }
-        self.rationed |= void && self.method() == Kind::Udp;
-        if self.rationed {
-            // "Port unreachable" comes once a second from a Linux host (icmp_ratelimit, icmp(7)), and a step takes two.
-            self.not_before = now + 2 * Rtt::UNKNOWN;
+        if void && self.method() == Kind::Udp {
+            // Its answers had run out, nobody knows since when: whatever vanished may have got through.
+            self.rationed |= self.ration_at(now) >= 1.0 && self.voids > 1;
+            self.ration = (0.0, now);
+            for index in 0..self.flights.len() {
+                if self.flights[index].fate == Fate::Silent && self.flights[index].item.purpose == Purpose::Size {
+                    self.set_fate(index, Fate::Void);
+                }
+            }
         }
+    }
+
+    /// How many answers to UDP the target has left.
+    fn ration_at(&self, now: Time) -> f64 {
+        (self.ration.0 + now.saturating_sub(self.ration.1).as_secs_f64()).min(UDP_BURST)
+    }
+
+    /// Where the target rations its answers, waits until there are enough for the round that is planned.
+    fn wait_for_ration(&mut self, now: Time) {
+        if self.method() != Kind::Udp || self.queue.is_empty() {
+            return;
+        }
+        if self.rationed {
+            self.not_before = now + 2 * Rtt::UNKNOWN;
+            return;
+        }
+        let sizes = self.queue.iter().filter(|item| item.purpose == Purpose::Size).map(|item| item.size);
+        let passed = self.evidence.passed().unwrap_or(0);
+        // Of each size that may get through one, and those that surely do.
+        let (sure, unsure): (Vec<u16>, Vec<u16>) = sizes.partition(|size| *size <= passed);
+        let wanted = sure.len() as f64 + f64::from(u8::from(!unsure.is_empty()));
+        let lacking = (wanted - self.ration_at(now)).clamp(0.0, UDP_BURST);
+        self.not_before = self.not_before.max(now + Time::from_secs_f64(lacking));
+    }
+
+    /// When another kind of packet is tried although the first burst's verdict isn't due.
+    fn hedge_at(&self) -> Option<Time> {
+        let useful = self.method() != Kind::Udp && self.config.kinds.contains(&Kind::Udp);
+        let due = !self.hedged && useful && self.queue.is_empty() && self.rtt.min().is_none() && self.round == 0;
+        due.then(|| self.last_sent + HEDGE)
     }
 
     fn set_fate(&mut self, index: usize, fate: Fate) {
@@ -280,6 +347,10 @@ impl Search {
         }
         self.rtt.sample(rtt);
         self.flights[index].answered = at;
+        self.back |= flight.item.purpose == Purpose::Again;
+        if flight.item.kind == Kind::Udp {
+            self.ration = ((self.ration_at(at) - 1.0).max(0.0), at);
+        }
         if let Some(ttl) = ttl {
             // Hosts start at 64, 128 or 255.
             let start = [64u8, 128, 255].into_iter().find(|start| *start >= ttl).unwrap_or(255);
@@ -300,6 +371,11 @@ impl Search {
 impl Machine for Search {
     fn poll_probe(&mut self, now: Time) -> Option<Probe> {
         self.advance(now);
+        if self.hedge_at().is_some_and(|at| at <= now) {
+            self.hedged = true;
+            let size = if self.config.v6 { 1280 } else { 576 }.min(self.max);
+            self.queue.push_back(Item { kind: Kind::Udp, size, ttl: None, purpose: Purpose::Hedge });
+        }
         if self.not_before > now {
             return None;
         }
@@ -312,7 +388,9 @@ impl Machine for Search {
         }
         self.not_before = self.not_before.max(now + self.pace);
         self.flights.push(Flight { item, sent: now, answered: now, round: self.round, fate: Fate::Waiting });
-        self.last_sent = now;
+        if item.purpose != Purpose::Hedge {
+            self.last_sent = now;
+        }
         Some(Probe { id, kind: item.kind, ip_len: item.size, ttl: item.ttl, flow: 0 })
     }
 
@@ -341,7 +419,8 @@ impl Machine for Search {
                     self.set_fate(index, Fate::Expired);
                 }
                 if flight.item.purpose == Purpose::Reach {
-                    self.evidence.hops.entry(ttl).or_insert(from);
+                    let hop = self.evidence.hops.entry(ttl).or_insert((from, flight.item.size));
+                    hop.1 = hop.1.max(flight.item.size);
                 }
                 if let Some(mss) = quote.options.and_then(|options| options.mss) {
                     self.quoted_mss.entry(ttl).or_insert((from, mss));
@@ -362,7 +441,7 @@ impl Machine for Search {
         if self.stage == Stage::Done {
             return None;
         }
-        if self.queue.is_empty() { self.due() } else { Some(self.not_before) }
+        if self.queue.is_empty() { self.due().into_iter().chain(self.hedge_at()).min() } else { Some(self.not_before) }
     }
 
     fn is_done(&self) -> bool {

@@ -1,6 +1,7 @@
-use super::{Evidence, Item, Purpose, Search, Stage};
+use super::evidence::Fate;
+use super::{Evidence, Flight, Item, Purpose, Search, Stage};
 use crate::search::report::CLEAR;
-use crate::{Kind, likelihood_ratio, repeats_for};
+use crate::{Kind, Time, likelihood_ratio, repeats_for};
 use rand::seq::SliceRandom as _;
 
 /// The sizes of the first burst, bytes: MTUs of the real world (RFC 1191 section 7.1, and what tunnels, PPPoE and VPNs
@@ -12,8 +13,13 @@ const TINY: [u16; 6] = [68, 128, 256, 296, 508, 576];
 const FAN_OUT: usize = 28;
 /// As many probes of the PMTU itself show a loss of 30 % in 998 of 1000 cases, with those of the first burst.
 const CHECKS: u32 = 14;
-/// As many refused packets show a router that says so at most six times a second, as Linux does.
-const REFUSALS: u32 = 4;
+/// So many packets just too long go along with the checks.
+const REFUSALS: u32 = 3;
+/// When any of those that are too long isn't refused, so many show whether refusals are rationed: Linux says so six times
+/// at once and then once a second (`icmp_ratelimit` of icmp(7), `XRLIM_BURST_FACTOR` of net/ipv4/icmp.c).
+const RATION: u32 = 12;
+/// For so long nothing is asked of routers that ration what they say: most say something once a second.
+const RATION_PAUSE: Time = Time::from_millis(1100);
 /// Probes of one arm and block when losses are counted.
 const BLOCK: u32 = 40;
 /// Probes of one arm at most.
@@ -28,21 +34,23 @@ impl Search {
     pub(super) fn begin(&mut self) {
         let (kind, least) = (self.method(), if self.config.v6 { 1280 } else { 576 });
         self.tried.push(kind);
-        let sizes: Vec<u16> = if kind == Kind::Udp {
-            vec![least, 1280, self.max]
-        } else {
-            let jumbo = self.max > 1500;
-            FIRST.into_iter().filter(|size| jumbo || *size <= 1500).chain([self.max]).collect()
-        };
+        let wants_tcp = self.round == 0 && self.config.handshake;
+        if wants_tcp {
+            self.queue.push_back(Item { kind: Kind::Syn, size: 44, ttl: None, purpose: Purpose::Open });
+        }
+        if kind == Kind::Udp {
+            // Answers are rationed: only what tells most, and last what most likely gets through.
+            let common = 1280.clamp(least, self.max.max(least)).min(self.max);
+            self.push(self.max, u32::from(self.max > common));
+            return self.push(common, 1);
+        }
+        let jumbo = self.max > 1500;
+        let sizes: Vec<u16> = FIRST.into_iter().filter(|size| jumbo || *size <= 1500).chain([self.max]).collect();
         let mut sizes: Vec<u16> = sizes.into_iter().filter(|size| (least..=self.max).contains(size)).collect();
         sizes.sort_unstable();
         sizes.dedup();
         if self.max < least {
             sizes.push(self.max);
-        }
-        let wants_tcp = self.round == 0 && self.config.handshake;
-        if wants_tcp {
-            self.queue.push_back(Item { kind: Kind::Syn, size: 44, ttl: None, purpose: Purpose::Open });
         }
         for size in sizes {
             self.push(size, 1);
@@ -68,6 +76,11 @@ impl Search {
     }
 
     fn plan_sizes(&mut self) {
+        if std::mem::take(&mut self.back) {
+            self.kind = 0;
+            self.evidence = Evidence::default();
+            return self.begin();
+        }
         let Some(passed) = self.evidence.passed() else { return self.nothing_got_through() };
         if self.voids > MOST_VOIDS {
             (self.undecided, self.changed) = (true, true);
@@ -104,9 +117,9 @@ impl Search {
     /// A router names an MTU: is it the largest that gets through?
     fn verify(&mut self, mtu: u16, passed: u16) {
         if self.method() == Kind::Udp {
-            self.push(mtu, 1);
-            self.push(mtu.saturating_add(1), 2);
-            return self.push(passed, 1);
+            // What is too long costs none of the target's answers.
+            self.push(mtu.saturating_add(1), 2 * REFUSALS);
+            return self.push(mtu, 1);
         }
         let repeats = self.repeats(passed);
         self.push(passed, if passed < mtu { repeats / 3 } else { 0 });
@@ -118,20 +131,16 @@ impl Search {
     /// Many sizes between what got through and what didn't, and one that got through, lest a dead path looks like a
     /// small one.
     fn split(&mut self, passed: u16, failed: u16) {
+        if self.method() == Kind::Udp {
+            // What vanishes costs none of the rationed answers, so the upper third is worth more tries.
+            let step = u32::from(failed - passed) * 2 / 3;
+            self.push(passed + u16::try_from(step).unwrap_or(1).clamp(1, failed - passed - 1), 1);
+            return self.push(passed, u32::from(self.rationed));
+        }
         let gap = usize::from(failed - passed - 1);
         let repeats = self.repeats(passed);
-        let fan_out = match self.method() {
-            Kind::Udp => {
-                if self.rationed {
-                    1
-                } else {
-                    3
-                }
-            }
-            // A path that loses packets needs several of each size.
-            _ if repeats > 3 => (FAN_OUT * 2 / repeats as usize).max(2),
-            _ => FAN_OUT,
-        };
+        // A path that loses packets needs several of each size.
+        let fan_out = if repeats > 3 { (FAN_OUT * 2 / repeats as usize).max(2) } else { FAN_OUT };
         let copies = if repeats > 3 { repeats } else { 1 };
         let parts = fan_out.min(gap);
         let span = usize::from(failed - passed);
@@ -158,13 +167,25 @@ impl Search {
             (_, false) => CHECKS,
         };
         if passed < self.max {
-            let needed = self.repeats(passed);
+            let unsaid = !vanishes && self.failures_above(passed).1 > 0;
+            let needed = self.repeats(passed).max(if unsaid { RATION } else { 0 });
             self.push(above, needed.saturating_sub(self.evidence.of(above).sent));
             if !self.evidence.failed_in_several_rounds(passed) && self.queue.is_empty() {
                 self.push(above, 1);
             }
+            if std::mem::replace(&mut self.swept, above) != above {
+                self.sweeps = 0;
+            }
             if vanishes && self.sweeps < 2 {
                 self.sweep(above);
+            } else if vanishes && !self.patient && self.hops_ration() {
+                // Routers that ration what they say may have no words left: silence says nothing yet.
+                self.patient = true;
+                self.pause = RATION_PAUSE;
+                self.push(above, 2);
+                self.sweeps = 0;
+                self.sweep(above);
+                self.sweeps = 2;
             }
         }
         let failing = self.queue.iter().any(|item| item.purpose == Purpose::Size);
@@ -187,9 +208,32 @@ impl Search {
             Some(hop) => hop.ttl + 1..=hop.ttl.saturating_add(3),
             None => 1..=3,
         };
-        self.sweeps += 1;
         let kind = self.method();
+        let last = self.evidence.last_hop().filter(|_| self.sweeps > 0);
+        // A hop that answers once and then no more rations its answers, and so may one behind it that never does,
+        // unless a packet that isn't too long makes it.
+        let again = last.map(|hop| [hop.ttl; 2]);
+        let ttls = ttls.chain(again.into_iter().flatten());
+        // Where packets get lost, the next hop may have been silent by chance.
+        let lossy = (self.repeats(self.evidence.passed().unwrap_or(0)) / 3).saturating_sub(1) as usize;
+        let next = last.map(|hop| hop.ttl.saturating_add(1)).into_iter().flat_map(|ttl| std::iter::repeat_n(ttl, lossy));
+        let ttls = ttls.chain(next);
+        if let (Some(hop), Some(passed)) = (last, self.evidence.passed()) {
+            let (ttl, purpose) = (Some(hop.ttl.saturating_add(1)), Purpose::Beyond);
+            self.queue.push_back(Item { kind, size: passed, ttl, purpose });
+        }
+        self.sweeps += 1;
         self.queue.extend(ttls.map(|ttl| Item { kind, size, ttl: Some(ttl), purpose: Purpose::Reach }));
+    }
+
+    /// Whether hops that must have seen a packet's hops run out didn't always say so.
+    fn hops_ration(&self) -> bool {
+        let last = self.evidence.last_hop().map_or(u8::MAX, |hop| hop.ttl);
+        let asked = |flight: &&Flight| match flight.item.purpose {
+            Purpose::Reach => flight.item.ttl.is_some_and(|ttl| ttl <= last),
+            purpose => purpose == Purpose::Beyond,
+        };
+        self.flights.iter().filter(asked).any(|flight| !matches!(flight.fate, Fate::Expired | Fate::Answered))
     }
 
     /// Another try with tiny packets, then the next kind of probe.
@@ -198,8 +242,15 @@ impl Search {
         let usable = next.filter(|(_, kind)| **kind != Kind::OldSegment || self.open).map(|(index, _)| index).next();
         match usable {
             Some(index) => {
+                let before = self.method();
                 self.kind = index;
                 self.evidence = Evidence::default();
+                if !self.asked_again && before == Kind::Echo {
+                    // The first burst may have waited for an address to be resolved, or met an outage.
+                    self.asked_again = true;
+                    let size = self.least().max(if self.config.v6 { 1280 } else { 576 }).min(self.max);
+                    self.queue.push_back(Item { kind: Kind::Echo, size, ttl: None, purpose: Purpose::Again });
+                }
                 self.begin();
             }
             None if !self.retried && !self.config.kinds.is_empty() => {

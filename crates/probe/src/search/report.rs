@@ -1,4 +1,4 @@
-use super::Search;
+use super::{Search, Stage};
 use crate::{Kind, LossCount, Rtt, Time, likelihood_ratio};
 use std::net::IpAddr;
 
@@ -164,7 +164,7 @@ impl Search {
     /// What is known now; the outcome when the machine is done.
     #[must_use]
     pub fn report(&self) -> SearchReport {
-        let pmtu = self.evidence.passed().filter(|_| !self.undecided);
+        let pmtu = self.evidence.passed().filter(|_| !self.undecided && self.stage == Stage::Done);
         SearchReport {
             pmtu,
             kind: pmtu.map_or(PathKind::Inconclusive, |pmtu| self.kind_of(pmtu)),
@@ -195,7 +195,7 @@ impl Search {
             match (truth, self.lie(pmtu)) {
                 (false, true) => return PathKind::LyingRouter,
                 (false, false) => return PathKind::BlackHole,
-                (true, _) if silent >= 2 && silent * 4 > refused + silent => return PathKind::RateLimited,
+                (true, _) if self.refusals_rationed(pmtu, refused, silent) => return PathKind::RateLimited,
                 _ => {}
             }
         }
@@ -206,6 +206,16 @@ impl Search {
         } else {
             PathKind::Clean
         }
+    }
+
+    /// Whether packets that are too long vanish more often than those that aren't.
+    fn refusals_rationed(&self, pmtu: u16, refused: u32, silent: u32) -> bool {
+        if self.method() == Kind::Udp {
+            // What gets through is rationed itself.
+            return silent >= 4 && silent * 4 > refused + silent;
+        }
+        let refusals = LossCount { sent: refused + silent, answered: refused };
+        silent >= 2 && likelihood_ratio(self.evidence.count_up_to(pmtu), refusals) >= CLEAR
     }
 
     /// How many packets above the PMTU were called too long, and how many vanished.
@@ -260,7 +270,7 @@ impl Search {
         if self.changed {
             found.push(Finding::PathChanged);
         }
-        if self.gave_up {
+        if self.gave_up || self.stage != Stage::Done {
             found.push(Finding::GaveUp);
         }
         found

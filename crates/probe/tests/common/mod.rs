@@ -185,8 +185,22 @@ impl World<'_> {
     }
 }
 
+/// Runs a machine over a path that loses everything at first.
+pub fn run_with_outage(net: &Net, machine: &mut impl Machine, outage: Duration) -> Ran {
+    run_over(net, machine, |_, _| Vec::new(), outage)
+}
+
 /// Runs a machine over a path until it is done; `forge` may add answers of its own to each probe.
-pub fn run_with(net: &Net, machine: &mut impl Machine, mut forge: impl FnMut(&Probe, Time) -> Vec<Answer>) -> Ran {
+pub fn run_with(net: &Net, machine: &mut impl Machine, forge: impl FnMut(&Probe, Time) -> Vec<Answer>) -> Ran {
+    run_over(net, machine, forge, Duration::ZERO)
+}
+
+fn run_over(
+    net: &Net,
+    machine: &mut impl Machine,
+    mut forge: impl FnMut(&Probe, Time) -> Vec<Answer>,
+    outage: Duration,
+) -> Ran {
     let limits = std::iter::once(net.udp).chain(net.links.iter().skip(1).map(|link| link.limit));
     let limits = limits.map(|limit| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 }).collect();
     let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits };
@@ -199,7 +213,7 @@ pub fn run_with(net: &Net, machine: &mut impl Machine, mut forge: impl FnMut(&Pr
             let Some(probe) = machine.poll_probe(now) else { break };
             pacer.take(now);
             sent.push((now, probe));
-            for answer in world.travel(&probe, now).into_iter().chain(forge(&probe, now)) {
+            for answer in world.travel(&probe, now).filter(|_| now >= outage).into_iter().chain(forge(&probe, now)) {
                 heap.push(Reverse((answer.at, answers.len())));
                 answers.push(answer);
             }
