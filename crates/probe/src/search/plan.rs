@@ -215,7 +215,7 @@ impl Search {
         let again = last.map(|hop| [hop.ttl; 2]);
         let ttls = ttls.chain(again.into_iter().flatten());
         // Where packets get lost, the next hop may have been silent by chance.
-        let lossy = (self.repeats(self.evidence.passed().unwrap_or(0)) / 3).saturating_sub(1) as usize;
+        let lossy = if self.repeats(self.evidence.passed().unwrap_or(0)) > 3 { 2 } else { 0 };
         let next = last.map(|hop| hop.ttl.saturating_add(1)).into_iter().flat_map(|ttl| std::iter::repeat_n(ttl, lossy));
         let ttls = ttls.chain(next);
         if let (Some(hop), Some(passed)) = (last, self.evidence.passed()) {
