@@ -13,6 +13,9 @@ pub enum Kind {
     Udp,
     /// A TCP segment of old data on an open connection, which the target acknowledges again, naming it (RFC 2883).
     OldSegment,
+    /// One packet of new data on a TCP connection of its own, which the kernel makes and the target acknowledges: what
+    /// an ordinary user has in place of old segments. Its answer takes two round trips.
+    Stream,
     /// A TCP SYN, 44 bytes or a little more.
     Syn,
 }
@@ -90,7 +93,7 @@ pub enum Said {
         /// The code of the ICMP message.
         code: u8,
     },
-    /// This host's own interface doesn't take packets of that length.
+    /// This host's own interface doesn't take packets of that length, or its TCP makes none for this target.
     LocalTooBig,
 }
 

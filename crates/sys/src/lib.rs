@@ -29,6 +29,8 @@ pub mod process;
 pub mod route;
 /// Messages of rtnetlink, byte by byte.
 mod rtattr;
+/// Connections that carry one packet of data, for probing without privilege.
+pub mod stream;
 /// Kernel settings under /proc/sys.
 pub mod sysctl;
 /// TCP sockets: options, and what the kernel knows of a connection.

@@ -36,6 +36,30 @@ impl TcpSocket {
     /// # Errors
     /// [`SysError`]; `ETIMEDOUT` when the time is up, `ECONNREFUSED` when nobody listens.
     pub fn connect(self, peer: &SocketAddr, timeout: Duration) -> SysResult<TcpStream> {
+        let doing = || format!("connect to {peer}");
+        let stream = self.begin_connect(peer)?;
+        let deadline = crate::clock::monotonic_ns().saturating_add(timeout.as_nanos() as u64);
+        loop {
+            let left = deadline.saturating_sub(crate::clock::monotonic_ns());
+            if left == 0 {
+                return Err(SysError { doing: doing(), source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT) });
+            }
+            if wait_writable(&[stream.as_fd()], Some(Duration::from_nanos(left)))? != 0 {
+                break;
+            }
+        }
+        if let Some(source) = stream.take_error().map_err(SysError::io(doing()))? {
+            return Err(SysError { doing: doing(), source });
+        }
+        stream.set_nonblocking(false).map_err(SysError::io(doing()))?;
+        Ok(stream)
+    }
+
+    /// Begins to connect, and doesn't wait: the stream stays non-blocking.
+    ///
+    /// # Errors
+    /// [`SysError`]; `ECONNREFUSED` when nobody listens on this very host.
+    pub fn begin_connect(self, peer: &SocketAddr) -> SysResult<TcpStream> {
         let stream = TcpStream::from(self.0);
         let doing = || format!("connect to {peer}");
         stream.set_nonblocking(true).map_err(SysError::io(doing()))?;
@@ -47,24 +71,7 @@ impl TcpSocket {
             if error.errno() != Some(libc::EINPROGRESS) {
                 return Err(error);
             }
-            let deadline = crate::clock::monotonic_ns().saturating_add(timeout.as_nanos() as u64);
-            loop {
-                let left = deadline.saturating_sub(crate::clock::monotonic_ns());
-                if left == 0 {
-                    return Err(SysError {
-                        doing: doing(),
-                        source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
-                    });
-                }
-                if wait_writable(&[stream.as_fd()], Some(Duration::from_nanos(left)))? != 0 {
-                    break;
-                }
-            }
-            if let Some(source) = stream.take_error().map_err(SysError::io(doing()))? {
-                return Err(SysError { doing: doing(), source });
-            }
         }
-        stream.set_nonblocking(false).map_err(SysError::io(doing()))?;
         Ok(stream)
     }
 }

@@ -60,6 +60,8 @@ enum Purpose {
     Quote,
     /// To count losses of one arm.
     Loss(usize),
+    /// To hear what routers say, where the probes themselves don't.
+    Hint,
     /// To see whether the hop behind the last one that a longer packet reached says anything at all.
     Beyond,
     /// To see whether anything is there at all, when the first burst stays unanswered.
@@ -124,6 +126,10 @@ pub struct Search {
     asked_again: bool,
     /// Echoes are answered after all.
     back: bool,
+    /// The longest packet that this host's TCP sends to the target.
+    stream_limit: u16,
+    /// Streams were begun with.
+    streaming: bool,
     sweeps: u32,
     /// The length of the packets whose hops ran out.
     swept: u16,
@@ -172,6 +178,8 @@ impl Search {
             hedged: false,
             asked_again: false,
             back: false,
+            stream_limit: u16::MAX,
+            streaming: false,
             sweeps: 0,
             swept: 0,
             patient: false,
@@ -196,6 +204,14 @@ impl Search {
         self.config.kinds.get(self.kind).copied().unwrap_or(Kind::Echo)
     }
 
+    /// What probes of this size are: where TCP's can't be that long, UDP's.
+    fn kind_for(&self, size: u16) -> Kind {
+        match self.method() {
+            Kind::Stream if size > self.stream_limit => Kind::Udp,
+            kind => kind,
+        }
+    }
+
     fn packets(&self) -> u32 {
         u32::try_from(self.flights.len()).unwrap_or(u32::MAX)
     }
@@ -212,7 +228,9 @@ impl Search {
         if !self.queue.is_empty() {
             return None;
         }
-        let mut late = self.rtt.verdict_at(self.last_sent, self.heard);
+        let connects = self.flights[self.round_from..].iter().any(|flight| flight.item.kind == Kind::Stream);
+        let more = self.rtt.smoothed().filter(|_| connects).unwrap_or_default();
+        let mut late = self.rtt.verdict_at(self.last_sent + more, self.heard);
         if let (None, Some(rtt)) = (self.evidence.passed(), self.rtt.smoothed()) {
             // Only a short SYN has come back: on a slow line long packets take far longer.
             late = late.max(self.last_sent + rtt * 4);
@@ -222,7 +240,7 @@ impl Search {
         let mut fates = self.flights[self.round_from..].iter().filter(pressing).map(|flight| flight.fate);
         let worst = fates.try_fold(Time::ZERO, |due, fate| match fate {
             Fate::Waiting => None,
-            Fate::TooBig => Some(self.rtt.smoothed().map_or(late, |rtt| self.last_sent + rtt)),
+            Fate::TooBig => Some(self.rtt.smoothed().map_or(late, |rtt| self.last_sent + more + rtt)),
             _ => Some(due),
         });
         Some(worst.unwrap_or(late))
@@ -338,7 +356,9 @@ impl Search {
 
     fn reached(&mut self, index: usize, at: Time, ttl: Option<u8>) {
         let flight = self.flights[index];
-        let rtt = at.saturating_sub(flight.sent);
+        // A connection takes a round trip, too.
+        let trips = if flight.item.kind == Kind::Stream { 2 } else { 1 };
+        let rtt = at.saturating_sub(flight.sent) / trips;
         if flight.round == self.round {
             self.heard = Some(self.heard.map_or(at, |heard| heard.max(at)));
         }
@@ -400,12 +420,13 @@ impl Machine for Search {
         match answer.said {
             Said::Reached { ttl } => self.reached(index, answer.at, ttl),
             Said::Open { mss, sack } if flight.item.kind == Kind::Syn => {
-                self.open |= sack;
+                self.open |= sack || self.config.kinds.contains(&Kind::Stream);
                 // The first SYN-ACK counts: a later one would be for a SYN whose hops should have run out.
                 self.mss = self.mss.or(mss);
                 self.reached(index, answer.at, None);
             }
             Said::Refused if flight.item.kind == Kind::Syn => self.reached(index, answer.at, None),
+            Said::Unreachable { .. } | Said::TooBig { .. } if flight.item.kind == Kind::Stream => {}
             Said::TooBig { .. } => {
                 let least = u32::from(self.least());
                 let believable = self.evidence.hint(answer.from, answer.said, flight.item.size, least);
@@ -425,6 +446,10 @@ impl Machine for Search {
                 if let Some(mss) = quote.options.and_then(|options| options.mss) {
                     self.quoted_mss.entry(ttl).or_insert((from, mss));
                 }
+            }
+            Said::LocalTooBig if flight.item.kind == Kind::Stream => {
+                self.stream_limit = self.stream_limit.min(flight.item.size.saturating_sub(1));
+                self.set_fate(index, Fate::Void);
             }
             Said::LocalTooBig => {
                 self.max = self.max.min(flight.item.size.saturating_sub(1)).max(self.least());

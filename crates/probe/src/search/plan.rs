@@ -38,9 +38,16 @@ impl Search {
         if wants_tcp {
             self.queue.push_back(Item { kind: Kind::Syn, size: 44, ttl: None, purpose: Purpose::Open });
         }
-        if kind == Kind::Udp {
+        if kind == Kind::Udp || (kind == Kind::Stream && !self.open) {
             // Answers are rationed: only what tells most, and last what most likely gets through.
             let common = 1280.clamp(least, self.max.max(least)).min(self.max);
+            let item = |size, purpose| Item { kind: Kind::Udp, size, ttl: None, purpose };
+            if kind == Kind::Stream {
+                // Not before it is known whether the target accepts connections.
+                self.hedged = true;
+                self.queue.extend([item(self.max, Purpose::Hint), item(common, Purpose::Hedge)]);
+                return;
+            }
             self.push(self.max, u32::from(self.max > common));
             return self.push(common, 1);
         }
@@ -58,14 +65,33 @@ impl Search {
     }
 
     fn push(&mut self, size: u16, count: u32) {
-        let item = Item { kind: self.method(), size, ttl: None, purpose: Purpose::Size };
+        let item = Item { kind: self.kind_for(size), size, ttl: None, purpose: Purpose::Size };
+        // UDP's answers are rationed.
+        let count = if item.kind == Kind::Udp && self.method() == Kind::Stream { count.min(2) } else { count };
         self.queue.extend(std::iter::repeat_n(item, count as usize));
+    }
+
+    /// Where routers' words don't reach us beside the probes, datagrams of the largest sizes go along with them.
+    fn ask_for_hints(&mut self) {
+        let passed = self.evidence.passed().unwrap_or(0);
+        let sizes = self.queue.iter().filter(|item| item.kind == Kind::Stream && item.purpose == Purpose::Size);
+        let mut sizes: Vec<u16> = sizes.map(|item| item.size).filter(|size| *size > passed).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let few = sizes.len() <= 2;
+        for size in sizes.into_iter().rev().take(3) {
+            let item = Item { kind: Kind::Udp, size, ttl: None, purpose: Purpose::Hint };
+            self.queue.extend(std::iter::repeat_n(item, if few { 2 * REFUSALS as usize } else { 1 }));
+        }
     }
 
     /// Fills the queue for the next round, or ends the stage.
     pub(super) fn plan(&mut self) {
         if self.stage == Stage::Sizes {
             self.plan_sizes();
+            if self.method() == Kind::Stream {
+                self.ask_for_hints();
+            }
         }
         if self.stage == Stage::Loss && self.queue.is_empty() {
             self.plan_loss();
@@ -161,14 +187,21 @@ impl Search {
         let above = passed.saturating_add(1);
         let vanishes = passed < self.max && self.hole_at(passed);
         let of_passed = self.evidence.of(passed);
-        let wanted = match (self.method(), vanishes) {
+        let wanted = match (self.kind_for(passed), vanishes) {
             (Kind::Udp, _) => 2,
             (_, true) => 4,
             (_, false) => CHECKS,
         };
         if passed < self.max {
-            let unsaid = !vanishes && self.failures_above(passed).1 > 0;
-            let needed = self.repeats(passed).max(if unsaid { RATION } else { 0 });
+            let (refused, silent) = self.failures_above(passed);
+            let unsaid = !vanishes && silent > 0;
+            if self.method() == Kind::Stream {
+                let item = Item { kind: Kind::Udp, size: above, ttl: None, purpose: Purpose::Hint };
+                let more = if unsaid { RATION.saturating_sub(refused + silent) } else { 0 };
+                self.queue.extend(std::iter::repeat_n(item, more as usize));
+            }
+            let ration = if unsaid && self.method() != Kind::Stream { RATION } else { 0 };
+            let needed = self.repeats(passed).max(ration);
             self.push(above, needed.saturating_sub(self.evidence.of(above).sent));
             if !self.evidence.failed_in_several_rounds(passed) && self.queue.is_empty() {
                 self.push(above, 1);
@@ -208,7 +241,7 @@ impl Search {
             Some(hop) => hop.ttl + 1..=hop.ttl.saturating_add(3),
             None => 1..=3,
         };
-        let kind = self.method();
+        let kind = if self.method() == Kind::Stream { Kind::Udp } else { self.method() };
         let last = self.evidence.last_hop().filter(|_| self.sweeps > 0);
         // A hop that answers once and then no more rations its answers, and so may one behind it that never does,
         // unless a packet that isn't too long makes it.
@@ -238,13 +271,21 @@ impl Search {
 
     /// Another try with tiny packets, then the next kind of probe.
     fn nothing_got_through(&mut self) {
-        let next = self.config.kinds.iter().enumerate().skip(self.kind + 1);
-        let usable = next.filter(|(_, kind)| **kind != Kind::OldSegment || self.open).map(|(index, _)| index).next();
+        let connects = |kind: Kind| matches!(kind, Kind::OldSegment | Kind::Stream);
+        // Streams are first only asked whether there can be any.
+        let from = self.kind + usize::from(self.method() != Kind::Stream || self.streaming);
+        let next = self.config.kinds.iter().enumerate().skip(from);
+        let usable = next.filter(|(_, kind)| !connects(**kind) || self.open).map(|(index, _)| index).next();
         match usable {
             Some(index) => {
                 let before = self.method();
                 self.kind = index;
+                self.streaming |= self.method() == Kind::Stream;
+                let hints = std::mem::take(&mut self.evidence.hints);
                 self.evidence = Evidence::default();
+                if self.method() == Kind::Stream {
+                    self.evidence.hints = hints;
+                }
                 if !self.asked_again && before == Kind::Echo {
                     // The first burst may have waited for an address to be resolved, or met an outage.
                     self.asked_again = true;
@@ -255,6 +296,14 @@ impl Search {
             }
             None if !self.retried && !self.config.kinds.is_empty() => {
                 self.retried = true;
+                if self.method() == Kind::Udp {
+                    // Its answers may have run out before we came.
+                    self.pause = RATION_PAUSE;
+                    if self.rtt.min().is_some() {
+                        self.ration = (0.0, self.last_sent);
+                        return self.begin();
+                    }
+                }
                 let sizes = if self.config.v6 { &[1280, 1280, 1280][..] } else { &TINY[..] };
                 for size in sizes {
                     self.push(*size, 1);
@@ -270,7 +319,7 @@ impl Search {
     /// Short and long packets in random order, when any that should get through was lost.
     fn plan_loss(&mut self) {
         let Some(pmtu) = self.evidence.passed() else { return self.finish() };
-        let lossy = self.evidence.loss_below(pmtu) > 0.0 && self.method() != Kind::Udp;
+        let lossy = self.evidence.loss_below(pmtu) > 0.0 && self.kind_for(pmtu) != Kind::Udp;
         let [short, long] = self.arms;
         let clear = likelihood_ratio(short, long) >= CLEAR;
         let lossless = short.sent > 0 && short.plus(long).lost() == 0;
@@ -292,7 +341,7 @@ impl Search {
     /// The target names a small MSS: what did the routers on the way see of ours?
     fn plan_clamp(&mut self) {
         let suspicious = self.evidence.passed().is_some_and(|pmtu| self.clamp(pmtu).is_some());
-        if !suspicious || self.quotes_asked {
+        if !suspicious || self.quotes_asked || !self.config.kinds.contains(&Kind::OldSegment) {
             return self.finish();
         }
         self.quotes_asked = true;

@@ -1,4 +1,5 @@
-use super::{Search, Stage};
+use super::evidence::Fate;
+use super::{Flight, Purpose, Search, Stage};
 use crate::{Kind, LossCount, Rtt, Time, likelihood_ratio};
 use std::net::IpAddr;
 
@@ -89,9 +90,9 @@ pub struct Hop {
 /// A lowered MSS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clamp {
-    /// The MSS that there should have been.
+    /// The MSS that this host offers.
     pub from: u16,
-    /// The MSS that there was.
+    /// The MSS that the target named, or that a router on the way made of ours.
     pub to: u16,
     /// The first hop that saw the lower one; `None` when no quotation showed it, so that it may be the target's choice.
     pub hop: Option<Hop>,
@@ -220,6 +221,15 @@ impl Search {
 
     /// How many packets above the PMTU were called too long, and how many vanished.
     pub(super) fn failures_above(&self, pmtu: u16) -> (u32, u32) {
+        if self.method() == Kind::Stream {
+            // What routers say reaches us for the datagrams that go along only.
+            let asked = |flight: &&Flight| flight.item.purpose == Purpose::Hint && flight.item.size > pmtu;
+            return self.flights.iter().filter(asked).fold((0, 0), |(r, s), flight| match flight.fate {
+                Fate::TooBig => (r + 1, s),
+                Fate::Silent => (r, s + 1),
+                _ => (r, s),
+            });
+        }
         self.evidence.above(pmtu).fold((0, 0), |(r, s), tally| (r + tally.refused, s + tally.silent))
     }
 
@@ -246,7 +256,7 @@ impl Search {
         let offered = self.config.max.saturating_sub(headers);
         let seen = self.quoted_mss.iter().find(|(_, (_, mss))| *mss < offered);
         let hop = seen.map(|(ttl, (address, _))| Hop { ttl: *ttl, address: *address });
-        Some(Clamp { from: if hop.is_some() { offered } else { should }, to, hop })
+        Some(Clamp { from: offered, to, hop })
     }
 
     fn echo_blocked(&self) -> bool {

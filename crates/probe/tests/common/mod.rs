@@ -67,6 +67,8 @@ pub struct Net {
     /// Whether routers say "time exceeded".
     pub expires: bool,
     pub mss: u16,
+    /// The longest packet that this host's TCP sends, when a cached path MTU says so.
+    pub stream_limit: u16,
     pub seed: u64,
 }
 
@@ -82,6 +84,7 @@ impl Net {
             udp: Some((6.0, 1.0)),
             expires: true,
             mss: 1460,
+            stream_limit: u16::MAX,
             seed,
         }
     }
@@ -142,7 +145,15 @@ impl World<'_> {
     fn travel(&mut self, probe: &Probe, now: Time) -> Option<Answer> {
         let net = self.net;
         let each = net.rtt / 2 / u32::try_from(net.links.len()).unwrap_or(1);
-        let answer = |hops: u32, from, said| Some(Answer { id: probe.id, at: now + each * hops * 2, from, said });
+        // A connection takes a round trip before its data leaves, and the kernel hears what routers say, not we.
+        let connects = if probe.kind == Kind::Stream { net.rtt } else { Duration::ZERO };
+        let answer = |hops: u32, from, said| {
+            let heard = probe.kind != Kind::Stream || !matches!(said, Said::TooBig { .. } | Said::Expired { .. });
+            heard.then_some(Answer { id: probe.id, at: now + connects + each * hops * 2, from, said })
+        };
+        if probe.kind == Kind::Stream && probe.ip_len > net.stream_limit {
+            return answer(0, None, Said::LocalTooBig);
+        }
         let (mut options, mut tos) = OFFERED;
         for (number, link) in net.links.iter().enumerate() {
             let hops = u32::try_from(number).unwrap_or(0);
@@ -170,6 +181,7 @@ impl World<'_> {
         let (said, back) = match probe.kind {
             Kind::Echo if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
             Kind::OldSegment if net.tcp => (Said::Reached { ttl: Some(61) }, 52),
+            Kind::Stream if net.tcp && probe.ip_len <= net.stream_limit => (Said::Reached { ttl: None }, 52),
             Kind::Syn if net.tcp => (Said::Open { mss: options.mss.min(Some(net.mss)), sack: true }, 44),
             Kind::Udp if net.udp.is_some() && allowed(&mut self.limits[0], net.udp, now) => {
                 (Said::Reached { ttl: Some(61) }, 56)

@@ -90,7 +90,7 @@ pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<(Vec<
         }
         let mut driver = Driver::open(v6, of_version.len(), options)?;
         let kinds = driver.kinds();
-        let handshake = kinds.contains(&Kind::OldSegment);
+        let handshake = kinds.contains(&Kind::OldSegment) || kinds.contains(&Kind::Stream);
         let config = |i: usize| SearchConfig { max: targets[i].mtu, v6, kinds: kinds.clone(), handshake };
         let mut machines: Vec<Search> =
             of_version.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
@@ -189,6 +189,7 @@ const fn method(kind: Kind) -> &'static str {
     match kind {
         Kind::Echo => "icmp-echo",
         Kind::Udp => "udp",
+        Kind::Stream => "tcp-data",
         Kind::OldSegment | Kind::Syn => "tcp-old-segment",
     }
 }

@@ -210,7 +210,7 @@ impl Driver {
         let seed = options.seed();
         let pps = options.pps.unwrap_or(2000 * u32::try_from(hosts.clamp(1, 10)).unwrap_or(1));
         // A burst is as large as a first burst of ours; what follows keeps to the rate.
-        Ok(Self { wire: Wire::open(v6, options.unprivileged, seed)?, pacer: Pacer::new(pps, 64), seed })
+        Ok(Self { wire: Wire::open(v6, options.unprivileged, hosts, seed)?, pacer: Pacer::new(pps, 64), seed })
     }
 
     /// The same, for probes that all keep their distance.
@@ -248,6 +248,8 @@ impl Driver {
     }
 }
 
+/// How often connections of the kernel's are looked at.
+const STREAM_STEP: Duration = Duration::from_millis(1);
 /// The number of no probe.
 const AMBIGUOUS: u32 = u32::MAX;
 
@@ -275,9 +277,11 @@ impl Run<'_> {
             let next =
                 if blocked { Some(pacer.next()) } else { waiting().filter_map(|job| job.machine.wakeup()).min() };
             // A machine that wants to be asked in the past has been asked: no spinning.
+            let next = if wire.has_streams() { Some(at + STREAM_STEP).into_iter().chain(next).min() } else { next };
             let wait = next.unwrap_or(end).min(end).saturating_sub(at).max(Duration::from_micros(20));
             wt_sys::poll::wait_readable(&wire.descriptors(), Some(wait))
                 .map_err(|error| Failure::ours(error.to_string()))?;
+            self.hear_streams(wire);
             self.hear(wire);
         }
     }
@@ -320,6 +324,17 @@ impl Run<'_> {
                 return Ok(false);
             }
         }
+    }
+
+    fn hear_streams(&mut self, wire: &mut Wire) {
+        let Self { jobs, by_ip, marks, .. } = self;
+        wire.advance_streams(|heard| {
+            let (number, id) = (by_ip.get(&heard.target), marks.get(&(heard.target, heard.mark)));
+            if let (Some(number), Some(id)) = (number, id) {
+                let answer = Answer { id: *id, at: heard.at, from: heard.from, said: heard.said };
+                jobs[*number].machine.handle(&answer);
+            }
+        });
     }
 
     fn hear(&mut self, wire: &Wire) {

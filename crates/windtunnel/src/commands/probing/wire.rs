@@ -7,6 +7,7 @@ use std::time::Duration;
 use wt_probe::codec::{self, Segment, TcpHeard, Token};
 use wt_probe::{Kind, Probe, Quote, Said, Time};
 use wt_sys::probe::{ProbeSocket, QuietPort, Received};
+use wt_sys::stream::{DataProbe, DataState};
 use wt_wire::TcpFlags;
 
 /// Where UDP probes go: a port where nobody listens, as traceroute has it.
@@ -15,6 +16,10 @@ const UDP_PORT: u16 = 33_434;
 pub(super) const SIDE_TOS: u8 = 2;
 /// Sequence numbers of old data end at most so far below the first byte.
 const OLD_DATA: u32 = 40_000;
+/// With more hosts at once the kernel makes no connections for us: they would be too many.
+const MOST_STREAMING: usize = 16;
+/// A connection of the kernel's is waited for no longer.
+const LONGEST_STREAM: Duration = Duration::from_secs(4);
 /// Error numbers of Linux.
 const EMSGSIZE: i32 = 90;
 const EAGAIN: i32 = 11;
@@ -27,6 +32,8 @@ pub(super) enum Mark {
     Token(Token),
     /// A TCP handshake from this port.
     Handshake(u16),
+    /// A connection of this host's kernel.
+    Stream(u16),
 }
 
 /// Something heard.
@@ -83,8 +90,20 @@ pub(super) struct Wire {
     raw: Option<ProbeSocket>,
     ping: Option<ProbeSocket>,
     tcp: Option<Tcp>,
+    /// Connections of the kernel's, where there is nothing better; `None` where there is, or would be too many.
+    streams: Option<Vec<Stream>>,
     ident: u16,
     number: u16,
+}
+
+/// A connection of the kernel's that carries one probe.
+struct Stream {
+    probe: DataProbe,
+    target: IpAddr,
+    mark: Mark,
+    /// The length of the packet that it shall carry; `None` when only the handshake counts.
+    ip_len: Option<u16>,
+    since: Time,
 }
 
 /// To whom a probe goes.
@@ -99,7 +118,7 @@ pub(super) struct Ends {
 
 impl Wire {
     /// Opens what this user may open.
-    pub(super) fn open(v6: bool, unprivileged: bool, seed: u64) -> Result<Self, Failure> {
+    pub(super) fn open(v6: bool, unprivileged: bool, hosts: usize, seed: u64) -> Result<Self, Failure> {
         let failure = |error: wt_sys::SysError| Failure::environment(error.to_string());
         let udp = ProbeSocket::udp(v6).map_err(|error| {
             failure(error).hint(if v6 { "this machine may have no IPv6; try --ip 4" } else { "try --ip 6" })
@@ -109,15 +128,17 @@ impl Wire {
         let raw = if unprivileged { None } else { ProbeSocket::raw_icmp(v6).ok() };
         let ping = if raw.is_some() { None } else { ProbeSocket::ping(v6).ok() };
         let tcp = if raw.is_some() { Tcp::open(v6) } else { None };
+        let streams = (tcp.is_none() && hosts <= MOST_STREAMING).then(Vec::new);
         let [low, high, ..] = seed.to_le_bytes();
-        Ok(Self { v6, udp, udp_port, raw, ping, tcp, ident: u16::from_le_bytes([low, high]), number: 0 })
+        Ok(Self { v6, udp, udp_port, raw, ping, tcp, streams, ident: u16::from_le_bytes([low, high]), number: 0 })
     }
 
     /// What can be sent, the best first.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         let echo = (self.raw.is_some() || self.ping.is_some()).then_some(Kind::Echo);
         let tcp = self.tcp.is_some().then_some(Kind::OldSegment);
-        echo.into_iter().chain(tcp).chain([Kind::Udp]).collect()
+        let stream = self.streams.is_some().then_some(Kind::Stream);
+        echo.into_iter().chain(tcp).chain(stream).chain([Kind::Udp]).collect()
     }
 
     /// What must be waited for.
@@ -145,9 +166,51 @@ impl Wire {
                 let port = UDP_PORT + u16::from(probe.flow);
                 transmit(&self.udp, ends, port, &bytes, probe.ttl, Sent::Gone(Mark::Token(Token::Number(self.number))))
             }
+            Kind::Syn if self.tcp.is_none() => Ok(self.connect(ends, None)),
+            Kind::Stream => Ok(self.connect(ends, Some(probe.ip_len))),
             Kind::Syn => self.send_syn(ends, probe, connection),
             Kind::OldSegment => self.send_old(ends, len, probe.ttl, connection),
         }
+    }
+
+    /// Lets the kernel connect, and send one packet of this length when it has.
+    fn connect(&mut self, ends: &Ends, ip_len: Option<u16>) -> Sent {
+        let mark = Mark::Stream(self.number);
+        let Some(streams) = &mut self.streams else { return Sent::Never };
+        // One that is refused at once, or can't be opened, stays without an answer.
+        if let Ok(probe) = DataProbe::open(SocketAddr::new(ends.target, ends.port)) {
+            let since = Duration::from_nanos(wt_sys::clock::monotonic_ns());
+            streams.push(Stream { probe, target: ends.target, mark, ip_len, since });
+        }
+        Sent::Gone(mark)
+    }
+
+    /// Whether connections must be looked at from time to time.
+    pub(super) fn has_streams(&self) -> bool {
+        self.streams.as_ref().is_some_and(|streams| !streams.is_empty())
+    }
+
+    /// Lets connections go on, and tells how they fare.
+    pub(super) fn advance_streams(&mut self, mut each: impl FnMut(Echoed)) {
+        let Some(streams) = &mut self.streams else { return };
+        let at = Duration::from_nanos(wt_sys::clock::monotonic_ns());
+        streams.retain_mut(|stream| {
+            let mut tell = |said| {
+                each(Echoed { target: stream.target, mark: stream.mark, at, from: Some(stream.target), said });
+            };
+            match (stream.probe.state(), stream.ip_len) {
+                (DataState::Waiting, _) => return at < stream.since + LONGEST_STREAM,
+                (DataState::Refused, None) => tell(Said::Refused),
+                (DataState::Open { mss, .. }, None) => tell(Said::Open { mss, sack: false }),
+                (DataState::Open { .. }, Some(ip_len)) => match stream.probe.send(ip_len) {
+                    Ok(()) => return true,
+                    Err(_) => tell(Said::LocalTooBig),
+                },
+                (DataState::Acknowledged { again: false }, _) => tell(Said::Reached { ttl: None }),
+                (DataState::Refused | DataState::Acknowledged { .. }, _) => {}
+            }
+            false
+        });
     }
 
     fn send_syn(&self, ends: &Ends, probe: &Probe, connection: &Connection) -> Result<Sent, Failure> {
