@@ -114,7 +114,7 @@ mute() {
     at s nft add rule inet t input icmpv6 type echo-request drop
 }
 
-# Runs a command without any capability: an ordinary user, but that the lab knows no other one than 0.
+# Runs a command at c without any capability: an ordinary user, but that the lab knows no other one than 0.
 unprivileged() {
-    setpriv --bounding-set=-all --inh-caps=-all "$@"
+    at c setpriv --bounding-set=-all --inh-caps=-all "$@"
 }

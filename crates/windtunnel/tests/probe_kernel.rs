@@ -1,0 +1,126 @@
+//! Path probing over real routers: five hosts with kernels of their own, and everything that can be wrong between them.
+//!
+//! `kernel/topology.sh` has the hosts and the variants. Without the tools it needs (ip, nft, perl, setpriv) a test says so.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use common::{Ran, binary, ran, windtunnel};
+use serde_json::Value;
+
+/// The link that delays: RTT 40 ms.
+const LINK: &str = "title = \"delay\"\nsource = \"a test\"\n[[link]]\nname = \"d\"\nmtu = 1500\n\
+    down = { rate = \"1gbit\", delay = \"20ms\" }\nup = { rate = \"1gbit\", delay = \"20ms\" }\n";
+const V4: &str = "10.3.0.2";
+const V6: &str = "fd00:3::2";
+
+/// Runs a script among the five hosts, where `at c` is the client and `$WT` the program; `None` where tools are missing.
+fn among_five(variant: &str, script: &str) -> Option<Ran> {
+    for tool in ["ip", "nft", "perl", "setpriv"] {
+        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+        if !std::env::split_paths(&path).any(|folder| folder.join(tool).exists()) {
+            println!("not run: this test needs {tool}");
+            return None;
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let link = home.path().join("link.toml");
+    std::fs::write(&link, LINK).unwrap();
+    let whole = format!("set -eu\n{}\ntopology\nvariant {variant}\n{script}", include_str!("kernel/topology.sh"));
+    let mut command = windtunnel(home.path());
+    command.env("WT", binary()).env("TMPDIR", home.path());
+    command.args(["lab", "run"]).arg(&link).args(["--", "sh", "-c", &whole]);
+    Some(ran(command.output().unwrap()))
+}
+
+/// One JSON object a run, as many as there are.
+fn objects(ran: &Ran) -> Vec<Value> {
+    let stream = serde_json::Deserializer::from_str(&ran.out).into_iter::<Value>();
+    stream.map(|value| value.unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))).collect()
+}
+
+/// Checks a variant as root and as an ordinary user, with and without the right to ping, over both versions of IP.
+fn variant(name: &str, pmtu: u16, kind: &str, check: impl Fn(&Value)) {
+    let script = format!(
+        "for to in {V4} {V6}; do at c $WT mtu --json $to || true; unprivileged $WT mtu --json $to || true; done
+        at c sysctl -qw net.ipv4.ping_group_range='0 0'
+        for to in {V4} {V6}; do unprivileged $WT mtu --json $to || true; done"
+    );
+    let Some(ran) = among_five(name, &script) else { return };
+    let answers = objects(&ran);
+    assert_eq!(answers.len(), 6, "{name}: {}{}", ran.out, ran.err);
+    for (who, answer) in ["root", "user", "root 6", "user 6", "pinging user", "pinging user 6"].iter().zip(&answers) {
+        // Who may not ask for echoes can't know that they are forbidden.
+        let blind = name == "noecho" && who.starts_with("user");
+        let kind = if blind { "clean" } else { kind };
+        assert_eq!((&answer["pmtu"], &answer["kind"]), (&pmtu.into(), &kind.into()), "{name}, {who}: {answer:#}");
+        check(answer);
+    }
+}
+
+fn hole_behind_second(answer: &Value) {
+    let address = &answer["black_hole_hop"]["address"];
+    assert_eq!(answer["black_hole_hop"]["ttl"], 2, "{answer:#}");
+    assert!(address == "10.12.0.2" || address == "fd00:12::2", "{answer:#}");
+}
+
+#[test]
+fn a_clean_path_of_real_routers() {
+    variant("normal", 1400, "clean", |answer| assert_eq!(answer["black_hole_hop"], Value::Null, "{answer:#}"));
+}
+
+#[test]
+fn a_router_that_keeps_silent() {
+    variant("blackhole", 1400, "black-hole", hole_behind_second);
+}
+
+#[test]
+fn routers_that_all_keep_silent() {
+    variant("blackhole-all", 1400, "black-hole", hole_behind_second);
+}
+
+#[test]
+fn a_router_that_lets_less_pass_than_it_says() {
+    variant("drop", 1300, "lying-router", hole_behind_second);
+}
+
+#[test]
+fn long_packets_lost_both_ways() {
+    variant("loss", 1400, "size-dependent-loss", |_| {});
+}
+
+#[test]
+fn long_packets_lost_on_the_way_there() {
+    variant("lossfwd", 1400, "size-dependent-loss", |_| {});
+}
+
+#[test]
+fn a_target_that_forbids_echoes() {
+    variant("noecho", 1400, "icmp-blocked", |_| {});
+}
+
+#[test]
+fn a_router_that_clamps_the_mss() {
+    variant("clamp", 1400, "clamped", |answer| {
+        let clamp = &answer["mss_clamp"];
+        let from = if answer["address"] == V4 { 1460 } else { 1440 };
+        assert_eq!((&clamp["from"], &clamp["to"]), (&from.into(), &1200.into()), "{answer:#}");
+        // Only raw sockets see what routers quote.
+        assert!(clamp["hop"].is_null() || clamp["hop"]["ttl"] == 3, "{answer:#}");
+    });
+}
+
+#[test]
+fn routers_that_ration_what_they_say() {
+    variant("ratelimit", 1400, "rate-limited", |_| {});
+}
+
+#[test]
+fn a_target_that_answers_udp_alone() {
+    let script = format!("at c $WT mtu --json {V4}; at c $WT mtu --json {V6}");
+    let Some(ran) = among_five("udp-only", &script) else { return };
+    for answer in objects(&ran) {
+        assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"icmp-blocked".into()), "{answer:#}");
+        assert_eq!(answer["method"], "udp", "{answer:#}");
+    }
+}
