@@ -37,6 +37,8 @@ enum Asked {
     Wrong(&'static str, &'static str),
 }
 
+/// Bytes of the help: several packets, so that whoever asks for it sees how long those are that come back.
+const HELP_LEN: usize = 8192;
 const HELP: &str = "Windtunnel's test server.\n\nGET /bytes/SIZE   so many bytes: 12MB, 64KiB, 1000000\nPUT /anything     takes what you send\n";
 
 impl Exchange<'_> {
@@ -71,7 +73,7 @@ impl Exchange<'_> {
                 self.take(size.saturating_sub((head.len() - length) as u64))?;
                 self.text("200 OK", &format!("{size} bytes received\n"), false)?;
             }
-            Asked::Help { head_only } => self.text("200 OK", HELP, head_only)?,
+            Asked::Help { head_only } => self.text("200 OK", &format!("{HELP:<HELP_LEN$}"), head_only)?,
             Asked::Wrong(status, why) => self.text(status, why, false)?,
         }
         self.stream.shutdown(std::net::Shutdown::Write)

@@ -85,8 +85,10 @@ pub struct Segment<'a> {
     pub window: u16,
     /// The options, a multiple of four bytes, at most 40.
     pub options: &'a [u8],
-    /// Bytes of payload, all zero.
+    /// Bytes of payload.
     pub payload_len: usize,
+    /// What the payload begins with; the rest is zero.
+    pub data: &'a [u8],
 }
 
 impl Segment<'_> {
@@ -104,6 +106,7 @@ impl Segment<'_> {
         bytes[12..14].copy_from_slice(&(offset | self.flags.0).to_be_bytes());
         bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
         bytes[20..header].copy_from_slice(options);
+        bytes[header..].iter_mut().zip(self.data).for_each(|(to, from)| *to = *from);
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let sum = Checksum::pseudo_header(self.addresses.0, self.addresses.1, 6, len).with(&bytes).finish();
         bytes[16..18].copy_from_slice(&sum.to_be_bytes());

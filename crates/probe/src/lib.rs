@@ -8,6 +8,7 @@
 //! - [`Scan`] finds the size from which packets get lost, and which way.
 //! - [`Trace`] finds the hops, their links' MTUs, and what they change.
 //! - [`Train`] finds the rate of the narrowest link.
+//! - [`Reverse`] finds the largest packet that comes back; it is told what arrives and is no machine.
 //! - [`Pacer`] keeps every probe below a rate.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,8 @@ mod loss;
 mod pacer;
 /// Probes, answers, and what runs them.
 mod probe;
+/// The largest packet that comes back.
+mod reverse;
 /// Loss by packet size.
 mod scan;
 /// The search for the largest packet that gets through.
@@ -33,6 +36,7 @@ mod train;
 pub use loss::{LossCount, likelihood_ratio, repeats_for};
 pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};
+pub use reverse::Reverse;
 pub use scan::{Directions, Goodput, Scan, ScanConfig, ScanSize, Threshold, goodput};
 pub use search::{Clamp, Finding, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};
 pub use timing::Rtt;

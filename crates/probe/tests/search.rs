@@ -33,12 +33,7 @@ const VARIANTS: [(&str, Change, u16, PathKind); 9] = [
     ("no echo", |net| net.echo = false, 1400, PathKind::IcmpBlocked),
     ("MSS clamped to 1200", |net| net.links[2].clamp = Some(1200), 1400, PathKind::Clamped),
     // As Linux does it: six at once and then one a second.
-    (
-        "rationed ICMP",
-        |net| net.links.iter_mut().for_each(|l| l.limit = Some((6.0, 1.0))),
-        1400,
-        PathKind::RateLimited,
-    ),
+    ("rationed ICMP", |net| net.links.iter_mut().for_each(|l| l.limit = Some((6.0, 1.0))), 1400, PathKind::RateLimited),
 ];
 
 fn lossy(net: &mut Net, loss: [f64; 2]) {

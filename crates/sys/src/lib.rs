@@ -29,6 +29,8 @@ pub mod process;
 pub mod route;
 /// Messages of rtnetlink, byte by byte.
 mod rtattr;
+/// Packets as they arrive at a device.
+pub mod sniff;
 /// Connections that carry one packet of data, for probing without privilege.
 pub mod stream;
 /// Kernel settings under /proc/sys.

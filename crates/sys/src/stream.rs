@@ -57,9 +57,8 @@ impl DataProbe {
         };
         let length = size_of::<libc::c_int>() as libc::socklen_t;
         // SAFETY: reads one int from a live variable.
-        let result = unsafe {
-            libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw const whole).cast(), length)
-        };
+        let result =
+            unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw const whole).cast(), length) };
         check(result, || "forbid fragments of a TCP probe".to_owned())?;
         let stream = socket.begin_connect(&peer)?;
         let io = |what: &str| SysError::io(what.to_owned());

@@ -59,7 +59,12 @@ fn a_black_hole_and_its_hop_are_told_with_and_without_privileges() {
             let [answer, plan] = &objects[..] else { panic!("{}{}", ran.out, ran.err) };
             assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"black-hole".into()), "{answer:#}");
             assert_eq!(answer["black_hole_hop"]["ttl"], 2, "{answer:#}");
-            assert!(answer["packets"].as_u64().unwrap() <= 64, "{answer:#}");
+            // Where all keep silent, the way back takes connections of its own; what the kernel sends for TCP isn't ours.
+            let most = if silent.len() == 1 { 64 } else { 100 };
+            assert!(answer["packets"].as_u64().unwrap() <= most, "{answer:#}");
+            if how.is_empty() {
+                assert_eq!(answer["reverse_pmtu"], 1400, "{answer:#}");
+            }
             let advice = answer["advice"][0].as_str().unwrap();
             let mss = if host == "server" { 1360 } else { 1340 };
             assert!(advice.starts_with(&format!("windtunnel settings plan mtu=1400 mss={mss} --to ")), "{advice}");

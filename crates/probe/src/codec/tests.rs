@@ -36,6 +36,7 @@ fn syn() -> Vec<u8> {
         window: 65_535,
         options: &options,
         payload_len: 0,
+        data: &[],
     };
     segment.to_bytes()
 }
@@ -112,6 +113,7 @@ fn a_duplicate_is_named_by_the_target() {
         window: 100,
         options: &options,
         payload_len: 0,
+        data: &[],
     };
     let packet = ip(6, TARGET, ME, &ack.to_bytes());
     assert_eq!(read_tcp(&packet, false), Some(((80, 40_000), TcpHeard::Duplicate { start: 900 })));

@@ -236,7 +236,9 @@ impl Search {
             late = late.max(self.last_sent + rtt * 4);
         }
         // A SYN is only waited for when nothing else gets through.
-        let pressing = |flight: &&Flight| !matches!(flight.item.purpose, Purpose::Open | Purpose::Again) || self.evidence.passed().is_none();
+        let pressing = |flight: &&Flight| {
+            !matches!(flight.item.purpose, Purpose::Open | Purpose::Again) || self.evidence.passed().is_none()
+        };
         let mut fates = self.flights[self.round_from..].iter().filter(pressing).map(|flight| flight.fate);
         let worst = fates.try_fold(Time::ZERO, |due, fate| match fate {
             Fate::Waiting => None,

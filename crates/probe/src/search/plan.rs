@@ -12,7 +12,7 @@ const TINY: [u16; 6] = [68, 128, 256, 296, 508, 576];
 /// Sizes of one later burst.
 const FAN_OUT: usize = 28;
 /// As many probes of the PMTU itself show a loss of 30 % in 998 of 1000 cases, with those of the first burst.
-const CHECKS: u32 = 14;
+const CHECKS: u32 = 13;
 /// So many packets just too long go along with the checks.
 const REFUSALS: u32 = 3;
 /// When any of those that are too long isn't refused, so many show whether refusals are rationed: Linux says so six times
@@ -249,7 +249,8 @@ impl Search {
         let ttls = ttls.chain(again.into_iter().flatten());
         // Where packets get lost, the next hop may have been silent by chance.
         let lossy = if self.repeats(self.evidence.passed().unwrap_or(0)) > 3 { 2 } else { 0 };
-        let next = last.map(|hop| hop.ttl.saturating_add(1)).into_iter().flat_map(|ttl| std::iter::repeat_n(ttl, lossy));
+        let next =
+            last.map(|hop| hop.ttl.saturating_add(1)).into_iter().flat_map(|ttl| std::iter::repeat_n(ttl, lossy));
         let ttls = ttls.chain(next);
         if let (Some(hop), Some(passed)) = (last, self.evidence.passed()) {
             let (ttl, purpose) = (Some(hop.ttl.saturating_add(1)), Purpose::Beyond);

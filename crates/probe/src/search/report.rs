@@ -130,6 +130,8 @@ impl SizeTally {
 pub struct SearchReport {
     /// The largest packet that gets through, bytes.
     pub pmtu: Option<u16>,
+    /// The largest packet that comes back, bytes. The search leaves it open: [`Reverse`](crate::Reverse) finds it.
+    pub reverse_pmtu: Option<u16>,
     /// What is the matter.
     pub kind: PathKind,
     /// What else was found.
@@ -168,6 +170,7 @@ impl Search {
         let pmtu = self.evidence.passed().filter(|_| !self.undecided && self.stage == Stage::Done);
         SearchReport {
             pmtu,
+            reverse_pmtu: None,
             kind: pmtu.map_or(PathKind::Inconclusive, |pmtu| self.kind_of(pmtu)),
             findings: self.findings(),
             hole: pmtu.and_then(|pmtu| self.evidence.last_hop().filter(|_| self.hole_at(pmtu))),

@@ -63,15 +63,23 @@ pub(crate) fn run(args: &MtuArgs) -> Outcome {
     let hosts = hosts(&args.hosts, args.file.as_deref())?;
     let targets: Vec<Target> =
         hosts.iter().map(|host| Target::find(host, args.options.ip, 80)).collect::<Result<_, _>>()?;
-    let (reports, cost) = search(&targets, &args.options)?;
+    let Searched { reports, cost, reverse } = search(&targets, &args.options)?;
     if args.scan {
-        return scan(args, &targets, &reports, cost);
+        return scan(args, &targets, &reports, cost.plus(reverse));
     }
-    let all: Vec<Value> = targets.iter().zip(&reports).map(|(target, report)| to_json(target, report, cost)).collect();
+    let json = |(target, report)| {
+        let mut json = to_json(target, report, cost);
+        json["reverse_packets"] = reverse.packets.into();
+        json["reverse_seconds"] = reverse.time.as_secs_f64().into();
+        json
+    };
+    let all: Vec<Value> = targets.iter().zip(&reports).map(json).collect();
     match (args.options.json, &all[..]) {
         (true, [one]) => say!("{one:#}"),
         (true, all) => say!("{:#}", json!({"schema_version": 1, "targets": all})),
-        (false, _) => targets.iter().zip(&reports).for_each(|(target, report)| show(target, report, cost)),
+        (false, _) => {
+            targets.iter().zip(&reports).for_each(|(target, report)| show(target, report, cost.plus(reverse)))
+        }
     }
     match reports.iter().zip(&targets).find(|(report, _)| report.pmtu.is_none()) {
         Some((report, target)) => Err(unanswered(target, report)),
@@ -79,10 +87,20 @@ pub(crate) fn run(args: &MtuArgs) -> Outcome {
     }
 }
 
+/// What searches found and cost.
+pub(crate) struct Searched {
+    /// Target by target.
+    pub(crate) reports: Vec<SearchReport>,
+    /// The cost of finding what gets there.
+    pub(crate) cost: Cost,
+    /// The cost, on top, of finding what comes back.
+    pub(crate) reverse: Cost,
+}
+
 /// Searches for all targets at once, those of one version of IP after those of the other.
-pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<(Vec<SearchReport>, Cost), Failure> {
+pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<Searched, Failure> {
     let mut reports: Vec<Option<SearchReport>> = targets.iter().map(|_| None).collect();
-    let mut cost = Cost::default();
+    let (mut cost, mut reverse) = (Cost::default(), Cost::default());
     for v6 in [false, true] {
         let of_version: Vec<usize> = (0..targets.len()).filter(|i| targets[*i].ip.is_ipv6() == v6).collect();
         if of_version.is_empty() {
@@ -94,15 +112,19 @@ pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<(Vec<
         let config = |i: usize| SearchConfig { max: targets[i].mtu, v6, kinds: kinds.clone(), handshake };
         let mut machines: Vec<Search> =
             of_version.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
-        let pairs =
-            of_version.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
-        let spent = driver.run(pairs.collect(), LIMIT)?;
-        cost = Cost { packets: cost.packets + spent.packets, time: cost.time + spent.time };
+        let (spent, reverse_pmtu, on_top) = if let ([only], [machine]) = (&of_version[..], &mut machines[..]) {
+            driver.search_both_ways(&targets[*only], machine, LIMIT)?
+        } else {
+            let pairs =
+                of_version.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
+            (driver.run(pairs.collect(), LIMIT)?, None, Cost::default())
+        };
+        (cost, reverse) = (cost.plus(spent), reverse.plus(on_top));
         for (i, machine) in of_version.iter().zip(&machines) {
-            reports[*i] = Some(machine.report());
+            reports[*i] = Some(SearchReport { reverse_pmtu, ..machine.report() });
         }
     }
-    Ok((reports.into_iter().flatten().collect(), cost))
+    Ok(Searched { reports: reports.into_iter().flatten().collect(), cost, reverse })
 }
 
 /// The scan, after the search has told up to where it makes sense.
@@ -160,7 +182,7 @@ pub(crate) fn to_json(target: &Target, report: &SearchReport, cost: Cost) -> Val
         "device": target.device,
         "device_mtu": target.mtu,
         "pmtu": report.pmtu,
-        "reverse_pmtu": null,
+        "reverse_pmtu": report.reverse_pmtu,
         "kind": report.kind.word(),
         "black_hole_hop": report.hole.map(hop),
         "mss": report.mss,
@@ -236,6 +258,11 @@ fn show(target: &Target, report: &SearchReport, cost: Cost) {
     let Some(pmtu) = report.pmtu else { return };
     say!("{} ({}): packets of up to {pmtu} bytes get through", target.name, target.ip);
     say!("  {}", sentence(report, pmtu, target));
+    match report.reverse_pmtu {
+        Some(reverse) if reverse == pmtu => say!("  and as large ones come back"),
+        Some(reverse) => say!("  packets of up to {reverse} bytes come back"),
+        None => {}
+    }
     if let Some(clamp) = report.clamp {
         let place = clamp.hop.map_or("on the way or by the target's choice".to_owned(), |hop| {
             format!("before hop {} ({})", hop.ttl, hop.address)

@@ -1,6 +1,6 @@
 //! `windtunnel path`: one screen about a path.
 
-use super::mtu::{micros, search, to_json as mtu_json, unanswered};
+use super::mtu::{Searched, micros, search, to_json as mtu_json, unanswered};
 use super::probing::{Cost, Driver, ProbeOptions, Target};
 use super::trace::{Plan, line, names, to_json as trace_json, trace};
 use crate::edge::{Exit, Failure, Outcome, say};
@@ -65,7 +65,8 @@ struct Found<'a> {
 pub(crate) fn run(args: &PathArgs) -> Outcome {
     let target = Target::find(&args.host, args.options.ip, 80)?;
     let targets = std::slice::from_ref(&target);
-    let (mut reports, searched) = search(targets, &args.options)?;
+    let Searched { mut reports, cost, reverse } = search(targets, &args.options)?;
+    let searched = cost.plus(reverse);
     let report = reports.pop().ok_or_else(|| Failure::ours("the search has no report"))?;
     let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(&target, &report)) };
     let (mut traces, traced) = trace(targets, Plan { flows: 1, probes: 3, size: 64 }, &args.options)?;
@@ -187,6 +188,9 @@ impl Found<'_> {
         ];
         let pmtu = self.report.pmtu.map_or("?".to_owned(), |pmtu| pmtu.to_string());
         rows.push(("path MTU there", format!("{pmtu} bytes, {}", self.report.kind.word())));
+        if let Some(reverse) = self.report.reverse_pmtu {
+            rows.push(("path MTU back", format!("{reverse} bytes")));
+        }
         if let Some(mss) = self.report.mss {
             rows.push(("MSS of the target", format!("{mss} bytes")));
         }

@@ -256,9 +256,12 @@ impl Running {
 
 /// Our HTTP on port 80 of every host but the client.
 fn serve_http(lab: &Lab) -> Result<Vec<Server>, Failure> {
-    let everywhere = std::net::SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 80);
+    let listen = |any: std::net::IpAddr| wt_sys::tcp::listen(std::net::SocketAddr::new(any, 80));
+    // A listener for IPv6 is one for IPv4, too (ipv6(7), `IPV6_V6ONLY`).
+    let both =
+        || listen(std::net::Ipv6Addr::UNSPECIFIED.into()).or_else(|_| listen(std::net::Ipv4Addr::UNSPECIFIED.into()));
     let start = |host: &wt_lab::Host| {
-        let listener = host.run(|| wt_sys::tcp::listen(everywhere)).and_then(|listener| listener);
+        let listener = host.run(both).and_then(|listener| listener);
         listener.and_then(|listener| Server::start(listener, ServerConfig::default()))
     };
     let servers = lab.hosts().skip(1).map(start).collect::<Result<Vec<_>, _>>();

@@ -1,11 +1,14 @@
 //! What `mtu`, `trace` and `path` share: targets, and running machines over sockets.
 
+/// What comes back.
+mod backwards;
 /// Names of addresses.
 pub(super) mod names;
 /// Sockets.
 mod wire;
 
 use crate::edge::{Failure, Fault};
+use backwards::Backwards;
 use clap::{Args, ValueEnum};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
@@ -15,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 use wire::{Connection, Echoed, Ends, Mark, Sent, Wire};
 use wt_probe::codec::{TcpHeard, Token};
-use wt_probe::{Answer, Kind, Machine, Pacer, Said, SynOptions, Time};
+use wt_probe::{Answer, Kind, Machine, Pacer, Said, Search, SynOptions, Time};
 
 /// What every probing command takes.
 #[derive(Debug, Clone, Args)]
@@ -194,6 +197,13 @@ pub(crate) struct Cost {
     pub(crate) time: Duration,
 }
 
+impl Cost {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, time: self.time + other.time }
+    }
+}
+
 /// Runs machines over this host's sockets, all targets of one version of IP.
 pub(crate) struct Driver {
     wire: Wire,
@@ -228,16 +238,45 @@ impl Driver {
         self.wire.kinds()
     }
 
+    /// Runs a search until it is done or the time is up, and finds the largest packet that comes back, too; what the
+    /// latter cost on top is told apart.
+    ///
+    /// # Errors
+    /// A failure when this host can't send.
+    pub(crate) fn search_both_ways(
+        &mut self,
+        target: &Target,
+        search: &mut Search,
+        limit: Duration,
+    ) -> Result<(Cost, Option<u16>, Cost), Failure> {
+        let ends = target.ends();
+        let raw = self.kinds().contains(&Kind::OldSegment);
+        let mut run = Run { backwards: Backwards::new(target, ends).filter(|_| raw), ..Run::default() };
+        let begin = now();
+        run.add(target, search, self.seed);
+        let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit);
+        let Run { backwards, packets, jobs, .. } = run;
+        let connections: Vec<Connection> = jobs.iter().map(|job| job.connection).collect();
+        drop(jobs);
+        let (forward, searched) = (search.report().pmtu, now());
+        // Where somebody lowers the MSS, nothing longer ever comes.
+        let unclamped = search.report().clamp.is_none();
+        let mut backwards = backwards.filter(|_| outcome.is_ok() && unclamped);
+        let reverse = backwards.as_mut().and_then(|backwards| backwards.finish(&self.wire, forward));
+        connections.iter().for_each(|connection| self.wire.reset(&ends, connection));
+        let time = |from: Time, to: Time| to.saturating_sub(from);
+        let on_top = Cost { packets: backwards.map_or(0, |b| b.packets), time: time(searched, now()) };
+        outcome.map(|()| (Cost { packets, time: time(begin, searched) }, reverse, on_top))
+    }
+
     /// Runs the machines until all are done or the time is up.
     ///
     /// # Errors
     /// A failure when this host can't send.
     pub(crate) fn run(&mut self, pairs: Vec<(&Target, &mut dyn Machine)>, limit: Duration) -> Result<Cost, Failure> {
-        let mut run = Run { jobs: Vec::new(), by_ip: HashMap::new(), marks: HashMap::new(), packets: 0 };
-        for (number, (target, machine)) in pairs.into_iter().enumerate() {
-            run.by_ip.insert(target.ip, number);
-            let isn = (self.seed >> 16) as u32 ^ (number as u32).wrapping_mul(0x9E37_79B9);
-            run.jobs.push(Job { target, machine, connection: Connection::new(isn), opener: None });
+        let mut run = Run::default();
+        for (target, machine) in pairs {
+            run.add(target, machine, self.seed);
         }
         let begin = now();
         let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit);
@@ -257,14 +296,26 @@ fn now() -> Time {
     Duration::from_nanos(wt_sys::clock::monotonic_ns())
 }
 
+#[derive(Default)]
 struct Run<'a> {
     jobs: Vec<Job<'a>>,
     by_ip: HashMap<IpAddr, usize>,
     marks: HashMap<(IpAddr, Mark), u32>,
     packets: u32,
+    /// What comes back is asked for, too; of a single target only.
+    backwards: Option<Backwards>,
+    /// When the single target's connection was asked for.
+    opened: Time,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn add(&mut self, target: &'a Target, machine: &'a mut dyn Machine, seed: u64) {
+        let number = self.jobs.len();
+        self.by_ip.insert(target.ip, number);
+        let isn = (seed >> 16) as u32 ^ (number as u32).wrapping_mul(0x9E37_79B9);
+        self.jobs.push(Job { target, machine, connection: Connection::new(isn), opener: None });
+    }
+
     fn drive(&mut self, wire: &mut Wire, pacer: &mut Pacer, end: Time) -> Result<(), Failure> {
         wt_sys::poll::sharpen_timers();
         loop {
@@ -278,11 +329,16 @@ impl Run<'_> {
                 if blocked { Some(pacer.next()) } else { waiting().filter_map(|job| job.machine.wakeup()).min() };
             // A machine that wants to be asked in the past has been asked: no spinning.
             let next = if wire.has_streams() { Some(at + STREAM_STEP).into_iter().chain(next).min() } else { next };
+            let next = self.backwards.as_ref().and_then(Backwards::wakeup).into_iter().chain(next).min();
             let wait = next.unwrap_or(end).min(end).saturating_sub(at).max(Duration::from_micros(20));
-            wt_sys::poll::wait_readable(&wire.descriptors(), Some(wait))
-                .map_err(|error| Failure::ours(error.to_string()))?;
+            let mut descriptors = wire.descriptors();
+            descriptors.extend(self.backwards.as_ref().map(Backwards::descriptor));
+            wt_sys::poll::wait_readable(&descriptors, Some(wait)).map_err(|error| Failure::ours(error.to_string()))?;
             self.hear_streams(wire);
             self.hear(wire);
+            if let Some(backwards) = &mut self.backwards {
+                backwards.tick(wire);
+            }
         }
     }
 
@@ -304,6 +360,7 @@ impl Run<'_> {
                         self.packets += 1;
                         if let Mark::Handshake(_) = mark {
                             job.opener = Some(probe.id);
+                            self.opened = at;
                         }
                         if let Mark::Token(Token::Number(_)) = mark {
                             let token =
@@ -338,7 +395,7 @@ impl Run<'_> {
     }
 
     fn hear(&mut self, wire: &Wire) {
-        let Self { jobs, by_ip, marks, packets } = self;
+        let Self { jobs, by_ip, marks, packets, backwards, opened } = self;
         let jobs = std::cell::RefCell::new(jobs);
         let each = |heard: Echoed| {
             let Some(number) = by_ip.get(&heard.target) else { return };
@@ -362,8 +419,12 @@ impl Run<'_> {
             let said = match heard {
                 TcpHeard::SynAck { isn, ack, options } if ack == expected => {
                     job.connection.ack = Some(isn.wrapping_add(1));
-                    wire.complete(&job.target.ends(), &job.connection);
-                    *packets += 1;
+                    if let Some(backwards) = backwards.as_mut().filter(|_| job.connection.sent == 0) {
+                        job.connection.sent = backwards.ask_first(wire, &job.connection, port, (*opened, at));
+                    } else {
+                        wire.complete(&job.target.ends(), &job.connection);
+                        *packets += 1;
+                    }
                     Said::Open { mss: options.mss, sack: options.sack }
                 }
                 TcpHeard::Reset { ack } if ack == expected => Said::Refused,

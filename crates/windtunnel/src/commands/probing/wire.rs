@@ -54,12 +54,14 @@ pub(super) struct Connection {
     pub(super) ack: Option<u32>,
     /// How many old segments were sent.
     count: u32,
+    /// Bytes of new data that were sent.
+    pub(super) sent: u32,
 }
 
 impl Connection {
     /// One that isn't open yet, with our first sequence number.
     pub(super) const fn new(isn: u32) -> Self {
-        Self { isn, ack: None, count: 0 }
+        Self { isn, ack: None, count: 0, sent: 0 }
     }
 }
 
@@ -94,6 +96,18 @@ pub(super) struct Wire {
     streams: Option<Vec<Stream>>,
     ident: u16,
     number: u16,
+}
+
+/// What a segment says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Talking<'a> {
+    pub(super) port: u16,
+    pub(super) seq: u32,
+    pub(super) ack: u32,
+    pub(super) flags: TcpFlags,
+    pub(super) window: u16,
+    pub(super) options: &'a [u8],
+    pub(super) data: &'a [u8],
 }
 
 /// A connection of the kernel's that carries one probe.
@@ -259,11 +273,22 @@ impl Wire {
         let _ = tcp.socket.send(SocketAddr::new(ends.target, 0), &bytes, None);
     }
 
+    /// A segment of a connection that the caller keeps.
+    pub(super) fn speak(&self, ends: &Ends, talk: &Talking<'_>) {
+        let Some(tcp) = &self.tcp else { return };
+        let plain = segment(ends, talk.port, talk.seq, talk.ack, talk.flags);
+        let Talking { window, options, data, .. } = *talk;
+        let bytes = Segment { window, options, data, payload_len: data.len(), ..plain }.to_bytes();
+        // A lost one is seen by what doesn't come.
+        let _ = tcp.socket.send(SocketAddr::new(ends.target, 0), &bytes, None);
+    }
+
     /// Leaves nothing open at the target.
     pub(super) fn reset(&self, ends: &Ends, connection: &Connection) {
         let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return };
         let flags = TcpFlags(TcpFlags::RST.0 | TcpFlags::ACK.0);
-        let bytes = segment(ends, tcp.main.port(), connection.isn.wrapping_add(1), ack, flags).to_bytes();
+        let seq = connection.isn.wrapping_add(1).wrapping_add(connection.sent);
+        let bytes = segment(ends, tcp.main.port(), seq, ack, flags).to_bytes();
         let _ = tcp.socket.send(SocketAddr::new(ends.target, 0), &bytes, None);
     }
 
@@ -381,6 +406,7 @@ fn segment(ends: &Ends, port: u16, seq: u32, ack: u32, flags: TcpFlags) -> Segme
         window: 65_535,
         options: &[],
         payload_len: 0,
+        data: &[],
     }
 }
 
