@@ -95,6 +95,8 @@ pub struct Trace {
     open: bool,
     /// Answered by TCP only.
     by_tcp: bool,
+    /// The target answers what goes to the hops, too.
+    usual_reached: bool,
     reply_ttl: Option<u8>,
     /// The size that is followed, and the routers that said it was too long.
     following: u16,
@@ -137,6 +139,7 @@ impl Trace {
             longest: None,
             open: false,
             by_tcp: false,
+            usual_reached: false,
             reply_ttl: None,
             following,
             told: Vec::new(),
@@ -171,6 +174,10 @@ impl Trace {
         let mut hops: Vec<TraceHop> = (1..=end).map(|ttl| self.hops.get(&ttl).cloned().unwrap_or_default()).collect();
         for (ttl, hop) in (1..).zip(&mut hops) {
             hop.ttl = ttl;
+            if hop.target && !self.usual_reached {
+                // What it never answers isn't lost.
+                hop.count.sent = hop.count.answered;
+            }
             passing = told(hop).unwrap_or(passing);
             // Of a hop from which on nothing is known to have arrived, nothing is known.
             let arrived = !hop.target && self.arrived.is_some_and(|size| size <= passing);
@@ -234,8 +241,11 @@ impl Trace {
             return None;
         }
         let target = self.target().unwrap_or(u8::MAX);
-        let pressing = |f: &&Flight| f.probe.ttl.map_or(f.probe.kind != Kind::Syn, |ttl| ttl <= target);
+        let pressing = |f: &&Flight| f.probe.ttl.is_some_and(|ttl| ttl <= target);
         let waiting = self.flights[self.round_from..].iter().filter(pressing).any(|flight| !flight.answered);
+        // Long packets are only waited for in the end: what hops say of them lets others follow meanwhile.
+        let long = |f: &&Flight| f.probe.ttl.is_none() && f.probe.kind != Kind::Syn;
+        let waiting = waiting || self.asked_all && self.flights.iter().filter(long).any(|flight| !flight.answered);
         if !waiting && self.target().is_some() {
             return Some(self.last_sent);
         }
@@ -291,7 +301,9 @@ impl Trace {
         let (probes, flows) = (self.config.probes, self.config.flows);
         let rounds = (0..probes).flat_map(|_| 0..flows);
         for flow in rounds.skip(1) {
-            for ttl in 1..=target {
+            // A target rations its answers to UDP: what it doesn't say would look like loss.
+            let end = if self.config.kind == Kind::Udp { target } else { target + 1 };
+            for ttl in 1..end {
                 self.push(self.config.kind, self.config.size, Some(ttl), flow);
             }
         }
@@ -329,6 +341,7 @@ impl Trace {
         }
         hop.rtts.push(rtt);
         // A SYN is asked for what hops change, and answered by others than echoes: it counts where it is the only one.
+        self.usual_reached |= target && flight.probe.kind == self.config.kind;
         if flight.probe.kind == self.config.kind || target {
             if flight.probe.kind != self.config.kind {
                 hop.count.sent += 1;
@@ -416,6 +429,10 @@ impl Machine for Trace {
                 let (Some(router), true) = (answer.from, (68..self.following).contains(&mtu)) else { return };
                 self.told.push((router, mtu));
                 self.following = mtu;
+                if self.follows < MOST_MTUS {
+                    // At once, for the next link may say something, too.
+                    self.follow();
+                }
             }
             _ => return,
         }

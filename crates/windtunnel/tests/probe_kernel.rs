@@ -15,6 +15,7 @@ const V4: &str = "10.3.0.2";
 const V6: &str = "fd00:3::2";
 
 /// Runs a script among the five hosts, where `at c` is the client and `$WT` the program; `None` where tools are missing.
+#[expect(clippy::print_stdout, reason = "what is not tested here is said")]
 fn among_five(variant: &str, script: &str) -> Option<Ran> {
     for tool in ["ip", "nft", "perl", "setpriv"] {
         let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
@@ -132,5 +133,43 @@ fn a_target_that_answers_udp_alone() {
     for answer in objects(&ran) {
         assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"icmp-blocked".into()), "{answer:#}");
         assert_eq!(answer["method"], "udp", "{answer:#}");
+    }
+}
+
+#[test]
+fn each_of_six_changes_is_told_with_the_hop_that_saw_it_first() {
+    let script = format!("at c $WT trace -n --json {V4}; at c $WT trace -n --json {V6}");
+    let Some(ran) = among_five("tamper", &script) else { return };
+    let answers = objects(&ran);
+    assert_eq!(answers.len(), 2, "{}{}", ran.out, ran.err);
+    for answer in answers {
+        let changed = |hop: usize| answer["hops"][hop]["changed"].as_array().unwrap().clone();
+        assert!(changed(0).is_empty() && changed(1).is_empty(), "{answer:#}");
+        let text = changed(2).iter().map(|change| change.as_str().unwrap().to_owned()).collect::<Vec<_>>().join("; ");
+        for word in
+            ["mss 14", "-> 1200", "sack", "timestamps", "window-scale 7 -> none", "fast-open", "ecn ECT(0) -> not-ECT"]
+        {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        assert!(answer["packets"].as_u64().unwrap() <= 40 && answer["rounds"].as_u64().unwrap() <= 2, "{answer:#}");
+    }
+}
+
+#[test]
+fn traces_of_every_kind_find_all_hops() {
+    for variant in ["normal", "noecho", "blackhole", "udp-only"] {
+        let script =
+            format!("for to in {V4} {V6}; do at c $WT trace -n --json $to; unprivileged $WT trace -n --json $to; done");
+        let Some(ran) = among_five(variant, &script) else { return };
+        let answers = objects(&ran);
+        assert_eq!(answers.len(), 4, "{}{}", ran.out, ran.err);
+        for answer in answers {
+            let hops = answer["hops"].as_array().unwrap();
+            assert_eq!((hops.len(), &answer["reached"]), (4, &true.into()), "{variant}: {answer:#}");
+            let one = if answer["address"] == V4 { "10.1.0.1" } else { "fd00:1::1" };
+            assert_eq!((&hops[0]["address"], &hops[0]["mtu"]), (&one.into(), &1492.into()), "{variant}: {answer:#}");
+            let lost = hops.iter().any(|hop| hop["loss"] != 0.0);
+            assert!(!lost, "{variant}: {answer:#}");
+        }
     }
 }

@@ -182,10 +182,18 @@ fn words(change: &Change) -> String {
         }
         Change::Sack => "sack removed".to_owned(),
         Change::Timestamps => "timestamps removed".to_owned(),
-        Change::Ecn => "ecn removed".to_owned(),
+        Change::Ecn => "ecn offer removed".to_owned(),
         Change::FastOpen => "fast-open removed".to_owned(),
-        Change::Tos(from, to) => format!("tos {from:#04x} -> {to:#04x}"),
+        Change::Tos(from, to) => type_of_service(from, to),
     }
+}
+
+/// A change of the type-of-service byte: its two parts have nothing to do with each other (RFC 2474, RFC 3168).
+fn type_of_service(from: u8, to: u8) -> String {
+    let name = |tos: u8| ["not-ECT", "ECT(1)", "ECT(0)", "CE"][usize::from(tos & 3)];
+    let ecn = (from & 3 != to & 3).then(|| format!("ecn {} -> {}", name(from), name(to)));
+    let dscp = (from >> 2 != to >> 2).then(|| format!("dscp {} -> {}", from >> 2, to >> 2));
+    ecn.into_iter().chain(dscp).collect::<Vec<_>>().join(", ")
 }
 
 fn show(target: &Target, trace: &Trace, names: &HashMap<IpAddr, String>, cost: Cost) {

@@ -94,6 +94,13 @@ variant() {
         clamp) rules r2 forward "tcp flags syn tcp option maxseg size set 1200" ;;
         # Linux itself never rations "too big" (icmpv4_mask_allow of net/ipv4/icmp.c), only other errors.
         ratelimit) for ns in r1 r2 r3; do ration $ns; done ;;
+        tamper)
+            for change in "tcp option maxseg size set 1200" "reset tcp option sack-perm" "reset tcp option timestamp" \
+                "reset tcp option window" "reset tcp option fastopen"; do
+                rules r2 forward "iifname wt0 tcp flags syn $change"
+            done
+            at r2 nft add rule inet t forward iifname wt0 ip ecn set not-ect
+            at r2 nft add rule inet t forward iifname wt0 ip6 ecn set not-ect ;;
         udp-only) mute; rules s input "tcp flags syn drop" ;;
         *) echo "no variant $1" >&2; return 2 ;;
     esac
