@@ -19,6 +19,13 @@ const CLEAR: f64 = 18.0;
 const BLOCK: u32 = 500;
 /// Probes of a size that is too long anyway.
 const BEYOND: u32 = 3;
+/// Where loss begins is narrowed down to the thresholds whose likelihood ratio is at most so much below the best one's:
+/// the true one is among them in more than 99 of 100 scans.
+const UNSURE: f64 = 9.0;
+/// It needn't be narrowed down to less than so many sizes.
+const NARROW: usize = 4;
+/// Only a loss from here on is split into both directions more exactly than the scan itself does it.
+const MUCH: f64 = 0.1;
 /// Probes of each kind with which a loss of one half is split into both directions, to within 3 points.
 const SPLIT: f64 = 2500.0;
 /// And at least so many.
@@ -33,7 +40,8 @@ pub struct ScanConfig {
     pub pmtu: u16,
     /// What is sent.
     pub kind: Kind,
-    /// Whether old segments can be sent, too, which tell the loss of the way there alone. Needs [`Kind::Syn`].
+    /// Whether every other probe shall be an old segment, which tells the loss of the way there alone. Needs
+    /// [`Kind::Syn`], and a target that accepts connections.
     pub split: bool,
     /// Probes of all sizes together, at first.
     pub first: u32,
@@ -65,6 +73,8 @@ pub struct Threshold {
     pub high: LossCount,
     /// The likelihood ratio.
     pub ratio: f64,
+    /// The largest size that is surely below, bytes: at most [`below`](Self::below).
+    pub safe: u16,
 }
 
 /// Loss by direction, of the longest packets.
@@ -78,8 +88,8 @@ pub struct Directions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Sizes,
     Arms,
+    Narrow,
     Split,
     Done,
 }
@@ -90,12 +100,12 @@ pub struct Scan {
     config: ScanConfig,
     rng: ChaCha8Rng,
     stage: Stage,
+    over: bool,
     queue: VecDeque<(u16, Kind)>,
     flights: Vec<(u16, Kind, Time, bool)>,
     /// By size; the probes that split directions are counted apart.
     sizes: BTreeMap<u16, (LossCount, Vec<Time>)>,
-    split: [LossCount; 2],
-    split_from: usize,
+    kinds: BTreeMap<u16, [LossCount; 2]>,
     last_sent: Time,
     heard: Option<Time>,
     rtt: Rtt,
@@ -112,12 +122,12 @@ impl Scan {
         let mut scan = Self {
             config,
             rng,
-            stage: Stage::Sizes,
+            stage: Stage::Arms,
+            over: false,
             queue: VecDeque::new(),
             flights: Vec::new(),
             sizes: BTreeMap::new(),
-            split: [LossCount::default(); 2],
-            split_from: usize::MAX,
+            kinds: BTreeMap::new(),
             last_sent: Time::ZERO,
             heard: None,
             rtt: Rtt::default(),
@@ -131,14 +141,24 @@ impl Scan {
         let passing = sizes.iter().filter(|size| **size <= scan.config.pmtu).count();
         let each = (scan.config.first / u32::try_from(passing.max(1)).unwrap_or(1)).max(BEYOND);
         let counts = sizes.into_iter().map(|size| (size, if size <= scan.config.pmtu { each } else { BEYOND }));
-        let mut stream: Vec<(u16, Kind)> =
-            counts.flat_map(|(size, count)| std::iter::repeat_n((size, scan.config.kind), count as usize)).collect();
-        stream.shuffle(&mut scan.rng);
+        let stream: Vec<u16> = counts.flat_map(|(size, count)| std::iter::repeat_n(size, count as usize)).collect();
         if scan.config.split || scan.config.kind == Kind::OldSegment {
             scan.queue.push_back((44, Kind::Syn));
         }
-        scan.queue.extend(stream);
+        scan.send(stream);
         scan
+    }
+
+    /// Queues probes of these sizes in random order; where directions are told apart, half of each size are old segments.
+    fn send(&mut self, mut sizes: Vec<u16>) {
+        sizes.sort_unstable();
+        let kind = |index: usize| match self.config.kind {
+            Kind::Echo if self.config.split && index % 2 == 1 => Kind::OldSegment,
+            kind => kind,
+        };
+        let mut stream: Vec<(u16, Kind)> = sizes.into_iter().enumerate().map(|(i, size)| (size, kind(i))).collect();
+        stream.shuffle(&mut self.rng);
+        self.queue.extend(stream);
     }
 
     /// Size by size.
@@ -166,24 +186,28 @@ impl Scan {
     /// Where loss begins, if it is clear that it does.
     #[must_use]
     pub fn threshold(&self) -> Option<Threshold> {
-        self.best_threshold().filter(|best| best.ratio >= CLEAR && best.high.loss() > best.low.loss())
+        let all = self.thresholds();
+        let best = *all.iter().max_by(|one, other| one.ratio.total_cmp(&other.ratio))?;
+        let safe = all.iter().find(|other| other.ratio >= best.ratio - UNSURE).map_or(best.below, |other| other.below);
+        Some(Threshold { safe, ..best }).filter(|best| best.ratio >= CLEAR)
     }
 
-    fn best_threshold(&self) -> Option<Threshold> {
+    /// Every place at which loss may begin, from the smallest size on, with less loss below than above.
+    fn thresholds(&self) -> Vec<Threshold> {
         let passing: Vec<(u16, LossCount)> =
             self.sizes.range(..=self.config.pmtu).map(|(size, (count, _))| (*size, *count)).collect();
         let all = passing.iter().fold(LossCount::default(), |sum, (_, count)| sum.plus(*count));
         let mut low = LossCount::default();
-        let mut best: Option<Threshold> = None;
+        let mut found = Vec::new();
         for pair in passing.windows(2) {
             low = low.plus(pair[0].1);
             let high = LossCount { sent: all.sent - low.sent, answered: all.answered - low.answered };
             let ratio = likelihood_ratio(low, high);
-            if high.loss() > low.loss() && best.is_none_or(|best| ratio > best.ratio) {
-                best = Some(Threshold { below: pair[0].0, above: pair[1].0, low, high, ratio });
+            if high.loss() > low.loss() {
+                found.push(Threshold { below: pair[0].0, above: pair[1].0, low, high, ratio, safe: pair[0].0 });
             }
         }
-        best
+        found
     }
 
     /// Loss by direction, if it was asked for and there was any.
@@ -192,11 +216,16 @@ impl Scan {
     /// the way there doesn't explain.
     #[must_use]
     pub fn directions(&self) -> Option<Directions> {
-        let [echo, forward] = self.split.map(|count| count.loss());
-        if self.split[1].sent == 0 || forward >= 1.0 {
+        let from = self.threshold().map_or(0, |threshold| threshold.above);
+        let kinds = self.kinds.range(from..=self.config.pmtu.max(from));
+        let [echo, old] = kinds.fold([LossCount::default(); 2], |sum, (_, kind)| {
+            [sum[0].plus(kind[0]), sum[1].plus(kind[1])]
+        });
+        let (both, forward) = (echo.loss(), old.loss());
+        if old.sent == 0 || echo.sent == 0 || forward >= 1.0 || echo.lost() + old.lost() == 0 {
             return None;
         }
-        Some(Directions { forward, reverse: (1.0 - (1.0 - echo) / (1.0 - forward)).max(0.0) })
+        Some(Directions { forward, reverse: (1.0 - (1.0 - both) / (1.0 - forward)).max(0.0) })
     }
 
     /// Probes sent.
@@ -211,49 +240,68 @@ impl Scan {
         passing.next_back().map(|last| (first, last))
     }
 
+    /// Fills the queue, or ends the scan.
     fn plan(&mut self) {
-        if self.stage == Stage::Sizes {
-            self.stage = Stage::Arms;
+        while self.queue.is_empty() && self.stage != Stage::Done {
+            let more = match self.stage {
+                Stage::Arms => self.plan_arms(),
+                Stage::Narrow => self.plan_narrow(),
+                Stage::Split => self.plan_split(),
+                Stage::Done => false,
+            };
+            self.stage = match self.stage {
+                stage @ (Stage::Arms | Stage::Narrow) if more => stage,
+                // What was clear may have become unclear by what was sent to narrow it down.
+                Stage::Narrow if self.threshold().is_none() && self.has_budget() => Stage::Arms,
+                Stage::Arms => Stage::Narrow,
+                Stage::Narrow => Stage::Split,
+                // Once is enough.
+                Stage::Split | Stage::Done => Stage::Done,
+            };
         }
-        if self.stage == Stage::Arms && !self.plan_arms() {
-            self.stage = Stage::Split;
-            if self.plan_split() {
-                return;
-            }
-            self.stage = Stage::Done;
-        } else if self.stage == Stage::Split {
-            self.stage = Stage::Done;
-        }
+    }
+
+    fn has_budget(&self) -> bool {
+        self.packets() + 2 * BLOCK <= self.config.most
     }
 
     /// More of the shortest and of the longest, as long as nothing is clear.
     fn plan_arms(&mut self) -> bool {
         let Some((short, long)) = self.ends() else { return false };
-        if self.threshold().is_some() || self.packets() + 2 * BLOCK > self.config.most {
+        if self.threshold().is_some() || !self.has_budget() {
             return false;
         }
-        let arm = |size| std::iter::repeat_n((size, self.config.kind), BLOCK as usize);
-        let mut block: Vec<_> = arm(short).chain(arm(long)).collect();
-        block.shuffle(&mut self.rng);
-        self.queue.extend(block);
+        let arm = |size| std::iter::repeat_n(size, BLOCK as usize);
+        self.send(arm(short).chain(arm(long)).collect());
         true
     }
 
+    /// More of the sizes among which loss may begin, as long as those are many.
+    fn plan_narrow(&mut self) -> bool {
+        let Some(best) = self.threshold() else { return false };
+        let all = self.thresholds();
+        let unsure: Vec<u16> =
+            all.iter().filter(|other| other.ratio >= best.ratio - UNSURE).map(|other| other.above).collect();
+        if unsure.len() <= NARROW + 1 || self.packets() + BLOCK > self.config.most {
+            return false;
+        }
+        let each = (BLOCK as usize / unsure.len()).max(1);
+        self.send(unsure.into_iter().flat_map(|size| std::iter::repeat_n(size, each)).collect());
+        true
+    }
+
+    /// Of a large loss, more of the longest both ways.
     fn plan_split(&mut self) -> bool {
         let Some((_, long)) = self.ends() else { return false };
         let loss = self.threshold().map(|threshold| threshold.high.loss()).unwrap_or_else(|| {
             let all = self.sizes.range(..=self.config.pmtu).fold(LossCount::default(), |sum, (_, row)| sum.plus(row.0));
             if all.interval().0 > 0.0 { all.loss() } else { 0.0 }
         });
-        if loss <= 0.0 || !self.config.split || !self.open || self.config.kind != Kind::Echo {
+        if loss < MUCH || !self.config.split || !self.open || self.config.kind != Kind::Echo {
             return false;
         }
         let each = ((SPLIT * 4.0 * loss * (1.0 - loss)) as u32).max(LEAST_SPLIT);
-        let arm = |kind| std::iter::repeat_n((long, kind), each as usize);
-        let mut block: Vec<_> = arm(Kind::Echo).chain(arm(Kind::OldSegment)).collect();
-        block.shuffle(&mut self.rng);
-        self.queue.extend(block);
-        self.split_from = self.flights.len();
+        self.send(std::iter::repeat_n(long, 2 * each as usize).collect());
         true
     }
 
@@ -261,30 +309,37 @@ impl Scan {
         self.queue.is_empty().then(|| self.rtt.verdict_at(self.last_sent, self.heard))
     }
 
-    fn tally(&mut self, index: usize, size: u16, kind: Kind) -> Option<&mut LossCount> {
+    /// The counts of a size: all, and those of the kind alone.
+    fn tally(&mut self, size: u16, kind: Kind) -> Option<[&mut LossCount; 2]> {
         if kind == Kind::Syn {
             return None;
         }
-        if index >= self.split_from {
-            return Some(&mut self.split[usize::from(kind == Kind::OldSegment)]);
-        }
-        Some(&mut self.sizes.entry(size).or_default().0)
+        let kinds = self.kinds.entry(size).or_default();
+        Some([&mut self.sizes.entry(size).or_default().0, &mut kinds[usize::from(kind == Kind::OldSegment)]])
     }
 }
 
 impl Machine for Scan {
     fn poll_probe(&mut self, now: Time) -> Option<Probe> {
-        while self.stage != Stage::Done && self.due().is_some_and(|due| due <= now) {
+        if self.due().is_some_and(|due| due <= now) {
+            self.over = self.stage == Stage::Done;
             self.plan();
+            self.over |= self.queue.is_empty();
         }
         // Old segments need the handshake first.
-        let waits = self.config.kind == Kind::OldSegment && !self.open && self.flights.len() == 1;
+        let handshake = self.config.kind == Kind::OldSegment || self.config.split;
+        let waits = handshake && !self.open && self.flights.len() == 1;
         if waits && now < self.last_sent + Rtt::UNKNOWN {
             return None;
         }
+        if waits && self.config.kind == Kind::Echo {
+            // The target has changed its mind: echoes alone.
+            self.config.split = false;
+            self.queue.iter_mut().for_each(|(_, kind)| *kind = Kind::Echo);
+        }
         let (size, kind) = self.queue.pop_front()?;
         let index = self.flights.len();
-        if let Some(count) = self.tally(index, size, kind) {
+        for count in self.tally(size, kind).into_iter().flatten() {
             count.sent += 1;
         }
         self.flights.push((size, kind, now, false));
@@ -298,13 +353,11 @@ impl Machine for Scan {
         match answer.said {
             Said::Open { sack, .. } if kind == Kind::Syn => self.open |= sack,
             Said::Reached { .. } if kind != Kind::Syn => {
-                if let Some(count) = self.tally(index, size, kind) {
+                for count in self.tally(size, kind).into_iter().flatten() {
                     count.answered += 1;
                 }
                 let rtt = answer.at.saturating_sub(sent);
-                if index < self.split_from {
-                    self.sizes.entry(size).or_default().1.push(rtt);
-                }
+                self.sizes.entry(size).or_default().1.push(rtt);
                 self.rtt.sample(rtt);
                 self.heard = self.heard.max(Some(answer.at));
             }
@@ -316,16 +369,19 @@ impl Machine for Scan {
     }
 
     fn wakeup(&self) -> Option<Time> {
-        match self.stage {
-            Stage::Done => None,
-            _ if self.queue.is_empty() => self.due(),
-            _ if self.flights.len() == 1 => Some(self.last_sent + Rtt::UNKNOWN),
-            _ => Some(Time::ZERO),
+        if self.over {
+            None
+        } else if self.queue.is_empty() {
+            self.due()
+        } else if self.flights.len() == 1 {
+            Some(self.last_sent + Rtt::UNKNOWN)
+        } else {
+            Some(Time::ZERO)
         }
     }
 
     fn is_done(&self) -> bool {
-        self.stage == Stage::Done
+        self.over
     }
 }
 

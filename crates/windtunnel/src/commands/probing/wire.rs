@@ -14,8 +14,10 @@ use wt_wire::TcpFlags;
 const UDP_PORT: u16 = 33_434;
 /// The type of service of SYNs that shall not arrive: ECT(0).
 pub(super) const SIDE_TOS: u8 = 2;
-/// Sequence numbers of old data end at most so far below the first byte.
+/// Old data begins at so many places, and so far below the first byte at least. Together they stay within the 64 KiB
+/// that connection trackers accept.
 const OLD_DATA: u32 = 40_000;
+const LONGEST_OLD: u32 = 16_384;
 /// With more hosts at once the kernel makes no connections for us: they would be too many.
 const MOST_STREAMING: usize = 16;
 /// A connection of the kernel's is waited for no longer.
@@ -255,10 +257,10 @@ impl Wire {
     fn send_old(&self, ends: &Ends, len: usize, ttl: Option<u8>, connection: &mut Connection) -> Result<Sent, Failure> {
         let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return Ok(Sent::Never) };
         let payload_len = len.saturating_sub(20).max(1);
-        // It ends before the first byte that the target expects, each at another place.
-        let end = connection.isn.wrapping_add(1).wrapping_sub(connection.count % OLD_DATA);
+        // It ends before the first byte that the target expects, and begins at a place of its own.
+        let below = LONGEST_OLD.max(u32::try_from(payload_len).unwrap_or(0)) + connection.count % OLD_DATA;
         connection.count = connection.count.wrapping_add(1);
-        let seq = end.wrapping_sub(u32::try_from(payload_len).unwrap_or(0));
+        let seq = connection.isn.wrapping_add(1).wrapping_sub(below);
         let port = tcp.main.port();
         let segment = Segment { payload_len, ..segment(ends, port, seq, ack, TcpFlags::ACK) };
         let gone = Sent::Gone(Mark::Token(Token::Tcp { port, seq }));
