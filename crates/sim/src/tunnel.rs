@@ -14,8 +14,8 @@ use wt_trial::{
 use wt_units::{Knob, Level, Settings};
 
 const NAME: &str = "sim";
-/// Events of one trial at most: some ten seconds of computing.
-const MAX_EVENTS: u64 = 100_000_000;
+/// Events of one trial at most: some five seconds of computing.
+const MAX_EVENTS: u64 = 30_000_000;
 
 /// A path with its two hosts, as the model needs it.
 #[derive(Debug, Clone)]

@@ -26,6 +26,7 @@ enum Command {
     Overhead(commands::overhead::OverheadArgs),
     Analyse(commands::analyse::AnalyseArgs),
     SelfTest(commands::self_test::SelfTestArgs),
+    Predict(Box<commands::predict::PredictArgs>),
     Calibrate(commands::calibrate::CalibrateArgs),
     Doctor(commands::doctor::DoctorArgs),
 }
@@ -41,6 +42,7 @@ impl Cli {
             Command::Report(args) => commands::report::run(args),
             Command::Journal(args) => commands::journal::run(args),
             Command::Lab(args) => commands::lab::run(args),
+            Command::Predict(args) => commands::predict::run(args),
             Command::Calibrate(args) => commands::calibrate::run(args),
             Command::Doctor(args) => commands::doctor::run(args),
             Command::Mtu(args) => commands::mtu::run(args),

@@ -18,6 +18,8 @@ pub(crate) mod mtu;
 pub(crate) mod overhead;
 /// One screen about a path.
 pub(crate) mod path;
+/// What other settings would do, by the model.
+pub(crate) mod predict;
 /// What the probing commands share.
 pub(crate) mod probing;
 /// An experiment from the journal in any form.

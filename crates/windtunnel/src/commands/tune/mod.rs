@@ -3,7 +3,7 @@
 /// How much it may cost.
 mod budget;
 /// Which settings are compared.
-mod design;
+pub(crate) mod design;
 /// Running the rounds.
 mod drive;
 /// What is said at the end.

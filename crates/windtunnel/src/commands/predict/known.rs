@@ -1,0 +1,67 @@
+//! What is known of the model's error: the shipped calibration.
+
+use serde::Deserialize;
+use wt_lab::Scenario;
+use wt_trial::PathFacts;
+
+/// The result of `windtunnel calibrate --json`, without its rows.
+const SHIPPED: &str = include_str!("../../../data/calibration.json");
+
+#[derive(Debug, Deserialize)]
+struct Calibration {
+    kernel: String,
+    regions: Vec<Region>,
+}
+
+/// The model's error in one part of the world, as shares of the completion time.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Region {
+    pub(crate) region: String,
+    /// Transfers that were compared.
+    pub(crate) rows: u32,
+    pub(crate) median: f64,
+    pub(crate) p90: f64,
+    pub(crate) worst: f64,
+    /// The kernel that it was compared with.
+    #[serde(default)]
+    pub(crate) kernel: String,
+}
+
+/// The region that a path belongs to, as the table of `calibrate` has them.
+fn region_of(scenario: &Scenario, facts: &PathFacts) -> &'static str {
+    let lossy = scenario.links.iter().any(|link| link.down.loss.get() > 0.0 || link.up.loss.get() > 0.0);
+    let rate = scenario.bottleneck().down.rate.get();
+    match facts.rtt_us {
+        _ if lossy => "lossy",
+        _ if rate < 200_000 => "dial-up",
+        rtt if rtt < 10_000 => "lan",
+        rtt if rtt >= 100_000 => "long",
+        _ if rate < 15_000_000 => "dsl",
+        _ => "web",
+    }
+}
+
+/// The model's known error on paths like this one.
+pub(crate) fn error_on(scenario: &Scenario, facts: &PathFacts) -> Option<Region> {
+    let known: Calibration = serde_json::from_str(SHIPPED).ok()?;
+    let wanted = region_of(scenario, facts);
+    let region = known.regions.into_iter().find(|region| region.region == wanted)?;
+    Some(Region { kernel: known.kernel, ..region })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_lab::presets;
+    use wt_trial::Direction;
+
+    #[test]
+    fn every_shipped_path_has_a_known_error() {
+        for name in presets::names() {
+            let scenario = presets::load(name).unwrap();
+            let region = error_on(&scenario, &scenario.facts(Direction::Down));
+            let region = region.unwrap_or_else(|| panic!("{name} has no region"));
+            assert!(region.median <= region.p90 && region.p90 <= region.worst && !region.kernel.is_empty(), "{name}");
+        }
+    }
+}

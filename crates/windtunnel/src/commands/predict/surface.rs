@@ -1,0 +1,134 @@
+//! What the model says of each setting.
+
+use crate::commands::tune::design::Arm;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use wt_sim::{Report, SimError, SimTunnel};
+use wt_trial::{Cancel, Phase, TrialSpec, Workload};
+
+/// What the model says of one setting, over all seeds.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// Its number in the design.
+    pub(crate) arm: usize,
+    /// Payload over time, bit/s: the median, and the range of nine in ten seeds.
+    pub(crate) goodput_bps: f64,
+    pub(crate) range_bps: (f64, f64),
+    /// From the request to the last byte; `None` if not all arrived in time.
+    pub(crate) completion: Option<Duration>,
+    /// The mean of the smoothed RTT over the smallest one, less one of these.
+    pub(crate) queueing_us: f64,
+    /// Segments sent again, of all with payload.
+    pub(crate) retransmitted: f64,
+    /// Seeds in which nothing arrived.
+    pub(crate) failures: usize,
+}
+
+/// What is to be computed.
+pub(crate) struct Question<'a> {
+    pub(crate) tunnel: &'a SimTunnel,
+    pub(crate) arms: &'a [Arm],
+    pub(crate) workload: Workload,
+    pub(crate) deadline: Duration,
+    pub(crate) seeds: u64,
+    pub(crate) seed: u64,
+}
+
+/// One run of one setting.
+#[derive(Debug, Clone, Copy, Default)]
+struct One {
+    goodput_bps: f64,
+    completion_us: Option<f64>,
+    queueing_us: f64,
+    sent: u64,
+    again: u64,
+}
+
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
+}
+
+impl Question<'_> {
+    /// Runs every setting with every seed, on as many processors as there are. The answer doesn't depend on how many.
+    ///
+    /// # Errors
+    /// [`SimError`] when the model can't run a setting.
+    pub(crate) fn answer(&self, cancel: &Cancel) -> Result<Vec<Answer>, SimError> {
+        let jobs = self.arms.len() * self.seeds as usize;
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<Option<Result<One, SimError>>>> = Mutex::new((0..jobs).map(|_| None).collect());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.max(1));
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let job = next.fetch_add(1, Ordering::Relaxed)
+                        && job < jobs
+                        && !cancel.is_cancelled()
+                    {
+                        let one = self.run(job / self.seeds as usize, job as u64 % self.seeds);
+                        results.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(one);
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = Vec::with_capacity(jobs);
+        for one in results {
+            runs.push(one.transpose()?.unwrap_or_default());
+        }
+        Ok(runs.chunks(self.seeds.max(1) as usize).enumerate().map(|(arm, runs)| summary(arm, runs)).collect())
+    }
+
+    fn run(&self, arm: usize, number: u64) -> Result<One, SimError> {
+        let spec = TrialSpec {
+            experiment: "predict".to_owned(),
+            phase: Phase::Round,
+            round: 1,
+            order: 1,
+            arm,
+            settings: self.arms[arm].settings.clone(),
+            workload: self.workload.clone(),
+            deadline: self.deadline,
+            // The same seeds for every setting: they meet the same losses.
+            seed: self.seed.wrapping_add(number),
+        };
+        Ok(one(&self.tunnel.simulate(&spec, Some(Duration::from_millis(50)))?))
+    }
+}
+
+fn one(report: &Report) -> One {
+    let Some(flow) = report.flows.first() else { return One::default() };
+    let elapsed = flow.elapsed.unwrap_or(report.ended);
+    let rtts: Vec<u64> = flow.sender.iter().map(|sample| sample.rtt).filter(|rtt| *rtt > 0).collect();
+    let mean = if rtts.is_empty() { flow.srtt_us as f64 } else { rtts.iter().sum::<u64>() as f64 / rtts.len() as f64 };
+    One {
+        goodput_bps: if elapsed.is_zero() { 0.0 } else { flow.bytes as f64 * 8.0 / elapsed.as_secs_f64() },
+        completion_us: flow.elapsed.map(|time| time.as_secs_f64() * 1e6),
+        queueing_us: (mean - flow.min_rtt_us as f64).max(0.0),
+        sent: flow.data_segments,
+        again: flow.retransmits,
+    }
+}
+
+fn summary(arm: usize, runs: &[One]) -> Answer {
+    let sorted = |value: &dyn Fn(&One) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let goodputs = sorted(&|one| one.goodput_bps);
+    let completions = sorted(&|one| one.completion_us.unwrap_or(f64::INFINITY));
+    let completion = quantile(&completions, 0.5);
+    let (sent, again) = runs.iter().fold((0, 0), |(sent, again), one| (sent + one.sent, again + one.again));
+    Answer {
+        arm,
+        goodput_bps: quantile(&goodputs, 0.5),
+        range_bps: (quantile(&goodputs, 0.05), quantile(&goodputs, 0.95)),
+        completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
+        queueing_us: quantile(&sorted(&|one| one.queueing_us), 0.5),
+        retransmitted: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },
+        failures: runs.iter().filter(|one| one.goodput_bps == 0.0).count(),
+    }
+}
