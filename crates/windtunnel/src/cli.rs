@@ -27,6 +27,7 @@ enum Command {
     Analyse(commands::analyse::AnalyseArgs),
     SelfTest(commands::self_test::SelfTestArgs),
     Predict(Box<commands::predict::PredictArgs>),
+    Replay(commands::replay::ReplayArgs),
     Calibrate(commands::calibrate::CalibrateArgs),
     Doctor(commands::doctor::DoctorArgs),
 }
@@ -43,6 +44,7 @@ impl Cli {
             Command::Journal(args) => commands::journal::run(args),
             Command::Lab(args) => commands::lab::run(args),
             Command::Predict(args) => commands::predict::run(args),
+            Command::Replay(args) => commands::replay::run(args),
             Command::Calibrate(args) => commands::calibrate::run(args),
             Command::Doctor(args) => commands::doctor::run(args),
             Command::Mtu(args) => commands::mtu::run(args),

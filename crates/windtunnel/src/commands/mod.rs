@@ -22,6 +22,8 @@ pub(crate) mod path;
 pub(crate) mod predict;
 /// What the probing commands share.
 pub(crate) mod probing;
+/// Old studies in the model.
+pub(crate) mod replay;
 /// An experiment from the journal in any form.
 pub(crate) mod report;
 /// The method tested on itself.

@@ -1,0 +1,265 @@
+use super::{Replay, Row, Sheet, goodput, line};
+use crate::commands::model;
+use crate::edge::Failure;
+use std::time::Duration;
+use wt_lab::presets;
+use wt_link::{LinkConfig, PathConfig, QueueConfig, StageConfig};
+use wt_sim::{Exchange, SimTunnel, Simulation, StackConfig};
+use wt_trial::{Amount, Tunnel as _};
+use wt_units::{BitsPerSecond, Bytes, Knob, Level, Settings};
+
+/// The telephone line of the studies.
+const MODEM: &str = "title = \"a telephone line\"\nsource = \"the study\"\n[client]\nmtu = 1500\n[server]\nmtu = 1500\n[[link]]\n\
+name = \"modem\"\nmtu = 1500\nframing = \"ppp\"\n\
+down = { rate = \"26.4kbit\", delay = \"75ms\", queue_packets = 20 }\nup = { rate = \"26.4kbit\", delay = \"75ms\", queue_packets = 20 }\n";
+
+/// An ADSL line of this rate, the propagation assumed.
+fn adsl(kbit: f64) -> String {
+    format!(
+        "title = \"ADSL\"\nsource = \"the study\"\n[[link]]\nname = \"dsl\"\nmtu = 1500\nframing = \"llc-bridged-fcs-atm\"\n\
+down = {{ rate = \"{kbit}kbit\", delay = \"15ms\", queue = \"64KiB\" }}\nup = {{ rate = \"1mbit\", delay = \"15ms\", queue = \"16KiB\" }}\n"
+    )
+}
+
+/// The ends of the time: no timestamps, no SACK, an initial window of two segments, Reno.
+fn old_ends() -> StackConfig {
+    StackConfig {
+        congestion_control: "reno".to_owned(),
+        initcwnd: 2,
+        timestamps: false,
+        sack: false,
+        ..StackConfig::default()
+    }
+}
+
+/// The replay of a table that is known by its columns.
+pub(super) fn replay(sheet: &Sheet) -> Result<Option<Replay>, Failure> {
+    let columns: Vec<&str> = sheet.columns.iter().map(String::as_str).collect();
+    match columns.as_slice() {
+        ["multiplier", "rwin_bytes", ..] => dialup_windows(sheet).map(Some),
+        ["mtu", "series1", ..] => dialup_mtu(sheet).map(Some),
+        ["ttl", "series1", ..] => dialup_ttl(sheet).map(Some),
+        ["option", "series1", ..] => dialup_options(sheet).map(Some),
+        ["mtu", "rwin_bytes", "rate_mbps"] => adsl_factorial(sheet).map(Some),
+        ["initcwnd_segments", "requests", "load_ms", "page_kb"] => pages(sheet).map(Some),
+        ["cc", "rate_low", "rate_high"] => scp(sheet).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn number(level: f64) -> Level {
+    Level::Number(level as u64)
+}
+
+/// Rows over the telephone line: settings by row, figures from a column on.
+fn over_the_modem(
+    sheet: &Sheet,
+    from: usize,
+    size: u64,
+    settings: impl Fn(usize) -> Option<Settings>,
+) -> Result<Vec<Row>, Failure> {
+    let tunnel = line(MODEM, old_ends())?;
+    let mut rows = Vec::new();
+    for row in 0..sheet.rows.len() {
+        let modelled = match settings(row) {
+            Some(settings) => Some(goodput(&tunnel, &settings, Amount::Size(Bytes(size)), 1)?),
+            None => None,
+        };
+        let label = format!("{} {}", sheet.columns[0], sheet.rows[row][0]);
+        rows.push(Row { label, measured: sheet.numbers(row, from), modelled });
+    }
+    Ok(rows)
+}
+
+/// How far apart the largest and the smallest figure of the model are.
+fn spread(rows: &[Row]) -> f64 {
+    let values = rows.iter().filter_map(|row| row.modelled);
+    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    high / low - 1.0
+}
+
+fn modem_path(size: u64) -> String {
+    format!("{} kB over 26.4 kbit/s, PPP, RTT 150 ms (assumed), 20 packets of queue (assumed)", size / 1000)
+}
+
+fn dialup_windows(sheet: &Sheet) -> Result<Replay, Failure> {
+    let rows =
+        over_the_modem(sheet, 2, 290_000, |row| Some(Settings::new().with(Knob::Rwin, number(sheet.number(row, 1)?))))?;
+    let best = rows.iter().filter_map(|row| row.modelled).fold(0.0, f64::max);
+    let enough = rows.iter().find(|row| row.modelled.is_some_and(|value| value >= 0.98 * best));
+    let mut notes = Vec::new();
+    if let Some(row) = enough {
+        notes.push(format!(
+            "In the model {} is the smallest window within 2 % of the best; what lies beyond only queues.",
+            row.label
+        ));
+    }
+    notes.push(
+        "No window gains anything beyond that: what the study found there between levels is noise of the path."
+            .to_owned(),
+    );
+    Ok(Replay { name: sheet.name.clone(), unit: "bytes/s", path: modem_path(290_000), rows, notes })
+}
+
+fn dialup_mtu(sheet: &Sheet) -> Result<Replay, Failure> {
+    let settings = |row| {
+        let mtu = sheet.number(row, 0)?;
+        Some(Settings::new().with(Knob::Mtu, number(mtu)).with(Knob::Rwin, number(4.0 * (mtu - 40.0))))
+    };
+    let rows = over_the_modem(sheet, 1, 360_000, settings)?;
+    let notes = vec![format!(
+        "The model's figures differ by {:.1} %, by the headers of 40 and PPP's 7 bytes: the larger the packets, the better.",
+        spread(&rows) * 100.0
+    )];
+    Ok(Replay { name: sheet.name.clone(), unit: "bytes/s", path: modem_path(360_000), rows, notes })
+}
+
+fn dialup_ttl(sheet: &Sheet) -> Result<Replay, Failure> {
+    let settings = |row| {
+        let window = Settings::new().with(Knob::Rwin, Level::Number(5_840));
+        match sheet.number(row, 0)? {
+            0.0 => Some(window),
+            ttl => Some(window.with(Knob::Ttl, number(ttl))),
+        }
+    };
+    let rows = over_the_modem(sheet, 1, 360_000, settings)?;
+    let notes = vec![
+        "A time to live that is long enough changes nothing: the model's figures are equal, to the byte.".to_owned(),
+    ];
+    Ok(Replay { name: sheet.name.clone(), unit: "bytes/s", path: modem_path(360_000), rows, notes })
+}
+
+fn dialup_options(sheet: &Sheet) -> Result<Replay, Failure> {
+    let word = |on: bool| Level::Name(if on { "on" } else { "off" }.to_owned());
+    let settings = |row: usize| {
+        let option = &sheet.rows[row][0];
+        let base = Settings::new().with(Knob::Rwin, Level::Number(5_840));
+        let base = base.with(Knob::Pmtud, word(option.contains("pmtud"))).with(Knob::Sack, word(option == "sack"));
+        Some(base.with(Knob::MtuProbing, word(option.contains("blackhole"))))
+    };
+    let rows = over_the_modem(sheet, 1, 360_000, settings)?;
+    let notes = vec!["On a line without loss and with one MTU none of the options has anything to do.".to_owned()];
+    Ok(Replay { name: sheet.name.clone(), unit: "bytes/s", path: modem_path(360_000), rows, notes })
+}
+
+/// Goodput on an ADSL line with this MTU and window, Mbit/s.
+fn over_adsl(tunnel: &SimTunnel, mtu: f64, rwin: f64) -> Result<f64, Failure> {
+    let settings = Settings::new().with(Knob::Mtu, number(mtu)).with(Knob::Rwin, number(rwin));
+    Ok(goodput(tunnel, &settings, Amount::Time(Duration::from_secs(20)), 1)? * 8.0 / 1e6)
+}
+
+/// The smallest window in whole segments within 2 % of the best, bytes.
+fn plateau(tunnel: &SimTunnel, mtu: f64) -> Result<f64, Failure> {
+    let mss = mtu - 40.0;
+    let best = over_adsl(tunnel, mtu, 44.0 * mss)?;
+    for segments in 1..44 {
+        let rwin = mss * f64::from(segments);
+        if rwin >= 1_152.0 && over_adsl(tunnel, mtu, rwin)? >= 0.98 * best {
+            return Ok(rwin);
+        }
+    }
+    Ok(44.0 * mss)
+}
+
+fn adsl_factorial(sheet: &Sheet) -> Result<Replay, Failure> {
+    const SOLD_KBIT: f64 = 8_000.0;
+    let stack = StackConfig { timestamps: false, ..StackConfig::default() };
+    let sold = line(&adsl(SOLD_KBIT), stack.clone())?;
+    let best = (0..sheet.rows.len()).filter_map(|row| sheet.number(row, 2)).fold(0.0, f64::max);
+    let efficiency = sold.path(wt_trial::Direction::Down).physical_goodput_bps.unwrap_or(0) as f64 / 1e3 / SOLD_KBIT;
+    // The line that would have had the study's best rate as its limit.
+    let slow_kbit = best * 1e3 / efficiency;
+    let slow = line(&adsl(slow_kbit.round()), stack)?;
+    let mut rows = Vec::new();
+    for (name, tunnel) in [("8 Mbit/s as sold", &sold), ("the line behind the figures", &slow)] {
+        for row in 0..sheet.rows.len() {
+            let (Some(mtu), Some(rwin)) = (sheet.number(row, 0), sheet.number(row, 1)) else { continue };
+            let modelled = Some(over_adsl(tunnel, mtu, rwin)?);
+            let label = format!("{name}: {mtu}/{rwin}");
+            rows.push(Row { label: label.chars().take(40).collect(), measured: sheet.numbers(row, 2), modelled });
+        }
+    }
+    let notes = vec![
+        format!(
+            "Throughput over link rate is {:.0} % at best, where the cells of ATM leave {:.0} %: 8 Mbit/s were not the limit.",
+            best * 1e5 / SOLD_KBIT,
+            efficiency * 100.0
+        ),
+        format!(
+            "A line of {:.2} Mbit/s explains the level, and why a third more window gained next to nothing: both were on the plateau.",
+            slow_kbit / 1e3
+        ),
+        format!(
+            "Smallest window on the plateau (MTU 1500, RTT 30 ms): {} bytes at 8 Mbit/s, {} bytes on the slower line.",
+            plateau(&sold, 1500.0)?,
+            plateau(&slow, 1500.0)?
+        ),
+    ];
+    let path = "20 s of payload; cells of ATM, RTT 30 ms (assumed)".to_owned();
+    Ok(Replay { name: sheet.name.clone(), unit: "Mbit/s; setting: MTU/RWIN", path, rows, notes })
+}
+
+/// The load time of a page over six connections, ms.
+fn page_load(initcwnd: u32, requests: usize, kilobytes: f64, rtt_ms: u64) -> Result<f64, Failure> {
+    let stages = || {
+        let queue = StageConfig::Queue(QueueConfig::drop_tail(BitsPerSecond(20_000_000), 200));
+        vec![queue, StageConfig::Delay { delay: Duration::from_millis(rtt_ms) / 2 }]
+    };
+    let link = LinkConfig { forward: stages(), backward: stages(), medium: None };
+    let fail = |error: wt_sim::SimError| model::failure(&error);
+    let mut simulation = Simulation::new(&PathConfig { links: vec![link] }, Vec::new(), 1).map_err(fail)?;
+    let ends = (StackConfig::default(), StackConfig { initcwnd, ..StackConfig::default() });
+    // One document of a fifth of the page, the rest alike.
+    let total = (kilobytes * 1e3) as u64;
+    let answers = (0..requests).map(|n| if n == 0 { total / 5 } else { total * 4 / 5 / (requests as u64 - 1).max(1) });
+    let exchanges = answers.map(|answer| Exchange { ask: 500, answer, pause: Duration::ZERO }).collect();
+    simulation.add_page((&ends.0, &ends.1), 6, exchanges).map_err(fail)?;
+    Ok(simulation.run(Duration::from_secs(600)).ended.as_secs_f64() * 1e3)
+}
+
+fn pages(sheet: &Sheet) -> Result<Replay, Failure> {
+    const RTT_MS: u64 = 60;
+    let mut rows = Vec::new();
+    for row in 0..sheet.rows.len() {
+        let cell = |column| sheet.number(row, column);
+        let (Some(initcwnd), Some(requests), Some(load), Some(size)) = (cell(0), cell(1), cell(2), cell(3)) else {
+            continue;
+        };
+        let modelled = Some(page_load((initcwnd as u32).max(1), (requests as usize).clamp(1, 10_000), size, RTT_MS)?);
+        let label = format!("initcwnd {initcwnd}, {requests} requests");
+        rows.push(Row { label, measured: vec![load], modelled });
+    }
+    let notes = vec![
+        "The study names neither rate nor RTT, so the model's level is an assumption's; what compares is the ratio of the rows.".to_owned(),
+        "A larger first window saves one or two round trips of each answer that exceeds the smaller one; a factor of three is more than that explains.".to_owned(),
+    ];
+    let path = format!("six connections, 20 Mbit/s and RTT {RTT_MS} ms (both assumed)");
+    Ok(Replay { name: sheet.name.clone(), unit: "ms", path, rows, notes })
+}
+
+fn scp(sheet: &Sheet) -> Result<Replay, Failure> {
+    let scenario = presets::load("freebsd-scp").map_err(|error| Failure::ours(error.to_string()))?;
+    let tunnel = model::tunnel(&scenario, StackConfig::default())?;
+    let modelled = |name: &str| {
+        let settings = Settings::new().with(Knob::Cc, Level::Name(name.to_owned()));
+        goodput(&tunnel, &settings, Amount::Time(Duration::from_secs(40)), 20).map(|rate| rate / 1e3)
+    };
+    let mut rows = Vec::new();
+    for row in 0..sheet.rows.len() {
+        let name = match sheet.rows[row][0].as_str() {
+            "newreno" => "reno",
+            name => name,
+        };
+        let known = wt_sim::cc::NAMES.contains(&name);
+        let modelled = if known { Some(modelled(name)?) } else { None };
+        rows.push(Row { label: sheet.rows[row][0].clone(), measured: sheet.numbers(row, 1), modelled });
+    }
+    for name in ["cubic", "bbr"] {
+        rows.push(Row { label: name.to_owned(), measured: Vec::new(), modelled: Some(modelled(name)?) });
+    }
+    let notes = vec![
+        "Rate, queue and loss of the path are a guess that fits what was reported; a mean of 20 seeds, 40 s each."
+            .to_owned(),
+    ];
+    Ok(Replay { name: sheet.name.clone(), unit: "kB/s", path: scenario.title.clone(), rows, notes })
+}
