@@ -1,0 +1,97 @@
+//! `windtunnel predict` and `replay`, run as a person runs them.
+
+mod common;
+
+use common::{json, run};
+use serde_json::Value;
+
+fn studies() -> String {
+    format!("{}/../../studies", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn arm<'a>(answer: &'a Value, knob: &str, level: &str) -> &'a Value {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let arms = answer["arms"].as_array().unwrap();
+    arms.iter().find(|arm| !arm["settings"][knob].is_null() && text(&arm["settings"][knob]) == level).unwrap()
+}
+
+#[test]
+fn a_window_of_half_the_product_costs_half_and_the_model_says_how_wrong_it_may_be() {
+    let answer = json(&["predict", "adsl", "--json", "--knobs", "rwin", "--levels", "rwin=10x,40x"]);
+    assert_eq!((&answer["schema_version"], &answer["tunnel"]), (&1.into(), &"sim".into()));
+    let gain = |level| arm(&answer, "rwin", level)["gain"].as_f64().unwrap();
+    assert!((-0.55..-0.45).contains(&gain("14400")), "{}", gain("14400"));
+    assert!(gain("57600").abs() < 0.02, "{}", gain("57600"));
+    let error = &answer["model_error"];
+    assert_eq!(error["region"], "dsl");
+    assert!(error["p90"].as_f64().unwrap() > 0.0 && error["kernel"].as_str().unwrap().contains('.'));
+    assert_eq!(answer["candidates"], Value::Array(Vec::new()), "nothing beats the line");
+}
+
+#[test]
+fn a_path_from_flags_is_answered_with_a_range_where_there_is_chance() {
+    let flags = ["predict", "--json", "--rate", "20mbit", "--rtt", "80ms", "--loss", "1%", "--queue", "200KiB"];
+    let question = [&flags[..], &["--knobs", "cc", "--size", "2MB", "--seeds", "10"]].concat();
+    let answer = json(&question);
+    assert_eq!(answer["seeds"], 10);
+    let bbr = arm(&answer, "cc", "bbr");
+    assert!(bbr["gain"].as_f64().unwrap() > 0.5, "BBR doesn't mind random loss: {bbr}");
+    assert_eq!(bbr["worth_measuring"], true);
+    let current = &answer["arms"][0];
+    assert!(current["goodput_p5_bps"].as_f64() < current["goodput_p95_bps"].as_f64(), "{current}");
+    assert_eq!(json(&question), answer, "the same seeds give the same answer");
+}
+
+#[test]
+fn nonsense_ends_with_usage_and_a_reason() {
+    for (args, reason) in [
+        (&["predict", "--rate", "0"][..], "without a rate"),
+        (&["predict", "--rate", "8mbit", "--loss", "100%"], "everything is lost"),
+        (&["predict", "--rate", "8mbit", "--mtu", "68"], "out of range"),
+        (&["predict", "--rate", "8mbit", "--rtt", "1h"], "out of range"),
+        (&["predict", "adsl", "--levels", "cc=quic"], "quic"),
+        (&["predict", "nowhere"], "no preset"),
+        (&["predict"], "--rate"),
+        (&["predict", "adsl", "--rate", "8mbit"], "cannot be used"),
+        (&["replay", "/dev/null"], "no study"),
+        (&["calibrate", "--only", "the moon"], "the moon"),
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains(reason), "{args:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn the_studies_are_replayed_with_their_own_figures_beside() {
+    let answer = json(&["replay", "--json", &studies()]);
+    let study = |name: &str| {
+        let all = answer["studies"].as_array().unwrap();
+        all.iter().find(|study| study["study"] == name).unwrap_or_else(|| panic!("{name} isn't there")).clone()
+    };
+    let model = |study: &Value, row: usize| study["rows"][row]["model"].as_f64().unwrap();
+    let windows = study("dialup-rwin");
+    assert_eq!(windows["rows"][0]["study"], serde_json::json!([1964.0, 2254.0]));
+    let limit = 26_400.0 / 8.0 * 1460.0 / 1507.0;
+    assert!(model(&windows, 0) < 0.8 * limit, "one segment at a time waits for the round trip");
+    for row in 1..9 {
+        assert!((0.97..=1.0).contains(&(model(&windows, row) / limit)), "row {row}: {}", model(&windows, row));
+    }
+    let ttl = study("dialup-ttl");
+    assert!((1..4).all(|row| model(&ttl, row) == model(&ttl, 0)), "a time to live changes nothing");
+    let scp = study("freebsd-scp");
+    assert!((50.0..70.0).contains(&model(&scp, 0)), "reported were 55 to 60 kB/s, the model says {}", model(&scp, 0));
+    let adsl = study("adsl-factorial");
+    assert!(adsl["notes"][0].as_str().unwrap().contains("20 %") && adsl["notes"][0].as_str().unwrap().contains("85 %"));
+}
+
+#[test]
+fn the_chart_is_written_as_svg() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chart.svg");
+    let ran = run(&["predict", "dialup", "--knobs", "rwin", "--size", "100kB", "--svg", file.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.contains("rwin"));
+    assert!(ran.out.contains("Known error") && ran.out.contains("nothing is left to chance"), "{}", ran.out);
+}
