@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
+mod fuzz;
 mod laws;
 mod mechanisms;
 mod nonsense;
