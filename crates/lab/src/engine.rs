@@ -8,7 +8,7 @@ use crate::port::{LARGEST, Port};
 use crate::record::{LinkEnd, Shooter};
 use crate::scenario::Scenario;
 use crate::segment::{Buffer, Layout, Run, Segment};
-use crate::stats::Counters;
+use crate::stats::{Counters, Round};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -179,11 +179,12 @@ impl Engine {
     /// Hands over everything that is due.
     fn put_out(&mut self) {
         let now = self.now();
+        let mut round = Round::default();
         while let Some(outcome) = self.links.poll(now) {
             match outcome {
                 Outcome::Arrived { host, at, packet } => {
-                    self.counters.delivered(now - at);
-                    self.deliver(host, &packet);
+                    round.delivered(now.0.saturating_sub(at.0));
+                    self.deliver(host, packet);
                 }
                 Outcome::Ended { reason, packet } => {
                     self.counters.dropped(reason);
@@ -192,6 +193,7 @@ impl Engine {
                 Outcome::Stopped => self.counters.stopped(),
             }
         }
+        self.counters.delivered(&round);
         for host in 0..self.ports.len() {
             self.flush(host);
         }
@@ -200,14 +202,15 @@ impl Engine {
         }
     }
 
-    fn deliver(&mut self, host: usize, packet: &Packet<Segment>) {
+    #[inline]
+    fn deliver(&mut self, host: usize, packet: Packet<Segment>) {
         if let Some(run) = &mut self.runs[host]
-            && run.extend(packet)
+            && run.extend(&packet)
         {
             return;
         }
         self.flush(host);
-        self.runs[host] = Some(Run::of(packet));
+        self.runs[host] = Some(Run::of(&packet));
     }
 
     fn flush(&mut self, host: usize) {

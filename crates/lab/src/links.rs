@@ -108,8 +108,12 @@ impl Links {
         let destination = destination_of(&first);
         let side = self.towards(node, destination).unwrap_or(if node == self.last() { Side::BToA } else { Side::AToB });
         let lives = destination.and_then(|address| self.lives_to(node, side, address));
-        for index in 0..buffer.layout.segments() {
-            let mut packet = buffer.packet(index);
+        let plain = lives.is_none() && self.is_plain(node, side);
+        for mut packet in buffer.packets() {
+            if plain {
+                self.path.push(side, now, packet);
+                continue;
+            }
             if let Some(lives) = lives {
                 packet.ttl = packet.ttl.min(lives);
                 if lives == 0 {
@@ -179,6 +183,12 @@ impl Links {
     /// The number of the hop behind the last link.
     fn last(&self) -> usize {
         self.hops.len() - 1
+    }
+
+    /// Whether what a host sends needs no more than the path: nobody looks at it beside the host, and nobody records it.
+    fn is_plain(&self, node: usize, side: Side) -> bool {
+        let at_end = (side == Side::AToB && node == 0) || (side == Side::BToA && node == self.last());
+        at_end && self.ends.is_empty() && !(node == 0 && self.hops[0].looks_at_packets())
     }
 
     /// In which direction an address lies from a hop; `None` if it is there, or not known.

@@ -160,6 +160,22 @@ impl Buffer {
         packet
     }
 
+    /// What the stages see of all segments, in order. They differ in nothing but their number and the last one's length.
+    pub(crate) fn packets(self: &Rc<Self>) -> impl Iterator<Item = Packet<Segment>> {
+        let (first, count) = (self.packet(0), self.layout.segments());
+        let last = if count > 1 { self.layout.payload(count - 1, count).len() } else { first.data_len as usize };
+        let last = u32::try_from(last).unwrap_or(u32::MAX);
+        (0..count).map(move |index| {
+            let mut packet = first.clone();
+            packet.payload.index = index;
+            if index + 1 == count {
+                packet.ip_len -= packet.data_len - last;
+                packet.data_len = last;
+            }
+            packet
+        })
+    }
+
     /// A hash of addresses and ports (FNV-1a).
     fn flow(&self) -> u32 {
         let addresses = if self.layout.v6 { 8..40 } else { 12..20 };

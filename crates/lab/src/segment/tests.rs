@@ -73,6 +73,20 @@ fn every_byte_of_a_super_packet_is_in_exactly_one_segment() {
 }
 
 #[test]
+fn all_segments_at_once_are_what_each_is_by_itself() {
+    for v6 in [false, true] {
+        let buffer = buffer(v6);
+        let one_by_one: Vec<_> = (0..buffer.layout.segments()).map(|index| buffer.packet(index)).collect();
+        let key = |packet: &Packet<Segment>| {
+            let Packet { ip_len, data_len, flow, ttl, ect, ce, dont_fragment, pure_ack, .. } = *packet;
+            (ip_len, data_len, flow, ttl, (ect, ce, dont_fragment, pure_ack), packet.payload.index)
+        };
+        let at_once: Vec<_> = buffer.packets().map(|packet| key(&packet)).collect();
+        assert_eq!(at_once, one_by_one.iter().map(key).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn each_segment_has_the_headers_that_the_kernels_own_segmentation_gives_it() {
     let buffer = buffer(false);
     for index in 0..4 {
