@@ -59,9 +59,13 @@ fn goodput(client: &NetNs, server: &NetNs) -> f64 {
     report.bytes as f64 * 8e-9 / report.elapsed.as_secs_f64()
 }
 
-fn through(backend: Backend, rate: &str) -> Option<f64> {
+/// Goodput through the emulator, Gbit/s, and its CPU seconds per Gbit.
+fn through(backend: Backend, rate: &str) -> Option<(f64, f64)> {
     let lab = Lab::start(endless(rate), backend, 1).ok()?;
-    Some(goodput(&lab.client.ns, &lab.server.ns))
+    let before = lab.stats();
+    let goodput = goodput(&lab.client.ns, &lab.server.ns);
+    let spent = lab.stats().since(&before);
+    Some((goodput, spent.cpu_ns as f64 * 1e-9 / (goodput * LENGTH.as_secs_f64())))
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {
@@ -71,19 +75,34 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 fn main() {
     wt_lab::enter().unwrap();
-    let mut figures: Vec<(&str, Vec<f64>)> =
-        ["bare veth", "TUN", "AF_PACKET", "TUN at 1 Gbit/s"].map(|n| (n, Vec::new())).to_vec();
+    let mut bares = Vec::new();
+    let cases = [
+        ("TUN", Backend::Tun, "400gbit"),
+        ("AF_PACKET", Backend::Veth, "400gbit"),
+        ("TUN at 10 Gbit/s", Backend::Tun, "10gbit"),
+        ("TUN at 1 Gbit/s", Backend::Tun, "1gbit"),
+    ];
+    let mut figures = cases.map(|_| (Vec::new(), Vec::new()));
     for _ in 0..ROUNDS {
         let (client, server) = bare();
-        figures[0].1.push(goodput(&client, &server));
-        figures[1].1.extend(through(Backend::Tun, "400gbit"));
-        figures[2].1.extend(through(Backend::Veth, "400gbit"));
-        figures[3].1.extend(through(Backend::Tun, "1gbit"));
+        bares.push(goodput(&client, &server));
+        for ((_, backend, rate), (goodputs, costs)) in cases.iter().zip(&mut figures) {
+            if let Some((goodput, cost)) = through(*backend, rate) {
+                goodputs.push(goodput);
+                costs.push(cost);
+            }
+        }
     }
-    let bare = median(figures[0].1.clone());
-    for (name, values) in figures {
-        let middle = median(values);
-        println!("{name:<18} {middle:>7.2} Gbit/s   {:.2} of the bare pair", middle / bare);
+    let bare = median(bares);
+    println!("{:<18} {bare:>7.2} Gbit/s", "bare veth");
+    for ((name, _, rate), (goodputs, costs)) in cases.iter().zip(figures) {
+        let (middle, cost) = (median(goodputs), median(costs));
+        let of = match *rate {
+            "400gbit" => format!("{:.2} of the bare pair", middle / bare),
+            // 1448 of every 1500 bytes are payload.
+            "10gbit" => format!("{:.3} of the ideal", middle / (10.0 * 1448.0 / 1500.0)),
+            _ => format!("{:.3} of the ideal", middle / (1448.0 / 1500.0)),
+        };
+        println!("{name:<18} {middle:>7.2} Gbit/s   {of}   emulator {:.1} CPU-ms per Gbit", cost * 1e3);
     }
-    println!("ideal at 1 Gbit/s   {:>6.3} Gbit/s (1448 of every 1500 bytes)", 1448.0 / 1500.0);
 }
