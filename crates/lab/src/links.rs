@@ -59,6 +59,16 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
+/// Whether a packet is a kernel talking to its link: router solicitations, multicast listener reports. No router forwards
+/// such (RFC 4291 sections 2.5.6 and 2.7), nobody on the path has an answer, and their chance moments would shift the
+/// random choices that other packets meet.
+fn stays_on_link(buffer: &Buffer) -> bool {
+    let bytes = buffer.bytes();
+    let link_local = bytes[8] == 0xfe && bytes[9] & 0xc0 == 0x80;
+    let unspecified = || bytes[8..24].iter().all(|byte| *byte == 0);
+    buffer.layout.v6 && (link_local || (bytes[24] == 0xff && bytes[25] & 15 == 2) || unspecified())
+}
+
 /// A packet that a router made itself.
 fn own(bytes: Vec<u8>) -> Option<Packet<Segment>> {
     let layout = Layout::of(&bytes, &wt_sys::vnet::VnetHeader::default())?;
@@ -105,6 +115,9 @@ impl Links {
     pub(crate) fn send(&mut self, host: usize, now: Time, buffer: &Rc<Buffer>) {
         let node = self.places[host].node;
         let first = buffer.packet(0);
+        if stays_on_link(buffer) {
+            return;
+        }
         let destination = destination_of(&first);
         let side = self.towards(node, destination).unwrap_or(if node == self.last() { Side::BToA } else { Side::AToB });
         let lives = destination.and_then(|address| self.lives_to(node, side, address));

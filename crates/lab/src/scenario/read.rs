@@ -112,14 +112,16 @@ impl Scenario {
         let links = ordered.collect::<Result<Vec<_>, _>>()?;
         reader.hosts_apart(&raw.link, &order, &links)?;
         let name = file.rsplit('/').next().unwrap_or(file);
-        Ok(Self {
+        let scenario = Self {
             name: name.strip_suffix(".toml").unwrap_or(name).to_owned(),
             title: raw.title.trim().to_owned(),
             source: raw.source.trim().to_owned(),
             client_mtu: reader.host_mtu("client.mtu", raw.client.mtu.as_ref())?,
             server_mtu: reader.host_mtu("server.mtu", raw.server.mtu.as_ref())?,
             links,
-        })
+        };
+        reader.whole_path(&raw.link, &order, &scenario)?;
+        Ok(scenario)
     }
 }
 
@@ -210,6 +212,22 @@ impl Reader<'_> {
         };
         self.shared_medium(&link, spanned)?;
         Ok(link)
+    }
+
+    /// What no field shows by itself: a queue that doesn't hold one packet of the MTU, say.
+    fn whole_path(&self, raw: &[Spanned<RawLink>], order: &[usize], path: &Scenario) -> Result<(), ScenarioError> {
+        let Err(error) = path.path().validate() else { return Ok(()) };
+        // `links[0].forward[3].queue.bytes` is `link "dsl", up.queue` here.
+        let mut parts = error.field.split('.');
+        let number = |part: &str| part.split(['[', ']']).nth(1).and_then(|number| number.parse::<usize>().ok());
+        let place = parts.next().and_then(number).filter(|place| *place < order.len()).unwrap_or(0);
+        let way = if parts.next().is_some_and(|part| part.starts_with("forward")) { "up" } else { "down" };
+        let stage = parts.next().unwrap_or_default();
+        let link = &raw[order[place]];
+        let at = if way == "up" { link.get_ref().up.span() } else { link.get_ref().down.span() };
+        let (name, value, allowed) = (&link.get_ref().name, &error.value, &error.allowed);
+        let why = format!("link \"{name}\", {way}.{stage}: {value} is out of range: allowed is {allowed}");
+        Err(self.error(at.start, why))
     }
 
     /// No two hosts have one name.

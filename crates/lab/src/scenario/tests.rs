@@ -55,6 +55,12 @@ fn a_mistake_is_named_with_its_line_and_what_is_allowed() {
         ("down = { rate = \"8mbit\" }".to_owned(), 4, "up"),
         ("down = { rate = \"8mbit\", rat = 3 }\nup = { rate = \"1mbit\" }".to_owned(), 6, "rat"),
         (both.replace("\"8mbit\"", "8"), 6, "string"),
+        (
+            "mtu = 9000\ndown = { rate = \"8mbit\", queue = \"9kB\" }\nup = { rate = \"1mbit\", queue = \"8kB\" }"
+                .to_owned(),
+            8,
+            "up.queue: 8000 is out of range: allowed is 9000",
+        ),
     ] {
         let error = Scenario::parse("mine.toml", &text(&link)).unwrap_err();
         assert_eq!(error.line, line, "{link}: {error}");
