@@ -52,6 +52,13 @@ impl LabError {
 /// [`LabError::UserNamespace`].
 pub fn enter() -> Result<(), LabError> {
     ns::enter_user_namespace()
+        .and_then(|()| {
+            // A security module may let the namespace be made and take the rights in it away.
+            let may =
+                process::has_capability(process::CAP_NET_ADMIN) && process::has_capability(process::CAP_SYS_ADMIN);
+            let taken = || std::io::Error::from_raw_os_error(1);
+            if may { Ok(()) } else { Err(SysError { doing: "use a new user namespace".to_owned(), source: taken() }) }
+        })
         .or_else(|error| {
             let may = process::has_capability(process::CAP_SYS_ADMIN);
             if may { ns::enter_network_namespace().map_err(|_| error) } else { Err(error) }

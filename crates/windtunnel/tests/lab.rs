@@ -167,6 +167,44 @@ fn kill_minus_nine_leaves_nothing() {
 }
 
 #[test]
+fn whichever_process_of_a_lab_is_killed_nothing_stays() {
+    let _machine = shared();
+    let children = |pid: u32| -> Vec<u32> {
+        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let all = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        (list + &all.collect::<String>()).split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    };
+    let is = |pid: &u32, name: &str| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    for (number, victim) in ["ourselves", "process 1", "the programs"].into_iter().enumerate() {
+        let home = tempfile::tempdir().unwrap();
+        let mark = format!("2{number}00{}", std::process::id());
+        let mut child = windtunnel(home.path())
+            .args(["lab", "run", "cdn-chain", "--server", &format!("sleep {mark}"), "--", "sleep", &mark])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let sleeping = || processes_with(&mark).into_iter().filter(|pid| is(pid, "sleep")).collect::<Vec<_>>();
+        eventually("both programs run", || sleeping().len() == 2);
+        let victims = match victim {
+            "ourselves" => vec![child.id()],
+            "process 1" => vec![children(child.id())[0]],
+            _ => sleeping(),
+        };
+        for pid in victims {
+            assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+        }
+        let code = child.wait().unwrap().code();
+        assert!(victim == "ourselves" || code == Some(137), "{victim}: {code:?}");
+        eventually("every process is gone", || processes_with(&mark).is_empty());
+        let devices = std::fs::read_to_string("/proc/net/dev").unwrap();
+        assert!(!devices.contains("wt0") && !devices.contains("to-client"), "{victim}: {devices}");
+    }
+}
+
+#[test]
 fn unknown_presets_and_mistakes_in_files_are_usage_errors_with_a_hint() {
     let _machine = shared();
     let unknown = run(&["lab", "run", "adls", "--", "true"]);

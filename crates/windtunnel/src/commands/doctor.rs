@@ -15,6 +15,38 @@ pub(crate) struct DoctorArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
+    /// Prints an AppArmor profile that lets this program make user namespaces, and how to install it
+    #[arg(long)]
+    apparmor_profile: bool,
+}
+
+/// Whether AppArmor takes the rights from user namespaces here.
+///
+/// # Source
+/// Ubuntu's specification SE045, "Unprivileged user namespace restrictions via AppArmor".
+pub(crate) fn apparmor_restricts() -> bool {
+    let name = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+    std::fs::read_to_string(name).is_ok_and(|text| text.trim() == "1")
+}
+
+/// What to do about that.
+pub(crate) const APPARMOR_HELP: &str = "install a profile for this program: windtunnel doctor --apparmor-profile prints it \
+and tells how; or run as root";
+
+/// A profile that allows everything as before, and user namespaces besides.
+///
+/// # Source
+/// apparmor.d(5) of AppArmor 4: the rule `userns` and the flag `unconfined`.
+fn apparmor_profile(program: &str) -> String {
+    // A quoted path may hold anything but quotes and line breaks; these stand for patterns unless escaped.
+    let escaped: String =
+        program.chars().flat_map(|c| if "\"\\*?[]{}^@".contains(c) { vec!['\\', c] } else { vec![c] }).collect();
+    format!(
+        "# Lets windtunnel make user namespaces. Install it as root, and again when the program moves:\n\
+         #   windtunnel doctor --apparmor-profile > /etc/apparmor.d/windtunnel\n\
+         #   apparmor_parser -r /etc/apparmor.d/windtunnel\n\
+         abi <abi/4.0>,\ninclude <tunables/global>\n\nprofile windtunnel \"{escaped}\" flags=(unconfined) {{\n  userns,\n}}"
+    )
 }
 
 /// One thing that was looked at.
@@ -32,6 +64,13 @@ struct Check {
 /// # Errors
 /// None: what doesn't work is the answer.
 pub(crate) fn run(args: &DoctorArgs) -> Outcome {
+    if args.apparmor_profile {
+        let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
+        let program =
+            program.ok_or_else(|| crate::edge::Failure::environment("this program's own path can't be told"))?;
+        say!("{}", apparmor_profile(&program));
+        return Ok(Exit::Done);
+    }
     let checks = look();
     let works = checks.iter().all(|check| check.ok || !check.needed);
     if args.json {
@@ -70,7 +109,7 @@ fn look() -> Vec<Check> {
         needed: true,
         found: namespace
             .map_or_else(|error| error.to_string(), |()| "an unprivileged user may make network namespaces".to_owned()),
-        advice: Some(USER_NAMESPACE_HELP),
+        advice: Some(if apparmor_restricts() { APPARMOR_HELP } else { USER_NAMESPACE_HELP }),
     });
     if entered {
         checks.extend([
@@ -139,5 +178,18 @@ fn btf() -> Check {
         needed: false,
         found: found.to_owned(),
         advice: Some("a kernel built with CONFIG_DEBUG_INFO_BTF"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profile_names_this_program_and_escapes_what_apparmor_would_read_as_a_pattern() {
+        let text = apparmor_profile("/opt/wind tunnel/{a,b}*/windtunnel");
+        let rule = "profile windtunnel \"/opt/wind tunnel/\\{a,b\\}\\*/windtunnel\" flags=(unconfined) {\n  userns,\n}";
+        assert!(text.ends_with(rule), "{text}");
+        assert!(text.lines().take(3).all(|line| line.starts_with('#')));
     }
 }

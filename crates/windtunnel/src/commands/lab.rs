@@ -134,6 +134,9 @@ fn start_recording(scenario: Scenario, options: &LabOptions, record: Option<Reco
 /// What to say when the lab can't be made.
 pub(crate) fn failure(error: &LabError) -> Failure {
     match error {
+        LabError::UserNamespace(_) if super::doctor::apparmor_restricts() => Failure::environment(error.to_string())
+            .because("AppArmor takes the rights from user namespaces here (kernel.apparmor_restrict_unprivileged_userns is 1)")
+            .hint(super::doctor::APPARMOR_HELP),
         LabError::UserNamespace(source) => Failure::environment(error.to_string())
             .because(match source.errno() {
                 Some(1 | 13) => "this system forbids unprivileged user namespaces",
