@@ -6,7 +6,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpSocket};
 use wt_trial::Cancel;
-use wt_units::{Knob, Settings};
+use wt_units::{Knob, Level, Settings};
 
 /// Why a transfer couldn't begin, or not go on.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +33,8 @@ pub enum LoadError {
 /// A fresh connection with its settings in force.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
-    window: Option<u32>,
+    pub(crate) stream: TcpStream,
+    pub(crate) window: Option<u32>,
     /// From the first SYN until the connection stood.
     pub connect_time: Duration,
     /// What the kernel says it set on this socket.
@@ -50,25 +50,39 @@ impl Connection {
     /// # Errors
     /// [`LoadError::Refused`] or [`LoadError::Connect`].
     pub fn open(peer: &SocketAddr, settings: &Settings, timeout: Duration) -> Result<Self, LoadError> {
+        let own = SOCKET_KNOBS.into_iter().filter_map(|knob| Some((knob, settings.get(knob)?.clone())));
+        Self::open_with_all(peer, &own.collect(), timeout)
+    }
+
+    /// Connects, with everything that one socket can take set before the handshake: also the congestion control and the
+    /// send buffer, which only matter for what this end sends.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`] or [`LoadError::Connect`].
+    pub fn open_with_all(peer: &SocketAddr, settings: &Settings, timeout: Duration) -> Result<Self, LoadError> {
         let socket = TcpSocket::new(peer).map_err(LoadError::Connect)?;
         let mut granted = Settings::new();
-        for knob in SOCKET_KNOBS {
-            let Some(value) = settings.number(knob) else { continue };
-            let number = u32::try_from(value).unwrap_or(u32::MAX);
-            let set = match knob {
-                Knob::Rwin => tcp::fix_window(&socket, number),
-                Knob::Mss => tcp::set_max_segment(&socket, number),
-                _ => tcp::set_ttl(&socket, number),
+        for (knob, level) in settings.iter() {
+            let number = u32::try_from(level.number().unwrap_or(0)).unwrap_or(u32::MAX);
+            let set = match (knob, level) {
+                (_, Level::Auto) => continue,
+                (Knob::Rwin, _) => tcp::fix_window(&socket, number),
+                (Knob::Mss, _) => tcp::set_max_segment(&socket, number),
+                (Knob::Ttl, _) if peer.is_ipv6() => tcp::set_hop_limit(&socket, number),
+                (Knob::Ttl, _) => tcp::set_ttl(&socket, number),
+                (Knob::Sndbuf, _) => tcp::set_send_buffer(&socket, number),
+                (Knob::Cc, Level::Name(name)) => tcp::set_congestion_control(&socket, name),
+                _ => continue,
             };
             set.map_err(|source| LoadError::Refused { knob, source })?;
-            granted.set(knob, wt_units::Level::Number(value));
+            granted.set(knob, level.clone());
         }
         let start = monotonic_ns();
         let stream = socket.connect(peer, timeout).map_err(LoadError::Connect)?;
         let connect_time = Duration::from_nanos(monotonic_ns() - start);
         if settings.number(Knob::Rwin).is_some() {
             let clamp = tcp::window_clamp(&stream).map_err(|source| LoadError::Refused { knob: Knob::Rwin, source })?;
-            granted.set(Knob::Rwin, wt_units::Level::Number(u64::from(clamp)));
+            granted.set(Knob::Rwin, Level::Number(u64::from(clamp)));
         }
         let window = settings.number(Knob::Rwin).map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
         Ok(Self { stream, window, connect_time, granted })

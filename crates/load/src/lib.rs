@@ -6,8 +6,14 @@
 
 /// One trial's connection from the client's end.
 mod client;
+/// Files of HTTP servers that aren't ours.
+mod fetch;
 /// Plain HTTP for programs that aren't ours.
 mod http;
+/// Whether payload is what it was.
+mod intact;
+/// Payload from and to far ends that aren't ours.
+mod intake;
 /// The bytes that are sent, and the check that they arrived.
 mod pattern;
 /// The request at the head of a connection.
@@ -16,10 +22,20 @@ mod proto;
 mod sample;
 /// The far end: many connections, one report for each.
 mod server;
+/// Whom we believe.
+mod tls;
 /// Sending and receiving as fast as it goes.
 mod transfer;
+/// Addresses of far ends.
+mod url;
+/// A connection on which nothing waits for too long.
+mod wire;
 
 pub use client::{Connection, LoadError, download, upload};
+pub use fetch::{Fetch, FetchError, Fetched, USER_AGENT, bring, fetch};
+pub use intact::Reference;
 pub use proto::{Request, RequestError, SenderOptions};
 pub use server::{Server, ServerConfig};
+pub use tls::{Tls, TlsError};
 pub use transfer::{EndReport, Finish};
+pub use url::{Scheme, Url, UrlError};

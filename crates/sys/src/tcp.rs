@@ -226,6 +226,17 @@ pub fn set_ttl(fd: &impl AsFd, hops: u32) -> SysResult<()> {
     set(fd, libc::IPPROTO_IP, libc::IP_TTL, &(hops as libc::c_int), "set IP_TTL")
 }
 
+/// The same for IPv6, where it is called the hop limit.
+///
+/// # Errors
+/// [`SysError`].
+///
+/// # Source
+/// `IPV6_UNICAST_HOPS`, ipv6(7).
+pub fn set_hop_limit(fd: &impl AsFd, hops: u32) -> SysResult<()> {
+    set(fd, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, &(hops as libc::c_int), "set IPV6_UNICAST_HOPS")
+}
+
 /// Chooses the congestion control.
 ///
 /// # Errors
@@ -270,13 +281,24 @@ pub fn congestion_control(fd: &impl AsFd) -> SysResult<String> {
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
-/// Fixes the window that this end advertises: the clamp bounds it, and a buffer of twice its size (which the kernel
-/// doubles once more for its bookkeeping) switches autotuning off and leaves room.
+/// Bounds the window that this end advertises. A buffer of twice its size (which the kernel doubles once more for its
+/// bookkeeping) switches autotuning off and leaves room; the clamp bounds the window.
+///
+/// A buffer beyond `net.core.rmem_max` takes `CAP_NET_ADMIN`. Without it the buffer is left to autotuning, which goes up
+/// to `tcp_rmem`, and the clamp alone bounds the window: it has to be held ([`hold_window`]).
 ///
 /// # Errors
 /// [`SysError`].
+///
+/// # Source
+/// `SO_RCVBUFFORCE`, socket(7).
 pub fn fix_window(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
-    set_receive_buffer(fd, bytes.saturating_mul(2).min(1 << 30))?;
+    let buffer = bytes.saturating_mul(2).min(1 << 30);
+    let forced = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(buffer as libc::c_int), "set SO_RCVBUFFORCE");
+    let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok().and_then(|text| text.trim().parse().ok());
+    if forced.is_err() && most.is_none_or(|most: u32| buffer <= most) {
+        set_receive_buffer(fd, buffer)?;
+    }
     set_window_clamp(fd, bytes)
 }
 

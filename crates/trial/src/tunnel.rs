@@ -78,6 +78,24 @@ pub enum TunnelError {
         /// Why.
         why: String,
     },
+    /// The far end can't or won't, and trying again helps nobody.
+    #[error("{why}")]
+    FarEnd {
+        /// What it said or did, and what to try.
+        why: String,
+    },
+    /// What the user allowed is used up: bytes, time.
+    #[error("{why}")]
+    Spent {
+        /// What is used up.
+        why: String,
+    },
+    /// This host can't, for want of a privilege or because somebody else changes the same.
+    #[error("{why}")]
+    Environment {
+        /// What it lacks.
+        why: String,
+    },
     /// The machinery broke: a namespace is gone, the emulator stopped.
     #[error("the {tunnel} tunnel broke: {why}")]
     Broken {
@@ -107,6 +125,11 @@ pub trait Tunnel {
     /// # Errors
     /// [`TunnelError::CannotSet`] with the reason.
     fn check(&self, settings: &Settings) -> Result<(), TunnelError>;
+
+    /// Whether the rest of this round had better not be run: the far end refuses again and again.
+    fn gives_up_round(&self) -> bool {
+        false
+    }
 
     /// Runs one trial, and puts back whatever it set.
     ///

@@ -1,0 +1,95 @@
+use std::net::IpAddr;
+use std::time::Duration;
+use wt_host::{
+    ApplyOptions, CheckpointId, GuardCommand, Plan, PlanError, RealSystem, Request, Store, Survey, TxnError,
+};
+use wt_sys::SysError;
+use wt_units::{Knob, Level, Settings};
+
+/// After a trial should have been over for so long, the guard puts everything back, whatever has become of us.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Changes routes and host-wide settings for the time of one trial, through the same transaction and guard as
+/// `settings apply`.
+#[derive(Debug)]
+pub struct Changer {
+    /// The machine.
+    pub system: RealSystem,
+    /// Where checkpoints are kept.
+    pub store: Store,
+    /// What starts a guard.
+    pub guard: GuardCommand,
+    /// Whether settings of the whole host may be changed: other programs feel that.
+    pub allow_host_wide: bool,
+}
+
+/// Why a change wasn't made, or couldn't be put back.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// It makes no sense here.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The setting isn't known there.
+    #[error(transparent)]
+    Knob(#[from] wt_host::KnobError),
+    /// It wasn't made; or it couldn't be put back, and the error says where the backup lies.
+    #[error(transparent)]
+    Transaction(#[from] TxnError),
+    /// The kernel couldn't be read.
+    #[error(transparent)]
+    System(#[from] SysError),
+}
+
+/// A change that is in force.
+#[derive(Debug)]
+pub(crate) struct Made {
+    id: Option<CheckpointId>,
+    /// What the kernel says.
+    pub(crate) granted: Settings,
+}
+
+/// Where it is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On a route to this address only.
+    Route(IpAddr),
+    /// On the whole host.
+    Host,
+}
+
+impl Changer {
+    /// Makes it, for a trial that is over after `at_most`.
+    pub(crate) fn make(&mut self, settings: &Settings, place: Place, at_most: Duration) -> Result<Made, ChangeError> {
+        let pairs: Vec<String> = settings.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
+        let request = Request {
+            target: match place {
+                Place::Route(address) => wt_host::Target::Route(address, None),
+                Place::Host => wt_host::Target::Host,
+            },
+            ..Request::of_pairs(pairs.iter().map(String::as_str))?
+        };
+        let survey = Survey::take(&mut self.system)?;
+        let plan = Plan::make(&mut self.system, &survey, &request)?;
+        if plan.is_empty() {
+            return Ok(Made { id: None, granted: settings.clone() });
+        }
+        let options = ApplyOptions { confirm_within: at_most + GRACE, yes: false, guard: self.guard.clone() };
+        let applied = wt_host::apply(&mut self.system, &self.store, &survey, &plan, &options)?;
+        let level = |(knob, asked): (Knob, &Level)| {
+            let row = applied.applied.iter().find(|row| row.key == knob.name());
+            let granted = row.and_then(|row| row.granted.as_ref()).map(|value| knob.parse_level(&value.to_string()));
+            (knob, granted.and_then(Result::ok).unwrap_or_else(|| asked.clone()))
+        };
+        Ok(Made { id: Some(applied.id), granted: settings.iter().map(level).collect() })
+    }
+
+    /// Puts it back.
+    pub(crate) fn put_back(&mut self, made: &Made) -> Result<(), ChangeError> {
+        let Some(id) = made.id else { return Ok(()) };
+        match wt_host::undo(&mut self.system, &self.store, Some(id), &self.guard) {
+            // The guard was first.
+            Ok(_) | Err(TxnError::NotInForce { .. } | TxnError::NothingToUndo) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

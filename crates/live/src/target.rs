@@ -1,0 +1,107 @@
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use wt_load::{Reference, Url};
+
+/// A far end: its address, and what is known of it.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Where.
+    pub url: Url,
+    /// Where its name led to.
+    pub peer: SocketAddr,
+    /// What a person wrote about it.
+    pub comment: String,
+    /// What its payload was when it came first.
+    pub(crate) reference: Reference,
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// The resolver says no.
+    #[error("can't find the address of {host}: {source}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        source: std::io::Error,
+    },
+    /// It has addresses, but not of this version of IP.
+    #[error("{host} has no IPv{version} address")]
+    Version {
+        /// The name.
+        host: String,
+        /// 4 or 6.
+        version: u8,
+    },
+}
+
+impl Target {
+    /// Looks the name up; `v6` asks for one version of IP.
+    ///
+    /// # Errors
+    /// [`FindError`].
+    pub fn find(url: Url, v6: Option<bool>) -> Result<Self, FindError> {
+        let failed = |source| FindError::Resolve { host: url.host.clone(), source };
+        let found = (url.host.as_str(), url.port).to_socket_addrs().map_err(failed)?;
+        let mut found = found.filter(|address| v6.is_none_or(|v6| address.is_ipv6() == v6));
+        let peer = found.next().ok_or_else(|| FindError::Version {
+            host: url.host.clone(),
+            version: if v6 == Some(true) { 6 } else { 4 },
+        })?;
+        Ok(Self { url, peer, comment: String::new(), reference: Reference::new() })
+    }
+
+    /// Header bytes of IP and TCP without options.
+    #[must_use]
+    pub fn headers(&self) -> u64 {
+        if self.peer.is_ipv6() { 60 } else { 40 }
+    }
+
+    /// Whether it is so near that nobody else is disturbed: this host, or a network that isn't the Internet.
+    ///
+    /// # Source
+    /// RFC 6890: the addresses that aren't globally reachable.
+    #[must_use]
+    pub fn is_near(&self) -> bool {
+        match self.peer.ip() {
+            std::net::IpAddr::V4(ip) => {
+                let [a, b, ..] = ip.octets();
+                ip.is_loopback() || ip.is_private() || ip.is_link_local() || (a == 198 && b & 0xFE == 18)
+            }
+            std::net::IpAddr::V6(ip) => {
+                let [a, b, c, ..] = ip.segments();
+                // 2001:2::/48 is for benchmarks.
+                ip.is_loopback() || a & 0xFE00 == 0xFC00 || a & 0xFFC0 == 0xFE80 || (a, b, c) == (0x2001, 2, 0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_and_far_are_told_apart() {
+        for (host, near) in [
+            ("127.0.0.1", true),
+            ("10.1.2.3", true),
+            ("198.19.0.1", true),
+            ("198.20.0.1", false),
+            ("192.0.2.1", false),
+            ("[::1]", true),
+            ("[fd00::1]", true),
+            ("[2001:2:0:19::1]", true),
+            ("[2001:db8::1]", false),
+        ] {
+            let target = Target::find(format!("http://{host}/").parse().unwrap(), None).unwrap();
+            assert_eq!(target.is_near(), near, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_version_of_ip_that_it_lacks_is_named() {
+        let error = Target::find("http://127.0.0.1/".parse().unwrap(), Some(true)).unwrap_err();
+        assert_eq!(error.to_string(), "127.0.0.1 has no IPv6 address");
+    }
+}

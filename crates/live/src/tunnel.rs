@@ -1,0 +1,490 @@
+use crate::change::{ChangeError, Changer, Made, Place};
+use crate::manners::Manners;
+use crate::scope::{Scope, scope_of, usual_knobs};
+use crate::target::Target;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wt_host::TxnError;
+use wt_load::{EndReport, Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
+use wt_sys::clock::monotonic_ns;
+use wt_trial::{
+    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
+    Workload,
+};
+use wt_units::{Bytes, Knob, Level, Settings};
+
+const NAME: &str = "live";
+/// Redirections that are followed, one after another.
+const MOST_REDIRECTS: usize = 5;
+/// Bytes after which the kernel knows how large the peer's segments are.
+const TELLING: u64 = 32 * 1024;
+
+/// What a live tunnel is made of.
+#[derive(Debug)]
+pub struct LiveConfig {
+    /// Far ends, tried in turn, one a round.
+    pub targets: Vec<Target>,
+    /// Which way the payload goes.
+    pub direction: Direction,
+    /// Which version of IP names are looked up for, if only one.
+    pub v6: Option<bool>,
+    /// Whom to believe.
+    pub tls: Tls,
+    /// Changes routes and the host; without it only sockets' settings can be varied.
+    pub changer: Option<Changer>,
+    /// What is known of the path.
+    pub facts: PathFacts,
+    /// The MTU of the device towards the target, bytes.
+    pub device_mtu: u64,
+    /// This host's congestion control.
+    pub congestion_control: String,
+    /// The congestion controls that this kernel lets us use.
+    pub congestion_controls: Vec<String>,
+    /// Payload that may be moved in all, bytes; `None` has no bound.
+    pub allowance: Option<u64>,
+}
+
+/// The real path to one far end, or to several in turn.
+#[derive(Debug)]
+pub struct LiveTunnel {
+    config: LiveConfig,
+    manners: Vec<Manners>,
+    /// The round that was given up.
+    given_up: Option<u32>,
+    round: u32,
+    turn: usize,
+}
+
+impl LiveTunnel {
+    /// A tunnel that has done nothing yet. There must be a target.
+    #[must_use]
+    pub fn new(config: LiveConfig) -> Self {
+        let manners = vec![Manners::new(); config.targets.len()];
+        Self { config, manners, given_up: None, round: 0, turn: 0 }
+    }
+
+    /// What is varied when nobody says what.
+    #[must_use]
+    pub fn usual_knobs(&self) -> Vec<Knob> {
+        self.config
+            .targets
+            .first()
+            .map_or_else(Vec::new, |target| usual_knobs(self.config.direction, target.url.scheme))
+    }
+
+    /// The far ends, as they are by now: redirections followed.
+    #[must_use]
+    pub fn targets(&self) -> &[Target] {
+        &self.config.targets
+    }
+
+    /// The congestion controls that can be compared here.
+    #[must_use]
+    pub fn congestion_controls(&self) -> &[String] {
+        &self.config.congestion_controls
+    }
+
+    /// Bytes that may still be moved.
+    #[must_use]
+    pub fn allowance(&self) -> Option<u64> {
+        self.config.allowance
+    }
+
+    fn scheme(&self) -> Scheme {
+        self.config.targets.first().map_or(Scheme::Http, |target| target.url.scheme)
+    }
+
+    /// Which target a round is run on: each gets its turn, and one that refuses is passed over.
+    fn begin_round(&mut self, round: u32) {
+        if round == self.round && round != 0 {
+            return;
+        }
+        self.round = round;
+        self.given_up = None;
+        let now = clock();
+        let count = self.config.targets.len();
+        let first = round as usize % count;
+        let turns = (0..count).map(|step| (first + step) % count);
+        self.turn = turns.min_by_key(|turn| self.manners[*turn].wait(now)).unwrap_or(0);
+        self.manners[self.turn].begin_round();
+    }
+
+    /// Makes what isn't a socket's own.
+    fn change(&mut self, settings: &Settings, deadline: Duration) -> Result<Option<(Made, &'static str)>, TunnelError> {
+        let of = |wanted: Scope| -> Settings {
+            let scheme = self.scheme();
+            let here = |knob| scope_of(knob, self.config.direction, scheme) == Ok(wanted);
+            settings
+                .iter()
+                .filter(|(knob, level)| here(*knob) && **level != Level::Auto)
+                .map(|(k, l)| (k, l.clone()))
+                .collect()
+        };
+        let (route, host) = (of(Scope::Route), of(Scope::Host));
+        let peer = self.config.targets[self.turn].peer.ip();
+        let (settings, place, word) = match (route.is_empty(), host.is_empty()) {
+            (true, true) => return Ok(None),
+            (false, true) => (route, Place::Route(peer), "route (to the target only)"),
+            (true, false) => (host, Place::Host, "host (put back after the trial)"),
+            (false, false) => {
+                let why = "a route and the whole host can't be changed for the same trial".to_owned();
+                return Err(TunnelError::CannotRun { tunnel: NAME, why });
+            }
+        };
+        let first = settings.iter().next().map(|(knob, level)| (knob, level.clone()));
+        let Some(changer) = &mut self.config.changer else { return Ok(None) };
+        match changer.make(&settings, place, deadline) {
+            Ok(made) => Ok(Some((made, word))),
+            Err(error @ ChangeError::Transaction(TxnError::NotPutBack { .. })) => Err(broken(&error)),
+            Err(error @ (ChangeError::Transaction(_) | ChangeError::System(_))) => {
+                Err(TunnelError::Environment { why: error.to_string() })
+            }
+            Err(error) => {
+                let (knob, level) = first.unwrap_or((Knob::Mtu, Level::Auto));
+                Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: error.to_string() })
+            }
+        }
+    }
+
+    /// Moves the payload; redirections are followed, and remembered.
+    fn transfer(&mut self, spec: &TrialSpec, own: &Settings, cancel: &Cancel) -> Result<Fetched, FetchError> {
+        let Workload::Bulk { direction, amount } = spec.workload;
+        for _ in 0..=MOST_REDIRECTS {
+            let target = &mut self.config.targets[self.turn];
+            let url = target.url.clone();
+            let job = Fetch {
+                url: &url,
+                peer: target.peer,
+                settings: own,
+                amount,
+                deadline: spec.deadline,
+                tls: &self.config.tls,
+            };
+            let fetched = match direction {
+                Direction::Down => wt_load::fetch(&job, &mut target.reference, cancel),
+                Direction::Up => wt_load::bring(&job, cancel),
+            };
+            let Err(FetchError::Elsewhere(location)) = fetched else { return fetched };
+            let never = |why: String| FetchError::Never(format!("{url} redirects to what can't be followed: {why}"));
+            let next = url.join(&location).map_err(|error| never(error.to_string()))?;
+            let found = Target::find(next, self.config.v6).map_err(|error| never(error.to_string()))?;
+            target.url = found.url;
+            target.peer = found.peer;
+        }
+        Err(FetchError::Never(format!("more than {MOST_REDIRECTS} redirections, one after another")))
+    }
+
+    /// Takes what was moved off the allowance.
+    fn pay(&mut self, bytes: u64) {
+        if let Some(allowance) = &mut self.config.allowance {
+            *allowance = allowance.saturating_sub(bytes);
+        }
+    }
+
+    /// What an attempt that brought nothing is.
+    fn failed(&mut self, error: FetchError, spec: &TrialSpec) -> Result<TrialOutcome, TunnelError> {
+        match error {
+            FetchError::Refused { why, pause } => {
+                let pause = self.manners[self.turn].refused(clock(), pause);
+                if self.manners[self.turn].gave_up() {
+                    self.given_up = Some(spec.round);
+                }
+                let note = format!(
+                    "{} refuses: {why}; it is left alone for {:.0} s",
+                    self.config.targets[self.turn].url,
+                    pause.as_secs_f64()
+                );
+                Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note))
+            }
+            FetchError::Cancelled => Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped by the user")),
+            FetchError::Load(LoadError::Refused { knob, source }) => {
+                let level = spec.settings.get(knob).cloned().unwrap_or(Level::Auto);
+                Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: source.to_string() })
+            }
+            FetchError::Never(why) => {
+                Err(TunnelError::FarEnd { why: format!("{}: {why}", self.config.targets[self.turn].url) })
+            }
+            other => Ok(TrialOutcome::empty(Status::Failed, spec.deadline, other.to_string())),
+        }
+    }
+}
+
+impl Tunnel for LiveTunnel {
+    fn kind(&self) -> TunnelKind {
+        TunnelKind::Live
+    }
+
+    fn target(&self) -> String {
+        let words: Vec<String> = self.config.targets.iter().map(|target| target.url.to_string()).collect();
+        words.join(" ")
+    }
+
+    fn current(&self) -> Settings {
+        let config = &self.config;
+        let mut current = Settings::new().with(Knob::Mtu, Level::Number(config.device_mtu));
+        if config.direction == Direction::Down {
+            current.set(Knob::Rwin, Level::Auto);
+        }
+        if config.direction == Direction::Up {
+            current.set(Knob::Cc, Level::Name(config.congestion_control.clone()));
+        }
+        current
+    }
+
+    fn path(&self, _: Direction) -> PathFacts {
+        self.config.facts.clone()
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
+        let headers = self.config.targets.first().map_or(40, Target::headers);
+        for (knob, level) in settings.iter().filter(|(_, level)| **level != Level::Auto) {
+            let cannot = |why: &str| {
+                Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why: why.to_owned() })
+            };
+            match scope_of(knob, self.config.direction, self.scheme()) {
+                Err(why) => return cannot(why),
+                Ok(Scope::Host) if self.config.changer.as_ref().is_none_or(|changer| !changer.allow_host_wide) => {
+                    return cannot("that is a setting of the whole host: --allow-host-wide allows it for each trial");
+                }
+                Ok(Scope::Route) if self.config.changer.is_none() => {
+                    return cannot("a route to the target can't be changed here");
+                }
+                Ok(_) => {}
+            }
+            match (knob, level) {
+                (_, Level::TimesMss(_)) => return cannot("multiples of the MSS must be resolved to bytes first"),
+                (Knob::Mtu, Level::Number(mtu)) if *mtu > self.config.device_mtu => {
+                    return cannot(&format!("the device takes at most {} bytes", self.config.device_mtu));
+                }
+                (Knob::Mtu, Level::Number(mtu)) if *mtu < headers + 88 => {
+                    return cannot("it leaves no room for an MSS");
+                }
+                (Knob::Cc, Level::Name(name))
+                    if self.config.direction == Direction::Up && !self.config.congestion_controls.contains(name) =>
+                {
+                    let known = self.config.congestion_controls.join(", ");
+                    return cannot(&format!("this kernel lets us use {known}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn gives_up_round(&self) -> bool {
+        self.given_up == Some(self.round) && self.round != 0
+    }
+
+    fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
+        self.check(&spec.settings)?;
+        self.begin_round(spec.round);
+        let Workload::Bulk { direction, amount } = spec.workload;
+        if let (Some(allowance), Amount::Size(Bytes(size))) = (self.config.allowance, amount)
+            && size > allowance
+        {
+            return Err(TunnelError::Spent {
+                why: format!("{allowance} bytes of the budget are left, {size} are needed"),
+            });
+        }
+        if !leave_alone(self.manners[self.turn].wait(clock()), cancel) {
+            return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped by the user"));
+        }
+        let change = self.change(&spec.settings, spec.deadline)?;
+        let own = own_settings(&spec.settings, self.config.targets[self.turn].headers());
+        let fetched = self.transfer(spec, &own, cancel);
+        if let (Some((made, _)), Some(changer)) = (&change, &mut self.config.changer) {
+            changer.put_back(made).map_err(|error| broken(&error))?;
+        }
+        let fetched = match fetched {
+            Ok(fetched) => fetched,
+            Err(error) => return self.failed(error, spec),
+        };
+        self.manners[self.turn].served();
+        let moved =
+            if direction == Direction::Down { fetched.report.info.bytes_received } else { fetched.report.bytes };
+        self.pay(moved.max(fetched.report.bytes));
+        let headers = self.config.targets[self.turn].headers();
+        let mut outcome = outcome(fetched, direction, headers);
+        if self.config.targets.len() > 1 {
+            let url = self.config.targets[self.turn].url.to_string();
+            outcome.observed.insert("target".to_owned(), json!(url));
+        }
+        tell_granted(&mut outcome, spec, headers);
+        if let Some((made, word)) = &change {
+            for (knob, level) in made.granted.iter() {
+                outcome.granted.set(knob, level.clone());
+                outcome.scopes.insert(knob.name().to_owned(), (*word).to_owned());
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+fn broken(error: &dyn std::fmt::Display) -> TunnelError {
+    TunnelError::Broken { tunnel: NAME, why: error.to_string() }
+}
+
+fn clock() -> Duration {
+    Duration::from_nanos(monotonic_ns())
+}
+
+/// Waits; false when the user wants to stop.
+fn leave_alone(time: Duration, cancel: &Cancel) -> bool {
+    let end = clock() + time;
+    loop {
+        let left = end.saturating_sub(clock());
+        if cancel.is_cancelled() {
+            return false;
+        }
+        if left.is_zero() {
+            return true;
+        }
+        // Waits for nothing but time; a signal ends it early, and the flag is looked at again.
+        let _ = wt_sys::poll::wait_readable(&[], Some(left.min(Duration::from_millis(50))));
+    }
+}
+
+/// What is set on the connection's own socket: an MTU as the MSS that it leaves room for.
+fn own_settings(settings: &Settings, headers: u64) -> Settings {
+    let mut own = settings.clone();
+    if let Some(mtu) = settings.number(Knob::Mtu) {
+        let mss = settings.number(Knob::Mss).unwrap_or(u64::MAX).min(mtu.saturating_sub(headers));
+        own.set(Knob::Mss, Level::Number(mss));
+    }
+    own
+}
+
+/// Joins what is known of a transfer.
+fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
+    let Fetched { report, connect_time, granted, length, mut notes } = fetched;
+    let status = status(&report, &mut notes);
+    let mut observed = observed(&report, direction, headers);
+    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
+    observed.insert("length".to_owned(), json!(length));
+    let info = &report.info;
+    let limits = match direction {
+        Direction::Up => Limits {
+            busy_us: info.busy_time,
+            rwnd_limited_us: info.rwnd_limited,
+            sndbuf_limited_us: info.sndbuf_limited,
+        },
+        Direction::Down => Limits::default(),
+    };
+    let (sender, receiver) = match direction {
+        Direction::Up => (report.samples, Vec::new()),
+        Direction::Down => (Vec::new(), report.samples),
+    };
+    TrialOutcome {
+        status,
+        bytes: report.bytes,
+        elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
+        granted,
+        scopes: BTreeMap::new(),
+        observed,
+        sender,
+        receiver,
+        limits,
+        notes,
+    }
+}
+
+/// What this end's kernel saw.
+fn observed(report: &EndReport, direction: Direction, headers: u64) -> BTreeMap<String, serde_json::Value> {
+    let info = &report.info;
+    let options = if info.timestamps() { 12 } else { 0 };
+    let known = |us: u32| (us != u32::MAX && us > 0).then_some(us);
+    let mss = match direction {
+        Direction::Up => Some(info.snd_mss),
+        Direction::Down => (info.bytes_received >= TELLING).then_some(info.rcv_mss),
+    };
+    let widest = match direction {
+        Direction::Up => report.samples.iter().map(|s| s.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd)),
+        Direction::Down => u64::from(info.rcv_wnd),
+    };
+    let rtt = match direction {
+        Direction::Up => known(info.rtt),
+        Direction::Down => known(info.rcv_rtt).or(known(info.rtt)),
+    };
+    let scale = info.window_scale().map(|(peers, own)| if direction == Direction::Up { peers } else { own });
+    let mut observed = BTreeMap::from([
+        ("mss", json!(mss)),
+        ("pmtu", json!(mss.map(|mss| u64::from(mss) + options + headers))),
+        ("rwin_max", json!((widest > 0).then_some(widest))),
+        ("window_scale", json!(scale)),
+        ("sack", json!(info.sack())),
+        ("timestamps", json!(info.timestamps())),
+        ("ecn", json!(info.ecn())),
+        ("min_rtt_us", json!(known(info.min_rtt).or(known(info.rtt)))),
+        ("rtt_us", json!(rtt)),
+    ]);
+    match direction {
+        Direction::Up => {
+            observed.insert("cc", json!(report.congestion_control));
+            observed.insert("retransmits", json!(info.total_retrans));
+            observed.insert("segments", json!(info.data_segs_out));
+        }
+        Direction::Down => {
+            observed.insert("out_of_order", json!(info.rcv_ooopack));
+            observed.insert("segments", json!(info.data_segs_in));
+        }
+    }
+    observed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
+    notes.extend(report.refused.iter().cloned());
+    match &report.finish {
+        Finish::Cancelled => Status::Aborted,
+        Finish::Corrupt(at) => {
+            notes.push(format!("the bytes from {at} on aren't those that the server sent before"));
+            Status::Failed
+        }
+        _ if report.bytes == 0 => {
+            notes.push("the connection stood, but no byte of the payload arrived".to_owned());
+            Status::Failed
+        }
+        Finish::Done => Status::Completed,
+        Finish::Deadline => Status::Incomplete,
+        Finish::PeerLeft(why) => {
+            notes.push(why.clone());
+            Status::Incomplete
+        }
+    }
+}
+
+/// Says what was granted under the names of what was asked for, and where it was set.
+fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers: u64) {
+    let socket = std::mem::take(&mut outcome.granted);
+    for (knob, asked) in spec.settings.iter() {
+        let (level, scope) = match knob {
+            Knob::Mtu => {
+                let mss = socket.number(Knob::Mss).map(|mss| Level::Number(mss + headers));
+                (mss, "socket (as the MSS of that MTU)")
+            }
+            Knob::Rwin => (socket.get(knob).cloned(), "socket (receive buffer fixed, autotuning off)"),
+            _ => (socket.get(knob).cloned(), "socket"),
+        };
+        if *asked == Level::Auto {
+            continue;
+        }
+        if let Some(level) = level {
+            outcome.granted.set(knob, level);
+            outcome.scopes.insert(knob.name().to_owned(), scope.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_mtu_is_set_as_the_mss_that_it_leaves_room_for() {
+        let asked = Settings::new().with(Knob::Mtu, Level::Number(1400));
+        assert_eq!(own_settings(&asked, 40).number(Knob::Mss), Some(1360));
+        assert_eq!(own_settings(&asked, 60).number(Knob::Mss), Some(1340));
+        let both = asked.with(Knob::Mss, Level::Number(1000));
+        assert_eq!(own_settings(&both, 40).number(Knob::Mss), Some(1000));
+    }
+}

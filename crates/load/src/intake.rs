@@ -1,0 +1,207 @@
+use crate::fetch::{Body, BodyError};
+use crate::intact::Check;
+use crate::pattern;
+use crate::sample::{End, Sampler, interval};
+use crate::transfer::{EndReport, Finish, Job};
+use crate::wire::Wire;
+use std::io;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::tcp::{self, TcpInfo};
+use wt_trial::{Amount, Cancel};
+
+/// Takes payload from a server that isn't ours, until the time is up, all is there, or as much as was wanted.
+///
+/// `begun` are bytes that came along with what stood before the payload.
+///
+/// # Errors
+/// The kernel's, for what isn't the peer's fault.
+pub(crate) fn intake(
+    wire: &mut Wire<'_>,
+    mut body: Body,
+    begun: &[u8],
+    job: &Job,
+    check: &mut dyn Check,
+) -> io::Result<EndReport> {
+    let Job { amount, start_ns, deadline, window } = *job;
+    let (limit, wanted) = match amount {
+        Amount::Time(time) => (time.min(deadline), u64::MAX),
+        Amount::Size(size) => (deadline, size.get()),
+    };
+    let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
+    let timed = matches!(amount, Amount::Time(time) if time <= deadline);
+    let sampler = Sampler::start(wire.socket().try_clone()?, End::Receiver, start_ns, interval(expected))
+        .map_err(|error| error.source)?;
+    let mut buffer = vec![0; pattern::CHUNK];
+    let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
+    let mut taken = Taken { bytes: 0, wanted, last_ns: start_ns };
+    buffer[..begun.len().min(pattern::CHUNK)].copy_from_slice(&begun[..begun.len().min(pattern::CHUNK)]);
+    let mut finish = taken.add(&mut buffer[..begun.len().min(pattern::CHUNK)], &mut body, check);
+    while finish.is_none() {
+        let now = monotonic_ns();
+        if now >= limit_ns {
+            finish = Some(if timed { Finish::Done } else { Finish::Deadline });
+            break;
+        }
+        if wire.cancel().is_cancelled() {
+            finish = Some(Finish::Cancelled);
+            break;
+        }
+        finish = match wire.read_now(&mut buffer) {
+            Ok(0) if body.may_end() => Some(Finish::Done),
+            Ok(0) => Some(Finish::PeerLeft(format!("the server closed the connection after {} bytes", taken.bytes))),
+            Ok(n) => {
+                if let Some(window) = window {
+                    tcp::hold_window(wire.socket(), window).map_err(|error| error.source)?;
+                }
+                taken.add(&mut buffer[..n], &mut body, check)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wire.wait_until(false, limit_ns)?;
+                None
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
+            Err(error) => Some(Finish::PeerLeft(error.to_string())),
+        };
+    }
+    let finish = finish.unwrap_or(Finish::Cancelled);
+    let finish = match check.end() {
+        Some(at) if finish == Finish::Done => Finish::Corrupt(at),
+        _ => finish,
+    };
+    let all_there = taken.bytes >= wanted || body.may_end() && body.is_done();
+    let end_ns = match &finish {
+        // A file that is over before the time is up was as fast as it was.
+        Finish::Done if all_there || monotonic_ns() < limit_ns => taken.last_ns,
+        Finish::Done | Finish::Deadline => limit_ns,
+        _ => monotonic_ns(),
+    };
+    let socket = wire.socket();
+    Ok(EndReport {
+        finish,
+        bytes: taken.bytes,
+        elapsed: Duration::from_nanos(end_ns.saturating_sub(start_ns)),
+        info: TcpInfo::read(socket).unwrap_or_default(),
+        congestion_control: tcp::congestion_control(socket).unwrap_or_default(),
+        samples: sampler.finish(),
+        refused: Vec::new(),
+    })
+}
+
+/// What has come so far.
+struct Taken {
+    bytes: u64,
+    wanted: u64,
+    last_ns: u64,
+}
+
+impl Taken {
+    fn add(&mut self, bytes: &mut [u8], body: &mut Body, check: &mut dyn Check) -> Option<Finish> {
+        let kept = match body.take(bytes) {
+            Ok(kept) => kept,
+            Err(error @ (BodyError::Chunk | BodyError::TooLong)) => return Some(Finish::PeerLeft(error.to_string())),
+        };
+        let left = usize::try_from(self.wanted - self.bytes).unwrap_or(usize::MAX);
+        let payload = &bytes[..kept.min(left)];
+        if !payload.is_empty() {
+            if let Some(at) = check.take(payload) {
+                return Some(Finish::Corrupt(at));
+            }
+            self.bytes += payload.len() as u64;
+            self.last_ns = monotonic_ns();
+        }
+        (self.bytes >= self.wanted || body.is_done()).then_some(Finish::Done)
+    }
+}
+
+/// Sends the pattern to a server that isn't ours, until the time is up or all is sent; the clock ends when the kernel at
+/// the other end has acknowledged everything that counts.
+///
+/// `frame` says whether each piece goes as a chunk of HTTP.
+///
+/// # Errors
+/// The kernel's, for what isn't the peer's fault.
+pub(crate) fn outflow(
+    wire: &mut Wire<'_>,
+    job: &Job,
+    payload: &dyn Fn(u64, usize) -> &'static [u8],
+) -> io::Result<EndReport> {
+    let Job { amount, start_ns, deadline, .. } = *job;
+    let (limit, wanted) = match amount {
+        Amount::Time(time) => (time.min(deadline), u64::MAX),
+        Amount::Size(size) => (deadline, size.get()),
+    };
+    let timed = matches!(amount, Amount::Time(_));
+    let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
+    let sampler = Sampler::start(wire.socket().try_clone()?, End::Sender, start_ns, interval(expected))
+        .map_err(|error| error.source)?;
+    let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
+    let acked_before = TcpInfo::read(wire.socket()).map_or(0, |info| info.bytes_acked);
+    let mut bytes = 0;
+    let mut info = TcpInfo::default();
+    let finish = loop {
+        if wire.cancel().is_cancelled() {
+            break Finish::Cancelled;
+        }
+        let now = monotonic_ns();
+        if now >= limit_ns {
+            break if timed { Finish::Done } else { Finish::Deadline };
+        }
+        info = TcpInfo::read(wire.socket()).unwrap_or(info);
+        if bytes >= wanted {
+            break settle(wire, limit_ns, &mut info)?;
+        }
+        let left = usize::try_from(wanted - bytes).unwrap_or(usize::MAX).min(pattern::CHUNK);
+        match wire.write_now(payload(bytes, left)) {
+            Ok(n) => bytes += n as u64,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wire.wait_until(true, limit_ns)?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Finish::PeerLeft(error.to_string()),
+        }
+    };
+    let end_ns = if timed && finish == Finish::Done { limit_ns } else { monotonic_ns() };
+    let acked = info.bytes_acked.saturating_sub(acked_before);
+    Ok(EndReport {
+        // Payload in a buffer has reached nobody.
+        bytes: if bytes >= wanted && finish == Finish::Done { bytes } else { bytes.min(acked) },
+        finish,
+        elapsed: Duration::from_nanos(end_ns.saturating_sub(start_ns)),
+        samples: sampler.finish(),
+        info,
+        congestion_control: tcp::congestion_control(wire.socket()).unwrap_or_default(),
+        refused: Vec::new(),
+    })
+}
+
+/// Waits until everything is acknowledged.
+fn settle(wire: &mut Wire<'_>, limit_ns: u64, info: &mut TcpInfo) -> io::Result<Finish> {
+    /// As often as that matters: an hundredth of the shortest trial.
+    const STEP: Duration = Duration::from_millis(1);
+    wire.flush().map_err(|error| io::Error::other(error.to_string()))?;
+    loop {
+        *info = TcpInfo::read(wire.socket()).unwrap_or(*info);
+        if info.notsent_bytes == 0 && info.unacked == 0 {
+            return Ok(Finish::Done);
+        }
+        let now = monotonic_ns();
+        if now >= limit_ns {
+            return Ok(Finish::Deadline);
+        }
+        if wire.cancel().is_cancelled() {
+            return Ok(Finish::Cancelled);
+        }
+        pause(STEP, wire.cancel());
+    }
+}
+
+/// Waits for nothing but time, unless the user wants to stop.
+pub(crate) fn pause(time: Duration, cancel: &Cancel) {
+    let end = monotonic_ns().saturating_add(time.as_nanos() as u64);
+    loop {
+        let left = end.saturating_sub(monotonic_ns());
+        if left == 0 || cancel.is_cancelled() {
+            return;
+        }
+        let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_nanos(left.min(50_000_000))));
+    }
+}
