@@ -64,15 +64,6 @@ impl LiveTunnel {
         Self { config, manners, given_up: None, round: 0, turn: 0 }
     }
 
-    /// What is varied when nobody says what.
-    #[must_use]
-    pub fn usual_knobs(&self) -> Vec<Knob> {
-        self.config
-            .targets
-            .first()
-            .map_or_else(Vec::new, |target| usual_knobs(self.config.direction, target.url.scheme))
-    }
-
     /// The far ends, as they are by now: redirections followed.
     #[must_use]
     pub fn targets(&self) -> &[Target] {
@@ -230,6 +221,10 @@ impl Tunnel for LiveTunnel {
             current.set(Knob::Cc, Level::Name(config.congestion_control.clone()));
         }
         current
+    }
+
+    fn usual_knobs(&self, direction: Direction) -> Vec<Knob> {
+        usual_knobs(direction, self.scheme())
     }
 
     fn path(&self, _: Direction) -> PathFacts {

@@ -117,6 +117,11 @@ pub trait Tunnel {
     /// What holds for a connection for which nothing is asked.
     fn current(&self) -> Settings;
 
+    /// What is varied when nobody says what.
+    fn usual_knobs(&self, _: Direction) -> Vec<Knob> {
+        vec![Knob::Rwin, Knob::Mtu, Knob::Cc]
+    }
+
     /// What is known of the path without running anything, for payload in this direction.
     fn path(&self, direction: Direction) -> PathFacts;
 

@@ -99,6 +99,14 @@ impl Target {
         Self::on_the_way(text, *address)
     }
 
+    /// The same for an address that is known.
+    ///
+    /// # Errors
+    /// An environment failure where there is no way to it.
+    pub(crate) fn of_address(name: &str, address: SocketAddr) -> Result<Self, Failure> {
+        Self::on_the_way(name, address)
+    }
+
     fn on_the_way(name: &str, address: SocketAddr) -> Result<Self, Failure> {
         let ip = address.ip();
         let no_way = |error: std::io::Error| {

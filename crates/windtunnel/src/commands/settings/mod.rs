@@ -156,6 +156,15 @@ struct Session {
     has_said: bool,
 }
 
+/// The machine, where checkpoints are kept, and what starts a guard, for other commands that change settings.
+///
+/// # Errors
+/// A [`Failure`] when there is no place for checkpoints.
+pub(crate) fn parts() -> Result<(RealSystem, Store, GuardCommand), Failure> {
+    let session = Session::open(&SettingsArgs { command: SettingsCommand::History { json: false }, state_dir: None, root: None })?;
+    Ok((session.system, session.store, session.guard))
+}
+
 impl Session {
     fn open(args: &SettingsArgs) -> Result<Self, Failure> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -4,17 +4,19 @@ use super::design::Design;
 use super::notebook::Notebook;
 use super::progress::Progress;
 use crate::commands::report::observation;
-use crate::edge::Failure;
+use crate::edge::{Failure, Fault};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
 use wt_experiment::{Experiment, Observation, StopReason};
 use wt_sys::clock::{monotonic_ns, unix_us};
-use wt_trial::{Amount, Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, Workload};
+use wt_trial::{Amount, Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, TunnelError, Workload};
 use wt_units::Settings;
 
 /// A trial that says nothing is run again at most so often.
 const REPEATS: usize = 2;
+/// After so many rounds in a row that the far end refused, it is over.
+const GIVEN_UP: usize = 3;
 
 /// What stays the same from trial to trial.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) id: String,
     pub(crate) seed: u64,
     pub(crate) workload: Workload,
+    /// How long that takes, as far as it is known.
+    pub(crate) expected: Duration,
     pub(crate) cool_down: Duration,
     pub(crate) deadline: Duration,
 }
@@ -35,7 +39,7 @@ impl Plan {
     /// How long a trial transfers.
     pub(crate) fn length(&self) -> Duration {
         let Workload::Bulk { amount, .. } = self.workload;
-        if let Amount::Time(time) = amount { time } else { self.deadline / 4 }
+        if let Amount::Time(time) = amount { time } else { self.expected }
     }
 }
 
@@ -57,6 +61,10 @@ pub(crate) struct Driver<'a> {
     pub(crate) records: Vec<TrialRecord>,
     /// How long trials took, all together.
     pub(crate) spent: Duration,
+    /// Why nothing more can be run, if that is so: the far end, or a budget that is used up.
+    pub(crate) ended: Option<TunnelError>,
+    /// No round begins that would end later than this.
+    pub(crate) until_ns: Option<u64>,
 }
 
 impl Driver<'_> {
@@ -70,6 +78,10 @@ impl Driver<'_> {
             Err(error) => {
                 let aborted = TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string());
                 self.notebook.finish(id, &aborted)?;
+                if let TunnelError::FarEnd { .. } | TunnelError::Spent { .. } = error {
+                    self.ended = Some(error);
+                    return Ok(None);
+                }
                 return Err(tunnel_failure(&error));
             }
         };
@@ -105,7 +117,17 @@ impl Driver<'_> {
     pub(crate) fn rounds(&mut self, design: &Design, done: u32, experiment: &mut Experiment) -> Result<(), Failure> {
         let mut rng = ChaCha12Rng::seed_from_u64(self.plan.seed);
         let mut number = done;
+        let mut given_up = 0;
+        if self.ended.is_some() {
+            experiment.stop(StopReason::User);
+            return self.end(experiment);
+        }
         while let Some(order) = experiment.next_round(&mut rng) {
+            if self.is_late(order.len()) {
+                self.progress.say("the time is up");
+                experiment.stop(StopReason::User);
+                break;
+            }
             number += 1;
             let mut round = Vec::with_capacity(order.len());
             for (place, arm) in order.iter().enumerate() {
@@ -114,14 +136,43 @@ impl Driver<'_> {
                     // The round is cut short and doesn't count, whatever it has shown so far.
                     experiment.stop(StopReason::User);
                     self.record(experiment, &round)?;
-                    return Ok(());
+                    return self.end(experiment);
                 };
                 round.push(observation);
+                if self.tunnel.gives_up_round() {
+                    break;
+                }
             }
             self.record(experiment, &round)?;
+            given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
+            if given_up == GIVEN_UP {
+                let why = "the far end refuses again and again; what was measured before is kept".to_owned();
+                self.ended = Some(TunnelError::FarEnd { why });
+                experiment.stop(StopReason::User);
+                return self.end(experiment);
+            }
             self.progress.round(experiment, self.spent);
         }
         Ok(())
+    }
+
+    /// Whether a round wouldn't be over in time.
+    fn is_late(&self, trials: usize) -> bool {
+        let trials = u32::try_from(trials).unwrap_or(u32::MAX);
+        let round = self.plan.per_trial(Duration::ZERO).saturating_mul(trials).as_nanos() as u64;
+        self.until_ns.is_some_and(|until| monotonic_ns().saturating_add(round) > until)
+    }
+
+    /// Nothing more can be run: a failure if that is so from the beginning, else the end.
+    fn end(&mut self, experiment: &Experiment) -> Result<(), Failure> {
+        match self.ended.take() {
+            Some(why) if experiment.rounds() == 0 => Err(tunnel_failure(&why)),
+            Some(why) => {
+                self.progress.say(&why.to_string());
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     fn record(&self, experiment: &mut Experiment, round: &[Observation]) -> Result<(), Failure> {
@@ -149,6 +200,9 @@ impl Driver<'_> {
                 ..aside(&self.plan, Phase::Round)
             };
             let Some(outcome) = self.trial(spec)? else { return Ok(None) };
+            if outcome.status == Status::Invalid && self.tunnel.gives_up_round() {
+                break;
+            }
             if outcome.status != Status::Invalid {
                 return Ok(Some(observation(arm, outcome.status, outcome.bytes, outcome.elapsed_us)));
             }
@@ -173,9 +227,12 @@ pub(crate) fn aside(plan: &Plan, phase: Phase) -> TrialSpec {
 }
 
 /// What to say when the tunnel can't run a trial at all.
-pub(crate) fn tunnel_failure(error: &wt_trial::TunnelError) -> Failure {
+pub(crate) fn tunnel_failure(error: &TunnelError) -> Failure {
     match error {
-        wt_trial::TunnelError::Broken { .. } => Failure::ours(error.to_string()),
+        TunnelError::Broken { .. } => Failure::ours(error.to_string()),
+        TunnelError::FarEnd { .. } => Failure::new(Fault::FarEnd, error.to_string()),
+        TunnelError::Environment { .. } => Failure::environment(error.to_string())
+            .hint("knobs that one socket takes need no privilege: rwin, mtu, mss, ttl; for uploads cc and sndbuf"),
         _ => Failure::usage(error.to_string()),
     }
 }

@@ -10,6 +10,8 @@ mod drive;
 mod finish;
 /// The A/A test.
 pub(crate) mod identical;
+/// The real path.
+mod live;
 /// Where trials are written down.
 mod notebook;
 /// What a person sees meanwhile.
@@ -45,18 +47,23 @@ use wt_wire::{Headers, IpVersion, Transport};
 /// is claimed holds however long you watched (95 %). Ctrl-C stops and keeps what was measured.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  windtunnel tune http://example.org/file.iso
+  windtunnel tune https://example.org/file.iso --budget 200MB --dry-run
   windtunnel tune --lab adsl
   windtunnel tune --lab dialup --knobs rwin --levels rwin=1x..16x --budget 30min
   windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html
   windtunnel tune --lab adsl --screen --levels sack=on,off --levels timestamps=on,off
   windtunnel tune --resume last --budget 10min")]
 pub(crate) struct TuneArgs {
+    /// The far end, on the real path: http://HOST/FILE or https://HOST/FILE
+    #[arg(value_name = "TARGET", required_unless_present_any = ["lab", "resume"], conflicts_with = "lab")]
+    target: Option<String>,
     /// Rehearse on real kernels over this emulated path: a preset's name or a TOML file
-    #[arg(long, value_name = "PATH", required_unless_present = "resume")]
+    #[arg(long, value_name = "PATH")]
     lab: Option<String>,
-    /// What to vary
-    #[arg(long, value_delimiter = ',', default_value = "rwin,mtu,cc", value_parser = knob)]
-    knobs: Vec<Knob>,
+    /// What to vary [default: rwin,mtu,cc, as far as they can be set in that direction]
+    #[arg(long, value_delimiter = ',', value_parser = knob)]
+    knobs: Option<Vec<Knob>>,
     /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
     #[arg(long, value_name = "KNOB=LEVELS")]
     levels: Vec<Levels>,
@@ -86,6 +93,8 @@ pub(crate) struct TuneArgs {
     /// Go on with an experiment of the journal, on this or another day: its name, the beginning of it, or "last"
     #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial"])]
     resume: Option<String>,
+    #[command(flatten)]
+    live: live::LiveArgs,
     #[command(flatten)]
     options: LabOptions,
     /// Kept with the experiment
@@ -163,6 +172,9 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
     if let Some(key) = &args.resume {
         return resume::run(args, key);
     }
+    if let Some(target) = &args.target {
+        return live::run(args, target);
+    }
     let scenario = lab::load(args.lab.as_deref().unwrap_or_default())?;
     let bottleneck = scenario.bottleneck().framing.clone();
     // Only where packets are cut into cells does a smaller packet waste less: look one cell below.
@@ -172,7 +184,7 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
     };
     let tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
     let controls = tunnel.congestion_controls().to_vec();
-    Session { args, tunnel, best_mtu: &best_mtu, controls, cancel: cancel_on_signals()? }.run()
+    Session { args, tunnel, best_mtu: &best_mtu, controls, cancel: cancel_on_signals()?, live: None }.run()
 }
 
 /// The first Ctrl-C (or SIGTERM) asks everybody to stop; the second one ends the program at once.
@@ -195,6 +207,8 @@ struct Session<'a, T> {
     best_mtu: &'a dyn Fn(u64) -> Option<u64>,
     controls: Vec<String>,
     cancel: Cancel,
+    /// On the real path: what is known of the far end.
+    live: Option<live::Live>,
 }
 
 /// The trial from which the path was learnt, and when it began.
@@ -231,7 +245,10 @@ impl<T: Tunnel> Session<'_, T> {
         if self.cancel.is_cancelled() {
             return Err(Failure::new(Fault::Stopped, "stopped before anything was measured; nothing was journaled"));
         }
-        let path = measured(&facts, &pilot.1);
+        let path = match &self.live {
+            Some(live) => live::measured(live, &facts, &pilot.1),
+            None => measured(&facts, &pilot.1),
+        };
         let plan = self.plan(&path);
         if self.args.screen {
             return self.screen(path, plan, pilot, progress);
@@ -244,6 +261,9 @@ impl<T: Tunnel> Session<'_, T> {
 
     /// How each trial is run.
     fn plan(&self, path: &PathFacts) -> Plan {
+        if let Some(live) = &self.live {
+            return live.plan(self.args, path);
+        }
         let rtt = Duration::from_micros(path.rtt_us);
         let length =
             self.args.trial.unwrap_or_else(|| (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60)));
@@ -251,6 +271,7 @@ impl<T: Tunnel> Session<'_, T> {
             id: String::new(),
             seed: self.args.options.seed,
             workload: Workload::Bulk { direction: self.args.direction.into(), amount: Amount::Time(length) },
+            expected: length,
             // The path is ours and is emptied before each trial; the ends need a few round trips to let go.
             cool_down: (rtt * 4).clamp(Duration::from_millis(50), Duration::from_secs(5)),
             deadline: length + (rtt * 40).max(Duration::from_secs(10)),
@@ -259,6 +280,9 @@ impl<T: Tunnel> Session<'_, T> {
 
     /// Learns the RTT that TCP sees: with a window of half the bandwidth-delay product no queue builds up.
     fn pilot(&mut self, facts: &PathFacts, progress: &Progress) -> Result<Pilot, Failure> {
+        if self.live.is_some() {
+            return self.pilot_live(facts, progress);
+        }
         let rtt = Duration::from_micros(facts.rtt_us);
         let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(20));
         progress.say(&format!("measuring the RTT first ({:.1} s)", length.as_secs_f64()));
@@ -287,21 +311,22 @@ impl<T: Tunnel> Session<'_, T> {
             Known { current: &current, path: &path, congestion_controls: &self.controls, best_mtu: self.best_mtu };
         let design = match self.args.identical {
             Some(candidates) => design::identical(candidates, &known)?,
-            None => design::design(&self.args.knobs, &self.args.levels, &known)?,
+            None => design::design(&self.knobs(), &self.args.levels, &known)?,
         };
         for arm in &design.arms {
             self.tunnel.check(&arm.settings).map_err(|error| drive::tunnel_failure(&error))?;
         }
         let mut config = Config::new(design.arms.len());
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
-        let bytes = path.physical_goodput_bps.unwrap_or(100_000_000) / 8 * plan.length().as_secs().max(1);
+        let bytes = self.bytes_per_trial(&path, plan);
         let rounds = |n: usize| design.arms.len() * n;
         let usual = Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes);
         // Where that is too short for settings to be dropped and the rest to be compared, eight rounds are.
-        let most = match self.args.budget {
-            Some(budget) => budget.trials(per_trial, bytes),
-            None if usual >= rounds(4) => usual,
-            None => rounds(8),
+        let most = match (self.args.budget, &self.live) {
+            (Some(Budget::Size(total)), Some(live)) => live.trials_of(total, bytes),
+            (Some(budget), _) => budget.trials(per_trial, bytes),
+            (None, _) if usual >= rounds(4) => usual,
+            (None, _) => rounds(8),
         };
         if most < design.arms.len() * 2 {
             return Err(Failure::usage(format!(
@@ -319,6 +344,24 @@ impl<T: Tunnel> Session<'_, T> {
             ..PlateauConfig::new(levels.clone())
         });
         Ok(Prepared { path, current, design, config })
+    }
+
+    /// What is varied.
+    fn knobs(&self) -> Vec<Knob> {
+        match &self.args.knobs {
+            Some(knobs) => knobs.clone(),
+            None if !self.args.levels.is_empty() && self.live.is_some() => Vec::new(),
+            None => self.tunnel.usual_knobs(self.args.direction.into()),
+        }
+    }
+
+    /// How many bytes a trial may move.
+    fn bytes_per_trial(&self, path: &PathFacts, plan: &Plan) -> u64 {
+        if let Workload::Bulk { amount: Amount::Size(size), .. } = plan.workload {
+            return size.get().max(1);
+        }
+        let assumed = self.live.as_ref().map_or(100_000_000, |live| live.rate().get());
+        path.physical_goodput_bps.unwrap_or(assumed).max(8) / 8 * plan.length().as_secs().max(1)
     }
 }
 
@@ -359,6 +402,8 @@ impl<T: Tunnel> Session<'_, T> {
         progress: &mut Progress,
     ) -> Result<Measured, Failure> {
         let Start { mut experiment, rounds, mut records, pilot, more } = start;
+        let live = self.live.as_ref().map(|live| ("live", live.config()));
+        let more: Vec<(&str, serde_json::Value)> = more.into_iter().chain(live).collect();
         let mut notebook = Notebook::create(self.args, &self.tunnel, prepared, &plan, &more)?;
         let plan = Plan { id: notebook.id().to_owned(), ..plan };
         if let Some((spec, outcome, started)) = pilot {
@@ -375,6 +420,11 @@ impl<T: Tunnel> Session<'_, T> {
             plan: plan.clone(),
             records,
             spent: Duration::ZERO,
+            ended: None,
+            until_ns: self.live.as_ref().and_then(|_| match self.args.budget {
+                Some(Budget::Time(time)) => Some(wt_sys::clock::monotonic_ns() + time.as_nanos() as u64),
+                _ => None,
+            }),
         };
         driver.warm_up()?;
         driver.rounds(&prepared.design, rounds, &mut experiment)?;
@@ -394,6 +444,9 @@ impl<T: Tunnel> Session<'_, T> {
             plan.length().as_secs_f64(),
             minutes(expected)
         ));
+        if let Some(bytes) = self.expected_bytes(plan, most) {
+            progress.say(&bytes);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! is ever changed; `report` on it reads both.
 
 use super::drive::Plan;
-use super::{Budget, Design, Prepared, Session, Start, cancel_on_signals, design, finish, show};
+use super::{Budget, Design, Prepared, Session, Start, cancel_on_signals, design, finish, live, show};
 use super::{Progress, TuneArgs};
 use crate::commands::report::History;
 use crate::commands::{journal, lab};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use wt_experiment::StopReason;
 use wt_journal::{Journal as _, StoredExperiment};
 use wt_lab::LabTunnel;
-use wt_trial::{Tunnel, Workload};
+use wt_trial::{Tunnel, TunnelKind, Workload};
 use wt_units::Knob;
 
 /// Goes on with the experiment of this name.
@@ -32,6 +32,10 @@ pub(super) fn run(args: &TuneArgs, key: &str) -> Outcome {
         .hint("run the screen again; its own rounds count by themselves"));
     }
     let history = History::read(&journal, &stored)?;
+    if stored.tunnel == TunnelKind::Live.name() {
+        drop(journal);
+        return live::again(args, &stored)?.resume(&stored, &history);
+    }
     let path = args.lab.as_deref().or(stored.config["lab"].as_str()).unwrap_or(&stored.target);
     let scenario = lab::load(path)?;
     if scenario.name != stored.target {
@@ -41,7 +45,7 @@ pub(super) fn run(args: &TuneArgs, key: &str) -> Outcome {
     drop(journal);
     let tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
     let controls = tunnel.congestion_controls().to_vec();
-    let session = Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()? };
+    let session = Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, live: None };
     session.resume(&stored, &history)
 }
 

@@ -161,6 +161,8 @@ impl<T: Tunnel> Session<'_, T> {
             plan,
             records: Vec::new(),
             spent: Duration::ZERO,
+            ended: None,
+            until_ns: None,
         };
         driver.warm_up()?;
         let stopped = !rounds_of(&mut driver, &factors, &mut screen, rounds)?;

@@ -1,0 +1,373 @@
+//! `tune TARGET`: the real path to servers that mostly aren't ours.
+
+use super::budget::Budget;
+use super::drive::{self, Plan};
+use super::{Pilot, Progress, Session, TuneArgs, cancel_on_signals, minutes};
+use crate::commands::mtu::search;
+use crate::commands::probing::{self, Ip, ProbeOptions};
+use crate::commands::settings;
+use crate::edge::{Failure, Fault, Outcome};
+use clap::Args;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_journal::StoredExperiment;
+use wt_live::{Changer, FindError, LiveConfig, LiveTunnel, Target};
+use wt_load::{Tls, Url};
+use wt_sys::clock::unix_us;
+use wt_sys::ns::read_net_sysctl;
+use wt_trial::{Amount, Direction, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
+use wt_units::{BitsPerSecond, Bytes, Settings, parse_duration};
+use wt_wire::{Framing, Headers, IpVersion, Transport};
+
+/// What a path is taken to carry before anything is known.
+const ASSUMED: BitsPerSecond = BitsPerSecond(100_000_000);
+/// Connections are given up after this long.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Of a budget of bytes, the pilot takes at most this part.
+const PILOT_PART: u64 = 20;
+/// A budget of bytes is cut into so many trials, if they don't get too short by that.
+const TRIALS_OF_A_BUDGET: u64 = 60;
+/// A trial of fewer bytes says little.
+const LEAST: u64 = 64 * 1024;
+/// How often a server may refuse the pilot.
+const PILOTS: usize = 3;
+
+/// What only the real path needs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LiveArgs {
+    /// Believe the certificate authorities in this file, too (PEM)
+    #[arg(long, value_name = "FILE", conflicts_with = "lab")]
+    ca: Option<PathBuf>,
+    /// The version of IP [default: what the name resolves to first]
+    #[arg(long, value_enum, conflicts_with = "lab")]
+    ip: Option<Ip>,
+    /// Between two trials [default: 4 RTTs, and for servers on the Internet at least 1 s]
+    #[arg(long, value_name = "TIME", value_parser = pause, conflicts_with = "lab")]
+    pause: Option<Duration>,
+    /// Let trials change settings of this whole host: other programs feel it meanwhile. Everything is put back after
+    /// each trial, also if this program dies
+    #[arg(long, conflicts_with = "lab")]
+    allow_host_wide: bool,
+    /// The rate of the link that bounds the path, for its physical limit: 16mbit
+    #[arg(long, value_name = "RATE", conflicts_with = "lab")]
+    link_rate: Option<BitsPerSecond>,
+    /// How packets are framed on that link, as `windtunnel overhead --list` names it
+    #[arg(long, value_name = "WORDS", default_value = "ethernet", value_parser = framing, requires = "link_rate")]
+    encap: Framing,
+    /// Don't probe the path MTU first; the device's is taken
+    #[arg(long, conflicts_with = "lab")]
+    no_probes: bool,
+}
+
+fn pause(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time <= Duration::from_secs(3600) { Ok(time) } else { Err(format!("{text} is out of range: at most 1h")) }
+}
+
+fn framing(text: &str) -> Result<Framing, String> {
+    Framing::parse(text).map_err(|error| error.to_string())
+}
+
+/// What is known of the far end, and what follows for each trial.
+#[derive(Debug)]
+pub(super) struct Live {
+    pause: Option<Duration>,
+    near: bool,
+    /// Payload per second, once it was measured.
+    rate: Cell<Option<BitsPerSecond>>,
+    /// Bytes of the file, if they are known.
+    length: Cell<Option<u64>>,
+    /// Bytes that the pilot cost.
+    spent: Cell<u64>,
+    /// The share of probes that got lost, if there were any.
+    loss: Option<f64>,
+    description: Value,
+}
+
+impl Live {
+    pub(super) fn rate(&self) -> BitsPerSecond {
+        self.rate.get().unwrap_or(ASSUMED)
+    }
+
+    /// Goes into the journaled configuration.
+    pub(super) fn config(&self) -> Value {
+        let mut config = self.description.clone();
+        config["loss"] = json!(self.loss);
+        config["rate_bps"] = json!(self.rate.get().map(|rate| rate.get()));
+        config["length"] = json!(self.length.get());
+        config
+    }
+
+    /// How each trial is run.
+    pub(super) fn plan(&self, args: &TuneArgs, path: &PathFacts) -> Plan {
+        let rtt = Duration::from_micros(path.rtt_us);
+        let length = args.trial.unwrap_or_else(|| (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60)));
+        let rate = self.rate();
+        let whole = (rate * length).get().max(LEAST);
+        let direction: Direction = args.direction.into();
+        let size = match args.budget {
+            Some(Budget::Size(total)) => {
+                let left = total.get().saturating_sub(self.spent.get());
+                Some(whole.min((left / TRIALS_OF_A_BUDGET).max(LEAST)).min(self.length.get().unwrap_or(u64::MAX)))
+            }
+            _ if direction == Direction::Up => Some(whole),
+            // A file that is over before its time is the same amount each time.
+            _ => self.length.get().filter(|length| *length < whole + whole / 4),
+        };
+        let (amount, expected, most) = match size {
+            Some(size) => {
+                let expected = Bytes(size) / rate;
+                (Amount::Size(Bytes(size)), expected, expected * 4)
+            }
+            None => (Amount::Time(length), length, length),
+        };
+        let least = if self.near { Duration::from_millis(50) } else { Duration::from_secs(1) };
+        Plan {
+            id: String::new(),
+            seed: args.options.seed,
+            workload: Workload::Bulk { direction, amount },
+            expected,
+            cool_down: self.pause.unwrap_or_else(|| (rtt * 4).clamp(least, Duration::from_secs(5))),
+            deadline: most + (rtt * 40).max(Duration::from_secs(10)),
+        }
+    }
+
+    /// The most trials that a budget of bytes allows: one more is run to warm up.
+    pub(super) fn trials_of(&self, total: Bytes, bytes_per_trial: u64) -> usize {
+        let left = total.get().saturating_sub(self.spent.get());
+        usize::try_from((left / bytes_per_trial.max(1)).saturating_sub(1)).unwrap_or(usize::MAX)
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(super) fn run(args: &TuneArgs, target: &str) -> Outcome {
+    session(args, &[target.to_owned()])?.run()
+}
+
+/// Opens the target that an experiment of the journal was run on.
+///
+/// # Errors
+/// A [`Failure`] when it isn't there any more.
+pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result<Session<'a, LiveTunnel>, Failure> {
+    let urls: Vec<String> =
+        stored.config["live"]["targets"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    if urls.is_empty() {
+        return Err(Failure::ours(format!("{} doesn't say where it was run", stored.id)));
+    }
+    let session = session(args, &urls)?;
+    if let Some(live) = &session.live {
+        live.rate.set(stored.config["live"]["rate_bps"].as_u64().map(BitsPerSecond));
+        live.length.set(stored.config["live"]["length"].as_u64());
+    }
+    Ok(session)
+}
+
+fn session<'a>(args: &'a TuneArgs, urls: &[String]) -> Result<Session<'a, LiveTunnel>, Failure> {
+    let mut targets = Vec::new();
+    for text in urls {
+        let url: Url = text.parse().map_err(|error: wt_load::UrlError| Failure::usage(error.to_string()))?;
+        targets.push(Target::find(url, args.live.ip.map(|ip| ip == Ip::V6)).map_err(|error| unfound(&error))?);
+    }
+    let Some(first) = targets.first() else { return Err(Failure::usage("there is no target")) };
+    let told = Progress::new(args.json_stream, args.forms.json, args.quiet);
+    let near = targets.iter().all(Target::is_near);
+    let inspected = inspect(args, first, &told)?;
+    let tls = Tls::new(args.live.ca.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
+    let controls = controls();
+    let allowance = if let Some(Budget::Size(total)) = args.budget { Some(total.get()) } else { None };
+    let live = Live {
+        pause: args.live.pause,
+        near,
+        rate: Cell::new(None),
+        length: Cell::new(None),
+        spent: Cell::new(0),
+        loss: inspected.loss,
+        description: json!({
+            "targets": targets.iter().map(|target| target.url.to_string()).collect::<Vec<_>>(),
+            "address": first.peer.ip().to_string(),
+            "ca": args.live.ca,
+        }),
+    };
+    let tunnel = LiveTunnel::new(LiveConfig {
+        direction: args.direction.into(),
+        v6: args.live.ip.map(|ip| ip == Ip::V6),
+        tls,
+        changer: changer(args)?,
+        facts: inspected.facts,
+        device_mtu: inspected.device_mtu,
+        congestion_control: read_net_sysctl("ipv4/tcp_congestion_control").unwrap_or_default(),
+        congestion_controls: controls.clone(),
+        allowance,
+        targets,
+    });
+    Ok(Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, live: Some(live) })
+}
+
+fn unfound(error: &FindError) -> Failure {
+    match error {
+        FindError::Resolve { source, .. } => {
+            let temporary = source.to_string().contains("Temporary");
+            let fault = if temporary { Fault::Environment } else { Fault::Usage };
+            Failure::new(fault, error.to_string())
+                .hint("check the spelling and this machine's resolver, or give an address")
+        }
+        FindError::Version { .. } => Failure::usage(error.to_string()).hint("leave --ip away, or try the other one"),
+    }
+}
+
+/// The congestion controls that this process may use.
+fn controls() -> Vec<String> {
+    let all = ["ipv4/tcp_available_congestion_control", "ipv4/tcp_allowed_congestion_control"];
+    let file = all[usize::from(wt_sys::process::effective_uid() != 0)];
+    read_net_sysctl(file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// What changes routes and the host; only asked for when a knob needs it.
+fn changer(args: &TuneArgs) -> Result<Option<Changer>, Failure> {
+    let (system, store, guard) = settings::parts()?;
+    Ok(Some(Changer { system, store, guard, allow_host_wide: args.live.allow_host_wide }))
+}
+
+/// What a look at the path gave.
+struct Inspected {
+    facts: PathFacts,
+    device_mtu: u64,
+    loss: Option<f64>,
+}
+
+/// RTT by a handshake, path MTU by probes; what the link can carry by arithmetic.
+fn inspect(args: &TuneArgs, target: &Target, told: &Progress) -> Result<Inspected, Failure> {
+    let nobody = |error: &dyn std::fmt::Display| {
+        Failure::new(Fault::FarEnd, format!("{}: {error}", target.url))
+            .because("nothing listens there, it is down, or a firewall is between")
+            .hint(format!("curl -v {} shows what another program sees; windtunnel path {}", target.url, target.url.host))
+    };
+    let connection = wt_load::Connection::open(&target.peer, &Settings::new(), CONNECT).map_err(|e| nobody(&e))?;
+    let rtt = connection.connect_time;
+    drop(connection);
+    let to = probing::Target::of_address(&target.url.host, target.peer)?;
+    let device_mtu = u64::from(to.mtu);
+    let mut pmtu = device_mtu;
+    let mut loss = None;
+    if !args.live.no_probes && !target.peer.ip().is_loopback() {
+        told.say("probing the path MTU");
+        let options = ProbeOptions { ip: None, unprivileged: false, pps: None, seed: Some(args.options.seed), json: false };
+        if let Ok((mut reports, _)) = search(std::slice::from_ref(&to), &options)
+            && let Some(report) = reports.pop()
+        {
+            pmtu = report.pmtu.map_or(device_mtu, u64::from);
+            let small = report.short_loss;
+            loss = (small.sent > 0).then(|| small.loss());
+        }
+    }
+    let options = if read_net_sysctl("ipv4/tcp_timestamps").is_ok_and(|on| on == "0") { 0 } else { 12 };
+    let ip = if target.peer.is_ipv6() { IpVersion::V6 } else { IpVersion::V4 };
+    let headers = Headers { ip, transport: Transport::Tcp { options_len: options } };
+    let physical = args.live.link_rate.map(|rate| {
+        let goodput = args.live.encap.goodput(rate, Bytes(pmtu), headers);
+        goodput.map(BitsPerSecond::get).map_err(|error| Failure::usage(error.to_string()).hint("another --encap"))
+    });
+    let physical = physical.transpose()?;
+    let rate = physical.map_or(ASSUMED, BitsPerSecond);
+    let rtt_us = u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX).max(1);
+    let bdp_bytes = (rate * rtt).get();
+    let facts = PathFacts { rtt_us, pmtu, bdp_bytes, physical_goodput_bps: physical };
+    Ok(Inspected { facts, device_mtu, loss })
+}
+
+impl<T: Tunnel> Session<'_, T> {
+    /// Learns what the path carries with the settings as they are.
+    pub(super) fn pilot_live(&mut self, facts: &PathFacts, progress: &Progress) -> Result<Pilot, Failure> {
+        let rtt = Duration::from_micros(facts.rtt_us);
+        let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(10));
+        let direction: Direction = self.args.direction.into();
+        let budget = if let Some(Budget::Size(total)) = self.args.budget { Some(total.get() / PILOT_PART) } else { None };
+        progress.say(&format!("measuring what the path carries first ({:.1} s)", length.as_secs_f64()));
+        let mut size = match (budget, direction) {
+            (Some(part), Direction::Down) => Some(part.max(LEAST)),
+            (None, Direction::Down) => None,
+            (part, Direction::Up) => Some(part.unwrap_or(u64::MAX).min(4 * LEAST).max(LEAST)),
+        };
+        loop {
+            let amount = size.map_or(Amount::Time(length), |size| Amount::Size(Bytes(size)));
+            let pilot = self.pilot_of(facts, amount, length)?;
+            let spent = self.live.as_ref().map_or(0, |live| live.spent.get()) + pilot.1.bytes;
+            let larger = size.map(|size| size * 8).filter(|larger| {
+                direction == Direction::Up && spent + larger <= budget.unwrap_or(256 << 20)
+            });
+            if let Some(live) = &self.live {
+                live.spent.set(spent);
+                live.rate.set(Some(BitsPerSecond(pilot.1.goodput_bps() as u64)).filter(|rate| rate.get() > 0));
+                live.length.set(pilot.1.observed.get("length").and_then(Value::as_u64));
+            }
+            // An upload that was over at once says nothing of the rate.
+            match larger {
+                Some(larger) if pilot.1.elapsed_us < 500_000 && !self.cancel.is_cancelled() => size = Some(larger),
+                _ => return Ok(pilot),
+            }
+        }
+    }
+
+    fn pilot_of(&mut self, facts: &PathFacts, amount: Amount, length: Duration) -> Result<Pilot, Failure> {
+        let spec = TrialSpec {
+            phase: Phase::Pilot,
+            workload: Workload::Bulk { direction: self.args.direction.into(), amount },
+            deadline: length + Duration::from_secs(30),
+            ..drive::aside(&self.plan(facts), Phase::Pilot)
+        };
+        for _ in 0..PILOTS {
+            let started = unix_us();
+            let outcome = self.tunnel.run(&spec, &self.cancel).map_err(|error| drive::tunnel_failure(&error))?;
+            match outcome.status {
+                Status::Invalid => {}
+                Status::Failed => return Err(useless(&self.tunnel.target(), &outcome)),
+                Status::Incomplete if outcome.bytes < LEAST / 4 => return Err(useless(&self.tunnel.target(), &outcome)),
+                _ => return Ok((spec, outcome, started)),
+            }
+            if self.cancel.is_cancelled() {
+                return Err(Failure::new(Fault::Stopped, "stopped before anything was measured; nothing was journaled"));
+            }
+            let said = outcome.notes.join("; ");
+            Progress::new(self.args.json_stream, self.args.forms.json, self.args.quiet).say(&said);
+            if self.tunnel.gives_up_round() {
+                break;
+            }
+        }
+        let what = format!("{} refused {PILOTS} times in a row", self.tunnel.target());
+        Err(Failure::new(Fault::FarEnd, what).because("too many visitors, or it doesn't want us").hint("try again later"))
+    }
+
+    /// How long it may take, and how many bytes it may move.
+    pub(super) fn expected_bytes(&self, plan: &Plan, trials: usize) -> Option<String> {
+        let live = self.live.as_ref()?;
+        let each = match plan.workload {
+            Workload::Bulk { amount: Amount::Size(Bytes(size)), .. } => size,
+            Workload::Bulk { amount: Amount::Time(time), .. } => (live.rate() * time).get(),
+        };
+        Some(format!("about {} of payload at most", Bytes(each.saturating_mul(trials as u64 + 1))))
+    }
+}
+
+/// Nothing could be learnt from the pilot.
+fn useless(target: &str, outcome: &TrialOutcome) -> Failure {
+    let mut notes = outcome.notes.clone();
+    if notes.is_empty() {
+        notes.push(format!("{} bytes in {}", outcome.bytes, minutes(Duration::from_micros(outcome.elapsed_us))));
+    }
+    Failure::new(Fault::FarEnd, format!("{target}: nothing could be measured: {}", notes.join("; ")))
+        .because("the server is too slow or broken, or the path drops full-sized packets")
+        .hint("windtunnel mtu HOST tells whether large packets get through")
+}
+
+/// The path as the pilot found it.
+pub(super) fn measured(live: &Live, facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
+    let seen = |name: &str| pilot.observed.get(name).and_then(Value::as_u64).filter(|value| *value > 0);
+    let rtt_us = seen("min_rtt_us").map_or(facts.rtt_us, |rtt| rtt.min(facts.rtt_us));
+    let bdp = live.rate() * Duration::from_micros(rtt_us);
+    PathFacts { rtt_us, bdp_bytes: bdp.get(), ..facts.clone() }
+}
