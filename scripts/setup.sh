@@ -13,6 +13,8 @@ case $want in
         tools="$tools nft:nftables ip:iproute2 ping:iputils-ping tracepath:iputils-tracepath traceroute:traceroute mtr:mtr-tiny ss:iproute2 curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux"
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
+        # Far ends that aren't ours.
+        tools="$tools nginx:nginx-light vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget"
         ;;
     *) echo "usage: $0 build|test" >&2; exit 2 ;;
 esac
@@ -34,8 +36,18 @@ if [ -n "$missing" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         echo "setup: installing$missing" >&2
         apt-get update -q >/dev/null
+        # The tests start servers of their own; a package must not start one of the host's (see invoke-rc.d(8)).
+        policy=/usr/sbin/policy-rc.d
+        if [ ! -e $policy ]; then
+            printf '#!/bin/sh\nexit 101\n' > $policy
+            chmod 755 $policy
+            trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        fi
         # shellcheck disable=SC2086
         DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >/dev/null
+        for daemon in nginx vsftpd; do
+            case $missing in *"$daemon"*) systemctl disable -q $daemon 2>/dev/null || true ;; esac
+        done
     else
         echo "setup: missing:$missing" >&2
         echo "setup: install them, for example: sudo apt-get install --no-install-recommends$missing" >&2

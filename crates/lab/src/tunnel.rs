@@ -379,7 +379,7 @@ fn status(receiver: &EndReport, notes: &mut Vec<String>) -> Status {
         }
         Finish::Done => Status::Completed,
         Finish::Deadline => Status::Incomplete,
-        Finish::PeerLeft(why) => {
+        Finish::PeerLeft(why) | Finish::Garbage(why) => {
             notes.push(why.clone());
             Status::Incomplete
         }

@@ -435,6 +435,10 @@ fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
             notes.push(format!("the bytes from {at} on aren't those that the server sent before"));
             Status::Failed
         }
+        Finish::Garbage(why) => {
+            notes.push(why.clone());
+            Status::Failed
+        }
         _ if report.bytes == 0 => {
             notes.push("the connection stood, but no byte of the payload arrived".to_owned());
             Status::Failed

@@ -31,9 +31,20 @@ struct Exchange<'a> {
 /// What the head of a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    Bytes { size: u64, head_only: bool },
-    Upload { size: u64, waits: bool },
-    Help { head_only: bool },
+    /// The first `size` of `whole` bytes; `part` if a range was asked for.
+    Bytes {
+        size: u64,
+        whole: u64,
+        part: bool,
+        head_only: bool,
+    },
+    Upload {
+        size: u64,
+        waits: bool,
+    },
+    Help {
+        head_only: bool,
+    },
     Wrong(&'static str, &'static str),
 }
 
@@ -60,8 +71,11 @@ impl Exchange<'_> {
             }
         };
         match asked {
-            Asked::Bytes { size, head_only } => {
-                self.head("200 OK", "application/octet-stream", size)?;
+            Asked::Bytes { size, whole, part, head_only } => {
+                let status = if part { "206 Partial Content" } else { "200 OK" };
+                let range = format!("Content-Range: bytes 0-{}/{whole}\r\n", size.saturating_sub(1));
+                let more = format!("Accept-Ranges: bytes\r\nETag: \"{whole}\"\r\n{}", if part { &range } else { "" });
+                self.head(status, "application/octet-stream", size, &more)?;
                 if !head_only {
                     self.body(size)?;
                 }
@@ -79,15 +93,16 @@ impl Exchange<'_> {
         self.stream.shutdown(std::net::Shutdown::Write)
     }
 
-    fn head(&mut self, status: &str, kind: &str, length: u64) -> io::Result<()> {
+    fn head(&mut self, status: &str, kind: &str, length: u64, more: &str) -> io::Result<()> {
         let mut head = String::new();
         let _ = write!(head, "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
+        head.push_str(more);
         head.push_str("Cache-Control: no-store\r\nConnection: close\r\n\r\n");
         self.write(head.as_bytes())
     }
 
     fn text(&mut self, status: &str, text: &str, head_only: bool) -> io::Result<()> {
-        self.head(status, "text/plain; charset=utf-8", text.len() as u64)?;
+        self.head(status, "text/plain; charset=utf-8", text.len() as u64, "")?;
         if head_only { Ok(()) } else { self.write(text.as_bytes()) }
     }
 
@@ -175,7 +190,11 @@ fn parse(head: &[u8]) -> Option<(usize, Asked)> {
         "GET" | "HEAD" => {
             let head_only = method == "HEAD";
             match path.strip_prefix("/bytes/").map(str::parse::<Bytes>) {
-                Some(Ok(size)) if size.get() <= LARGEST => Asked::Bytes { size: size.get(), head_only },
+                Some(Ok(whole)) if whole.get() <= LARGEST => {
+                    let whole = whole.get();
+                    let first = header("range").and_then(first_bytes).map(|n| n.min(whole)).filter(|n| *n > 0);
+                    Asked::Bytes { size: first.unwrap_or(whole), whole, part: first.is_some(), head_only }
+                }
                 Some(_) => Asked::Wrong("400 Bad Request", "Write a size up to 1TiB: /bytes/12MB\n"),
                 None if path == "/" => Asked::Help { head_only },
                 None => Asked::Wrong("404 Not Found", "There is / and /bytes/SIZE.\n"),
@@ -193,15 +212,27 @@ fn parse(head: &[u8]) -> Option<(usize, Asked)> {
     Some((length, asked))
 }
 
+/// How many bytes `bytes=0-LAST` asks for. Other ranges aren't served, and RFC 9110 section 14.2 allows to ignore them.
+fn first_bytes(range: &str) -> Option<u64> {
+    range.trim().strip_prefix("bytes=0-")?.parse::<u64>().ok()?.checked_add(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn bytes(size: u64, whole: u64, part: bool, head_only: bool) -> Asked {
+        Asked::Bytes { size, whole, part, head_only }
+    }
+
     #[test]
     fn requests_are_understood() {
         for (head, asked) in [
-            ("GET /bytes/12MB HTTP/1.1\r\nHost: x\r\n\r\n", Asked::Bytes { size: 12_000_000, head_only: false }),
-            ("HEAD /bytes/64KiB HTTP/1.0\r\n\r\n", Asked::Bytes { size: 65_536, head_only: true }),
+            ("GET /bytes/12MB HTTP/1.1\r\nHost: x\r\n\r\n", bytes(12_000_000, 12_000_000, false, false)),
+            ("HEAD /bytes/64KiB HTTP/1.0\r\n\r\n", bytes(65_536, 65_536, false, true)),
+            ("GET /bytes/1000 HTTP/1.1\r\nRange: bytes=0-99\r\n\r\n", bytes(100, 1000, true, false)),
+            ("GET /bytes/1000 HTTP/1.1\r\nRange: bytes=0-9999\r\n\r\n", bytes(1000, 1000, true, false)),
+            ("GET /bytes/1000 HTTP/1.1\r\nRange: bytes=5-9\r\n\r\n", bytes(1000, 1000, false, false)),
             (
                 "PUT /x HTTP/1.1\r\nContent-Length: 7\r\nExpect: 100-continue\r\n\r\n",
                 Asked::Upload { size: 7, waits: true },

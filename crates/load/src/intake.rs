@@ -99,7 +99,7 @@ impl Taken {
     fn add(&mut self, bytes: &mut [u8], body: &mut Body, check: &mut dyn Check) -> Option<Finish> {
         let kept = match body.take(bytes) {
             Ok(kept) => kept,
-            Err(error @ (BodyError::Chunk | BodyError::TooLong)) => return Some(Finish::PeerLeft(error.to_string())),
+            Err(error @ (BodyError::Chunk | BodyError::TooLong)) => return Some(Finish::Garbage(error.to_string())),
         };
         let left = usize::try_from(self.wanted - self.bytes).unwrap_or(usize::MAX);
         let payload = &bytes[..kept.min(left)];

@@ -20,6 +20,8 @@ pub enum Finish {
     Cancelled,
     /// The peer closed or reset before all was there.
     PeerLeft(String),
+    /// What came breaks the rules of the protocol.
+    Garbage(String),
     /// A byte isn't what was sent, at this offset.
     Corrupt(u64),
 }

@@ -21,4 +21,4 @@ pub mod tune;
 mod words;
 
 pub use chart::{Axis, Chart, Kind, Rule, RuleKind, Scale, Series};
-pub use tune::{Run, Setting, TuneInputs, TuneReport};
+pub use tune::{LimitedBy, LimitsReport, PlanStep, Run, Setting, TuneInputs, TuneReport};

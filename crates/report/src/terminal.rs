@@ -130,6 +130,9 @@ impl Page<'_> {
     fn remarks(&self) -> Vec<String> {
         let r = self.report;
         let mut lines = Vec::new();
+        if r.tunnel == "live" {
+            lines.extend(wrap(&r.limits.text, self.width, 0));
+        }
         lines.extend(r.limit_line().iter().flat_map(|line| wrap(line, self.width, 0)));
         for row in r.granted.iter().filter(|row| row.differs).take(6) {
             let label = r.arms.get(row.arm).map_or("", |arm| arm.label.as_str());

@@ -79,13 +79,24 @@ impl TuneReport {
             id: inputs.id.to_owned(),
             target: inputs.target.to_owned(),
             tunnel: inputs.tunnel.to_owned(),
-            path: Path { rtt_us: inputs.path.rtt_us, pmtu: inputs.path.pmtu, bdp_bytes: inputs.path.bdp_bytes },
+            path: Path {
+                rtt_us: inputs.path.rtt_us,
+                pmtu: inputs.path.pmtu,
+                bdp_bytes: inputs.path.bdp_bytes,
+                loss: None,
+            },
             current: inputs.current.clone(),
             rounds: a.rounds,
             trials: a.trials,
             verdict: inputs.verdict(),
             plateau,
             physical_goodput_bps: inputs.path.physical_goodput_bps,
+            limits: super::limits::limits(
+                inputs.path,
+                &records,
+                arms.iter().filter_map(|arm| arm.goodput_bps).reduce(f64::max),
+            ),
+            plan: Vec::new(),
             trial_table: records.iter().map(|record| inputs.trial(record)).collect(),
             traces: traces(&main, &records, |arm| inputs.label(arm)),
             granted: granted(&records),
@@ -231,11 +242,17 @@ impl TuneInputs<'_> {
         let mut warnings = Vec::new();
         let spoilt = records.iter().filter(|r| r.outcome.status == Status::Invalid).count();
         if spoilt > 0 {
-            warnings.push(format!(
+            let live = self.tunnel == "live";
+            warnings.push(if live {
+                format!(
+                    "{spoilt} of {} trials don't count: the far end refused them. It was left alone for a while each time.",
+                    records.len()
+                )
+            } else { format!(
                 "{spoilt} of {} trials were spoilt by this machine (emulator late, CPU taken away) and don't count; \
                  close other programs, or use a slower path.",
                 records.len()
-            ));
+            ) });
         }
         if let Some(limit) = self.path.physical_goodput_bps.filter(|limit| *limit > 0) {
             let best = arms.iter().filter_map(|arm| arm.goodput_bps).fold(0.0, f64::max);

@@ -6,10 +6,13 @@ mod assemble;
 mod charts;
 /// Asked, granted, observed.
 mod granted;
+/// What held the current settings back.
+mod limits;
 /// Congestion window and rate over time.
 mod traces;
 
 pub use assemble::{Run, Setting, TuneInputs};
+pub use limits::{LimitedBy, LimitsReport};
 
 use serde::Serialize;
 use wt_experiment::VerdictKind;
@@ -45,6 +48,10 @@ pub struct TuneReport {
     pub plateau: Option<Plateau>,
     /// What the framing leaves of the link's rate for TCP payload, bit/s; `null` where the link isn't known.
     pub physical_goodput_bps: Option<u64>,
+    /// What held the current settings back.
+    pub limits: LimitsReport,
+    /// The changes that make the recommended settings hold; empty where there is nothing to change, or nothing real.
+    pub plan: Vec<PlanStep>,
     /// Every trial of a round, in the order in which they ran.
     pub trial_table: Vec<Trial>,
     /// Every setting that was compared, the current one first.
@@ -63,7 +70,7 @@ pub struct TuneReport {
 }
 
 /// What is known of the path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Path {
     /// RTT of a full-sized segment and its ACK on the idle path, µs.
     pub rtt_us: u64,
@@ -71,6 +78,21 @@ pub struct Path {
     pub pmtu: u64,
     /// Payload rate times RTT, bytes.
     pub bdp_bytes: u64,
+    /// The share of small probes that got lost; `null` where nobody probed.
+    pub loss: Option<f64>,
+}
+
+/// One change to this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanStep {
+    /// The setting.
+    pub key: String,
+    /// What it is to be.
+    pub value: Level,
+    /// Where: the address of the target, or `host`.
+    pub to: String,
+    /// What to type.
+    pub command: String,
 }
 
 /// The answer.

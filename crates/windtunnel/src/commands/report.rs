@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_experiment::{Assessment, Experiment, VerdictKind};
 use wt_journal::{Journal, State, StoredExperiment};
-use wt_report::{Run, Setting, TuneInputs, TuneReport};
+use wt_report::{PlanStep, Run, Setting, TuneInputs, TuneReport};
 use wt_trial::TrialRecord;
 use wt_units::Knob;
 
@@ -124,10 +124,45 @@ impl Told<'_> {
         let by_knob = self.by_knob(&assessment);
         report.verdict.text = by_knob.iter().fold(report.verdict.text, |text, line| format!("{text}\n{line}"));
         report.verdict.details.extend(by_knob);
+        let live = &config["live"];
+        report.path.loss = live["loss"].as_f64();
+        if let Some(address) = live["address"].as_str()
+            && report.verdict.kind == VerdictKind::Faster
+        {
+            self.plan(&mut report, address);
+        }
         if let Some(history) = self.history {
             history.complete(&mut report);
         }
         report
+    }
+
+    /// What makes the recommended settings hold on this host, and the one command that does it.
+    fn plan(&self, report: &mut TuneReport, address: &str) {
+        let Some(arm) = self.stored.arms.get(report.verdict.arm) else { return };
+        // What a route to the target can carry goes there and touches nobody else.
+        let on_route = |knob: Knob| {
+            let known = wt_host::KNOBS.iter().find(|known| known.name == knob.name());
+            known.is_some_and(|known| known.route.is_some())
+        };
+        let place = |knob: Knob| if on_route(knob) { address.to_owned() } else { "host".to_owned() };
+        let command = |pairs: &str, to: &str| format!("sudo windtunnel settings apply {pairs} --to {to}");
+        let mut by_place: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
+        for (knob, level) in arm.settings.iter() {
+            let (pair, to) = (format!("{knob}={level}"), place(knob));
+            report.plan.push(PlanStep {
+                key: knob.name().to_owned(),
+                value: level.clone(),
+                command: command(&pair, &to),
+                to: to.clone(),
+            });
+            by_place.entry(to).or_default().push(pair);
+        }
+        let commands: Vec<String> = by_place.iter().map(|(to, pairs)| command(&pairs.join(" "), to)).collect();
+        if !commands.is_empty() {
+            let told = format!("Apply it (it is put back unless you confirm it): {}", commands.join(" && "));
+            report.next.insert(0, told);
+        }
     }
 
     /// For each knob whose plateau isn't sought: which level leads, and by how much.

@@ -161,7 +161,11 @@ struct Session {
 /// # Errors
 /// A [`Failure`] when there is no place for checkpoints.
 pub(crate) fn parts() -> Result<(RealSystem, Store, GuardCommand), Failure> {
-    let session = Session::open(&SettingsArgs { command: SettingsCommand::History { json: false }, state_dir: None, root: None })?;
+    let session = Session::open(&SettingsArgs {
+        command: SettingsCommand::History { json: false },
+        state_dir: None,
+        root: None,
+    })?;
     Ok((session.system, session.store, session.guard))
 }
 

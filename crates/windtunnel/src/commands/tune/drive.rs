@@ -230,6 +230,9 @@ pub(crate) fn aside(plan: &Plan, phase: Phase) -> TrialSpec {
 pub(crate) fn tunnel_failure(error: &TunnelError) -> Failure {
     match error {
         TunnelError::Broken { .. } => Failure::ours(error.to_string()),
+        TunnelError::FarEnd { why } if why.contains("UnknownIssuer") => Failure::new(Fault::FarEnd, error.to_string())
+            .because("its certificate is signed by nobody whom this system believes")
+            .hint("--ca FILE names a private authority"),
         TunnelError::FarEnd { .. } => Failure::new(Fault::FarEnd, error.to_string()),
         TunnelError::Environment { .. } => Failure::environment(error.to_string())
             .hint("knobs that one socket takes need no privilege: rwin, mtu, mss, ttl; for uploads cc and sndbuf"),

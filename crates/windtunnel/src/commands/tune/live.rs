@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::drive::{self, Plan};
-use super::{Pilot, Progress, Session, TuneArgs, cancel_on_signals, minutes};
+use super::{Pilot, Progress, Session, TuneArgs, cancel_on_signals};
 use crate::commands::mtu::search;
 use crate::commands::probing::{self, Ip, ProbeOptions};
 use crate::commands::settings;
@@ -29,8 +29,16 @@ const CONNECT: Duration = Duration::from_secs(10);
 const PILOT_PART: u64 = 20;
 /// A budget of bytes is cut into so many trials, if they don't get too short by that.
 const TRIALS_OF_A_BUDGET: u64 = 60;
+/// A budget of time is cut into so many, if the usual ones would be longer.
+const TRIALS_OF_A_TIME: u32 = 40;
+/// But into no fewer than these, so that trials outlast slow start.
+const FEWEST_OF_A_BUDGET: u64 = 30;
 /// A trial of fewer bytes says little.
 const LEAST: u64 = 64 * 1024;
+/// And takes no longer than this beyond its time.
+const PILOT_PATIENCE: Duration = Duration::from_secs(10);
+/// With less than this a pilot has shown nothing: a segment or so.
+const NOTHING: u64 = 2000;
 /// How often a server may refuse the pilot.
 const PILOTS: usize = 3;
 
@@ -79,6 +87,8 @@ pub(super) struct Live {
     rate: Cell<Option<BitsPerSecond>>,
     /// Bytes of the file, if they are known.
     length: Cell<Option<u64>>,
+    /// What it is taken for before that.
+    assumed: BitsPerSecond,
     /// Bytes that the pilot cost.
     spent: Cell<u64>,
     /// The share of probes that got lost, if there were any.
@@ -88,7 +98,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn rate(&self) -> BitsPerSecond {
-        self.rate.get().unwrap_or(ASSUMED)
+        self.rate.get().unwrap_or(self.assumed)
     }
 
     /// Goes into the journaled configuration.
@@ -103,14 +113,23 @@ impl Live {
     /// How each trial is run.
     pub(super) fn plan(&self, args: &TuneArgs, path: &PathFacts) -> Plan {
         let rtt = Duration::from_micros(path.rtt_us);
-        let length = args.trial.unwrap_or_else(|| (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60)));
+        let usual = (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60));
+        let length = args.trial.unwrap_or_else(|| match args.budget {
+            // In little time rather many short trials than a few long ones.
+            Some(Budget::Time(time)) => {
+                usual.min((time / TRIALS_OF_A_TIME).max(rtt * 15).max(Duration::from_millis(300)))
+            }
+            _ => usual,
+        });
         let rate = self.rate();
         let whole = (rate * length).get().max(LEAST);
         let direction: Direction = args.direction.into();
         let size = match args.budget {
             Some(Budget::Size(total)) => {
                 let left = total.get().saturating_sub(self.spent.get());
-                Some(whole.min((left / TRIALS_OF_A_BUDGET).max(LEAST)).min(self.length.get().unwrap_or(u64::MAX)))
+                let telling = (path.bdp_bytes * 10).min(left / FEWEST_OF_A_BUDGET);
+                let size = (left / TRIALS_OF_A_BUDGET).max(telling).max(LEAST);
+                Some(whole.min(size).min(self.length.get().unwrap_or(u64::MAX)))
             }
             _ if direction == Direction::Up => Some(whole),
             // A file that is over before its time is the same amount each time.
@@ -154,8 +173,13 @@ pub(super) fn run(args: &TuneArgs, target: &str) -> Outcome {
 /// # Errors
 /// A [`Failure`] when it isn't there any more.
 pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result<Session<'a, LiveTunnel>, Failure> {
-    let urls: Vec<String> =
-        stored.config["live"]["targets"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let urls: Vec<String> = stored.config["live"]["targets"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     if urls.is_empty() {
         return Err(Failure::ours(format!("{} doesn't say where it was run", stored.id)));
     }
@@ -185,6 +209,7 @@ fn session<'a>(args: &'a TuneArgs, urls: &[String]) -> Result<Session<'a, LiveTu
         near,
         rate: Cell::new(None),
         length: Cell::new(None),
+        assumed: inspected.facts.physical_goodput_bps.map_or(ASSUMED, BitsPerSecond),
         spent: Cell::new(0),
         loss: inspected.loss,
         description: json!({
@@ -245,7 +270,10 @@ fn inspect(args: &TuneArgs, target: &Target, told: &Progress) -> Result<Inspecte
     let nobody = |error: &dyn std::fmt::Display| {
         Failure::new(Fault::FarEnd, format!("{}: {error}", target.url))
             .because("nothing listens there, it is down, or a firewall is between")
-            .hint(format!("curl -v {} shows what another program sees; windtunnel path {}", target.url, target.url.host))
+            .hint(format!(
+                "curl -v {} shows what another program sees; windtunnel path {}",
+                target.url, target.url.host
+            ))
     };
     let connection = wt_load::Connection::open(&target.peer, &Settings::new(), CONNECT).map_err(|e| nobody(&e))?;
     let rtt = connection.connect_time;
@@ -256,13 +284,17 @@ fn inspect(args: &TuneArgs, target: &Target, told: &Progress) -> Result<Inspecte
     let mut loss = None;
     if !args.live.no_probes && !target.peer.ip().is_loopback() {
         told.say("probing the path MTU");
-        let options = ProbeOptions { ip: None, unprivileged: false, pps: None, seed: Some(args.options.seed), json: false };
+        let options =
+            ProbeOptions { ip: None, unprivileged: false, pps: None, seed: Some(args.options.seed), json: false };
         if let Ok((mut reports, _)) = search(std::slice::from_ref(&to), &options)
             && let Some(report) = reports.pop()
         {
             pmtu = report.pmtu.map_or(device_mtu, u64::from);
-            let small = report.short_loss;
-            loss = (small.sent > 0).then(|| small.loss());
+            // What the path lets through at all.
+            let fitting = report.sizes.iter().filter(|tally| u64::from(tally.size) <= pmtu);
+            let (sent, answered) =
+                fitting.fold((0, 0), |(sent, back), tally| (sent + tally.sent, back + tally.answered));
+            loss = (sent > 0).then(|| 1.0 - f64::from(answered.min(sent)) / f64::from(sent));
         }
     }
     let options = if read_net_sysctl("ipv4/tcp_timestamps").is_ok_and(|on| on == "0") { 0 } else { 12 };
@@ -286,7 +318,8 @@ impl<T: Tunnel> Session<'_, T> {
         let rtt = Duration::from_micros(facts.rtt_us);
         let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(10));
         let direction: Direction = self.args.direction.into();
-        let budget = if let Some(Budget::Size(total)) = self.args.budget { Some(total.get() / PILOT_PART) } else { None };
+        let budget =
+            if let Some(Budget::Size(total)) = self.args.budget { Some(total.get() / PILOT_PART) } else { None };
         progress.say(&format!("measuring what the path carries first ({:.1} s)", length.as_secs_f64()));
         let mut size = match (budget, direction) {
             (Some(part), Direction::Down) => Some(part.max(LEAST)),
@@ -297,9 +330,9 @@ impl<T: Tunnel> Session<'_, T> {
             let amount = size.map_or(Amount::Time(length), |size| Amount::Size(Bytes(size)));
             let pilot = self.pilot_of(facts, amount, length)?;
             let spent = self.live.as_ref().map_or(0, |live| live.spent.get()) + pilot.1.bytes;
-            let larger = size.map(|size| size * 8).filter(|larger| {
-                direction == Direction::Up && spent + larger <= budget.unwrap_or(256 << 20)
-            });
+            let larger = size
+                .map(|size| size * 8)
+                .filter(|larger| direction == Direction::Up && spent + larger <= budget.unwrap_or(256 << 20));
             if let Some(live) = &self.live {
                 live.spent.set(spent);
                 live.rate.set(Some(BitsPerSecond(pilot.1.goodput_bps() as u64)).filter(|rate| rate.get() > 0));
@@ -317,7 +350,7 @@ impl<T: Tunnel> Session<'_, T> {
         let spec = TrialSpec {
             phase: Phase::Pilot,
             workload: Workload::Bulk { direction: self.args.direction.into(), amount },
-            deadline: length + Duration::from_secs(30),
+            deadline: length + PILOT_PATIENCE,
             ..drive::aside(&self.plan(facts), Phase::Pilot)
         };
         for _ in 0..PILOTS {
@@ -326,11 +359,15 @@ impl<T: Tunnel> Session<'_, T> {
             match outcome.status {
                 Status::Invalid => {}
                 Status::Failed => return Err(useless(&self.tunnel.target(), &outcome)),
-                Status::Incomplete if outcome.bytes < LEAST / 4 => return Err(useless(&self.tunnel.target(), &outcome)),
+                Status::Aborted => {}
+                _ if outcome.bytes < NOTHING => return Err(useless(&self.tunnel.target(), &outcome)),
                 _ => return Ok((spec, outcome, started)),
             }
             if self.cancel.is_cancelled() {
-                return Err(Failure::new(Fault::Stopped, "stopped before anything was measured; nothing was journaled"));
+                return Err(Failure::new(
+                    Fault::Stopped,
+                    "stopped before anything was measured; nothing was journaled",
+                ));
             }
             let said = outcome.notes.join("; ");
             Progress::new(self.args.json_stream, self.args.forms.json, self.args.quiet).say(&said);
@@ -339,7 +376,20 @@ impl<T: Tunnel> Session<'_, T> {
             }
         }
         let what = format!("{} refused {PILOTS} times in a row", self.tunnel.target());
-        Err(Failure::new(Fault::FarEnd, what).because("too many visitors, or it doesn't want us").hint("try again later"))
+        Err(Failure::new(Fault::FarEnd, what)
+            .because("too many visitors, or it doesn't want us")
+            .hint("try again later"))
+    }
+
+    /// What a dry run says beyond the settings.
+    pub(super) fn foreseen(&self, plan: &Plan, trials: usize) -> Option<String> {
+        let live = self.live.as_ref()?;
+        let bytes = self.expected_bytes(plan, trials)?;
+        let assumed = format!(
+            "Nothing was transferred yet: windows and bytes are for {}, until a pilot has measured the path",
+            live.rate().human()
+        );
+        Some(if live.rate.get().is_none() { format!("{bytes}\n{assumed}") } else { bytes })
     }
 
     /// How long it may take, and how many bytes it may move.
@@ -349,7 +399,7 @@ impl<T: Tunnel> Session<'_, T> {
             Workload::Bulk { amount: Amount::Size(Bytes(size)), .. } => size,
             Workload::Bulk { amount: Amount::Time(time), .. } => (live.rate() * time).get(),
         };
-        Some(format!("about {} of payload at most", Bytes(each.saturating_mul(trials as u64 + 1))))
+        Some(format!("about {:.1} MB of payload at most", each.saturating_mul(trials as u64 + 1) as f64 / 1e6))
     }
 }
 
@@ -357,7 +407,7 @@ impl<T: Tunnel> Session<'_, T> {
 fn useless(target: &str, outcome: &TrialOutcome) -> Failure {
     let mut notes = outcome.notes.clone();
     if notes.is_empty() {
-        notes.push(format!("{} bytes in {}", outcome.bytes, minutes(Duration::from_micros(outcome.elapsed_us))));
+        notes.push(format!("{} bytes in {:.1} s", outcome.bytes, outcome.elapsed_us as f64 / 1e6));
     }
     Failure::new(Fault::FarEnd, format!("{target}: nothing could be measured: {}", notes.join("; ")))
         .because("the server is too slow or broken, or the path drops full-sized packets")

@@ -235,7 +235,8 @@ impl<T: Tunnel> Session<'_, T> {
                 return self.show_screen(facts, &plan);
             }
             let prepared = self.prepare(facts, &plan)?;
-            return show(&prepared, &plan);
+            let foreseen = self.foreseen(&plan, prepared.config.max_trials.unwrap_or(0));
+            return show(&prepared, &plan).inspect(|_| foreseen.iter().for_each(|line| say!("{line}")));
         }
         // What can't be run at all shall be told before anything is measured.
         if !self.args.screen {

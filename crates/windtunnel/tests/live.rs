@@ -1,0 +1,260 @@
+//! The real path: `tune TARGET` against real servers that run in the lab's far host, each with its own configuration.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use common::{Ran, alone, binary, ran, shared, windtunnel};
+use serde_json::Value;
+use std::path::Path;
+
+/// A fast and near path, on which trials of 200 ms say enough.
+const NEAR: &str = "title = \"near\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+    down = { rate = \"50mbit\", delay = \"5ms\" }\nup = { rate = \"50mbit\", delay = \"5ms\" }\n";
+
+/// Starts nginx in the far host; `SITE` is the text within its `server` block. Ends with the lab.
+const NGINX: &str = r#"
+PATH=$PATH:/usr/sbin:/sbin
+mkdir -p www/up tmp
+[ -e www/file ] || head -c 4000000 /dev/urandom > www/file
+cat > nginx.conf <<END
+user root; daemon off; master_process off; pid $PWD/pid; error_log $PWD/error.log warn;
+events { worker_connections 64; }
+http {
+  access_log $PWD/access.log; default_type application/octet-stream;
+  client_body_temp_path $PWD/tmp; proxy_temp_path $PWD/tmp; fastcgi_temp_path $PWD/tmp;
+  uwsgi_temp_path $PWD/tmp; scgi_temp_path $PWD/tmp;
+  server { listen 8080; listen [::]:8080; root $PWD/www; client_max_body_size 1g; $SITE }
+}
+END
+ip netns exec server nginx -c $PWD/nginx.conf &
+until curl -s -o /dev/null http://server:8080/file; do :; done
+"#;
+
+/// Runs a shell script in the client of a path, where `$WT` is the program; its working directory goes away with `home`.
+fn shell(home: &Path, path: &str, script: &str) -> Ran {
+    let file = home.join("path.toml");
+    std::fs::write(&file, path).unwrap();
+    let mut command = windtunnel(home);
+    command.env("WT", binary()).env("XDG_STATE_HOME", home.join("state")).current_dir(home);
+    command.args(["lab", "run"]).arg(&file).args(["--", "sh", "-c", script]);
+    ran(command.output().unwrap())
+}
+
+/// The same with nginx in the far host.
+fn nginx(site: &str, script: &str) -> (Ran, tempfile::TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    let ran = shell(home.path(), NEAR, &format!("SITE='{site}'\n{NGINX}\n{script}"));
+    (ran, home)
+}
+
+fn json_of(ran: &Ran) -> Value {
+    let line = ran.out.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.out, ran.err))
+}
+
+/// Requests in nginx's log: status and bytes of the body.
+fn requests(home: &Path) -> Vec<(u16, u64)> {
+    let log = std::fs::read_to_string(home.join("access.log")).unwrap();
+    let ours = log.lines().filter(|line| line.contains("\"windtunnel/"));
+    ours.map(|line| {
+        let words: Vec<&str> = line.split('"').nth(2).unwrap().split_whitespace().collect();
+        (words[0].parse().unwrap(), words[1].parse().unwrap())
+    })
+    .collect()
+}
+
+#[test]
+fn a_window_below_the_paths_product_is_shown_to_be_slower_and_the_object_keeps_its_contract() {
+    let _machine = alone();
+    let (ran, _home) = nginx(
+        "",
+        "$WT tune http://server:8080/file --levels rwin=8x --trial 300ms --budget '24 trials' --json; echo $? >&2",
+    );
+    let report = json_of(&ran);
+    for (pointer, is) in [
+        ("/schema_version", Value::is_u64 as fn(&Value) -> bool),
+        ("/id", Value::is_string),
+        ("/path/rtt_us", Value::is_u64),
+        ("/path/pmtu", Value::is_u64),
+        ("/path/bdp_bytes", Value::is_u64),
+        ("/path/loss", Value::is_number),
+        ("/current/mtu", Value::is_u64),
+        ("/rounds", Value::is_u64),
+        ("/trials", Value::is_u64),
+        ("/verdict/kind", Value::is_string),
+        ("/verdict/settings", Value::is_object),
+        ("/verdict/text", Value::is_string),
+        ("/limits/by", Value::is_string),
+        ("/limits/text", Value::is_string),
+        ("/plan", Value::is_array),
+    ] {
+        assert!(report.pointer(pointer).is_some_and(is), "{pointer} in {report:#}");
+    }
+    assert_eq!((&report["tunnel"], &report["target"]), (&"live".into(), &"http://server:8080/file".into()));
+    assert_eq!(report["path"]["pmtu"], 1500);
+    let rtt = report["path"]["rtt_us"].as_f64().unwrap();
+    assert!((10_000.0..14_000.0).contains(&rtt), "{rtt}");
+    // 8 segments of 1448 bytes in 10 ms: about 9 of 47 Mbit/s.
+    let row = &report["granted"][0];
+    assert_eq!(
+        (&row["knob"], &row["asked"], &row["differs"]),
+        (&"rwin".into(), &11_584.into(), &false.into()),
+        "{row}"
+    );
+    let small = report["arms"][1]["goodput_bps"].as_f64().unwrap();
+    let allows = 11_584.0 * 8e6 / rtt;
+    assert!((0.7..1.05).contains(&(small / allows)), "{small} of {allows}");
+    assert!(report["arms"][0]["goodput_bps"].as_f64().unwrap() > 3.0 * small);
+    assert_eq!(report["verdict"]["kind"], "no-difference");
+    assert!(ran.err.ends_with("1\n"), "{}", ran.err);
+}
+
+#[test]
+fn what_capped_the_current_settings_is_named_and_the_remedy_is_one_command() {
+    let _machine = alone();
+    // The host's own window is small: the current setting is what loses.
+    let (ran, _home) = nginx(
+        "",
+        "sysctl -qw net.ipv4.tcp_rmem='4096 16384 16384'; \
+         $WT tune http://server:8080/file --levels rwin=131072 --trial 300ms --budget '60 trials' --json; echo $? >&2",
+    );
+    let report = json_of(&ran);
+    assert_eq!(report["verdict"]["kind"], "faster", "{report:#}");
+    assert_eq!(report["verdict"]["settings"]["rwin"], 131_072);
+    assert_eq!(report["limits"]["by"], "rwnd", "{}", report["limits"]);
+    let step = &report["plan"][0];
+    assert_eq!((&step["key"], &step["value"], &step["to"]), (&"rwin".into(), &131_072.into(), &"198.19.0.1".into()));
+    assert_eq!(step["command"], "sudo windtunnel settings apply rwin=131072 --to 198.19.0.1");
+    assert!(ran.err.ends_with("0\n"), "{}", ran.err);
+}
+
+#[test]
+fn never_more_bytes_than_the_budget_are_asked_for() {
+    let _machine = shared();
+    let (ran, home) = nginx("", "$WT tune http://server:8080/file --knobs mtu --budget 6MB --json --pause 20ms");
+    let report = json_of(&ran);
+    let all: u64 = requests(home.path()).iter().map(|(_, bytes)| bytes).sum();
+    assert!(all <= 6_000_000, "{all}");
+    assert!(report["rounds"].as_u64().unwrap() >= 5, "{report:#}");
+    // A part is asked for, so that nothing is sent in vain.
+    assert!(requests(home.path()).iter().all(|(status, _)| *status == 206));
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_cost_and_asks_the_server_for_nothing() {
+    let _machine = shared();
+    let (ran, home) = nginx("", "$WT tune http://server:8080/file --budget 30s --dry-run");
+    for wanted in ["RTT", "rwin=", "bandwidth-delay product", "at most"] {
+        assert!(ran.out.contains(wanted), "{wanted}: {}{}", ran.out, ran.err);
+    }
+    assert_eq!(requests(home.path()), []);
+}
+
+#[test]
+fn uploads_vary_what_the_sender_has() {
+    let _machine = shared();
+    let (ran, home) = nginx(
+        "location /up/ { dav_methods PUT; }",
+        "$WT tune http://server:8080/up/file --direction up --trial 300ms --budget '12 trials' --json --pause 20ms",
+    );
+    let report = json_of(&ran);
+    let knobs: Vec<&str> =
+        report["granted"].as_array().unwrap().iter().filter_map(|row| row["knob"].as_str()).collect();
+    assert!(knobs.contains(&"cc"), "{report:#}");
+    let table = report["trial_table"].as_array().unwrap();
+    assert!(!table.is_empty() && table.iter().all(|row| row["status"] == "completed"), "{table:#?}");
+    assert!(report["limits"]["rwnd_limited"].is_number(), "{}", report["limits"]);
+    assert!(requests(home.path()).iter().all(|(status, _)| matches!(status, 201 | 204)));
+}
+
+#[test]
+fn https_with_a_private_authority_and_ipv6_work_and_without_the_authority_nothing_is_sent() {
+    let _machine = shared();
+    let make = r#"
+openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -subj /CN=ca -days 2 2>/dev/null
+openssl req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=server 2>/dev/null
+printf 'subjectAltName=DNS:server,DNS:server6,IP:198.19.0.1' > ext
+openssl x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out s.pem -days 2 -extfile ext 2>/dev/null
+"#;
+    let home = tempfile::tempdir().unwrap();
+    let site = "listen 8443 ssl; listen [::]:8443 ssl; ssl_certificate $PWD/s.pem; ssl_certificate_key $PWD/s.key;";
+    let tune = "--knobs mtu --trial 200ms --budget '6 trials' --json --pause 20ms";
+    let script = format!(
+        "{make}\nSITE=\"{site}\"\n{NGINX}\n$WT tune https://server6:8443/file --ip 6 --ca ca.pem {tune}; echo six $? >&2; \
+         $WT tune https://198.19.0.1:8443/file --ca ca.pem {tune} > /dev/null; echo address $? >&2; \
+         $WT tune https://server:8443/file {tune}; echo strange $? >&2"
+    );
+    let ran = shell(home.path(), NEAR, &script);
+    let report = json_of(&ran);
+    assert_eq!(report["target"], "https://server6:8443/file");
+    assert!(report["rounds"].as_u64().unwrap() >= 1, "{report:#}");
+    // The MSS that an MTU leaves room for is twenty bytes smaller than over IPv4.
+    assert!(report["granted"].as_array().unwrap().iter().all(|row| row["differs"] == false), "{}", report["granted"]);
+    for wanted in ["six 1", "address 1", "strange 4", "TLS", "--ca"] {
+        assert!(ran.err.contains(wanted), "{wanted}: {}", ran.err);
+    }
+}
+
+#[test]
+fn knobs_of_a_route_are_set_for_the_target_only_and_put_back() {
+    let _machine = shared();
+    let (ran, _home) = nginx(
+        "",
+        "before=$(ip route show table all; ip -6 route show table all); \
+         $WT tune http://server:8080/file --levels initrwnd=4 --trial 200ms --budget '4 trials' --json --pause 20ms; \
+         [ \"$before\" = \"$(ip route show table all; ip -6 route show table all)\" ] && echo unchanged >&2",
+    );
+    let report = json_of(&ran);
+    let row = &report["granted"][0];
+    assert_eq!((&row["knob"], &row["granted"][0]), (&"initrwnd".into(), &4.into()), "{report:#}");
+    assert_eq!(row["scope"], "route (to the target only)");
+    assert!(ran.err.contains("unchanged"), "{}", ran.err);
+}
+
+#[test]
+fn host_wide_knobs_are_only_varied_when_that_was_allowed_and_are_put_back() {
+    let _machine = shared();
+    let tune =
+        "$WT tune http://server:8080/file --levels sack=off --trial 200ms --budget '4 trials' --json --pause 20ms";
+    let script = format!("{tune}; echo first $? >&2; {tune} --allow-host-wide; cat /proc/sys/net/ipv4/tcp_sack >&2");
+    let (ran, _home) = nginx("", &script);
+    assert!(ran.err.contains("first 2") && ran.err.contains("--allow-host-wide"), "{}", ran.err);
+    let report = json_of(&ran);
+    let row = &report["granted"][0];
+    assert_eq!((&row["knob"], &row["granted"][0], &row["observed"][0]), (&"sack".into(), &"off".into(), &"off".into()));
+    assert!(ran.err.ends_with("1\n"), "{}", ran.err);
+}
+
+#[test]
+fn mistakes_say_what_to_do_and_whose_fault_it_is() {
+    let _machine = shared();
+    let (ran, _home) = nginx(
+        "location /moved { return 302 /file; } location /loop { return 302 /loop; } location /out { return 302 ftp://x/; }",
+        "tune() { $WT tune \"$@\" --trial 200ms --pause 20ms --budget '4 trials' --knobs mtu > /dev/null; echo \"[$?]\" >&2; }\n\
+         tune http://server:8080/missing; tune http://server:8081/file; tune http://nowhere.invalid/; tune http://server:8080/loop; \
+         tune http://server:8080/out; tune server:8080/file; tune http://server:8080/file --levels cc=reno; \
+         tune http://server:8080/file --levels mtu=9000; tune http://server:8080/moved; tune http://user@server/",
+    );
+    let mut told = ran.err.split('[');
+    for (code, wanted) in [
+        (4, "404"),
+        (4, "Connection refused"),
+        (-1, "nowhere.invalid"),
+        (4, "more than 5 redirections"),
+        (4, "can't be followed"),
+        (2, "write http://"),
+        (2, "--direction up"),
+        (2, "at most 1500 bytes"),
+        (1, ""),
+        (2, "only taken for FTP"),
+    ] {
+        let text = told.next().unwrap();
+        let text = text.split_once("]\n").map_or(text, |(_, text)| text);
+        assert!(text.contains(wanted), "{wanted}: {text}");
+        let _ = code;
+    }
+    let codes: Vec<&str> = ran.err.split('[').skip(1).filter_map(|text| text.split_once(']')).map(|(c, _)| c).collect();
+    assert_eq!(codes[..2], ["4", "4"], "{}", ran.err);
+    assert!(matches!(codes[2], "2" | "3"), "{}", ran.err);
+    assert_eq!(codes[3..], ["4", "4", "2", "2", "2", "1", "2"], "{}", ran.err);
+}
