@@ -8,6 +8,8 @@
 mod client;
 /// Files of HTTP servers that aren't ours.
 mod fetch;
+/// Files of FTP servers.
+mod ftp;
 /// Plain HTTP for programs that aren't ours.
 mod http;
 /// Whether payload is what it was.

@@ -90,16 +90,6 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Reads; zero bytes are the end.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, WireError> {
-        loop {
-            match self.read_now(buffer) {
-                Ok(n) => return Ok(n),
-                Err(error) => self.bear(error, false)?,
-            }
-        }
-    }
-
     /// Writes all of it.
     pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {

@@ -63,6 +63,14 @@ fn requests(home: &Path) -> Vec<(u16, u64)> {
     .collect()
 }
 
+/// A private authority and the far host's certificate by it.
+const AUTHORITY: &str = r#"
+openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -subj /CN=ca -days 2 2>/dev/null
+openssl req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=server 2>/dev/null
+printf 'subjectAltName=DNS:server,DNS:server6,IP:198.19.0.1' > ext
+openssl x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out s.pem -days 2 -extfile ext 2>/dev/null
+"#;
+
 #[test]
 fn a_window_below_the_paths_product_is_shown_to_be_slower_and_the_object_keeps_its_contract() {
     let _machine = alone();
@@ -170,17 +178,11 @@ fn uploads_vary_what_the_sender_has() {
 #[test]
 fn https_with_a_private_authority_and_ipv6_work_and_without_the_authority_nothing_is_sent() {
     let _machine = shared();
-    let make = r#"
-openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -subj /CN=ca -days 2 2>/dev/null
-openssl req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=server 2>/dev/null
-printf 'subjectAltName=DNS:server,DNS:server6,IP:198.19.0.1' > ext
-openssl x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out s.pem -days 2 -extfile ext 2>/dev/null
-"#;
     let home = tempfile::tempdir().unwrap();
     let site = "listen 8443 ssl; listen [::]:8443 ssl; ssl_certificate $PWD/s.pem; ssl_certificate_key $PWD/s.key;";
     let tune = "--knobs mtu --trial 200ms --budget '6 trials' --json --pause 20ms";
     let script = format!(
-        "{make}\nSITE=\"{site}\"\n{NGINX}\n$WT tune https://server6:8443/file --ip 6 --ca ca.pem {tune}; echo six $? >&2; \
+        "{AUTHORITY}\nSITE=\"{site}\"\n{NGINX}\n$WT tune https://server6:8443/file --ip 6 --ca ca.pem {tune}; echo six $? >&2; \
          $WT tune https://198.19.0.1:8443/file --ca ca.pem {tune} > /dev/null; echo address $? >&2; \
          $WT tune https://server:8443/file {tune}; echo strange $? >&2"
     );
@@ -257,4 +259,115 @@ fn mistakes_say_what_to_do_and_whose_fault_it_is() {
     assert_eq!(codes[..2], ["4", "4"], "{}", ran.err);
     assert!(matches!(codes[2], "2" | "3"), "{}", ran.err);
     assert_eq!(codes[3..], ["4", "4", "2", "2", "2", "1", "2"], "{}", ran.err);
+}
+
+/// Starts vsftpd in the far host, on the ports 2121 (plain) and 2122 (TLS only, and it wants sessions to be resumed).
+const VSFTPD: &str = r#"
+PATH=$PATH:/usr/sbin:/sbin
+mkdir -p ftp/incoming empty
+head -c 4000000 /dev/urandom > ftp/file
+common() { cat <<END
+anonymous_enable=YES
+anon_root=$PWD/ftp
+anon_upload_enable=YES
+anon_other_write_enable=YES
+write_enable=YES
+no_anon_password=YES
+run_as_launching_user=YES
+allow_writeable_chroot=YES
+secure_chroot_dir=$PWD/empty
+background=NO
+seccomp_sandbox=NO
+isolate=NO
+isolate_network=NO
+xferlog_enable=YES
+vsftpd_log_file=$PWD/ftp.log
+dual_log_enable=YES
+listen_ipv6=YES
+END
+}
+{ common; echo listen_port=2121; } > plain.conf
+{ common; echo listen_port=2122; echo ssl_enable=YES; echo allow_anon_ssl=YES; echo force_anon_data_ssl=YES
+  echo force_anon_logins_ssl=YES; echo rsa_cert_file=$PWD/s.pem; echo rsa_private_key_file=$PWD/s.key; } > tls.conf
+ip netns exec server vsftpd $PWD/plain.conf &
+ip netns exec server vsftpd $PWD/tls.conf &
+until curl -s -o /dev/null ftp://server:2121/; do :; done
+"#;
+
+#[test]
+fn files_of_an_ftp_server_are_fetched_over_both_versions_of_ip_and_through_tls() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let tune = "--levels mss=1000 --trial 200ms --budget '6 trials' --json --pause 20ms";
+    let script = format!(
+        "{AUTHORITY}{VSFTPD}\n$WT tune ftp://server:2121/file {tune}; echo four $? >&2; \
+         $WT tune ftp://server6:2121/file --ip 6 {tune} > /dev/null; echo six $? >&2; \
+         $WT tune ftps://server:2122/file --ca ca.pem {tune} > /dev/null; echo tls $? >&2; \
+         $WT tune ftp://server:2121/missing {tune}; echo missing $? >&2; \
+         $WT tune ftp://server:2122/file {tune}; echo plain $? >&2; cat ftp.log"
+    );
+    let ran = shell(home.path(), NEAR, &script);
+    let report = json_of(&ran);
+    assert!(report["trial_table"].as_array().unwrap().iter().all(|row| row["status"] == "completed"), "{report:#}");
+    assert_eq!(report["granted"][0]["differs"], false, "{report:#}");
+    for wanted in ["four 1", "six 1", "tls 1", "missing 4", "plain 4", "550"] {
+        assert!(ran.err.contains(wanted), "{wanted}: {}{}", ran.err, ran.out);
+    }
+}
+
+#[test]
+fn an_upload_by_ftp_leaves_nothing_behind_and_a_budget_of_bytes_is_kept() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{AUTHORITY}{VSFTPD}\n$WT tune ftp://server:2121/incoming/x --direction up --levels mss=1000 --trial 200ms \
+         --budget '6 trials' --json --pause 20ms; echo up $? >&2; ls ftp/incoming | wc -l >&2; \
+         $WT tune ftp://server:2121/file --levels mss=1000 --budget 5MB --json --pause 20ms > second; echo down $? >&2"
+    );
+    let ran = shell(home.path(), NEAR, &script);
+    assert!(ran.err.contains("up 1\n0\n") && ran.err.contains("down 1"), "{}{}", ran.err, ran.out);
+    let report = json_of(&ran);
+    assert!(report["trial_table"].as_array().unwrap().iter().all(|row| row["status"] == "completed"), "{report:#}");
+    let log = std::fs::read_to_string(home.path().join("ftp.log")).unwrap();
+    let bytes = |line: &str| line.split(", ").find_map(|part| part.strip_suffix(" bytes")?.parse::<u64>().ok());
+    let down: u64 =
+        log.lines().filter(|line| line.contains("DOWNLOAD") && line.contains("/file")).filter_map(bytes).sum();
+    assert!((1..=5_000_000).contains(&down), "{down}: {log}");
+    assert!(!log.contains("FAIL DOWNLOAD"), "{log}");
+}
+
+/// Starts pyftpdlib in the far host, on port 2123: only PASV, and the address in its answer is `$FOREIGN`'s.
+const PYFTPD: &str = r#"
+mkdir -p ftp; head -c 4000000 /dev/urandom > ftp/file
+cat > ftpd.py <<END
+from pyftpdlib.authorizers import DummyAuthorizer
+from pyftpdlib.handlers import FTPHandler
+from pyftpdlib.servers import FTPServer
+authorizer = DummyAuthorizer()
+authorizer.add_user('me', 'p@ss word', '$PWD/ftp', perm='elradfmw')
+handler = FTPHandler
+handler.authorizer = authorizer
+handler.masquerade_address = '$FOREIGN' or None
+handler.proto_cmds = {k: v for k, v in FTPHandler.proto_cmds.items() if k != 'EPSV'}
+FTPServer(('198.19.0.1', 2123), handler).serve_forever()
+END
+ip netns exec server /usr/bin/python3 ftpd.py > /dev/null 2>&1 &
+until curl -s -o /dev/null --disable-epsv --ftp-skip-pasv-ip 'ftp://me:p%40ss%20word@server:2123/'; do :; done
+"#;
+
+#[test]
+fn another_ftp_server_without_extended_passive_mode_works_and_a_foreign_address_is_refused() {
+    let _machine = shared();
+    let url = "'ftp://me:p%40ss%20word@server:2123/file'";
+    for (foreign, code, wanted) in [("", 1, "\"rounds\":3"), ("192.0.2.7", 4, "192.0.2.7, which isn't itself")] {
+        let home = tempfile::tempdir().unwrap();
+        let script = format!(
+            "FOREIGN='{foreign}'\n{PYFTPD}\n$WT tune {url} --levels mss=1000 --trial 200ms --budget '6 trials' --json --pause 20ms"
+        );
+        let ran = shell(home.path(), NEAR, &script);
+        assert_eq!(ran.code, code, "{}{}", ran.err, ran.out);
+        assert!(ran.out.contains(wanted) || ran.err.contains(wanted), "{wanted}: {}{}", ran.err, ran.out);
+        let told = [&ran.out, &ran.err].map(|text| text.contains("p@ss") || text.contains("p%40ss"));
+        assert_eq!(told, [false, false], "no password is shown or kept: {}", ran.out);
+    }
 }

@@ -110,6 +110,9 @@ pub struct Fetched {
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
 pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    if let Scheme::Ftp | Scheme::Ftps = job.url.scheme {
+        return crate::ftp::fetch(job, reference, cancel);
+    }
     let mut exchange = Exchange::open(job, cancel)?;
     let first = if let Amount::Size(size) = job.amount { Some(size.get()) } else { None };
     let start_ns = monotonic_ns();
@@ -147,12 +150,15 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
     Ok(exchange.done(report, length, notes))
 }
 
-/// Brings so many bytes of the pattern to a server that takes `PUT`: the clock runs from the first byte until the
+/// Brings so many bytes of the pattern to a server that takes `PUT` or `STOR`: the clock runs from the first byte until the
 /// server's kernel has acknowledged the last.
 ///
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
 pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    if let Scheme::Ftp | Scheme::Ftps = job.url.scheme {
+        return crate::ftp::bring(job, cancel);
+    }
     let Amount::Size(Bytes(size)) = job.amount else {
         return Err(FetchError::Protocol("an upload by HTTP needs a size".to_owned()));
     };

@@ -180,6 +180,8 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect();
+    // What was typed now counts: a password isn't kept.
+    let urls = args.target.clone().map_or(urls, |target| vec![target]);
     if urls.is_empty() {
         return Err(Failure::ours(format!("{} doesn't say where it was run", stored.id)));
     }
@@ -324,7 +326,7 @@ impl<T: Tunnel> Session<'_, T> {
         let mut size = match (budget, direction) {
             (Some(part), Direction::Down) => Some(part.max(LEAST)),
             (None, Direction::Down) => None,
-            (part, Direction::Up) => Some(part.unwrap_or(u64::MAX).min(4 * LEAST).max(LEAST)),
+            (part, Direction::Up) => Some(part.unwrap_or(u64::MAX).clamp(LEAST, 4 * LEAST)),
         };
         loop {
             let amount = size.map_or(Amount::Time(length), |size| Amount::Size(Bytes(size)));

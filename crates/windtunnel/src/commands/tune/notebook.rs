@@ -137,10 +137,38 @@ fn config(args: &TuneArgs, prepared: &Prepared, plan: &Plan, more: &[(&str, serd
 /// What was typed, so that it can be typed again.
 fn command() -> String {
     let quoted = |word: std::ffi::OsString| {
-        let word = word.to_string_lossy().into_owned();
+        let word = without_password(&word.to_string_lossy());
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/:@%+".contains(c);
         if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
     };
     let words: Vec<String> = std::env::args_os().skip(1).map(quoted).collect();
     format!("windtunnel {}", words.join(" "))
+}
+
+/// An address without the password in it.
+fn without_password(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    match rest[..end].rsplit_once('@').map(|(login, _)| (login.split(':').next().unwrap_or(""), login.len())) {
+        Some((user, length)) if user.len() < length => format!("{scheme}://{user}:…{}", &rest[length..]),
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn no_password_is_kept() {
+        for (typed, kept) in [
+            ("ftp://me:secret@host/a@b", "ftp://me:…@host/a@b"),
+            ("ftp://me:se@cret@host", "ftp://me:…@host"),
+            ("ftp://me@host/x:y", "ftp://me@host/x:y"),
+            ("http://host/@x", "http://host/@x"),
+            ("--levels", "--levels"),
+        ] {
+            assert_eq!(without_password(typed), kept);
+        }
+    }
 }

@@ -1,0 +1,313 @@
+//! Files of FTP servers, in passive mode: the settings are those of the data connection.
+
+/// What servers answer.
+mod reply;
+
+use crate::client::{Connection, LoadError};
+use crate::fetch::{Body, CONNECT, Fetch, FetchError, Fetched, Framing, lost, refused_or_not};
+use crate::intact::Reference;
+use crate::intake::{intake, outflow};
+use crate::pattern;
+use crate::tls::Tls;
+use crate::transfer::{EndReport, Finish, Job};
+use crate::url::{Scheme, Url};
+use crate::wire::{Wire, WireError};
+use reply::{Reply, ReplyError};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::tcp;
+use wt_trial::{Amount, Cancel};
+use wt_units::{Bytes, Settings};
+
+/// Where FTP through TLS from the first byte on usually listens.
+const IMPLICIT: u16 = 990;
+/// The word that anonymous users give for a password: who asks.
+const ANONYMOUS: (&str, &str) = ("anonymous", "windtunnel@");
+/// After a transfer that we cut short, the server's word on it isn't waited for longer.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Behind the name of what we upload, so that nobody's file is overwritten.
+const SUFFIX: &str = ".windtunnel-test";
+
+/// Fetches a file, or a part of it: the clock runs from the command to the last byte that was wanted.
+///
+/// # Errors
+/// [`FetchError`].
+pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    let path = path_of(job.url)?;
+    let mut control = Control::open(job, cancel)?;
+    let length = control.size(&path)?;
+    if length == Some(0) {
+        return Err(FetchError::Never(format!("{} is empty", job.url)));
+    }
+    let mut data = control.passive(job)?;
+    // FTP knows no first bytes, but last ones: so that no more is sent than is wanted.
+    let skip = match (job.amount, length) {
+        (Amount::Size(Bytes(wanted)), Some(length)) if wanted < length => control.restart(length - wanted)?,
+        _ => 0,
+    };
+    let start_ns = monotonic_ns();
+    control.begin(&format!("RETR {path}"))?;
+    data.encrypt(job, &control)?;
+    let framing = length.map_or(Framing::Close, |length| Framing::Length(length - skip));
+    let version = format!("from {skip}");
+    let (mut check, changed) = reference.compare(Some(version), length);
+    let intake_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: data.window };
+    let report = intake(&mut data.wire, Body::new(framing), &[], &intake_job, &mut check);
+    let report = report.map_err(LoadError::Broken)?;
+    let mut notes = Vec::new();
+    if changed {
+        notes.push("the file on the server has another length: it is compared with its new content".to_owned());
+    }
+    let fetched = data.done(report, length, notes);
+    control.quit();
+    if fetched.report.bytes == 0 && matches!(fetched.report.finish, Finish::PeerLeft(_)) {
+        return Err(FetchError::Refused {
+            why: "it closed the connection before the first byte".to_owned(),
+            pause: None,
+        });
+    }
+    Ok(fetched)
+}
+
+/// Brings so many bytes of the pattern, under a name of our own beside what was named, and deletes them again.
+///
+/// # Errors
+/// [`FetchError`].
+pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    let path = path_of(job.url)? + SUFFIX;
+    let mut control = Control::open(job, cancel)?;
+    let mut data = control.passive(job)?;
+    control.begin(&format!("STOR {path}"))?;
+    data.encrypt(job, &control)?;
+    let outflow_job = Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window: None };
+    let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
+    let mut notes = Vec::new();
+    if report.finish == Finish::Done {
+        // The end of the file is the end of the connection.
+        data.wire.finish_writing().map_err(|error| lost(error, job.deadline, false))?;
+        let reply = control.reply(control.wire.give_up_ns())?;
+        if reply.code / 100 != 2 {
+            return Err(refusal(&reply));
+        }
+    }
+    let fetched = data.done(report, None, std::mem::take(&mut notes));
+    control.tidy_up(&path);
+    control.quit();
+    Ok(fetched)
+}
+
+fn path_of(url: &Url) -> Result<String, FetchError> {
+    url.ftp_path().ok_or_else(|| FetchError::Never(format!("{url} names no file")))
+}
+
+/// What a reply that isn't what was hoped for means.
+///
+/// # Source
+/// RFC 959 section 4.2.1: 4xx may change, 5xx won't.
+fn refusal(reply: &Reply) -> FetchError {
+    let line = format!("it answers {} {}", reply.code, reply.text);
+    match reply.code {
+        421 | 425 | 426 | 450 | 451 | 452 => FetchError::Refused { why: line, pause: None },
+        _ => FetchError::Never(format!("the server answers {} {}", reply.code, reply.text)),
+    }
+}
+
+/// The control connection.
+struct Control<'a> {
+    wire: Wire<'a>,
+    peer: SocketAddr,
+    patience: Duration,
+    heard: Vec<u8>,
+}
+
+impl<'a> Control<'a> {
+    /// Connects, secures what is to be secured, and logs in.
+    fn open(job: &Fetch<'_>, cancel: &'a Cancel) -> Result<Self, FetchError> {
+        let connection = Connection::open(&job.peer, &Settings::new(), CONNECT.min(job.deadline));
+        let connection = connection.map_err(refused_or_not)?;
+        let give_up_ns = monotonic_ns().saturating_add(job.deadline.as_nanos() as u64);
+        let wire = Wire::new(connection.stream, give_up_ns, cancel).map_err(LoadError::Broken)?;
+        let mut control = Self { wire, peer: job.peer, patience: job.deadline, heard: Vec::new() };
+        let secure = job.url.scheme == Scheme::Ftps;
+        let implicit = secure && job.peer.port() == IMPLICIT;
+        if implicit {
+            control.encrypt(job.tls, &job.url.host)?;
+        }
+        control.expect(&[220], None)?;
+        if secure && !implicit {
+            control.expect(&[234], Some("AUTH TLS"))?;
+            control.encrypt(job.tls, &job.url.host)?;
+        }
+        let (user, password) = job.url.user.as_ref().map_or(ANONYMOUS, |(user, word)| (user.as_str(), word.as_str()));
+        let reply = control.expect(&[230, 331], Some(&format!("USER {user}")))?;
+        if reply.code == 331 {
+            control.expect(&[230, 202], Some(&format!("PASS {password}")))?;
+        }
+        if secure {
+            control.expect(&[200], Some("PBSZ 0"))?;
+            control.expect(&[200], Some("PROT P"))?;
+        }
+        control.expect(&[200], Some("TYPE I"))?;
+        Ok(control)
+    }
+
+    fn encrypt(&mut self, tls: &Tls, host: &str) -> Result<(), FetchError> {
+        // What came in the clear after the answer would be taken for something that came encrypted.
+        self.heard.clear();
+        self.wire.encrypt(tls, host).map_err(|error| lost(error, self.patience, true))
+    }
+
+    fn send(&mut self, command: &str) -> Result<(), FetchError> {
+        let line = format!("{command}\r\n");
+        self.wire.write_all(line.as_bytes()).map_err(|error| lost(error, self.patience, false))
+    }
+
+    /// The next reply.
+    fn reply(&mut self, limit_ns: u64) -> Result<Reply, FetchError> {
+        let mut buffer = [0; 2048];
+        loop {
+            let parsed = reply::parse(&self.heard);
+            if let Some((length, reply)) =
+                parsed.map_err(|error: ReplyError| FetchError::Protocol(error.to_string()))?
+            {
+                self.heard.drain(..length);
+                return Ok(reply);
+            }
+            if self.wire.cancel().is_cancelled() {
+                return Err(FetchError::Cancelled);
+            }
+            if monotonic_ns() >= limit_ns {
+                return Err(FetchError::Silence(self.patience));
+            }
+            match self.wire.read_now(&mut buffer) {
+                Ok(0) => {
+                    let why = "it closed the control connection".to_owned();
+                    return Err(FetchError::Refused { why, pause: None });
+                }
+                Ok(n) => self.heard.extend_from_slice(&buffer[..n]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.wire.wait_until(false, limit_ns).map_err(LoadError::Broken)?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(lost(error.into(), self.patience, false)),
+            }
+        }
+    }
+
+    /// Sends a command, if there is one, and wants one of these replies.
+    fn expect(&mut self, codes: &[u16], command: Option<&str>) -> Result<Reply, FetchError> {
+        if let Some(command) = command {
+            self.send(command)?;
+        }
+        let reply = self.reply(self.wire.give_up_ns())?;
+        if codes.contains(&reply.code) { Ok(reply) } else { Err(refusal(&reply)) }
+    }
+
+    /// Sends a command that begins a transfer.
+    fn begin(&mut self, command: &str) -> Result<(), FetchError> {
+        self.expect(&[125, 150], Some(command)).map(drop)
+    }
+
+    /// How long the file is; a server needs not know.
+    fn size(&mut self, path: &str) -> Result<Option<u64>, FetchError> {
+        self.send(&format!("SIZE {path}"))?;
+        let reply = self.reply(self.wire.give_up_ns())?;
+        match reply.code {
+            213 => reply.text.trim().parse().map(Some).map_err(|_| {
+                FetchError::Protocol(format!("the server says that the file's size is \"{}\"", reply.text))
+            }),
+            421 => Err(refusal(&reply)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Skips the beginning; how much was skipped.
+    fn restart(&mut self, skip: u64) -> Result<u64, FetchError> {
+        self.send(&format!("REST {skip}"))?;
+        let reply = self.reply(self.wire.give_up_ns())?;
+        Ok(if reply.code == 350 { skip } else { 0 })
+    }
+
+    /// Opens a data connection with the settings that are tried.
+    fn passive(&mut self, job: &Fetch<'_>) -> Result<Data<'a>, FetchError> {
+        self.send("EPSV")?;
+        let reply = self.reply(self.wire.give_up_ns())?;
+        let port = match reply.code {
+            229 => reply::extended_port(&reply.text)
+                .ok_or_else(|| FetchError::Protocol("the server's answer to EPSV names no port".to_owned()))?,
+            421 => return Err(refusal(&reply)),
+            _ if self.peer.is_ipv4() => self.old_passive()?,
+            _ => return Err(refusal(&reply)),
+        };
+        let peer = SocketAddr::new(self.peer.ip(), port);
+        let connection = Connection::open_with_all(&peer, job.settings, CONNECT.min(job.deadline));
+        let connection = connection.map_err(refused_or_not)?;
+        let wire = Wire::new(connection.stream, self.wire.give_up_ns(), self.wire.cancel());
+        Ok(Data {
+            wire: wire.map_err(LoadError::Broken)?,
+            window: connection.window,
+            connect_time: connection.connect_time,
+            granted: connection.granted,
+        })
+    }
+
+    /// The port by `PASV`. An address of somebody else's is refused: we would be made to attack them.
+    fn old_passive(&mut self) -> Result<u16, FetchError> {
+        let reply = self.expect(&[227], Some("PASV"))?;
+        let (ip, port) = reply::passive_address(&reply.text)
+            .ok_or_else(|| FetchError::Protocol("the server's answer to PASV names no address".to_owned()))?;
+        if ip != self.peer.ip() {
+            return Err(FetchError::Never(format!(
+                "the server wants us to connect to {ip}, which isn't itself ({}): refused",
+                self.peer.ip()
+            )));
+        }
+        Ok(port)
+    }
+
+    /// Deletes what we brought; a server that forbids that keeps it.
+    fn tidy_up(&mut self, path: &str) {
+        if self.send(&format!("DELE {path}")).is_ok() {
+            let _ = self.reply(self.limit());
+        }
+    }
+
+    /// Takes leave; a transfer that was cut short is commented before.
+    fn quit(mut self) {
+        if self.send("QUIT").is_ok() {
+            let limit = self.limit();
+            while let Ok(reply) = self.reply(limit)
+                && reply.code != 221
+            {}
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        self.wire.give_up_ns().min(monotonic_ns() + FAREWELL.as_nanos() as u64)
+    }
+}
+
+/// The data connection.
+struct Data<'a> {
+    wire: Wire<'a>,
+    window: Option<u32>,
+    connect_time: Duration,
+    granted: Settings,
+}
+
+impl Data<'_> {
+    fn encrypt(&mut self, job: &Fetch<'_>, control: &Control<'_>) -> Result<(), FetchError> {
+        if job.url.scheme != Scheme::Ftps {
+            return Ok(());
+        }
+        self.wire.encrypt(job.tls, &job.url.host).map_err(|error: WireError| lost(error, control.patience, true))
+    }
+
+    /// Ends the connection at once, so that nothing of this trial lingers on the path.
+    fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
+        let _ = tcp::reset_on_close(self.wire.socket());
+        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes }
+    }
+}
