@@ -51,6 +51,12 @@ impl Target {
         Ok(Self { url, peer, comment: String::new(), reference: Reference::new() })
     }
 
+    /// The same with what a person wrote about it.
+    #[must_use]
+    pub fn commented(self, comment: String) -> Self {
+        Self { comment, ..self }
+    }
+
     /// Header bytes of IP and TCP without options.
     #[must_use]
     pub fn headers(&self) -> u64 {

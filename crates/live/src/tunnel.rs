@@ -52,6 +52,8 @@ pub struct LiveTunnel {
     manners: Vec<Manners>,
     /// The round that was given up.
     given_up: Option<u32>,
+    /// Targets that are of no use.
+    useless: Vec<bool>,
     round: u32,
     turn: usize,
 }
@@ -61,7 +63,8 @@ impl LiveTunnel {
     #[must_use]
     pub fn new(config: LiveConfig) -> Self {
         let manners = vec![Manners::new(); config.targets.len()];
-        Self { config, manners, given_up: None, round: 0, turn: 0 }
+        let useless = vec![false; config.targets.len()];
+        Self { config, manners, given_up: None, useless, round: 0, turn: 0 }
     }
 
     /// The far ends, as they are by now: redirections followed.
@@ -82,13 +85,27 @@ impl LiveTunnel {
         self.config.allowance
     }
 
+    /// The narrowest place that a knob has at all targets; or why there is none.
+    fn scope(&self, knob: Knob) -> Result<Scope, &'static str> {
+        let mut scopes =
+            self.config.targets.iter().map(|target| scope_of(knob, self.config.direction, target.url.scheme));
+        let first = scopes.next().unwrap_or(Err("there is no target"))?;
+        for other in scopes {
+            if other? != first {
+                return Err("the far ends differ in where it is set");
+            }
+        }
+        Ok(first)
+    }
+
     fn scheme(&self) -> Scheme {
         self.config.targets.first().map_or(Scheme::Http, |target| target.url.scheme)
     }
 
     /// Which target a round is run on: each gets its turn, and one that refuses is passed over.
     fn begin_round(&mut self, round: u32) {
-        if round == self.round && round != 0 {
+        // Outside of rounds the one that was found to work stays.
+        if (round == self.round && round != 0) || (round == 0 && !self.useless[self.turn]) {
             return;
         }
         self.round = round;
@@ -96,7 +113,7 @@ impl LiveTunnel {
         let now = clock();
         let count = self.config.targets.len();
         let first = round as usize % count;
-        let turns = (0..count).map(|step| (first + step) % count);
+        let turns = (0..count).map(|step| (first + step) % count).filter(|turn| !self.useless[*turn]);
         self.turn = turns.min_by_key(|turn| self.manners[*turn].wait(now)).unwrap_or(0);
         self.manners[self.turn].begin_round();
     }
@@ -104,8 +121,7 @@ impl LiveTunnel {
     /// Makes what isn't a socket's own.
     fn change(&mut self, settings: &Settings, deadline: Duration) -> Result<Option<(Made, &'static str)>, TunnelError> {
         let of = |wanted: Scope| -> Settings {
-            let scheme = self.scheme();
-            let here = |knob| scope_of(knob, self.config.direction, scheme) == Ok(wanted);
+            let here = |knob| self.scope(knob) == Ok(wanted);
             settings
                 .iter()
                 .filter(|(knob, level)| here(*knob) && **level != Level::Auto)
@@ -176,6 +192,10 @@ impl LiveTunnel {
     /// What an attempt that brought nothing is.
     fn failed(&mut self, error: FetchError, spec: &TrialSpec) -> Result<TrialOutcome, TunnelError> {
         match error {
+            // A setting can't keep a connection from being made: the network is gone, or the server.
+            FetchError::Load(LoadError::Connect(cause)) => {
+                self.failed(FetchError::Refused { why: cause.to_string(), pause: None }, spec)
+            }
             FetchError::Refused { why, pause } => {
                 let pause = self.manners[self.turn].refused(clock(), pause);
                 if self.manners[self.turn].gave_up() {
@@ -192,6 +212,12 @@ impl LiveTunnel {
             FetchError::Load(LoadError::Refused { knob, source }) => {
                 let level = spec.settings.get(knob).cloned().unwrap_or(Level::Auto);
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: source.to_string() })
+            }
+            FetchError::Never(why) if self.useless.iter().filter(|useless| !**useless).count() > 1 => {
+                self.useless[self.turn] = true;
+                self.given_up = Some(spec.round);
+                let note = format!("{}: {why}; it is passed over from now on", self.config.targets[self.turn].url);
+                Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note))
             }
             FetchError::Never(why) => {
                 Err(TunnelError::FarEnd { why: format!("{}: {why}", self.config.targets[self.turn].url) })
@@ -224,7 +250,8 @@ impl Tunnel for LiveTunnel {
     }
 
     fn usual_knobs(&self, direction: Direction) -> Vec<Knob> {
-        usual_knobs(direction, self.scheme())
+        let knobs = usual_knobs(direction, self.scheme());
+        knobs.into_iter().filter(|knob| self.scope(*knob).is_ok()).collect()
     }
 
     fn path(&self, _: Direction) -> PathFacts {
@@ -237,7 +264,7 @@ impl Tunnel for LiveTunnel {
             let cannot = |why: &str| {
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why: why.to_owned() })
             };
-            match scope_of(knob, self.config.direction, self.scheme()) {
+            match self.scope(knob) {
                 Err(why) => return cannot(why),
                 Ok(Scope::Host) if self.config.changer.as_ref().is_none_or(|changer| !changer.allow_host_wide) => {
                     return cannot("that is a setting of the whole host: --allow-host-wide allows it for each trial");
@@ -352,11 +379,15 @@ fn own_settings(settings: &Settings, headers: u64) -> Settings {
 
 /// Joins what is known of a transfer.
 fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
-    let Fetched { report, connect_time, granted, length, mut notes } = fetched;
+    let Fetched { report, connect_time, granted, length, mut notes, far } = fetched;
     let status = status(&report, &mut notes);
     let mut observed = observed(&report, direction, headers);
     observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
     observed.insert("length".to_owned(), json!(length));
+    if let Some(far) = far {
+        observed.extend(far.retransmits.map(|n| ("retransmits".to_owned(), json!(n))));
+        observed.extend(far.congestion_control.map(|name| ("cc".to_owned(), json!(name))));
+    }
     let info = &report.info;
     let limits = match direction {
         Direction::Up => Limits {
@@ -462,6 +493,7 @@ fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers: u64) {
                 (mss, "socket (as the MSS of that MTU)")
             }
             Knob::Rwin => (socket.get(knob).cloned(), "socket (receive buffer fixed, autotuning off)"),
+            Knob::Cc if outcome.sender.is_empty() => (socket.get(knob).cloned(), "socket (of the far end)"),
             _ => (socket.get(knob).cloned(), "socket"),
         };
         if *asked == Level::Auto {

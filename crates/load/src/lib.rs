@@ -16,6 +16,8 @@ mod http;
 mod intact;
 /// Payload from and to far ends that aren't ours.
 mod intake;
+/// iperf3 servers.
+mod iperf3;
 /// The bytes that are sent, and the check that they arrived.
 mod pattern;
 /// The request at the head of a connection.
@@ -34,7 +36,7 @@ mod url;
 mod wire;
 
 pub use client::{Connection, LoadError, download, upload};
-pub use fetch::{Fetch, FetchError, Fetched, USER_AGENT, bring, fetch};
+pub use fetch::{Far, Fetch, FetchError, Fetched, USER_AGENT, bring, fetch};
 pub use intact::Reference;
 pub use proto::{Request, RequestError, SenderOptions};
 pub use server::{Server, ServerConfig};

@@ -371,3 +371,75 @@ fn another_ftp_server_without_extended_passive_mode_works_and_a_foreign_address_
         assert_eq!(told, [false, false], "no password is shown or kept: {}", ran.out);
     }
 }
+
+#[test]
+fn an_iperf3_server_sends_and_receives_and_its_congestion_control_is_varied() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let script = "ip netns exec server iperf3 -s > iperf.log 2>&1 &\n\
+         until ip netns exec server ss -ltn | grep -q :5201; do :; done\n\
+         $WT tune iperf3://server --levels cc=reno --trial 300ms --budget '6 trials' --json --pause 20ms; echo down $? >&2; \
+         $WT tune iperf3://server6 --ip 6 --direction up --trial 300ms --budget '12 trials' --json --pause 20ms > up; \
+         echo up $? >&2; $WT tune iperf3://server --levels mss=1000 --budget 3MB --json --pause 20ms > small; echo small $? >&2; \
+         $WT tune iperf3://server --levels cc=nonsuch --trial 300ms --budget '6 trials' --json > wrong; echo wrong $? >&2";
+    let ran = shell(home.path(), NEAR, script);
+    for wanted in ["down 1", "up 1", "small 1", "wrong 1"] {
+        assert!(ran.err.contains(wanted), "{wanted}: {}{}", ran.err, ran.out);
+    }
+    let down = json_of(&ran);
+    let row = &down["granted"][0];
+    assert_eq!((&row["knob"], &row["granted"][0], &row["observed"][0]), (&"cc".into(), &"reno".into(), &"reno".into()));
+    assert_eq!(row["scope"], "socket (of the far end)");
+    for report in [down, serde_json::from_str(&std::fs::read_to_string(home.path().join("up")).unwrap()).unwrap()] {
+        let table = report["trial_table"].as_array().unwrap();
+        assert!(table.iter().all(|row| row["status"] == "completed"), "{table:#?}");
+        // 50 Mbit/s leave at most 48.3 for payload.
+        let best = table.iter().filter_map(|row| row["goodput_bps"].as_f64()).fold(0.0, f64::max);
+        assert!((25e6..48.5e6).contains(&best), "{best}");
+        assert!(table.iter().all(|row| row["notes"].as_array().unwrap().is_empty()), "{table:#?}");
+    }
+    // What this server can't set it ignores: asked, granted and observed are told apart.
+    let wrong: Value = serde_json::from_str(&std::fs::read_to_string(home.path().join("wrong")).unwrap()).unwrap();
+    let row = &wrong["granted"][0];
+    assert_eq!((&row["asked"], &row["differs"]), (&"nonsuch".into(), &true.into()), "{row}");
+    let log = std::fs::read_to_string(home.path().join("iperf.log")).unwrap();
+    assert!(log.contains("sender") && log.contains("receiver"), "{log}");
+}
+
+#[test]
+fn the_targets_of_a_profile_take_turns_and_those_that_are_broken_are_passed_over() {
+    let _machine = shared();
+    let profile = "printf '[[target]]\\nurl = \"http://server:8080/file\"\\ncomment = \"near\"\\n\
+        [[target]]\\nurl = \"http://server6:8080/file\"\\n[[target]]\\nurl = \"http://server:8080/missing\"\\n\
+        [[target]]\\nhost = \"server\"\\nscheme = \"http\"\\nport = 8081\\npath = \"/pub\"\\nfile = \"x\"\\n' > profile.toml";
+    let tune = "$WT tune profile.toml --levels mss=1000 --trial 200ms --budget '24 trials' --json --pause 20ms";
+    let (ran, home) = nginx("", &format!("{profile}\n{tune}; echo code $? >&2"));
+    assert!(ran.err.contains("code 1"), "{}", ran.err);
+    let report = json_of(&ran);
+    assert!(report["rounds"].as_u64().unwrap() >= 4, "{report:#}");
+    let log = std::fs::read_to_string(home.path().join("access.log")).unwrap();
+    let of = |word: &str| log.lines().filter(|line| line.contains("\"windtunnel/") && line.contains(word)).count();
+    let (four, six) = (of("198.18.0.1 "), of("2001:2:"));
+    assert!(four >= 4 && six >= 4, "{four} {six}: {log}");
+    assert_eq!(of("/missing"), 1, "{log}");
+}
+
+#[test]
+fn mistakes_in_a_profile_name_the_line_or_the_field() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    for (text, wanted) in [
+        ("", "no target"),
+        ("[[target]]\n", "url"),
+        ("[[target]]\nurl = 5\n", "line 2"),
+        ("[[target]]\nurl = \"gopher://x\"\n", "write http://"),
+        ("[[target]]\nurll = \"http://x/\"\n", "urll"),
+        ("[[target]\n", "line 1"),
+    ] {
+        let file = home.path().join("profile.toml");
+        std::fs::write(&file, text).unwrap();
+        let ran = ran(windtunnel(home.path()).args(["tune"]).arg(&file).output().unwrap());
+        assert_eq!(ran.code, 2, "{text}: {}", ran.err);
+        assert!(ran.err.contains(wanted) && ran.err.contains("profile.toml"), "{text}: {}", ran.err);
+    }
+}

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_sys::tcp;
-use wt_trial::{Amount, Cancel};
+use wt_trial::{Amount, Cancel, Direction};
 use wt_units::{Bytes, Settings};
 
 /// No connection takes longer to stand.
@@ -103,6 +103,17 @@ pub struct Fetched {
     pub length: Option<u64>,
     /// What a person should know.
     pub notes: Vec<String>,
+    /// What the far end says of itself.
+    pub far: Option<Far>,
+}
+
+/// What a far end that speaks of itself says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Far {
+    /// Segments that it sent again.
+    pub retransmits: Option<u64>,
+    /// What it used to send.
+    pub congestion_control: Option<String>,
 }
 
 /// Fetches a file, or its beginning: the clock runs from the request to the last byte that was wanted.
@@ -112,6 +123,9 @@ pub struct Fetched {
 pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<Fetched, FetchError> {
     if let Scheme::Ftp | Scheme::Ftps = job.url.scheme {
         return crate::ftp::fetch(job, reference, cancel);
+    }
+    if job.url.scheme == Scheme::Iperf3 {
+        return crate::iperf3::test(job, Direction::Down, cancel);
     }
     let mut exchange = Exchange::open(job, cancel)?;
     let first = if let Amount::Size(size) = job.amount { Some(size.get()) } else { None };
@@ -158,6 +172,9 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
 pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
     if let Scheme::Ftp | Scheme::Ftps = job.url.scheme {
         return crate::ftp::bring(job, cancel);
+    }
+    if job.url.scheme == Scheme::Iperf3 {
+        return crate::iperf3::test(job, Direction::Up, cancel);
     }
     let Amount::Size(Bytes(size)) = job.amount else {
         return Err(FetchError::Protocol("an upload by HTTP needs a size".to_owned()));
@@ -305,7 +322,7 @@ impl<'a> Exchange<'a> {
     /// Ends the connection at once, so that nothing of this trial lingers on the path.
     fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
         let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes }
+        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None }
     }
 }
 

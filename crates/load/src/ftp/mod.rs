@@ -308,6 +308,6 @@ impl Data<'_> {
     /// Ends the connection at once, so that nothing of this trial lingers on the path.
     fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
         let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes }
+        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None }
     }
 }

@@ -16,7 +16,7 @@ use wt_units::Settings;
 /// A trial that says nothing is run again at most so often.
 const REPEATS: usize = 2;
 /// After so many rounds in a row that the far end refused, it is over.
-const GIVEN_UP: usize = 3;
+const GIVEN_UP: usize = 6;
 
 /// What stays the same from trial to trial.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 
 use super::budget::Budget;
 use super::drive::{self, Plan};
+use super::profile::{self, Named};
 use super::{Pilot, Progress, Session, TuneArgs, cancel_on_signals};
 use crate::commands::mtu::search;
 use crate::commands::probing::{self, Ip, ProbeOptions};
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wt_journal::StoredExperiment;
 use wt_live::{Changer, FindError, LiveConfig, LiveTunnel, Target};
-use wt_load::{Tls, Url};
+use wt_load::{Scheme, Tls, Url};
 use wt_sys::clock::unix_us;
 use wt_sys::ns::read_net_sysctl;
 use wt_trial::{Amount, Direction, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
@@ -83,6 +84,8 @@ fn framing(text: &str) -> Result<Framing, String> {
 pub(super) struct Live {
     pause: Option<Duration>,
     near: bool,
+    /// Whether an upload can be ended by the clock: the far end counts what it received.
+    by_time: bool,
     /// Payload per second, once it was measured.
     rate: Cell<Option<BitsPerSecond>>,
     /// Bytes of the file, if they are known.
@@ -131,7 +134,7 @@ impl Live {
                 let size = (left / TRIALS_OF_A_BUDGET).max(telling).max(LEAST);
                 Some(whole.min(size).min(self.length.get().unwrap_or(u64::MAX)))
             }
-            _ if direction == Direction::Up => Some(whole),
+            _ if direction == Direction::Up && !self.by_time => Some(whole),
             // A file that is over before its time is the same amount each time.
             _ => self.length.get().filter(|length| *length < whole + whole / 4),
         };
@@ -165,7 +168,19 @@ impl Live {
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(super) fn run(args: &TuneArgs, target: &str) -> Outcome {
-    session(args, &[target.to_owned()])?.run()
+    session(args, named(target)?)?.run()
+}
+
+/// The far ends that a target stands for.
+fn named(target: &str) -> Result<Vec<Named>, Failure> {
+    if !profile::is_profile(target) {
+        let url: Url = target.parse().map_err(|error: wt_load::UrlError| {
+            Failure::usage(error.to_string()).hint("or name a profile, a .toml file with [[target]] url = \"…\"")
+        })?;
+        return Ok(vec![Named { url, comment: String::new() }]);
+    }
+    let text = std::fs::read_to_string(target).map_err(|error| Failure::usage(format!("{target}: {error}")))?;
+    profile::parse(&text).map_err(|error| Failure::usage(format!("{target}: {error}")))
 }
 
 /// Opens the target that an experiment of the journal was run on.
@@ -185,7 +200,11 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
     if urls.is_empty() {
         return Err(Failure::ours(format!("{} doesn't say where it was run", stored.id)));
     }
-    let session = session(args, &urls)?;
+    let mut all = Vec::new();
+    for url in urls {
+        all.extend(named(&url)?);
+    }
+    let session = session(args, all)?;
     if let Some(live) = &session.live {
         live.rate.set(stored.config["live"]["rate_bps"].as_u64().map(BitsPerSecond));
         live.length.set(stored.config["live"]["length"].as_u64());
@@ -193,22 +212,38 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
     Ok(session)
 }
 
-fn session<'a>(args: &'a TuneArgs, urls: &[String]) -> Result<Session<'a, LiveTunnel>, Failure> {
-    let mut targets = Vec::new();
-    for text in urls {
-        let url: Url = text.parse().map_err(|error: wt_load::UrlError| Failure::usage(error.to_string()))?;
-        targets.push(Target::find(url, args.live.ip.map(|ip| ip == Ip::V6)).map_err(|error| unfound(&error))?);
-    }
-    let Some(first) = targets.first() else { return Err(Failure::usage("there is no target")) };
+fn session(args: &TuneArgs, named: Vec<Named>) -> Result<Session<'_, LiveTunnel>, Failure> {
     let told = Progress::new(args.json_stream, args.forms.json, args.quiet);
+    let mut targets = Vec::new();
+    let mut first_found = None;
+    let mut last = Failure::usage("there is no target");
+    // Of several, those that aren't there are passed over.
+    for Named { url, comment } in named {
+        let found = Target::find(url, args.live.ip.map(|ip| ip == Ip::V6)).map_err(|error| unfound(&error));
+        let found = found.and_then(|target| match &first_found {
+            None => inspect(args, &target, &told).map(|inspected| {
+                first_found = Some(inspected);
+                target
+            }),
+            Some(_) => Ok(target),
+        });
+        match found {
+            Ok(target) => targets.push(target.commented(comment)),
+            Err(failure) => {
+                told.say(&failure.what);
+                last = failure;
+            }
+        }
+    }
+    let (Some(first), Some(inspected)) = (targets.first(), first_found) else { return Err(last) };
     let near = targets.iter().all(Target::is_near);
-    let inspected = inspect(args, first, &told)?;
     let tls = Tls::new(args.live.ca.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
     let controls = controls();
     let allowance = if let Some(Budget::Size(total)) = args.budget { Some(total.get()) } else { None };
     let live = Live {
         pause: args.live.pause,
         near,
+        by_time: first.url.scheme == Scheme::Iperf3,
         rate: Cell::new(None),
         length: Cell::new(None),
         assumed: inspected.facts.physical_goodput_bps.map_or(ASSUMED, BitsPerSecond),
@@ -326,6 +361,7 @@ impl<T: Tunnel> Session<'_, T> {
         let mut size = match (budget, direction) {
             (Some(part), Direction::Down) => Some(part.max(LEAST)),
             (None, Direction::Down) => None,
+            (None, Direction::Up) if self.live.as_ref().is_some_and(|live| live.by_time) => None,
             (part, Direction::Up) => Some(part.unwrap_or(u64::MAX).clamp(LEAST, 4 * LEAST)),
         };
         loop {

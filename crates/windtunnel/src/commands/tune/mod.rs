@@ -14,6 +14,8 @@ pub(crate) mod identical;
 mod live;
 /// Where trials are written down.
 mod notebook;
+/// Several far ends.
+mod profile;
 /// What a person sees meanwhile.
 mod progress;
 /// Going on with an experiment on another day.
@@ -49,13 +51,15 @@ use wt_wire::{Headers, IpVersion, Transport};
 #[command(after_help = "Examples:
   windtunnel tune http://example.org/file.iso
   windtunnel tune https://example.org/file.iso --budget 200MB --dry-run
+  windtunnel tune iperf3://192.0.2.1 --direction up --knobs cc
   windtunnel tune --lab adsl
   windtunnel tune --lab dialup --knobs rwin --levels rwin=1x..16x --budget 30min
   windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html
   windtunnel tune --lab adsl --screen --levels sack=on,off --levels timestamps=on,off
   windtunnel tune --resume last --budget 10min")]
 pub(crate) struct TuneArgs {
-    /// The far end, on the real path: http://HOST/FILE or https://HOST/FILE
+    /// The far end, on the real path: http(s)://HOST/FILE, ftp(s)://HOST/FILE, iperf3://HOST; or a profile, a TOML file
+    /// that names several
     #[arg(value_name = "TARGET", required_unless_present_any = ["lab", "resume"], conflicts_with = "lab")]
     target: Option<String>,
     /// Rehearse on real kernels over this emulated path: a preset's name or a TOML file
