@@ -8,6 +8,7 @@ use std::time::Duration;
 use wt_host::TxnError;
 use wt_load::{EndReport, Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
 use wt_sys::clock::monotonic_ns;
+use wt_sys::tcp::TcpInfo;
 use wt_trial::{
     Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
     Workload,
@@ -332,7 +333,7 @@ impl Tunnel for LiveTunnel {
             let url = self.config.targets[self.turn].url.to_string();
             outcome.observed.insert("target".to_owned(), json!(url));
         }
-        tell_granted(&mut outcome, spec, headers);
+        tell_granted(&mut outcome, spec, headers, &|knob| self.scope(knob) == Ok(Scope::FarEnd));
         if let Some((made, word)) = &change {
             for (knob, level) in made.granted.iter() {
                 outcome.granted.set(knob, level.clone());
@@ -379,27 +380,34 @@ fn own_settings(settings: &Settings, headers: u64) -> Settings {
 
 /// Joins what is known of a transfer.
 fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
-    let Fetched { report, connect_time, granted, length, mut notes, far } = fetched;
+    let Fetched { report, connect_time, granted, length, mut notes, far, other } = fetched;
     let status = status(&report, &mut notes);
-    let mut observed = observed(&report, direction, headers);
+    // Where the sender is ours, its word counts.
+    let sender = other.as_ref().filter(|_| direction == Direction::Down);
+    let mut observed = match sender {
+        Some(sender) => BTreeMap::from_iter(observed(&report, direction, headers).into_iter().chain(seen_by_sender(sender, headers))),
+        None => observed(&report, direction, headers),
+    };
     observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
     observed.insert("length".to_owned(), json!(length));
     if let Some(far) = far {
         observed.extend(far.retransmits.map(|n| ("retransmits".to_owned(), json!(n))));
         observed.extend(far.congestion_control.map(|name| ("cc".to_owned(), json!(name))));
     }
-    let info = &report.info;
-    let limits = match direction {
-        Direction::Up => Limits {
-            busy_us: info.busy_time,
-            rwnd_limited_us: info.rwnd_limited,
-            sndbuf_limited_us: info.sndbuf_limited,
-        },
-        Direction::Down => Limits::default(),
+    let limits_of = |info: &TcpInfo| Limits {
+        busy_us: info.busy_time,
+        rwnd_limited_us: info.rwnd_limited,
+        sndbuf_limited_us: info.sndbuf_limited,
     };
+    let limits = match (direction, &other) {
+        (Direction::Up, _) => limits_of(&report.info),
+        (Direction::Down, Some(sender)) => limits_of(&sender.info),
+        (Direction::Down, None) => Limits::default(),
+    };
+    let theirs = other.map(|other| other.samples).unwrap_or_default();
     let (sender, receiver) = match direction {
-        Direction::Up => (report.samples, Vec::new()),
-        Direction::Down => (Vec::new(), report.samples),
+        Direction::Up => (report.samples, theirs),
+        Direction::Down => (theirs, report.samples),
     };
     TrialOutcome {
         status,
@@ -413,6 +421,16 @@ fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome
         limits,
         notes,
     }
+}
+
+/// What the sender's kernel saw, if the sender is ours.
+fn seen_by_sender(sender: &EndReport, headers: u64) -> BTreeMap<String, serde_json::Value> {
+    let mut seen = observed(sender, Direction::Up, headers);
+    // Of the handshake this end knows as much, and of its own window more.
+    for known in ["window_scale", "sack", "timestamps", "ecn"] {
+        seen.remove(known);
+    }
+    seen
 }
 
 /// What this end's kernel saw.
@@ -484,16 +502,16 @@ fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
 }
 
 /// Says what was granted under the names of what was asked for, and where it was set.
-fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers: u64) {
+fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers: u64, theirs: &dyn Fn(Knob) -> bool) {
     let socket = std::mem::take(&mut outcome.granted);
     for (knob, asked) in spec.settings.iter() {
         let (level, scope) = match knob {
+            _ if theirs(knob) => (socket.get(knob).cloned(), "socket (of the far end)"),
             Knob::Mtu => {
                 let mss = socket.number(Knob::Mss).map(|mss| Level::Number(mss + headers));
                 (mss, "socket (as the MSS of that MTU)")
             }
             Knob::Rwin => (socket.get(knob).cloned(), "socket (receive buffer fixed, autotuning off)"),
-            Knob::Cc if outcome.sender.is_empty() => (socket.get(knob).cloned(), "socket (of the far end)"),
             _ => (socket.get(knob).cloned(), "socket"),
         };
         if *asked == Level::Auto {

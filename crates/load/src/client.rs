@@ -113,7 +113,7 @@ pub fn download(
     let bytes = request.to_bytes()?;
     let start = monotonic_ns();
     stream.write_all(&bytes)?;
-    let job = Job { amount: request.amount, start_ns: start, deadline, window: connection.window };
+    let job = Job { amount: request.amount, start_ns: start, deadline, window: connection.window, most: u64::MAX };
     let report = receive(&mut stream, &job, cancel)?;
     tcp::reset_on_close(&stream).map_err(|error| error.source)?;
     Ok(report)
@@ -144,7 +144,7 @@ pub fn upload(
     let bytes = request.to_bytes()?;
     let start = monotonic_ns();
     stream.write_all(&bytes)?;
-    let job = Job { amount: request.amount, start_ns: start, deadline, window: None };
+    let job = Job { amount: request.amount, start_ns: start, deadline, window: None, most: u64::MAX };
     let mut report = send(&mut stream, &job, cancel)?;
     report.refused = refused;
     tcp::reset_on_close(&stream).map_err(|error| error.source)?;

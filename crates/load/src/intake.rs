@@ -23,7 +23,7 @@ pub(crate) fn intake(
     job: &Job,
     check: &mut dyn Check,
 ) -> io::Result<EndReport> {
-    let Job { amount, start_ns, deadline, window } = *job;
+    let Job { amount, start_ns, deadline, window, .. } = *job;
     let (limit, wanted) = match amount {
         Amount::Time(time) => (time.min(deadline), u64::MAX),
         Amount::Size(size) => (deadline, size.get()),

@@ -24,7 +24,9 @@ mod pattern;
 mod proto;
 /// `TCP_INFO` over time.
 mod sample;
-/// The far end: many connections, one report for each.
+/// Our own far end for everybody who has its key.
+mod serve;
+/// The far end within the lab: many connections, one report for each.
 mod server;
 /// Whom we believe.
 mod tls;
@@ -39,6 +41,7 @@ pub use client::{Connection, LoadError, download, upload};
 pub use fetch::{Far, Fetch, FetchError, Fetched, USER_AGENT, bring, fetch};
 pub use intact::Reference;
 pub use proto::{Request, RequestError, SenderOptions};
+pub use serve::{KeyError, Quota, Serve, ServeConfig, SharedKey};
 pub use server::{Server, ServerConfig};
 pub use tls::{Tls, TlsError};
 pub use transfer::{EndReport, Finish};

@@ -184,7 +184,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
 fn transfer(stream: &mut TcpStream, request: &Request, start: u64, shared: &Shared) -> std::io::Result<EndReport> {
     let asked = if let Amount::Time(time) = request.amount { time } else { Duration::ZERO };
     let deadline = asked + shared.config.grace;
-    let job = Job { amount: request.amount, start_ns: start, deadline, window: request.window };
+    let job = Job { amount: request.amount, start_ns: start, deadline, window: request.window, most: u64::MAX };
     if request.direction == Direction::Up {
         if let Some(bytes) = request.window {
             tcp::fix_window(stream, bytes).map_err(|error| error.source)?;

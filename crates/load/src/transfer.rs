@@ -58,11 +58,13 @@ pub(crate) struct Job {
     pub(crate) deadline: Duration,
     /// The window that the receiver holds, bytes, if it was set.
     pub(crate) window: Option<u32>,
+    /// No more bytes than these are moved, whatever was asked for.
+    pub(crate) most: u64,
 }
 
 /// Reads the pattern until the time is up or the last byte came.
 pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
-    let Job { amount, start_ns, deadline, window } = *job;
+    let Job { amount, start_ns, deadline, window, most } = *job;
     let limit = match amount {
         Amount::Time(time) => time.min(deadline),
         Amount::Size(_) => deadline,
@@ -103,6 +105,9 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
                 if bytes >= wanted {
                     break if bytes == wanted { Finish::Done } else { Finish::Corrupt(wanted) };
                 }
+                if bytes >= most {
+                    break Finish::PeerLeft("the quota of bytes is used up".to_owned());
+                }
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let wait = GLANCE.min(Duration::from_nanos(limit_ns - now));
@@ -131,8 +136,8 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
 
 /// Writes the pattern until all is sent, or until the receiver, which has the clock, leaves.
 pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
-    let Job { amount, start_ns, deadline, .. } = *job;
-    let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX };
+    let Job { amount, start_ns, deadline, most, .. } = *job;
+    let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX }.min(most);
     let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
     // The receiver leaves first; this only ends a sender whose peer has vanished.
     let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64).saturating_add(2_000_000_000);

@@ -16,15 +16,18 @@ pub enum Scheme {
     Ftps,
     /// The control protocol of iperf3.
     Iperf3,
+    /// Our own server's.
+    Wt,
 }
 
 /// Name and usual port of each; the one table that all else reads.
-const SCHEMES: [(Scheme, &str, u16); 5] = [
+const SCHEMES: [(Scheme, &str, u16); 6] = [
     (Scheme::Http, "http", 80),
     (Scheme::Https, "https", 443),
     (Scheme::Ftp, "ftp", 21),
     (Scheme::Ftps, "ftps", 21),
     (Scheme::Iperf3, "iperf3", 5201),
+    (Scheme::Wt, "wt", 7411),
 ];
 
 impl Scheme {
@@ -61,7 +64,7 @@ pub struct Url {
     pub port: u16,
     /// Path and query, as they are sent; begins with a slash.
     pub path: String,
-    /// User and password, decoded; FTP's only.
+    /// User and password, decoded, of FTP; of our own server the key, and nothing.
     pub user: Option<(String, String)>,
 }
 
@@ -70,7 +73,7 @@ pub struct Url {
 pub enum UrlError {
     /// No `scheme://` that we know.
     #[error(
-        "\"{0}\" is no address of a far end: write http://, https://, ftp://, ftps:// or iperf3:// before the host"
+        "\"{0}\" is no address of a far end: write http://, https://, ftp://, ftps://, iperf3:// or wt:// before the host"
     )]
     Scheme(String),
     /// A part of it is wrong.
@@ -116,15 +119,18 @@ impl std::str::FromStr for Url {
             decode(user).zip(decode(password)).ok_or_else(|| part("user or password", "has a % that is no %XX"))
         });
         let user = user.transpose()?;
-        if user.is_some() && !matches!(scheme, Scheme::Ftp | Scheme::Ftps) {
+        if user.is_some() && !matches!(scheme, Scheme::Ftp | Scheme::Ftps | Scheme::Wt) {
             return Err(part("user", "is only taken for FTP"));
         }
         if user.iter().any(|(user, word)| user.chars().chain(word.chars()).any(char::is_control)) {
             return Err(part("user or password", "has a control character"));
         }
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        if scheme == Scheme::Iperf3 && path != "/" {
-            return Err(part("path", "means nothing to iperf3"));
+        if matches!(scheme, Scheme::Iperf3 | Scheme::Wt) && path != "/" {
+            return Err(part("path", "means nothing to such a server"));
+        }
+        if scheme == Scheme::Wt && user.is_none() {
+            return Err(part("key", "is missing: wt://KEY@HOST, as windtunnel serve shows it"));
         }
         Ok(Self { scheme, host, port: port.unwrap_or(scheme.usual_port()), path, user })
     }
@@ -210,7 +216,7 @@ impl Url {
 impl std::fmt::Display for Url {
     /// Without user and password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let path = if self.scheme == Scheme::Iperf3 { "" } else { &self.path };
+        let path = if matches!(self.scheme, Scheme::Iperf3 | Scheme::Wt) { "" } else { &self.path };
         write!(f, "{}://{}{path}", self.scheme.name(), self.authority())
     }
 }

@@ -27,6 +27,23 @@ pub fn wait_writable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysRe
     wait(fds, libc::POLLOUT, timeout)
 }
 
+/// Like [`wait_readable`], for as many descriptors as one likes; the places of those that are ready.
+///
+/// # Errors
+/// [`SysError`], but a signal only ends the wait.
+pub fn wait_many(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysResult<Vec<usize>> {
+    let slot = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut polled: Vec<libc::pollfd> = fds.iter().map(slot).collect();
+    let milliseconds = timeout.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
+    // SAFETY: `polled` holds as many initialised entries as is said.
+    let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
+    if ready < 0 {
+        let error = SysError::last("poll");
+        return if error.errno() == Some(libc::EINTR) { Ok(Vec::new()) } else { Err(error) };
+    }
+    Ok(polled.iter().enumerate().filter(|(_, slot)| slot.revents != 0).map(|(at, _)| at).collect())
+}
+
 fn wait(fds: &[BorrowedFd<'_>], events: libc::c_short, timeout: Option<Duration>) -> SysResult<u64> {
     const NONE: libc::pollfd = libc::pollfd { fd: -1, events: 0, revents: 0 };
     let mut polled = [NONE; 64];

@@ -17,6 +17,7 @@ pub(crate) struct Cli {
 enum Command {
     Tune(Box<commands::tune::TuneArgs>),
     Lab(commands::lab::LabArgs),
+    Serve(commands::serve::ServeArgs),
     Report(commands::report::ReportArgs),
     Journal(commands::journal::JournalArgs),
     Mtu(commands::mtu::MtuArgs),
@@ -40,6 +41,7 @@ impl Cli {
     pub(crate) fn run(&self) -> Outcome {
         match &self.command {
             Command::Tune(args) => commands::tune::run(args),
+            Command::Serve(args) => commands::serve::run(args),
             Command::Report(args) => commands::report::run(args),
             Command::Journal(args) => commands::journal::run(args),
             Command::Lab(args) => commands::lab::run(args),

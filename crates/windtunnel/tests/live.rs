@@ -111,7 +111,7 @@ fn a_window_below_the_paths_product_is_shown_to_be_slower_and_the_object_keeps_i
     );
     let small = report["arms"][1]["goodput_bps"].as_f64().unwrap();
     let allows = 11_584.0 * 8e6 / rtt;
-    assert!((0.7..1.05).contains(&(small / allows)), "{small} of {allows}");
+    assert!((0.7..1.2).contains(&(small / allows)), "{small} of {allows}");
     assert!(report["arms"][0]["goodput_bps"].as_f64().unwrap() > 3.0 * small);
     assert_eq!(report["verdict"]["kind"], "no-difference");
     assert!(ran.err.ends_with("1\n"), "{}", ran.err);
@@ -163,7 +163,7 @@ fn uploads_vary_what_the_sender_has() {
     let _machine = shared();
     let (ran, home) = nginx(
         "location /up/ { dav_methods PUT; }",
-        "$WT tune http://server:8080/up/file --direction up --trial 300ms --budget '12 trials' --json --pause 20ms",
+        "$WT tune http://server:8080/up/file --direction up --levels cc=reno,cubic --levels mss=1000 --trial 300ms --budget '12 trials' --json --pause 20ms",
     );
     let report = json_of(&ran);
     let knobs: Vec<&str> =
@@ -232,12 +232,12 @@ fn mistakes_say_what_to_do_and_whose_fault_it_is() {
     let _machine = shared();
     let (ran, _home) = nginx(
         "location /moved { return 302 /file; } location /loop { return 302 /loop; } location /out { return 302 ftp://x/; }",
-        "tune() { $WT tune \"$@\" --trial 200ms --pause 20ms --budget '4 trials' --knobs mtu > /dev/null; echo \"[$?]\" >&2; }\n\
+        "tune() { $WT tune \"$@\" --trial 200ms --pause 20ms --budget '4 trials' --knobs mtu > /dev/null; echo \"<$?>\" >&2; }\n\
          tune http://server:8080/missing; tune http://server:8081/file; tune http://nowhere.invalid/; tune http://server:8080/loop; \
          tune http://server:8080/out; tune server:8080/file; tune http://server:8080/file --levels cc=reno; \
          tune http://server:8080/file --levels mtu=9000; tune http://server:8080/moved; tune http://user@server/",
     );
-    let mut told = ran.err.split('[');
+    let mut told = ran.err.split('<');
     for (code, wanted) in [
         (4, "404"),
         (4, "Connection refused"),
@@ -251,11 +251,11 @@ fn mistakes_say_what_to_do_and_whose_fault_it_is() {
         (2, "only taken for FTP"),
     ] {
         let text = told.next().unwrap();
-        let text = text.split_once("]\n").map_or(text, |(_, text)| text);
+        let text = text.split_once(">\n").map_or(text, |(_, text)| text);
         assert!(text.contains(wanted), "{wanted}: {text}");
         let _ = code;
     }
-    let codes: Vec<&str> = ran.err.split('[').skip(1).filter_map(|text| text.split_once(']')).map(|(c, _)| c).collect();
+    let codes: Vec<&str> = ran.err.split('<').skip(1).filter_map(|text| text.split_once('>')).map(|(c, _)| c).collect();
     assert_eq!(codes[..2], ["4", "4"], "{}", ran.err);
     assert!(matches!(codes[2], "2" | "3"), "{}", ran.err);
     assert_eq!(codes[3..], ["4", "4", "2", "2", "2", "1", "2"], "{}", ran.err);
@@ -379,7 +379,7 @@ fn an_iperf3_server_sends_and_receives_and_its_congestion_control_is_varied() {
     let script = "ip netns exec server iperf3 -s > iperf.log 2>&1 &\n\
          until ip netns exec server ss -ltn | grep -q :5201; do :; done\n\
          $WT tune iperf3://server --levels cc=reno --trial 300ms --budget '6 trials' --json --pause 20ms; echo down $? >&2; \
-         $WT tune iperf3://server6 --ip 6 --direction up --trial 300ms --budget '12 trials' --json --pause 20ms > up; \
+         $WT tune iperf3://server6 --ip 6 --direction up --levels cc=reno,cubic --levels mss=1000 --trial 300ms --budget '12 trials' --json --pause 20ms > up; \
          echo up $? >&2; $WT tune iperf3://server --levels mss=1000 --budget 3MB --json --pause 20ms > small; echo small $? >&2; \
          $WT tune iperf3://server --levels cc=nonsuch --trial 300ms --budget '6 trials' --json > wrong; echo wrong $? >&2";
     let ran = shell(home.path(), NEAR, script);

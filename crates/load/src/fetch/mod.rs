@@ -105,6 +105,8 @@ pub struct Fetched {
     pub notes: Vec<String>,
     /// What the far end says of itself.
     pub far: Option<Far>,
+    /// What a far end of ours saw.
+    pub other: Option<EndReport>,
 }
 
 /// What a far end that speaks of itself says.
@@ -126,6 +128,9 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
     }
     if job.url.scheme == Scheme::Iperf3 {
         return crate::iperf3::test(job, Direction::Down, cancel);
+    }
+    if job.url.scheme == Scheme::Wt {
+        return crate::serve::test(job, Direction::Down, cancel);
     }
     let mut exchange = Exchange::open(job, cancel)?;
     let first = if let Amount::Size(size) = job.amount { Some(size.get()) } else { None };
@@ -152,7 +157,7 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
     if changed {
         notes.push("the file on the server has changed: from here on it is compared with its new content".to_owned());
     }
-    let intake_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: exchange.window };
+    let intake_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: exchange.window, most: u64::MAX };
     let report = intake(&mut exchange.wire, Body::new(head.framing), &begun, &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
     if report.bytes == 0 && matches!(report.finish, Finish::PeerLeft(_)) {
@@ -176,6 +181,9 @@ pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
     if job.url.scheme == Scheme::Iperf3 {
         return crate::iperf3::test(job, Direction::Up, cancel);
     }
+    if job.url.scheme == Scheme::Wt {
+        return crate::serve::test(job, Direction::Up, cancel);
+    }
     let Amount::Size(Bytes(size)) = job.amount else {
         return Err(FetchError::Protocol("an upload by HTTP needs a size".to_owned()));
     };
@@ -188,7 +196,7 @@ pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
         None => {}
     }
     let start_ns = monotonic_ns();
-    let outflow_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: None };
+    let outflow_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: None, most: u64::MAX };
     let report = outflow(&mut exchange.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
     if report.finish == Finish::Done {
@@ -322,7 +330,7 @@ impl<'a> Exchange<'a> {
     /// Ends the connection at once, so that nothing of this trial lingers on the path.
     fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
         let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None }
+        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None, other: None }
     }
 }
 

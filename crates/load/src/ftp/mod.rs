@@ -53,7 +53,7 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     let framing = length.map_or(Framing::Close, |length| Framing::Length(length - skip));
     let version = format!("from {skip}");
     let (mut check, changed) = reference.compare(Some(version), length);
-    let intake_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: data.window };
+    let intake_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: data.window, most: u64::MAX };
     let report = intake(&mut data.wire, Body::new(framing), &[], &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
     let mut data = control.passive(job)?;
     control.begin(&format!("STOR {path}"))?;
     data.encrypt(job, &control)?;
-    let outflow_job = Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window: None };
+    let outflow_job = Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window: None, most: u64::MAX };
     let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
     if report.finish == Finish::Done {
@@ -308,6 +308,6 @@ impl Data<'_> {
     /// Ends the connection at once, so that nothing of this trial lingers on the path.
     fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
         let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None }
+        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None, other: None }
     }
 }

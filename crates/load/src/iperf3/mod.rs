@@ -46,7 +46,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     data.write_all(&control.cookie).map_err(|error| lost(error, job.deadline, false))?;
     control.expect(State::TestStart)?;
     let amount = if parameters.bytes > 0 { Amount::Size(Bytes(parameters.bytes)) } else { job.amount };
-    let transfer = Job { amount, start_ns: monotonic_ns(), deadline: job.deadline, window };
+    let transfer = Job { amount, start_ns: monotonic_ns(), deadline: job.deadline, window, most: u64::MAX };
     let mut digits = Digits::default();
     let report = if reverse {
         intake(&mut data, Body::new(Framing::Close), &[], &transfer, &mut digits)
@@ -65,7 +65,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     }
     let results = if matches!(report.finish, Finish::Done) { control.end(&report, &mut data)? } else { None };
     let _ = tcp::reset_on_close(data.socket());
-    let mut fetched = Fetched { report, connect_time, granted, length: None, notes, far: None };
+    let mut fetched = Fetched { report, connect_time, granted, length: None, notes, far: None, other: None };
     if let Some(results) = results {
         settle(&mut fetched, &results, reverse);
     }

@@ -243,7 +243,7 @@ fn session(args: &TuneArgs, named: Vec<Named>) -> Result<Session<'_, LiveTunnel>
     let live = Live {
         pause: args.live.pause,
         near,
-        by_time: first.url.scheme == Scheme::Iperf3,
+        by_time: matches!(first.url.scheme, Scheme::Iperf3 | Scheme::Wt),
         rate: Cell::new(None),
         length: Cell::new(None),
         assumed: inspected.facts.physical_goodput_bps.map_or(ASSUMED, BitsPerSecond),

@@ -149,6 +149,9 @@ fn command() -> String {
 fn without_password(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
     let end = rest.find('/').unwrap_or(rest.len());
+    if let Some((_, host)) = rest[..end].rsplit_once('@').filter(|_| scheme.ends_with("wt")) {
+        return format!("{scheme}://…@{host}{}", &rest[end..]);
+    }
     match rest[..end].rsplit_once('@').map(|(login, _)| (login.split(':').next().unwrap_or(""), login.len())) {
         Some((user, length)) if user.len() < length => format!("{scheme}://{user}:…{}", &rest[length..]),
         _ => word.to_owned(),
@@ -166,6 +169,7 @@ mod tests {
             ("ftp://me:se@cret@host", "ftp://me:…@host"),
             ("ftp://me@host/x:y", "ftp://me@host/x:y"),
             ("http://host/@x", "http://host/@x"),
+            ("wt://0123abcd@host:7411", "wt://…@host:7411"),
             ("--levels", "--levels"),
         ] {
             assert_eq!(without_password(typed), kept);

@@ -1,0 +1,223 @@
+//! A client of `serve`: shows the key, waits for its turn, runs the test, asks for the server's side of it.
+
+use super::key::{HELLO, Hello, Secure, SharedKey, TAG};
+use super::message::{ANSWER, Answer, Ask, LONGEST_REPORT, PIECE, report_from_json};
+use crate::client::{Connection, LoadError};
+use crate::fetch::{CONNECT, Far, Fetch, FetchError, Fetched, lost, refused_or_not};
+use crate::proto::{Request, SenderOptions};
+use crate::transfer::{EndReport, Finish, Job, receive, send};
+use crate::wire::Wire;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::tcp;
+use wt_trial::{Cancel, Direction};
+use wt_units::{Knob, Level, Settings};
+
+/// Nobody waits for a turn for longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(1800);
+/// The server's word on a test, or on who we are, is waited for so long.
+const REPLY: Duration = Duration::from_secs(10);
+
+/// Runs one test.
+///
+/// # Errors
+/// [`FetchError`]; a transfer that was cut short is a report, not an error.
+pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    let key = job.url.user.as_ref().and_then(|(key, _)| key.parse::<SharedKey>().ok());
+    let key = key.ok_or_else(|| FetchError::Never("the address holds no key: wt://KEY@HOST".to_owned()))?;
+    let (own, request) = split(job, direction);
+    let connection = Connection::open_with_all(&job.peer, &own, CONNECT.min(job.deadline)).map_err(refused_or_not)?;
+    let (window, connect_time, mut granted) = (connection.window, connection.connect_time, connection.granted);
+    let socket = connection.stream.try_clone().map_err(LoadError::Broken)?;
+    let mut session = Session::open(connection.stream, &key, cancel)?;
+    let ask = Ask::Test(request.clone()).to_bytes();
+    session.ask(&ask.ok_or_else(|| FetchError::Never("the request can't be written".to_owned()))?)?;
+    session.wait_for_turn()?;
+    let mut socket = { drop(session); socket };
+    let transfer = Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window, most: u64::MAX };
+    let report = match direction {
+        Direction::Down => receive(&mut socket, &transfer, cancel),
+        Direction::Up => send(&mut socket, &transfer, cancel),
+    };
+    let mut report = report.map_err(LoadError::Broken)?;
+    let _ = tcp::reset_on_close(&socket);
+    drop(socket);
+    let mut notes = Vec::new();
+    let other = match ask_for_report(job, &key, request.token, cancel) {
+        Ok(other) => other,
+        Err(FetchError::Cancelled) => None,
+        Err(error) => {
+            notes.push(format!("the server's side of the test is missing: {error}"));
+            None
+        }
+    };
+    if let (Direction::Up, Some(other)) = (direction, &other) {
+        // The receiver has the clock.
+        report.bytes = other.bytes;
+        report.elapsed = other.elapsed;
+        if report.finish == Finish::Done || matches!(report.finish, Finish::PeerLeft(_)) {
+            report.finish = other.finish.clone();
+        }
+    }
+    let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
+    Ok(Fetched { report, connect_time, granted, length: None, notes, far, other })
+}
+
+/// What is set here, and what the server is asked to set.
+fn split(job: &Fetch<'_>, direction: Direction) -> (Settings, Request) {
+    let small = |knob| job.settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let mut own = job.settings.clone();
+    let (mut sender, mut window) = (SenderOptions::default(), None);
+    let theirs: &[Knob] = match direction {
+        Direction::Down => {
+            sender.congestion_control = job.settings.name(Knob::Cc).map(str::to_owned);
+            sender.send_buffer = small(Knob::Sndbuf);
+            &[Knob::Cc, Knob::Sndbuf]
+        }
+        Direction::Up => {
+            window = small(Knob::Rwin);
+            &[Knob::Rwin]
+        }
+    };
+    for knob in theirs {
+        own.set(*knob, Level::Auto);
+    }
+    let token = monotonic_ns() ^ u64::from(std::process::id()).rotate_left(40);
+    (own, Request { direction, amount: job.amount, token, sender, window })
+}
+
+/// What the server says of itself.
+fn far(
+    other: &EndReport,
+    request: &Request,
+    direction: Direction,
+    granted: &mut Settings,
+    notes: &mut Vec<String>,
+) -> Far {
+    notes.extend(other.refused.iter().cloned());
+    match direction {
+        Direction::Down => {
+            if request.sender.congestion_control.is_some() {
+                granted.set(Knob::Cc, Level::Name(other.congestion_control.clone()));
+            }
+            if let Some(size) = request.sender.send_buffer.filter(|_| other.refused.is_empty()) {
+                granted.set(Knob::Sndbuf, Level::Number(size.into()));
+            }
+            Far {
+                retransmits: Some(other.info.total_retrans.into()),
+                congestion_control: Some(other.congestion_control.clone()),
+            }
+        }
+        Direction::Up => {
+            if let Some(window) = request.window {
+                granted.set(Knob::Rwin, Level::Number(window.into()));
+            }
+            Far::default()
+        }
+    }
+}
+
+/// A connection on which the key was shown.
+struct Session<'a> {
+    wire: Wire<'a>,
+    secure: Secure,
+}
+
+impl<'a> Session<'a> {
+    fn open(stream: std::net::TcpStream, key: &SharedKey, cancel: &'a Cancel) -> Result<Self, FetchError> {
+        let broken = |error: snow::Error| FetchError::Never(format!("the key exchange failed: {error}"));
+        let give_up = monotonic_ns() + (LONGEST_WAIT + REPLY).as_nanos() as u64;
+        let mut wire = Wire::new(stream, give_up, cancel).map_err(LoadError::Broken)?;
+        let (hello, first) = Hello::begin(key).map_err(broken)?;
+        wire.write_all(&first).map_err(|error| lost(error, REPLY, false))?;
+        let mut answer = [0; HELLO];
+        if !read_exactly(&mut wire, &mut answer, monotonic_ns() + REPLY.as_nanos() as u64)? {
+            let why = "it closed the connection: the key is wrong, it is full, or it is no windtunnel server";
+            return Err(FetchError::Refused { why: why.to_owned(), pause: None });
+        }
+        Ok(Self { wire, secure: hello.finish(&answer).map_err(broken)? })
+    }
+
+    fn ask(&mut self, ask: &[u8]) -> Result<(), FetchError> {
+        let sealed = self.secure.seal(ask).map_err(|error| FetchError::Protocol(error.to_string()))?;
+        self.wire.write_all(&sealed).map_err(|error| lost(error, REPLY, false))
+    }
+
+    fn sealed(&mut self, length: usize, limit_ns: u64) -> Result<Vec<u8>, FetchError> {
+        let mut sealed = vec![0; length + TAG];
+        if !read_exactly(&mut self.wire, &mut sealed, limit_ns)? {
+            return Err(FetchError::Refused { why: "it closed the connection".to_owned(), pause: None });
+        }
+        self.secure.open(&sealed).map_err(|error| FetchError::Protocol(format!("the server's answer: {error}")))
+    }
+
+    fn answer(&mut self, limit_ns: u64) -> Result<Answer, FetchError> {
+        let text = self.sealed(ANSWER, limit_ns)?;
+        Answer::from_bytes(&text).ok_or_else(|| FetchError::Protocol("the server's answer makes no sense".to_owned()))
+    }
+
+    fn wait_for_turn(&mut self) -> Result<(), FetchError> {
+        let end = monotonic_ns() + LONGEST_WAIT.as_nanos() as u64;
+        loop {
+            // Those who wait are told so every second.
+            match self.answer(end.min(monotonic_ns() + REPLY.as_nanos() as u64))? {
+                Answer::Go => return Ok(()),
+                Answer::Queued(_) => {}
+                Answer::Refused { why, pause: None } => {
+                    return Err(FetchError::Never(format!("the server refuses: {why}")));
+                }
+                Answer::Refused { why, pause } => return Err(FetchError::Refused { why, pause }),
+                Answer::Report(_) => return Err(FetchError::Protocol("a report that nobody asked for".to_owned())),
+            }
+        }
+    }
+}
+
+/// Fills the buffer; false if the server closes before.
+fn read_exactly(wire: &mut Wire<'_>, buffer: &mut [u8], limit_ns: u64) -> Result<bool, FetchError> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        if wire.cancel().is_cancelled() {
+            return Err(FetchError::Cancelled);
+        }
+        if monotonic_ns() >= limit_ns {
+            return Err(FetchError::Silence(REPLY));
+        }
+        match wire.read_now(&mut buffer[filled..]) {
+            Ok(0) => return Ok(false),
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                wire.wait_until(false, limit_ns).map_err(LoadError::Broken)?;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(lost(error.into(), REPLY, false)),
+        }
+    }
+    Ok(true)
+}
+
+/// Asks for the server's side of a test, over a connection of its own; `None` if the server has none.
+fn ask_for_report(
+    job: &Fetch<'_>,
+    key: &SharedKey,
+    token: u64,
+    cancel: &Cancel,
+) -> Result<Option<EndReport>, FetchError> {
+    let connection = Connection::open(&job.peer, &Settings::new(), CONNECT).map_err(refused_or_not)?;
+    let mut session = Session::open(connection.stream, key, cancel)?;
+    let Some(ask) = Ask::Report(token).to_bytes() else { return Ok(None) };
+    session.ask(&ask)?;
+    let limit = monotonic_ns() + REPLY.as_nanos() as u64;
+    let length = match session.answer(limit)? {
+        Answer::Report(length) => length as usize,
+        _ => return Err(FetchError::Protocol("the server has no report".to_owned())),
+    };
+    if length > LONGEST_REPORT {
+        return Err(FetchError::Protocol(format!("the server's report would take {length} bytes")));
+    }
+    let mut json = Vec::new();
+    while json.len() < length {
+        json.extend(session.sealed(PIECE.min(length - json.len()), limit)?);
+    }
+    Ok(report_from_json(&json))
+}

@@ -1,0 +1,399 @@
+//! The one thread that accepts, authenticates and lets wait. It never blocks on a client.
+
+use super::key::{HELLO, Secure, TAG, welcome};
+use super::message::{ANSWER, ASK, Answer, Ask, PIECE, report_to_json};
+use super::metrics::Metrics;
+use super::queue::{Queue, client_of};
+use super::{Shared, lock, now};
+use crate::proto::Request;
+use crate::transfer::{EndReport, Job, receive, send};
+use crate::wire::Wire;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::wait_many;
+use wt_sys::tcp;
+use wt_trial::{Amount, Direction};
+
+/// Connections that haven't shown the key yet, in all and of one client; half-open ones are forgotten after a while.
+const MOST_FRESH: usize = 512;
+const MOST_FRESH_OF_ONE: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Greetings that are remembered, so that a recorded one is worth nothing.
+const MOST_HELLOS: usize = 100_000;
+/// How often those who wait are told so.
+const TELL: Duration = Duration::from_secs(1);
+/// Connections accepted before others get their turn.
+const AT_ONCE: usize = 64;
+/// Reports that are sent at once.
+const MOST_REPORTING: u64 = 64;
+/// A thread of a test needs little.
+const STACK: usize = 256 * 1024;
+/// No test takes longer than what it asked for and this on top.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How far a connection has come.
+enum Stage {
+    /// Nothing is known of it.
+    Hello,
+    /// It has the key, and says what it wants.
+    Ask(Secure),
+}
+
+/// A connection that hasn't said what it wants.
+struct Fresh {
+    stream: TcpStream,
+    client: IpAddr,
+    since: Duration,
+    stage: Stage,
+    heard: Vec<u8>,
+}
+
+/// A client that waits for its turn.
+struct Waiting {
+    stream: TcpStream,
+    secure: Secure,
+    request: Request,
+    told: Duration,
+}
+
+/// What became of a connection that was heard.
+enum Heard {
+    More(Fresh),
+    Test(IpAddr, Box<Waiting>),
+    Gone,
+}
+
+/// Greetings that were seen.
+#[derive(Default)]
+struct Hellos {
+    known: HashSet<[u8; 32]>,
+    order: VecDeque<[u8; 32]>,
+}
+
+impl Hellos {
+    /// Whether this one is new.
+    fn is_new(&mut self, hello: &[u8; HELLO]) -> bool {
+        let key: [u8; 32] = std::array::from_fn(|i| hello[i]);
+        if !self.known.insert(key) {
+            return false;
+        }
+        self.order.push_back(key);
+        if self.order.len() > MOST_HELLOS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        true
+    }
+}
+
+pub(super) struct Gate {
+    listeners: Vec<TcpListener>,
+    shared: Arc<Shared>,
+    fresh: Vec<Fresh>,
+    waiting: Queue<Waiting>,
+    hellos: Hellos,
+    reporting: Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Gate {
+    pub(super) fn new(listeners: Vec<TcpListener>, shared: Arc<Shared>) -> Self {
+        Self {
+            listeners,
+            shared,
+            fresh: Vec::new(),
+            waiting: Queue::new(),
+            hellos: Hellos::default(),
+            reporting: Arc::default(),
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        while !self.shared.cancel.is_cancelled() {
+            let draining = self.shared.draining.load(Ordering::Acquire);
+            if draining {
+                self.listeners.clear();
+                self.fresh.clear();
+            }
+            self.listen_and_hear();
+            self.look_after_those_who_wait(draining);
+            self.begin_tests();
+        }
+    }
+
+    /// Waits until something happens, then accepts and hears.
+    fn listen_and_hear(&mut self) {
+        let mut fds: Vec<BorrowedFd<'_>> = vec![self.shared.wake.as_fd()];
+        fds.extend(self.listeners.iter().map(|listener| listener.as_fd()));
+        fds.extend(self.fresh.iter().map(|fresh| fresh.stream.as_fd()));
+        let ready = wait_many(&fds, Some(Duration::from_millis(250))).unwrap_or_default();
+        let own = 1 + self.listeners.len();
+        self.shared.wake.clear();
+        let heard: HashSet<usize> = ready.iter().filter_map(|at| at.checked_sub(own)).collect();
+        let at = now();
+        let mut kept = Vec::with_capacity(self.fresh.len());
+        for (number, fresh) in std::mem::take(&mut self.fresh).into_iter().enumerate() {
+            let fresh = if heard.contains(&number) { self.hear(fresh) } else { Heard::More(fresh) };
+            match fresh {
+                Heard::More(fresh) if at.saturating_sub(fresh.since) < PATIENCE => kept.push(fresh),
+                Heard::Test(client, waiting) => self.waiting.push(client, *waiting),
+                Heard::More(_) => Metrics::add(&self.shared.metrics.strangers, 1),
+                Heard::Gone => {}
+            }
+        }
+        self.fresh = kept;
+        if ready.iter().any(|at| (1..own).contains(at)) {
+            self.accept();
+        }
+    }
+
+    fn accept(&mut self) {
+        let mut of_one: HashMap<IpAddr, usize> = HashMap::new();
+        for fresh in &self.fresh {
+            *of_one.entry(fresh.client).or_default() += 1;
+        }
+        for listener in &self.listeners {
+            for _ in 0..AT_ONCE {
+                let Ok((stream, peer)) = listener.accept() else { break };
+                Metrics::add(&self.shared.metrics.connections, 1);
+                let client = client_of(peer.ip());
+                let own = of_one.entry(client).or_default();
+                let usable = stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
+                if *own >= MOST_FRESH_OF_ONE || !usable {
+                    Metrics::add(&self.shared.metrics.strangers, 1);
+                    continue;
+                }
+                *own += 1;
+                if self.fresh.len() >= MOST_FRESH {
+                    // The one that has been silent longest makes room.
+                    self.fresh.remove(0);
+                    Metrics::add(&self.shared.metrics.strangers, 1);
+                }
+                self.fresh.push(Fresh { stream, client, since: now(), stage: Stage::Hello, heard: Vec::new() });
+            }
+        }
+    }
+
+    /// Reads what came of one connection, and answers if it is understood.
+    fn hear(&mut self, mut fresh: Fresh) -> Heard {
+        let wanted = match fresh.stage {
+            Stage::Hello => HELLO,
+            Stage::Ask(_) => ASK + TAG,
+        };
+        let mut buffer = [0; HELLO + ASK + TAG];
+        match fresh.stream.read(&mut buffer[..wanted - fresh.heard.len()]) {
+            Ok(n) if n > 0 => fresh.heard.extend_from_slice(&buffer[..n]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Heard::More(fresh);
+            }
+            _ => return self.stranger(),
+        }
+        if fresh.heard.len() < wanted {
+            return Heard::More(fresh);
+        }
+        let heard = std::mem::take(&mut fresh.heard);
+        match fresh.stage {
+            Stage::Hello => {
+                let Ok(hello) = <[u8; HELLO]>::try_from(heard.as_slice()) else { return self.stranger() };
+                let Ok((secure, answer)) = welcome(&self.shared.config.key, &hello) else { return self.stranger() };
+                if !self.hellos.is_new(&hello) || !matches!(fresh.stream.write(&answer), Ok(HELLO)) {
+                    return self.stranger();
+                }
+                Heard::More(Fresh { stage: Stage::Ask(secure), ..fresh })
+            }
+            Stage::Ask(mut secure) => {
+                let asked = secure.open(&heard).ok().and_then(|text| Ask::from_bytes(&text));
+                match asked {
+                    Some(Ask::Test(request)) => self.asked(fresh.stream, fresh.client, secure, request),
+                    Some(Ask::Report(token)) => {
+                        self.report(fresh.stream, secure, token);
+                        Heard::Gone
+                    }
+                    None => self.stranger(),
+                }
+            }
+        }
+    }
+
+    fn stranger(&self) -> Heard {
+        Metrics::add(&self.shared.metrics.strangers, 1);
+        Heard::Gone
+    }
+
+    /// Lets a client wait, or says why not.
+    fn asked(&self, mut stream: TcpStream, client: IpAddr, mut secure: Secure, request: Request) -> Heard {
+        if let Some((why, pause)) = self.objection(client, &request) {
+            Metrics::add(&self.shared.metrics.refused, 1);
+            say(&mut stream, &mut secure, &Answer::Refused { why, pause });
+            return Heard::Gone;
+        }
+        let told = now();
+        Heard::Test(client, Box::new(Waiting { stream, secure, request, told }))
+    }
+
+    fn objection(&self, client: IpAddr, request: &Request) -> Option<(String, Option<Duration>)> {
+        let config = &self.shared.config;
+        if let Some(pause) = lock(&self.shared.accounts).exhausted(client, now()) {
+            return Some(("your quota of today is used up".to_owned(), Some(pause)));
+        }
+        if self.waiting.len() >= config.max_waiting {
+            return Some(("too many are waiting".to_owned(), Some(Duration::from_secs(30))));
+        }
+        if let Amount::Time(time) = request.amount
+            && time > config.longest
+        {
+            return Some((format!("a test may take {:.0} s at most", config.longest.as_secs_f64()), None));
+        }
+        match &request.sender.congestion_control {
+            Some(name) if !config.congestion_controls.contains(name) => {
+                Some((format!("congestion control {name} isn't allowed here"), None))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends a report, on a thread of its own: it may not have arrived yet.
+    fn report(&self, stream: TcpStream, mut secure: Secure, token: u64) {
+        if self.reporting.load(Ordering::Acquire) >= MOST_REPORTING {
+            return;
+        }
+        let (shared, reporting) = (Arc::clone(&self.shared), Arc::clone(&self.reporting));
+        reporting.fetch_add(1, Ordering::AcqRel);
+        let send = move || {
+            let report = shared.take_report(token, PATIENCE);
+            let _ = send_report(stream, &mut secure, report.as_ref(), &shared);
+            reporting.fetch_sub(1, Ordering::AcqRel);
+        };
+        if std::thread::Builder::new().stack_size(STACK).spawn(send).is_err() {
+            self.reporting.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Tells those who wait how many are before them, and notices who has left.
+    fn look_after_those_who_wait(&mut self, draining: bool) {
+        let at = now();
+        self.waiting.retain(|place, waiting| {
+            if draining {
+                let why = "the server is about to stop".to_owned();
+                say(&mut waiting.stream, &mut waiting.secure, &Answer::Refused { why, pause: None });
+                return false;
+            }
+            if at.saturating_sub(waiting.told) < TELL {
+                return true;
+            }
+            waiting.told = at;
+            let gone = match waiting.stream.read(&mut [0]) {
+                Err(error) => error.kind() != ErrorKind::WouldBlock,
+                // It has nothing to say now; if it does, or if it left, it isn't served.
+                Ok(_) => true,
+            };
+            let before = u32::try_from(place + 1).unwrap_or(u32::MAX);
+            !gone && say(&mut waiting.stream, &mut waiting.secure, &Answer::Queued(before))
+        });
+        self.shared.metrics.waiting.store(self.waiting.len() as u64, Ordering::Release);
+    }
+
+    fn begin_tests(&mut self) {
+        while self.shared.metrics.running() < self.shared.config.max_tests as u64 {
+            let next = self.waiting.pop(&lock(&self.shared.accounts));
+            let Some((client, waiting)) = next else { return };
+            let at = now();
+            let most = {
+                let mut accounts = lock(&self.shared.accounts);
+                if accounts.exhausted(client, at).is_some() {
+                    continue;
+                }
+                accounts.begin(client, at);
+                accounts.bytes_left(client, at)
+            };
+            Metrics::add(&self.shared.metrics.running, 1);
+            Metrics::add(&self.shared.metrics.tests, 1);
+            let shared = Arc::clone(&self.shared);
+            let test = move || {
+                let bytes = run_test(waiting, most, &shared);
+                lock(&shared.accounts).end(client, bytes, now().saturating_sub(at));
+                shared.metrics.running.fetch_sub(1, Ordering::AcqRel);
+                shared.wake.wake();
+            };
+            if std::thread::Builder::new().stack_size(STACK).spawn(test).is_err() {
+                lock(&self.shared.accounts).end(client, 0, Duration::ZERO);
+                self.shared.metrics.running.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+}
+
+/// Says something short; false if that can't be said, for then nobody listens.
+fn say(stream: &mut TcpStream, secure: &mut Secure, answer: &Answer) -> bool {
+    let Ok(sealed) = secure.seal(&answer.to_bytes()) else { return false };
+    debug_assert_eq!(sealed.len(), ANSWER + TAG);
+    matches!(stream.write(&sealed), Ok(n) if n == sealed.len())
+}
+
+/// Runs a test; the payload that it moved.
+fn run_test(mut waiting: Waiting, most: u64, shared: &Shared) -> u64 {
+    if !say(&mut waiting.stream, &mut waiting.secure, &Answer::Go) {
+        return 0;
+    }
+    let Waiting { mut stream, request, .. } = waiting;
+    let Ok(report) = transfer(&mut stream, &request, most, shared) else { return 0 };
+    let _ = tcp::reset_on_close(&stream);
+    let counter = match request.direction {
+        Direction::Down => &shared.metrics.sent_bytes,
+        Direction::Up => &shared.metrics.received_bytes,
+    };
+    let bytes = report.bytes;
+    Metrics::add(counter, bytes);
+    shared.store(request.token, report);
+    bytes
+}
+
+fn transfer(stream: &mut TcpStream, request: &Request, most: u64, shared: &Shared) -> std::io::Result<EndReport> {
+    let longest = shared.config.longest;
+    let deadline = if let Amount::Time(time) = request.amount { time.min(longest) } else { longest } + GRACE;
+    let job = Job { amount: request.amount, start_ns: monotonic_ns(), deadline, window: request.window, most };
+    if request.direction == Direction::Up {
+        if let Some(bytes) = request.window {
+            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
+        }
+        return receive(stream, &job, &shared.cancel);
+    }
+    let mut refused = Vec::new();
+    if let Some(name) = &request.sender.congestion_control
+        && let Err(error) = tcp::set_congestion_control(stream, name)
+    {
+        refused.push(error.to_string());
+    }
+    if let Some(size) = request.sender.send_buffer
+        && let Err(error) = tcp::set_send_buffer(stream, size)
+    {
+        refused.push(error.to_string());
+    }
+    let mut report = send(stream, &job, &shared.cancel)?;
+    report.refused = refused;
+    Ok(report)
+}
+
+fn send_report(
+    stream: TcpStream,
+    secure: &mut Secure,
+    report: Option<&EndReport>,
+    shared: &Shared,
+) -> Result<(), crate::wire::WireError> {
+    let give_up = monotonic_ns() + PATIENCE.as_nanos() as u64;
+    let mut wire = Wire::new(stream, give_up, &shared.cancel)?;
+    let json = report.map(report_to_json).unwrap_or_default();
+    let broken = |_| std::io::Error::from(ErrorKind::InvalidData);
+    let answer = Answer::Report(u32::try_from(json.len()).unwrap_or(0));
+    wire.write_all(&secure.seal(&answer.to_bytes()).map_err(broken)?)?;
+    for piece in json.chunks(PIECE) {
+        wire.write_all(&secure.seal(piece).map_err(broken)?)?;
+    }
+    Ok(())
+}

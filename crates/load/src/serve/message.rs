@@ -1,0 +1,302 @@
+//! What client and server say to each other under the handshake's keys. Pure.
+
+use crate::proto::{REQUEST_LEN, Request};
+use crate::transfer::{EndReport, Finish};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wt_sys::tcp::TcpInfo;
+use wt_trial::Sample;
+
+/// Bytes of what a client asks, without the tag.
+pub(super) const ASK: usize = 1 + REQUEST_LEN;
+/// Bytes of what a server answers, without the tag.
+pub(super) const ANSWER: usize = 64;
+/// The longest report, bytes.
+pub(super) const LONGEST_REPORT: usize = 1 << 20;
+/// Bytes of a report that go into one encrypted message.
+pub(super) const PIECE: usize = 32 * 1024;
+
+/// What a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// A test.
+    Test(Request),
+    /// The server's side of the test with this token.
+    Report(u64),
+}
+
+impl Ask {
+    pub(super) fn to_bytes(&self) -> Option<[u8; ASK]> {
+        let mut bytes = [0; ASK];
+        match self {
+            Self::Test(request) => {
+                bytes[0] = 1;
+                bytes[1..].copy_from_slice(&request.to_bytes().ok()?);
+            }
+            Self::Report(token) => {
+                bytes[0] = 2;
+                bytes[1..9].copy_from_slice(&token.to_be_bytes());
+            }
+        }
+        Some(bytes)
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let rest: &[u8; REQUEST_LEN] = rest.try_into().ok()?;
+        match kind {
+            1 => Request::from_bytes(rest).ok().map(Self::Test),
+            2 => Some(Self::Report(u64::from_be_bytes(std::array::from_fn(|i| rest[i])))),
+            _ => None,
+        }
+    }
+}
+
+/// What a server answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The test begins with the next byte.
+    Go,
+    /// So many are before you; another answer follows.
+    Queued(u32),
+    /// No; and when to ask again, if that helps.
+    Refused {
+        /// Why, for people.
+        why: String,
+        /// When to ask again.
+        pause: Option<Duration>,
+    },
+    /// A report of so many bytes follows.
+    Report(u32),
+}
+
+impl Answer {
+    pub(super) fn to_bytes(&self) -> [u8; ANSWER] {
+        let mut bytes = [0; ANSWER];
+        let mut set = |kind: u8, number: u32| {
+            bytes[0] = kind;
+            bytes[1..5].copy_from_slice(&number.to_be_bytes());
+        };
+        match self {
+            Self::Go => set(1, 0),
+            Self::Queued(before) => set(2, *before),
+            Self::Report(length) => set(4, *length),
+            Self::Refused { why, pause } => {
+                set(3, pause.map_or(0, |pause| u32::try_from(pause.as_secs().max(1)).unwrap_or(u32::MAX)));
+                let text = why.as_bytes();
+                let length = text.len().min(ANSWER - 5);
+                bytes[5..5 + length].copy_from_slice(&text[..length]);
+            }
+        }
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; ANSWER] = bytes.try_into().ok()?;
+        let number = u32::from_be_bytes(std::array::from_fn(|i| bytes[1 + i]));
+        Some(match bytes[0] {
+            1 => Self::Go,
+            2 => Self::Queued(number),
+            3 => {
+                let text = String::from_utf8_lossy(&bytes[5..]);
+                let why = text.trim_end_matches('\0').chars().filter(|c| !c.is_control()).collect();
+                Self::Refused { why, pause: (number > 0).then(|| Duration::from_secs(number.into())) }
+            }
+            4 => Self::Report(number),
+            _ => return None,
+        })
+    }
+}
+
+/// A report as it goes over the wire.
+#[derive(Serialize, Deserialize)]
+struct Report {
+    finish: Ended,
+    bytes: u64,
+    elapsed_us: u64,
+    samples: Vec<Sample>,
+    info: Info,
+    congestion_control: String,
+    refused: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Ended {
+    Done,
+    Deadline,
+    Cancelled,
+    PeerLeft(String),
+    Garbage(String),
+    Corrupt(u64),
+}
+
+/// Of `tcp_info`, what is told of a test.
+#[derive(Serialize, Deserialize)]
+struct Info {
+    options: u8,
+    wscale: u8,
+    snd_mss: u32,
+    rcv_mss: u32,
+    rtt: u32,
+    min_rtt: u32,
+    rcv_rtt: u32,
+    snd_cwnd: u32,
+    snd_wnd: u32,
+    rcv_wnd: u32,
+    total_retrans: u32,
+    data_segs_out: u32,
+    data_segs_in: u32,
+    rcv_ooopack: u32,
+    bytes_acked: u64,
+    bytes_received: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+}
+
+/// The JSON of a report, within its bound.
+pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
+    let info = &report.info;
+    let mut wire = Report {
+        finish: match &report.finish {
+            Finish::Done => Ended::Done,
+            Finish::Deadline => Ended::Deadline,
+            Finish::Cancelled => Ended::Cancelled,
+            Finish::PeerLeft(why) => Ended::PeerLeft(why.clone()),
+            Finish::Garbage(why) => Ended::Garbage(why.clone()),
+            Finish::Corrupt(at) => Ended::Corrupt(*at),
+        },
+        bytes: report.bytes,
+        elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
+        samples: report.samples.clone(),
+        info: Info {
+            options: info.options,
+            wscale: info.wscale,
+            snd_mss: info.snd_mss,
+            rcv_mss: info.rcv_mss,
+            rtt: info.rtt,
+            min_rtt: info.min_rtt,
+            rcv_rtt: info.rcv_rtt,
+            snd_cwnd: info.snd_cwnd,
+            snd_wnd: info.snd_wnd,
+            rcv_wnd: info.rcv_wnd,
+            total_retrans: info.total_retrans,
+            data_segs_out: info.data_segs_out,
+            data_segs_in: info.data_segs_in,
+            rcv_ooopack: info.rcv_ooopack,
+            bytes_acked: info.bytes_acked,
+            bytes_received: info.bytes_received,
+            busy_time: info.busy_time,
+            rwnd_limited: info.rwnd_limited,
+            sndbuf_limited: info.sndbuf_limited,
+        },
+        congestion_control: report.congestion_control.clone(),
+        refused: report.refused.clone(),
+    };
+    let json = serde_json::to_vec(&wire).unwrap_or_default();
+    if json.len() <= LONGEST_REPORT {
+        return json;
+    }
+    wire.samples.clear();
+    serde_json::to_vec(&wire).unwrap_or_default()
+}
+
+/// Reads a report.
+pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
+    let Report { finish, bytes, elapsed_us, samples, info, congestion_control, refused } =
+        serde_json::from_slice(json).ok()?;
+    let clean = |text: String| -> String { text.chars().filter(|c| !c.is_control()).take(200).collect() };
+    Some(EndReport {
+        finish: match finish {
+            Ended::Done => Finish::Done,
+            Ended::Deadline => Finish::Deadline,
+            Ended::Cancelled => Finish::Cancelled,
+            Ended::PeerLeft(why) => Finish::PeerLeft(clean(why)),
+            Ended::Garbage(why) => Finish::Garbage(clean(why)),
+            Ended::Corrupt(at) => Finish::Corrupt(at),
+        },
+        bytes,
+        elapsed: Duration::from_micros(elapsed_us),
+        samples,
+        info: TcpInfo {
+            options: info.options,
+            wscale: info.wscale,
+            snd_mss: info.snd_mss,
+            rcv_mss: info.rcv_mss,
+            rtt: info.rtt,
+            min_rtt: info.min_rtt,
+            rcv_rtt: info.rcv_rtt,
+            snd_cwnd: info.snd_cwnd,
+            snd_wnd: info.snd_wnd,
+            rcv_wnd: info.rcv_wnd,
+            total_retrans: info.total_retrans,
+            data_segs_out: info.data_segs_out,
+            data_segs_in: info.data_segs_in,
+            rcv_ooopack: info.rcv_ooopack,
+            bytes_acked: info.bytes_acked,
+            bytes_received: info.bytes_received,
+            busy_time: info.busy_time,
+            rwnd_limited: info.rwnd_limited,
+            sndbuf_limited: info.sndbuf_limited,
+            ..TcpInfo::default()
+        },
+        congestion_control: clean(congestion_control),
+        refused: refused.into_iter().take(8).map(clean).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn answers_read_back() {
+        let refused = |why: &str, pause| Answer::Refused { why: why.to_owned(), pause };
+        for answer in [
+            Answer::Go,
+            Answer::Queued(7),
+            Answer::Report(99),
+            refused("quota", Some(Duration::from_secs(60))),
+            refused("", None),
+        ] {
+            assert_eq!(Answer::from_bytes(&answer.to_bytes()), Some(answer));
+        }
+    }
+
+    #[test]
+    fn a_report_reads_back_and_a_huge_one_loses_its_samples_only() {
+        let info = TcpInfo { rtt: 5, busy_time: 9, ..TcpInfo::default() };
+        let report = EndReport {
+            finish: Finish::PeerLeft("gone".to_owned()),
+            bytes: 10,
+            elapsed: Duration::from_micros(1234),
+            samples: vec![Sample { t_us: 3, ..Sample::default() }; 3],
+            info,
+            congestion_control: "cubic".to_owned(),
+            refused: vec!["no".to_owned()],
+        };
+        assert_eq!(report_from_json(&report_to_json(&report)), Some(report.clone()));
+        let huge = EndReport { samples: vec![Sample::default(); 100_000], ..report };
+        let json = report_to_json(&huge);
+        assert!(json.len() <= LONGEST_REPORT);
+        assert_eq!(report_from_json(&json).unwrap().bytes, 10);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = (Ask::from_bytes(&bytes), Answer::from_bytes(&bytes), report_from_json(&bytes));
+            if let Ok(exact) = <[u8; ASK]>::try_from(bytes.iter().copied().cycle().take(ASK).collect::<Vec<u8>>()) {
+                let _ = Ask::from_bytes(&exact);
+            }
+        }
+
+        #[test]
+        fn a_question_reads_back(token in any::<u64>()) {
+            let ask = Ask::Report(token);
+            prop_assert_eq!(Ask::from_bytes(&ask.to_bytes().unwrap()), Some(ask));
+        }
+    }
+}

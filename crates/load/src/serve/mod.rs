@@ -1,0 +1,185 @@
+//! `serve`: our own far end, for clients that share its key. One TCP port for everything; nobody without the key gets a
+//! byte, and nobody gets more than others.
+
+/// The client's side.
+mod client;
+/// Who comes in, and who waits.
+mod gate;
+/// Who may.
+mod key;
+/// What is said.
+mod message;
+/// What is counted.
+mod metrics;
+/// Who is next, and who has had enough.
+mod queue;
+
+pub(crate) use client::test;
+pub use key::{KeyError, SharedKey};
+pub use queue::Quota;
+
+use crate::transfer::EndReport;
+use gate::Gate;
+use metrics::Metrics;
+use queue::Accounts;
+use std::collections::{HashMap, VecDeque};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::Waker;
+use wt_sys::{SysError, SysResult};
+use wt_trial::Cancel;
+
+/// Reports that are kept until somebody asks for them; the oldest go first.
+const MOST_REPORTS: usize = 1024;
+
+/// Bounds of a server for everybody who has the key.
+#[derive(Debug, Clone)]
+pub struct ServeConfig {
+    /// Who may.
+    pub key: SharedKey,
+    /// Tests at once; more wait for their turn.
+    pub max_tests: usize,
+    /// Clients that wait; more are sent away.
+    pub max_waiting: usize,
+    /// The longest test.
+    pub longest: Duration,
+    /// What one client may have within a day.
+    pub quota: Quota,
+    /// The congestion controls that clients may ask for.
+    pub congestion_controls: Vec<String>,
+}
+
+/// What all threads of a server share.
+#[derive(Debug)]
+struct Shared {
+    config: ServeConfig,
+    /// Ends everything at once.
+    cancel: Cancel,
+    /// Lets nobody in any more.
+    draining: AtomicBool,
+    wake: Waker,
+    state: Mutex<Reports>,
+    arrived: Condvar,
+    accounts: Mutex<Accounts>,
+    metrics: Metrics,
+}
+
+#[derive(Debug, Default)]
+struct Reports {
+    by_token: HashMap<u64, EndReport>,
+    order: VecDeque<u64>,
+}
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub struct Serve {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    gate: Option<JoinHandle<()>>,
+}
+
+impl Serve {
+    /// Begins to accept on sockets that listen already.
+    ///
+    /// # Errors
+    /// [`SysError`].
+    pub fn start(listeners: Vec<TcpListener>, config: ServeConfig) -> SysResult<Self> {
+        let mut addresses = Vec::new();
+        for listener in &listeners {
+            addresses.push(listener.local_addr().map_err(SysError::io("read the server's address"))?);
+            listener.set_nonblocking(true).map_err(SysError::io("prepare the server's socket"))?;
+        }
+        let accounts = Mutex::new(Accounts::new(config.quota));
+        let shared = Arc::new(Shared {
+            config,
+            cancel: Cancel::new(),
+            draining: AtomicBool::new(false),
+            wake: Waker::new()?,
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+            accounts,
+            metrics: Metrics::default(),
+        });
+        let gate = Gate::new(listeners, Arc::clone(&shared));
+        let gate = std::thread::spawn(move || gate.run());
+        Ok(Self { shared, addresses, gate: Some(gate) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What it has counted, in Prometheus' text format.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.shared.metrics.to_text(&self.shared.config)
+    }
+
+    /// Lets nobody in any more, sends those away who wait, and lets those finish who are at it, but not for longer than
+    /// this; true if all have.
+    #[must_use]
+    pub fn drain(mut self, patience: Duration) -> bool {
+        self.shared.draining.store(true, Ordering::Release);
+        self.shared.wake.wake();
+        let end = monotonic_ns().saturating_add(patience.as_nanos() as u64);
+        while self.shared.metrics.running() > 0 && monotonic_ns() < end {
+            crate::intake::pause(Duration::from_millis(20), &self.shared.cancel);
+        }
+        let all = self.shared.metrics.running() == 0;
+        self.stop();
+        all
+    }
+
+    fn stop(&mut self) {
+        self.shared.cancel.cancel();
+        self.shared.wake.wake();
+        if let Some(gate) = self.gate.take() {
+            let _ = gate.join();
+        }
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A lock that a thread which died doesn't take with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> Duration {
+    Duration::from_nanos(monotonic_ns())
+}
+
+impl Shared {
+    fn store(&self, token: u64, report: EndReport) {
+        let mut reports = lock(&self.state);
+        while reports.order.len() >= MOST_REPORTS {
+            if let Some(oldest) = reports.order.pop_front() {
+                reports.by_token.remove(&oldest);
+            }
+        }
+        if reports.by_token.insert(token, report).is_none() {
+            reports.order.push_back(token);
+        }
+        drop(reports);
+        self.arrived.notify_all();
+    }
+
+    fn take_report(&self, token: u64, timeout: Duration) -> Option<EndReport> {
+        let reports = lock(&self.state);
+        let waited = self.arrived.wait_timeout_while(reports, timeout, |reports| !reports.by_token.contains_key(&token));
+        let (mut reports, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        reports.order.retain(|known| *known != token);
+        reports.by_token.remove(&token)
+    }
+}

@@ -1,0 +1,253 @@
+//! Who is next, and who has had enough. Pure: the caller has the clock.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+/// Clients that are remembered; beyond, those that were served longest ago are forgotten.
+const MOST_CLIENTS: usize = 4096;
+
+/// Whom a quota counts as one: an IPv4 address, or an IPv6 network of 64 bits, which is what one site has.
+#[must_use]
+pub(super) fn client_of(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from(u128::from(ip) & !u128::from(u64::MAX))),
+        v4 => v4,
+    }
+}
+
+/// What one client may have within a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Payload, bytes.
+    pub bytes: u64,
+    /// Time of tests, together.
+    pub time: Duration,
+    /// Tests.
+    pub tests: u64,
+}
+
+impl Default for Quota {
+    /// As much as anybody wants.
+    fn default() -> Self {
+        Self { bytes: u64::MAX, time: Duration::MAX, tests: u64::MAX }
+    }
+}
+
+/// After this long a quota begins anew.
+const WINDOW: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Account {
+    since: Duration,
+    last: Duration,
+    bytes: u64,
+    time: Duration,
+    tests: u64,
+    running: u32,
+}
+
+/// What clients have had.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    quota: Quota,
+    clients: HashMap<IpAddr, Account>,
+}
+
+impl Accounts {
+    pub(super) fn new(quota: Quota) -> Self {
+        Self { quota, clients: HashMap::new() }
+    }
+
+    /// Whether the client has had enough; then for how long.
+    pub(super) fn exhausted(&self, client: IpAddr, now: Duration) -> Option<Duration> {
+        let account = self.clients.get(&client)?;
+        let left = (account.since + WINDOW).saturating_sub(now);
+        let Quota { bytes, time, tests } = self.quota;
+        let enough = account.bytes >= bytes || account.time >= time || account.tests >= tests;
+        (enough && !left.is_zero()).then_some(left)
+    }
+
+    /// How many bytes it may still have.
+    pub(super) fn bytes_left(&self, client: IpAddr, now: Duration) -> u64 {
+        let account = self.clients.get(&client).filter(|account| account.since + WINDOW > now);
+        self.quota.bytes.saturating_sub(account.map_or(0, |account| account.bytes))
+    }
+
+    /// A test of its begins.
+    pub(super) fn begin(&mut self, client: IpAddr, now: Duration) {
+        if !self.clients.contains_key(&client) && self.clients.len() >= MOST_CLIENTS {
+            let idle = self.clients.iter().filter(|(_, account)| account.running == 0);
+            let oldest = idle.min_by_key(|(_, account)| account.last).map(|(client, _)| *client);
+            oldest.map(|oldest| self.clients.remove(&oldest));
+        }
+        let account = self.clients.entry(client).or_insert(Account { since: now, ..Account::default() });
+        if account.since + WINDOW <= now {
+            *account = Account { since: now, running: account.running, ..Account::default() };
+        }
+        account.last = now;
+        account.tests += 1;
+        account.running += 1;
+    }
+
+    /// It has ended.
+    pub(super) fn end(&mut self, client: IpAddr, bytes: u64, time: Duration) {
+        if let Some(account) = self.clients.get_mut(&client) {
+            account.running = account.running.saturating_sub(1);
+            account.bytes = account.bytes.saturating_add(bytes);
+            account.time = account.time.saturating_add(time);
+        }
+    }
+
+    /// When it was served last; those that never were come first.
+    fn last(&self, client: IpAddr) -> (u32, Duration) {
+        self.clients.get(&client).map_or((0, Duration::ZERO), |account| (account.running, account.last))
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.clients.len()
+    }
+}
+
+/// Those that wait.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    waiting: VecDeque<(IpAddr, T)>,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new() -> Self {
+        Self { waiting: VecDeque::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn push(&mut self, client: IpAddr, item: T) {
+        self.waiting.push_back((client, item));
+    }
+
+    /// Takes the next: of the client with the fewest tests under way, then of the one that was served longest ago; and
+    /// of several of one client the first. So nobody who asks more often gets more.
+    pub(super) fn pop(&mut self, accounts: &Accounts) -> Option<(IpAddr, T)> {
+        let next = self.waiting.iter().enumerate().min_by_key(|(at, (client, _))| (accounts.last(*client), *at));
+        let (at, _) = next?;
+        self.waiting.remove(at)
+    }
+
+    /// Everybody who waits, the first first; those for whom `stays` is false are taken out.
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(usize, &mut T) -> bool) {
+        let mut place = 0;
+        self.waiting.retain_mut(|(_, item)| {
+            let stay = stays(place, item);
+            place += usize::from(stay);
+            stay
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn ip(number: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, number])
+    }
+
+    #[test]
+    fn an_ipv6_site_is_one_client_and_a_mapped_address_is_its_ipv4_one() {
+        let of = |text: &str| client_of(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), ip(1));
+    }
+
+    #[test]
+    fn a_quota_holds_for_a_day_from_the_first_test() {
+        let mut accounts = Accounts::new(Quota { bytes: 100, time: s(10), tests: 3 });
+        accounts.begin(ip(1), s(1000));
+        accounts.end(ip(1), 60, s(1));
+        assert_eq!((accounts.exhausted(ip(1), s(1001)), accounts.bytes_left(ip(1), s(1001))), (None, 40));
+        accounts.begin(ip(1), s(1001));
+        accounts.end(ip(1), 60, s(1));
+        assert_eq!(accounts.exhausted(ip(1), s(2000)), Some(s(1000 + 86_400 - 2000)));
+        assert_eq!(accounts.exhausted(ip(2), s(2000)), None, "others aren't touched");
+        assert_eq!(accounts.exhausted(ip(1), s(1000 + 86_400)), None);
+        accounts.begin(ip(1), s(1000 + 86_400));
+        assert_eq!(accounts.bytes_left(ip(1), s(1000 + 86_400)), 100);
+    }
+
+    #[test]
+    fn time_and_number_of_tests_are_quotas_too() {
+        let mut accounts = Accounts::new(Quota { bytes: u64::MAX, time: s(10), tests: 2 });
+        accounts.begin(ip(1), s(0));
+        accounts.end(ip(1), 0, s(11));
+        assert!(accounts.exhausted(ip(1), s(1)).is_some());
+        for _ in 0..2 {
+            accounts.begin(ip(2), s(0));
+            accounts.end(ip(2), 0, s(1));
+        }
+        assert!(accounts.exhausted(ip(2), s(1)).is_some());
+    }
+
+    #[test]
+    fn who_asks_more_often_gets_no_more() {
+        let mut accounts = Accounts::new(Quota::default());
+        let mut queue = Queue::new();
+        for number in 0..6 {
+            queue.push(ip(1), number);
+        }
+        queue.push(ip(2), 10);
+        queue.push(ip(3), 20);
+        let mut order = Vec::new();
+        let mut now = s(1);
+        while let Some((client, item)) = queue.pop(&accounts) {
+            accounts.begin(client, now);
+            accounts.end(client, 0, s(1));
+            now += s(1);
+            order.push(item);
+        }
+        assert_eq!(order, [0, 10, 20, 1, 2, 3, 4, 5]);
+    }
+
+    proptest! {
+        #[test]
+        fn clients_with_much_to_do_are_served_alternately(asks in proptest::collection::vec(0..4_u8, 1..80)) {
+            let mut accounts = Accounts::new(Quota::default());
+            let mut queue = Queue::new();
+            for client in &asks {
+                queue.push(ip(*client), *client);
+            }
+            let (mut now, mut served) = (s(1), [0_usize; 4]);
+            while let Some((client, number)) = queue.pop(&accounts) {
+                let waits = |other: usize| asks.iter().filter(|c| **c as usize == other).count() > served[other];
+                // Nobody who still waits has been served less often.
+                for other in (0..4).filter(|other| waits(*other)) {
+                    prop_assert!(served[number as usize] <= served[other]);
+                }
+                served[number as usize] += 1;
+                accounts.begin(client, now);
+                accounts.end(client, 0, s(0));
+                now += s(1);
+            }
+        }
+
+        #[test]
+        fn memory_is_bounded_however_many_come(count in 4000..9000_u32) {
+            let mut accounts = Accounts::new(Quota::default());
+            for number in 0..count {
+                let client = IpAddr::from(number.to_be_bytes());
+                accounts.begin(client, Duration::from_secs(number.into()));
+                accounts.end(client, 1, s(1));
+            }
+            prop_assert!(accounts.len() <= MOST_CLIENTS);
+        }
+    }
+}
