@@ -22,7 +22,8 @@ pub enum Scope {
 pub fn scope_of(knob: Knob, direction: Direction, scheme: Scheme) -> Result<Scope, &'static str> {
     use Direction::{Down, Up};
     const RECEIVER: &str = "the far end receives, and its window isn't ours to set; try --direction down";
-    const SENDER: &str = "the far end sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc";
+    const SENDER: &str =
+        "the far end sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc";
     match (knob, direction) {
         (Knob::Mss | Knob::Mtu | Knob::Ttl, _) | (Knob::Rwin, Down) | (Knob::Cc | Knob::Sndbuf, Up) => {
             Ok(Scope::Socket)

@@ -18,6 +18,8 @@ use wt_units::{Bytes, Knob, Level, Settings};
 const NAME: &str = "live";
 /// Redirections that are followed, one after another.
 const MOST_REDIRECTS: usize = 5;
+/// A far end that wants to be left alone for longer ends the experiment.
+const LONGEST_WAIT: Duration = Duration::from_secs(900);
 /// Bytes after which the kernel knows how large the peer's segments are.
 const TELLING: u64 = 32 * 1024;
 
@@ -310,7 +312,13 @@ impl Tunnel for LiveTunnel {
                 why: format!("{allowance} bytes of the budget are left, {size} are needed"),
             });
         }
-        if !leave_alone(self.manners[self.turn].wait(clock()), cancel) {
+        let wait = self.manners[self.turn].wait(clock());
+        if wait > LONGEST_WAIT {
+            let url = &self.config.targets[self.turn].url;
+            let why = format!("{url} wants to be left alone for {:.0} s; --resume goes on later", wait.as_secs_f64());
+            return Err(TunnelError::FarEnd { why });
+        }
+        if !leave_alone(wait, cancel) {
             return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped by the user"));
         }
         let change = self.change(&spec.settings, spec.deadline)?;
@@ -385,7 +393,9 @@ fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome
     // Where the sender is ours, its word counts.
     let sender = other.as_ref().filter(|_| direction == Direction::Down);
     let mut observed = match sender {
-        Some(sender) => BTreeMap::from_iter(observed(&report, direction, headers).into_iter().chain(seen_by_sender(sender, headers))),
+        Some(sender) => BTreeMap::from_iter(
+            observed(&report, direction, headers).into_iter().chain(seen_by_sender(sender, headers)),
+        ),
         None => observed(&report, direction, headers),
     };
     observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));

@@ -157,7 +157,8 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
     if changed {
         notes.push("the file on the server has changed: from here on it is compared with its new content".to_owned());
     }
-    let intake_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: exchange.window, most: u64::MAX };
+    let intake_job =
+        Job { amount: job.amount, start_ns, deadline: job.deadline, window: exchange.window, most: u64::MAX };
     let report = intake(&mut exchange.wire, Body::new(head.framing), &begun, &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
     if report.bytes == 0 && matches!(report.finish, Finish::PeerLeft(_)) {
@@ -330,7 +331,15 @@ impl<'a> Exchange<'a> {
     /// Ends the connection at once, so that nothing of this trial lingers on the path.
     fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
         let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None, other: None }
+        Fetched {
+            report,
+            connect_time: self.connect_time,
+            granted: self.granted,
+            length,
+            notes,
+            far: None,
+            other: None,
+        }
     }
 }
 

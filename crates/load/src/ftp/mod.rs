@@ -81,7 +81,8 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
     let mut data = control.passive(job)?;
     control.begin(&format!("STOR {path}"))?;
     data.encrypt(job, &control)?;
-    let outflow_job = Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window: None, most: u64::MAX };
+    let outflow_job =
+        Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window: None, most: u64::MAX };
     let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
     if report.finish == Finish::Done {
@@ -308,6 +309,14 @@ impl Data<'_> {
     /// Ends the connection at once, so that nothing of this trial lingers on the path.
     fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
         let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched { report, connect_time: self.connect_time, granted: self.granted, length, notes, far: None, other: None }
+        Fetched {
+            report,
+            connect_time: self.connect_time,
+            granted: self.granted,
+            length,
+            notes,
+            far: None,
+            other: None,
+        }
     }
 }

@@ -33,7 +33,10 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     let ask = Ask::Test(request.clone()).to_bytes();
     session.ask(&ask.ok_or_else(|| FetchError::Never("the request can't be written".to_owned()))?)?;
     session.wait_for_turn()?;
-    let mut socket = { drop(session); socket };
+    let mut socket = {
+        drop(session);
+        socket
+    };
     let transfer = Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window, most: u64::MAX };
     let report = match direction {
         Direction::Down => receive(&mut socket, &transfer, cancel),

@@ -47,12 +47,7 @@ impl Metrics {
         row("windtunnel_tests_running", "gauge", "Tests under way.", read(&self.running));
         row("windtunnel_tests_waiting", "gauge", "Clients that wait for their turn.", read(&self.waiting));
         row("windtunnel_tests_max", "gauge", "Tests at once at most.", config.max_tests as u64);
-        row(
-            "windtunnel_refused_total",
-            "counter",
-            "Tests refused: quota, bounds, a full queue.",
-            read(&self.refused),
-        );
+        row("windtunnel_refused_total", "counter", "Tests refused: quota, bounds, a full queue.", read(&self.refused));
         row("windtunnel_sent_bytes_total", "counter", "Payload sent in tests.", read(&self.sent_bytes));
         row("windtunnel_received_bytes_total", "counter", "Payload received in tests.", read(&self.received_bytes));
         text

@@ -151,6 +151,14 @@ impl Drop for Serve {
     }
 }
 
+/// What a client with this key says first; for tests of what a recording of it is worth.
+///
+/// # Errors
+/// When there is no randomness.
+pub fn greeting(key: &SharedKey) -> Result<Vec<u8>, KeyError> {
+    key::Hello::begin(key).map(|(_, first)| first.to_vec()).map_err(|_| KeyError)
+}
+
 /// A lock that a thread which died doesn't take with it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -177,7 +185,8 @@ impl Shared {
 
     fn take_report(&self, token: u64, timeout: Duration) -> Option<EndReport> {
         let reports = lock(&self.state);
-        let waited = self.arrived.wait_timeout_while(reports, timeout, |reports| !reports.by_token.contains_key(&token));
+        let waited =
+            self.arrived.wait_timeout_while(reports, timeout, |reports| !reports.by_token.contains_key(&token));
         let (mut reports, _) = waited.unwrap_or_else(PoisonError::into_inner);
         reports.order.retain(|known| *known != token);
         reports.by_token.remove(&token)

@@ -26,10 +26,10 @@ pub(crate) mod probing;
 pub(crate) mod replay;
 /// An experiment from the journal in any form.
 pub(crate) mod report;
-/// A far end for others.
-pub(crate) mod serve;
 /// The method tested on itself.
 pub(crate) mod self_test;
+/// A far end for others.
+pub(crate) mod serve;
 /// This host's TCP/IP settings.
 pub(crate) mod settings;
 /// The hops of a path.

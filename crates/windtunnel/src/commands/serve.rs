@@ -87,8 +87,8 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome {
     let (key, is_new) = key(args)?;
     let listeners = listeners(&args.listen)?;
     let metrics = args.metrics.map(listen).transpose()?;
-    let serve = Serve::start(listeners, config(args, key.clone())?)
-        .map_err(|error| Failure::environment(error.to_string()))?;
+    let serve =
+        Serve::start(listeners, config(args, key.clone())?).map_err(|error| Failure::environment(error.to_string()))?;
     tell(args, &serve, is_new.then_some(&key));
     if let Some(listener) = &metrics {
         let _ = listener.set_nonblocking(true);
@@ -124,7 +124,8 @@ fn config(args: &ServeArgs, key: SharedKey) -> Result<ServeConfig, Failure> {
     let allowed = read_net_sysctl("ipv4/tcp_allowed_congestion_control").unwrap_or_default();
     let allowed: Vec<String> = allowed.split_whitespace().map(str::to_owned).collect();
     let available = read_net_sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
-    if let Some(unknown) = args.cc.iter().flatten().find(|name| !available.split_whitespace().any(|one| one == **name)) {
+    if let Some(unknown) = args.cc.iter().flatten().find(|name| !available.split_whitespace().any(|one| one == **name))
+    {
         return Err(Failure::usage(format!("this kernel has no congestion control {unknown}"))
             .hint(format!("it has {}", available.trim())));
     }
@@ -146,7 +147,9 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     wt_sys::tcp::listen(address).map_err(|error| {
         let failure = Failure::environment(error.to_string());
         match error.source.kind() {
-            std::io::ErrorKind::AddrInUse => failure.because("another program listens there").hint("--listen with another port"),
+            std::io::ErrorKind::AddrInUse => {
+                failure.because("another program listens there").hint("--listen with another port")
+            }
             std::io::ErrorKind::PermissionDenied => failure.hint("a port above 1023"),
             _ => failure.hint("an address of this host, as ip address shows them"),
         }

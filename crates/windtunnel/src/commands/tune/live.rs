@@ -391,6 +391,7 @@ impl<T: Tunnel> Session<'_, T> {
             deadline: length + PILOT_PATIENCE,
             ..drive::aside(&self.plan(facts), Phase::Pilot)
         };
+        let mut said = String::new();
         for _ in 0..PILOTS {
             let started = unix_us();
             let outcome = self.tunnel.run(&spec, &self.cancel).map_err(|error| drive::tunnel_failure(&error))?;
@@ -407,16 +408,14 @@ impl<T: Tunnel> Session<'_, T> {
                     "stopped before anything was measured; nothing was journaled",
                 ));
             }
-            let said = outcome.notes.join("; ");
+            said = outcome.notes.join("; ");
             Progress::new(self.args.json_stream, self.args.forms.json, self.args.quiet).say(&said);
             if self.tunnel.gives_up_round() {
                 break;
             }
         }
         let what = format!("{} refused {PILOTS} times in a row", self.tunnel.target());
-        Err(Failure::new(Fault::FarEnd, what)
-            .because("too many visitors, or it doesn't want us")
-            .hint("try again later"))
+        Err(Failure::new(Fault::FarEnd, what).because(said).hint("try again later, or another server"))
     }
 
     /// What a dry run says beyond the settings.
