@@ -153,7 +153,7 @@ fn a_recorded_greeting_is_worth_nothing() {
         let mut stream = TcpStream::connect(&served.address).unwrap();
         stream.write_all(&greeting).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let mut heard = vec![0; 48];
+        let mut heard = [0; 48];
         let mut length = 0;
         while length < 48 {
             match stream.read(&mut heard[length..]) {
