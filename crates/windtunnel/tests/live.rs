@@ -412,7 +412,7 @@ fn the_targets_of_a_profile_take_turns_and_those_that_are_broken_are_passed_over
     let profile = "printf '[[target]]\\nurl = \"http://server:8080/file\"\\ncomment = \"near\"\\n\
         [[target]]\\nurl = \"http://server6:8080/file\"\\n[[target]]\\nurl = \"http://server:8080/missing\"\\n\
         [[target]]\\nhost = \"server\"\\nscheme = \"http\"\\nport = 8081\\npath = \"/pub\"\\nfile = \"x\"\\n' > profile.toml";
-    let tune = "$WT tune profile.toml --levels mss=1000 --trial 200ms --budget '24 trials' --json --pause 20ms";
+    let tune = "$WT tune profile.toml --levels mss=1440 --trial 200ms --budget '24 trials' --json --pause 20ms";
     let (ran, home) = nginx("", &format!("{profile}\n{tune}; echo code $? >&2"));
     assert!(ran.err.contains("code 1"), "{}", ran.err);
     let report = json_of(&ran);

@@ -124,7 +124,7 @@ fn mistakes_on_the_command_line_name_the_nearest_or_the_range() {
         (&["tune", "--lab", "adsl", "--levels", "cc=cubick"], "cubic"),
         (&["tune", "--lab", "adsl", "--trial", "3 parsecs"], "ms"),
         (&["tune", "--lab", "adsl", "--budget", "2 trials"], "at least"),
-        (&["tune"], "--lab"),
+        (&["tune"], "TARGET"),
     ] {
         let ran = run(args);
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
