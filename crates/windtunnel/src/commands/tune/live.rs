@@ -323,8 +323,8 @@ fn inspect(args: &TuneArgs, target: &Target, told: &Progress) -> Result<Inspecte
         told.say("probing the path MTU");
         let options =
             ProbeOptions { ip: None, unprivileged: false, pps: None, seed: Some(args.options.seed), json: false };
-        if let Ok((mut reports, _)) = search(std::slice::from_ref(&to), &options)
-            && let Some(report) = reports.pop()
+        if let Ok(mut searched) = search(std::slice::from_ref(&to), &options)
+            && let Some(report) = searched.reports.pop()
         {
             pmtu = report.pmtu.map_or(device_mtu, u64::from);
             // What the path lets through at all.
