@@ -3,6 +3,8 @@
 //! All `unsafe` of the project is here, each block with the reason why it is sound; every other crate forbids it. The
 //! functions are thin: they say what a system call said, and decide nothing.
 
+/// BPF maps, programs and links.
+pub mod bpf;
 /// Clocks and the identity of a boot.
 pub mod clock;
 /// Errors of system calls, with what was being done.
