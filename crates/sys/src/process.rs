@@ -92,6 +92,11 @@ pub const CAP_NET_RAW: u32 = 13;
 /// `CAP_SYS_ADMIN`, for [`has_capability`].
 pub const CAP_SYS_ADMIN: u32 = 21;
 
+/// `CAP_PERFMON`, for [`has_capability`].
+pub const CAP_PERFMON: u32 = 38;
+/// `CAP_BPF`, for [`has_capability`].
+pub const CAP_BPF: u32 = 39;
+
 /// The effective user id.
 #[must_use]
 pub fn effective_uid() -> u32 {
