@@ -6,6 +6,7 @@ use crate::stats::EngineStats;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 use wt_load::{
     Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, download, upload,
@@ -33,6 +34,16 @@ const HOST_KNOBS: [(Knob, &str); 6] = [
     (Knob::Pmtud, "ipv4/ip_no_pmtu_disc"),
 ];
 
+/// A congestion control that was loaded into the kernel before the lab was made, because that needs rights outside of it.
+pub trait LoadedControl: std::fmt::Debug {
+    /// What the kernel calls it.
+    fn kernel_name(&self) -> &str;
+    /// Seeds its random choices for the next connection.
+    fn seed(&self, seed: u64);
+    /// How often it has repaired impossible values so far.
+    fn guard_hits(&self) -> u64;
+}
+
 /// A lab with a server in it.
 #[derive(Debug)]
 pub struct LabTunnel {
@@ -40,6 +51,8 @@ pub struct LabTunnel {
     server: Server,
     current: Settings,
     congestion_controls: Vec<String>,
+    /// Those that were loaded for us, by the level that stands for them.
+    loaded: BTreeMap<String, Rc<dyn LoadedControl>>,
 }
 
 impl LabTunnel {
@@ -59,7 +72,7 @@ impl LabTunnel {
             .with(Knob::Mtu, Level::Number(u64::from(lab.scenario().client_mtu)))
             .with(Knob::Cc, Level::Name(cc));
         let congestion_controls = known.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { lab, server, current, congestion_controls })
+        Ok(Self { lab, server, current, congestion_controls, loaded: BTreeMap::new() })
     }
 
     /// The lab itself.
@@ -72,12 +85,45 @@ impl LabTunnel {
     #[must_use]
     pub fn into_lab(self) -> Lab {
         self.lab
+    /// Lets a level of the knob `cc` stand for a loaded congestion control.
+    pub fn add_control(&mut self, level: impl Into<String>, control: Rc<dyn LoadedControl>) {
+        self.loaded.insert(level.into(), control);
+    }
+
+    fn loaded(&self, settings: &Settings) -> Option<&Rc<dyn LoadedControl>> {
+        self.loaded.get(settings.name(Knob::Cc)?)
     }
 
     /// The congestion controls that this kernel has.
     #[must_use]
     pub fn congestion_controls(&self) -> &[String] {
         &self.congestion_controls
+    }
+}
+
+impl LabTunnel {
+    /// Names a loaded congestion control as it was asked for, and marks a trial in which the kernel skipped its program: then
+    /// it took garbage for its window.
+    fn judge_control(&self, outcome: &mut TrialOutcome, spec: &TrialSpec, control: &dyn LoadedControl, hits: u64) {
+        let Workload::Bulk { direction, .. } = spec.workload;
+        let level = spec.settings.name(Knob::Cc).unwrap_or_default();
+        if outcome.granted.name(Knob::Cc) == Some(control.kernel_name()) {
+            outcome.granted.set(Knob::Cc, Level::Name(level.to_owned()));
+        }
+        outcome.observed.insert("guard_hits".to_owned(), json!(hits));
+        let room = self.lab.scenario().in_flight(direction);
+        let garbage = outcome.sender.iter().filter(|sample| sample.snd_cwnd > 10 * room.max(sample.snd_wnd)).count();
+        if hits == 0 && garbage == 0 {
+            return;
+        }
+        outcome.observed.insert("garbage_cwnd_samples".to_owned(), json!(garbage));
+        if outcome.status == Status::Completed {
+            outcome.status = Status::Invalid;
+        }
+        outcome.notes.push(format!(
+            "the kernel skipped a program of {level} and took garbage for its window ({hits} repaired, {garbage} samples \
+             above ten times what the path holds): a trap of some virtual machines' kernels"
+        ));
     }
 }
 
@@ -103,7 +149,9 @@ impl Tunnel for LabTunnel {
             let cannot = |why: String| Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why });
             match (knob, level) {
                 (_, Level::Auto) => {}
-                (Knob::Cc, Level::Name(name)) if !self.congestion_controls.contains(name) => {
+                (Knob::Cc, Level::Name(name))
+                    if !self.congestion_controls.contains(name) && !self.loaded.contains_key(name) =>
+                {
                     let known = self.congestion_controls.join(", ");
                     return cannot(format!("this kernel has {known}"));
                 }
@@ -128,7 +176,13 @@ impl Tunnel for LabTunnel {
         let applied = Applied::apply(&self.lab, &spec.settings, direction)?;
         self.lab.reset(spec.seed).map_err(|error| broken(&error))?;
         let before = self.lab.stats();
-        let request = request(spec, direction, amount);
+        let control = self.loaded(&spec.settings).cloned();
+        let hits_before = control.as_ref().map_or(0, |control| control.guard_hits());
+        let mut request = request(spec, direction, amount);
+        if let Some(control) = &control {
+            control.seed(spec.seed);
+            request.sender.congestion_control = Some(control.kernel_name().to_owned());
+        }
         let lab = &self.lab;
         let transfer = lab.client.run(|| transfer(spec, &request, cancel));
         let (client, connect_time, socket) = match transfer.map_err(|error| broken(&error))? {
@@ -145,6 +199,10 @@ impl Tunnel for LabTunnel {
         outcome.observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
         applied.tell(&mut outcome, &socket);
         judge(&mut outcome, &stats, self.path(direction).rtt_us);
+        if let Some(control) = &control {
+            let hits = control.guard_hits().saturating_sub(hits_before);
+            self.judge_control(&mut outcome, spec, control.as_ref(), hits);
+        }
         Ok(outcome)
     }
 }

@@ -25,9 +25,9 @@ pub(crate) struct Sampler {
     thread: JoinHandle<Vec<Sample>>,
 }
 
-/// How often to ask, so that a trial of this length gives about 250 samples: every 10 to 200 ms.
+/// How often to ask: every 10 to 50 ms, so that one sees slow start and recovery, and no more than [`MOST`] times.
 pub(crate) fn interval(length: Duration) -> Duration {
-    (length / 250).clamp(Duration::from_millis(10), Duration::from_millis(200))
+    (length / 1200).clamp(Duration::from_millis(10), Duration::from_millis(50)).max(length / (MOST as u32 - 100))
 }
 
 impl Sampler {

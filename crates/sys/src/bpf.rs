@@ -168,8 +168,7 @@ fn load_btf() -> SysResult<OwnedFd> {
 pub fn write_map(map: &Map, value: &[u8]) -> SysResult<()> {
     assert_eq!(value.len(), map.value_size, "a map's value has its size");
     let key = 0_u32;
-    let attributes =
-        Attributes::new().u32(0, raw(map)).pointer(8, &raw const key).pointer(16, value.as_ptr());
+    let attributes = Attributes::new().u32(0, raw(map)).pointer(8, &raw const key).pointer(16, value.as_ptr());
     // SAFETY: key and value are live, and the value has the size with which the map was made.
     unsafe { bpf(MAP_UPDATE, &attributes, || "write a BPF map".to_owned()) }.map(drop)
 }

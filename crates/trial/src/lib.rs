@@ -4,6 +4,8 @@
 //! emulated path (`lab`) and the real path (`live`). All three turn a [`TrialSpec`] into a [`TrialOutcome`] and say what
 //! they can't do. The types here are what the journal stores and the reports read.
 
+/// What the samples of a bulk trial say.
+pub mod bulk;
 /// What came of a trial.
 mod outcome;
 /// What a trial is asked to do.

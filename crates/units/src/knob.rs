@@ -136,9 +136,11 @@ impl Knob {
                 if (min..=max).contains(&number) { Ok(Level::Number(number)) } else { Err(bad()) }
             }
             Kind::Name => {
-                let ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '@' | '-');
-                let (base, _) = word.split_once('@').unwrap_or((word, ""));
-                if (1..=15).contains(&base.len()) && word.len() <= 40 && word.chars().all(ok) {
+                let ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+                // Behind an @ stands a variant, or parameters such as queue-min=5ms+pmax=30%.
+                let (base, variant) = word.split_once('@').unwrap_or((word, ""));
+                let fine = base.chars().all(ok) && variant.chars().all(|c| ok(c) || matches!(c, '=' | '+' | '%'));
+                if (1..=15).contains(&base.len()) && word.len() <= 120 && fine {
                     Ok(Level::Name(word.to_owned()))
                 } else {
                     Err(bad())

@@ -77,6 +77,26 @@ impl Scenario {
         slowest.unwrap_or(&self.links[0])
     }
 
+    /// The most that can be under way in one direction: what the path carries in an RTT, and the bottleneck's queue, bytes.
+    #[must_use]
+    pub fn in_flight(&self, direction: wt_trial::Direction) -> u64 {
+        let full = self.full_size(self.pmtu());
+        let link = self.bottleneck();
+        let queue = match direction {
+            wt_trial::Direction::Down => link.down.queue,
+            wt_trial::Direction::Up => link.up.queue,
+        };
+        let queue = match queue {
+            QueueBound::Bytes(bytes) => bytes.get(),
+            QueueBound::Packets(packets) => u64::from(packets) * link.mtu.get(),
+        };
+        let (rate, rtt) = match direction {
+            wt_trial::Direction::Down => (full.goodput_down, full.rtt),
+            wt_trial::Direction::Up => (full.goodput_up, full.rtt_up),
+        };
+        (rate * rtt).get() + queue
+    }
+
     fn is_steady(&self) -> bool {
         self.links.iter().all(|link| link.down.is_steady() && link.up.is_steady())
     }

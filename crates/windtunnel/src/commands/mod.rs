@@ -4,6 +4,8 @@
 pub(crate) mod analyse;
 /// How far the model is from this machine's kernel.
 pub(crate) mod calibrate;
+/// Congestion controls.
+pub(crate) mod cc;
 /// What works on this machine.
 pub(crate) mod doctor;
 /// Every trial ever run.

@@ -23,6 +23,7 @@ mod resume;
 /// Many knobs at once.
 mod screen;
 
+use crate::commands::cc::controls::Controls;
 use crate::commands::lab::{self, LabOptions};
 use crate::commands::report::Forms;
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
@@ -157,7 +158,7 @@ fn epsilon(text: &str) -> Result<Ratio, String> {
 }
 
 /// `2 min 30 s`.
-fn minutes(time: Duration) -> String {
+pub(crate) fn minutes(time: Duration) -> String {
     match time.as_secs() {
         s if s < 60 => format!("{s} s"),
         s if s < 3600 => format!("{} min {} s", s / 60, s % 60),
@@ -186,13 +187,20 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
         bottleneck.cells(Bytes(most))?;
         bottleneck.best_mtu(Bytes(most.saturating_sub(47)), SEGMENT).ok().map(Bytes::get)
     };
-    let tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
+    let loaded = Controls::load(names(args.levels.iter().flat_map(|levels| &levels.levels)))?;
+    let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
+    loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
     Session { args, tunnel, best_mtu: &best_mtu, controls, cancel: cancel_on_signals()?, live: None }.run()
 }
 
+/// The names among levels: those of congestion controls of ours have to be loaded before the lab is made.
+fn names<'a>(levels: impl Iterator<Item = &'a Level>) -> impl Iterator<Item = &'a str> {
+    levels.filter_map(|level| if let Level::Name(name) = level { Some(name.as_str()) } else { None })
+}
+
 /// The first Ctrl-C (or SIGTERM) asks everybody to stop; the second one ends the program at once.
-fn cancel_on_signals() -> Result<Cancel, Failure> {
+pub(crate) fn cancel_on_signals() -> Result<Cancel, Failure> {
     let cancel = Cancel::new();
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         // The order matters: the shutdown looks at the flag before this very signal sets it.

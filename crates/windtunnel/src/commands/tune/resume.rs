@@ -6,6 +6,7 @@
 use super::drive::Plan;
 use super::{Budget, Design, Prepared, Session, Start, cancel_on_signals, design, finish, live, show};
 use super::{Progress, TuneArgs};
+use crate::commands::cc::controls::Controls;
 use crate::commands::report::History;
 use crate::commands::{journal, lab};
 use crate::edge::{Failure, Outcome};
@@ -43,7 +44,9 @@ pub(super) fn run(args: &TuneArgs, key: &str) -> Outcome {
         return Err(Failure::usage(told).hint("leave --lab away, or begin a new experiment"));
     }
     drop(journal);
-    let tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
+    let loaded = Controls::load(stored.arms.iter().filter_map(|arm| arm.settings.name(Knob::Cc)))?;
+    let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
+    loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
     let session = Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, live: None };
     session.resume(&stored, &history)

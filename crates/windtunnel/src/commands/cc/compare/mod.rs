@@ -1,0 +1,248 @@
+//! `windtunnel cc compare`: several congestion controls over one emulated path, in rounds.
+
+/// The pictures.
+mod charts;
+/// What came of it, in words and as JSON.
+mod result;
+
+use super::controls::{Controls, ours};
+use crate::commands::lab::{self, LabOptions};
+use crate::commands::tune::{cancel_on_signals, minutes, trial_time};
+use crate::edge::{Failure, Fault, Outcome};
+use clap::Args;
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha12Rng;
+use result::Comparison;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_lab::LabTunnel;
+use wt_trial::bulk::{BulkMetrics, PathNow};
+use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
+use wt_units::{Knob, Level, Settings};
+
+/// A trial that says nothing is run again at most so often.
+const REPEATS: u32 = 3;
+
+/// Compares congestion controls on an emulated path
+///
+/// Runs a bulk transfer with each in every round, in random order. All of a round meet the same random losses. Which trials
+/// were thrown away, and why, is told.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  windtunnel cc compare --lab freebsd-scp --algorithms reno,cubic,hd@freebsd-hz100,chd@freebsd-hz100,chd@freebsd-hz1000")]
+pub(super) struct CompareArgs {
+    /// The path: a preset's name or a TOML file
+    #[arg(long, value_name = "PATH", default_value = "freebsd-scp")]
+    lab: String,
+    /// Which, the first one being the yardstick; with variants: chd@freebsd-hz100
+    #[arg(long, value_delimiter = ',', default_value = "newreno,cubic,htcp,vegas,hd,chd")]
+    algorithms: Vec<String>,
+    /// Rounds
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// How long each trial transfers [default: about 300 RTTs, 10 s to 60 s]
+    #[arg(long, value_name = "TIME", value_parser = trial_time)]
+    trial: Option<Duration>,
+    #[command(flatten)]
+    options: LabOptions,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    /// Draw the results as SVG files into this folder
+    #[arg(long, value_name = "FOLDER")]
+    svg: Option<PathBuf>,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// One trial that counts.
+#[derive(Debug)]
+struct Run {
+    outcome: TrialOutcome,
+    metrics: BulkMetrics,
+}
+
+/// One of the compared.
+#[derive(Debug)]
+struct Arm {
+    /// As it was asked for.
+    asked: String,
+    /// The algorithm's own name.
+    name: String,
+    /// `kernel`, or the variant of ours.
+    variant: String,
+    runs: Vec<Run>,
+    /// Trials that were thrown away.
+    invalid: u32,
+    /// Impossible values that a skipped program left, in all of its trials.
+    guard_hits: u64,
+}
+
+impl Arm {
+    fn new(asked: &str) -> Result<Self, Failure> {
+        let choice = ours(asked).transpose()?;
+        let (name, variant) = match choice {
+            Some(choice) => (choice.algorithm.name.to_owned(), choice.variant_text()),
+            None => (asked.to_owned(), "kernel".to_owned()),
+        };
+        Ok(Self { asked: asked.to_owned(), name, variant, runs: Vec::new(), invalid: 0, guard_hits: 0 })
+    }
+
+    /// In tables and legends.
+    fn label(&self) -> String {
+        match self.variant.as_str() {
+            "kernel" => format!("{} (kernel)", self.name),
+            "default" => self.name.clone(),
+            variant => format!("{}@{variant}", self.name),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(super) fn run(args: &CompareArgs) -> Outcome {
+    let scenario = lab::load(&args.lab)?;
+    let mut arms = args.algorithms.iter().map(|name| Arm::new(name)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(twice) = arms.iter().enumerate().find(|(i, arm)| arms[..*i].iter().any(|one| one.asked == arm.asked)) {
+        return Err(Failure::usage(format!("{} is named twice", twice.1.asked)));
+    }
+    let controls = Controls::load(args.algorithms.iter().map(String::as_str))?;
+    let facts = scenario.facts(Direction::Down);
+    let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
+    controls.attach(&mut tunnel);
+    for arm in &arms {
+        let asked = Settings::new().with(Knob::Cc, Level::Name(arm.asked.clone()));
+        tunnel.check(&asked).map_err(|error| {
+            Failure::environment(error.to_string())
+                .hint("windtunnel cc list shows what there is; modprobe may bring more")
+        })?;
+    }
+    let rtt = Duration::from_micros(facts.rtt_us);
+    let length = args.trial.unwrap_or_else(|| (rtt * 300).clamp(Duration::from_secs(10), Duration::from_secs(60)));
+    let mut session = Session {
+        args,
+        tunnel,
+        cancel: cancel_on_signals()?,
+        path: PathNow { base_rtt_us: facts.rtt_us, capacity_bps: facts.physical_goodput_bps },
+        length,
+        done: 0,
+    };
+    session.announce(arms.len());
+    session.rounds(&mut arms)?;
+    let comparison = Comparison::new(&args.lab, session.path, length, &arms);
+    if let Some(folder) = &args.svg {
+        charts::write(folder, &comparison, &arms)?;
+    }
+    Ok(comparison.tell(args.json))
+}
+
+struct Session<'a> {
+    args: &'a CompareArgs,
+    tunnel: LabTunnel,
+    cancel: Cancel,
+    path: PathNow,
+    length: Duration,
+    done: u32,
+}
+
+impl Session<'_> {
+    fn say(&self, text: &str) {
+        use std::io::Write as _;
+        if !self.args.quiet {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
+    }
+
+    fn announce(&self, arms: usize) {
+        let trials = u32::try_from(arms).unwrap_or(u32::MAX).saturating_mul(self.args.rounds);
+        let each = self.length + self.cool_down();
+        self.say(&format!(
+            "{arms} congestion controls, {} rounds, trials of {:.0} s: about {}",
+            self.args.rounds,
+            self.length.as_secs_f64(),
+            minutes(each * trials)
+        ));
+    }
+
+    /// The path is emptied before each trial; the ends need a few round trips to let go.
+    fn cool_down(&self) -> Duration {
+        (Duration::from_micros(self.path.base_rtt_us) * 4).clamp(Duration::from_millis(50), Duration::from_secs(5))
+    }
+
+    fn rounds(&mut self, arms: &mut [Arm]) -> Result<(), Failure> {
+        let mut rng = ChaCha12Rng::seed_from_u64(self.args.options.seed);
+        let mut order: Vec<usize> = (0..arms.len()).collect();
+        for round in 1..=self.args.rounds {
+            order.shuffle(&mut rng);
+            let mut runs = Vec::with_capacity(arms.len());
+            for index in &order {
+                let Some(run) = self.place(round, *index, &mut arms[*index])? else {
+                    // A round that isn't complete compares nothing; those before it do.
+                    return if round > 1 {
+                        Ok(())
+                    } else {
+                        Err(Failure::new(Fault::Stopped, "stopped in the first round"))
+                    };
+                };
+                runs.push((*index, run));
+            }
+            for (index, run) in runs {
+                arms[index].runs.push(run);
+            }
+        }
+        Ok(())
+    }
+
+    /// One trial of a round, again when it says nothing; `None` when the user wants to stop.
+    fn place(&mut self, round: u32, index: usize, arm: &mut Arm) -> Result<Option<Run>, Failure> {
+        let mut why = String::new();
+        for _ in 0..=REPEATS {
+            let outcome = self.trial(round, index, &arm.asked)?;
+            if outcome.status == Status::Aborted || self.cancel.is_cancelled() {
+                return Ok(None);
+            }
+            arm.guard_hits += outcome.observed.get("guard_hits").and_then(serde_json::Value::as_u64).unwrap_or(0);
+            if outcome.status == Status::Completed {
+                let metrics = BulkMetrics::of(&outcome, &self.path);
+                self.say(&format!("  round {round}: {:<24} {:7.1} kB/s", arm.label(), outcome.goodput_bps() / 8e3));
+                return Ok(Some(Run { outcome, metrics }));
+            }
+            arm.invalid += 1;
+            why = outcome.notes.join("; ");
+            self.say(&format!("  round {round}: {:<24} thrown away: {why}", arm.label()));
+        }
+        Err(Failure::new(Fault::Environment, format!("{} can't be measured: {why}", arm.label()))
+            .hint("let the machine be idle; on some virtual machines' kernels BPF programs are skipped now and then"))
+    }
+
+    fn trial(&mut self, round: u32, index: usize, asked: &str) -> Result<TrialOutcome, Failure> {
+        self.done += 1;
+        let spec = TrialSpec {
+            experiment: "cc compare".to_owned(),
+            phase: Phase::Round,
+            round,
+            order: self.done,
+            arm: index,
+            settings: Settings::new().with(Knob::Cc, Level::Name(asked.to_owned())),
+            workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(self.length) },
+            deadline: self.length + Duration::from_secs(30),
+            // All of a round meet the same random losses.
+            seed: self.args.options.seed.wrapping_add(u64::from(round)),
+        };
+        let outcome = self.tunnel.run(&spec, &self.cancel);
+        let outcome = outcome.map_err(|error| Failure::ours(error.to_string()).hint("run `windtunnel doctor`"))?;
+        // Waits for nothing but time; a signal ends it early.
+        let _ = wt_sys::poll::wait_readable(&[], Some(self.cool_down()));
+        if !outcome.notes.is_empty() && outcome.status == Status::Completed {
+            let refused = outcome.notes.iter().find(|note| note.contains("congestion control"));
+            if let Some(note) = refused {
+                return Err(Failure::environment(format!("{asked} can't be used: {note}")));
+            }
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,203 @@
+use super::Arm;
+use crate::edge::{Exit, say};
+use serde_json::{Value, json};
+use std::time::Duration;
+use wt_experiment::classic::{Table, against_the_first, blocked_anova};
+use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
+
+/// One measure of all runs of one congestion control: its median.
+fn median(arm: &Arm, of: impl Fn(&BulkMetrics) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = arm.runs.iter().filter_map(|run| of(&run.metrics)).collect();
+    values.sort_by(f64::total_cmp);
+    quantile(&values, 0.5)
+}
+
+/// Against the yardstick.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Against {
+    /// Rate over the yardstick's.
+    pub(super) ratio: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// What came of one.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) label: String,
+    name: String,
+    variant: String,
+    /// kB/s, in the order of the rounds.
+    pub(super) goodput: Vec<f64>,
+    pub(super) mean: f64,
+    t90_s: Option<f64>,
+    recovery_s: Option<f64>,
+    pub(super) p95_queue_ms: Option<f64>,
+    retransmit_share: Option<f64>,
+    guard_hits: u64,
+    invalid: u32,
+    metrics: Value,
+    pub(super) against: Option<Against>,
+}
+
+/// What came of all.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    lab: String,
+    path: PathNow,
+    length: Duration,
+    pub(super) rows: Vec<Row>,
+}
+
+impl Comparison {
+    pub(super) fn new(lab: &str, path: PathNow, length: Duration, arms: &[Arm]) -> Self {
+        let against = against(arms);
+        let row = |(index, arm): (usize, &Arm)| {
+            let goodput: Vec<f64> = arm.runs.iter().map(|run| run.outcome.goodput_bps() / 8e3).collect();
+            let all: Vec<&BulkMetrics> = arm.runs.iter().map(|run| &run.metrics).collect();
+            Row {
+                label: arm.label(),
+                name: arm.name.clone(),
+                variant: arm.variant.clone(),
+                mean: goodput.iter().sum::<f64>() / goodput.len().max(1) as f64,
+                goodput,
+                t90_s: median(arm, |m| m.t90_s),
+                recovery_s: median(arm, |m| m.recovery.median_s),
+                p95_queue_ms: median(arm, |m| m.p95_queue_ms),
+                retransmit_share: median(arm, |m| m.retransmit_share),
+                guard_hits: arm.guard_hits,
+                invalid: arm.invalid,
+                metrics: json!(all),
+                against: index.checked_sub(1).and_then(|other| against.get(other).cloned()),
+            }
+        };
+        Self { lab: lab.to_owned(), path, length, rows: arms.iter().enumerate().map(row).collect() }
+    }
+
+    /// Prints it; the exit code says whether a difference from the yardstick is shown.
+    pub(super) fn tell(&self, as_json: bool) -> Exit {
+        if as_json {
+            say!("{}", self.json());
+        } else {
+            self.print();
+        }
+        if self.rows.len() > 1 && !self.differs() { Exit::No } else { Exit::Done }
+    }
+
+    fn differs(&self) -> bool {
+        self.rows.iter().filter_map(|row| row.against.as_ref()).any(|a| a.low > 1.0 || a.high < 1.0)
+    }
+
+    fn json(&self) -> Value {
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "name": row.name, "variant": row.variant,
+                    "goodput_kBps": {"mean": row.mean, "runs": row.goodput},
+                    "t90_s": row.t90_s, "recovery_s": row.recovery_s, "p95_queue_ms": row.p95_queue_ms,
+                    "retransmit_share": row.retransmit_share, "guard_hits": row.guard_hits,
+                    "invalid_trials": row.invalid,
+                    "against_first": row.against.as_ref().map(|a| json!({"ratio": a.ratio, "low": a.low, "high": a.high})),
+                    "runs": row.metrics,
+                })
+            })
+            .collect();
+        json!({
+            "schema_version": 1, "lab": self.lab, "trial_s": self.length.as_secs_f64(),
+            "path": {"base_rtt_us": self.path.base_rtt_us, "capacity_bps": self.path.capacity_bps},
+            "algorithms": rows,
+            "verdict": {"difference_shown": self.differs(), "text": self.verdict()},
+        })
+    }
+
+    fn print(&self) {
+        let rounds = self.rows.iter().map(|row| row.goodput.len()).max().unwrap_or(0);
+        say!("{}: {rounds} rounds of {:.0} s each; medians but for the goodput\n", self.lab, self.length.as_secs_f64());
+        say!(
+            "{:<24} {:>17} {:>8} {:>9} {:>10} {:>8}  {}",
+            "congestion control",
+            "goodput, kB/s",
+            "T90, s",
+            "back in s",
+            "p95 queue",
+            "resent",
+            "against the first"
+        );
+        for row in &self.rows {
+            let spread = row.goodput.iter().copied().fold((f64::INFINITY, 0.0_f64), |(l, h), g| (l.min(g), h.max(g)));
+            let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
+            let against = row.against.as_ref().map_or_else(String::new, |a| {
+                format!("{:+.0} % ({:+.0} to {:+.0})", percent(a.ratio), percent(a.low), percent(a.high))
+            });
+            say!(
+                "{:<24} {:>17} {:>8} {:>9} {:>7} ms {:>7}%  {against}",
+                row.label,
+                format!("{:.1} ({:.0}–{:.0})", row.mean, spread.0, spread.1),
+                number(row.t90_s),
+                number(row.recovery_s),
+                number(row.p95_queue_ms),
+                number(row.retransmit_share.map(|share| share * 100.0)),
+            );
+        }
+        for row in self.rows.iter().filter(|row| row.invalid > 0 || row.guard_hits > 0) {
+            say!(
+                "\n{}: {} trials thrown away and run again; the kernel skipped a program {} times.",
+                row.label,
+                row.invalid,
+                row.guard_hits
+            );
+        }
+        say!("\n{}", self.verdict());
+    }
+
+    /// One sentence or two that a person can act on.
+    fn verdict(&self) -> String {
+        let Some((first, others)) = self.rows.split_first() else { return "nothing was compared".to_owned() };
+        if others.is_empty() {
+            return format!("only {} was run: there is nothing to compare it with", first.label);
+        }
+        if others.iter().all(|row| row.against.is_none()) {
+            return "too few rounds to say whether the differences are real; two or more say".to_owned();
+        }
+        let sorted = |keep: fn(&Against) -> bool| {
+            let kept = |row: &&Row| row.against.as_ref().is_some_and(keep);
+            let mut rows: Vec<&Row> = others.iter().filter(kept).collect();
+            rows.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+            let name = |row: &&Row| {
+                let gain = row.against.as_ref().map_or(0.0, |a| percent(a.ratio));
+                format!("{} ({gain:+.0} %)", row.label)
+            };
+            rows.iter().map(name).collect::<Vec<_>>().join(", ")
+        };
+        let (faster, slower) = (sorted(|a| a.low > 1.0), sorted(|a| a.high < 1.0));
+        let mut parts = Vec::new();
+        if !faster.is_empty() {
+            parts.push(format!("faster than {}: {faster}", first.label));
+        }
+        if !slower.is_empty() {
+            parts.push(format!("slower: {slower}"));
+        }
+        if parts.is_empty() {
+            parts.push(format!("no difference from {} is shown", first.label));
+        }
+        format!("{} (95 % for all comparisons together, by Dunnett's method within rounds).", parts.join("; "))
+    }
+}
+
+fn percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+/// Each against the first, within rounds.
+fn against(arms: &[Arm]) -> Vec<Against> {
+    let rounds = arms.iter().map(|arm| arm.runs.len()).min().unwrap_or(0);
+    let goodput = |arm: &Arm| arm.runs[..rounds].iter().map(|run| run.outcome.goodput_bps()).collect::<Vec<_>>();
+    let logs: Vec<f64> = arms.iter().flat_map(goodput).map(f64::ln).collect();
+    let names = |prefix: &str, count: usize| (0..count).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+    let Ok(table) = Table::new(names("a", arms.len()), names("r", rounds), logs) else { return Vec::new() };
+    let Some(anova) = blocked_anova(&table) else { return Vec::new() };
+    let all = against_the_first(&table, &anova);
+    all.iter().map(|one| Against { ratio: one.ratio, low: one.low, high: one.high }).collect()
+}

@@ -1,0 +1,107 @@
+//! `windtunnel cc`: congestion controls of the kernel and ours.
+
+/// The comparison of several on one path.
+mod compare;
+/// Ours, loaded for the time of a command.
+pub(crate) mod controls;
+/// What there is.
+mod list;
+/// Into the kernel and out of it.
+mod load;
+/// What one does.
+mod show;
+
+use crate::edge::{Failure, Outcome};
+use clap::{Args, Subcommand};
+use wt_cc::Choice;
+
+/// Congestion controls: FreeBSD's set and others beside those of the kernel
+///
+/// newreno, hd, chd, cdg, vegas and htcp by FreeBSD's rules, illinois and westwood: BPF programs that are loaded into the
+/// running kernel, without modules and without a reboot. Loading needs root (CAP_BPF and CAP_PERFMON); using one that is
+/// loaded needs nothing.
+#[derive(Debug, Args)]
+pub(crate) struct CcArgs {
+    #[command(subcommand)]
+    command: CcCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CcCommand {
+    /// Lists those of the kernel and ours, and who may use each
+    List {
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows what one does, its parameters and where it comes from
+    Show {
+        /// Its name: chd, chd@freebsd-hz100, cubic
+        name: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    Load(load::LoadArgs),
+    Unload(load::UnloadArgs),
+    Compare(Box<compare::CompareArgs>),
+}
+
+/// Parameters of one's own.
+#[derive(Debug, Args, Clone, Default)]
+pub(crate) struct Parameters {
+    /// Queueing delay up to which nothing happens (hd, chd)
+    #[arg(long, value_name = "TIME")]
+    queue_min: Option<String>,
+    /// Queueing delay at which backing off is likeliest (hd, chd)
+    #[arg(long, value_name = "TIME")]
+    queue_threshold: Option<String>,
+    /// Largest probability of backing off (hd per ACK, chd per round trip)
+    #[arg(long, value_name = "SHARE")]
+    pmax: Option<String>,
+    /// Any parameter: --set alpha=2; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    more: Vec<String>,
+}
+
+impl Parameters {
+    /// Reads a name with its variant, and sets what was asked for.
+    fn choose(&self, text: &str) -> Result<Choice, Failure> {
+        let usage = |error: wt_cc::ChoiceError| Failure::usage(error.to_string()).hint("windtunnel cc list shows them");
+        let mut choice: Choice = text.parse().map_err(usage)?;
+        let named = [("queue-min", &self.queue_min), ("queue-threshold", &self.queue_threshold), ("pmax", &self.pmax)];
+        for (name, value) in named {
+            if let Some(value) = value {
+                choice.set(name, value).map_err(usage)?;
+            }
+        }
+        for pair in &self.more {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| Failure::usage(format!("--set {pair}: write NAME=VALUE, such as alpha=2")))?;
+            choice.set(name, value).map_err(usage)?;
+        }
+        choice.check().map_err(usage)?;
+        Ok(choice)
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(crate) fn run(args: &CcArgs) -> Outcome {
+    match &args.command {
+        CcCommand::List { json } => list::run(*json),
+        CcCommand::Show { name, json } => show::run(name, *json),
+        CcCommand::Load(args) => load::run(args),
+        CcCommand::Unload(args) => load::unload(args),
+        CcCommand::Compare(args) => compare::run(args),
+    }
+}
+
+/// The congestion controls that the kernel has now.
+pub(crate) fn available() -> Vec<String> {
+    let text = wt_sys::ns::read_net_sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
