@@ -4,6 +4,7 @@
 //! Documentation/bpf/btf.rst of Linux.
 
 use crate::{Malformed, text_at, u16_at, u32_at};
+use std::collections::HashMap;
 
 /// Kinds of types.
 const INT: u32 = 1;
@@ -28,6 +29,8 @@ pub struct Btf {
     types: Vec<usize>,
     /// Where the texts begin.
     texts: usize,
+    /// Structs by their names; the first one of each.
+    structs: HashMap<String, u32>,
 }
 
 /// A member of a struct, or an element of one of its arrays.
@@ -74,7 +77,14 @@ impl Btf {
                     _ => 0,
                 };
         }
-        Ok(Self { bytes, types, texts })
+        let mut btf = Self { bytes, types, texts, structs: HashMap::new() };
+        for id in 1..btf.types.len() as u32 {
+            if btf.kind(id)? == STRUCT {
+                let name = btf.name(id)?.to_owned();
+                btf.structs.entry(name).or_insert(id);
+            }
+        }
+        Ok(btf)
     }
 
     fn at(&self, id: u32) -> Result<usize, Malformed> {
@@ -107,7 +117,7 @@ impl Btf {
     /// The struct of this name.
     #[must_use]
     pub fn find_struct(&self, name: &str) -> Option<u32> {
-        (1..self.types.len() as u32).find(|id| self.kind(*id) == Ok(STRUCT) && self.name(*id) == Ok(name))
+        self.structs.get(name).copied()
     }
 
     /// A type without its names and qualifiers.

@@ -103,7 +103,30 @@ impl Loaded {
     /// # Errors
     /// [`LoadError`].
     pub fn load(choice: &Choice) -> Result<Self, LoadError> {
-        let name = choice.kernel_name();
+        Self::load_as(choice, choice.kernel_name())
+    }
+
+    /// Loads and registers it under its usual name or, when that is taken, under one that nobody else has: for an experiment,
+    /// which must not share its counters and seeds with another one.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load_privately(choice: &Choice) -> Result<Self, LoadError> {
+        /// So many names of one's own are tried.
+        const NAMES: u32 = 16;
+        let mut result = Self::load(choice);
+        for attempt in 0..NAMES {
+            if !matches!(result, Err(LoadError::NameTaken { .. })) {
+                break;
+            }
+            let salt = std::process::id().wrapping_add(attempt.wrapping_mul(0x9E37_79B9));
+            result = Self::load_as(choice, choice.private_name(salt));
+        }
+        result
+    }
+
+    /// Loads and registers it under a name of 1 to 15 letters, digits and underscores.
+    fn load_as(choice: &Choice, name: String) -> Result<Self, LoadError> {
         let object = choice.algorithm.object().ok_or(LoadError::NotBuilt)?;
         let missing = missing_capabilities();
         if !missing.is_empty() {
@@ -114,7 +137,7 @@ impl Loaded {
         let misfit = |source| LoadError::Misfit { name: name.clone(), source };
         let kernel = Btf::parse(kernel).map_err(misfit)?;
         let image = Image::new(object, &kernel).map_err(misfit)?;
-        image.load(choice, &kernel).map_err(|error| match error {
+        image.load(choice, &name, &kernel).map_err(|error| match error {
             LoadError::System(error) if error.errno() == Some(1) => {
                 LoadError::Capabilities { missing: vec!["CAP_BPF", "CAP_PERFMON"] }
             }
@@ -213,11 +236,10 @@ impl<'a> Image<'a> {
     }
 
     /// Makes the maps, loads the programs and registers them.
-    fn load(mut self, choice: &Choice, kernel: &Btf) -> Result<Loaded, LoadError> {
-        let name = choice.kernel_name();
-        let misfit = |source| LoadError::Misfit { name: name.clone(), source };
-        let constants = self.constants(choice).map_err(misfit)?;
-        let counters = array(&name, self.counters as u32, bpf::MAPPABLE)?;
+    fn load(mut self, choice: &Choice, name: &str, kernel: &Btf) -> Result<Loaded, LoadError> {
+        let misfit = |source| LoadError::Misfit { name: name.to_owned(), source };
+        let constants = self.constants(choice, name)?;
+        let counters = array(name, self.counters as u32, bpf::MAPPABLE)?;
         let layout = Layout::new(kernel).map_err(misfit)?;
         let mut programs = Vec::new();
         for program in &mut self.programs {
@@ -236,29 +258,30 @@ impl<'a> Image<'a> {
                 operations: layout.operations,
                 member,
             };
-            let loaded = bpf::load_program(&spec).map_err(|error| rejected(&name, program.operation, error))?;
+            let loaded = bpf::load_program(&spec).map_err(|error| rejected(name, program.operation, error))?;
             programs.push((offset, loaded));
         }
-        let value = layout.value(kernel, &name, &programs).map_err(misfit)?;
+        let value = layout.value(kernel, name, &programs).map_err(misfit)?;
         let shared = SharedWords::new(&counters, Shared::WORDS)?;
-        let (operations, held) = register(&name, &layout, &value)?;
-        Ok(Loaded { name, operations, held, pinned: false, shared })
+        let (operations, held) = register(name, &layout, &value)?;
+        Ok(Loaded { name: name.to_owned(), operations, held, pinned: false, shared })
     }
 
     /// The map of parameters, which nobody can change any more.
-    fn constants(&self, choice: &Choice) -> Result<Map, Malformed> {
+    fn constants(&self, choice: &Choice, name: &str) -> Result<Map, LoadError> {
         let mut value = self.constants.to_vec();
         let words = choice.values.iter().flat_map(|value| value.to_ne_bytes());
         if value.len() < choice.values.len() * 4 {
-            return Err(Malformed::new("the object has fewer parameters than the table"));
+            let source = Malformed::new("the object has fewer parameters than the table");
+            return Err(LoadError::Misfit { name: name.to_owned(), source });
         }
         for (byte, word) in value.iter_mut().zip(words) {
             *byte = word;
         }
-        let made = array(&choice.kernel_name(), value.len() as u32, bpf::READ_ONLY_FOR_PROGRAMS)
-            .and_then(|map| bpf::write_map(&map, &value).map(|()| map))
-            .and_then(|map| bpf::freeze_map(&map).map(|()| map));
-        made.map_err(|error| Malformed::new(error.to_string()))
+        let map = array(name, value.len() as u32, bpf::READ_ONLY_FOR_PROGRAMS)?;
+        bpf::write_map(&map, &value)?;
+        bpf::freeze_map(&map)?;
+        Ok(map)
     }
 }
 

@@ -43,7 +43,45 @@ fn every_algorithm_passes_the_verifier_and_is_gone_when_dropped() {
         assert!(available().contains(&choice.kernel_name()), "{}", choice.kernel_name());
         let taken = Loaded::load(&choice).unwrap_err();
         assert!(matches!(taken, LoadError::NameTaken { .. }), "{taken}");
+        let private = Loaded::load_privately(&choice).unwrap();
+        assert_ne!(private.name(), loaded.name(), "an experiment gets a name of its own");
+        assert!(available().contains(&private.name().to_owned()));
+        drop(private);
         drop(loaded);
         assert!(!available().contains(&choice.kernel_name()), "{}", choice.kernel_name());
     }
+}
+
+#[test]
+fn an_object_that_is_cut_short_is_an_error_and_no_panic() {
+    let Some(object) = ALGORITHMS[2].object() else { return };
+    for length in (0..object.len()).step_by(997) {
+        let parsed = wt_bpf::elf::Elf::parse(&object[..length]);
+        assert!(parsed.is_err(), "the table of sections is at the end");
+    }
+    let elf = wt_bpf::elf::Elf::parse(object).unwrap();
+    let types = elf.section(".BTF").unwrap().data;
+    for length in (0..types.len()).step_by(101) {
+        let _ = wt_bpf::btf::Btf::parse(types[..length].to_vec());
+    }
+}
+
+#[test]
+fn members_within_members_without_a_name_are_found() {
+    let Some(object) = ALGORITHMS[2].object() else { return };
+    let elf = wt_bpf::elf::Elf::parse(object).unwrap();
+    let own = wt_bpf::btf::Btf::parse(elf.section(".BTF").unwrap().data.to_vec()).unwrap();
+    let id = own.find_struct("tcp_sock").unwrap();
+    assert!(own.member(id, "snd_cwnd").unwrap().is_some());
+    assert!(own.member(id, "no_such_member").unwrap().is_none());
+    let Ok(kernel) = std::fs::read("/sys/kernel/btf/vmlinux") else {
+        eprintln!("not run: this kernel shows no BTF");
+        return;
+    };
+    let kernel = wt_bpf::btf::Btf::parse(kernel).unwrap();
+    let id = kernel.find_struct("tcp_congestion_ops").unwrap();
+    // 16 bytes of name, whatever else changes.
+    let name = kernel.member(id, "name").unwrap().unwrap();
+    assert_eq!(kernel.size(name.type_id), Ok(16));
+    assert!(kernel.member_names(id).unwrap().contains(&"ssthresh"));
 }

@@ -164,6 +164,14 @@ impl Choice {
         name.truncate(KERNEL_NAME);
         name
     }
+
+    /// A name in the kernel for somebody who needs one of their own, from a number.
+    #[must_use]
+    pub fn private_name(&self, salt: u32) -> String {
+        let mut name = format!("wt_{}_{:08x}", self.algorithm.name, hash(&[salt]));
+        name.truncate(KERNEL_NAME);
+        name
+    }
 }
 
 impl fmt::Display for Choice {

@@ -56,13 +56,8 @@ impl Controls {
             if controls.loaded.iter().any(|(known, _)| known == name) {
                 continue;
             }
-            let kernel_name = choice.kernel_name();
-            let same = controls.loaded.iter().find(|(_, control)| control.kernel_name() == kernel_name);
-            let control = match same {
-                Some((_, control)) => Rc::clone(control),
-                None => Rc::new(InKernel(Loaded::load(&choice).map_err(|error| failure(&error, &choice))?)),
-            };
-            controls.loaded.push((name.to_owned(), control));
+            let loaded = Loaded::load_privately(&choice).map_err(|error| failure(&error, &choice))?;
+            controls.loaded.push((name.to_owned(), Rc::new(InKernel(loaded))));
         }
         Ok(controls)
     }

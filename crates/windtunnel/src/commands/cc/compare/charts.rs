@@ -2,13 +2,12 @@ use super::result::Comparison;
 use super::{Arm, Run};
 use crate::edge::Failure;
 use std::path::Path;
-use wt_report::{Axis, Chart, Rule, Series};
+use wt_report::{Axis, Chart, Series};
+use wt_trial::Sample;
 use wt_trial::bulk::{Arrivals, loss_events};
 
 /// How large the pictures are, pixels.
 const SIZE: (u32, u32) = (900, 420);
-/// Marks of losses at most, so that a lossy path leaves something of the picture.
-const MOST_MARKS: usize = 60;
 
 /// Draws all pictures into a folder.
 ///
@@ -49,7 +48,7 @@ fn goodput(comparison: &Comparison) -> Chart {
     Chart {
         title: "Goodput".to_owned(),
         subtitle: "means with twice their standard errors; single runs as marks".to_owned(),
-        x: Axis::linear("goodput", "kB/s"),
+        y: Axis::linear("goodput", "kB/s"),
         categories: rows.iter().map(|row| row.label.clone()).collect(),
         series: vec![Series::points("single runs", runs.collect()), Series::intervals("mean", &estimates)],
         ..Chart::default()
@@ -89,25 +88,28 @@ fn middle(arm: &Arm) -> Option<&Run> {
     runs.get(runs.len() / 2).copied()
 }
 
-/// Window and delivery rate of one run against time, losses marked.
+/// What the window allows and what arrived, of one run, against time; losses marked on the window.
 fn trace(label: &str, run: &Run) -> Chart {
     let outcome = &run.outcome;
-    let rtt_us = outcome.sender.first().map_or(1, |sample| sample.min_rtt.max(1));
+    let rtt_us = outcome.sender.iter().map(|sample| sample.min_rtt).filter(|rtt| *rtt > 0).min().unwrap_or(1);
     let seconds = |us: u64| us as f64 / 1e6;
-    let window: Vec<_> = outcome.sender.iter().map(|s| (seconds(s.t_us), s.snd_cwnd as f64 / 1e3)).collect();
+    // kB/s: bytes per µs are MB/s.
+    let allowed = |sample: &Sample| (seconds(sample.t_us), sample.snd_cwnd as f64 / rtt_us as f64 * 1e3);
     let arrivals = Arrivals::new(&outcome.receiver, outcome.elapsed_us, outcome.bytes);
-    let times = outcome.receiver.iter().map(|sample| sample.t_us);
     let over = (2 * rtt_us).max(200_000);
-    let rate: Vec<_> = times.map(|t| (seconds(t), arrivals.rate(t, over) / 1e3)).collect();
+    let rate = outcome.receiver.iter().map(|s| (seconds(s.t_us), arrivals.rate(s.t_us, over) / 1e3));
     let events = loss_events(&outcome.sender, rtt_us);
-    let marks = events.iter().take(MOST_MARKS).map(|at| Rule::vertical(seconds(*at), ""));
+    let lost = outcome.sender.iter().filter(|sample| events.contains(&sample.t_us));
     Chart {
-        title: format!("{label}: congestion window and rate of arrival"),
-        subtitle: format!("the run with the median goodput; {} losses, marked", events.len()),
+        title: format!("{label}: the window's rate and the rate of arrival"),
+        subtitle: format!("the run with the median goodput; {} loss events", events.len()),
         x: Axis::linear("time", "s"),
-        y: Axis::linear("window, kB; rate, kB/s", ""),
-        series: vec![Series::steps("congestion window, kB", window), Series::line("rate, kB/s", rate)],
-        rules: marks.collect(),
+        y: Axis::linear("", "kB/s"),
+        series: vec![
+            Series::line("arrived in order, over two RTTs", rate.collect()),
+            Series::steps("window / shortest RTT", outcome.sender.iter().map(allowed).collect()),
+            Series::points("losses", lost.map(allowed).collect()),
+        ],
         ..Chart::default()
     }
 }

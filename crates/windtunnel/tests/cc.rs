@@ -1,0 +1,254 @@
+//! `windtunnel cc`. What loads needs CAP_BPF and CAP_PERFMON, as root has; without them these tests check that it is said.
+mod common;
+
+use common::{alone, eventually, json, ran, run, shared, windtunnel};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+/// Whether this user may load BPF programs and the binary has them.
+fn may_load() -> bool {
+    let listed = json(&["cc", "list", "--json"]);
+    if let Some(why) = listed["obstacle"].as_str() {
+        eprintln!("not run: {why}");
+        return false;
+    }
+    true
+}
+
+fn available() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn host_default() -> String {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap()
+}
+
+#[test]
+fn the_list_has_the_kernels_and_ours_and_says_who_may_use_them() {
+    let listed = json(&["cc", "list", "--json"]);
+    let kernel = listed["kernel"].as_array().unwrap();
+    assert!(kernel.iter().any(|one| one["name"] == "reno" && one["who"] == "everybody"), "{listed}");
+    let ours = listed["ours"].as_array().unwrap();
+    for name in ["newreno", "hd", "chd", "cdg", "vegas", "htcp", "illinois", "westwood"] {
+        assert!(ours.iter().any(|one| one["name"] == name), "{name}");
+    }
+    let text = run(&["cc", "list"]).out;
+    assert!(text.contains("chd@freebsd-hz100") && text.contains("for everybody"), "{text}");
+}
+
+#[test]
+fn each_is_shown_in_five_lines_with_its_parameters_and_source() {
+    for name in ["newreno", "hd", "chd", "cdg", "vegas", "htcp", "illinois", "westwood", "reno", "cubic", "bbr"] {
+        let shown = json(&["cc", "show", name, "--json"]);
+        assert_eq!(shown["lines"].as_array().unwrap().len(), 5, "{name}");
+        assert!(!shown["source"].as_str().unwrap().is_empty(), "{name}");
+    }
+    let slow = json(&["cc", "show", "chd@freebsd-hz100", "--json"]);
+    let threshold = &slow["parameters"][0];
+    assert_eq!((threshold["value"].as_str(), threshold["default"].as_str()), (Some("200ms"), Some("20ms")), "{slow}");
+}
+
+#[test]
+fn nonsense_is_refused_with_what_there_is() {
+    for (args, part) in [
+        (&["cc", "show", "bic"][..], "newreno"),
+        (&["cc", "load", "chd@linux"], "freebsd-hz1000"),
+        (&["cc", "load", "chd", "--pmax", "300%"], "100%"),
+        (&["cc", "load", "chd", "--queue-min", "30ms"], "queue-threshold"),
+        (&["cc", "load", "vegas", "--queue-min", "30ms"], "no variant or parameter"),
+        (&["cc", "load", "hd", "--set", "pmax"], "NAME=VALUE"),
+        (&["cc", "compare", "--lab", "lan", "--algorithms", "reno,reno"], "twice"),
+        (&["cc", "compare", "--lab", "lan", "--algorithms", "chd@x=1"], "no variant or parameter"),
+        (&["cc", "unload", "wt_nothing"], "isn't loaded"),
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains(part), "{args:?}: {}", ran.err);
+    }
+    let missing = run(&["cc", "compare", "--lab", "lan", "--algorithms", "reno,no_such_one"]);
+    assert_eq!(missing.code, 3, "{}", missing.err);
+}
+
+#[test]
+fn without_the_capabilities_the_error_names_them() {
+    if may_load() {
+        return;
+    }
+    let ran = run(&["cc", "load", "chd"]);
+    assert_eq!(ran.code, 3);
+    let built = json(&["cc", "list", "--json"])["obstacle"].as_str().is_some_and(|why| why.contains("CAP_BPF"));
+    let named = ran.err.contains("CAP_BPF") && ran.err.contains("CAP_PERFMON");
+    assert!(named || !built && ran.err.contains("clang"), "{}", ran.err);
+}
+
+#[test]
+fn a_user_namespace_does_not_help_and_the_error_says_so() {
+    if !may_load() {
+        return;
+    }
+    let ran =
+        ran(Command::new("unshare").args(["-Urn"]).arg(common::binary()).args(["cc", "load", "chd"]).output().unwrap());
+    if ran.err.contains("unshare") {
+        eprintln!("not run: {}", ran.err);
+        return;
+    }
+    assert_eq!(ran.code, 3);
+    assert!(ran.err.contains("CAP_BPF and CAP_PERFMON"), "{}", ran.err);
+}
+
+#[test]
+fn it_is_there_while_the_command_runs_and_gone_afterwards() {
+    if !may_load() {
+        return;
+    }
+    let _machine = shared();
+    let before = host_default();
+    let script = "echo $WT_CC; cat /proc/sys/net/ipv4/tcp_available_congestion_control; exit 7";
+    let ran = run(&["cc", "load", "chd@pmax=33%", "--", "sh", "-c", script]);
+    assert_eq!(ran.code, 7, "{}", ran.err);
+    let mut lines = ran.out.lines();
+    let name = lines.next().unwrap();
+    assert!(name.starts_with("wt_chd_") && lines.next().unwrap().contains(name), "{}", ran.out);
+    assert!(!available().contains(&name.to_owned()));
+    assert_eq!(host_default(), before, "it never becomes the host's default");
+}
+
+#[test]
+fn a_name_that_is_taken_is_told() {
+    if !may_load() {
+        return;
+    }
+    let binary = common::binary();
+    let again = ["cc", "load", "chd@pmax=34%"];
+    let ran = run(&["cc", "load", "chd@pmax=34%", "--", binary.to_str().unwrap(), again[0], again[1], again[2]]);
+    assert_eq!(ran.code, 3, "{}", ran.out);
+    assert!(ran.err.contains("already has a congestion control named wt_chd_"), "{}", ran.err);
+}
+
+/// What bpftool shows of ours by these words; `None` where it isn't installed.
+fn shown_by_bpftool(name: &str) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for what in ["map", "prog", "link"] {
+        let out = Command::new("bpftool").args([what, "show"]).output().ok().filter(|out| out.status.success())?;
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        found.extend(text.lines().filter(|line| line.contains(name)).map(str::to_owned));
+    }
+    Some(found)
+}
+
+#[test]
+fn a_kill_at_any_point_leaves_nothing_in_the_kernel() {
+    if !may_load() {
+        return;
+    }
+    let _machine = alone();
+    let home = tempfile::tempdir().unwrap();
+    let choice = "westwood@interval=61ms";
+    let name = json(&["cc", "show", choice, "--json"])["kernel_name"].as_str().unwrap().to_owned();
+    // Killed at moments between its start and its saying that it is loaded.
+    let mut loaded = 0;
+    for step in 0..24 {
+        let mut child = windtunnel(home.path())
+            .args(["cc", "load", choice])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        if step % 4 == 3 {
+            let mut line = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            assert!(line.contains("is loaded"), "{line}");
+            assert!(available().contains(&name));
+            loaded += 1;
+        } else {
+            // Anywhere before: what matters is that the moments differ, not what they are.
+            let _ = wt_sys::poll::wait_readable(&[], Some(std::time::Duration::from_millis(step * 12)));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually("unregistering after a kill", || !available().contains(&name));
+    }
+    assert_eq!(loaded, 6);
+    if shown_by_bpftool(&name).is_none() {
+        eprintln!("not run: bpftool isn't here, so only the list of the kernel was looked at");
+        return;
+    }
+    // The kernel frees maps and programs after a grace period.
+    eventually("freeing of maps, programs and links", || shown_by_bpftool(&name).is_some_and(|left| left.is_empty()));
+}
+
+#[test]
+fn a_pinned_one_stays_until_it_is_unloaded() {
+    if !may_load() {
+        return;
+    }
+    let _machine = shared();
+    let binary = common::binary();
+    let binary = binary.to_str().unwrap();
+    // A mount namespace of its own, so that the host's /sys/fs/bpf is left alone.
+    let script = format!(
+        "{binary} cc load htcp@rtt-scaling=on --pin >/dev/null && cat /proc/sys/net/ipv4/tcp_available_congestion_control \
+         && {binary} cc unload htcp@rtt-scaling=on && cat /proc/sys/net/ipv4/tcp_available_congestion_control"
+    );
+    let ran = ran(Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].contains("wt_htcp_") && lines[1].contains("is unloaded"), "{}", ran.out);
+    eventually("unregistering", || !available().iter().any(|name| name.starts_with("wt_htcp_")));
+}
+
+#[test]
+fn compare_keeps_its_contract_on_a_short_path() {
+    let _machine = alone();
+    let ours = may_load();
+    let algorithms = if ours { "reno,newreno,chd@freebsd-hz100" } else { "reno,bbr" };
+    if !ours && !available().contains(&"bbr".to_owned()) {
+        eprintln!("not run: this kernel has only one congestion control for everybody");
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let pictures = home.path().join("pictures");
+    let args =
+        ["cc", "compare", "--lab", "adsl", "--algorithms", algorithms, "--rounds", "2", "--trial", "1s", "--json"];
+    let ran = ran(windtunnel(home.path()).args(args).arg("--svg").arg(&pictures).output().unwrap());
+    assert!(ran.code <= 1, "{}{}", ran.out, ran.err);
+    let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let rows = told["algorithms"].as_array().unwrap();
+    assert_eq!(rows.len(), algorithms.split(',').count());
+    for row in rows {
+        let runs = row["goodput_kBps"]["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 2, "{row}");
+        let mean = runs.iter().map(|run| run.as_f64().unwrap()).sum::<f64>() / 2.0;
+        assert!((row["goodput_kBps"]["mean"].as_f64().unwrap() - mean).abs() < 1e-6, "{row}");
+        // The line carries 8 Mbit/s of cells: 1000 kB/s are out of reach.
+        assert!((100.0..1000.0).contains(&mean), "{row}");
+        for field in ["t90_s", "recovery_s", "p95_queue_ms", "retransmit_share", "guard_hits", "name", "variant"] {
+            assert!(row.get(field).is_some(), "{field}: {row}");
+        }
+    }
+    if ours {
+        assert_eq!(rows[2]["variant"], "freebsd-hz100");
+        assert!(available().iter().all(|name| !name.starts_with("wt_newreno")), "all are unloaded");
+    }
+    assert!(!told["verdict"]["text"].as_str().unwrap().is_empty());
+    let drawn = std::fs::read_dir(&pictures).unwrap().count();
+    assert_eq!(drawn, 2 + rows.len());
+}
+
+#[test]
+fn tune_compares_ours_like_any_other_level() {
+    if !may_load() {
+        return;
+    }
+    let _machine = alone();
+    let levels = "cc=reno,chd@freebsd-hz100,hd@queue-min=6ms+pmax=30%";
+    let args = [
+        "tune", "--lab", "adsl", "--knobs", "cc", "--levels", levels, "--trial", "500ms", "--budget", "8 trials",
+        "--json",
+    ];
+    let home = tempfile::tempdir().unwrap();
+    let ran = ran(windtunnel(home.path()).args(args).output().unwrap());
+    assert!(ran.code <= 1, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("chd@freebsd-hz100") && ran.out.contains("hd@queue-min=6ms+pmax=30%"), "{}", ran.out);
+}
