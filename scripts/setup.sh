@@ -55,6 +55,23 @@ if [ -n "$missing" ]; then
     fi
 fi
 
+# Not needed, but without them something is left out: clang compiles the BPF congestion controls, bpftool checks in tests that
+# none is left behind in the kernel.
+wanted=
+command -v clang >/dev/null 2>&1 || wanted="$wanted clang"
+[ "$want" = build ] || command -v bpftool >/dev/null 2>&1 || wanted="$wanted bpftool"
+if [ -n "$wanted" ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "setup: installing$wanted" >&2
+        apt-get update -q >/dev/null
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $wanted >/dev/null ||
+            echo "setup: going on without$wanted: see windtunnel doctor" >&2
+    else
+        echo "setup: going on without$wanted (congestion controls of our own): install with sudo apt-get install$wanted" >&2
+    fi
+fi
+
 if ! command -v cargo >/dev/null 2>&1; then
     [ -x "$HOME/.cargo/bin/cargo" ] || {
         echo "setup: no Rust tool chain: install Rust 1.89 or later with rustup (https://rustup.rs)" >&2

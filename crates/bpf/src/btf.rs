@@ -192,11 +192,13 @@ impl Btf {
                 return Ok(Some(member.field));
             }
             let inner = self.resolve(member.field.type_id)?;
-            if member.name.is_empty() && depth > 0 && inner != 0 && matches!(self.kind(inner)?, STRUCT | UNION) {
-                if let Some(found) = self.member_within(inner, name, depth - 1)? {
-                    let bit_offset = found.bit_offset + member.field.bit_offset;
-                    return Ok(Some(Field { bit_offset, ..found }));
-                }
+            let nested = member.name.is_empty() && depth > 0 && inner != 0;
+            if nested
+                && matches!(self.kind(inner)?, STRUCT | UNION)
+                && let Some(found) = self.member_within(inner, name, depth - 1)?
+            {
+                let bit_offset = found.bit_offset + member.field.bit_offset;
+                return Ok(Some(Field { bit_offset, ..found }));
             }
         }
         Ok(None)

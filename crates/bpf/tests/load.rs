@@ -1,4 +1,9 @@
 //! Loads every congestion control into the running kernel. Needs CAP_BPF and CAP_PERFMON; says so without.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests fail like tests, and say what can't run"
+)]
 
 use wt_bpf::{LoadError, Loaded, missing_capabilities};
 use wt_cc::{ALGORITHMS, Choice};

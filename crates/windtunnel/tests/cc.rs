@@ -1,4 +1,9 @@
 //! `windtunnel cc`. What loads needs CAP_BPF and CAP_PERFMON, as root has; without them these tests check that it is said.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests fail like tests, and say what can't run"
+)]
 mod common;
 
 use common::{alone, eventually, json, ran, run, shared, windtunnel};

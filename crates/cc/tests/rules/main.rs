@@ -1,4 +1,9 @@
 //! Drives the native build of each C source ACK by ACK through the rules of its paper and of FreeBSD's manual pages.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests fail like tests, and say what can't run"
+)]
 
 mod cdg;
 mod delay;

@@ -6,6 +6,8 @@
 mod chain;
 /// Stages in words.
 mod describe;
+/// What happens once in a trial.
+mod disturb;
 /// From a scenario to the stages of `wt-link`, and what follows from its figures.
 mod facts;
 /// Middleboxes and hosts on the way.
@@ -21,6 +23,7 @@ mod stages;
 pub mod presets;
 
 pub use describe::Described;
+pub use disturb::Disturbance;
 pub use facts::FullSize;
 pub use hop::{Blocked, EcnTreatment, Hop, HopDirection, HopIcmp, MiddleHost, MssClamp, StrippedOption};
 pub use read::ScenarioError;

@@ -255,3 +255,22 @@ fn steps_and_traces_give_the_rate_and_a_trace_lies_beside_its_scenario() {
         assert!(error.to_string().contains(wanted), "{error}");
     }
 }
+
+#[test]
+fn a_disturbance_is_a_stage_of_the_slowest_link_in_one_direction() {
+    use super::Disturbance;
+    use std::time::Duration;
+    let at = Duration::from_secs(5);
+    let lasts = Duration::from_secs(3);
+    let all = [Disturbance::Loss, Disturbance::Burst, Disturbance::Outage, Disturbance::HalfRate { lasts }];
+    for what in all {
+        let plain = presets::load("freebsd-scp").unwrap();
+        let disturbed = plain.clone().disturbed(what, at, wt_trial::Direction::Down);
+        assert!(disturbed.path().validate().is_ok(), "{what:?}");
+        let differ: Vec<usize> =
+            (0..11).filter(|i| plain.path().links[*i].backward != disturbed.path().links[*i].backward).collect();
+        assert_eq!(differ, [5], "{what:?}: the slow link is the sixth");
+        assert!((0..11).all(|i| plain.path().links[i].forward == disturbed.path().links[i].forward), "{what:?}");
+        assert_eq!(plain.facts(wt_trial::Direction::Down).rtt_us, disturbed.facts(wt_trial::Direction::Down).rtt_us);
+    }
+}

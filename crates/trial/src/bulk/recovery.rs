@@ -50,11 +50,18 @@ impl Recovery {
     #[must_use]
     pub fn measure(arrivals: &Arrivals, events: &[u64], rtt_us: u64, window_us: u64) -> Self {
         let bounds = events.iter().skip(1).copied().chain([arrivals.end_us()]);
-        let measured: Vec<Event> = events
-            .iter()
-            .zip(bounds)
-            .filter_map(|(at, next)| Event::measure(arrivals, *at, next, rtt_us, window_us))
-            .collect();
+        let one = |(at, next): (&u64, u64)| Event::measure(arrivals, *at, next, rtt_us, window_us);
+        Self::summarise(&events.iter().zip(bounds).filter_map(one).collect::<Vec<_>>())
+    }
+
+    /// Looks at the same event in several flows, each until its end.
+    #[must_use]
+    pub fn of_one_event(flows: &[Arrivals], at_us: u64, rtt_us: u64, window_us: u64) -> Self {
+        let one = |flow: &Arrivals| Event::measure(flow, at_us, flow.end_us(), rtt_us, window_us);
+        Self::summarise(&flows.iter().filter_map(one).collect::<Vec<_>>())
+    }
+
+    fn summarise(measured: &[Event]) -> Self {
         let mut depths: Vec<f64> = measured.iter().map(|event| event.depth).collect();
         depths.sort_by(f64::total_cmp);
         let cost: f64 = measured.iter().map(|event| event.cost).sum();

@@ -152,3 +152,22 @@ fn two_flows_converge_when_their_shares_stay_near_a_half() {
     let starved = flow(30, &|_| 1e5);
     assert_eq!(convergence(&first, &starved, 10_000_000, 1_000_000, 0.1), None);
 }
+
+#[test]
+fn a_scripted_disturbance_is_timed_over_all_runs() {
+    // An outage of 1 s at 8 s; one flow is back at once, one climbs for 2 s, one never is.
+    let flow = |climb: f64| {
+        let rate = move |t: f64| match t {
+            t if t < 8.0 => 1e6,
+            t if t < 9.0 => 0.0,
+            t => 1e6 * ((t - 9.0) / climb).min(1.0),
+        };
+        let outcome = trial(20, rate, |_| 0);
+        Arrivals::new(&outcome.receiver, outcome.elapsed_us, outcome.bytes)
+    };
+    let recovery = Recovery::of_one_event(&[flow(0.01), flow(2.0), flow(1e3)], 8_000_000, RTT_US, 200_000);
+    assert_eq!((recovery.events, recovery.recovered), (3, 2));
+    // 1 s of outage, 1.9 s of climbing, 0.1 s of window.
+    close(recovery.median_s, 3.0, 0.06);
+    close(recovery.median_depth, 0.0, 1e-9);
+}

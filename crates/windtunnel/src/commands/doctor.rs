@@ -99,7 +99,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
 }
 
 fn look() -> Vec<Check> {
-    let mut checks = vec![kernel(), user(), congestion_controls()];
+    let mut checks = vec![kernel(), user(), congestion_controls(), own_controls()];
     // The trial: all that a lab needs, done for real. It must come last, for it moves this process.
     let namespace = wt_lab::enter();
     let entered = namespace.is_ok();
@@ -145,6 +145,26 @@ fn congestion_controls() -> Check {
         needed: false,
         found,
         advice: Some("others are kernel modules: modprobe tcp_bbr"),
+    }
+}
+
+/// Whether our own congestion controls can be loaded; one of them is loaded for a moment, under a name of its own.
+fn own_controls() -> Check {
+    let loaded = "newreno"
+        .parse()
+        .map_err(|error: wt_cc::ChoiceError| error.to_string())
+        .and_then(|choice: wt_cc::Choice| wt_bpf::Loaded::load_privately(&choice).map_err(|error| error.to_string()));
+    let built = wt_cc::ALGORITHMS.iter().all(|algorithm| algorithm.object().is_some());
+    Check {
+        name: "own congestion controls",
+        ok: loaded.is_ok(),
+        needed: false,
+        found: loaded.map_or_else(|error| error, |_| "can be loaded (BPF)".to_owned()),
+        advice: Some(if built {
+            "only root can (CAP_BPF and CAP_PERFMON): windtunnel cc list"
+        } else {
+            "install clang (Debian: apt-get install clang) and build windtunnel again"
+        }),
     }
 }
 

@@ -17,6 +17,7 @@ use result::Comparison;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_lab::LabTunnel;
+use wt_lab::scenario::Disturbance;
 use wt_trial::bulk::{BulkMetrics, PathNow};
 use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
 use wt_units::{Knob, Level, Settings};
@@ -44,6 +45,9 @@ pub(super) struct CompareArgs {
     /// How long each trial transfers [default: about 300 RTTs, 10 s to 60 s]
     #[arg(long, value_name = "TIME", value_parser = trial_time)]
     trial: Option<Duration>,
+    /// Let this happen once in every trial, after four tenths of it, and time the recovery from it
+    #[arg(long, value_enum)]
+    disturb: Option<DisturbanceName>,
     #[command(flatten)]
     options: LabOptions,
     /// One JSON object
@@ -55,6 +59,31 @@ pub(super) struct CompareArgs {
     /// No progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// Disturbances by their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum DisturbanceName {
+    /// One packet is lost
+    Loss,
+    /// Ten packets in a row are lost
+    Burst,
+    /// Nothing passes for a second
+    Outage,
+    /// Half the rate for a fifth of the trial
+    HalfRate,
+}
+
+impl DisturbanceName {
+    fn in_trial(self, length: Duration) -> (Disturbance, Duration) {
+        let what = match self {
+            Self::Loss => Disturbance::Loss,
+            Self::Burst => Disturbance::Burst,
+            Self::Outage => Disturbance::Outage,
+            Self::HalfRate => Disturbance::HalfRate { lasts: length / 5 },
+        };
+        (what, length * 2 / 5)
+    }
 }
 
 /// One trial that counts.
@@ -112,6 +141,13 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     }
     let controls = Controls::load(args.algorithms.iter().map(String::as_str))?;
     let facts = scenario.facts(Direction::Down);
+    let rtt = Duration::from_micros(facts.rtt_us);
+    let length = args.trial.unwrap_or_else(|| (rtt * 300).clamp(Duration::from_secs(10), Duration::from_secs(60)));
+    let disturbance = args.disturb.map(|name| name.in_trial(length));
+    let scenario = match disturbance {
+        Some((what, at)) => scenario.disturbed(what, at, Direction::Down),
+        None => scenario,
+    };
     let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
     controls.attach(&mut tunnel);
     for arm in &arms {
@@ -121,8 +157,6 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
                 .hint("windtunnel cc list shows what there is; modprobe may bring more")
         })?;
     }
-    let rtt = Duration::from_micros(facts.rtt_us);
-    let length = args.trial.unwrap_or_else(|| (rtt * 300).clamp(Duration::from_secs(10), Duration::from_secs(60)));
     let mut session = Session {
         args,
         tunnel,
@@ -133,7 +167,7 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     };
     session.announce(arms.len());
     session.rounds(&mut arms)?;
-    let comparison = Comparison::new(&args.lab, session.path, length, &arms);
+    let comparison = Comparison::new(&args.lab, session.path, length, disturbance, &arms);
     if let Some(folder) = &args.svg {
         charts::write(folder, &comparison, &arms)?;
     }

@@ -3,7 +3,8 @@ use crate::edge::{Exit, say};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wt_experiment::classic::{Table, against_the_first, blocked_anova};
-use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
+use wt_lab::scenario::Disturbance;
+use wt_trial::bulk::{Arrivals, BulkMetrics, PathNow, Recovery, quantile};
 
 /// One measure of all runs of one congestion control: its median.
 fn median(arm: &Arm, of: impl Fn(&BulkMetrics) -> Option<f64>) -> Option<f64> {
@@ -37,6 +38,8 @@ pub(super) struct Row {
     guard_hits: u64,
     invalid: u32,
     metrics: Value,
+    /// After the scripted disturbance.
+    after: Option<Recovery>,
     pub(super) against: Option<Against>,
 }
 
@@ -46,11 +49,18 @@ pub(super) struct Comparison {
     lab: String,
     path: PathNow,
     length: Duration,
+    disturbance: Option<(Disturbance, Duration)>,
     pub(super) rows: Vec<Row>,
 }
 
 impl Comparison {
-    pub(super) fn new(lab: &str, path: PathNow, length: Duration, arms: &[Arm]) -> Self {
+    pub(super) fn new(
+        lab: &str,
+        path: PathNow,
+        length: Duration,
+        disturbance: Option<(Disturbance, Duration)>,
+        arms: &[Arm],
+    ) -> Self {
         let against = against(arms);
         let row = |(index, arm): (usize, &Arm)| {
             let goodput: Vec<f64> = arm.runs.iter().map(|run| run.outcome.goodput_bps() / 8e3).collect();
@@ -68,10 +78,11 @@ impl Comparison {
                 guard_hits: arm.guard_hits,
                 invalid: arm.invalid,
                 metrics: json!(all),
+                after: disturbance.map(|(_, at)| after(arm, at, path.base_rtt_us)),
                 against: index.checked_sub(1).and_then(|other| against.get(other).cloned()),
             }
         };
-        Self { lab: lab.to_owned(), path, length, rows: arms.iter().enumerate().map(row).collect() }
+        Self { lab: lab.to_owned(), path, length, disturbance, rows: arms.iter().enumerate().map(row).collect() }
     }
 
     /// Prints it; the exit code says whether a difference from the yardstick is shown.
@@ -100,13 +111,14 @@ impl Comparison {
                     "retransmit_share": row.retransmit_share, "guard_hits": row.guard_hits,
                     "invalid_trials": row.invalid,
                     "against_first": row.against.as_ref().map(|a| json!({"ratio": a.ratio, "low": a.low, "high": a.high})),
-                    "runs": row.metrics,
+                    "runs": row.metrics, "after_disturbance": row.after,
                 })
             })
             .collect();
         json!({
             "schema_version": 1, "lab": self.lab, "trial_s": self.length.as_secs_f64(),
             "path": {"base_rtt_us": self.path.base_rtt_us, "capacity_bps": self.path.capacity_bps},
+            "disturbance": self.disturbance.map(|(what, at)| json!({"kind": what.name(), "at_s": at.as_secs_f64()})),
             "algorithms": rows,
             "verdict": {"difference_shown": self.differs(), "text": self.verdict()},
         })
@@ -149,6 +161,20 @@ impl Comparison {
                 row.guard_hits
             );
         }
+        if let Some((what, at)) = self.disturbance {
+            say!("\nAfter the {} at {:.1} s, until 95 % of the rate before it held:", what.name(), at.as_secs_f64());
+            for row in &self.rows {
+                let Some(after) = &row.after else { continue };
+                let time = after.median_s.map_or_else(|| "not in most trials".to_owned(), |s| format!("{s:.2} s"));
+                let cost = after.mean_cost_bytes.unwrap_or(0.0) / 1e3;
+                say!(
+                    "  {:<24} {time}, {cost:.1} kB less than without; back in {} of {}",
+                    row.label,
+                    after.recovered,
+                    after.events
+                );
+            }
+        }
         say!("\n{}", self.verdict());
     }
 
@@ -184,6 +210,17 @@ impl Comparison {
         }
         format!("{} (95 % for all comparisons together, by Dunnett's method within rounds).", parts.join("; "))
     }
+}
+
+/// The recovery from what was scripted, over all runs.
+fn after(arm: &Arm, at: Duration, rtt_us: u64) -> Recovery {
+    let at_us = u64::try_from(at.as_micros()).unwrap_or(u64::MAX);
+    let flows: Vec<Arrivals> = arm
+        .runs
+        .iter()
+        .map(|run| Arrivals::new(&run.outcome.receiver, run.outcome.elapsed_us, run.outcome.bytes))
+        .collect();
+    Recovery::of_one_event(&flows, at_us, rtt_us, (2 * rtt_us).max(200_000))
 }
 
 fn percent(ratio: f64) -> f64 {
