@@ -41,7 +41,6 @@ struct cdg {
 	u8 delayed_acks;
 	u8 recovering;
 	u8 new_round;
-	u8 cut;
 };
 
 _Static_assert(sizeof(struct cdg) <= 104, "the kernel keeps 104 bytes per connection");
@@ -168,54 +167,55 @@ WT_INLINE void cdg_congestion(struct sock *sk, struct cdg *cdg)
 }
 
 /* The delayed-ACK filter and the rounds of wt_ertt_acked(), without its extremes of the whole connection. */
-WT_INLINE int cdg_sample(struct sock *sk, struct cdg *cdg, const struct ack_sample *sample)
+WT_INLINE void cdg_sample(struct sock *sk, struct cdg *cdg, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = wt_tp(sk);
 	s32 rtt = sample->rtt_us;
 	u32 acked = sample->pkts_acked;
 
-	cdg->new_round = 0;
 	if (cdg->recovering && !wt_before(tp->snd_una, cdg->recover))
 		cdg->recovering = 0;
 	if (rtt <= 0)
-		return 0;
+		return;
 	if (tp->sacked_out == 0) {
 		if (acked == 1 && cdg->delayed_acks) {
 			cdg->delayed_acks--;
 			if (cdg->round_min != 0xffffffff && (u32)rtt < cdg->round_min)
 				cdg->round_min = (u32)rtt;
-			return 0;
+			return;
 		}
 		if (acked > 1 && cdg->delayed_acks < 5)
 			cdg->delayed_acks++;
 	}
 	cdg->round_min = wt_min(cdg->round_min, (u32)rtt);
 	cdg->round_max = wt_max(cdg->round_max, (u32)rtt);
-	if (wt_before(cdg->round_end, tp->snd_una)) {
+	if (!wt_before(tp->snd_una, cdg->round_end)) {
 		cdg->round_end = tp->snd_nxt;
 		cdg->new_round = 1;
 	}
-	return 1;
 }
 
 WT_INLINE void cdg_acked(struct sock *sk, const struct ack_sample *sample)
 {
-	struct cdg *cdg = wt_priv(sk);
+	wt_guard(sk);
+	cdg_sample(sk, wt_priv(sk), sample);
+}
+
+/* The end of a round trip: judges its gradients; whether they are a sign of congestion. */
+WT_INLINE int cdg_round(struct sock *sk, struct cdg *cdg)
+{
 	int congestion;
 
-	wt_guard(sk);
-	cdg->cut = 0;
-	if (!cdg_sample(sk, cdg, sample) || !cdg->new_round)
-		return;
+	if (!cdg->round_max)
+		return 0;
 	congestion = cdg_compare(sk, cdg);
 	cdg->last_min = cdg->round_min;
 	cdg->last_max = cdg->round_max;
 	cdg->round_min = 0xffffffff;
 	cdg->round_max = 0;
-	if (congestion) {
+	if (congestion)
 		cdg_congestion(sk, cdg);
-		cdg->cut = 1;
-	}
+	return congestion;
 }
 
 /* One packet per round trip whatever the window; with alpha_inc = n one more after every n round trips. */
@@ -224,9 +224,11 @@ WT_INLINE void cdg_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct cdg *cdg = wt_priv(sk);
 	struct tcp_sock *tp = wt_tp(sk);
 	u32 shadow_step = 0;
+	int round = cdg->new_round;
 
 	(void)ack;
-	if (cdg->cut)
+	cdg->new_round = 0;
+	if (round && cdg_round(sk, cdg))
 		return;
 	if (wt_in_slow_start(tp)) {
 		u32 before = tp->snd_cwnd;
@@ -235,7 +237,7 @@ WT_INLINE void cdg_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 		shadow_step = tp->snd_cwnd - before;
 		cdg->step = 0;
 		cdg->rounds = 0;
-	} else if (cdg->new_round) {
+	} else if (round) {
 		u32 step = 1;
 		u32 every = PARAM(sk, alpha_inc);
 

@@ -15,7 +15,6 @@ struct chd {
 	u32 round_max;	   /* largest RTT of this round trip */
 	u32 last_cut_delay; /* the queueing delay at the previous delay back-off */
 	u8 loss_compete;   /* whether others seem to fill the queue */
-	u8 cut;		   /* whether this ACK has already cut the window */
 };
 
 WT_INLINE void chd_init(struct sock *sk)
@@ -28,7 +27,6 @@ WT_INLINE void chd_init(struct sock *sk)
 	chd->round_max = 0;
 	chd->last_cut_delay = 0;
 	chd->loss_compete = 0;
-	chd->cut = 0;
 }
 
 /* Whether to back off, drawn once per round trip; also learns whether others fill the queue. */
@@ -55,23 +53,25 @@ WT_INLINE int chd_draw(struct sock *sk, struct chd *chd, u32 delay)
 WT_INLINE void chd_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct chd *chd = wt_priv(sk);
-	struct tcp_sock *tp = wt_tp(sk);
-	u32 rtt, delay;
 
 	wt_guard(sk);
-	chd->cut = 0;
-	if (!wt_ertt_acked(sk, &chd->ertt, sample))
-		return;
-	chd->round_max = wt_max(chd->round_max, chd->ertt.rtt);
-	if (!chd->ertt.new_round)
-		return;
-	rtt = PARAM(sk, use_max) ? chd->round_max : chd->ertt.rtt;
+	if (wt_ertt_acked(sk, &chd->ertt, sample))
+		chd->round_max = wt_max(chd->round_max, chd->ertt.rtt);
+}
+
+/* The end of a round trip: judges its delay; whether that cut the window. */
+WT_INLINE int chd_round(struct sock *sk, struct chd *chd)
+{
+	struct tcp_sock *tp = wt_tp(sk);
+	u32 rtt = PARAM(sk, use_max) ? chd->round_max : chd->ertt.rtt;
+	u32 delay;
+
 	chd->round_max = 0;
-	if (wt_in_recovery(sk, &chd->ertt))
-		return;
-	delay = rtt - chd->ertt.min;
+	if (!rtt || wt_in_recovery(sk, &chd->ertt))
+		return 0;
+	delay = rtt > chd->ertt.min ? rtt - chd->ertt.min : 0;
 	if (!chd_draw(sk, chd, delay))
-		return;
+		return 0;
 	/* A longer queue than at the last cut: others may be filling it. Else the shadow has nothing to remember. */
 	if (chd->loss_compete || delay > chd->last_cut_delay)
 		chd->shadow = wt_max(tp->snd_cwnd, chd->shadow);
@@ -79,7 +79,7 @@ WT_INLINE void chd_acked(struct sock *sk, const struct ack_sample *sample)
 		chd->shadow = 0;
 	chd->last_cut_delay = delay;
 	wt_delay_cut(sk, &chd->ertt, wt_half(tp, tp->snd_cwnd));
-	chd->cut = 1;
+	return 1;
 }
 
 /* NewReno's growth, but also in congestion recovery and when the program holds back; the shadow grows with the window. */
@@ -90,7 +90,7 @@ WT_INLINE void chd_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	u32 before = tp->snd_cwnd;
 
 	(void)ack;
-	if (chd->cut)
+	if (wt_round_over(&chd->ertt) && chd_round(sk, chd))
 		return;
 	if (wt_in_slow_start(tp))
 		acked = wt_slow_start(tp, acked);

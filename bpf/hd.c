@@ -10,7 +10,6 @@
 struct hd {
 	struct wt_ertt ertt;
 	u32 random;
-	u32 cut; /* whether this ACK has already cut the window */
 };
 
 WT_INLINE void hd_init(struct sock *sk)
@@ -19,26 +18,27 @@ WT_INLINE void hd_init(struct sock *sk)
 
 	wt_ertt_begin(sk, &hd->ertt);
 	hd->random = wt_random_begin(sk);
-	hd->cut = 0;
 }
 
 WT_INLINE void hd_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct hd *hd = wt_priv(sk);
-	u32 delay;
 
 	wt_guard(sk);
-	hd->cut = 0;
-	if (!wt_ertt_acked(sk, &hd->ertt, sample) || wt_in_recovery(sk, &hd->ertt))
-		return;
-	delay = hd->ertt.rtt - hd->ertt.min;
-	if (delay <= PARAM(sk, queue_min_us))
-		return;
-	if (wt_random(&hd->random) < wt_hamilton(delay, hd->ertt.max - hd->ertt.min, PARAM(sk, queue_min_us),
-						 PARAM(sk, queue_threshold_us), PARAM(sk, pmax_ppm))) {
-		wt_delay_cut(sk, &hd->ertt, wt_half(wt_tp(sk), wt_tp(sk)->snd_cwnd));
-		hd->cut = 1;
-	}
+	wt_ertt_acked(sk, &hd->ertt, sample);
+}
+
+/* Whether to back off, drawn at every ACK that gave a sample. */
+WT_INLINE int hd_draw(struct sock *sk, struct hd *hd)
+{
+	u32 delay = hd->ertt.rtt - hd->ertt.min;
+	u64 chance;
+
+	if (!hd->ertt.fresh || delay <= PARAM(sk, queue_min_us))
+		return 0;
+	chance = wt_hamilton(delay, hd->ertt.max - hd->ertt.min, PARAM(sk, queue_min_us),
+			     PARAM(sk, queue_threshold_us), PARAM(sk, pmax_ppm));
+	return wt_random(&hd->random) < chance;
 }
 
 WT_INLINE void hd_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -46,7 +46,11 @@ WT_INLINE void hd_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct hd *hd = wt_priv(sk);
 
 	(void)ack;
-	if (!hd->cut && !hd->ertt.recovering)
+	if (wt_in_recovery(sk, &hd->ertt))
+		return;
+	if (hd_draw(sk, hd))
+		wt_delay_cut(sk, &hd->ertt, wt_half(wt_tp(sk), wt_tp(sk)->snd_cwnd));
+	else
 		wt_reno_grow(sk, acked);
 }
 

@@ -36,7 +36,7 @@ WT_INLINE u32 vegas_queued(struct tcp_sock *tp, const struct vegas *vegas)
 	return window > moved ? (u32)wt_div(window - moved, vegas->ertt.rtt) : 0;
 }
 
-WT_INLINE void vegas_round(struct sock *sk, struct vegas *vegas)
+WT_INLINE void vegas_round(struct sock *sk, struct vegas *vegas, u32 acked)
 {
 	struct tcp_sock *tp = wt_tp(sk);
 	u32 queued = vegas_queued(tp, vegas);
@@ -57,19 +57,16 @@ WT_INLINE void vegas_round(struct sock *sk, struct vegas *vegas)
 			WT_COUNT(sk, delay_cuts);
 		}
 	}
+	vegas->marked_cwnd = tp->snd_cwnd;
+	vegas->marked_delivered = tp->delivered - acked;
 }
 
 WT_INLINE void vegas_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct vegas *vegas = wt_priv(sk);
-	struct tcp_sock *tp = wt_tp(sk);
 
 	wt_guard(sk);
-	if (!wt_ertt_acked(sk, &vegas->ertt, sample) || !vegas->ertt.new_round)
-		return;
-	vegas_round(sk, vegas);
-	vegas->marked_cwnd = tp->snd_cwnd;
-	vegas->marked_delivered = tp->delivered - sample->pkts_acked;
+	wt_ertt_acked(sk, &vegas->ertt, sample);
 }
 
 WT_INLINE void vegas_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -77,6 +74,8 @@ WT_INLINE void vegas_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct vegas *vegas = wt_priv(sk);
 
 	(void)ack;
+	if (wt_round_over(&vegas->ertt))
+		vegas_round(sk, vegas, acked);
 	if (vegas->grow)
 		wt_reno_grow(sk, acked);
 }

@@ -241,12 +241,12 @@ WT_INLINE void wt_set_cwnd(struct tcp_sock *tp, u32 cwnd)
 	tp->snd_cwnd = wt_max(1, wt_min(cwnd, tp->snd_cwnd_clamp));
 }
 
-/* Half of what may be in flight, in whole packets rounded up, at least two: FreeBSD's window decrease (RFC 5681, eq. 4). */
+/* Half of what may be in flight, in whole packets, at least two (RFC 5681, equation 4). */
 WT_INLINE u32 wt_half(struct tcp_sock *tp, u32 cwnd)
 {
 	u32 window = wt_min(cwnd, (u32)wt_div(tp->snd_wnd, tp->mss_cache));
 
-	return wt_max(window - wt_max(window / 2, 1), 2);
+	return wt_max(window / 2, 2);
 }
 
 /* Slow start by packets acknowledged, up to ssthresh; returns those left over for congestion avoidance. */
@@ -317,12 +317,12 @@ struct wt_ertt {
 	u32 rtt;	 /* latest sample; 0 before the first */
 	u32 min;	 /* of the connection, never aged */
 	u32 max;	 /* of the connection, never aged */
-	u32 round_end;	 /* when more than this is acknowledged, a round trip is over */
+	u32 round_end;	 /* when this is acknowledged, a round trip is over */
 	u32 recover;	 /* congestion recovery after a delay cut lasts until this is acknowledged */
 	u8 delayed_acks; /* 0 to 5: rises with ACKs of several segments */
 	u8 recovering;	 /* whether `recover` means anything */
-	u8 new_round;	 /* whether this ACK ended a round trip */
-	u8 started;
+	u8 new_round;	 /* a round trip has ended, and nobody has looked at it yet: FreeBSD's ERTT_NEW_MEASUREMENT */
+	u8 fresh;	 /* whether this ACK gave a sample */
 };
 
 WT_INLINE void wt_ertt_begin(struct sock *sk, struct wt_ertt *e)
@@ -335,17 +335,20 @@ WT_INLINE void wt_ertt_begin(struct sock *sk, struct wt_ertt *e)
 	e->delayed_acks = 0;
 	e->recovering = 0;
 	e->new_round = 0;
-	e->started = 1;
+	e->fresh = 0;
 }
 
-/* Takes what an ACK tells; whether it gave a sample of the RTT. */
+/*
+ * Takes what an ACK tells; whether it gave a sample of the RTT. What follows from samples is decided in cong_avoid(), which the
+ * kernel doesn't call while it recovers: what was measured meanwhile waits until then.
+ */
 WT_INLINE int wt_ertt_acked(struct sock *sk, struct wt_ertt *e, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = wt_tp(sk);
 	u32 acked = sample->pkts_acked;
 	s32 rtt = sample->rtt_us;
 
-	e->new_round = 0;
+	e->fresh = 0;
 	if (e->recovering && !wt_before(tp->snd_una, e->recover))
 		e->recovering = 0;
 	if (rtt <= 0)
@@ -361,16 +364,26 @@ WT_INLINE int wt_ertt_acked(struct sock *sk, struct wt_ertt *e, const struct ack
 		if (acked > 1 && e->delayed_acks < 5)
 			e->delayed_acks++;
 	}
+	e->fresh = 1;
 	e->rtt = (u32)rtt;
 	if (!e->min || e->rtt < e->min)
 		e->min = e->rtt;
 	if (e->rtt > e->max)
 		e->max = e->rtt;
-	if (wt_before(e->round_end, tp->snd_una)) {
+	if (!wt_before(tp->snd_una, e->round_end)) {
 		e->round_end = tp->snd_nxt;
 		e->new_round = 1;
 	}
 	return 1;
+}
+
+/* Whether a round trip has ended since this was last asked. */
+WT_INLINE int wt_round_over(struct wt_ertt *e)
+{
+	int over = e->new_round;
+
+	e->new_round = 0;
+	return over;
 }
 
 WT_INLINE int wt_in_recovery(struct sock *sk, const struct wt_ertt *e)
