@@ -32,6 +32,7 @@ enum Command {
     Replay(commands::replay::ReplayArgs),
     Calibrate(commands::calibrate::CalibrateArgs),
     Doctor(commands::doctor::DoctorArgs),
+    Web(commands::web::WebArgs),
 }
 
 impl Cli {
@@ -50,6 +51,7 @@ impl Cli {
             Command::Replay(args) => commands::replay::run(args),
             Command::Calibrate(args) => commands::calibrate::run(args),
             Command::Doctor(args) => commands::doctor::run(args),
+            Command::Web(args) => commands::web::run(args),
             Command::Mtu(args) => commands::mtu::run(args),
             Command::Path(args) => commands::path::run(args),
             Command::Trace(args) => commands::trace::run(args),

@@ -38,3 +38,5 @@ pub(crate) mod settings;
 pub(crate) mod trace;
 /// The main job: vary, measure, decide.
 pub(crate) mod tune;
+/// The page, and the API that it uses.
+pub(crate) mod web;
