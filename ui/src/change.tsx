@@ -1,0 +1,177 @@
+import { useEffect, useState } from "preact/hooks";
+import { post, problemOf, setToken, token, type Problem } from "./api";
+import { value } from "./format";
+import { Field, Trouble, Wide } from "./parts";
+import type { Knob } from "./views/host";
+
+/** A change that is put back unless it is confirmed. */
+export interface Waiting {
+  id: string;
+  seconds_left: number | null;
+}
+
+interface Plan {
+  changes: { key: string; old: unknown; new: unknown; target: string; unchanged: boolean; why: string }[];
+  commands: string[];
+  risks: { key: string; text: string }[];
+}
+
+/** Runs something that changes the host, and keeps what went wrong. */
+export function useDoing(): [boolean, Problem | null, (what: () => Promise<unknown>) => void] {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const run = (what: () => Promise<unknown>): void => {
+    setBusy(true);
+    setProblem(null);
+    what()
+      .catch((error) => setProblem(problemOf(error)))
+      .finally(() => setBusy(false));
+  };
+  return [busy, problem, run];
+}
+
+/** The token, where the page hasn't been opened with it. */
+export function Token() {
+  const [known, setKnown] = useState(token() !== "");
+  const [text, setText] = useState("");
+  if (known) return null;
+  const keep = (): void => {
+    setToken(text);
+    setKnown(text.trim() !== "");
+  };
+  return (
+    <div class="row">
+      <Field label="Token" hint="Changing this host needs what `windtunnel web` printed in its terminal">
+        <input type="password" autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} onBlur={keep} />
+      </Field>
+    </div>
+  );
+}
+
+/** Counts down until a change is put back; confirms it or undoes it at once. */
+export function Pending({ waiting, done }: { waiting: Waiting; done: () => void }) {
+  const [end] = useState(() => performance.now() + (waiting.seconds_left ?? 0) * 1e3);
+  const [left, setLeft] = useState(waiting.seconds_left ?? 0);
+  const [busy, problem, run] = useDoing();
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const left = Math.max(0, Math.ceil((end - performance.now()) / 1e3));
+      setLeft(left);
+      if (left === 0) {
+        clearInterval(timer);
+        // The guard needs a moment to put everything back.
+        setTimeout(done, 1500);
+      }
+    }, 250);
+    return () => clearInterval(timer);
+  }, [end]);
+  const answer = (verb: string): void => run(() => post(`settings/${verb}`, { id: waiting.id }).then(done));
+  return (
+    <section class="pending" aria-labelledby="pending">
+      <h2 id="pending">
+        Change {waiting.id} is put back in <span class="mono">{left} s</span>
+      </h2>
+      <p>If this host still works as you want, confirm it; then it also survives a reboot.</p>
+      <Token />
+      <div class="buttons">
+        <button type="button" class="primary" disabled={busy} onClick={() => answer("confirm")}>
+          Confirm
+        </button>
+        <button type="button" disabled={busy} onClick={() => answer("undo")}>
+          Undo now
+        </button>
+      </div>
+      {problem && <Trouble problem={problem} />}
+    </section>
+  );
+}
+
+/** Plans a change, shows what it would do, and applies it. */
+export function Change({ knobs, done }: { knobs: Knob[]; done: () => void }) {
+  const [key, setKey] = useState("");
+  const [level, setLevel] = useState("");
+  const [to, setTo] = useState("");
+  const [plan, setPlan] = useState<Plan | null>(null);
+  const [busy, problem, run] = useDoing();
+  const names = [...new Set(knobs.filter((knob) => knob.scope !== "socket").map((knob) => knob.key))].sort();
+  const help = knobs.find((knob) => knob.key === key);
+  const request = { settings: { [key]: level }, ...(to.trim() ? { to: to.trim() } : {}) };
+  const edit = (set: (text: string) => void) => (event: { currentTarget: { value: string } }) => {
+    set(event.currentTarget.value);
+    setPlan(null);
+  };
+  return (
+    <section aria-labelledby="change">
+      <h2 id="change">Change</h2>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          run(() => post<Plan>("settings/plan", request).then(setPlan));
+        }}
+      >
+        <Field label="Setting">
+          <select value={key} onChange={edit(setKey)} required>
+            <option value="">choose …</option>
+            {names.map((name) => (
+              <option>{name}</option>
+            ))}
+          </select>
+        </Field>
+        <Field label="New value" {...(help ? { hint: `now ${value(help.value)}` } : {})}>
+          <input value={level} onInput={edit(setLevel)} class="short" required />
+        </Field>
+        <Field label="Where" hint="host, default, 192.0.2.1, eth0; empty: the narrowest">
+          <input value={to} onInput={edit(setTo)} class="short" />
+        </Field>
+        <button type="submit" disabled={busy}>
+          Show the plan
+        </button>
+      </form>
+      {problem && <Trouble problem={problem} />}
+      {plan && <Planned plan={plan} busy={busy} apply={() => run(() => post("settings/apply", { ...request, confirm_within_s: 60 }).then(done))} />}
+    </section>
+  );
+}
+
+function Planned({ plan, busy, apply }: { plan: Plan; busy: boolean; apply: () => void }) {
+  return (
+    <div class="card">
+      <Wide label="What would change">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Setting</th>
+              <th scope="col">Now</th>
+              <th scope="col">Then</th>
+              <th scope="col">Where</th>
+            </tr>
+          </thead>
+          <tbody>
+            {plan.changes.map((change) => (
+              <tr key={change.key}>
+                <th scope="row">{change.key}</th>
+                <td>{value(change.old)}</td>
+                <td>{change.unchanged ? "stays" : value(change.new)}</td>
+                <td>
+                  {change.target}
+                  <span class="sub">{change.why}</span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+      {plan.risks.map((risk) => (
+        <p class="note">
+          {risk.key}: {risk.text}
+        </p>
+      ))}
+      {plan.commands.length > 0 && <pre class="mono">{plan.commands.join("\n")}</pre>}
+      <Token />
+      <button type="button" class="primary" disabled={busy || plan.commands.length === 0} onClick={apply}>
+        Apply, put back after 60 s unless confirmed
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,46 @@
+/** Three significant digits, as the terminal's reports have them. */
+function three(value: number): string {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
+}
+
+/** A rate in the unit that fits. */
+export function rate(bps: number | null | undefined): string {
+  if (bps === null || bps === undefined) return "–";
+  if (bps >= 1e9) return `${three(bps / 1e9)} Gbit/s`;
+  if (bps >= 1e6) return `${three(bps / 1e6)} Mbit/s`;
+  return `${three(bps / 1e3)} kbit/s`;
+}
+
+export const ms = (us: number): string => `${three(us / 1e3)} ms`;
+export const percent = (ratio: number | null | undefined): string =>
+  ratio === null || ratio === undefined ? "–" : `${(ratio * 100).toFixed(2)} %`;
+export const times = (ratio: number | null | undefined): string =>
+  ratio === null || ratio === undefined ? "–" : `×${ratio.toFixed(2)}`;
+export const count = (value: number): string => value.toLocaleString("en-GB").replaceAll(",", "\u202f");
+export const evidence = (value: number | null | undefined): string =>
+  value === null || value === undefined ? "–" : `${value >= 1e6 ? value.toExponential(1) : count(Math.round(value * 10) / 10)} : 1`;
+
+export function duration(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}
+
+/** When, in the reader's own time zone. */
+export const when = (unixUs: number): string =>
+  new Date(unixUs / 1e3).toLocaleString("sv-SE", { dateStyle: "short", timeStyle: "short" });
+
+/** A setting's value. */
+export function value(of: unknown): string {
+  if (of === null || of === undefined) return "–";
+  if (Array.isArray(of)) return of.map(value).join(" ");
+  if (typeof of === "boolean") return of ? "on" : "off";
+  return String(of);
+}
+
+/** Settings in one line. */
+export const settings = (of: Record<string, unknown>): string =>
+  Object.entries(of)
+    .map(([key, level]) => `${key}=${value(level)}`)
+    .join(" ");

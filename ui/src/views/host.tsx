@@ -1,0 +1,221 @@
+import { useMemo, useState } from "preact/hooks";
+import { Change, Pending, type Waiting } from "../change";
+import { value } from "../format";
+import { Fetched, Field, useGet, Wide } from "../parts";
+
+interface Adapter {
+  name: string;
+  up: boolean;
+  carrier: boolean;
+  driver: string | null;
+  speed_mbps: number | null;
+  duplex: string | null;
+  mtu: number;
+  qdisc: string | null;
+  txqueuelen: number | null;
+  addresses: string[];
+  offloads: Record<string, boolean> | null;
+}
+
+export interface Knob {
+  key: string;
+  value: unknown;
+  default: unknown;
+  help: string;
+  scope: string;
+  target: string | null;
+  sysctl: string | null;
+  clamped_by: string | null;
+  origin: { kind: string; file: string | null; line: number | null };
+}
+
+interface HostSettings {
+  kernel: string;
+  default_adapter: string | null;
+  adapters: Adapter[];
+  knobs: Knob[];
+  findings: { id: string; severity: string; text: string }[];
+  routes: { text: string; family: number }[];
+  caveats: { id: string; text: string; limits: boolean }[];
+  pending: Waiting | null;
+}
+
+/** The settings that people come for; the others are found by searching. */
+const MAIN = new Set(
+  "mtu mss rwin sndbuf cc initcwnd initrwnd ttl sack timestamps window-scaling ecn mtu-probing pmtud qdisc rmem wmem rmem-max wmem-max".split(" "),
+);
+
+/** This host: findings, adapters, every setting with where it comes from. */
+export function Host() {
+  const [host, again] = useGet<HostSettings>("settings");
+  return (
+    <>
+      <h1>Host</h1>
+      <Fetched of={host} again={again}>
+        {(host) => (
+          <>
+            <p class="lead">Linux {host.kernel}. Read just now; nothing is changed by looking.</p>
+            {host.pending && <Pending waiting={host.pending} done={again} />}
+            <Findings host={host} />
+            <Adapters host={host} />
+            <Change knobs={host.knobs} done={again} />
+            <Knobs knobs={host.knobs} />
+            <Rest host={host} />
+          </>
+        )}
+      </Fetched>
+    </>
+  );
+}
+
+function Findings({ host }: { host: HostSettings }) {
+  return (
+    <section aria-labelledby="findings">
+      <h2 id="findings">Findings</h2>
+      {host.findings.length === 0 && <p class="quiet">Nothing here stands in TCP's way.</p>}
+      <ul class="findings">
+        {host.findings.map((finding) => (
+          <li key={finding.id} class={finding.severity}>
+            <span class="badge">{finding.severity}</span> {finding.text}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Adapters({ host }: { host: HostSettings }) {
+  const order = (adapter: Adapter): number => (adapter.name === host.default_adapter ? 0 : adapter.up ? 1 : 2);
+  const adapters = [...host.adapters].sort((a, b) => order(a) - order(b));
+  return (
+    <section aria-labelledby="adapters">
+      <h2 id="adapters">Adapters</h2>
+      <div class="cards">
+        {adapters.map((adapter) => (
+          <article class="card" key={adapter.name}>
+            <h3>
+              {adapter.name} <span class={`badge ${adapter.up ? "good" : ""}`}>{adapter.up ? "up" : "down"}</span>
+              {adapter.name === host.default_adapter && <span class="badge">default route</span>}
+            </h3>
+            <dl>
+              <Pair name="MTU" text={`${adapter.mtu} bytes`} />
+              <Pair name="Speed" text={adapter.speed_mbps ? `${adapter.speed_mbps} Mbit/s ${adapter.duplex ?? ""}` : null} />
+              <Pair name="Driver" text={adapter.driver} />
+              <Pair name="Queueing" text={adapter.qdisc && `${adapter.qdisc}, ${adapter.txqueuelen ?? "?"} packets`} />
+              <Pair name="Addresses" text={adapter.addresses.join(", ") || null} />
+              <Pair
+                name="Offloads"
+                text={Object.entries(adapter.offloads ?? {}).filter(([, on]) => on).map(([name]) => name.replace("offload-", "").toUpperCase()).join(", ") || null}
+              />
+            </dl>
+          </article>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Pair({ name, text }: { name: string; text: string | null }) {
+  if (!text) return null;
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </>
+  );
+}
+
+const differs = (knob: Knob): boolean => knob.default !== null && value(knob.default) !== value(knob.value);
+
+/** From where a setting has its value. */
+function origin(knob: Knob): string {
+  const { kind, file, line } = knob.origin;
+  if (file) return `${file}${line ? `:${line}` : ""}`;
+  return kind.replaceAll("-", " ");
+}
+
+function Knobs({ knobs }: { knobs: Knob[] }) {
+  const [search, setSearch] = useState("");
+  const [which, setWhich] = useState("main");
+  const shown = useMemo(() => {
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+    return knobs.filter((knob) => {
+      const text = `${knob.key} ${knob.sysctl ?? ""} ${knob.help} ${knob.target ?? ""}`.toLowerCase();
+      if (words.length > 0) return words.every((word) => text.includes(word));
+      return which === "all" || (which === "main" ? MAIN.has(knob.key) : differs(knob));
+    });
+  }, [knobs, search, which]);
+  return (
+    <section aria-labelledby="knobs">
+      <h2 id="knobs">Settings</h2>
+      <div class="row">
+        <Field label="Search">
+          <input type="search" value={search} placeholder="rwin, tcp_rmem, window …" onInput={(event) => setSearch(event.currentTarget.value)} />
+        </Field>
+        <Field label="Show">
+          <select value={which} onChange={(event) => setWhich(event.currentTarget.value)}>
+            <option value="main">the main ones</option>
+            <option value="changed">those unlike the kernel's default</option>
+            <option value="all">all {knobs.length}</option>
+          </select>
+        </Field>
+      </div>
+      {shown.length === 0 && <p class="quiet">No setting matches. Search for other words, or show all.</p>}
+      {shown.length > 0 && (
+        <Wide label="Settings">
+          <table class="stack">
+            <thead>
+              <tr>
+                <th scope="col">Setting</th>
+                <th scope="col">Value</th>
+                <th scope="col">Default</th>
+                <th scope="col">From</th>
+                <th scope="col">What it is</th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((knob) => (
+                <tr key={`${knob.key} ${knob.target} ${knob.sysctl}`}>
+                  <th scope="row">
+                    {knob.key}
+                    <span class="sub">{knob.sysctl ?? knob.target ?? knob.scope}</span>
+                  </th>
+                  <td data-name="Value" class={differs(knob) ? "changed" : ""}>
+                    {value(knob.value)}
+                    {knob.clamped_by && <span class="sub">clamped by {knob.clamped_by}</span>}
+                  </td>
+                  <td data-name="Default">{value(knob.default)}</td>
+                  <td data-name="From">{origin(knob)}</td>
+                  <td data-name="What it is">{knob.help}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Wide>
+      )}
+    </section>
+  );
+}
+
+function Rest({ host }: { host: HostSettings }) {
+  return (
+    <>
+      <details>
+        <summary>Routes ({host.routes.length})</summary>
+        <ul class="plain mono">
+          {host.routes.map((route, place) => (
+            <li key={place}>{route.text}</li>
+          ))}
+        </ul>
+      </details>
+      <details>
+        <summary>What this kernel can and can't ({host.caveats.length})</summary>
+        <ul>
+          {host.caveats.map((caveat) => (
+            <li key={caveat.id}>{caveat.text}</li>
+          ))}
+        </ul>
+      </details>
+    </>
+  );
+}
