@@ -7,6 +7,8 @@ export interface Line {
   values: (number | null)[];
   /** A reference, such as a threshold: dashed, and in the colour of text. */
   reference?: boolean;
+  /** Which colour, where the order of lines doesn't say it. */
+  colour?: number;
   /** Points without a line between them. */
   points?: boolean;
 }
@@ -51,11 +53,12 @@ function options(props: Props, width: number): uPlot.Options {
   return {
     width,
     height: props.height ?? 260,
-    padding: [12, 12, 0, 0],
+    padding: [12, 28, 0, 0],
+    legend: { show: props.lines.length > 1 },
     cursor: { drag: { x: true, y: false } },
     scales: { x: { time: false }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(low, high) } },
     axes: [
-      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 1e4, 1e5, 1e6] },
+      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => splits.map(String), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 1e4, 1e5, 1e6] },
       {
         ...axis,
         label: props.yLabel,
@@ -70,7 +73,7 @@ function options(props: Props, width: number): uPlot.Options {
     series: [
       { label: props.xLabel },
       ...props.lines.map((line) => ({
-        ...series(line, line.reference ? 0 : lines++),
+        ...series(line, line.colour ?? (line.reference ? 0 : lines++)),
         value: (_: uPlot, value: number | null) => format(value),
       })),
     ],

@@ -111,7 +111,7 @@ function Settings({ report }: { report: Report }) {
               <tr key={arm.label}>
                 <th scope="row">
                   {arm.label}
-                  {arm.state !== "current" && <span class="sub mono">{settings(arm.settings)}</span>}
+                  {arm.label.startsWith(settings(arm.settings)) || <span class="sub mono">{settings(arm.settings)}</span>}
                 </th>
                 <td data-name="Goodput">{rate(arm.goodput_bps)}</td>
                 <td data-name="Ratio">{times(arm.ratio)}</td>

@@ -284,7 +284,7 @@ async fn journal(State(app): Shared) -> Result<Answer, ApiError> {
 #[utoipa::path(get, path = "/api/v1/reports/{name}", params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`")),
     responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
 async fn report(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["report", ask::name("experiment", &place(name)?)?, "--json"])).await
+    app.program.ask(&words(&["report", ask::name("an experiment", &place(name)?)?, "--json"])).await
 }
 
 /// A part of the path, which may not even be text.

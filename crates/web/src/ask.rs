@@ -189,7 +189,7 @@ impl WhichChange {
     pub(crate) fn args(&self, verb: &str) -> Result<Vec<String>, ApiError> {
         let mut args = words(&["settings", verb, "--json"]);
         if let Some(id) = &self.id {
-            args.push(name("change", id)?.to_owned());
+            args.push(name("a change", id)?.to_owned());
         }
         Ok(args)
     }
@@ -231,7 +231,7 @@ pub(crate) fn name<'a>(what: &str, value: &'a str) -> Result<&'a str, ApiError> 
     if good && value.chars().all(plain) {
         Ok(value)
     } else {
-        Err(ApiError::bad(format!("that can't be the name of a {what}")))
+        Err(ApiError::bad(format!("that can't be the name of {what}")))
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
             assert!(preset(bad).is_err(), "{bad}");
         }
         for bad in ["", "-x", "--json", "../x", "a/b", "a b", "\0", &"a".repeat(300)] {
-            assert!(name("change", bad).is_err(), "{bad}");
+            assert!(name("a change", bad).is_err(), "{bad}");
             assert!(key(bad).is_err(), "{bad}");
         }
         assert!(preset("adsl-yahoo").is_ok() && name("experiment", "20261121-0815-adsl").is_ok());

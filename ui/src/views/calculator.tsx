@@ -52,17 +52,17 @@ export function Calculator() {
         <datalist id="encaps">
           {words.state === "done" && words.data.words.map((word) => <option value={word.name}>{word.about}</option>)}
         </datalist>
-        <Field label="MTU" hint="The largest IP packet, bytes">
+        <Field label="MTU" hint="IP packet, bytes">
           <input value={ask.mtu} onInput={set("mtu")} inputMode="numeric" class="short" />
         </Field>
         <Field label="IP">
-          <select value={ask.ip} onChange={set("ip")}>
+          <select class="short" value={ask.ip} onChange={set("ip")}>
             <option value="4">IPv4</option>
             <option value="6">IPv6</option>
           </select>
         </Field>
         <Field label="Transport">
-          <select value={ask.proto} onChange={set("proto")}>
+          <select class="short" value={ask.proto} onChange={set("proto")}>
             <option value="tcp">TCP</option>
             <option value="udp">UDP</option>
           </select>
@@ -76,7 +76,7 @@ export function Calculator() {
             </select>
           </Field>
         )}
-        <Field label="Link rate" hint="8mbit, 1gbit …">
+        <Field label="Link rate" hint="8mbit, 1gbit">
           <input value={ask.link_rate} onInput={set("link_rate")} class="short" />
         </Field>
       </div>

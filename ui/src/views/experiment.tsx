@@ -58,12 +58,12 @@ const NOTHING: Heard = { begin: null, trials: [], rounds: [], result: null, end:
 /** What a false claim's probability is bounded by. */
 const ALPHA = 0.05;
 const KNOBS: [string, string][] = [
-  ["rwin", "receive window: 4x,16x or 64KiB"],
-  ["mtu", "largest IP packet: 1454,1492"],
-  ["cc", "congestion control: cubic,bbr"],
-  ["mss", "largest segment, bytes"],
-  ["initcwnd", "segments at first: 10,20"],
-  ["sndbuf", "send buffer: 128KiB"],
+  ["rwin", "4x,16x,64KiB"],
+  ["mtu", "1454,1492"],
+  ["cc", "cubic,bbr"],
+  ["mss", "1412,1452"],
+  ["initcwnd", "10,20"],
+  ["sndbuf", "128KiB,1MiB"],
   ["sack", "on,off"],
   ["timestamps", "on,off"],
   ["window-scaling", "on,off"],
@@ -159,7 +159,7 @@ function Choose({ start }: { start: (run: Run) => void }) {
             <option value="up">up, to the server</option>
           </select>
         </Field>
-        <Field label="Budget" hint="10min, 200MB or 60 trials">
+        <Field label="Budget" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds">
           <input value={budget} placeholder="150s" onInput={(event) => setBudget(event.currentTarget.value)} class="short" />
         </Field>
         <Field label="Each trial" hint="200ms to 10min">
@@ -280,6 +280,8 @@ function Evidence({ heard }: { heard: Heard }) {
   const data = useMemo(() => {
     const lines = arms.slice(1).map((label, arm) => ({
       label,
+      // As in the other chart, where the current setting has the first one.
+      colour: arm + 1,
       values: heard.rounds.map((round) => Math.max(round.evidence[arm + 1] ?? 1, 0.01)),
     }));
     const threshold = { label: `needed for a claim`, values: heard.rounds.map(() => needed), reference: true };

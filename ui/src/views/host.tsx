@@ -150,7 +150,7 @@ function Knobs({ knobs }: { knobs: Knob[] }) {
       <h2 id="knobs">Settings</h2>
       <div class="row">
         <Field label="Search">
-          <input type="search" value={search} placeholder="rwin, tcp_rmem, window …" onInput={(event) => setSearch(event.currentTarget.value)} />
+          <input type="search" value={search} placeholder="tcp_rmem, window" onInput={(event) => setSearch(event.currentTarget.value)} />
         </Field>
         <Field label="Show">
           <select value={which} onChange={(event) => setWhich(event.currentTarget.value)}>

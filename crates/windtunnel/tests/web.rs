@@ -1,0 +1,298 @@
+//! `windtunnel web` as a browser or a script uses it.
+mod common;
+
+use common::{binary, ran};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// A server with a journal of its own.
+struct Server {
+    child: Child,
+    host: String,
+    token: String,
+    directory: tempfile::TempDir,
+}
+
+/// An answer: status, head, body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    fn what(&self) -> String {
+        self.json()["error"]["what"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl Server {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut child = Command::new(binary())
+            .args(["web", "--listen", "127.0.0.1:0", "--json"])
+            .env("XDG_DATA_HOME", directory.path())
+            .env("WINDTUNNEL_STATE_DIR", directory.path().join("state"))
+            .env("WINDTUNNEL_ROOT", directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("windtunnel");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("where it listens");
+        let ready: Value = serde_json::from_str(&line).expect("an object");
+        let url = ready["url"].as_str().expect("an address");
+        let host = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Self { child, host, token: ready["token"].as_str().expect("a token").to_owned(), directory }
+    }
+
+    /// Sends a request as it is; the connection for the answer.
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.host).expect("a connection");
+        let mut request =
+            format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request += &format!("host: {}\r\n", self.host);
+        }
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        stream.write_all(format!("{request}\r\n{body}").as_bytes()).expect("a request sent");
+        stream
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        read(self.send(method, path, headers, body))
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], "")
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask("POST", path, &[JSON], &body.to_string())
+    }
+
+    /// What the command line prints, with the same journal.
+    fn command(&self, args: &[&str]) -> Value {
+        let output = Command::new(binary()).args(args).env("XDG_DATA_HOME", self.directory.path()).output();
+        let ran = ran(output.expect("windtunnel"));
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+    }
+
+    /// Interrupts it and waits for its end.
+    fn interrupt(&mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+        self.child.wait().expect("its end").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// Reads an answer to its end.
+fn read(mut stream: TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("an answer");
+    let text = String::from_utf8_lossy(&bytes);
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+}
+
+#[test]
+fn answers_are_the_objects_that_the_command_line_prints() {
+    let server = Server::start();
+    for (path, args) in [
+        (
+            "/api/v1/overhead?encap=vlan%2Bethernet&link_rate=8mbit",
+            &["overhead", "--json", "--encap=vlan+ethernet", "--link-rate=8mbit"][..],
+        ),
+        ("/api/v1/overhead?sweep=1400..1500", &["overhead", "--json", "--sweep=1400..1500"]),
+        ("/api/v1/overhead/encapsulations", &["overhead", "--list", "--json"]),
+        ("/api/v1/lab/presets", &["lab", "list", "--json"]),
+        ("/api/v1/lab/presets/adsl", &["lab", "show", "adsl", "--json"]),
+        ("/api/v1/journal", &["journal", "list", "--json"]),
+    ] {
+        let answer = server.get(path);
+        assert_eq!((answer.status, answer.json()), (200, server.command(args)), "{path}");
+        assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+    }
+    let settings = server.get("/api/v1/settings").json();
+    assert_eq!(settings["schema_version"], 1);
+    assert!(!settings["knobs"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn errors_say_what_happened_and_are_never_our_fault() {
+    let server = Server::start();
+    for (path, status, part) in [
+        ("/api/v1/overhead?mtu=99999", 400, "out of range"),
+        ("/api/v1/overhead?mtu=15%0000", 400, "control characters"),
+        ("/api/v1/overhead?encap=--list", 400, "--list"),
+        ("/api/v1/overhead?json=1", 400, "unknown field"),
+        ("/api/v1/lab/presets/nope", 400, "no preset"),
+        ("/api/v1/lab/presets/..%2Fadsl", 400, "name of a preset"),
+        ("/api/v1/lab/presets/%FF", 400, "UTF-8"),
+        ("/api/v1/reports/nope", 400, "no experiment"),
+        ("/api/v1/reports/--json", 400, "name of an experiment"),
+        ("/api/v1/experiments/nope", 404, "no such experiment"),
+        ("/api/v1/experiments/nope/events", 404, "no such experiment"),
+        ("/api/v1/nothing", 404, "nothing there"),
+        ("/api/v2/health", 404, "nothing there"),
+    ] {
+        let answer = server.get(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(answer.what().contains(part), "{path}: {}", answer.body);
+    }
+    for (body, status) in [
+        ("", 400),
+        ("{", 400),
+        ("[]", 422),
+        ("{}", 422),
+        (r#"{"lab":"../x"}"#, 400),
+        (r#"{"lab":"a","html":"x"}"#, 422),
+    ] {
+        let answer = server.ask("POST", "/api/v1/experiments", &[JSON], body);
+        assert_eq!(answer.status, status, "{body}: {}", answer.body);
+        assert!(!answer.what().is_empty(), "{}", answer.body);
+    }
+    let large = format!(r#"{{"lab":"{}"}}"#, "a".repeat(100_000));
+    assert_eq!(server.ask("POST", "/api/v1/experiments", &[JSON], &large).status, 413);
+    assert_eq!(server.ask("POST", "/api/v1/health", &[], "").status, 405);
+}
+
+#[test]
+fn other_names_and_other_sites_are_refused() {
+    let server = Server::start();
+    let (own, port) = (format!("http://{}", server.host), server.host.rsplit_once(':').unwrap().1.to_owned());
+    let localhost = format!("localhost:{port}");
+    for (header, status) in [
+        (("host", "evil.example"), 403),
+        (("host", "127.0.0.1"), 403),
+        (("host", "localhost.evil.example"), 403),
+        (("host", localhost.as_str()), 200),
+        (("origin", "http://evil.example"), 403),
+        (("origin", "null"), 403),
+        (("origin", own.as_str()), 200),
+        (("sec-fetch-site", "cross-site"), 403),
+        (("sec-fetch-site", "same-site"), 403),
+        (("sec-fetch-site", "same-origin"), 200),
+    ] {
+        let answer = server.ask("GET", "/api/v1/health", &[header], "");
+        assert_eq!(answer.status, status, "{header:?}");
+        assert!(!answer.head.contains("access-control-allow"), "{}", answer.head);
+    }
+    let head = server.get("/").head;
+    for policy in
+        ["default-src 'none'", "script-src 'self';", "frame-ancestors 'none'", "x-content-type-options: nosniff"]
+    {
+        assert!(head.contains(policy), "{policy}: {head}");
+    }
+    assert!(!head.contains("unsafe-"), "{head}");
+}
+
+#[test]
+fn changing_the_host_needs_the_token() {
+    let server = Server::start();
+    // A value that no kernel takes, so that nothing is changed even if the door stood open.
+    let body = json!({"settings": {"sack": "perhaps"}}).to_string();
+    let token = ("x-windtunnel-token", server.token.as_str());
+    let wrong = ("x-windtunnel-token", "00000000000000000000000000000000");
+    for verb in ["apply", "confirm", "undo"] {
+        let path = format!("/api/v1/settings/{verb}");
+        assert_eq!(server.ask("POST", &path, &[JSON], &body).status, 401, "{verb}");
+        assert_eq!(server.ask("POST", &path, &[JSON, wrong], &body).status, 403, "{verb}");
+        let cross = [JSON, token, ("origin", "http://evil.example")];
+        assert_eq!(server.ask("POST", &path, &cross, &body).status, 403, "{verb}");
+        let form = [token, ("content-type", "application/x-www-form-urlencoded")];
+        assert_eq!(server.ask("POST", &path, &form, "a=b").status, 415, "{verb}");
+    }
+    let refused = server.ask("POST", "/api/v1/settings/apply", &[JSON, token], &body);
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.what().contains("sack"), "{}", refused.body);
+    // Looking at a plan changes nothing, and needs none.
+    let plan = server.post("/api/v1/settings/plan", &json!({"settings": {"sack": "off"}}));
+    assert_eq!(plan.json()["changes"][0]["key"], "sack", "{}", plan.body);
+}
+
+#[test]
+fn an_experiment_is_watched_by_two_hundred_and_stopped() {
+    let mut server = Server::start();
+    let request = json!({"lab": "adsl", "knobs": ["rwin"], "levels": {"rwin": "4x,16x"}, "trial": "500ms", "budget": "400 trials"});
+    let begun = server.post("/api/v1/experiments", &request);
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    let id = begun.json()["id"].as_str().unwrap().to_owned();
+    let second = server.post("/api/v1/experiments", &request);
+    assert_eq!(second.status, 409, "{}", second.body);
+
+    let events = format!("/api/v1/experiments/{id}/events");
+    let mut first = BufReader::new(server.send("GET", &events, &[], ""));
+    let mut line = String::new();
+    while !line.starts_with("event: trial") {
+        line.clear();
+        assert!(first.read_line(&mut line).unwrap() > 0, "it ended before its first trial");
+    }
+    let watching: Vec<_> = (0..200).map(|_| server.send("GET", &events, &[], "")).collect();
+    assert_eq!(server.get("/api/v1/health").status, 200);
+    let stopped = server.ask("DELETE", &format!("/api/v1/experiments/{id}"), &[], "");
+    assert_eq!(stopped.status, 202, "{}", stopped.body);
+    for stream in watching {
+        let answer = read(stream);
+        assert!(answer.head.contains("text/event-stream"), "{}", answer.head);
+        assert!(answer.body.contains("\nevent: begin\n") || answer.body.contains("id: 0\nevent: begin\n"));
+        assert!(answer.body.contains("event: end\n"), "{}", answer.body);
+    }
+    // Whoever was away goes on where he was.
+    let rest = server.ask("GET", &events, &[("last-event-id", "0")], "").body;
+    assert!(rest.contains("id: 1\n") && !rest.contains("id: 0\n"), "{rest}");
+
+    let summary = server.get(&format!("/api/v1/experiments/{id}")).json();
+    let name = summary["experiment"].as_str().expect("its name in the journal");
+    assert!(summary["end"]["exit_code"].is_number(), "{summary}");
+    let journal = server.get("/api/v1/journal").json();
+    assert_eq!(journal["experiments"][0]["id"], name);
+    assert_ne!(journal["experiments"][0]["state"], "running");
+    assert_eq!(server.interrupt(), Some(0));
+}
+
+#[test]
+fn what_the_server_started_ends_with_it() {
+    let mut server = Server::start();
+    let request = json!({"lab": "adsl", "knobs": ["rwin"], "trial": "500ms", "budget": "400 trials"});
+    let id = server.post("/api/v1/experiments", &request).json()["id"].as_str().unwrap().to_owned();
+    let mut events = BufReader::new(server.send("GET", &format!("/api/v1/experiments/{id}/events"), &[], ""));
+    let mut line = String::new();
+    while !line.starts_with("event: begin") {
+        line.clear();
+        assert!(events.read_line(&mut line).unwrap() > 0, "it ended before it began");
+    }
+    assert_eq!(server.interrupt(), Some(0));
+    let journal = server.command(&["journal", "list", "--json"]);
+    assert_ne!(journal["experiments"][0]["state"], "running", "{journal}");
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    for listen in ["0.0.0.0:0", "[::]:0", "nonsense"] {
+        let output = Command::new(binary()).args(["web", "--listen", listen]).output().expect("windtunnel");
+        assert_eq!(output.status.code(), Some(2), "{listen}");
+    }
+    let server = Server::start();
+    let output = Command::new(binary()).args(["web", "--listen", &server.host]).output().expect("windtunnel");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--listen 127.0.0.1:0"));
+}
