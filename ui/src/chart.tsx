@@ -20,6 +20,8 @@ interface Props {
   yLabel: string;
   x: number[];
   lines: Line[];
+  /** A logarithmic horizontal axis, to the base of two. */
+  logX?: boolean;
   /** A logarithmic vertical axis. */
   log?: boolean;
   format: (value: number) => string;
@@ -56,7 +58,7 @@ function options(props: Props, width: number): uPlot.Options {
     padding: [12, 28, 0, 0],
     legend: { show: props.lines.length > 1 },
     cursor: { drag: { x: true, y: false } },
-    scales: { x: { time: false }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(low, high) } },
+    scales: { x: props.logX ? { time: false, distr: 3, log: 2 } : { time: false }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(low, high) } },
     axes: [
       { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => splits.map(String), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 1e4, 1e5, 1e6] },
       {
@@ -95,7 +97,7 @@ function margins(low: number | null, high: number | null): [number, number] {
 export function Chart(props: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const shape = JSON.stringify([props.lines.map((line) => line.label), props.log, props.xLabel, props.yLabel, props.x.length > 60]);
+  const shape = JSON.stringify([props.lines.map((line) => line.label), props.log, props.logX, props.xLabel, props.yLabel, props.x.length > 60]);
   const data = (): uPlot.AlignedData => [props.x, ...props.lines.map((line) => line.values)] as uPlot.AlignedData;
 
   useEffect(() => {

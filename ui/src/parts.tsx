@@ -1,5 +1,5 @@
-import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { cloneElement, type ComponentChildren, type VNode } from "preact";
+import { useEffect, useId, useState } from "preact/hooks";
 import { get, problemOf, type Problem } from "./api";
 
 /** What happened, why, and what to try. */
@@ -45,14 +45,22 @@ export function Fetched<T>(props: { of: Loaded<T>; again: () => void; children: 
   return <>{props.children(props.of.data)}</>;
 }
 
-/** A labelled field. */
-export function Field(props: { label: string; hint?: string; children: ComponentChildren }) {
+/** A control with its name, and what describes it. */
+export function Field(props: { label: string; hint?: string; children: VNode<Record<string, unknown>> }) {
+  const id = useId();
+  const hint = `${id}-hint`;
   return (
-    <label class="field">
-      <span class="label">{props.label}</span>
-      {props.children}
-      {props.hint && <span class="hint">{props.hint}</span>}
-    </label>
+    <div class="field">
+      <label class="label" for={id}>
+        {props.label}
+      </label>
+      {cloneElement(props.children, { id, ...(props.hint && { "aria-describedby": hint }) })}
+      {props.hint && (
+        <span class="hint" id={hint}>
+          {props.hint}
+        </span>
+      )}
+    </div>
   );
 }
 

@@ -148,6 +148,7 @@ function Plateau({ report }: { report: Report }) {
       <h2 id="plateau">Plateau of {knob}</h2>
       <Chart
         label={`Median goodput by ${knob}, ${data.x.length} levels`}
+        logX
         xLabel={`${knob}, KiB`}
         yLabel="Goodput, Mbit/s"
         format={(value) => value.toFixed(value < 10 ? 2 : 1)}
