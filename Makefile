@@ -6,14 +6,24 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: all build demo test lint unit bench crosscheck setup clean
+.PHONY: all page page-test pictures build demo test lint unit bench crosscheck setup clean
 
 all: build
 
 setup:
 	@scripts/setup.sh build
 
-build: setup
+# The page goes into the program where Node is there; without it the program still builds, and only lacks the page.
+page:
+	@scripts/build-page.sh
+
+page-test: build
+	@scripts/page.sh $(BIN)
+
+pictures: build
+	cd ui && WINDTUNNEL=$(CURDIR)/$(BIN) npm run --silent screenshots
+
+build: setup page
 	$(CARGO) build --release --locked
 
 demo: build

@@ -11,6 +11,11 @@ step "format and lints"
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --locked -- -D warnings
 
+step "the page: build, in headless Chromium"
+WINDTUNNEL_PAGE=must scripts/build-page.sh
+cargo build -p windtunnel --locked
+scripts/page.sh target/debug/windtunnel
+
 step "tests"
 cargo test --workspace --locked
 

@@ -167,7 +167,7 @@ test("a change needs the token, is applied, counted down, undone, and stands in 
   assert.equal(await sack(), "on");
   await plan();
   await apply.click();
-  await page.getByRole("button", { name: "Confirm" }).click();
+  await page.getByRole("button", { name: "Confirm", exact: true }).click();
   await page.getByRole("heading", { name: /is put back in/ }).waitFor({ state: "detached" });
   assert.equal(await sack(), "off");
   await page.getByRole("link", { name: "History" }).click();

@@ -96,6 +96,13 @@ export function Change({ knobs, done }: { knobs: Knob[]; done: () => void }) {
   const names = [...new Set(knobs.filter((knob) => knob.scope !== "socket").map((knob) => knob.key))].sort();
   const help = knobs.find((knob) => knob.key === key);
   const request = { settings: { [key]: level }, ...(to.trim() ? { to: to.trim() } : {}) };
+  const apply = (): void => {
+    const applied = (): void => {
+      setPlan(null);
+      done();
+    };
+    run(() => post("settings/apply", { ...request, confirm_within_s: 60 }).then(applied));
+  };
   const edit = (set: (text: string) => void) => (event: { currentTarget: { value: string } }) => {
     set(event.currentTarget.value);
     setPlan(null);
@@ -129,7 +136,7 @@ export function Change({ knobs, done }: { knobs: Knob[]; done: () => void }) {
         </button>
       </form>
       {problem && <Trouble problem={problem} />}
-      {plan && <Planned plan={plan} busy={busy} apply={() => run(() => post("settings/apply", { ...request, confirm_within_s: 60 }).then(done))} />}
+      {plan && <Planned plan={plan} busy={busy} apply={apply} />}
     </section>
   );
 }
