@@ -85,6 +85,8 @@ impl LabTunnel {
     #[must_use]
     pub fn into_lab(self) -> Lab {
         self.lab
+    }
+
     /// Lets a level of the knob `cc` stand for a loaded congestion control.
     pub fn add_control(&mut self, level: impl Into<String>, control: Rc<dyn LoadedControl>) {
         self.loaded.insert(level.into(), control);
