@@ -1,5 +1,7 @@
 //! `windtunnel predict` and `replay`, run as a person runs them.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 mod common;
 
 use common::{json, run};

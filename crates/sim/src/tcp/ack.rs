@@ -185,7 +185,10 @@ impl Endpoint {
             ack.found |= found::WIN_UPDATE;
             self.snd.window_seq = segment.seq;
             self.snd.snd_wnd = window;
-            self.snd.max_window = self.snd.max_window.max(window);
+            if window > self.snd.max_window {
+                self.snd.max_window = window;
+                self.tcb.mss = self.mss_for(self.pmtu.mtu);
+            }
         }
         self.counters.bytes_acked += segment.ack - self.tcb.snd_una;
         self.tcb.snd_una = segment.ack;

@@ -6,6 +6,7 @@
 //! | kernel | RFC | here |
 //! |---|---|---|
 //! | `tcp_v4_mtu_reduced`, `tcp_simple_retransmit` | 1191 | [`Endpoint::on_too_big`] |
+//! | `tcp_bound_to_half_wnd` | – | [`Endpoint::mss_for`] |
 //! | `tcp_mtu_probing` after `tcp_retries1` | 4821 §7.7 | [`Endpoint::detect_black_hole`]: after about three seconds without an answer |
 
 use super::config::StackConfig;
@@ -45,7 +46,13 @@ impl Endpoint {
     /// Payload of a segment that makes a packet of so many bytes.
     pub(super) fn mss_for(&self, mtu: u32) -> u32 {
         let limit = self.config.announced_mss().min(self.pmtu.peer_mss);
-        limit.min(mtu.saturating_sub(40)).saturating_sub(self.option_len()).clamp(36, 65_000)
+        let mss = limit.min(mtu.saturating_sub(40)).saturating_sub(self.option_len()).clamp(36, 65_000);
+        // No segment fills more than half of a window, so that there are always two.
+        match self.snd.max_window {
+            0 => mss,
+            window if window > 536 => mss.min((window / 2).max(36) as u32),
+            window => mss.min(window.max(36) as u32),
+        }
     }
 
     /// A router says that packets are too big.

@@ -143,7 +143,7 @@ impl Endpoint {
             self.retransmit_queue(out);
         }
         if self.timers.kind() != Some(Kind::Retransmit) {
-            self.rearm_rto();
+            self.rearm_rto_from_head();
         }
     }
 }

@@ -147,15 +147,16 @@ impl Endpoint {
     /// Sends a probe: something new if there is, or else the last segment again.
     pub(super) fn probe_timeout(&mut self, out: &mut Out) {
         if self.snd.tlp_high_seq > 0 {
-            return self.rearm_rto_after_probe();
+            return self.rearm_rto_from_head();
         }
         self.snd.tlp_retrans = false;
         let before = self.tcb.packets_out;
         if self.has_unsent() && self.fits_window() {
             self.write_xmit(Some(super::output::Push::Probe), out);
-            if self.tcb.packets_out > before {
-                self.snd.tlp_high_seq = self.tcb.snd_nxt;
+            if self.tcb.packets_out == before {
+                return self.rearm_rto_from_head();
             }
+            self.snd.tlp_high_seq = self.tcb.snd_nxt;
             return self.rearm_rto_after_probe();
         }
         if let Some(last) = self.snd.board.back_id()
@@ -163,8 +164,17 @@ impl Endpoint {
         {
             self.snd.tlp_retrans = true;
             self.snd.tlp_high_seq = self.tcb.snd_nxt;
+            return self.rearm_rto_after_probe();
         }
-        self.rearm_rto_after_probe();
+        self.rearm_rto_from_head();
+    }
+
+    /// Lets the retransmission timer fire an RTO after the oldest segment left: the timer that fired had stood in for it.
+    pub(super) fn rearm_rto_from_head(&mut self) {
+        if self.tcb.packets_out == 0 {
+            return self.timers.clear();
+        }
+        self.set_timer(Kind::Retransmit, self.rto_delta_us().max(1) as u64 * 1_000);
     }
 
     fn rearm_rto_after_probe(&mut self) {
