@@ -75,7 +75,9 @@ fn the_studies_are_replayed_with_their_own_figures_beside() {
     let windows = study("dialup-rwin");
     assert_eq!(windows["rows"][0]["study"], serde_json::json!([1964.0, 2254.0]));
     let limit = 26_400.0 / 8.0 * 1460.0 / 1507.0;
-    assert!(model(&windows, 0) < 0.8 * limit, "one segment at a time waits for the round trip");
+    // Linux sends two halves where one segment would fill the window, so even that keeps the line busy.
+    let halves = 26_400.0 / 8.0 * 730.0 / 777.0;
+    assert!((0.95..=1.01).contains(&(model(&windows, 0) / halves)), "{} of {halves}", model(&windows, 0));
     for row in 1..9 {
         assert!((0.97..=1.0).contains(&(model(&windows, row) / limit)), "row {row}: {}", model(&windows, row));
     }
