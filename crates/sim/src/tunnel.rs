@@ -137,7 +137,8 @@ impl Tunnel for SimTunnel {
             let cannot = |why: String| Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why });
             match (knob, level) {
                 (Knob::Cc, Level::Name(name)) if cc::by_name(name, 0).is_none() => {
-                    return cannot(format!("the model has {}", cc::NAMES.join(", ")));
+                    let ours = wt_cc::ALGORITHMS.map(|algorithm| algorithm.name).join(", ");
+                    return cannot(format!("the model has {} and, with variants, {ours}", cc::NAMES.join(", ")));
                 }
                 (Knob::Mtu, Level::Number(mtu)) if *mtu > u64::from(self.path.client_mtu) => {
                     return cannot(format!("the client's device takes at most {} bytes", self.path.client_mtu));

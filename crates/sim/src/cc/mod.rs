@@ -18,12 +18,15 @@ mod cubic;
 mod minmax;
 /// NewReno as Linux has it.
 mod reno;
+/// The sources that the kernel runs too.
+mod source;
 /// What a congestion control sees and sets.
 mod tcb;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use reno::Reno;
+pub use source::FromSource;
 pub use tcb::{CaState, INFINITE_SSTHRESH, JIFFY_NS, Tcb};
 
 /// What happens to a connection besides acknowledgements.
@@ -114,16 +117,17 @@ pub trait CongestionControl: Send {
     }
 }
 
-/// A congestion control by its name; the seed is for those that draw.
+/// A congestion control by its name; the seed is for those that draw. Those of `bpf/` go by their names and variants too:
+/// `chd@freebsd-hz100`.
 #[must_use]
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn CongestionControl>> {
     Some(match name {
         "reno" => Box::new(Reno),
         "cubic" => Box::new(Cubic::default()),
         "bbr" => Box::new(Bbr::new(seed)),
-        _ => return None,
+        ours => Box::new(FromSource::new(&ours.parse().ok()?, seed)),
     })
 }
 
-/// The names that [`by_name`] knows.
+/// The names of those that Linux brings, which [`by_name`] knows besides ours.
 pub const NAMES: [&str; 3] = ["reno", "cubic", "bbr"];

@@ -7,4 +7,5 @@ mod fuzz;
 mod laws;
 mod mechanisms;
 mod nonsense;
+mod sources;
 mod workloads;
