@@ -23,7 +23,7 @@ use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec
 use wt_units::{Knob, Level, Settings};
 
 /// A trial that says nothing is run again at most so often.
-const REPEATS: u32 = 3;
+const REPEATS: u32 = 5;
 
 /// Compares congestion controls on an emulated path
 ///
@@ -214,15 +214,17 @@ impl Session<'_> {
             order.shuffle(&mut rng);
             let mut runs = Vec::with_capacity(arms.len());
             for index in &order {
-                let Some(run) = self.place(round, *index, &mut arms[*index])? else {
+                match self.place(round, *index, &mut arms[*index]) {
+                    Ok(Some(run)) => runs.push((*index, run)),
                     // A round that isn't complete compares nothing; those before it do.
-                    return if round > 1 {
-                        Ok(())
-                    } else {
-                        Err(Failure::new(Fault::Stopped, "stopped in the first round"))
-                    };
-                };
-                runs.push((*index, run));
+                    Ok(None) if round > 1 => return Ok(()),
+                    Ok(None) => return Err(Failure::new(Fault::Stopped, "stopped in the first round")),
+                    Err(failure) if round > 1 => {
+                        self.say(&format!("{failure}\n  so it ends here, after {} complete rounds", round - 1));
+                        return Ok(());
+                    }
+                    Err(failure) => return Err(failure),
+                }
             }
             for (index, run) in runs {
                 arms[index].runs.push(run);
