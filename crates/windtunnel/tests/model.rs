@@ -1,4 +1,5 @@
 //! `windtunnel predict` and `replay`, run as a person runs them.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
