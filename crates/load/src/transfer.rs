@@ -48,6 +48,9 @@ pub struct EndReport {
 /// The latest that a wait returns to look whether the user wants to stop.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// Bytes that are read at once: a thousand transfers shall not take a quarter of a GiB for that.
+const AT_ONCE: usize = 64 * 1024;
+
 /// What one end has to do.
 pub(crate) struct Job {
     /// How much.
@@ -74,7 +77,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     let sampler = Sampler::start(stream.try_clone()?, End::Receiver, start_ns, interval(expected))
         .map_err(|error| error.source)?;
     stream.set_nonblocking(true)?;
-    let mut buffer = vec![0; pattern::CHUNK];
+    let mut buffer = vec![0; AT_ONCE];
     let mut bytes = 0;
     let mut last_ns = start_ns;
     let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);

@@ -3,6 +3,23 @@ use crate::{SysError, SysResult};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+/// Raises the number of descriptors that this process may have to what it may raise it to; how many that is.
+///
+/// # Errors
+/// [`SysError`].
+///
+/// # Source
+/// `RLIMIT_NOFILE`, getrlimit(2).
+pub fn raise_descriptor_limit() -> SysResult<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes to a live struct.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }, || "read RLIMIT_NOFILE".to_owned())?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: reads a live struct.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, || "raise RLIMIT_NOFILE".to_owned())?;
+    Ok(limit.rlim_cur)
+}
+
 /// Who a process is, so that another one that got the same id later isn't taken for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessIdentity {

@@ -21,17 +21,17 @@ use wt_sys::tcp;
 use wt_trial::{Amount, Direction};
 
 /// Connections that haven't shown the key yet, in all and of one client; half-open ones are forgotten after a while.
-const MOST_FRESH: usize = 512;
-const MOST_FRESH_OF_ONE: usize = 64;
+const MOST_FRESH: usize = 4096;
+const MOST_FRESH_OF_ONE: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Greetings that are remembered, so that a recorded one is worth nothing.
 const MOST_HELLOS: usize = 100_000;
 /// How often those who wait are told so.
 const TELL: Duration = Duration::from_secs(1);
 /// Connections accepted before others get their turn.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
 /// Reports that are sent at once.
-const MOST_REPORTING: u64 = 64;
+const MOST_REPORTING: u64 = 1024;
 /// A thread of a test needs little.
 const STACK: usize = 256 * 1024;
 /// No test takes longer than what it asked for and this on top.
@@ -242,7 +242,9 @@ impl Gate {
         if let Some(pause) = lock(&self.shared.accounts).exhausted(client, now()) {
             return Some(("your quota of today is used up".to_owned(), Some(pause)));
         }
-        if self.waiting.len() >= config.max_waiting {
+        // Those for whom there is a place already don't wait.
+        let free = (config.max_tests as u64).saturating_sub(self.shared.metrics.running());
+        if self.waiting.len() as u64 >= config.max_waiting as u64 + free {
             return Some(("too many are waiting".to_owned(), Some(Duration::from_secs(30))));
         }
         if let Amount::Time(time) = request.amount

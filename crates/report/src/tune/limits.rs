@@ -4,8 +4,9 @@ use serde::Serialize;
 use wt_trial::{PathFacts, Status, TrialRecord};
 use wt_units::BitsPerSecond;
 
-/// From this share of window over RTT on, the window is what limits.
-const NEAR_WINDOW: f64 = 0.85;
+/// From this share of window over RTT on, the window is what limits. Linux' autotuning keeps the window at twice what came
+/// in the last round trip, so a window that isn't in the way is used by half at most.
+const NEAR_WINDOW: f64 = 0.6;
 /// From this share of what the framing leaves on, the link is what limits.
 const NEAR_LINK: f64 = 0.9;
 /// From this share of the time on that a sender waited for something, that is what limits.

@@ -84,6 +84,8 @@ fn longest(text: &str) -> Result<Duration, String> {
 /// A [`Failure`] that says what to try.
 pub(crate) fn run(args: &ServeArgs) -> Outcome {
     let stop = signals()?;
+    // Where that isn't allowed there are fewer connections.
+    let _ = wt_sys::process::raise_descriptor_limit();
     let (key, is_new) = key(args)?;
     let listeners = listeners(&args.listen)?;
     let metrics = args.metrics.map(listen).transpose()?;

@@ -1,0 +1,109 @@
+//! Our own transfer against iperf3's, over the same loopback, in interleaved pairs. `cargo bench -p wt-load --bench engine`.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and stops when it can't go on")]
+
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use wt_load::{Fetch, Quota, Reference, Serve, ServeConfig, SharedKey, Tls, Url, fetch};
+use wt_trial::{Amount, Cancel};
+use wt_units::Settings;
+
+const ROLE: &str = "ENGINE_ROLE";
+const PAIRS: usize = 5;
+const TIME: Duration = Duration::from_secs(5);
+const PORT: u16 = 5299;
+
+fn main() {
+    match std::env::var(ROLE) {
+        Ok(url) if url == "server" => server(),
+        Ok(url) => client(&url.parse().unwrap()),
+        Err(_) => compare(),
+    }
+}
+
+fn server() {
+    let key = SharedKey::generate().unwrap();
+    let config = ServeConfig {
+        key: key.clone(),
+        max_tests: 1,
+        max_waiting: 1,
+        longest: Duration::from_secs(60),
+        quota: Quota::default(),
+        congestion_controls: Vec::new(),
+    };
+    let serve = Serve::start(vec![TcpListener::bind("127.0.0.1:0").unwrap()], config).unwrap();
+    println!("wt://{}@{}", key.to_hex(), serve.addresses()[0]);
+    let _ = std::io::stdin().lines().next();
+}
+
+/// One download; prints bytes and seconds.
+fn client(url: &Url) {
+    let peer: SocketAddr = format!("{}:{}", url.host, url.port).parse().unwrap();
+    let (tls, cancel) = (Tls::new(None).unwrap(), Cancel::new());
+    let job =
+        Fetch { url, peer, settings: &Settings::new(), amount: Amount::Time(TIME), deadline: TIME * 2, tls: &tls };
+    let report = fetch(&job, &mut Reference::new(), &cancel).unwrap().report;
+    println!("{} {}", report.bytes, report.elapsed.as_secs_f64());
+}
+
+/// CPU time of a process and its children that have ended, s.
+fn cpu(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11..15].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
+}
+
+fn compare() {
+    let mut ours = Command::new(std::env::current_exe().unwrap());
+    let mut ours = ours.env(ROLE, "server").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    use std::io::BufRead as _;
+    std::io::BufReader::new(ours.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port = PORT.to_string();
+    let started = Command::new("iperf3").args(["-s", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut iperf) = started else {
+        println!("iperf3 isn't installed: nothing to compare with");
+        ours.kill().unwrap();
+        ours.wait().unwrap();
+        return;
+    };
+    let own = std::process::id();
+    let measure = |server: &Child, run: &mut dyn FnMut() -> (f64, f64)| {
+        let before = cpu(server.id()) + cpu(own);
+        let (bytes, seconds) = run();
+        let spent = cpu(server.id()) + cpu(own) - before;
+        (bytes * 8.0 / seconds / 1e9, spent / (bytes / 1e9))
+    };
+    let mut rows = Vec::new();
+    for _ in 0..PAIRS {
+        let mine = measure(&ours, &mut || {
+            let out = Command::new(std::env::current_exe().unwrap()).env(ROLE, line.trim()).output().unwrap();
+            let text = String::from_utf8(out.stdout).unwrap();
+            let mut words = text.split_whitespace().map(|word| word.parse::<f64>().unwrap());
+            (words.next().unwrap(), words.next().unwrap())
+        });
+        let theirs = measure(&iperf, &mut || {
+            let seconds = TIME.as_secs().to_string();
+            let out =
+                Command::new("iperf3").args(["-c", "127.0.0.1", "-p", &port, "-R", "-J", "-t", &seconds]).output();
+            let json: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
+            let sum = &json["end"]["sum_received"];
+            (sum["bytes"].as_f64().unwrap(), sum["seconds"].as_f64().unwrap())
+        });
+        println!(
+            "ours {:.1} Gbit/s, {:.2} CPU s/GB; iperf3 {:.1} Gbit/s, {:.2} CPU s/GB",
+            mine.0, mine.1, theirs.0, theirs.1
+        );
+        rows.push((mine.0 / theirs.0, mine.1 / theirs.1));
+    }
+    for child in [&mut ours, &mut iperf] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    println!("goodput: x{:.2} of iperf3's", median(rows.iter().map(|row| row.0).collect()));
+    println!("CPU per byte, both ends: x{:.2} of iperf3's", median(rows.iter().map(|row| row.1).collect()));
+}
