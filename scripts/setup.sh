@@ -15,6 +15,8 @@ case $want in
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.
         tools="$tools nginx:nginx-light vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget"
+        # The page is built, and driven in a browser.
+        tools="$tools node:nodejs npm:npm chromium:chromium"
         ;;
     *) echo "usage: $0 build|test" >&2; exit 2 ;;
 esac
