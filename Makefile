@@ -2,6 +2,7 @@
 # make test   everything that CI checks (under 12 minutes on two cores)
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin
+# make page-test  the page in headless Chromium
 CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo

@@ -7,17 +7,18 @@ scripts/setup.sh test
 
 step() { printf '\n== %s\n' "$*"; }
 
+step "the page"
+WINDTUNNEL_PAGE=must scripts/build-page.sh
+
 step "format and lints"
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --locked -- -D warnings
 
-step "the page: build, in headless Chromium"
-WINDTUNNEL_PAGE=must scripts/build-page.sh
-cargo build -p windtunnel --locked
-scripts/page.sh target/debug/windtunnel
-
 step "tests"
 cargo test --workspace --locked
+
+step "the page in headless Chromium"
+scripts/page.sh target/debug/windtunnel
 
 if [ "$(id -u)" = 0 ]; then
     step "the lab's tests as an ordinary user"
