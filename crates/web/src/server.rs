@@ -2,6 +2,7 @@ use crate::api::{self, App};
 use crate::command::Program;
 use crate::guard::Names;
 use crate::runs::Runs;
+use axum::serve::ListenerExt as _;
 use std::io::Read as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -72,6 +73,10 @@ async fn run(config: Config, address: SocketAddr, ready: impl FnOnce(&Ready)) ->
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
     let address = listener.local_addr()?;
+    // An event is sent at once, and doesn't wait for the acknowledgement of the one before it.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
     let token = random_hex(16)?;
     let app = Arc::new(App {
         program: Program::new(config.exe),
