@@ -24,8 +24,8 @@ use std::net::IpAddr;
 
 /// More probes are never sent, whatever the path does.
 const MOST_PACKETS: usize = 4000;
-/// No pace is slower: 1500 bytes at 120 kbit/s.
-const SLOWEST: Time = Time::from_millis(100);
+/// No pace is slower: 1500 bytes at 20 kbit/s.
+const SLOWEST: Time = Time::from_millis(600);
 /// A Linux host says "port unreachable" so many times at once, and then once a second: `icmp_ratelimit` of icmp(7),
 /// `XRLIM_BURST_FACTOR` of net/ipv4/icmp.c.
 const UDP_BURST: f64 = 6.0;
@@ -235,6 +235,9 @@ impl Search {
             // Only a short SYN has come back: on a slow line long packets take far longer.
             late = late.max(self.last_sent + rtt * 4);
         }
+        if self.round == 0 {
+            late = late.max(self.last_sent + self.crawl());
+        }
         // A SYN is only waited for when nothing else gets through.
         let pressing = |flight: &&Flight| {
             !matches!(flight.item.purpose, Purpose::Open | Purpose::Again) || self.evidence.passed().is_none()
@@ -246,6 +249,23 @@ impl Search {
             _ => Some(due),
         });
         Some(worst.unwrap_or(late))
+    }
+
+    /// How long the first burst may take on a slow line, as far as the answers to its two shortest packets tell: the time
+    /// that each byte took there and back.
+    fn crawl(&self) -> Time {
+        let rtt = |flight: &Flight| flight.answered.saturating_sub(flight.sent);
+        let answered = |wanted: fn(Purpose) -> bool| {
+            self.flights.iter().find(|flight| wanted(flight.item.purpose)).filter(|flight| flight.fate == Fate::Answered)
+        };
+        let short = answered(|purpose| purpose == Purpose::Open);
+        let long = answered(|purpose| purpose == Purpose::Size);
+        let (Some(short), Some(long)) = (short, long) else { return Time::ZERO };
+        let bytes = f64::from(long.item.size.saturating_sub(short.item.size).max(1));
+        let each = rtt(long).saturating_sub(rtt(short)).as_secs_f64() / (2.0 * bytes);
+        let burst: f64 = self.flights.iter().map(|flight| f64::from(flight.item.size)).sum();
+        // The longest comes back when all have gone there.
+        rtt(short) + Time::from_secs_f64(each * (burst + f64::from(self.max)) * 1.25)
     }
 
     /// How far apart the first burst's answers came beyond how far apart its probes left: what the narrowest link needs

@@ -154,7 +154,7 @@ pub struct SearchReport {
     pub long_loss: LossCount,
     /// The round-trip time.
     pub rtt: Rtt,
-    /// What the narrowest link needs for a packet of about 1400 bytes, roughly; a tenth of a second at most, and zero
+    /// What the narrowest link needs for a packet of about 1400 bytes, roughly; zero
     /// where it can't be told from nothing.
     pub pace: Time,
     /// Probes sent.
