@@ -4,41 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod common;
+mod kernel;
 
-use common::{Ran, binary, ran, windtunnel};
+use kernel::{V4, V6, among_five, objects};
 use serde_json::Value;
-
-/// The link that delays: RTT 40 ms.
-const LINK: &str = "title = \"delay\"\nsource = \"a test\"\n[[link]]\nname = \"d\"\nmtu = 1500\n\
-    down = { rate = \"1gbit\", delay = \"20ms\" }\nup = { rate = \"1gbit\", delay = \"20ms\" }\n";
-const V4: &str = "10.3.0.2";
-const V6: &str = "fd00:3::2";
-
-/// Runs a script among the five hosts, where `at c` is the client and `$WT` the program; `None` where tools are missing.
-#[expect(clippy::print_stdout, reason = "what is not tested here is said")]
-fn among_five(variant: &str, script: &str) -> Option<Ran> {
-    for tool in ["ip", "nft", "perl", "setpriv"] {
-        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-        if !std::env::split_paths(&path).any(|folder| folder.join(tool).exists()) {
-            println!("not run: this test needs {tool}");
-            return None;
-        }
-    }
-    let home = tempfile::tempdir().unwrap();
-    let link = home.path().join("link.toml");
-    std::fs::write(&link, LINK).unwrap();
-    let whole = format!("set -eu\n{}\ntopology\nvariant {variant}\n{script}", include_str!("kernel/topology.sh"));
-    let mut command = windtunnel(home.path());
-    command.env("WT", binary()).env("TMPDIR", home.path());
-    command.args(["lab", "run"]).arg(&link).args(["--", "sh", "-c", &whole]);
-    Some(ran(command.output().unwrap()))
-}
-
-/// One JSON object a run, as many as there are.
-fn objects(ran: &Ran) -> Vec<Value> {
-    let stream = serde_json::Deserializer::from_str(&ran.out).into_iter::<Value>();
-    stream.map(|value| value.unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))).collect()
-}
 
 /// Checks a variant as root and as an ordinary user, with and without the right to ping, over both versions of IP.
 fn variant(name: &str, pmtu: u16, kind: &str, check: impl Fn(&Value)) {

@@ -256,7 +256,10 @@ impl Search {
     fn crawl(&self) -> Time {
         let rtt = |flight: &Flight| flight.answered.saturating_sub(flight.sent);
         let answered = |wanted: fn(Purpose) -> bool| {
-            self.flights.iter().find(|flight| wanted(flight.item.purpose)).filter(|flight| flight.fate == Fate::Answered)
+            self.flights
+                .iter()
+                .find(|flight| wanted(flight.item.purpose))
+                .filter(|flight| flight.fate == Fate::Answered)
         };
         let short = answered(|purpose| purpose == Purpose::Open);
         let long = answered(|purpose| purpose == Purpose::Size);

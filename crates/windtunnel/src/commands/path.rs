@@ -55,6 +55,7 @@ struct Found<'a> {
     trace: Trace,
     pings: Option<Pings>,
     bottleneck: Option<Bottleneck>,
+    train_cost: Cost,
     cost: Cost,
 }
 
@@ -75,9 +76,11 @@ pub(crate) fn run(args: &PathArgs) -> Outcome {
     // UDP's answers are rationed: neither round trips nor trains can be counted with them.
     let countable = kind != Kind::Udp;
     let pings = if countable { Some(ping(&target, &report, args, &mut cost)?) } else { None };
-    let bottleneck =
-        if countable && report.pace < SLOW { train(&target, pmtu, kind, &args.options, &mut cost)? } else { None };
-    let found = Found { target: &target, report, trace, pings, bottleneck, cost };
+    let mut train_cost = Cost::default();
+    let fast = countable && report.pace < SLOW;
+    let bottleneck = if fast { train(&target, pmtu, kind, &args.options, &mut train_cost)? } else { None };
+    let cost = cost.plus(train_cost);
+    let found = Found { target: &target, report, trace, pings, bottleneck, train_cost, cost };
     if args.options.json {
         say!("{:#}", found.to_json());
     } else {
@@ -172,6 +175,8 @@ impl Found<'_> {
         all["loss"] = json!(pings.map(|pings| pings.count.loss()));
         all["reordered"] = json!(pings.map(|pings| pings.reordered));
         all["bottleneck_bps"] = json!(self.bottleneck.map(|found| found.bps));
+        all["bottleneck_packets"] = json!(self.train_cost.packets);
+        all["bottleneck_seconds"] = json!(self.train_cost.time.as_secs_f64());
         all["bottleneck_sender_limited"] = json!(self.bottleneck.map(|found| found.sender_limited));
         all["bdp_bytes"] = json!(self.bdp());
         all["rwin_bytes"] = json!(self.rwin());
