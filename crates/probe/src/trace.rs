@@ -155,7 +155,7 @@ impl Trace {
         if trace.config.handshake {
             trace.push(Kind::Syn, 44, None, 0);
         }
-        for ttl in 1..=FIRST {
+        for ttl in 1..=trace.first_burst() {
             trace.push(trace.config.kind, trace.config.size, Some(ttl), 0);
         }
         // Last, for on a slow line the others would wait for it.
@@ -221,6 +221,11 @@ impl Trace {
         (u32::try_from(self.flights.len()).unwrap_or(u32::MAX), self.round)
     }
 
+    /// Hops that are asked in the first burst: fewer by UDP, whose answers the target rations.
+    const fn first_burst(&self) -> u8 {
+        if matches!(self.config.kind, Kind::Udp) { FIRST / 2 } else { FIRST }
+    }
+
     fn last(&self) -> Option<u8> {
         self.hops.iter().rev().find(|(_, hop)| hop.count.answered > 0).map(|(ttl, _)| *ttl)
     }
@@ -260,7 +265,7 @@ impl Trace {
         match self.target() {
             // The target is found: the other flows, and what hops change.
             Some(target) if !self.asked_all => self.second_burst(target),
-            None if !self.sought => self.seek_target(),
+            None if !self.sought => self.seek_target(now),
             _ => {}
         }
         if self.arrived.is_none() && self.following != self.followed && self.follows < MOST_MTUS {
@@ -310,16 +315,24 @@ impl Trace {
     }
 
     /// The target keeps silent: it may be further away, or answer something else.
-    fn seek_target(&mut self) {
+    fn seek_target(&mut self, now: Time) {
         let last = self.last().unwrap_or(0);
-        if last >= FIRST && !self.extended {
+        if last >= self.first_burst() && !self.extended {
             self.extended = true;
-            for ttl in FIRST + 1..=MOST_HOPS {
+            for ttl in self.first_burst() + 1..=MOST_HOPS {
                 self.push(self.config.kind, self.config.size, Some(ttl), 0);
             }
             return;
         }
         self.sought = true;
+        if self.config.kind == Kind::Udp {
+            // The target may have used up what it says in a second.
+            self.not_before = now + RATION;
+            for ttl in last + 1..=last + 2 {
+                self.push(Kind::Udp, self.config.size, Some(ttl), 0);
+            }
+            return;
+        }
         for ttl in last + 1..=last + BEYOND {
             if self.open {
                 self.push(Kind::Syn, 64, Some(ttl), 0);

@@ -45,6 +45,8 @@ pub struct SearchConfig {
     pub kinds: Vec<Kind>,
     /// Whether a [`Kind::Syn`] goes along with the first burst: it tells the MSS, and old segments need it.
     pub handshake: bool,
+    /// Whether routers that ration what they say are given time; with many targets at once they all do.
+    pub patient: bool,
 }
 
 /// What a probe was sent for.

@@ -211,7 +211,7 @@ impl Search {
             }
             if vanishes && self.sweeps < 2 {
                 self.sweep(above);
-            } else if vanishes && !self.patient && self.hops_ration() {
+            } else if vanishes && self.config.patient && !self.patient && self.hops_ration() {
                 // Routers that ration what they say may have no words left: silence says nothing yet.
                 self.patient = true;
                 self.pause = RATION_PAUSE;

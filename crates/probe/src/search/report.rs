@@ -173,7 +173,7 @@ impl Search {
             reverse_pmtu: None,
             kind: pmtu.map_or(PathKind::Inconclusive, |pmtu| self.kind_of(pmtu)),
             findings: self.findings(),
-            hole: pmtu.and_then(|pmtu| self.evidence.last_hop().filter(|_| self.hole_at(pmtu))),
+            hole: pmtu.and_then(|pmtu| self.evidence.last_hop().filter(|_| self.hole_at(pmtu) && self.is_last())),
             clamp: pmtu.and_then(|pmtu| self.clamp(pmtu)),
             method: pmtu.map(|_| self.method()),
             hints: self.evidence.hints.clone(),
@@ -236,12 +236,22 @@ impl Search {
         self.evidence.above(pmtu).fold((0, 0), |(r, s), tally| (r + tally.refused, s + tally.silent))
     }
 
+    /// Whether the last hop that told of a packet just too long is the last that such packets reach. Without the time to
+    /// find out whether those behind it only ration what they say, one of them must have said something.
+    fn is_last(&self) -> bool {
+        let mut beyond = self.flights.iter().filter(|flight| flight.item.purpose == Purpose::Beyond);
+        self.config.patient || beyond.any(|flight| matches!(flight.fate, Fate::Expired | Fate::Answered))
+    }
+
     /// Whether some router named an MTU other than what it does.
     ///
     /// A packet just too long vanishes at a router that has told of another MTU: it lies. When it vanishes at another
     /// one, the first told the truth about its own link, and the other is silent about its. A word from an address that
     /// no hop has may be anybody's.
     fn lie(&self, pmtu: u16) -> bool {
+        if !self.is_last() {
+            return false;
+        }
         let last = self.evidence.last_hop().map(|hop| hop.address);
         self.evidence.hints.iter().any(|hint| hint.mtu != pmtu && hint.router.is_some() && hint.router == last)
     }

@@ -12,6 +12,8 @@ use std::time::Duration;
 use wt_probe::{Finding, Kind, Machine, PathKind, Search, SearchConfig, SearchReport};
 use wt_units::BitsPerSecond;
 
+/// With more targets at once routers are given no time to say more.
+const FEW: usize = 4;
 /// No search takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -109,7 +111,8 @@ pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<Searc
         let mut driver = Driver::open(v6, of_version.len(), options)?;
         let kinds = driver.kinds();
         let handshake = kinds.contains(&Kind::OldSegment) || kinds.contains(&Kind::Stream);
-        let config = |i: usize| SearchConfig { max: targets[i].mtu, v6, kinds: kinds.clone(), handshake };
+        let patient = of_version.len() <= FEW;
+        let config = |i: usize| SearchConfig { max: targets[i].mtu, v6, kinds: kinds.clone(), handshake, patient };
         let mut machines: Vec<Search> =
             of_version.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
         let (spent, reverse_pmtu, on_top) = if let ([only], [machine]) = (&of_version[..], &mut machines[..]) {

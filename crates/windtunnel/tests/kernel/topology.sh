@@ -33,6 +33,9 @@ topology() {
     join c c0 10.1.0.2 fd00:1::2 r1 r1c 10.1.0.1 fd00:1::1 1500
     join r2 r2r3 10.23.0.2 fd00:23::2 r3 r3r2 10.23.0.3 fd00:23::3 1400
     join r3 r3s 10.3.0.1 fd00:3::1 s s0 10.3.0.2 fd00:3::2 1500
+    # Rules shall see packets, and not what the kernel has joined or not yet split.
+    at s ip link set s0 gso_max_segs 1
+    at c ip link set c0 gso_max_segs 1
     at r1 ip link set wt0 mtu 1492
     at r2 ip link set wt0 mtu 1492
     at r1 ip addr add 10.12.0.1/24 dev wt0
