@@ -20,7 +20,7 @@ const STATUS_USER: u32 = 1;
 /// Bytes of one ring frame: a 64 KiB super-packet with all its headers, in whole pages.
 const FRAME: usize = 17 * 4096;
 const FRAMES_PER_BLOCK: usize = 16;
-const BLOCKS: usize = 32;
+const BLOCKS: usize = 16;
 const RING: usize = FRAME * FRAMES_PER_BLOCK * BLOCKS;
 
 /// `struct tpacket_req` of linux/if_packet.h.

@@ -4,6 +4,8 @@
 mod export;
 /// Traces of another emulator.
 mod import;
+/// Paths drawn.
+mod picture;
 /// Running programs.
 mod run;
 /// What a path is made of.
@@ -38,6 +40,9 @@ enum LabCommand {
     Show {
         /// A preset's name or a TOML file
         path: String,
+        /// Also draw the path as SVG
+        #[arg(long, value_name = "FILE")]
+        svg: Option<std::path::PathBuf>,
         /// One JSON object
         #[arg(long)]
         json: bool,
@@ -90,7 +95,7 @@ impl From<BackendName> for Backend {
 pub(crate) fn run(args: &LabArgs) -> Outcome {
     match &args.command {
         LabCommand::List { json } => list(*json),
-        LabCommand::Show { path, json } => show::show(path, *json),
+        LabCommand::Show { path, svg, json } => show::show(path, svg.as_deref(), *json),
         LabCommand::Run(args) => run::program(args),
         LabCommand::Up(args) => run::up(args),
         LabCommand::Ping(args) => run::ping(args),

@@ -10,8 +10,12 @@ use wt_units::{BitsPerSecond, format_duration};
 ///
 /// # Errors
 /// Those of [`load`].
-pub(super) fn show(path: &str, json: bool) -> Outcome {
+pub(super) fn show(path: &str, svg: Option<&std::path::Path>, json: bool) -> Outcome {
     let scenario = load(path)?;
+    if let Some(file) = svg {
+        let written = crate::commands::report::write_whole(file, &super::picture::svg(&scenario));
+        written.map_err(|failure| failure.hint("name another file"))?;
+    }
     if json {
         say!("{}", as_json(&scenario));
         return Ok(Exit::Done);
