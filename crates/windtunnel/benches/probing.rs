@@ -14,10 +14,13 @@ use common::{binary, ran, windtunnel};
 use kernel::{V4, V6, among_five, objects};
 use serde_json::Value;
 
+/// A row of the table: what it is called, and what measures it in so many runs.
+type Row = (&'static str, fn(usize));
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    let rows: [(&str, fn(usize)); 12] = [
+    let rows: [Row; 12] = [
         ("mtu", mtu),
         ("variants", variants),
         ("hosts", hosts),

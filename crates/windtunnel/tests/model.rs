@@ -1,6 +1,4 @@
 //! `windtunnel predict` and `replay`, run as a person runs them.
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
-
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod common;
