@@ -14,6 +14,8 @@
 
 /// Probes as bytes, and answers read from bytes.
 pub mod codec;
+/// What a server sends before anything is acknowledged.
+pub mod first_window;
 /// Loss with its uncertainty, and whether two losses differ.
 mod loss;
 /// How fast probes may leave.

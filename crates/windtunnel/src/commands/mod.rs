@@ -8,6 +8,8 @@ pub(crate) mod calibrate;
 pub(crate) mod cc;
 /// What works on this machine.
 pub(crate) mod doctor;
+/// How much servers send before anything is acknowledged.
+pub(crate) mod first_window;
 /// Every trial ever run.
 pub(crate) mod journal;
 /// The lab's paths, and programs in it.

@@ -1,0 +1,552 @@
+use super::flight::{Arrived, Flight};
+use super::session::{Session, Stream};
+use crate::{SynOptions, Time};
+use std::collections::VecDeque;
+use std::time::Duration;
+use wt_wire::TcpFlags;
+
+/// The shift of our windows: with the largest unscaled window 16 MB, which caps no first flight.
+const SHIFT: u8 = 8;
+/// No byte of a first flight lies further into the stream.
+const FURTHEST: u32 = 16 << 20;
+/// Bytes of the stream that sessions may read: a TLS handshake and the head of a response.
+const READ: u32 = 64 << 10;
+/// Whatever the server does, no connection sends more packets before its reset.
+const MOST_SENT: u32 = 16;
+/// Resets: one at the end, and one each for at most so many packets that still come.
+const MOST_RESETS: u32 = 3;
+/// How long a server may think before it sends something.
+const THINKING: Duration = Duration::from_secs(5);
+/// How long nothing new comes until a flight counts as over without a retransmission.
+const QUIET: Duration = Duration::from_secs(4);
+/// How long others may follow a segment that looks like a tail loss probe.
+const SETTLING: Duration = Duration::from_millis(5);
+/// How long new data may take once it has been allowed, beside the RTT.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// How a connection is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// The MSS to offer, bytes.
+    pub mss: u16,
+    /// Offer SACK, timestamps, Fast Open and ECN, too, to see what the server says to them.
+    ///
+    /// A Linux server with SACK sends one segment more, a tail loss probe; [`Flight::probe`] tells it apart.
+    pub full: bool,
+    /// Our first sequence number.
+    pub isn: u32,
+}
+
+/// A segment of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Incoming<'a> {
+    /// Its sequence number.
+    pub seq: u32,
+    /// What it acknowledges.
+    pub ack: u32,
+    /// Its control bits.
+    pub flags: TcpFlags,
+    /// Its window, unscaled.
+    pub window: u16,
+    /// What a SYN-ACK says.
+    pub options: Option<SynOptions>,
+    /// The server's clock, if it sends timestamps.
+    pub timestamp: Option<u32>,
+    /// Its payload.
+    pub payload: &'a [u8],
+    /// The payload of each segment of which the device has merged it, bytes.
+    pub unit: Option<u16>,
+}
+
+/// A segment to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Its sequence number.
+    pub seq: u32,
+    /// What it acknowledges.
+    pub ack: u32,
+    /// Its control bits.
+    pub flags: TcpFlags,
+    /// Its window, unscaled.
+    pub window: u16,
+    /// Its options, a multiple of four bytes.
+    pub options: Vec<u8>,
+    /// Its payload.
+    pub payload: Vec<u8>,
+}
+
+/// What the SYN-ACK says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SynAck {
+    /// Its options.
+    pub options: SynOptions,
+    /// Its window, bytes.
+    pub window: u16,
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// A flight was seen.
+    Flight,
+    /// Nobody accepts connections there.
+    Refused,
+    /// No answer to three SYNs.
+    Silent,
+    /// The server broke it off.
+    Reset,
+    /// It was accepted and the request got no answer.
+    NoData,
+}
+
+/// What a connection has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The MSS that was offered, bytes.
+    pub mss: u16,
+    /// How it ended.
+    pub end: End,
+    /// Segments of the flight.
+    pub segments: u32,
+    /// Bytes of the flight.
+    pub bytes: u32,
+    /// The longest segment, bytes.
+    pub max_segment: u32,
+    /// Whether the server has told how much it sent, so that no lost segment is missing.
+    pub sure: bool,
+    /// Whether the server had more to send, and it was the window that stopped it.
+    pub more: bool,
+    /// Whether the response fits into the flight.
+    pub exhausted: bool,
+    /// Whether our own receive window may have stopped it.
+    pub capped: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Opening,
+    Flying,
+    /// The flight is over; the caller decides.
+    Held,
+    Asking,
+    Allowing,
+    Over,
+}
+
+/// A TCP connection of ours that acknowledges nothing of what it gets.
+///
+/// It asks, waits until the server's retransmission timer fires, and then says what was sent until then. On request it
+/// asks the server how much it has sent, by one byte of old data that must be answered with an acknowledgement, which
+/// bears the number of the next byte; and whether there is more, by acknowledging all of it.
+///
+/// # Source
+/// RFC 9293 section 3.10.7.4: an unacceptable segment is answered by an acknowledgement with SEQ=SND.NXT.
+#[derive(Debug)]
+pub struct Connection {
+    setup: Setup,
+    session: Box<dyn Session>,
+    state: State,
+    end: End,
+    deadline: Time,
+    tries: u32,
+    sent_at: Time,
+    rtt: Duration,
+    peer: Option<SynAck>,
+    peer_isn: u32,
+    timestamp: Option<u32>,
+    /// All that we have said, and how much of it the server has acknowledged.
+    said: Vec<u8>,
+    acked: u32,
+    flight: Flight,
+    stream: Stream,
+    verified: bool,
+    /// The flight as it was when all of it was acknowledged.
+    settled: Option<(u32, u32)>,
+    more: bool,
+    /// New data came by themselves after the flight: the application, not the window, had paused.
+    grew: bool,
+    out: VecDeque<Outgoing>,
+    sent: u32,
+    resets: u32,
+}
+
+impl Connection {
+    /// Opens one.
+    #[must_use]
+    pub fn open(setup: Setup, session: Box<dyn Session>, now: Time) -> Self {
+        let mut connection = Self {
+            setup,
+            session,
+            state: State::Opening,
+            end: End::Silent,
+            deadline: now,
+            tries: 0,
+            sent_at: now,
+            rtt: Duration::ZERO,
+            peer: None,
+            peer_isn: 0,
+            timestamp: None,
+            said: Vec::new(),
+            acked: 0,
+            flight: Flight::new(setup.mss, Duration::ZERO, false),
+            stream: Stream::new(READ),
+            verified: false,
+            settled: None,
+            more: false,
+            grew: false,
+            out: VecDeque::new(),
+            sent: 0,
+            resets: 0,
+        };
+        connection.send_syn(now);
+        connection
+    }
+
+    /// Takes a segment.
+    pub fn handle(&mut self, now: Time, segment: &Incoming<'_>) {
+        if self.state == State::Over {
+            // Whoever still sends to a closed connection is told so, but not for ever.
+            if self.peer.is_some() && !segment.flags.has(TcpFlags::RST) {
+                self.reset();
+            }
+            return;
+        }
+        let ours = segment.ack.wrapping_sub(self.setup.isn.wrapping_add(1));
+        if self.state == State::Opening {
+            return self.handle_opening(now, segment, ours);
+        }
+        let Some(start) = self.offset(segment.seq) else { return };
+        if segment.flags.has(TcpFlags::RST) {
+            return self.stop(if self.flight.segments() > 0 { End::Flight } else { End::Reset });
+        }
+        if segment.flags.has(TcpFlags::SYN) {
+            if self.state == State::Flying && self.flight.last_new().is_none() {
+                self.say_again(now);
+            }
+            return;
+        }
+        if ours <= self.said.len() as u32 {
+            self.acked = self.acked.max(ours);
+        }
+        self.timestamp = segment.timestamp.or(self.timestamp);
+        self.handle_data(now, start, segment);
+    }
+
+    /// What to do when the deadline has passed.
+    pub fn wake(&mut self, now: Time) {
+        if now < self.deadline {
+            return;
+        }
+        match self.state {
+            State::Opening if self.tries < 3 => self.send_syn(now),
+            State::Opening => self.stop(End::Silent),
+            State::Flying => self.wake_flying(now),
+            State::Held | State::Over => {}
+            State::Asking if self.tries < 3 => self.ask(now),
+            State::Asking => self.allow(now),
+            State::Allowing if self.tries < 2 => self.send_allowance(now),
+            State::Allowing => self.stop(End::Flight),
+        }
+    }
+
+    /// The next segment to send.
+    pub fn poll(&mut self) -> Option<Outgoing> {
+        self.out.pop_front()
+    }
+
+    /// When it wants to be woken; `None` if never.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        (!matches!(self.state, State::Held | State::Over)).then_some(self.deadline)
+    }
+
+    /// Makes sure of what was seen: how much was sent, and whether there is more.
+    pub fn verify(&mut self, now: Time) {
+        if self.state == State::Held {
+            self.tries = 0;
+            self.ask(now);
+        }
+    }
+
+    /// Ends the connection with a reset.
+    pub fn close(&mut self) {
+        if self.state != State::Over {
+            self.stop(self.end);
+        }
+    }
+
+    /// Whether the flight is over and nobody has asked for more yet.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.state == State::Held
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// What the SYN-ACK said.
+    #[must_use]
+    pub fn syn_ack(&self) -> Option<SynAck> {
+        self.peer
+    }
+
+    /// How it was opened.
+    #[must_use]
+    pub fn setup(&self) -> Setup {
+        self.setup
+    }
+
+    /// How many packets it has sent.
+    #[must_use]
+    pub fn packets(&self) -> u32 {
+        self.sent + self.resets
+    }
+
+    /// The response, as far as it can be read.
+    #[must_use]
+    pub fn response(&self) -> &[u8] {
+        self.session.response()
+    }
+
+    /// What it shows so far.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        let probed = self.flight.probe().is_some();
+        let (segments, bytes) = self.settled.unwrap_or((self.flight.segments(), self.flight.bytes()));
+        let length = self.session.length();
+        let exhausted = self.flight.finished() || length.is_some_and(|length| length <= u64::from(bytes));
+        let scaled = self.peer.is_some_and(|peer| peer.options.window_scale.is_some());
+        let window = if scaled { FURTHEST } else { 65_535 };
+        Reading {
+            mss: self.setup.mss,
+            end: self.end,
+            segments,
+            bytes,
+            max_segment: self.flight.max_segment(),
+            sure: (self.verified || probed) && !self.grew,
+            more: !exhausted && !self.grew && (self.more || probed || length.is_some()),
+            exhausted,
+            capped: bytes.saturating_add(self.flight.max_segment()) > window,
+        }
+    }
+
+    fn handle_opening(&mut self, now: Time, segment: &Incoming<'_>, ours: u32) {
+        if ours != 0 || !segment.flags.has(TcpFlags::ACK) {
+            return;
+        }
+        if segment.flags.has(TcpFlags::RST) {
+            return self.stop(End::Refused);
+        }
+        let Some(options) = segment.options.filter(|_| segment.flags.has(TcpFlags::SYN)) else { return };
+        self.peer = Some(SynAck { options, window: segment.window });
+        self.peer_isn = segment.seq;
+        self.timestamp = segment.timestamp;
+        self.rtt = now.saturating_sub(self.sent_at);
+        self.flight = Flight::new(self.setup.mss, self.rtt, self.setup.full && options.sack);
+        self.state = State::Flying;
+        self.end = End::NoData;
+        self.tries = 0;
+        self.said = self.session.opening();
+        self.say_again(now);
+    }
+
+    fn handle_data(&mut self, now: Time, start: u32, segment: &Incoming<'_>) {
+        let len = u32::try_from(segment.payload.len()).unwrap_or(u32::MAX);
+        let fin = segment.flags.has(TcpFlags::FIN);
+        if self.state == State::Allowing {
+            let (_, settled) = self.settled.unwrap_or_default();
+            if len > 0 && start.saturating_add(len) > settled {
+                self.more = true;
+            }
+            if fin {
+                self.flight.finish(start.saturating_add(len));
+            }
+            if self.more || fin {
+                self.stop(End::Flight);
+            }
+            return;
+        }
+        if fin {
+            self.flight.finish(start.saturating_add(len));
+        }
+        if len == 0 {
+            self.flight.say(start);
+            if self.state == State::Asking && !fin {
+                self.verified = true;
+                self.allow(now);
+            }
+            return;
+        }
+        let known = self.flight.bytes();
+        let arrived = self.flight.arrive(now, start, len, segment.unit);
+        self.end = End::Flight;
+        self.listen(now, start, segment.payload);
+        match self.state {
+            State::Flying if arrived == Arrived::Again => self.state = State::Held,
+            // A tail loss probe tells the flight's end before the retransmission timer does.
+            State::Flying if arrived == Arrived::New && self.flight.probe().is_some() => {
+                self.deadline = now + SETTLING.max(self.rtt / 4)
+            }
+            State::Flying if arrived == Arrived::New => self.deadline = now + QUIET,
+            State::Held | State::Asking if arrived == Arrived::New && start >= known => self.grew = true,
+            _ => {}
+        }
+    }
+
+    /// Lets the session read, and says what it answers.
+    fn listen(&mut self, now: Time, start: u32, payload: &[u8]) {
+        let ready = self.stream.take(start, payload);
+        if ready.is_empty() {
+            return;
+        }
+        let answer = self.session.hear(&ready);
+        if answer.is_empty() || self.said.len() + answer.len() > READ as usize {
+            return;
+        }
+        self.acked = self.acked.max(self.said.len() as u32);
+        self.said.extend(answer);
+        self.tries = 0;
+        self.say_again(now);
+    }
+
+    fn wake_flying(&mut self, now: Time) {
+        if (self.acked as usize) < self.said.len() && self.tries < 3 {
+            return self.say_again(now);
+        }
+        match self.flight.last_new() {
+            Some(last) if now >= last + QUIET || self.flight.probe().is_some() => self.state = State::Held,
+            Some(last) => self.deadline = last + QUIET,
+            None if now >= self.sent_at + THINKING => self.stop(End::NoData),
+            None => self.deadline = self.sent_at + THINKING,
+        }
+    }
+
+    /// Sends what the server hasn't acknowledged; but nothing of the server's is ever acknowledged by it.
+    fn say_again(&mut self, now: Time) {
+        self.tries += 1;
+        if self.tries > 3 {
+            return;
+        }
+        self.sent_at = now;
+        self.deadline = now + Duration::from_secs(1).max(3 * self.rtt);
+        let most = usize::from(self.peer.and_then(|peer| peer.options.mss).unwrap_or(536).clamp(88, 1360)) - 12;
+        let from = (self.acked as usize).min(self.said.len());
+        let pieces: Vec<Vec<u8>> = self.said[from..].chunks(most).map(<[u8]>::to_vec).collect();
+        let mut at = self.acked;
+        for payload in pieces {
+            let len = payload.len() as u32;
+            self.send(now, at, 0, TcpFlags::ACK | TcpFlags::PSH, u16::MAX, payload);
+            at += len;
+        }
+    }
+
+    /// One byte of old data: the answer tells how much was sent.
+    fn ask(&mut self, now: Time) {
+        self.state = State::Asking;
+        self.tries += 1;
+        self.deadline = now + Duration::from_millis(300).max(2 * self.rtt);
+        self.send(now, 0u32.wrapping_sub(3), 0, TcpFlags::ACK, u16::MAX, vec![0]);
+    }
+
+    /// Acknowledges all of it, for the server to go on.
+    fn allow(&mut self, now: Time) {
+        if self.flight.finished() {
+            return self.stop(End::Flight);
+        }
+        self.state = State::Allowing;
+        self.settled = Some((self.flight.segments(), self.flight.bytes()));
+        self.tries = 0;
+        self.send_allowance(now);
+    }
+
+    fn send_allowance(&mut self, now: Time) {
+        self.tries += 1;
+        self.deadline = now + PATIENCE / 2 + 2 * self.rtt;
+        let scaled = self.peer.is_some_and(|peer| peer.options.window_scale.is_some());
+        let two = 2 * self.flight.max_segment();
+        let window = if scaled { two.div_ceil(1 << SHIFT) } else { two };
+        let bytes = self.settled.map_or(0, |settled| settled.1);
+        self.send(now, self.said.len() as u32, bytes, TcpFlags::ACK, u16::try_from(window).unwrap_or(u16::MAX), vec![]);
+    }
+
+    fn send_syn(&mut self, now: Time) {
+        self.sent_at = now;
+        self.deadline = now + Duration::from_secs(1 << self.tries.min(4));
+        self.tries += 1;
+        let [high, low] = self.setup.mss.to_be_bytes();
+        let mut options = vec![2, 4, high, low];
+        let mut flags = TcpFlags::SYN;
+        if self.setup.full {
+            options.extend([4, 2, 8, 10]);
+            options.extend(clock(now).to_be_bytes());
+            options.extend([0, 0, 0, 0, 1, 3, 3, SHIFT, 34, 2, 1, 1]);
+            flags = flags | TcpFlags::ECE | TcpFlags::CWR;
+        } else {
+            options.extend([1, 3, 3, SHIFT]);
+        }
+        let syn = Outgoing { seq: self.setup.isn, ack: 0, flags, window: u16::MAX, options, payload: vec![] };
+        self.sent += 1;
+        self.out.push_back(syn);
+    }
+
+    /// Queues a segment from byte `at` of ours that acknowledges `ack` bytes of theirs.
+    fn send(&mut self, now: Time, at: u32, ack: u32, flags: TcpFlags, window: u16, payload: Vec<u8>) {
+        if self.sent >= MOST_SENT {
+            return;
+        }
+        self.sent += 1;
+        let seq = self.setup.isn.wrapping_add(1).wrapping_add(at);
+        let ack = self.peer_isn.wrapping_add(1).wrapping_add(ack);
+        let agreed = self.setup.full && self.peer.is_some_and(|peer| peer.options.timestamps);
+        let options = match self.timestamp.filter(|_| agreed) {
+            Some(theirs) => {
+                let mut options = vec![1, 1, 8, 10];
+                options.extend(clock(now).to_be_bytes());
+                options.extend(theirs.to_be_bytes());
+                options
+            }
+            None => vec![],
+        };
+        self.out.push_back(Outgoing { seq, ack, flags, window, options, payload });
+    }
+
+    fn stop(&mut self, end: End) {
+        self.end = end;
+        self.state = State::Over;
+        if self.peer.is_some() && end != End::Reset {
+            self.reset();
+        }
+    }
+
+    /// A reset, with the number that the server expects: any other it would ignore (RFC 5961 section 3.2).
+    fn reset(&mut self) {
+        if self.resets >= MOST_RESETS {
+            return;
+        }
+        self.resets += 1;
+        let base = self.setup.isn.wrapping_add(1);
+        self.out.push_back(Outgoing {
+            seq: base.wrapping_add(self.acked),
+            ack: self.peer_isn.wrapping_add(1),
+            flags: TcpFlags::RST | TcpFlags::ACK,
+            window: 0,
+            options: vec![],
+            payload: vec![],
+        });
+    }
+
+    /// How far into the server's stream a number lies; `None` if it can't be of this connection.
+    fn offset(&self, seq: u32) -> Option<u32> {
+        let offset = seq.wrapping_sub(self.peer_isn.wrapping_add(1));
+        // The SYN itself lies one before.
+        if offset == u32::MAX { Some(0) } else { (offset <= FURTHEST).then_some(offset) }
+    }
+}
+
+/// Our clock in timestamps: milliseconds (RFC 7323 section 5.4).
+fn clock(now: Time) -> u32 {
+    (now.as_millis() as u32).max(1)
+}

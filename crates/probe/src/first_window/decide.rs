@@ -1,0 +1,283 @@
+use super::connection::{End, Reading};
+
+/// How much may be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The first window is this.
+    Exact,
+    /// It is this or larger.
+    AtLeast,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// In what a server counts its first window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// In segments, whatever their size.
+    Segments,
+    /// Two to four segments by their size (RFC 5681 section 3.1).
+    Rfc5681,
+    /// In bytes: as many at every segment size.
+    Bytes,
+}
+
+/// Why no more is claimed than is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// Probes with different MSS agree, and the server had more to send.
+    Agreed,
+    /// The response is too short to fill the window.
+    ShortResponse,
+    /// Probes saw different numbers of segments.
+    Disagree,
+    /// Only one probe saw a whole flight.
+    OneProbe,
+    /// The server paused before it had more to send.
+    Paused,
+    /// Our own window may have been the limit.
+    Capped,
+    /// There never were full segments.
+    SmallSegments,
+    /// Nobody accepts connections.
+    Refused,
+    /// No answer to SYNs.
+    Silent,
+    /// The server reset the connection.
+    Reset,
+    /// Accepted, but no data came.
+    NoData,
+}
+
+impl Why {
+    /// In words.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Agreed => "probes with different MSS agree and the server had more to send",
+            Self::ShortResponse => "the response is too short to fill the window",
+            Self::Disagree => "probes with different MSS saw different numbers of segments",
+            Self::OneProbe => "only one probe saw a whole flight",
+            Self::Paused => "the server paused within its response",
+            Self::Capped => "our own receive window may have been the limit",
+            Self::SmallSegments => "the server sent no full segments",
+            Self::Refused => "connection refused",
+            Self::Silent => "no answer to SYNs",
+            Self::Reset => "the server reset the connection",
+            Self::NoData => "the connection was accepted, but no data came",
+        }
+    }
+}
+
+/// What is claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// How much may be claimed.
+    pub verdict: Verdict,
+    /// Segments; 0 if unknown.
+    pub segments: u32,
+    /// Bytes in the flight of the probe with the longest segments; 0 if unknown.
+    pub bytes: u32,
+    /// That probe's longest segment, bytes; 0 if unknown.
+    pub mss: u32,
+    /// What the numbers follow.
+    pub limit: Option<Limit>,
+    /// Why.
+    pub why: Why,
+}
+
+/// RFC 5681 section 3.1: the upper bound of the initial window in segments.
+fn rfc5681(mss: u32) -> u32 {
+    match mss {
+        2191.. => 2,
+        1096.. => 3,
+        _ => 4,
+    }
+}
+
+/// A timestamp takes so many bytes of every segment.
+const TIMESTAMP: u32 = 12;
+
+/// What the probes of a host allow to say.
+///
+/// "Exactly N" needs two probes with different MSS that both saw N segments of a server that had more to send, one of which
+/// knows for certain how much was sent, or three without such knowledge; and no probe that saw more. So one lost tail
+/// never makes a number too small, and neither does an application that pauses: it pauses after so many bytes, which are
+/// a different number of segments at a different MSS.
+#[must_use]
+pub fn decide(readings: &[Reading]) -> Decision {
+    let flights: Vec<&Reading> = readings.iter().filter(|r| r.end == End::Flight && r.segments > 0).collect();
+    let Some(most) = flights.iter().max_by_key(|r| (r.segments, r.max_segment)) else {
+        return Decision {
+            verdict: Verdict::Unknown,
+            segments: 0,
+            bytes: 0,
+            mss: 0,
+            limit: None,
+            why: nothing(readings),
+        };
+    };
+    let whole: Vec<&Reading> = flights.iter().copied().filter(|r| r.more && !r.capped).collect();
+    let with = |reading: &Reading, verdict, limit, why| Decision {
+        verdict,
+        segments: reading.segments,
+        bytes: reading.bytes,
+        mss: reading.max_segment,
+        limit,
+        why,
+    };
+    let agreeing: Vec<&Reading> = whole.iter().copied().filter(|r| r.segments == most.segments).collect();
+    if let Some(longest) = agreed(&agreeing) {
+        return with(longest, Verdict::Exact, Some(Limit::Segments), Why::Agreed);
+    }
+    if let Some(longest) = by_size(&flights, &whole) {
+        return with(longest, Verdict::Exact, Some(Limit::Rfc5681), Why::Agreed);
+    }
+    let limit = if same_bytes(&whole) { Some(Limit::Bytes) } else { None };
+    with(most, Verdict::AtLeast, limit, doubt(&flights, &whole, &agreeing))
+}
+
+/// The probe with the longest segments, if these are enough to be believed.
+fn agreed<'a>(agreeing: &[&'a Reading]) -> Option<&'a Reading> {
+    let longest = agreeing.iter().max_by_key(|r| r.max_segment)?;
+    let different = agreeing.iter().any(|r| r.mss != longest.mss);
+    let full = agreeing.iter().any(|r| is_full(r));
+    let sure = agreeing.iter().any(|r| r.sure);
+    (different && full && (sure || agreeing.len() >= 3)).then_some(longest)
+}
+
+/// RFC 5681's law, if two sure probes follow it at sizes for which it gives different numbers.
+fn by_size<'a>(flights: &[&Reading], whole: &[&'a Reading]) -> Option<&'a Reading> {
+    let lawful = |r: &&Reading| r.segments == rfc5681(r.max_segment) && is_full(r);
+    let sure: Vec<&Reading> = whole.iter().copied().filter(|r| r.sure && lawful(r)).collect();
+    let longest = sure.iter().max_by_key(|r| r.max_segment)?;
+    let different = sure.iter().any(|r| r.segments != longest.segments);
+    (different && flights.iter().all(lawful)).then_some(*longest)
+}
+
+/// Whether it had segments as long as it was allowed to.
+fn is_full(reading: &Reading) -> bool {
+    reading.max_segment + TIMESTAMP >= u32::from(reading.mss)
+}
+
+/// Whether sure probes with segments of different sizes saw the same bytes, but for one segment.
+fn same_bytes(whole: &[&Reading]) -> bool {
+    whole.iter().any(|a| {
+        whole.iter().any(|b| {
+            let within = a.bytes.abs_diff(b.bytes) < a.max_segment.max(b.max_segment);
+            a.sure && b.sure && a.max_segment > 2 * b.max_segment && within && a.segments != b.segments
+        })
+    })
+}
+
+/// Why "at least".
+fn doubt(flights: &[&Reading], whole: &[&Reading], agreeing: &[&Reading]) -> Why {
+    if flights.iter().any(|r| r.capped) {
+        Why::Capped
+    } else if flights.iter().any(|r| r.exhausted) && agreeing.len() < 2 {
+        Why::ShortResponse
+    } else if same_bytes(whole) {
+        Why::Paused
+    } else if flights.iter().any(|r| r.segments != flights[0].segments) {
+        Why::Disagree
+    } else if !whole.is_empty() && !whole.iter().any(|r| is_full(r)) {
+        Why::SmallSegments
+    } else if whole.len() < 2 && flights.len() > 1 {
+        Why::Paused
+    } else {
+        Why::OneProbe
+    }
+}
+
+/// Why nothing is known.
+fn nothing(readings: &[Reading]) -> Why {
+    let any = |end| readings.iter().any(|r| r.end == end);
+    match () {
+        () if any(End::Refused) => Why::Refused,
+        () if any(End::Reset) => Why::Reset,
+        () if any(End::NoData) || any(End::Flight) => Why::NoData,
+        () => Why::Silent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(mss: u16, segments: u32) -> Reading {
+        Reading {
+            mss,
+            end: End::Flight,
+            segments,
+            bytes: segments * u32::from(mss),
+            max_segment: u32::from(mss),
+            sure: true,
+            more: true,
+            exhausted: false,
+            capped: false,
+        }
+    }
+
+    fn claim(readings: &[Reading]) -> (Verdict, u32, Why) {
+        let decision = decide(readings);
+        (decision.verdict, decision.segments, decision.why)
+    }
+
+    #[test]
+    fn two_probes_that_agree_are_exact() {
+        let decision = decide(&[seen(1240, 10), seen(64, 10)]);
+        assert_eq!((decision.verdict, decision.limit), (Verdict::Exact, Some(Limit::Segments)));
+        assert_eq!((decision.segments, decision.bytes, decision.mss), (10, 12_400, 1240));
+    }
+
+    #[test]
+    fn nothing_less_is_exact() {
+        let unsure = |mss, n| Reading { sure: false, ..seen(mss, n) };
+        let short = |mss, n| Reading { more: false, exhausted: true, ..seen(mss, n) };
+        for (readings, n, why) in [
+            (vec![seen(1240, 10)], 10, Why::OneProbe),
+            (vec![seen(64, 10), seen(64, 10)], 10, Why::OneProbe),
+            (vec![unsure(1240, 9), unsure(64, 9)], 9, Why::OneProbe),
+            (vec![seen(1240, 9), seen(64, 10)], 10, Why::Disagree),
+            (vec![seen(1240, 10), seen(64, 10), unsure(536, 11)], 11, Why::Disagree),
+            (vec![short(1240, 3), seen(64, 10)], 10, Why::ShortResponse),
+            (vec![seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }], 58, Why::Paused),
+            (vec![Reading { capped: true, ..seen(1240, 52) }, seen(64, 52)], 52, Why::Capped),
+            (
+                vec![Reading { max_segment: 40, ..seen(1240, 1) }, Reading { max_segment: 40, ..seen(64, 1) }],
+                1,
+                Why::SmallSegments,
+            ),
+        ] {
+            assert_eq!(claim(&readings), (Verdict::AtLeast, n, why), "{readings:?}");
+        }
+    }
+
+    #[test]
+    fn three_unsure_probes_stand_for_a_sure_one() {
+        let unsure = |mss| Reading { sure: false, ..seen(mss, 10) };
+        assert_eq!(claim(&[unsure(1240), unsure(64), unsure(536)]), (Verdict::Exact, 10, Why::Agreed));
+    }
+
+    #[test]
+    fn windows_by_the_size_of_segments_are_known() {
+        let decision = decide(&[seen(1240, 3), seen(64, 4)]);
+        assert_eq!((decision.verdict, decision.segments, decision.limit), (Verdict::Exact, 3, Some(Limit::Rfc5681)));
+        let bytes = decide(&[seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }]);
+        assert_eq!((bytes.verdict, bytes.limit), (Verdict::AtLeast, Some(Limit::Bytes)));
+    }
+
+    #[test]
+    fn what_showed_no_flight_says_why() {
+        let nothing = |end| Reading { end, segments: 0, bytes: 0, max_segment: 0, ..seen(64, 0) };
+        for (end, why) in [
+            (End::Refused, Why::Refused),
+            (End::Silent, Why::Silent),
+            (End::Reset, Why::Reset),
+            (End::NoData, Why::NoData),
+        ] {
+            assert_eq!(claim(&[nothing(end)]), (Verdict::Unknown, 0, why));
+        }
+        assert_eq!(claim(&[]), (Verdict::Unknown, 0, Why::Silent));
+    }
+}

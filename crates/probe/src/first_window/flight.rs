@@ -1,0 +1,295 @@
+use crate::Time;
+use std::time::Duration;
+
+/// More pieces than this aren't kept apart: a server that sends holes without end fills no memory.
+const MOST_PIECES: usize = 1024;
+/// A copy that comes sooner after new data was duplicated on the way, not sent again by a timer.
+const LEAST_QUIET: Duration = Duration::from_millis(3);
+/// A tail loss probe of Linux comes at least two jiffies after the flight.
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+
+/// What a server sent while nothing was acknowledged: which bytes, in how many segments.
+///
+/// Bytes are counted from the first one of the stream. Segments are counted as they arrive; holes are filled with as many
+/// of the largest size as they take.
+///
+/// # Differs from Linux
+/// None: a sender's congestion window is counted in segments there, too, whatever their length (`tcp_packets_in_flight`).
+#[derive(Debug, Clone)]
+pub struct Flight {
+    /// The MSS that was offered: no segment is longer.
+    offered: u32,
+    rtt: Duration,
+    /// Whether the server may send tail loss probes: only with SACK it does.
+    probing: bool,
+    /// Disjoint ranges in order.
+    ranges: Vec<(u32, u32)>,
+    segments: u32,
+    max_segment: u32,
+    last_new: Option<Time>,
+    /// Where the stream ends, if a FIN was seen.
+    fin: Option<u32>,
+    /// How far the server says it has sent, by the sequence number of what carries no data.
+    said: u32,
+    /// The last arrival if it came alone after a pause: its first byte and its segments.
+    late: Option<(u32, u32)>,
+}
+
+/// What an arrival means for the flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived {
+    /// Something new.
+    New,
+    /// Nothing new, and nothing follows from it.
+    Copy,
+    /// The first segment once more, after a pause: the server's retransmission timer has fired and the flight is over.
+    Again,
+}
+
+impl Flight {
+    /// Nothing yet, from a server that was offered this MSS (bytes) and has answered after `rtt`;
+    /// `probing` if SACK was agreed to, so that it may send a tail loss probe.
+    #[must_use]
+    pub fn new(offered: u16, rtt: Duration, probing: bool) -> Self {
+        Self {
+            offered: u32::from(offered.max(1)),
+            rtt,
+            probing,
+            ranges: Vec::new(),
+            segments: 0,
+            max_segment: 0,
+            last_new: None,
+            fin: None,
+            said: 0,
+            late: None,
+        }
+    }
+
+    /// Takes a packet's payload of `len` bytes from byte `start`. `unit` is the size of the segments of which the network
+    /// device has merged it, if it has.
+    pub fn arrive(&mut self, at: Time, start: u32, len: u32, unit: Option<u16>) -> Arrived {
+        let end = start.saturating_add(len);
+        let unit = unit.map_or(self.offered.min(len.max(1)), u32::from).max(1);
+        let pause = self.last_new.map(|last| at.saturating_sub(last));
+        let new = self.add(start, end);
+        let quiet = pause.is_some_and(|pause| pause >= LEAST_QUIET.max(self.rtt / 4));
+        if new == 0 {
+            return if start == 0 && quiet { Arrived::Again } else { Arrived::Copy };
+        }
+        let count = new.div_ceil(unit);
+        self.segments = self.segments.saturating_add(count);
+        self.max_segment = self.max_segment.max(unit.min(len));
+        self.last_new = Some(at);
+        // The first segment got lost, and this is its second copy.
+        if start == 0 && quiet {
+            return Arrived::Again;
+        }
+        let alone = pause.is_some_and(|pause| pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 4));
+        self.late = match self.late {
+            None if alone => Some((start, count)),
+            Some((first, before)) => Some((first, before.saturating_add(count))),
+            None => None,
+        };
+        Arrived::New
+    }
+
+    /// A FIN after byte `end`.
+    pub fn finish(&mut self, end: u32) {
+        self.fin = Some(self.fin.map_or(end, |fin| fin.min(end)));
+    }
+
+    /// What carries no data says that so many bytes have been sent.
+    pub fn say(&mut self, sent: u32) {
+        self.said = self.said.max(sent);
+    }
+
+    /// The one segment that came alone and last, if it did: a tail loss probe, for which the window made no room. Gives
+    /// its first byte: all before was the flight.
+    ///
+    /// # Source
+    /// RFC 8985 section 7: after two round trips without an acknowledgement a sender with SACK sends one segment more.
+    #[must_use]
+    pub fn probe(&self) -> Option<u32> {
+        self.late
+            .filter(|(start, count)| self.probing && *count == 1 && *start > 0 && *start >= self.before_late())
+            .map(|late| late.0)
+    }
+
+    /// The end of what came before the late segment.
+    fn before_late(&self) -> u32 {
+        let start = self.late.map_or(u32::MAX, |late| late.0);
+        self.ranges.iter().map(|range| if range.0 < start { range.1.min(start) } else { 0 }).max().unwrap_or(0)
+    }
+
+    /// How many bytes have been sent, as far as is known; without a tail loss probe.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        let seen = self.ranges.last().map_or(0, |range| range.1);
+        let sent = self.probe().unwrap_or_else(|| seen.max(self.said));
+        // A FIN takes a number, but no byte.
+        self.fin.map_or(sent, |fin| sent.min(fin))
+    }
+
+    /// How many segments that was; without a tail loss probe.
+    #[must_use]
+    pub fn segments(&self) -> u32 {
+        let bytes = self.bytes();
+        let (mut at, mut count) = (0, self.segments);
+        if self.probe().is_some() {
+            count = count.saturating_sub(1);
+        }
+        let unit = self.max_segment.max(1);
+        for (start, end) in self.ranges.iter().filter(|range| range.0 < bytes) {
+            count = count.saturating_add((start - at).div_ceil(unit));
+            at = *end;
+        }
+        // One number behind all data may be a FIN that got lost.
+        let tail = bytes.saturating_sub(at);
+        if tail > 1 { count.saturating_add(tail.div_ceil(unit)) } else { count }
+    }
+
+    /// The longest segment, bytes of payload; 0 if there was none.
+    #[must_use]
+    pub fn max_segment(&self) -> u32 {
+        self.max_segment
+    }
+
+    /// Whether the server has said that there is no more.
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.fin.is_some()
+    }
+
+    /// When something new came last.
+    #[must_use]
+    pub fn last_new(&self) -> Option<Time> {
+        self.last_new
+    }
+
+    /// How many new bytes the range has, which it joins to what is there.
+    fn add(&mut self, start: u32, end: u32) -> u32 {
+        if end <= start {
+            return 0;
+        }
+        let first = self.ranges.partition_point(|range| range.1 < start);
+        let last = self.ranges.partition_point(|range| range.0 <= end);
+        let touched = &self.ranges[first..last];
+        let old: u32 = touched.iter().map(|range| range.1.min(end).saturating_sub(range.0.max(start))).sum();
+        let new = (end - start).saturating_sub(old);
+        if touched.is_empty() && self.ranges.len() >= MOST_PIECES {
+            return 0;
+        }
+        let low = touched.first().map_or(start, |range| range.0.min(start));
+        let high = touched.last().map_or(end, |range| range.1.max(end));
+        self.ranges.splice(first..last, [(low, high)]);
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RTT: Duration = Duration::from_millis(40);
+
+    fn ms(ms: u64) -> Time {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_short_first_segment_counts_as_one() {
+        let mut flight = Flight::new(1240, RTT, true);
+        flight.arrive(ms(80), 0, 260, None);
+        for i in 0..9 {
+            assert_eq!(flight.arrive(ms(81), 260 + i * 1240, 1240, None), Arrived::New);
+        }
+        assert_eq!(flight.arrive(ms(320), 0, 260, None), Arrived::Again);
+        assert_eq!((flight.segments(), flight.bytes(), flight.max_segment()), (10, 260 + 9 * 1240, 1240));
+    }
+
+    #[test]
+    fn merged_packets_count_as_their_segments() {
+        let mut flight = Flight::new(1240, RTT, true);
+        flight.arrive(ms(80), 0, 536 * 9 + 100, Some(536));
+        assert_eq!(flight.segments(), 10);
+        let mut blind = Flight::new(64, RTT, true);
+        blind.arrive(ms(80), 0, 640, None);
+        assert_eq!(blind.segments(), 10);
+    }
+
+    #[test]
+    fn holes_count_as_the_segments_that_fill_them() {
+        let mut flight = Flight::new(1000, RTT, true);
+        flight.arrive(ms(80), 1260, 1000, None);
+        flight.arrive(ms(80), 4260, 1000, None);
+        assert_eq!(flight.segments(), 2 + 2 + 2);
+        assert_eq!(flight.arrive(ms(320), 0, 260, None), Arrived::Again, "its first copy got lost");
+        assert_eq!(flight.segments(), 6);
+        flight.say(7260);
+        assert_eq!((flight.segments(), flight.bytes()), (8, 7260), "the tail got lost");
+    }
+
+    #[test]
+    fn a_copy_made_on_the_way_ends_no_flight() {
+        let mut flight = Flight::new(1000, RTT, true);
+        flight.arrive(ms(80), 0, 1000, None);
+        assert_eq!(flight.arrive(ms(81), 0, 1000, None), Arrived::Copy);
+        flight.arrive(ms(82), 1000, 1000, None);
+        assert_eq!(flight.arrive(ms(200), 1000, 1000, None), Arrived::Copy, "not the first");
+    }
+
+    #[test]
+    fn a_tail_loss_probe_is_no_part_of_the_flight_but_tells_its_end() {
+        let mut flight = Flight::new(64, RTT, true);
+        for i in 0..9 {
+            flight.arrive(ms(80), i * 64, 64, None);
+        }
+        assert_eq!(flight.probe(), None);
+        // The tenth got lost; the eleventh is the probe.
+        flight.arrive(ms(165), 640, 64, None);
+        assert_eq!((flight.probe(), flight.segments(), flight.bytes()), (Some(640), 10, 640));
+        flight.arrive(ms(166), 704, 64, None);
+        assert_eq!(flight.probe(), None, "two are no probe");
+        let mut without = Flight::new(64, RTT, false);
+        without.arrive(ms(80), 0, 64, None);
+        without.arrive(ms(165), 64, 64, None);
+        assert_eq!((without.probe(), without.segments()), (None, 2), "nobody probes without SACK");
+    }
+
+    #[test]
+    fn a_fin_is_neither_a_byte_nor_a_segment() {
+        let mut flight = Flight::new(1000, RTT, true);
+        flight.arrive(ms(80), 0, 400, None);
+        flight.say(401);
+        assert_eq!((flight.segments(), flight.finished()), (1, false));
+        flight.finish(400);
+        assert_eq!((flight.segments(), flight.bytes(), flight.finished()), (1, 400, true));
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_in_any_order_and_number_are_counted_once(
+            order in Just((0..64u32).collect::<Vec<_>>()).prop_shuffle(), copies in 0..64usize
+        ) {
+            let mut flight = Flight::new(500, RTT, true);
+            for i in order.iter().chain(&order[..copies]) {
+                flight.arrive(ms(80), i * 500, 500, None);
+            }
+            prop_assert_eq!((flight.segments(), flight.bytes()), (64, 32_000));
+        }
+
+        #[test]
+        fn whatever_a_server_sends_memory_is_bounded(
+            pieces in prop::collection::vec((any::<u32>(), any::<u16>(), any::<Option<u16>>()), 0..3000)
+        ) {
+            let mut flight = Flight::new(64, RTT, true);
+            for (i, (start, len, unit)) in pieces.iter().enumerate() {
+                flight.arrive(ms(i as u64), *start, u32::from(*len), *unit);
+            }
+            prop_assert!(flight.ranges.len() <= MOST_PIECES);
+            prop_assert!(flight.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            let _ = (flight.segments(), flight.bytes(), flight.probe());
+        }
+    }
+}

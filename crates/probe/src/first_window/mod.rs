@@ -1,0 +1,24 @@
+//! What a server's first window is: how much it sends before anything is acknowledged.
+//!
+//! A [`Connection`] is a TCP of ours that acknowledges nothing. A [`Host`] gets two of them with different MSS, and more
+//! only where those don't agree. A [`Survey`] asks many hosts at a polite pace. [`decide`] says what may be claimed.
+
+/// A connection that acknowledges nothing.
+mod connection;
+/// What may be claimed.
+mod decide;
+/// What arrives before anything is acknowledged.
+mod flight;
+/// The probes of one host.
+mod host;
+/// What is said to the far end.
+mod session;
+/// Many hosts.
+mod survey;
+
+pub use connection::{Connection, End, Incoming, Outgoing, Reading, Setup, SynAck};
+pub use decide::{Decision, Limit, Verdict, Why, decide};
+pub use flight::{Arrived, Flight};
+pub use host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
+pub use session::{HEAD, Head, Plain, Session, request};
+pub use survey::{PORTS, Survey, SurveyConfig, is_private};
