@@ -108,6 +108,8 @@ pub struct Reading {
     pub end: End,
     /// Segments of the flight.
     pub segments: u32,
+    /// How many of them may be a tail loss probe instead.
+    pub spare: u32,
     /// Bytes of the flight.
     pub bytes: u32,
     /// The longest segment, bytes.
@@ -324,6 +326,7 @@ impl Connection {
             mss: self.setup.mss,
             end: self.end,
             segments,
+            spare: self.flight.spare(),
             bytes,
             max_segment: self.flight.max_segment(),
             sure: (self.verified || probed) && !self.grew,

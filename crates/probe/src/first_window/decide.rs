@@ -107,7 +107,7 @@ const TIMESTAMP: u32 = 12;
 #[must_use]
 pub fn decide(readings: &[Reading]) -> Decision {
     let flights: Vec<&Reading> = readings.iter().filter(|r| r.end == End::Flight && r.segments > 0).collect();
-    let Some(most) = flights.iter().max_by_key(|r| (r.segments, r.max_segment)) else {
+    let Some(most) = flights.iter().max_by_key(|r| (least(r), r.max_segment)) else {
         return Decision {
             verdict: Verdict::Unknown,
             segments: 0,
@@ -120,13 +120,14 @@ pub fn decide(readings: &[Reading]) -> Decision {
     let whole: Vec<&Reading> = flights.iter().copied().filter(|r| r.more && !r.capped).collect();
     let with = |reading: &Reading, verdict, limit, why| Decision {
         verdict,
-        segments: reading.segments,
-        bytes: reading.bytes,
+        segments: least(reading),
+        bytes: reading.bytes.saturating_sub(reading.spare * reading.max_segment),
         mss: reading.max_segment,
         limit,
         why,
     };
-    let agreeing: Vec<&Reading> = whole.iter().copied().filter(|r| r.segments == most.segments).collect();
+    let agreeing: Vec<&Reading> =
+        whole.iter().copied().filter(|r| least(r) <= least(most) && least(most) <= r.segments).collect();
     if let Some(longest) = agreed(&agreeing) {
         return with(longest, Verdict::Exact, Some(Limit::Segments), Why::Agreed);
     }
@@ -139,20 +140,26 @@ pub fn decide(readings: &[Reading]) -> Decision {
 
 /// The probe with the longest segments, if these are enough to be believed.
 fn agreed<'a>(agreeing: &[&'a Reading]) -> Option<&'a Reading> {
-    let longest = agreeing.iter().max_by_key(|r| r.max_segment)?;
+    let certain = agreeing.iter().filter(|r| r.spare == 0);
+    let longest = certain.clone().max_by_key(|r| r.max_segment)?;
     let different = agreeing.iter().any(|r| r.mss != longest.mss);
     let full = agreeing.iter().any(|r| is_full(r));
-    let sure = agreeing.iter().any(|r| r.sure);
-    (different && full && (sure || agreeing.len() >= 3)).then_some(longest)
+    let sure = certain.clone().any(|r| r.sure);
+    (different && full && (sure || certain.count() >= 3)).then_some(longest)
 }
 
 /// RFC 5681's law, if two sure probes follow it at sizes for which it gives different numbers.
 fn by_size<'a>(flights: &[&Reading], whole: &[&'a Reading]) -> Option<&'a Reading> {
     let lawful = |r: &&Reading| r.segments == rfc5681(r.max_segment) && is_full(r);
-    let sure: Vec<&Reading> = whole.iter().copied().filter(|r| r.sure && lawful(r)).collect();
+    let sure: Vec<&Reading> = whole.iter().copied().filter(|r| r.sure && r.spare == 0 && lawful(r)).collect();
     let longest = sure.iter().max_by_key(|r| r.max_segment)?;
     let different = sure.iter().any(|r| r.segments != longest.segments);
     (different && flights.iter().all(lawful)).then_some(*longest)
+}
+
+/// The segments that a flight had for certain.
+fn least(reading: &Reading) -> u32 {
+    reading.segments - reading.spare.min(reading.segments)
 }
 
 /// Whether it had segments as long as it was allowed to.
@@ -178,7 +185,7 @@ fn doubt(flights: &[&Reading], whole: &[&Reading], agreeing: &[&Reading]) -> Why
         Why::ShortResponse
     } else if same_bytes(whole) {
         Why::Paused
-    } else if flights.iter().any(|r| r.segments != flights[0].segments) {
+    } else if flights.iter().any(|r| least(r) != least(flights[0])) {
         Why::Disagree
     } else if !whole.is_empty() && !whole.iter().any(|r| is_full(r)) {
         Why::SmallSegments
@@ -209,6 +216,7 @@ mod tests {
             mss,
             end: End::Flight,
             segments,
+            spare: 0,
             bytes: segments * u32::from(mss),
             max_segment: u32::from(mss),
             sure: true,
@@ -251,6 +259,16 @@ mod tests {
         ] {
             assert_eq!(claim(&readings), (Verdict::AtLeast, n, why), "{readings:?}");
         }
+    }
+
+    #[test]
+    fn a_segment_that_may_be_a_loss_probe_neither_counts_nor_contradicts() {
+        let spare = |mss, n| Reading { spare: 1, ..seen(mss, n) };
+        for n in [10, 11] {
+            assert_eq!(claim(&[seen(1240, 10), spare(64, n)]), (Verdict::Exact, 10, Why::Agreed), "{n}");
+        }
+        assert_eq!(claim(&[seen(1240, 10), spare(64, 12)]), (Verdict::AtLeast, 11, Why::Disagree));
+        assert_eq!(claim(&[spare(1240, 11), spare(64, 11)]).0, Verdict::AtLeast);
     }
 
     #[test]

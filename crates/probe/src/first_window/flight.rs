@@ -84,9 +84,10 @@ impl Flight {
         if start == 0 && quiet {
             return Arrived::Again;
         }
-        let alone = pause.is_some_and(|pause| pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 4));
+        let alone = pause.is_some_and(|pause| pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 2));
         self.late = match self.late {
-            None if alone => Some((start, count)),
+            // Only the last pause counts: a handshake may have others.
+            _ if alone => Some((start, count)),
             Some((first, before)) => Some((first, before.saturating_add(count))),
             None => None,
         };
@@ -119,6 +120,12 @@ impl Flight {
     fn before_late(&self) -> u32 {
         let start = self.late.map_or(u32::MAX, |late| late.0);
         self.ranges.iter().map(|range| if range.0 < start { range.1.min(start) } else { 0 }).max().unwrap_or(0)
+    }
+
+    /// How many of the segments may be a tail loss probe that couldn't be told apart.
+    #[must_use]
+    pub fn spare(&self) -> u32 {
+        u32::from(self.probing && self.probe().is_none() && self.segments > 1)
     }
 
     /// How many bytes have been sent, as far as is known; without a tail loss probe.
@@ -255,6 +262,17 @@ mod tests {
         without.arrive(ms(80), 0, 64, None);
         without.arrive(ms(165), 64, 64, None);
         assert_eq!((without.probe(), without.segments()), (None, 2), "nobody probes without SACK");
+    }
+
+    #[test]
+    fn a_pause_within_a_handshake_hides_no_probe() {
+        let mut flight = Flight::new(1240, RTT, true);
+        for (at, start) in [(80, 0), (180, 1240), (181, 2480), (265, 3720)] {
+            flight.arrive(ms(at), start, 1240, None);
+        }
+        assert_eq!((flight.probe(), flight.segments(), flight.spare()), (Some(3720), 3, 0));
+        flight.arrive(ms(266), 4960, 1240, None);
+        assert_eq!((flight.probe(), flight.segments(), flight.spare()), (None, 5, 1));
     }
 
     #[test]
