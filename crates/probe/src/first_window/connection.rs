@@ -208,7 +208,9 @@ impl Connection {
     pub fn handle(&mut self, now: Time, segment: &Incoming<'_>) {
         if self.state == State::Over {
             // Whoever still sends to a closed connection is told so, but not for ever.
-            if self.peer.is_some() && !segment.flags.has(TcpFlags::RST) {
+            // What was under way when it closed isn't from such a server.
+            let late = now >= self.deadline + self.rtt + SETTLING;
+            if late && self.peer.is_some() && !segment.flags.has(TcpFlags::RST) {
                 self.reset();
             }
             return;
@@ -219,7 +221,7 @@ impl Connection {
         }
         let Some(start) = self.offset(segment.seq) else { return };
         if segment.flags.has(TcpFlags::RST) {
-            return self.stop(if self.flight.segments() > 0 { End::Flight } else { End::Reset });
+            return self.stop(now, if self.flight.segments() > 0 { End::Flight } else { End::Reset });
         }
         if segment.flags.has(TcpFlags::SYN) {
             if self.state == State::Flying && self.flight.last_new().is_none() {
@@ -241,13 +243,13 @@ impl Connection {
         }
         match self.state {
             State::Opening if self.tries < 3 => self.send_syn(now),
-            State::Opening => self.stop(End::Silent),
+            State::Opening => self.stop(now, End::Silent),
             State::Flying => self.wake_flying(now),
             State::Held | State::Over => {}
             State::Asking if self.tries < 3 => self.ask(now),
             State::Asking => self.allow(now),
             State::Allowing if self.tries < 2 => self.send_allowance(now),
-            State::Allowing => self.stop(End::Flight),
+            State::Allowing => self.stop(now, End::Flight),
         }
     }
 
@@ -271,9 +273,9 @@ impl Connection {
     }
 
     /// Ends the connection with a reset.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, now: Time) {
         if self.state != State::Over {
-            self.stop(self.end);
+            self.stop(now, self.end);
         }
     }
 
@@ -341,7 +343,7 @@ impl Connection {
             return;
         }
         if segment.flags.has(TcpFlags::RST) {
-            return self.stop(End::Refused);
+            return self.stop(now, End::Refused);
         }
         let Some(options) = segment.options.filter(|_| segment.flags.has(TcpFlags::SYN)) else { return };
         self.peer = Some(SynAck { options, window: segment.window });
@@ -368,7 +370,7 @@ impl Connection {
                 self.flight.finish(start.saturating_add(len));
             }
             if self.more || fin {
-                self.stop(End::Flight);
+                self.stop(now, End::Flight);
             }
             return;
         }
@@ -422,7 +424,7 @@ impl Connection {
         match self.flight.last_new() {
             Some(last) if now >= last + QUIET || self.flight.probe().is_some() => self.state = State::Held,
             Some(last) => self.deadline = last + QUIET,
-            None if now >= self.sent_at + THINKING => self.stop(End::NoData),
+            None if now >= self.sent_at + THINKING => self.stop(now, End::NoData),
             None => self.deadline = self.sent_at + THINKING,
         }
     }
@@ -457,7 +459,7 @@ impl Connection {
     /// Acknowledges all of it, for the server to go on.
     fn allow(&mut self, now: Time) {
         if self.flight.finished() {
-            return self.stop(End::Flight);
+            return self.stop(now, End::Flight);
         }
         self.state = State::Allowing;
         self.settled = Some((self.flight.segments(), self.flight.bytes()));
@@ -516,8 +518,9 @@ impl Connection {
         self.out.push_back(Outgoing { seq, ack, flags, window, options, payload });
     }
 
-    fn stop(&mut self, end: End) {
+    fn stop(&mut self, now: Time, end: End) {
         self.end = end;
+        self.deadline = now;
         self.state = State::Over;
         if self.peer.is_some() && end != End::Reset {
             self.reset();

@@ -26,6 +26,8 @@ pub struct Flight {
     ranges: Vec<(u32, u32)>,
     segments: u32,
     max_segment: u32,
+    /// How often that length came.
+    longest: u32,
     last_new: Option<Time>,
     /// Where the stream ends, if a FIN was seen.
     fin: Option<u32>,
@@ -58,6 +60,7 @@ impl Flight {
             ranges: Vec::new(),
             segments: 0,
             max_segment: 0,
+            longest: 0,
             last_new: None,
             fin: None,
             said: 0,
@@ -78,7 +81,11 @@ impl Flight {
         }
         let count = new.div_ceil(unit);
         self.segments = self.segments.saturating_add(count);
-        self.max_segment = self.max_segment.max(unit.min(len));
+        let length = unit.min(len);
+        if length > self.max_segment {
+            (self.max_segment, self.longest) = (length, 0);
+        }
+        self.longest = self.longest.saturating_add(if length == self.max_segment { count } else { 0 });
         self.last_new = Some(at);
         // The first segment got lost, and this is its second copy.
         if start == 0 && quiet {
@@ -145,7 +152,10 @@ impl Flight {
         if self.probe().is_some() {
             count = count.saturating_sub(1);
         }
-        let unit = self.max_segment.max(1);
+        // A length that came once may be that of a short one; then holes are counted as if segments were as long as was
+        // allowed, so that there are never too many.
+        let unit = if self.longest > 1 { self.max_segment } else { self.max_segment.max(self.offered) };
+        let unit = unit.max(1);
         for (start, end) in self.ranges.iter().filter(|range| range.0 < bytes) {
             count = count.saturating_add((start - at).div_ceil(unit));
             at = *end;

@@ -235,7 +235,7 @@ impl Host {
 
     /// Two probes didn't suffice.
     fn go_on(&mut self, opener: &dyn Opener, now: Time) {
-        self.close();
+        self.close(now);
         if let Some(goal) = self.redirect() {
             self.redirects += 1;
             self.goal = goal;
@@ -283,15 +283,15 @@ impl Host {
         decide(&self.readings())
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, now: Time) {
         for (_, connection) in &mut self.connections {
-            connection.close();
+            connection.close(now);
         }
     }
 
     fn finish(&mut self, now: Time) {
         let decision = self.decision();
-        self.close();
+        self.close(now);
         self.next_at = None;
         let told = || self.connections.iter().filter(|(_, c)| c.syn_ack().is_some());
         let best = told().find(|(_, c)| c.setup().full).or_else(|| told().next());

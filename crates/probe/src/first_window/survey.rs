@@ -15,7 +15,7 @@ const LINGER: Duration = Duration::from_secs(3);
 /// So many hosts that are done are remembered at most.
 const MOST_DONE: usize = 512;
 /// A host that has no verdict after this time never gets a better one.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(45);
 
 /// How fast, and how polite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,7 +238,12 @@ impl<O: Opener> Survey<O> {
             self.sends.push_back(send);
         }
         // One timer for each host: one that is too early only asks again.
-        if let Some(at) = active.host.deadline().filter(|at| active.timer.is_none_or(|timer| *at < timer)) {
+        if let Some(at) = active
+            .host
+            .deadline()
+            .map(|at| at.min(active.begun + LONGEST))
+            .filter(|at| active.timer.is_none_or(|timer| *at < timer))
+        {
             active.timer = Some(at);
             self.timers.push(Reverse((at, address)));
         }

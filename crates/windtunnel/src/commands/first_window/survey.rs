@@ -30,7 +30,6 @@ const BATCH: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) url: String,
-    pub(super) host: String,
     pub(super) address: Option<IpAddr>,
     pub(super) verdict: Verdict,
     pub(super) segments: u32,
@@ -62,7 +61,6 @@ impl Finding {
     pub(super) fn nothing(url: &Url, address: Option<IpAddr>, why: &str) -> Self {
         Self {
             url: url.text.clone(),
-            host: url.host.clone(),
             address,
             verdict: Verdict::Unknown,
             segments: 0,
