@@ -102,6 +102,8 @@ pub struct Found {
     pub packets: u32,
     /// From the first SYN to the verdict.
     pub time: Duration,
+    /// Until when packets of its may still be under way.
+    pub quiet_at: Time,
 }
 
 /// Two connections to one host, and more where those don't agree.
@@ -303,6 +305,7 @@ impl Host {
             readings: self.readings(),
             packets: self.connections.iter().map(|(_, c)| c.packets()).sum(),
             time: now.saturating_sub(self.begun),
+            quiet_at: self.connections.iter().map(|(_, c)| c.quiet_at()).max().unwrap_or(now),
         });
     }
 }

@@ -184,6 +184,7 @@ fn drive(
     let now = || Time::from_nanos(wt_sys::clock::monotonic_ns());
     let mut refused: HashSet<(IpAddr, u16)> = HashSet::new();
     let (mut open, mut stopped) = (true, false);
+    let mut quiet_at = now();
     loop {
         while open {
             match resolved.try_recv() {
@@ -213,17 +214,21 @@ fn drive(
             if found.decision.why == Why::Refused {
                 refused.insert((found.goal.address, found.goal.port));
             }
+            quiet_at = quiet_at.max(found.quiet_at);
             tell(Finding::of(&plan.urls[number], &found));
         }
-        if stopped || (!open && survey.is_done()) {
+        let done = stopped || (!open && survey.is_done());
+        // What is still under way must find our ports in use.
+        if done && now() >= quiet_at {
             return Ok(());
         }
-        if plan.stop.load(Ordering::Relaxed) {
+        if !stopped && plan.stop.load(Ordering::Relaxed) {
             survey.stop(now());
             (stopped, open) = (true, false);
             continue;
         }
-        let wait = survey.wakeup().map_or(LOOK, |at| at.saturating_sub(now())).min(LOOK);
+        let next = if done { Some(quiet_at) } else { survey.wakeup() };
+        let wait = next.map_or(LOOK, |at| at.saturating_sub(now())).min(LOOK);
         let ready = wt_sys::poll::wait_readable(&[net.descriptor(), waker.as_fd()], Some(wait));
         if ready.map_err(|error| Failure::ours(error.to_string()))? & 2 != 0 {
             waker.clear();
