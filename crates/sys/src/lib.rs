@@ -37,6 +37,8 @@ pub mod sniff;
 pub mod stream;
 /// Kernel settings under /proc/sys.
 pub mod sysctl;
+/// The TCP segments that arrive for a few ports, unmerged.
+pub mod tap;
 /// TCP sockets: options, and what the kernel knows of a connection.
 pub mod tcp;
 /// TUN devices.
