@@ -293,7 +293,7 @@ fn linux(kind: Kind, loss: f64, seed: u64) -> Found {
     World::new(seed, loss, move |isn| Box::new(Linux::new(kind, isn))).run(seed)
 }
 
-const LONG: Kind = Kind { window: |_| 10, size: 1_000_000, probes: true };
+const LONG: Kind = Kind { window: |_| 10, size: 150_000, probes: true };
 
 #[test]
 fn a_clean_path_takes_six_packets_and_little_more_than_a_timeout() {

@@ -168,7 +168,7 @@ fn network_header(frame: &[u8], hardware: u16) -> Option<usize> {
     }
 }
 
-/// Accepts TCP over IPv4 (whose header may be of any length) and over IPv6 without extension headers, to these ports.
+/// Accepts TCP to these ports, over IPv4 without options and over IPv6 without extension headers.
 fn filter(ports: &[u16]) -> Vec<libc::sock_filter> {
     let load = |size: u32, at: u32| statement(libc::BPF_LD | size | libc::BPF_ABS, NET_OFF + at);
     let count = ports.len() as u8;

@@ -13,8 +13,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes are counted from the first one of the stream. Segments are counted as they arrive; holes are filled with as many
 /// of the largest size as they take.
 ///
-/// # Differs from Linux
-/// None: a sender's congestion window is counted in segments there, too, whatever their length (`tcp_packets_in_flight`).
+/// # Source
+/// tcp(7) and ip-route(8): Linux counts its congestion window and `initcwnd` in segments, whatever their length.
 #[derive(Debug, Clone)]
 pub struct Flight {
     /// The MSS that was offered: no segment is longer.
