@@ -10,7 +10,7 @@ use wt_probe::{SynOptions, Time};
 use wt_sys::SysResult;
 use wt_sys::probe::{ProbeSocket, QuietPort};
 use wt_sys::tap::{SegmentTap, Tapped};
-use wt_wire::{Checksum, IpView, Protocol, TcpFlags, TcpOption, TcpView};
+use wt_wire::{IpView, Protocol, TcpFlags, TcpOption, TcpView};
 
 /// What one version of IP needs.
 struct Version {
@@ -85,15 +85,10 @@ impl Net {
             flags: segment.flags,
             window: segment.window,
             options: &segment.options,
-            payload_len: segment.payload.len(),
+            payload_len: 0,
+            data: &segment.payload,
         };
-        let mut bytes = header.to_bytes();
-        let at = bytes.len() - segment.payload.len();
-        bytes[at..].copy_from_slice(&segment.payload);
-        bytes[16..18].fill(0);
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let sum = Checksum::pseudo_header(source, send.address, 6, len).with(&bytes).finish();
-        bytes[16..18].copy_from_slice(&sum.to_be_bytes());
+        let bytes = header.to_bytes();
         let _ = version.socket.send(SocketAddr::new(send.address, 0), &bytes, None);
     }
 
