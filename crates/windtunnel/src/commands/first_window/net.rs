@@ -85,7 +85,7 @@ impl Net {
             flags: segment.flags,
             window: segment.window,
             options: &segment.options,
-            payload_len: 0,
+            payload_len: segment.payload.len(),
             data: &segment.payload,
         };
         let bytes = header.to_bytes();
