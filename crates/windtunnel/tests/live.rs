@@ -36,7 +36,7 @@ fn shell(home: &Path, path: &str, script: &str) -> Ran {
     std::fs::write(&file, path).unwrap();
     let mut command = windtunnel(home);
     command.env("WT", binary()).env("XDG_STATE_HOME", home.join("state")).current_dir(home);
-    command.args(["lab", "run"]).arg(&file).args(["--", "sh", "-c", script]);
+    command.args(["lab", "run"]).arg(&file).args(["--", "timeout", "300", "sh", "-c", script]);
     ran(command.output().unwrap())
 }
 
