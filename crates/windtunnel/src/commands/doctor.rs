@@ -10,7 +10,12 @@ pub(crate) const USER_NAMESPACE_HELP: &str = "allow them for this program: on Ub
 kernel.unprivileged_userns_clone=1, in a container with a seccomp profile that permits unshare; or run as root";
 
 /// Shows what works on this machine, and why something doesn't
+///
+/// Tries things rather than looking them up: it takes a second or two, and leaves nothing behind.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windtunnel doctor
+  windtunnel doctor --json")]
 pub(crate) struct DoctorArgs {
     /// One JSON object
     #[arg(long)]

@@ -21,8 +21,13 @@ use wt_lab::{Backend, Lab, LabError, Recording, Scenario, presets};
 /// The lab: two hosts joined by an emulated path, without root
 ///
 /// The client and the server are network namespaces of this machine's own kernel; what lies between them is emulated in
-/// user space. Nothing on the host is changed, and nothing is left behind.
+/// user space. A lab is up within a fraction of a second. Nothing on the host is changed, and nothing is left behind.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel lab list
+  windtunnel lab show adsl
+  windtunnel lab run adsl -- curl -o /dev/null http://server/bytes/3MB
+  windtunnel lab up transatlantic")]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
     command: LabCommand,

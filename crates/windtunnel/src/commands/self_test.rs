@@ -14,6 +14,9 @@ use wt_experiment::simulate::{ClaimRate, NoiseModel, claim_rate};
 
 /// The method tested on itself
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windtunnel self-test statistics
+  windtunnel self-test statistics --lab lan")]
 pub(crate) struct SelfTestArgs {
     #[command(subcommand)]
     what: What,

@@ -23,6 +23,9 @@ use wt_units::Settings;
 /// lab runs in real time: the whole takes about half an hour per repetition, so choose with --only. On a busy machine the lab
 /// is late; such runs are left out, and of the others the fastest is nearest to what the kernel does.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel calibrate --only dsl --repeat 1
+  windtunnel calibrate --table world --json > calibration.json")]
 pub(crate) struct CalibrateArgs {
     /// Which table
     #[arg(long, value_enum, default_value_t = Which::World)]

@@ -21,6 +21,11 @@ use wt_cc::Choice;
 /// running kernel, without modules and without a reboot. Loading needs root (CAP_BPF and CAP_PERFMON); using one that is
 /// loaded needs nothing.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel cc list
+  windtunnel cc show chd
+  sudo windtunnel cc load chd@freebsd-hz100 -- scp file host:
+  sudo windtunnel cc compare --lab freebsd-scp --algorithms reno,cubic,chd")]
 pub(crate) struct CcArgs {
     #[command(subcommand)]
     command: CcCommand,

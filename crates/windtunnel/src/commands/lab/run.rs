@@ -34,6 +34,8 @@ pub(super) struct RunArgs {
 
 /// Keeps a lab up until Ctrl-C, and tells how to enter its hosts
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel lab up adsl")]
 pub(super) struct UpArgs {
     #[command(flatten)]
     on: On,
@@ -69,6 +71,8 @@ pub(super) struct Iperf3Args {
 
 /// Starts a browser in the client, with a profile of its own that is forgotten afterwards
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel lab browser adsl")]
 pub(super) struct BrowserArgs {
     #[command(flatten)]
     on: On,

@@ -46,6 +46,9 @@ pub(crate) struct SettingsArgs {
 enum SettingsCommand {
     Show(show::ShowArgs),
     /// Shows what would change: old and new, the commands, what could go wrong. Writes nothing
+    #[command(after_help = "Examples:
+  windtunnel settings plan rwin=8x mtu=1492
+  windtunnel settings plan initcwnd=20 --to 192.0.2.1")]
     Plan {
         #[command(flatten)]
         request: RequestArgs,
@@ -54,6 +57,9 @@ enum SettingsCommand {
         json: bool,
     },
     /// Changes settings; puts everything back unless it is confirmed in time
+    #[command(after_help = "Examples:
+  sudo windtunnel settings apply sack=on cc=bbr --confirm-within 2m
+  sudo windtunnel settings apply --verdict last")]
     Apply {
         #[command(flatten)]
         request: RequestArgs,
@@ -61,6 +67,8 @@ enum SettingsCommand {
         how: change::HowArgs,
     },
     /// Makes the change that waits for it stay, also after a reboot
+    #[command(after_help = "Examples:
+  sudo windtunnel settings confirm")]
     Confirm {
         /// The change [default: the one that waits]
         id: Option<String>,
@@ -69,6 +77,9 @@ enum SettingsCommand {
         json: bool,
     },
     /// Takes a change back
+    #[command(after_help = "Examples:
+  sudo windtunnel settings undo
+  sudo windtunnel settings undo 3")]
     Undo {
         /// The change [default: the latest in force]
         id: Option<String>,
