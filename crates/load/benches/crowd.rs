@@ -62,16 +62,24 @@ fn crowd() {
                         tls: &tls,
                     };
                     let fetched = fetch(&job, &mut Reference::new(), &cancel).map(|f| f.report);
-                    fetched.map_or(0.0, |report| report.bytes as f64 / report.elapsed.as_secs_f64())
+                    fetched.map(|report| report.bytes as f64 / report.elapsed.as_secs_f64())
                 };
                 std::thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, work).unwrap()
             })
             .collect();
-        let rates: Vec<f64> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        let rates: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
         (rates, peak_kib(child.id()))
     });
     child.kill().unwrap();
     child.wait().unwrap();
+    let mut failures = std::collections::BTreeMap::<String, usize>::new();
+    for error in rates.iter().filter_map(|rate| rate.as_ref().err()) {
+        *failures.entry(error.to_string()).or_default() += 1;
+    }
+    for (why, count) in failures {
+        println!("{count} times: {why}");
+    }
+    let rates: Vec<f64> = rates.into_iter().map(|rate| rate.unwrap_or(0.0)).collect();
     let served = rates.iter().filter(|rate| **rate > 0.0).count();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     let jain = sum * sum / (CLIENTS as f64 * squares);

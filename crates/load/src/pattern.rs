@@ -1,4 +1,8 @@
+use std::io::{self, Write as _};
+use std::net::TcpStream;
+use std::os::fd::AsFd as _;
 use std::sync::LazyLock;
+use wt_sys::pages::Pages;
 
 /// Bytes after which the pattern repeats: a prime, so that data displaced by any usual block size differs.
 const PERIOD: usize = 65_521;
@@ -18,6 +22,21 @@ static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         .collect();
     period.iter().copied().cycle().take(PERIOD + CHUNK).collect()
 });
+
+/// The same for the kernel, so that what is sent is copied once less; `None` where it has no such thing.
+static PAGES: LazyLock<Option<Pages>> = LazyLock::new(|| Pages::of(&TABLE).ok());
+
+/// Sends what stands at `offset`, at most `len` bytes and [`CHUNK`] of it; how many the kernel took.
+///
+/// # Errors
+/// The socket's.
+pub(crate) fn send(mut to: &TcpStream, offset: u64, len: usize) -> io::Result<usize> {
+    let start = (offset % PERIOD as u64) as usize;
+    match &*PAGES {
+        Some(pages) => pages.send(to.as_fd(), start, len.min(CHUNK)),
+        None => to.write(at(offset, len)),
+    }
+}
 
 /// What stands at `offset` of every transfer, `len` bytes of it (at most [`CHUNK`]).
 pub(crate) fn at(offset: u64, len: usize) -> &'static [u8] {

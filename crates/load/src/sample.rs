@@ -1,6 +1,7 @@
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
@@ -17,6 +18,12 @@ pub(crate) enum End {
 
 /// The most samples that one end of one trial keeps.
 const MOST: usize = 2_000;
+
+/// Connections of this process that are sampled now.
+static SAMPLED: AtomicUsize = AtomicUsize::new(0);
+/// So many are sampled as often as they ask for; with more of them each is sampled less often, so that a thousand clients
+/// don't spend the machine on questions.
+const OFTEN: usize = 16;
 
 /// Asks the kernel about a connection at fixed times on a thread of its own, until it is stopped.
 #[derive(Debug)]
@@ -37,19 +44,21 @@ impl Sampler {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let mut samples = Vec::new();
-            let mut due = start_ns + every.as_nanos() as u64;
+            let every = |alive: usize| every.as_nanos() as u64 * (alive / OFTEN).max(1) as u64;
+            let mut due = start_ns + every(SAMPLED.fetch_add(1, Ordering::Relaxed) + 1);
             while samples.len() < MOST {
                 let now = monotonic_ns();
                 let wait = Duration::from_nanos(due.saturating_sub(now));
                 if wait_readable(&[stopped.as_fd()], Some(wait)).unwrap_or(1) != 0 {
                     break;
                 }
-                due += every.as_nanos() as u64;
+                due += every(SAMPLED.load(Ordering::Relaxed));
                 match TcpInfo::read(&stream) {
                     Ok(info) => samples.push(sample(&info, end, monotonic_ns().saturating_sub(start_ns) / 1000)),
                     Err(_) => break,
                 }
             }
+            SAMPLED.fetch_sub(1, Ordering::Relaxed);
             samples
         });
         Ok(Self { stop, thread })

@@ -1,6 +1,6 @@
 use crate::http;
 use crate::proto::{MAGIC, REQUEST_LEN, Request};
-use crate::transfer::{EndReport, Job, receive, send};
+use crate::transfer::{EndReport, Job, answer};
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{Waker, wait_readable};
 use wt_sys::{SysError, SysResult, tcp};
-use wt_trial::{Amount, Cancel, Direction};
+use wt_trial::{Amount, Cancel};
 
 /// Bounds of a server.
 #[derive(Debug, Clone)]
@@ -185,26 +185,7 @@ fn transfer(stream: &mut TcpStream, request: &Request, start: u64, shared: &Shar
     let asked = if let Amount::Time(time) = request.amount { time } else { Duration::ZERO };
     let deadline = asked + shared.config.grace;
     let job = Job { amount: request.amount, start_ns: start, deadline, window: request.window, most: u64::MAX };
-    if request.direction == Direction::Up {
-        if let Some(bytes) = request.window {
-            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
-        }
-        return receive(stream, &job, &shared.cancel);
-    }
-    let mut refused = Vec::new();
-    if let Some(name) = &request.sender.congestion_control
-        && let Err(error) = tcp::set_congestion_control(stream, name)
-    {
-        refused.push(error.to_string());
-    }
-    if let Some(size) = request.sender.send_buffer
-        && let Err(error) = tcp::set_send_buffer(stream, size)
-    {
-        refused.push(error.to_string());
-    }
-    let mut report = send(stream, &job, &shared.cancel)?;
-    report.refused = refused;
-    Ok(report)
+    answer(stream, request, &job, &shared.cancel)
 }
 
 /// Fills `head`, or gives up when the client takes too long, leaves, or the server is to stop.

@@ -1,13 +1,14 @@
 use crate::pattern;
+use crate::proto::Request;
 use crate::sample::{End, Sampler, interval};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{wait_readable, wait_writable};
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel, Sample};
+use wt_trial::{Amount, Cancel, Direction, Sample};
 
 /// How one end of a transfer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +138,31 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     })
 }
 
+/// What a server does on a request: it sets what it is asked to set, and sends or receives. What the system refuses to set
+/// stands in the report.
+pub(crate) fn answer(stream: &mut TcpStream, request: &Request, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
+    if request.direction == Direction::Up {
+        if let Some(bytes) = request.window {
+            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
+        }
+        return receive(stream, job, cancel);
+    }
+    let mut refused = Vec::new();
+    if let Some(name) = &request.sender.congestion_control
+        && let Err(error) = tcp::set_congestion_control(stream, name)
+    {
+        refused.push(error.to_string());
+    }
+    if let Some(size) = request.sender.send_buffer
+        && let Err(error) = tcp::set_send_buffer(stream, size)
+    {
+        refused.push(error.to_string());
+    }
+    let mut report = send(stream, job, cancel)?;
+    report.refused = refused;
+    Ok(report)
+}
+
 /// Writes the pattern until all is sent, or until the receiver, which has the clock, leaves.
 pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
     let Job { amount, start_ns, deadline, most, .. } = *job;
@@ -161,7 +187,7 @@ pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Re
             break drain(stream, limit_ns, cancel, &mut info)?;
         }
         let left = usize::try_from(wanted - bytes).unwrap_or(usize::MAX).min(pattern::CHUNK);
-        match stream.write(pattern::at(bytes, left)) {
+        match pattern::send(stream, bytes, left) {
             Ok(n) => bytes += n as u64,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 // A reset connection answers no more questions, so the last answer before it is kept.

@@ -21,6 +21,8 @@ pub mod netlink;
 pub mod ns;
 /// Frames of a network device by `AF_PACKET`.
 pub mod packet;
+/// Bytes that are sent without being copied.
+pub mod pages;
 /// Waiting for file descriptors with a deadline in nanoseconds.
 pub mod poll;
 /// Sockets for probes: raw, ping and UDP, with error queues and the kernel's timestamps.

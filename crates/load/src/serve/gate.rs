@@ -6,7 +6,7 @@ use super::metrics::Metrics;
 use super::queue::{Queue, client_of};
 use super::{Shared, lock, now};
 use crate::proto::Request;
-use crate::transfer::{EndReport, Job, receive, send};
+use crate::transfer::{EndReport, Job, answer};
 use crate::wire::Wire;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -360,26 +360,7 @@ fn transfer(stream: &mut TcpStream, request: &Request, most: u64, shared: &Share
     let longest = shared.config.longest;
     let deadline = if let Amount::Time(time) = request.amount { time.min(longest) } else { longest } + GRACE;
     let job = Job { amount: request.amount, start_ns: monotonic_ns(), deadline, window: request.window, most };
-    if request.direction == Direction::Up {
-        if let Some(bytes) = request.window {
-            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
-        }
-        return receive(stream, &job, &shared.cancel);
-    }
-    let mut refused = Vec::new();
-    if let Some(name) = &request.sender.congestion_control
-        && let Err(error) = tcp::set_congestion_control(stream, name)
-    {
-        refused.push(error.to_string());
-    }
-    if let Some(size) = request.sender.send_buffer
-        && let Err(error) = tcp::set_send_buffer(stream, size)
-    {
-        refused.push(error.to_string());
-    }
-    let mut report = send(stream, &job, &shared.cancel)?;
-    report.refused = refused;
-    Ok(report)
+    answer(stream, request, &job, &shared.cancel)
 }
 
 fn send_report(
