@@ -25,6 +25,27 @@ const SMALL: usize = 2048;
 /// Large buffers kept for reuse.
 const SPARE: usize = 64;
 
+/// The engine asks to be woken at most so long before something is due.
+const EARLIEST: u64 = 300_000;
+
+/// How late this machine's timers wake the engine, and so how much earlier it asks for: a virtual processor that had halted
+/// takes 50 to 200 µs to go on. What it is woken too early it spins.
+///
+/// The margin follows the lateness of most wake-ups: a step up for each that was later, a smaller one down for each that
+/// was not, so that it rests where as many steps go up as down, at 6 of 7.
+#[derive(Debug, Default)]
+struct Margin(u64);
+
+impl Margin {
+    const UP: u64 = 12_000;
+    const DOWN: u64 = 2_000;
+
+    /// The engine was woken so long after the time that it had asked for.
+    fn learn(&mut self, late_ns: u64) {
+        self.0 = if late_ns > self.0 { (self.0 + Self::UP).min(EARLIEST) } else { self.0.saturating_sub(Self::DOWN) };
+    }
+}
+
 /// What the engine is told.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -71,6 +92,7 @@ struct Engine {
     spare: Vec<Vec<u8>>,
     /// Segments towards each host that may still grow.
     runs: Vec<Option<Run>>,
+    margin: Margin,
 }
 
 /// Runs until it is told to stop or a port breaks.
@@ -93,6 +115,7 @@ pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
         start_ns: monotonic_ns(),
         scratch: vec![0; LARGEST],
         spare: Vec::new(),
+        margin: Margin::default(),
     };
     while engine.turn()? {}
     Ok(())
@@ -113,12 +136,16 @@ impl Engine {
         if busy {
             return Ok(true);
         }
-        let wait = self.links.next_due().map(|due| due - self.now());
+        let asked = self.links.next_due().map(|due| Time(due.0.saturating_sub(self.margin.0)));
+        let wait = asked.map(|asked| asked - self.now());
         if wait == Some(Duration::ZERO) {
             return Ok(true);
         }
         let fds: Vec<BorrowedFd<'_>> = self.ports.iter().map(Port::as_fd).chain([self.waker.as_fd()]).collect();
         let ready = wait_readable(&fds, wait).map_err(|error| error.to_string())?;
+        if let Some(asked) = asked.filter(|_| ready == 0) {
+            self.margin.learn(self.now().0.saturating_sub(asked.0));
+        }
         if ready >> self.ports.len() & 1 != 0 {
             self.waker.clear();
             return Ok(self.obey());

@@ -108,7 +108,7 @@ impl Links {
 
     /// When [`Links::poll`] is worth calling next.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        if self.ready.is_empty() { self.path.next_due() } else { Some(Time::ZERO) }
+        if self.ready.is_empty() { self.path.next_wake() } else { Some(Time::ZERO) }
     }
 
     /// A host sends what lies in a buffer.

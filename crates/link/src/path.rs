@@ -175,6 +175,17 @@ impl<P: Clone> Path<P> {
         (at < u64::MAX).then_some(Time(at))
     }
 
+    /// When the next event can come, at the earliest: for callers in real time, who need not wake for each link that a packet
+    /// enters. Packets that a hop may have to answer wake them at each link, so that the answers are in time; drops that
+    /// nobody answers may be told later than they happened.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Time> {
+        let lanes = self.lanes.iter().map(|lane| lane.pipe.wake());
+        let mediums = self.due[self.lanes.len()..].iter().copied();
+        let at = lanes.chain(mediums).min().unwrap_or(u64::MAX);
+        (at < u64::MAX).then_some(Time(at))
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> PathStats {

@@ -54,6 +54,41 @@ pub struct Pipe<P> {
 struct Holding {
     stage: usize,
     due: u64,
+    /// What lies behind it, if it is a gate.
+    ahead: Ahead,
+    /// Packets in the gate that may not come to the end of the pipe, so that their time must be kept exactly.
+    exact: u32,
+}
+
+/// What a packet that leaves a gate meets in the rest of the pipe.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ahead {
+    /// It takes no less than this to the end, ns; 0 for a stage that is no gate.
+    least: u64,
+    /// Routers that take one from its time to live.
+    routers: u8,
+    /// The smallest MTU, bytes.
+    mtu: u32,
+}
+
+impl Ahead {
+    fn of<P>(stages: &[Stage<P>], index: usize) -> Self {
+        if !stages[index].is_gate() {
+            return Self::default();
+        }
+        let mut ahead = Self { least: 0, routers: 0, mtu: u32::MAX };
+        for stage in &stages[index + 1..] {
+            ahead.least = ahead.least.saturating_add(stage.fixed_delay());
+            ahead.routers = ahead.routers.saturating_add(u8::from(stage.is_router()));
+            ahead.mtu = ahead.mtu.min(stage.mtu());
+        }
+        ahead
+    }
+
+    /// Whether nothing that anybody answers can happen to a packet before the end of the pipe.
+    const fn lets_through<P>(&self, packet: &Packet<P>) -> bool {
+        self.least == 0 || (packet.ttl > self.routers && packet.ip_len <= self.mtu)
+    }
 }
 
 type Sundry<P> = Timed<(Fate, Packet<P>)>;
@@ -94,7 +129,10 @@ impl<P: Clone> Pipe<P> {
         let holds: Vec<usize> = (0..stages.len()).filter(|stage| stages[*stage].holds()).collect();
         Self {
             slots: (0..stages.len()).map(|stage| holds.partition_point(|holding| *holding < stage)).collect(),
-            holding: holds.into_iter().map(|stage| Holding { stage, due: u64::MAX }).collect(),
+            holding: holds
+                .into_iter()
+                .map(|stage| Holding { stage, due: u64::MAX, ahead: Ahead::of(&stages, stage), exact: 0 })
+                .collect(),
             stages,
             hold_due: u64::MAX,
             delivered: VecDeque::new(),
@@ -167,6 +205,18 @@ impl<P: Clone> Pipe<P> {
         deliver.min(sundry).min(self.hold_due)
     }
 
+    /// When something can come out next, at the earliest: like [`Pipe::due`], but what only goes on from one link to the next
+    /// wakes nobody, since the times of it are logical.
+    pub(crate) fn wake(&self) -> u64 {
+        let deliver = self.delivered.front().map_or(u64::MAX, |(at, _)| *at);
+        let sundry = self.sundry.peek().map_or(u64::MAX, |first| first.0.at);
+        let wake = |holding: &Holding| match holding.exact {
+            0 => holding.due.saturating_add(holding.ahead.least),
+            _ => holding.due,
+        };
+        self.holding.iter().map(wake).fold(deliver.min(sundry), u64::min)
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> PipeStats {
@@ -216,11 +266,13 @@ impl<P: Clone> Pipe<P> {
 
     #[inline]
     fn hold(&mut self, index: usize, at: u64, packet: Packet<P>) {
+        let holding = &mut self.holding[self.slots[index]];
+        holding.exact += u32::from(!holding.ahead.lets_through(&packet));
         let stage = &mut self.stages[index];
         stage.hold(at, packet);
         let due = stage.due();
         self.hold_due = self.hold_due.min(due);
-        self.holding[self.slots[index]].due = due;
+        holding.due = due;
     }
 
     /// Leads a copy through the stages from `first` on, in front of its original.
@@ -267,7 +319,9 @@ impl<P: Clone> Pipe<P> {
     fn step(&mut self, slot: usize) {
         let index = self.holding[slot].stage;
         if let Some((at, packet)) = self.stages[index].open_gate() {
-            self.holding[slot].due = self.stages[index].due();
+            let holding = &mut self.holding[slot];
+            holding.due = self.stages[index].due();
+            holding.exact -= u32::from(!holding.ahead.lets_through(&packet));
             return self.walk(index + 1, at, packet);
         }
         let mut released = std::mem::take(&mut self.released);

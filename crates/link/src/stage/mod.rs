@@ -83,6 +83,24 @@ impl<P> Stage<P> {
         self.link
     }
 
+    pub(crate) const fn is_gate(&self) -> bool {
+        matches!(self.kind, Kind::Gate(_))
+    }
+
+    pub(crate) const fn is_router(&self) -> bool {
+        matches!(self.kind, Kind::Router)
+    }
+
+    /// What every packet takes to pass it, ns.
+    pub(crate) const fn fixed_delay(&self) -> u64 {
+        if let Kind::Delay(delay) = self.kind { delay } else { 0 }
+    }
+
+    /// The largest packet that it lets through, bytes.
+    pub(crate) const fn mtu(&self) -> u32 {
+        if let Kind::Mtu(mtu) = self.kind { mtu } else { u32::MAX }
+    }
+
     /// A packet arrives; `at` is not before the arrival of the one before it.
     #[inline]
     pub(crate) fn arrive(&mut self, at: u64, packet: &mut Packet<P>) -> Verdict {

@@ -262,6 +262,13 @@ fn link() -> impl Strategy<Value = LinkConfig> {
     })
 }
 
+/// Whether somebody must know in time: a host that gets it, or a router that answers.
+fn wakes(event: &PathEvent<u64>) -> bool {
+    let answered = |reason| matches!(reason, DropReason::TooBig { .. } | DropReason::HopLimit);
+    matches!(event.event, Event::Deliver { .. })
+        || matches!(event.event, Event::Drop { reason, .. } if answered(reason))
+}
+
 fn run_path(links: &[LinkConfig], arrivals: &[Arrival], poll_between: bool) -> Vec<PathEvent<u64>> {
     let mut path = Path::new(&PathConfig { links: links.to_vec() }, 5).expect("the links are valid");
     let (mut now, mut events) = (0, Vec::new());
@@ -269,7 +276,10 @@ fn run_path(links: &[LinkConfig], arrivals: &[Arrival], poll_between: bool) -> V
         now += arrival.gap;
         if poll_between {
             while let Some(due) = path.next_due().filter(|due| due.0 < now) {
-                events.extend(path.poll(due));
+                let wake = path.next_wake().expect("something is due");
+                let event = path.poll(due);
+                assert!(wake >= due && event.as_ref().is_none_or(|event| !wakes(event) || event.event.at() >= wake));
+                events.extend(event);
             }
         }
         path.push(arrival.side, Time(now), arrival.packet.clone());
