@@ -16,7 +16,9 @@ const LINE: usize = 96;
 pub(super) fn svg(scenario: &Scenario) -> String {
     let groups = groups(scenario);
     let notes: usize = groups.iter().map(|group| group.0.hop.describe().len()).sum();
-    let (width, height) = (2 * EDGE + STEP * groups.len(), 190 + 16 * notes);
+    // A title of so many letters needs so much room, at 9 units for the average bold letter.
+    let title_width = 2 * EDGE + 9 * scenario.title.chars().count();
+    let (width, height) = ((2 * EDGE + STEP * groups.len()).max(title_width), 190 + 16 * notes);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{title}\">\n\
