@@ -177,7 +177,7 @@ pub struct Filter {
 }
 
 /// What an analysis needs of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialRow {
     /// Its number.
     pub id: TrialId,
@@ -197,6 +197,8 @@ pub struct TrialRow {
     pub elapsed_us: u64,
     /// Payload that reached the receiver.
     pub bytes: u64,
+    /// What is compared, where that isn't payload over time.
+    pub score: Option<f64>,
 }
 
 /// Whether the samples of a trial are read too.

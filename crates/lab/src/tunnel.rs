@@ -1,5 +1,8 @@
 //! The lab as a place where trials run.
 
+/// Pages.
+mod page;
+
 use crate::host::{CLIENT_V4, Host, SERVER_V4};
 use crate::lab::{Lab, LabError};
 use crate::stats::EngineStats;
@@ -107,7 +110,7 @@ impl LabTunnel {
     /// Names a loaded congestion control as it was asked for, and marks a trial in which the kernel skipped its program: then
     /// it took garbage for its window.
     fn judge_control(&self, outcome: &mut TrialOutcome, spec: &TrialSpec, control: &dyn LoadedControl, hits: u64) {
-        let Workload::Bulk { direction, .. } = spec.workload;
+        let direction = spec.workload.direction();
         let level = spec.settings.name(Knob::Cc).unwrap_or_default();
         if outcome.granted.name(Knob::Cc) == Some(control.kernel_name()) {
             outcome.granted.set(Knob::Cc, Level::Name(level.to_owned()));
@@ -174,20 +177,26 @@ impl Tunnel for LabTunnel {
 
     fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
         self.check(&spec.settings)?;
-        let Workload::Bulk { direction, amount } = spec.workload;
+        let direction = spec.workload.direction();
         let applied = Applied::apply(&self.lab, &spec.settings, direction)?;
         self.lab.reset(spec.seed).map_err(|error| broken(&error))?;
         let before = self.lab.stats();
         let control = self.loaded(&spec.settings).cloned();
         let hits_before = control.as_ref().map_or(0, |control| control.guard_hits());
-        let mut request = request(spec, direction, amount);
+        let mut sender = sender_options(&spec.settings);
         if let Some(control) = &control {
             control.seed(spec.seed);
-            request.sender.congestion_control = Some(control.kernel_name().to_owned());
+            sender.congestion_control = Some(control.kernel_name().to_owned());
         }
-        let lab = &self.lab;
-        let transfer = lab.client.run(|| transfer(spec, &request, cancel));
-        let (client, connect_time, socket) = match transfer.map_err(|error| broken(&error))? {
+        let ran = match &spec.workload {
+            Workload::Bulk { direction, amount } => self.bulk(spec, *direction, *amount, sender, cancel),
+            Workload::Page { page } => self.page(spec, page, sender, cancel),
+            other => {
+                let why = format!("{} isn't built here yet", other.name());
+                return Err(TunnelError::CannotRun { tunnel: NAME, why });
+            }
+        };
+        let Ran { client, server, connect_time, socket } = match ran.map_err(|error| broken(&error))? {
             Ok(done) => done,
             Err(LoadError::Refused { knob, source }) => {
                 let level = spec.settings.get(knob).cloned().unwrap_or(Level::Auto);
@@ -195,7 +204,6 @@ impl Tunnel for LabTunnel {
             }
             Err(error) => return Ok(TrialOutcome::empty(Status::Failed, spec.deadline, error.to_string())),
         };
-        let server = self.server.take_report(request.token, REPORT_WAIT);
         let stats = self.lab.stats().since(&before);
         let mut outcome = outcome(spec, direction, client, server, &stats);
         outcome.observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
@@ -213,19 +221,59 @@ fn broken(error: &dyn std::fmt::Display) -> TunnelError {
     TunnelError::Broken { tunnel: NAME, why: error.to_string() }
 }
 
-fn request(spec: &TrialSpec, direction: Direction, amount: Amount) -> Request {
-    let settings = &spec.settings;
-    let small = |knob| settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    Request {
-        direction,
-        amount,
-        token: spec.seed ^ u64::from(spec.round) << 40 ^ u64::from(spec.order) << 20 ^ wt_sys::clock::monotonic_ns(),
-        sender: SenderOptions {
-            congestion_control: settings.name(Knob::Cc).map(str::to_owned),
-            send_buffer: small(Knob::Sndbuf),
-        },
-        window: if direction == Direction::Up { small(Knob::Rwin) } else { None },
+/// What both ends saw of a trial.
+struct Ran {
+    client: EndReport,
+    server: Option<EndReport>,
+    connect_time: Duration,
+    /// What was granted on the client's sockets.
+    socket: Settings,
+}
+
+/// What the trials of a tunnel do, each on a thread in the client's namespace. The outer error means that the lab is gone.
+type RanOrNot = Result<Result<Ran, LoadError>, wt_sys::SysError>;
+
+impl LabTunnel {
+    /// One transfer.
+    fn bulk(
+        &self,
+        spec: &TrialSpec,
+        direction: Direction,
+        amount: Amount,
+        sender: SenderOptions,
+        cancel: &Cancel,
+    ) -> RanOrNot {
+        let window = small(&spec.settings, Knob::Rwin).filter(|_| direction == Direction::Up);
+        let request = Request { direction, amount, token: token(spec), sender, window };
+        let transfer = self.lab.client.run(|| transfer(spec, &request, cancel))?;
+        Ok(transfer.map(|(client, connect_time, socket)| {
+            let server = self.server.take_report(request.token, REPORT_WAIT);
+            Ran { client, server, connect_time, socket }
+        }))
     }
+}
+
+fn small(settings: &Settings, knob: Knob) -> Option<u32> {
+    settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+/// What the sender sets on its socket.
+fn sender_options(settings: &Settings) -> SenderOptions {
+    SenderOptions {
+        congestion_control: settings.name(Knob::Cc).map(str::to_owned),
+        send_buffer: small(settings, Knob::Sndbuf),
+    }
+}
+
+/// Under which the server's side of a trial is asked for.
+fn token(spec: &TrialSpec) -> u64 {
+    spec.seed ^ u64::from(spec.round) << 40 ^ u64::from(spec.order) << 20 ^ wt_sys::clock::monotonic_ns()
+}
+
+/// What the client sets on its socket: a window belongs to the receiver.
+fn own_settings(settings: &Settings, direction: Direction) -> Settings {
+    let own = settings.iter().filter(|(knob, _)| matches!(knob, Knob::Rwin | Knob::Mss | Knob::Ttl));
+    own.filter(|(knob, _)| direction == Direction::Down || *knob != Knob::Rwin).map(|(k, l)| (k, l.clone())).collect()
 }
 
 /// The client's part, on a thread in the client's namespace.
@@ -235,12 +283,7 @@ fn transfer(
     cancel: &Cancel,
 ) -> Result<(EndReport, Duration, Settings), LoadError> {
     let peer = SocketAddr::new(SERVER_V4.into(), PORT);
-    // A window belongs to the receiver.
-    let mut own = spec.settings.clone();
-    if request.direction == Direction::Up {
-        own.set(Knob::Rwin, Level::Auto);
-    }
-    let connection = Connection::open(&peer, &own, spec.deadline)?;
+    let connection = Connection::open(&peer, &own_settings(&spec.settings, request.direction), spec.deadline)?;
     let (connect_time, granted) = (connection.connect_time, connection.granted.clone());
     let report = match request.direction {
         Direction::Down => download(connection, request, spec.deadline, cancel)?,
@@ -379,6 +422,7 @@ fn outcome(
         ("min_rtt_us", json!(info.min_rtt)),
         ("rtt_us", json!(mean_rtt(&sender))),
         ("retransmits", json!(info.total_retrans)),
+        ("segments", json!(info.data_segs_out)),
         ("queue_drops", json!(stats.queue_full)),
         ("losses", json!(stats.lost)),
         ("too_big", json!(stats.too_big)),
@@ -387,6 +431,7 @@ fn outcome(
     ] {
         observed.insert(name.to_owned(), value);
     }
+    observed.extend(first_windows(&sender));
     let mut granted = Settings::new();
     let mut scopes = BTreeMap::new();
     if spec.settings.name(Knob::Cc).is_some() {
@@ -408,7 +453,15 @@ fn outcome(
         sender: sender.samples,
         receiver: receiver.samples,
         notes,
+        measures: receiver.measures,
     }
+}
+
+/// What the sender could send before anything was acknowledged: its initial congestion window and the receiver's window.
+fn first_windows(sender: &EndReport) -> BTreeMap<String, serde_json::Value> {
+    let Some(start) = &sender.start else { return BTreeMap::new() };
+    let windows = [("initial_cwnd", json!(start.snd_cwnd)), ("initial_rwnd_bytes", json!(start.snd_wnd))];
+    windows.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// The largest IP packet that the sender makes of its MSS, bytes: IPv4, TCP, and timestamps if they were agreed to.

@@ -10,8 +10,7 @@ use wt_load::{EndReport, Fetch, FetchError, Fetched, Finish, LoadError, Scheme, 
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{
-    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
-    Workload,
+    Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind, Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -159,7 +158,9 @@ impl LiveTunnel {
 
     /// Moves the payload; redirections are followed, and remembered.
     fn transfer(&mut self, spec: &TrialSpec, own: &Settings, cancel: &Cancel) -> Result<Fetched, FetchError> {
-        let Workload::Bulk { direction, amount } = spec.workload;
+        let Workload::Bulk { direction, amount } = spec.workload else {
+            return Err(FetchError::Never(format!("{} isn't run on real paths yet", spec.workload.name())));
+        };
         for _ in 0..=MOST_REDIRECTS {
             let target = &mut self.config.targets[self.turn];
             let url = target.url.clone();
@@ -304,8 +305,8 @@ impl Tunnel for LiveTunnel {
     fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
         self.check(&spec.settings)?;
         self.begin_round(spec.round);
-        let Workload::Bulk { direction, amount } = spec.workload;
-        if let (Some(allowance), Amount::Size(Bytes(size))) = (self.config.allowance, amount)
+        let direction = spec.workload.direction();
+        if let (Some(allowance), Some(Bytes(size))) = (self.config.allowance, spec.workload.size())
             && size > allowance
         {
             return Err(TunnelError::Spent {
@@ -430,6 +431,7 @@ fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome
         receiver,
         limits,
         notes,
+        measures: report.measures,
     }
 }
 

@@ -1,4 +1,5 @@
 use crate::pattern;
+use crate::transfer::{EndReport, Finish};
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,6 +7,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{wait_readable, wait_writable};
+use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::Cancel;
 use wt_units::Bytes;
 
@@ -14,19 +16,67 @@ const HEAD: usize = 8 * 1024;
 /// The largest object that is served: 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
-/// Answers one request of a program that isn't ours: `GET /bytes/SIZE` gives so many bytes (`12MB`, `64KiB`, `1000`),
-/// `PUT` or `POST` takes what is sent, `GET /` says so.
-pub(crate) fn serve(stream: &mut TcpStream, begun: &[u8], patience: Duration, cancel: &Cancel) {
-    let mut exchange = Exchange { stream, give_up: monotonic_ns() + patience.as_nanos() as u64, cancel };
+/// Answers requests of a program that isn't ours: `GET /bytes/SIZE` gives so many bytes (`12MB`, `64KiB`, `1000`),
+/// `PUT` or `POST` takes what is sent, `GET /` says so. One request, unless the client asks for the connection to be kept.
+///
+/// A client of ours names a token; then the server's view of the connection is handed back with it.
+pub(crate) fn serve(
+    stream: &mut TcpStream,
+    begun: &[u8],
+    patience: Duration,
+    cancel: &Cancel,
+) -> Option<(u64, EndReport)> {
+    let start_ns = monotonic_ns();
+    let give_up = start_ns + patience.as_nanos() as u64;
+    let mut exchange = Exchange { stream, give_up, cancel, head: begun.to_vec(), sent: 0, ours: None };
     // The client sees the error in the answer, or has left.
-    let _ = exchange.run(begun);
+    let served = exchange.serve();
+    let Exchange { stream, sent, ours, .. } = exchange;
+    let Ours { token, start, last, refused } = ours?;
+    let finish = served.map_or_else(|error| Finish::PeerLeft(error.to_string()), |()| Finish::Done);
+    let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(start_ns));
+    let congestion_control = tcp::congestion_control(stream).unwrap_or_default();
+    // A connection that was reset answers no more questions.
+    let now = TcpInfo::read(stream).ok().filter(|now| now.bytes_acked >= last.bytes_acked);
+    let info = now.unwrap_or(last);
+    let plain = EndReport::of_several(finish, sent, elapsed);
+    Some((token, EndReport { info, congestion_control, refused, start: Some(start), ..plain }))
 }
 
 struct Exchange<'a> {
     stream: &'a mut TcpStream,
     give_up: u64,
     cancel: &'a Cancel,
+    /// What has come and isn't understood yet.
+    head: Vec<u8>,
+    /// Payload of answers so far.
+    sent: u64,
+    /// What a client of ours asked for.
+    ours: Option<Ours>,
 }
+
+/// What a client of ours asked for, and what the kernel said.
+struct Ours {
+    token: u64,
+    start: TcpInfo,
+    last: TcpInfo,
+    refused: Vec<String>,
+}
+
+/// What a request says of the connection.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Manner {
+    /// It is to be kept.
+    keep: bool,
+    /// A client of ours wants the server's view under this token.
+    token: Option<u64>,
+    /// What it wants the server to set as the sender.
+    congestion_control: Option<String>,
+    send_buffer: Option<u32>,
+}
+
+/// Requests that one connection may make.
+const MOST_REQUESTS: usize = 10_000;
 
 /// What the head of a request asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,28 +103,66 @@ const HELP_LEN: usize = 8192;
 const HELP: &str = "Windtunnel's test server.\n\nGET /bytes/SIZE   so many bytes: 12MB, 64KiB, 1000000\nPUT /anything     takes what you send\n";
 
 impl Exchange<'_> {
-    fn run(&mut self, begun: &[u8]) -> io::Result<()> {
-        let mut head = begun.to_vec();
-        let (length, asked) = loop {
-            match parse(&head) {
+    fn serve(&mut self) -> io::Result<()> {
+        for _ in 0..MOST_REQUESTS {
+            if !self.run()? {
+                break;
+            }
+        }
+        self.stream.shutdown(std::net::Shutdown::Write)
+    }
+
+    /// Does as a client of ours asks, at its first request.
+    fn begin(&mut self, manner: &Manner) {
+        let (Some(token), None) = (manner.token, &self.ours) else { return };
+        let start = TcpInfo::read(self.stream).unwrap_or_default();
+        let mut refused = Vec::new();
+        if let Some(name) = &manner.congestion_control
+            && let Err(error) = tcp::set_congestion_control(self.stream, name)
+        {
+            refused.push(error.to_string());
+        }
+        if let Some(size) = manner.send_buffer
+            && let Err(error) = tcp::set_send_buffer(self.stream, size)
+        {
+            refused.push(error.to_string());
+        }
+        // Where one answer follows the other, none waits for the last one's ACK.
+        let _ = self.stream.set_nodelay(true);
+        self.ours = Some(Ours { token, start, last: start, refused });
+    }
+
+    /// Answers one request; whether another one may follow.
+    fn run(&mut self) -> io::Result<bool> {
+        let (length, asked, manner) = loop {
+            match parse(&self.head) {
                 Some(parsed) => break parsed,
-                None if head.len() >= HEAD => {
-                    break (head.len(), Asked::Wrong("431 Request Header Fields Too Large", ""));
+                None if self.head.len() >= HEAD => {
+                    let wrong = Asked::Wrong("431 Request Header Fields Too Large", "");
+                    break (self.head.len(), wrong, Manner::default());
                 }
                 None => {
                     let mut more = [0; 1024];
                     match self.read(&mut more)? {
-                        0 => return Ok(()),
-                        n => head.extend_from_slice(&more[..n]),
+                        0 => return Ok(false),
+                        n => self.head.extend_from_slice(&more[..n]),
                     }
                 }
             }
         };
+        let head = std::mem::take(&mut self.head);
+        self.begin(&manner);
+        // Only where it is known where the next request begins.
+        let keep = manner.keep && matches!(asked, Asked::Bytes { .. } | Asked::Help { .. });
+        let connection = if keep { "keep-alive" } else { "close" };
         match asked {
             Asked::Bytes { size, whole, part, head_only } => {
                 let status = if part { "206 Partial Content" } else { "200 OK" };
                 let range = format!("Content-Range: bytes 0-{}/{whole}\r\n", size.saturating_sub(1));
-                let more = format!("Accept-Ranges: bytes\r\nETag: \"{whole}\"\r\n{}", if part { &range } else { "" });
+                let more = format!(
+                    "Accept-Ranges: bytes\r\nETag: \"{whole}\"\r\n{}Connection: {connection}\r\n",
+                    if part { &range } else { "" }
+                );
                 self.head(status, "application/octet-stream", size, &more)?;
                 if !head_only {
                     self.body(size)?;
@@ -85,24 +173,26 @@ impl Exchange<'_> {
                     self.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
                 }
                 self.take(size.saturating_sub((head.len() - length) as u64))?;
-                self.text("200 OK", &format!("{size} bytes received\n"), false)?;
+                self.text("200 OK", &format!("{size} bytes received\n"), false, connection)?;
             }
-            Asked::Help { head_only } => self.text("200 OK", &format!("{HELP:<HELP_LEN$}"), head_only)?,
-            Asked::Wrong(status, why) => self.text(status, why, false)?,
+            Asked::Help { head_only } => self.text("200 OK", &format!("{HELP:<HELP_LEN$}"), head_only, connection)?,
+            Asked::Wrong(status, why) => self.text(status, why, false, connection)?,
         }
-        self.stream.shutdown(std::net::Shutdown::Write)
+        self.head = head[length..].to_vec();
+        Ok(keep)
     }
 
     fn head(&mut self, status: &str, kind: &str, length: u64, more: &str) -> io::Result<()> {
         let mut head = String::new();
         let _ = write!(head, "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
         head.push_str(more);
-        head.push_str("Cache-Control: no-store\r\nConnection: close\r\n\r\n");
+        head.push_str("Cache-Control: no-store\r\n\r\n");
         self.write(head.as_bytes())
     }
 
-    fn text(&mut self, status: &str, text: &str, head_only: bool) -> io::Result<()> {
-        self.head(status, "text/plain; charset=utf-8", text.len() as u64, "")?;
+    fn text(&mut self, status: &str, text: &str, head_only: bool, connection: &str) -> io::Result<()> {
+        let more = format!("Connection: {connection}\r\n");
+        self.head(status, "text/plain; charset=utf-8", text.len() as u64, &more)?;
         if head_only { Ok(()) } else { self.write(text.as_bytes()) }
     }
 
@@ -112,6 +202,7 @@ impl Exchange<'_> {
             let piece = pattern::at(sent, usize::try_from(size - sent).unwrap_or(usize::MAX).min(pattern::CHUNK));
             self.write(piece)?;
             sent += piece.len() as u64;
+            self.sent += piece.len() as u64;
         }
         Ok(())
     }
@@ -161,7 +252,13 @@ impl Exchange<'_> {
         self.give_up = monotonic_ns() + 60_000_000_000;
     }
 
-    fn wait(&self, to_write: bool) -> io::Result<()> {
+    fn wait(&mut self, to_write: bool) -> io::Result<()> {
+        if let Some(ours) = &mut self.ours
+            && let Ok(now) = TcpInfo::read(self.stream)
+            && now.bytes_acked >= ours.last.bytes_acked
+        {
+            ours.last = now;
+        }
         if self.cancel.is_cancelled() || monotonic_ns() >= self.give_up {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -172,14 +269,17 @@ impl Exchange<'_> {
     }
 }
 
-/// What is asked for and how long the head is; `None` while it isn't whole.
-fn parse(head: &[u8]) -> Option<(usize, Asked)> {
+/// How long the head is, what is asked for and how; `None` while it isn't whole.
+fn parse(head: &[u8]) -> Option<(usize, Asked, Manner)> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(head) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return None,
-        Err(_) => return Some((head.len(), Asked::Wrong("400 Bad Request", "This is no HTTP request.\n"))),
+        Err(_) => {
+            let wrong = Asked::Wrong("400 Bad Request", "This is no HTTP request.\n");
+            return Some((head.len(), wrong, Manner::default()));
+        }
     };
     let header = |name: &str| {
         let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
@@ -209,7 +309,13 @@ fn parse(head: &[u8]) -> Option<(usize, Asked)> {
         },
         _ => Asked::Wrong("405 Method Not Allowed", "GET, HEAD, PUT and POST are served.\n"),
     };
-    Some((length, asked))
+    let manner = Manner {
+        keep: header("connection").is_some_and(|value| value.eq_ignore_ascii_case("keep-alive")),
+        token: header("windtunnel-token").and_then(|value| value.parse().ok()),
+        congestion_control: header("windtunnel-congestion-control").filter(|name| name.len() <= 15).map(str::to_owned),
+        send_buffer: header("windtunnel-send-buffer").and_then(|value| value.parse().ok()),
+    };
+    Some((length, asked, manner))
 }
 
 /// How many bytes `bytes=0-LAST` asks for. Other ranges aren't served, and RFC 9110 section 14.2 allows to ignore them.
@@ -239,7 +345,7 @@ mod tests {
             ),
             ("GET / HTTP/1.1\r\n\r\n", Asked::Help { head_only: false }),
         ] {
-            assert_eq!(parse(head.as_bytes()).map(|(_, asked)| asked), Some(asked), "{head}");
+            assert_eq!(parse(head.as_bytes()).map(|(_, asked, _)| asked), Some(asked), "{head}");
         }
         assert_eq!(parse(b"GET /bytes/1 HTTP/1.1\r\nHo"), None);
     }
@@ -253,7 +359,7 @@ mod tests {
             "BREW / HTTP/1.1\r\n\r\n",
             "GET /../etc HTTP/1.1\r\n\r\n",
         ] {
-            assert!(matches!(parse(head.as_bytes()), Some((_, Asked::Wrong(..)))), "{head}");
+            assert!(matches!(parse(head.as_bytes()), Some((_, Asked::Wrong(..), _))), "{head}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel};
+use wt_trial::{Amount, Cancel, Measures};
 
 /// Takes payload from a server that isn't ours, until the time is up, all is there, or as much as was wanted.
 ///
@@ -85,6 +85,8 @@ pub(crate) fn intake(
         congestion_control: tcp::congestion_control(socket).unwrap_or_default(),
         samples: sampler.finish(),
         refused: Vec::new(),
+        start: None,
+        measures: Measures::default(),
     })
 }
 
@@ -170,6 +172,8 @@ pub(crate) fn outflow(
         info,
         congestion_control: tcp::congestion_control(wire.socket()).unwrap_or_default(),
         refused: Vec::new(),
+        start: None,
+        measures: Measures::default(),
     })
 }
 

@@ -18,6 +18,8 @@ mod intact;
 mod intake;
 /// iperf3 servers.
 mod iperf3;
+/// Pages: objects over several connections.
+pub mod page;
 /// The bytes that are sent, and the check that they arrived.
 mod pattern;
 /// The request at the head of a connection.

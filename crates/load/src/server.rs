@@ -167,7 +167,10 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         return;
     }
     if head[..MAGIC.len()] != MAGIC {
-        http::serve(&mut stream, &head[..MAGIC.len()], shared.config.patience, &shared.cancel);
+        let served = http::serve(&mut stream, &head[..MAGIC.len()], shared.config.patience, &shared.cancel);
+        if let Some((token, report)) = served {
+            shared.store(token, report);
+        }
         return;
     }
     if read_head(&mut stream, &mut head[MAGIC.len()..], shared).is_none() {

@@ -46,6 +46,18 @@ impl Tls {
                 return Err(failed("holds no certificate in PEM form".to_owned()));
             }
         }
+        Self::believing(roots)
+    }
+
+    /// Believes nobody: for far ends that are spoken to without TLS.
+    ///
+    /// # Errors
+    /// [`TlsError::SetUp`].
+    pub fn nobody() -> Result<Self, TlsError> {
+        Self::believing(rustls::RootCertStore::empty())
+    }
+
+    fn believing(roots: rustls::RootCertStore) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         Ok(Self(Arc::new(config.with_root_certificates(roots).with_no_client_auth())))

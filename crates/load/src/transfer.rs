@@ -8,7 +8,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{wait_readable, wait_writable};
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel, Direction, Sample};
+use wt_trial::{Amount, Cancel, Direction, Measures, Sample};
 
 /// How one end of a transfer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,28 @@ pub struct EndReport {
     pub congestion_control: String,
     /// What a setting was refused with.
     pub refused: Vec<String>,
+    /// The kernel's view before the first byte of payload, where it was asked.
+    pub start: Option<TcpInfo>,
+    /// What the workload measured beyond bytes and time.
+    pub measures: Measures,
+}
+
+impl EndReport {
+    /// What one end saw of something that isn't a single transfer.
+    #[must_use]
+    pub fn of_several(finish: Finish, bytes: u64, elapsed: Duration) -> Self {
+        Self {
+            finish,
+            bytes,
+            elapsed,
+            samples: Vec::new(),
+            info: TcpInfo::default(),
+            congestion_control: String::new(),
+            refused: Vec::new(),
+            start: None,
+            measures: Measures::default(),
+        }
+    }
 }
 
 /// The latest that a wait returns to look whether the user wants to stop.
@@ -135,6 +157,8 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
         info,
         congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
         refused: Vec::new(),
+        start: None,
+        measures: Measures::default(),
     })
 }
 
@@ -209,6 +233,8 @@ pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Re
         info: last.unwrap_or(info),
         congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
         refused: Vec::new(),
+        start: None,
+        measures: Measures::default(),
     })
 }
 

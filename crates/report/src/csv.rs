@@ -1,6 +1,6 @@
 use crate::tune::TuneReport;
 
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 17] = [
     "round",
     "order",
     "arm",
@@ -15,6 +15,9 @@ const COLUMNS: [&str; 14] = [
     "min_rtt_us",
     "trial",
     "notes",
+    "figure",
+    "unit",
+    "figure_is",
 ];
 
 impl TuneReport {
@@ -41,6 +44,9 @@ impl TuneReport {
                 trial.min_rtt_us.to_string(),
                 trial.trial.to_string(),
                 trial.notes.join("; "),
+                trial.figure.map_or_else(String::new, |figure| format!("{figure}")),
+                self.measured.unit.to_owned(),
+                self.measured.name.to_owned(),
             ]);
         }
         String::from_utf8(csv.into_inner().unwrap_or_default()).unwrap_or_default()

@@ -85,13 +85,13 @@ impl Page<'_> {
                 format!("{label:<name$}  {ratio:>6}  {interval:>15}  {evidence:>11}  {state}")
             }
         };
-        let head = row(["setting", "goodput", "ratio", &interval, &evidence, "rounds", "shown"]);
+        let head = row(["setting", r.measured.head(), "ratio", &interval, &evidence, "rounds", "shown"]);
         let mut lines = vec![self.paint(&head, "2")];
         for (number, arm) in r.arms.iter().enumerate().take(MOST_ROWS) {
             let current = arm.state == ArmState::Current;
             let cells = [
                 clean(&arm.label),
-                words::rate(arm.goodput_bps),
+                r.measured.show(arm.figure),
                 if current { "×1".to_owned() } else { words::times(arm.ratio) },
                 words::interval_of(arm),
                 if current { String::new() } else { words::odds(arm.evidence) },
@@ -130,7 +130,7 @@ impl Page<'_> {
     fn remarks(&self) -> Vec<String> {
         let r = self.report;
         let mut lines = Vec::new();
-        if r.tunnel == "live" {
+        if r.tunnel == "live" || !r.measured.is_goodput() {
             lines.extend(wrap(&r.limits.text, self.width, 0));
         }
         lines.extend(r.limit_line().iter().flat_map(|line| wrap(line, self.width, 0)));

@@ -39,6 +39,12 @@ pub enum SimError {
         /// How many were asked for.
         asked: usize,
     },
+    /// A workload that the model doesn't run.
+    #[error("the model runs bulk transfers and pages, not {name}")]
+    Workload {
+        /// Its name.
+        name: &'static str,
+    },
     /// An MTU that TCP doesn't fit into.
     #[error("an MTU of {mtu} bytes leaves TCP no room: at least 68 are needed (RFC 791)")]
     MtuTooSmall {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_link::PathConfig;
 use wt_trial::{
-    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
+    Cancel, Direction, Limits, Measures, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
     Workload,
 };
 use wt_units::{Knob, Level, Settings};
@@ -93,7 +93,9 @@ impl SimTunnel {
     /// # Errors
     /// [`SimError`].
     pub fn simulate(&self, spec: &TrialSpec, sample_every: Option<Duration>) -> Result<Report, SimError> {
-        let Workload::Bulk { direction, amount } = spec.workload;
+        let Workload::Bulk { direction, amount } = spec.workload else {
+            return Err(SimError::Workload { name: spec.workload.name() });
+        };
         let (client, server) = self.stacks(&spec.settings, direction);
         let mut simulation = Simulation::new(&self.path.config, self.path.icmp.clone(), spec.seed)?;
         simulation.bound_events(MAX_EVENTS);
@@ -163,11 +165,13 @@ impl Tunnel for SimTunnel {
         if cancel.is_cancelled() {
             return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped before it began"));
         }
-        let Workload::Bulk { amount, .. } = spec.workload;
-        let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
+        let expected = spec.workload.time().unwrap_or(Duration::from_secs(10));
         let every = (expected / 250).clamp(Duration::from_millis(10), Duration::from_millis(200));
         let report = self.simulate(spec, Some(every));
-        let report = report.map_err(|error| TunnelError::Broken { tunnel: NAME, why: error.to_string() })?;
+        let report = report.map_err(|error| match error {
+            SimError::Workload { .. } => TunnelError::CannotRun { tunnel: NAME, why: error.to_string() },
+            error => TunnelError::Broken { tunnel: NAME, why: error.to_string() },
+        })?;
         Ok(outcome(spec, report))
     }
 }
@@ -228,6 +232,7 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         sender: std::mem::take(&mut flow.sender),
         receiver: std::mem::take(&mut flow.receiver),
         notes,
+        measures: Measures::default(),
     }
 }
 

@@ -6,13 +6,22 @@
 
 /// What the samples of a bulk trial say.
 pub mod bulk;
+/// What workloads measure beyond payload and time.
+mod measures;
 /// What came of a trial.
 mod outcome;
+/// Pages: objects over several connections.
+mod page;
 /// What a trial is asked to do.
 mod spec;
 /// Where trials run.
 mod tunnel;
+/// What connections are asked to do.
+mod workload;
 
+pub use measures::{Exchanges, Lateness, Measures, ObjectTime, Spread, Third, UnderLoad};
 pub use outcome::{Limits, PathFacts, Sample, Status, TrialOutcome, TrialRecord};
-pub use spec::{Amount, Direction, Phase, TrialSpec, Workload};
+pub use page::{MOST_OBJECTS, Page, PageObject, USUAL_CONNECTIONS};
+pub use spec::{Phase, TrialSpec};
 pub use tunnel::{Cancel, Tunnel, TunnelError, TunnelKind};
+pub use workload::{Amount, Direction, Repeat, Scale, Workload};

@@ -1,4 +1,4 @@
-use crate::TrialSpec;
+use crate::{Measures, Scale, TrialSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -99,6 +99,9 @@ pub struct TrialOutcome {
     pub limits: Limits,
     /// What a person should know: a refused setting, a failure's reason, what the tunnel did wrong.
     pub notes: Vec<String>,
+    /// What the workload measured beyond bytes and time.
+    #[serde(default, skip_serializing_if = "Measures::is_empty")]
+    pub measures: Measures,
 }
 
 impl TrialOutcome {
@@ -116,7 +119,38 @@ impl TrialOutcome {
             receiver: Vec::new(),
             limits: Limits::default(),
             notes: vec![note.into()],
+            measures: Measures::default(),
         }
+    }
+
+    /// The same with something to compare, whatever happened: a workload that isn't judged by payload over time counts as
+    /// bad as the deadline allows where it measured nothing.
+    #[must_use]
+    pub fn comparable(mut self, spec: &TrialSpec) -> Self {
+        let counts = matches!(self.status, Status::Completed | Status::Incomplete | Status::Failed);
+        let worst = 1.0 / spec.deadline.as_secs_f64().max(1e-3);
+        if counts && self.measures.score.is_none() {
+            self.measures.score = match spec.workload.scale() {
+                Scale::Lateness => Some(worst),
+                Scale::Responsiveness => Some(60.0 * worst),
+                Scale::Goodput | Scale::Time | Scale::Rate => None,
+            };
+        }
+        self
+    }
+
+    /// The figure by which people know a trial: bit/s of goodput, s, exchanges a second, s of lateness, round trips a
+    /// minute. `None` where nothing was measured.
+    #[must_use]
+    pub fn figure(&self, scale: Scale) -> Option<f64> {
+        let figure = match scale {
+            Scale::Goodput => self.measures.score.map_or_else(|| self.goodput_bps(), |score| score * 8.0),
+            Scale::Time => self.elapsed_us as f64 / 1e6,
+            Scale::Rate => self.measures.exchanges.map_or(0.0, |exchanges| exchanges.per_second),
+            Scale::Lateness => self.measures.lateness.map(|l| l.spread.p99_us as f64 / 1e6)?,
+            Scale::Responsiveness => self.measures.under_load.map(|load| load.rpm)?,
+        };
+        (figure.is_finite() && (figure > 0.0 || scale == Scale::Lateness)).then_some(figure)
     }
 
     /// Payload over elapsed time, bit/s; 0 if nothing moved.

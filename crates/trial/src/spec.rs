@@ -1,39 +1,7 @@
+use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use wt_units::{Bytes, Settings};
-
-/// Which way the payload goes, seen from the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// From the server to the client.
-    Down,
-    /// From the client to the server.
-    Up,
-}
-
-/// How much a bulk transfer moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Amount {
-    /// As much as goes in so long.
-    Time(#[serde(with = "wt_units::serde_duration")] Duration),
-    /// So many bytes of payload, however long it takes.
-    Size(Bytes),
-}
-
-/// What the connection is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Workload {
-    /// One transfer in one direction as fast as it goes.
-    Bulk {
-        /// Which way.
-        direction: Direction,
-        /// How much.
-        amount: Amount,
-    },
-}
+use wt_units::Settings;
 
 /// Why a trial is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

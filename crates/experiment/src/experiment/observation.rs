@@ -52,6 +52,14 @@ impl Observation {
         Self { arm, y: log_rate(mss, deadline), ended: Ended::Failed, bytes: Bytes(0), elapsed: deadline }
     }
 
+    /// A trial of a workload that isn't judged by payload over time: by a score that is the larger the better. What such a
+    /// trial counts as if it failed, the workload knows; `ended` only says whether it may enter the estimates.
+    #[must_use]
+    pub fn scored(arm: usize, score: f64, ended: Ended, bytes: Bytes, elapsed: Duration) -> Self {
+        let known = score.is_finite() && score > 0.0;
+        if known { Self { arm, y: score.ln(), ended, bytes, elapsed } } else { Self::void(arm) }
+    }
+
     /// A trial that says nothing.
     #[must_use]
     pub fn void(arm: usize) -> Self {

@@ -6,10 +6,12 @@ use crate::{
 };
 use rusqlite::{OptionalExtension as _, Row, params};
 use std::time::Duration;
-use wt_trial::{Limits, Sample, TrialOutcome, TrialRecord, TrialSpec};
+use wt_trial::{Limits, Measures, Sample, TrialOutcome, TrialRecord, TrialSpec};
 
 /// What is read of a trial, for [`row_of`].
-const ROW: &str = "t.id, t.phase, t.round, t.ord, t.arm, t.status, t.started_us, t.elapsed_us, t.bytes";
+const ROW: &str = "t.id, t.phase, t.round, t.ord, t.arm, t.status, t.started_us, t.elapsed_us, t.bytes, m.score";
+/// Where they are.
+const ROWS: &str = "trials t LEFT JOIN measures m ON m.trial = t.id";
 
 impl SqliteJournal {
     /// The name of the one experiment that `key` means.
@@ -91,7 +93,7 @@ impl SqliteJournal {
     pub(super) fn read_rows(&self, id: &str) -> Result<Vec<TrialRow>, JournalError> {
         self.read(|| {
             let mut query =
-                self.connection.prepare(&format!("SELECT {ROW} FROM trials t WHERE t.experiment = ? ORDER BY t.id"))?;
+                self.connection.prepare(&format!("SELECT {ROW} FROM {ROWS} WHERE t.experiment = ? ORDER BY t.id"))?;
             let mut rows = query.query([self.key(id)?])?;
             let mut all = Vec::new();
             while let Some(row) = rows.next()? {
@@ -115,8 +117,8 @@ impl SqliteJournal {
         };
         let sql = format!(
             "SELECT {ROW}, d.asked, d.workload, d.deadline_us, d.seed, d.granted, d.scopes, d.observed, d.busy_us, \
-             d.rwnd_limited_us, d.sndbuf_limited_us, d.notes, {sender}, {receiver} \
-             FROM trials t JOIN details d ON d.trial = t.id WHERE t.experiment = ? AND t.id >= ? ORDER BY t.id"
+             d.rwnd_limited_us, d.sndbuf_limited_us, d.notes, {sender}, {receiver}, m.data \
+             FROM {ROWS} JOIN details d ON d.trial = t.id WHERE t.experiment = ? AND t.id >= ? ORDER BY t.id"
         );
         self.read(|| {
             let mut query = self.connection.prepare(&sql)?;
@@ -189,6 +191,7 @@ fn row_of(row: &Row<'_>) -> Result<TrialRow, Trouble> {
         started_unix_us: row.get(6)?,
         elapsed_us: unsigned(row.get(7)?),
         bytes: unsigned(row.get(8)?),
+        score: row.get(9)?,
     })
 }
 
@@ -201,27 +204,30 @@ fn record_of(experiment: &str, basic: &TrialRow, row: &Row<'_>) -> Result<TrialR
         round: basic.round,
         order: basic.order,
         arm: basic.arm,
-        settings: from_json("settings", &text(9)?)?,
-        workload: from_json("workload", &text(10)?)?,
-        deadline: Duration::from_micros(unsigned(row.get(11)?)),
-        seed: row.get::<_, i64>(12)? as u64,
+        settings: from_json("settings", &text(10)?)?,
+        workload: from_json("workload", &text(11)?)?,
+        deadline: Duration::from_micros(unsigned(row.get(12)?)),
+        seed: row.get::<_, i64>(13)? as u64,
     };
     let limits = Limits {
-        busy_us: unsigned(row.get(16)?),
-        rwnd_limited_us: unsigned(row.get(17)?),
-        sndbuf_limited_us: unsigned(row.get(18)?),
+        busy_us: unsigned(row.get(17)?),
+        rwnd_limited_us: unsigned(row.get(18)?),
+        sndbuf_limited_us: unsigned(row.get(19)?),
     };
     let outcome = TrialOutcome {
         status: basic.status,
         bytes: basic.bytes,
         elapsed_us: basic.elapsed_us,
-        granted: from_json("granted settings", &text(13)?)?,
-        scopes: from_json("scopes", &text(14)?)?,
-        observed: from_json("observed", &text(15)?)?,
-        sender: samples_of(row, 20)?,
-        receiver: samples_of(row, 21)?,
+        granted: from_json("granted settings", &text(14)?)?,
+        scopes: from_json("scopes", &text(15)?)?,
+        observed: from_json("observed", &text(16)?)?,
+        sender: samples_of(row, 21)?,
+        receiver: samples_of(row, 22)?,
         limits,
-        notes: from_json("notes", &text(19)?)?,
+        notes: from_json("notes", &text(20)?)?,
+        measures: row
+            .get::<_, Option<String>>(23)?
+            .map_or_else(|| Ok(Measures::default()), |data| from_json("measures", &data))?,
     };
     Ok(TrialRecord { id: basic.id, spec, started_unix_us: basic.started_unix_us, outcome })
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 pub(super) const APPLICATION_ID: i64 = 0x5774_6e6c;
 
 /// The migrations in order. Number n leads from schema n − 1 to schema n; none is ever changed or taken out.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_journal.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_journal.sql"), include_str!("../migrations/0002_measures.sql")];
 
 /// The newest schema.
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;

@@ -3,7 +3,7 @@ use super::*;
 use crate::{Arm, export_csv, export_json};
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
-use wt_trial::{Amount, Direction, PathFacts, Phase, Sample, Status, Workload};
+use wt_trial::{Amount, Direction, Measures, PathFacts, Phase, Sample, Status, Workload};
 use wt_units::{Knob, Level, Settings};
 
 struct Fixture {
@@ -66,6 +66,7 @@ fn outcome() -> TrialOutcome {
         receiver: vec![sample(3)],
         limits: wt_trial::Limits { busy_us: 5, rwnd_limited_us: 4, sndbuf_limited_us: 3 },
         notes: vec!["first".into(), "second \"note\"\n".into()],
+        measures: Measures { score: Some(0.125), flows_bps: vec![1.5, 2.0], ..Measures::default() },
     }
 }
 

@@ -101,6 +101,8 @@ impl SqliteJournal {
         let scopes = to_json("the scopes", &outcome.scopes)?;
         let observed = to_json("what was observed", &outcome.observed)?;
         let notes = to_json("the notes", &outcome.notes)?;
+        let measures = (!outcome.measures.is_empty()).then_some(&outcome.measures);
+        let measures = measures.map(|measures| to_json("what was measured", measures)).transpose()?;
         self.transact(|t| {
             let changed = t
                 .prepare_cached(
@@ -125,6 +127,13 @@ impl SqliteJournal {
                 notes,
                 trial
             ])?;
+            if let Some(measures) = &measures {
+                t.prepare_cached("INSERT INTO measures (trial, score, data) VALUES (?, ?, ?)")?.execute(params![
+                    trial,
+                    outcome.measures.score,
+                    measures
+                ])?;
+            }
             write_samples(t, trial, "sender", &outcome.sender)?;
             write_samples(t, trial, "receiver", &outcome.receiver)
         })

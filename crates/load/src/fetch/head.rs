@@ -48,6 +48,8 @@ pub(crate) struct Head {
     pub(crate) version: Option<String>,
     /// Of a part: first byte, and how many the whole has if that is known.
     pub(crate) range: Option<(u64, Option<u64>)>,
+    /// Whether the connection is of no use afterwards (RFC 9112 section 9.3).
+    pub(crate) close: bool,
 }
 
 /// Reads a head, and says how long it is; `None` while it isn't whole.
@@ -86,6 +88,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(usize, Head)>, HeadError> {
         retry_after: first("retry-after"),
         version: first("etag").or_else(|| first("last-modified")),
         range: first("content-range").as_deref().and_then(content_range),
+        close: {
+            let said = |word: &str| {
+                all("connection")
+                    .flat_map(|value| value.split(','))
+                    .any(|value| value.trim().eq_ignore_ascii_case(word))
+            };
+            said("close") || response.version == Some(0) && !said("keep-alive") || framing == Framing::Close
+        },
     };
     Ok(Some((length, head)))
 }

@@ -6,7 +6,7 @@ mod body;
 mod head;
 
 pub(crate) use body::{Body, BodyError};
-pub(crate) use head::Framing;
+pub(crate) use head::{Framing, Head};
 
 use crate::client::{Connection, LoadError};
 use crate::intact::Reference;
@@ -16,7 +16,7 @@ use crate::tls::Tls;
 use crate::transfer::{EndReport, Finish, Job};
 use crate::url::{Scheme, Url};
 use crate::wire::{Wire, WireError};
-use head::{Head, HeadError};
+use head::HeadError;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -235,19 +235,19 @@ fn request(method: &str, url: &Url, first: Option<u64>, size: Option<u64>) -> St
     text + "\r\n"
 }
 
-/// One connection with one request.
-struct Exchange<'a> {
-    wire: Wire<'a>,
-    window: Option<u32>,
-    connect_time: Duration,
-    granted: Settings,
+/// One connection for one request after the other.
+pub(crate) struct Exchange<'a> {
+    pub(crate) wire: Wire<'a>,
+    pub(crate) window: Option<u32>,
+    pub(crate) connect_time: Duration,
+    pub(crate) granted: Settings,
     patience: Duration,
     /// What came and isn't understood yet.
     heard: Vec<u8>,
 }
 
 impl<'a> Exchange<'a> {
-    fn open(job: &Fetch<'_>, cancel: &'a Cancel) -> Result<Self, FetchError> {
+    pub(crate) fn open(job: &Fetch<'_>, cancel: &'a Cancel) -> Result<Self, FetchError> {
         let connection = Connection::open_with_all(&job.peer, job.settings, CONNECT.min(job.deadline));
         let connection = connection.map_err(refused_or_not)?;
         let give_up_ns = monotonic_ns().saturating_add(job.deadline.as_nanos() as u64);
@@ -265,12 +265,12 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    fn send(&mut self, text: &str) -> Result<(), FetchError> {
+    pub(crate) fn send(&mut self, text: &str) -> Result<(), FetchError> {
         self.wire.write_all(text.as_bytes()).map_err(|error| lost(error, self.patience, false))
     }
 
     /// The final answer's head, and what came with it.
-    fn head(&mut self, limit_ns: u64) -> Result<(Head, Vec<u8>), FetchError> {
+    pub(crate) fn head(&mut self, limit_ns: u64) -> Result<(Head, Vec<u8>), FetchError> {
         self.head_or_nothing(limit_ns, false)?.ok_or(FetchError::Silence(self.patience))
     }
 
@@ -315,7 +315,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// What an answer without payload means.
-    fn refusal(&self, head: &Head) -> FetchError {
+    pub(crate) fn refusal(&self, head: &Head) -> FetchError {
         let line = head.line();
         match (head.status, &head.location) {
             (301 | 302 | 303 | 307 | 308, Some(location)) => FetchError::Elsewhere(location.clone()),

@@ -5,7 +5,7 @@ use crate::transfer::{EndReport, Finish};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wt_sys::tcp::TcpInfo;
-use wt_trial::Sample;
+use wt_trial::{Measures, Sample};
 
 /// Bytes of what a client asks, without the tag.
 pub(super) const ASK: usize = 1 + REQUEST_LEN;
@@ -118,6 +118,8 @@ struct Report {
     info: Info,
     congestion_control: String,
     refused: Vec<String>,
+    #[serde(default)]
+    measures: Measures,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -193,6 +195,7 @@ pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
         },
         congestion_control: report.congestion_control.clone(),
         refused: report.refused.clone(),
+        measures: report.measures.clone(),
     };
     let json = serde_json::to_vec(&wire).unwrap_or_default();
     if json.len() <= LONGEST_REPORT {
@@ -204,7 +207,7 @@ pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
 
 /// Reads a report.
 pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
-    let Report { finish, bytes, elapsed_us, samples, info, congestion_control, refused } =
+    let Report { finish, bytes, elapsed_us, samples, info, congestion_control, refused, measures } =
         serde_json::from_slice(json).ok()?;
     let clean = |text: String| -> String { text.chars().filter(|c| !c.is_control()).take(200).collect() };
     Some(EndReport {
@@ -243,6 +246,8 @@ pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
         },
         congestion_control: clean(congestion_control),
         refused: refused.into_iter().take(8).map(clean).collect(),
+        start: None,
+        measures,
     })
 }
 
@@ -276,6 +281,8 @@ mod tests {
             info,
             congestion_control: "cubic".to_owned(),
             refused: vec!["no".to_owned()],
+            start: None,
+            measures: Measures { flows_bps: vec![5.0], ..Measures::default() },
         };
         assert_eq!(report_from_json(&report_to_json(&report)), Some(report.clone()));
         let huge = EndReport { samples: vec![Sample::default(); 100_000], ..report };

@@ -5,7 +5,8 @@ use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
 use wt_experiment::{Assessment, Config, Experiment, Observation, PlateauConfig, StopReason};
 use wt_trial::{
-    Amount, Direction, Limits, PathFacts, Phase, Sample, Status, TrialOutcome, TrialRecord, TrialSpec, Workload,
+    Amount, Direction, Limits, Measures, PathFacts, Phase, Sample, Status, TrialOutcome, TrialRecord, TrialSpec,
+    Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -152,6 +153,7 @@ impl Plan {
             receiver: samples(bps, window, false, arm),
             limits: Limits { busy_us: elapsed_us, ..Limits::default() },
             notes: Vec::new(),
+            measures: Measures::default(),
         };
         let spec = TrialSpec {
             experiment: "20261121-081500-adsl-3f9a".into(),

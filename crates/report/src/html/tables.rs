@@ -22,7 +22,7 @@ impl TuneReport {
                 chosen.then_some("chosen"),
                 &[
                     ("name", arm.label.clone()),
-                    ("", words::rate(arm.goodput_bps)),
+                    ("", self.measured.show(arm.figure)),
                     ("", if current { "×1".to_owned() } else { words::times(arm.ratio) }),
                     ("", words::interval_of(arm)),
                     ("", if current { String::new() } else { format!("{}{needed}", words::odds(arm.evidence)) }),
@@ -33,7 +33,8 @@ impl TuneReport {
         }
         let interval = format!("{} interval", self.confidence());
         let evidence = same.map_or_else(|| "Evidence".to_owned(), |n| format!("Evidence of {}", words::odds(n)));
-        let head = ["Setting", "Goodput", "Ratio", &interval, &evidence, "Rounds", "Shown"];
+        let figure = self.measured.title();
+        let head = ["Setting", &figure, "Ratio", &interval, &evidence, "Rounds", "Shown"];
         let model = self.arms.iter().any(|arm| words::interval_of(arm).starts_with('~'));
         let note = if model {
             "<p class=\"soft\">Intervals come from the random order alone. Those with a ~ come from the blocked model, with \
@@ -90,7 +91,7 @@ impl TuneReport {
                         ("", t.round.to_string()),
                         ("", t.order.to_string()),
                         ("name", label),
-                        ("", words::rate(Some(t.goodput_bps))),
+                        ("", self.measured.show(t.figure)),
                         ("left", t.status.to_owned()),
                         ("", t.retransmits.to_string()),
                         ("", words::milliseconds(t.min_rtt_us)),
@@ -99,7 +100,8 @@ impl TuneReport {
                 )
             })
             .collect();
-        let head = ["Round", "Order", "Setting", "Goodput", "Status", "Resent", "Least RTT", "Notes"];
+        let figure = self.measured.title();
+        let head = ["Round", "Order", "Setting", &figure, "Status", "Resent", "Least RTT", "Notes"];
         let left_out = self.trial_table.len() - shown;
         let note = if left_out > 0 {
             super::paragraph(&format!("The first {shown}; {left_out} more are in the journal."))

@@ -1,12 +1,14 @@
 use super::granted::granted;
 use super::traces::traces;
-use super::{Arm, ArmState, Path, Plateau, PlateauPoint, RunReport, SCHEMA_VERSION, Trial, TuneReport, Verdict};
+use super::{
+    Arm, ArmState, Measured, Path, Plateau, PlateauPoint, RunReport, SCHEMA_VERSION, Trial, TuneReport, Verdict,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
-use wt_trial::{Amount, Direction, PathFacts, Phase, Status, TrialRecord, Workload};
-use wt_units::{BitsPerSecond, Knob, Level, Settings, format_duration};
+use wt_trial::{PathFacts, Phase, Status, TrialRecord};
+use wt_units::{BitsPerSecond, Knob, Level, Settings};
 
 /// Below this p value the drift of the path is worth a word.
 const DRIFT: f64 = 0.01;
@@ -91,6 +93,7 @@ impl TuneReport {
             verdict: inputs.verdict(),
             plateau,
             physical_goodput_bps: inputs.path.physical_goodput_bps,
+            measured: Measured::of(&records),
             limits: super::limits::limits(
                 inputs.path,
                 &records,
@@ -159,6 +162,8 @@ impl TuneInputs<'_> {
     fn arm(&self, arm: &ArmAssessment, records: &[&TrialRecord]) -> Arm {
         let mut goodputs = goodputs(records, arm.arm);
         goodputs.sort_by(f64::total_cmp);
+        let mut figures = figures(records, arm.arm);
+        figures.sort_by(f64::total_cmp);
         let current = arm.arm == 0;
         let (model_low, model_high) = self.model_interval(arm).unzip();
         Arm {
@@ -166,6 +171,7 @@ impl TuneInputs<'_> {
             settings: self.asked(arm.arm),
             state: state(arm),
             goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
+            figure: figures.get(figures.len() / 2).copied(),
             ratio: arm.ratio.and_then(finite),
             low: arm.lower.map(f64::exp).and_then(finite).filter(|_| !current),
             high: arm.upper.map(f64::exp).and_then(finite).filter(|_| !current),
@@ -202,7 +208,16 @@ impl TuneInputs<'_> {
                 let goodputs = goodputs(records, arm);
                 let level = level(arm);
                 let x = level.number().map(|n| n as f64).or_else(|| largest_window(records, arm, knob))?;
-                Some(PlateauPoint { arm, level, x, goodput_bps: geometric_mean(&goodputs), trials_bps: goodputs })
+                let figures = figures(records, arm);
+                Some(PlateauPoint {
+                    arm,
+                    level,
+                    x,
+                    goodput_bps: geometric_mean(&goodputs),
+                    trials_bps: goodputs,
+                    figure: geometric_mean(&figures),
+                    figures,
+                })
             })
             .collect();
         curve.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -226,6 +241,8 @@ impl TuneInputs<'_> {
             order: record.spec.order,
             settings: self.in_full(&record.spec.settings),
             goodput_bps: record.outcome.goodput_bps(),
+            figure: record.outcome.figure(record.spec.workload.scale()),
+            measures: record.outcome.measures.clone(),
             status: record.outcome.status.name(),
             trial: record.id,
             arm: record.spec.arm,
@@ -254,7 +271,8 @@ impl TuneInputs<'_> {
                 records.len()
             ) });
         }
-        if let Some(limit) = self.path.physical_goodput_bps.filter(|limit| *limit > 0) {
+        let is_goodput = Measured::of(records).is_goodput();
+        if let Some(limit) = self.path.physical_goodput_bps.filter(|limit| *limit > 0 && is_goodput) {
             let best = arms.iter().filter_map(|arm| arm.goodput_bps).fold(0.0, f64::max);
             if best > limit as f64 * 1.02 {
                 warnings.push(format!(
@@ -271,7 +289,7 @@ impl TuneInputs<'_> {
 
     /// Whether the current settings' own goodput changed from round to round.
     fn drift(&self, records: &[&TrialRecord]) -> Option<String> {
-        let logs: Vec<f64> = goodputs(records, 0).into_iter().map(f64::ln).collect();
+        let logs: Vec<f64> = figures(records, 0).into_iter().filter(|f| *f > 0.0).map(f64::ln).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(self.run.seed);
         let trend = wt_experiment::drift::trend(&logs, &mut rng)?;
         (trend.p < DRIFT && trend.change.abs() > 0.05).then(|| {
@@ -318,7 +336,7 @@ impl TuneInputs<'_> {
             started_unix_us: run.started_unix_us,
             spent_s: run.spent.as_secs_f64(),
             seed: run.seed,
-            workload: records.first().map_or_else(String::new, |record| workload(&record.spec.workload)),
+            workload: records.first().map_or_else(String::new, |record| record.spec.workload.to_string()),
             cool_down_s: run.cool_down.as_secs_f64(),
             command: run.command.clone(),
             version: run.version.clone(),
@@ -354,6 +372,15 @@ fn goodputs(records: &[&TrialRecord], arm: usize) -> Vec<f64> {
     records.iter().filter(counts).map(|r| r.outcome.goodput_bps()).filter(|bps| bps.is_finite() && *bps > 0.0).collect()
 }
 
+/// The figures of an arm's trials that count, in their order.
+fn figures(records: &[&TrialRecord], arm: usize) -> Vec<f64> {
+    let counts = |r: &&&TrialRecord| {
+        r.spec.arm == arm && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
+    };
+    let own = records.iter().filter(counts);
+    own.filter_map(|r| r.outcome.figure(r.spec.workload.scale())).collect()
+}
+
 fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -368,18 +395,6 @@ fn largest_window(records: &[&TrialRecord], arm: usize, knob: Knob) -> Option<f6
     }
     let seen = |r: &&TrialRecord| r.outcome.observed.get("rwin_max").and_then(serde_json::Value::as_f64);
     records.iter().filter(|r| r.spec.arm == arm).filter_map(seen).reduce(f64::max).filter(|x| *x > 0.0)
-}
-
-fn workload(workload: &Workload) -> String {
-    let Workload::Bulk { direction, amount } = workload;
-    let way = match direction {
-        Direction::Down => "download",
-        Direction::Up => "upload",
-    };
-    match amount {
-        Amount::Time(time) => format!("one bulk {way} for {}", format_duration(*time)),
-        Amount::Size(size) => format!("one bulk {way} of {size}"),
-    }
 }
 
 fn rate(bps: f64) -> String {

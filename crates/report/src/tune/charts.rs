@@ -30,9 +30,9 @@ impl TuneReport {
         let series =
             both.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
         (!candidates.is_empty()).then(|| Chart {
-            title: "Goodput against the current settings".into(),
+            title: format!("{} against the current settings", self.measured.title()),
             subtitle: format!("Estimates; intervals hold with {} however often one looks", self.confidence()),
-            y: Axis::log2("times the goodput of the current settings", ""),
+            y: Axis::log2(self.measured.ratio_axis(), ""),
             categories: candidates.iter().map(|arm| arm.label.clone()).collect(),
             series: series.collect(),
             rules: vec![Rule::horizontal(1.0, "current settings")],
@@ -44,13 +44,14 @@ impl TuneReport {
     #[must_use]
     pub fn plateau_chart(&self) -> Option<Chart> {
         let plateau = self.plateau.as_ref()?;
-        let trials = plateau.curve.iter().flat_map(|p| p.trials_bps.iter().map(|bps| (p.x, bps / 1e6))).collect();
-        let means: Vec<(f64, f64)> = plateau.curve.iter().filter_map(|p| Some((p.x, p.goodput_bps? / 1e6))).collect();
+        let (outcome, outcome_unit, times) = self.measured.axis();
+        let trials = plateau.curve.iter().flat_map(|p| p.figures.iter().map(|figure| (p.x, figure * times))).collect();
+        let means: Vec<(f64, f64)> = plateau.curve.iter().filter_map(|p| Some((p.x, p.figure? * times))).collect();
         // What is drawn last is seen best.
         let mut series = vec![Series::points("each trial", trials)];
         series.extend(self.window_limit(plateau.curve.iter().map(|p| p.x)));
         series.push(Series::line("mean", means));
-        let mut rules = self.limit_rule();
+        let mut rules = if self.measured.is_goodput() { self.limit_rule() } else { Vec::new() };
         if let Some(point) = plateau.curve.iter().find(|p| p.arm == plateau.arm).filter(|_| plateau.shown) {
             let behind = format!("{:.0}", plateau.epsilon * 100.0);
             rules.push(Rule::vertical(point.x, format!("{} suffices (within {behind} %)", point.level)));
@@ -62,14 +63,14 @@ impl TuneReport {
             knob => (knob.name(), "bytes"),
         };
         Some(Chart {
-            title: format!("Goodput by {name}"),
+            title: format!("{} by {name}", self.measured.title()),
             subtitle: if plateau.curve.iter().any(|p| p.level.number().is_none()) {
                 format!("Where the system chooses ({}), the largest value seen stands for it", plateau.knob)
             } else {
                 String::new()
             },
             x: Axis::log2(name, unit),
-            y: Axis::linear("goodput", "Mbit/s"),
+            y: Axis::linear(outcome, outcome_unit),
             series,
             rules,
             ..Chart::default()
@@ -78,7 +79,7 @@ impl TuneReport {
 
     /// What a window allows at most: one of it in each RTT, up to the link's limit.
     fn window_limit(&self, levels: impl Iterator<Item = f64>) -> Option<Series> {
-        let plateau = self.plateau.as_ref().filter(|p| p.knob == Knob::Rwin)?;
+        let plateau = self.plateau.as_ref().filter(|p| p.knob == Knob::Rwin && self.measured.is_goodput())?;
         let limit = self.physical_goodput_bps.filter(|_| self.path.rtt_us > 0)? as f64;
         let (first, last) = levels.fold((f64::INFINITY, 0.0), |(a, b), x| (x.min(a), x.max(b)));
         if plateau.curve.len() < 2 || first >= last || first <= 0.0 {
@@ -183,7 +184,7 @@ impl TuneReport {
 
     /// How near the fastest setting came to the link's limit.
     pub(crate) fn limit_line(&self) -> Option<String> {
-        let limit = self.physical_goodput_bps.filter(|limit| *limit > 0)? as f64;
+        let limit = self.physical_goodput_bps.filter(|limit| *limit > 0 && self.measured.is_goodput())? as f64;
         let share = |bps: f64| format!("{:.0} %", bps / limit * 100.0);
         let current = self.arms.first().and_then(|arm| arm.goodput_bps);
         let best = self.arms.iter().filter_map(|arm| arm.goodput_bps.map(|bps| (bps, arm)));

@@ -96,6 +96,7 @@ pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f6
     };
     report.by = report.judge();
     report.text = report.sentence();
+    super::limits_work::reword(&mut report, records, path.rtt_us);
     report
 }
 

@@ -8,11 +8,16 @@ mod charts;
 mod granted;
 /// What held the current settings back.
 mod limits;
+/// The same where something else than goodput is compared.
+mod limits_work;
+/// What was compared.
+mod measured;
 /// Congestion window and rate over time.
 mod traces;
 
 pub use assemble::{Run, Setting, TuneInputs};
 pub use limits::{LimitedBy, LimitsReport};
+pub use measured::Measured;
 
 use serde::Serialize;
 use wt_experiment::VerdictKind;
@@ -48,6 +53,8 @@ pub struct TuneReport {
     pub plateau: Option<Plateau>,
     /// What the framing leaves of the link's rate for TCP payload, bit/s; `null` where the link isn't known.
     pub physical_goodput_bps: Option<u64>,
+    /// What was compared, and what the `figure` fields are.
+    pub measured: Measured,
     /// What held the current settings back.
     pub limits: LimitsReport,
     /// The changes that make the recommended settings hold; empty where there is nothing to change, or nothing real.
@@ -164,6 +171,10 @@ pub struct PlateauPoint {
     pub goodput_bps: Option<f64>,
     /// Goodput of its trials, bit/s.
     pub trials_bps: Vec<f64>,
+    /// Geometric mean of the figures of its trials: see `measured`.
+    pub figure: Option<f64>,
+    /// The figures of its trials.
+    pub figures: Vec<f64>,
 }
 
 /// One trial of a round.
@@ -177,6 +188,8 @@ pub struct Trial {
     pub settings: Settings,
     /// Payload over time, bit/s.
     pub goodput_bps: f64,
+    /// The figure that was compared: see `measured`.
+    pub figure: Option<f64>,
     /// `completed`, `incomplete`, `failed`, `aborted` or `invalid`.
     pub status: &'static str,
     /// Its number in the journal.
@@ -193,6 +206,9 @@ pub struct Trial {
     pub retransmits: u64,
     /// The smallest RTT that the sender saw, µs.
     pub min_rtt_us: u64,
+    /// What the workload measured beyond payload and time.
+    #[serde(skip_serializing_if = "wt_trial::Measures::is_empty")]
+    pub measures: wt_trial::Measures,
     /// What the tunnel noted.
     pub notes: Vec<String>,
 }
@@ -228,7 +244,9 @@ pub struct Arm {
     pub state: ArmState,
     /// Median goodput of its trials, bit/s.
     pub goodput_bps: Option<f64>,
-    /// Estimated ratio of goodput to the current settings.
+    /// Median figure of its trials: see `measured`.
+    pub figure: Option<f64>,
+    /// Estimated ratio to the current settings of what was compared; larger is better.
     pub ratio: Option<f64>,
     /// The ratio is at least this; `null` while nothing can be excluded.
     pub low: Option<f64>,

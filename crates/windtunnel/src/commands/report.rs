@@ -17,7 +17,7 @@ use wt_report::{PlanStep, Run, Setting, TuneInputs, TuneReport};
 use wt_trial::TrialRecord;
 use wt_units::Knob;
 
-pub(crate) use history::{History, observation};
+pub(crate) use history::{History, Judged, observation};
 pub(crate) use screen::{Factor, ScreenReport, Screened, settings_of};
 
 /// Columns of the terminal report: what fits everywhere.

@@ -4,10 +4,10 @@ use crate::commands::journal;
 use crate::edge::Failure;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wt_experiment::{Config, Experiment, Observation, PlateauConfig, StopReason};
+use wt_experiment::{Config, Ended, Experiment, Observation, PlateauConfig, StopReason};
 use wt_journal::{Journal, State, StoredExperiment, TrialId, TrialRow, WithSamples};
 use wt_report::TuneReport;
-use wt_trial::{Phase, Status, TrialRecord};
+use wt_trial::{Phase, Status, TrialOutcome, TrialRecord};
 use wt_units::Bytes;
 
 /// Up to so many trials are shown, all of them.
@@ -17,9 +17,45 @@ const TAIL: usize = 2_000;
 /// What a trial without a byte counts as: one segment, whatever its exact size.
 const SEGMENT: Bytes = Bytes(1_000);
 
+/// What of a trial is judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged {
+    pub(crate) status: Status,
+    pub(crate) bytes: u64,
+    pub(crate) elapsed_us: u64,
+    /// Where the workload isn't judged by payload over time.
+    pub(crate) score: Option<f64>,
+}
+
+impl From<&TrialRow> for Judged {
+    fn from(row: &TrialRow) -> Self {
+        Self { status: row.status, bytes: row.bytes, elapsed_us: row.elapsed_us, score: row.score }
+    }
+}
+
+impl From<&TrialOutcome> for Judged {
+    fn from(outcome: &TrialOutcome) -> Self {
+        let TrialOutcome { status, bytes, elapsed_us, .. } = *outcome;
+        Self { status, bytes, elapsed_us, score: outcome.measures.score }
+    }
+}
+
 /// What a trial is to the experiment.
-pub(crate) fn observation(arm: usize, status: Status, bytes: u64, elapsed_us: u64) -> Observation {
+pub(crate) fn observation(arm: usize, trial: &Judged) -> Observation {
+    let Judged { status, bytes, elapsed_us, score } = *trial;
     let elapsed = Duration::from_micros(elapsed_us.max(1));
+    let ended = match status {
+        Status::Completed => Ended::Completed,
+        Status::Incomplete => Ended::Incomplete,
+        Status::Failed => Ended::Failed,
+        Status::Running | Status::Aborted | Status::Invalid => Ended::Void,
+    };
+    if let Some(score) = score {
+        return match ended {
+            Ended::Void => Observation::void(arm),
+            ended => Observation::scored(arm, score, ended, Bytes(bytes), elapsed),
+        };
+    }
     match status {
         Status::Completed => Observation::completed(arm, Bytes(bytes), elapsed),
         Status::Incomplete => Observation::incomplete(arm, Bytes(bytes), elapsed, SEGMENT),
@@ -157,8 +193,7 @@ impl Session {
                 experiment.stop(StopReason::User);
             }
             let places = round.chunk_by(|a, b| a.order == b.order).filter_map(<[_]>::last);
-            let round: Vec<Observation> =
-                places.map(|row| observation(row.arm, row.status, row.bytes, row.elapsed_us)).collect();
+            let round: Vec<Observation> = places.map(|row| observation(row.arm, &Judged::from(*row))).collect();
             experiment.record(&round).map_err(|error| damaged(&self.stored, &error.to_string()))?;
         }
         if cut_short {

@@ -1,6 +1,6 @@
 //! What a screen of many knobs came to: an object beside that of `tune`.
 
-use super::history::observation;
+use super::history::{Judged, observation};
 use crate::commands::journal;
 use crate::edge::Failure;
 use serde::Serialize;
@@ -57,7 +57,7 @@ impl Screened {
             let run = if factors.iter().any(|f| f.high == Level::Auto) { run_with_auto(&factors, record) } else { run };
             let round = rounds.entry(record.spec.round).or_default();
             let outcome = &record.outcome;
-            let seen = observation(record.spec.arm, outcome.status, outcome.bytes, outcome.elapsed_us);
+            let seen = observation(record.spec.arm, &Judged::from(outcome));
             if seen.ended == Ended::Void || outcome.status == Status::Running {
                 // It may be that an earlier trial in this place was void as well; a later one takes its place.
                 round.remove(&record.spec.order);

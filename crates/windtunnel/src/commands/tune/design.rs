@@ -215,12 +215,23 @@ fn label(knob: Knob, level: &Level, mss: u64) -> String {
     }
 }
 
+/// What Linux does where nothing says otherwise, in segments.
+///
+/// # Source
+/// `TCP_INIT_CWND` of include/net/tcp.h; for the window, what `tcp_select_initial_window` makes of the default receive buffer
+/// and segments of 1460 bytes.
+fn usual(knob: Knob) -> Option<u64> {
+    match knob {
+        Knob::Initcwnd => Some(10),
+        Knob::Initrwnd => Some(44),
+        _ => None,
+    }
+}
+
 /// The arms of an ordered knob by level; the current one where it belongs, an automatic one last.
 fn ascending(arms: &[Arm], knob: Knob, mut added: Vec<usize>, known: &Known<'_>) -> Vec<usize> {
-    let size = |arm: &usize| match arms[*arm].settings.number(knob).or_else(|| known.current.number(knob)) {
-        Some(number) if *arm != 0 || known.current.number(knob).is_some() => number,
-        _ => u64::MAX,
-    };
+    let current = known.current.number(knob).or_else(|| usual(knob)).unwrap_or(u64::MAX);
+    let size = |arm: &usize| arms[*arm].settings.number(knob).unwrap_or(current);
     added.push(0);
     added.sort_by_key(size);
     added

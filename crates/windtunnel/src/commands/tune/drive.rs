@@ -3,14 +3,14 @@
 use super::design::Design;
 use super::notebook::Notebook;
 use super::progress::Progress;
-use crate::commands::report::observation;
+use crate::commands::report::{Judged, observation};
 use crate::edge::{Failure, Fault};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
 use wt_experiment::{Experiment, Observation, StopReason};
 use wt_sys::clock::{monotonic_ns, unix_us};
-use wt_trial::{Amount, Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, TunnelError, Workload};
+use wt_trial::{Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, TunnelError, Workload};
 use wt_units::Settings;
 
 /// A trial that says nothing is run again at most so often.
@@ -38,8 +38,7 @@ impl Plan {
 
     /// How long a trial transfers.
     pub(crate) fn length(&self) -> Duration {
-        let Workload::Bulk { amount, .. } = self.workload;
-        if let Amount::Time(time) = amount { time } else { self.expected }
+        self.workload.time().unwrap_or(self.expected)
     }
 }
 
@@ -74,7 +73,7 @@ impl Driver<'_> {
         let started = unix_us();
         let id = self.notebook.begin(&spec, started)?;
         let outcome = match self.tunnel.run(&spec, self.cancel) {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome.comparable(&spec),
             Err(error) => {
                 let aborted = TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string());
                 self.notebook.finish(id, &aborted)?;
@@ -204,7 +203,7 @@ impl Driver<'_> {
                 break;
             }
             if outcome.status != Status::Invalid {
-                return Ok(Some(observation(arm, outcome.status, outcome.bytes, outcome.elapsed_us)));
+                return Ok(Some(observation(arm, &Judged::from(&outcome))));
             }
         }
         Ok(Some(Observation::void(arm)))

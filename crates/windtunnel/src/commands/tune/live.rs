@@ -432,10 +432,7 @@ impl<T: Tunnel> Session<'_, T> {
     /// How long it may take, and how many bytes it may move.
     pub(super) fn expected_bytes(&self, plan: &Plan, trials: usize) -> Option<String> {
         let live = self.live.as_ref()?;
-        let each = match plan.workload {
-            Workload::Bulk { amount: Amount::Size(Bytes(size)), .. } => size,
-            Workload::Bulk { amount: Amount::Time(time), .. } => (live.rate() * time).get(),
-        };
+        let each = plan.workload.size().unwrap_or_else(|| live.rate() * plan.length()).get();
         Some(format!("about {:.1} MB of payload at most", each.saturating_mul(trials as u64 + 1) as f64 / 1e6))
     }
 }

@@ -22,6 +22,8 @@ mod progress;
 mod resume;
 /// Many knobs at once.
 mod screen;
+/// What each trial does.
+mod workload;
 
 use crate::commands::cc::controls::Controls;
 use crate::commands::lab::{self, LabOptions};
@@ -35,6 +37,7 @@ use notebook::Notebook;
 use progress::Progress;
 use std::path::PathBuf;
 use std::time::Duration;
+use workload::Wanted;
 use wt_experiment::{Config, Experiment, PlateauConfig};
 use wt_lab::LabTunnel;
 use wt_sys::clock::unix_us;
@@ -56,6 +59,7 @@ use wt_wire::{Headers, IpVersion, Transport};
   windtunnel tune --lab adsl
   windtunnel tune --lab dialup --knobs rwin --levels rwin=1x..16x --budget 30min
   windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html
+  windtunnel tune --lab transatlantic --workload page --knobs initcwnd,initrwnd
   windtunnel tune --lab adsl --screen --levels sack=on,off --levels timestamps=on,off
   windtunnel tune --resume last --budget 10min")]
 pub(crate) struct TuneArgs {
@@ -76,9 +80,13 @@ pub(crate) struct TuneArgs {
     /// eight rounds where a path is slow]
     #[arg(long)]
     budget: Option<Budget>,
-    /// How long each trial transfers [default: about 75 RTTs, 3 s to 60 s]
-    #[arg(long, value_name = "TIME", value_parser = trial_time)]
+    /// How long each trial transfers [default: about 75 RTTs, 3 s to 60 s; a soak 5 min]
+    #[arg(long, visible_alias = "length", value_name = "TIME", value_parser = trial_time)]
     trial: Option<Duration>,
+    /// What each trial does, with its parameters if they aren't the usual ones: bulk, download-12mb, page,
+    /// page:size=10kB, transactions:request=200B,response=10kB; --workload help lists all
+    #[arg(long, value_name = "WORKLOAD[:KEY=VALUE,…]", default_value = "bulk", conflicts_with = "resume")]
+    workload: Wanted,
     /// Which way the payload goes, seen from the client
     #[arg(long, value_enum, default_value_t = DirectionName::Down)]
     direction: DirectionName,
@@ -144,8 +152,8 @@ fn knob(text: &str) -> Result<Knob, String> {
 
 pub(crate) fn trial_time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
-    let allowed = Duration::from_millis(200)..=Duration::from_secs(600);
-    if allowed.contains(&time) { Ok(time) } else { Err(format!("{text} is out of range: allowed is 200ms to 10min")) }
+    let allowed = Duration::from_millis(200)..=Duration::from_secs(3600);
+    if allowed.contains(&time) { Ok(time) } else { Err(format!("{text} is out of range: allowed is 200ms to 1h")) }
 }
 
 fn epsilon(text: &str) -> Result<Ratio, String> {
@@ -278,13 +286,18 @@ impl<T: Tunnel> Session<'_, T> {
             return live.plan(self.args, path);
         }
         let rtt = Duration::from_micros(path.rtt_us);
-        let length =
-            self.args.trial.unwrap_or_else(|| (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60)));
+        let usual = (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60));
+        let length = self.args.trial.unwrap_or_else(|| self.args.workload.usual_time().unwrap_or(usual));
+        let workload = self.args.workload.workload(self.args.direction.into(), length);
+        let rate = BitsPerSecond(path.physical_goodput_bps.unwrap_or(100_000_000).max(8));
+        let expected = workload.time().unwrap_or_else(|| workload::expected(&workload, rtt, rate));
+        // What has no fixed time may take a few times what is expected.
+        let length = if workload.time().is_some() { expected } else { expected * 4 };
         Plan {
             id: String::new(),
             seed: self.args.options.seed,
-            workload: Workload::Bulk { direction: self.args.direction.into(), amount: Amount::Time(length) },
-            expected: length,
+            workload,
+            expected,
             // The path is ours and is emptied before each trial; the ends need a few round trips to let go.
             cool_down: (rtt * 4).clamp(Duration::from_millis(50), Duration::from_secs(5)),
             deadline: length + (rtt * 40).max(Duration::from_secs(10)),
@@ -364,13 +377,15 @@ impl<T: Tunnel> Session<'_, T> {
         match &self.args.knobs {
             Some(knobs) => knobs.clone(),
             None if !self.args.levels.is_empty() && self.live.is_some() => Vec::new(),
+            // A page is over before much else matters than how it starts.
+            None if self.args.workload.is_page() => vec![Knob::Initcwnd, Knob::Initrwnd],
             None => self.tunnel.usual_knobs(self.args.direction.into()),
         }
     }
 
     /// How many bytes a trial may move.
     fn bytes_per_trial(&self, path: &PathFacts, plan: &Plan) -> u64 {
-        if let Workload::Bulk { amount: Amount::Size(size), .. } = plan.workload {
+        if let Some(size) = plan.workload.size() {
             return size.get().max(1);
         }
         let assumed = self.live.as_ref().map_or(100_000_000, |live| live.rate().get());

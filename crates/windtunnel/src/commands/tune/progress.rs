@@ -64,7 +64,8 @@ impl Progress {
                 "{}",
                 json!({
                     "event": "trial", "phase": spec.phase, "round": spec.round, "order": spec.order, "arm": spec.arm,
-                    "settings": spec.settings, "goodput_bps": outcome.goodput_bps(), "status": outcome.status,
+                    "settings": spec.settings, "goodput_bps": outcome.goodput_bps(),
+                    "figure": outcome.figure(spec.workload.scale()), "status": outcome.status,
                     "notes": outcome.notes,
                 })
             );

@@ -1,0 +1,224 @@
+//! Loading a page: its first object alone, then the others over several cold connections at once, each taking the next one
+//! that nobody has asked for. How an object is brought is the business of a [`PageConnection`]: [`http`] has that of HTTP/1.1.
+//!
+//! What this leaves out: what a browser does between objects (parsing, scripts), and priorities.
+
+/// Objects over HTTP/1.1.
+mod http;
+
+pub use http::{HttpPage, PageMemory};
+
+use crate::fetch::FetchError;
+use crate::transfer::Finish;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::tcp::TcpInfo;
+use wt_trial::{Cancel, ObjectTime, Page, PageObject};
+use wt_units::Settings;
+
+/// Why an object didn't come.
+#[derive(Debug)]
+pub enum PageStop {
+    /// It broke off, was late, or isn't what it should be.
+    Finish(Finish),
+    /// The far end refuses, or there is nothing of the kind.
+    Fetch(FetchError),
+}
+
+impl From<FetchError> for PageStop {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Cancelled => Self::Finish(Finish::Cancelled),
+            FetchError::Silence(_) => Self::Finish(Finish::Deadline),
+            FetchError::Protocol(why) => Self::Finish(Finish::Garbage(why)),
+            other => Self::Fetch(other),
+        }
+    }
+}
+
+/// What came of one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Brought {
+    /// When the first byte of the answer came, ns of the monotonic clock.
+    pub first_byte_ns: u64,
+    /// When the last one came.
+    pub done_ns: u64,
+    /// Bytes of the object.
+    pub bytes: u64,
+    /// Whether the connection can bring another one.
+    pub open: bool,
+}
+
+/// What is known of a connection at its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConnectionEnd {
+    /// From the first SYN until it stood.
+    pub connect_time: Duration,
+    /// What the kernel says it set on this socket.
+    pub granted: Settings,
+    /// The kernel's view when the last object had come.
+    pub info: TcpInfo,
+}
+
+/// One connection over which objects are brought, one after the other.
+pub trait PageConnection {
+    /// Brings an object, and checks that it is what it should be.
+    ///
+    /// # Errors
+    /// [`PageStop`].
+    fn bring(&mut self, object: &PageObject) -> Result<Brought, PageStop>;
+
+    /// Closes it.
+    fn close(self: Box<Self>) -> ConnectionEnd;
+}
+
+/// Opens the connection with this number.
+pub type Open<'a> = dyn Fn(u32) -> Result<Box<dyn PageConnection + 'a>, PageStop> + Sync + 'a;
+
+/// What came of a page.
+#[derive(Debug)]
+pub struct PageLoad {
+    /// How it ended: the first trouble, if there was one.
+    pub finish: Finish,
+    /// From before the first connection until the last byte of the last object; until the trouble, if there was one.
+    pub elapsed: Duration,
+    /// Bytes of the objects that came whole.
+    pub bytes: u64,
+    /// Each object that came, in the order in which they were asked for.
+    pub objects: Vec<ObjectTime>,
+    /// Each connection, in no order.
+    pub connections: Vec<ConnectionEnd>,
+}
+
+/// What the connections of a load share.
+struct Shared<'a> {
+    page: &'a Page,
+    open: &'a Open<'a>,
+    start_ns: u64,
+    next: AtomicUsize,
+    state: Mutex<State>,
+    /// The first object has come, or there is trouble.
+    begun: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    first_done: bool,
+    trouble: Option<PageStop>,
+    objects: Vec<ObjectTime>,
+    connections: Vec<ConnectionEnd>,
+}
+
+impl Shared<'_> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn since(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.start_ns) / 1000
+    }
+
+    /// Brings objects over one connection (or its successors, where the far end closes) until there is none left.
+    fn work(&self, number: u32, cancel: &Cancel) -> Result<(), PageStop> {
+        let mut connection: Option<Box<dyn PageConnection + '_>> = None;
+        loop {
+            if cancel.is_cancelled() {
+                return Err(PageStop::Finish(Finish::Cancelled));
+            }
+            if self.lock().trouble.is_some() {
+                break;
+            }
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(object) = self.page.objects.get(at) else { break };
+            let mut open = match connection.take() {
+                Some(open) => open,
+                None => (self.open)(number)?,
+            };
+            let asked_us = self.since(monotonic_ns());
+            let brought = open.bring(object)?;
+            let mut state = self.lock();
+            state.objects.push(ObjectTime {
+                object: u32::try_from(at).unwrap_or(u32::MAX),
+                connection: number,
+                asked_us,
+                first_byte_us: self.since(brought.first_byte_ns),
+                done_us: self.since(brought.done_ns),
+                bytes: brought.bytes,
+            });
+            if !state.first_done {
+                state.first_done = true;
+                self.begun.notify_all();
+            }
+            drop(state);
+            if brought.open {
+                connection = Some(open);
+            } else {
+                self.end(open);
+            }
+        }
+        if let Some(open) = connection {
+            self.end(open);
+        }
+        Ok(())
+    }
+
+    fn end(&self, connection: Box<dyn PageConnection + '_>) {
+        let end = connection.close();
+        self.lock().connections.push(end);
+    }
+
+    /// Works, and tells of trouble; a connection other than the first waits for the first object.
+    fn run(&self, number: u32, cancel: &Cancel) {
+        if number > 0 {
+            let waiting = |state: &mut State| !state.first_done && state.trouble.is_none();
+            let state = self.begun.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
+            drop(state);
+        }
+        if let Err(trouble) = self.work(number, cancel) {
+            self.lock().trouble.get_or_insert(trouble);
+        }
+        // Without a first object nobody shall wait for ever.
+        self.begun.notify_all();
+    }
+}
+
+/// Loads a page; the clock runs from before the first connection until the last byte.
+///
+/// # Errors
+/// [`FetchError`] when the far end refuses; a load that broke off is a result.
+pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Result<PageLoad, FetchError> {
+    let shared = Shared {
+        page,
+        open,
+        start_ns: monotonic_ns(),
+        next: AtomicUsize::new(0),
+        state: Mutex::default(),
+        begun: Condvar::new(),
+    };
+    let connections = page.connections.clamp(1, u32::try_from(page.objects.len().max(1)).unwrap_or(u32::MAX));
+    std::thread::scope(|scope| {
+        for number in 1..connections {
+            let shared = &shared;
+            scope.spawn(move || shared.run(number, cancel));
+        }
+        shared.run(0, cancel);
+    });
+    let start_ns = shared.start_ns;
+    let State { trouble, mut objects, connections, .. } =
+        shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    objects.sort_by_key(|object| object.object);
+    let last = objects.iter().map(|object| object.done_us).max().map(Duration::from_micros);
+    let finish = match trouble {
+        None => Finish::Done,
+        Some(PageStop::Finish(finish)) => finish,
+        Some(PageStop::Fetch(error)) => return Err(error),
+    };
+    let elapsed = match &finish {
+        Finish::Done => last.unwrap_or_default(),
+        _ => Duration::from_nanos(monotonic_ns().saturating_sub(start_ns)),
+    };
+    let bytes = objects.iter().map(|object| object.bytes).sum();
+    Ok(PageLoad { finish, elapsed, bytes, objects, connections })
+}

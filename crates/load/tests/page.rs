@@ -1,0 +1,202 @@
+//! Pages over loopback: from our own server, from one that isn't ours, and from servers that lie, drip or leave.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use wt_load::page::{HttpPage, PageLoad, PageMemory, load_page};
+use wt_load::{Fetch, FetchError, Finish, SenderOptions, Server, ServerConfig, Tls, Url};
+use wt_trial::{Amount, Cancel, Page};
+use wt_units::{Bytes, Settings};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Loads a page; `memory` for servers that aren't ours.
+fn load(
+    address: SocketAddr,
+    page: &Page,
+    memory: Option<&PageMemory>,
+    patience: Duration,
+) -> Result<PageLoad, FetchError> {
+    let url: Url = format!("http://{address}/file").parse().unwrap();
+    let (settings, tls, cancel) = (Settings::new(), Tls::nobody().unwrap(), Cancel::new());
+    let fetch = Fetch {
+        url: &url,
+        peer: address,
+        settings: &settings,
+        amount: Amount::Size(Bytes(1)),
+        deadline: patience,
+        tls: &tls,
+    };
+    let token = memory.is_none().then_some(100);
+    let http = HttpPage { fetch: &fetch, memory, token, sender: SenderOptions::default() };
+    load_page(page, &|number| http.open(number, &cancel), &cancel)
+}
+
+/// A server on the loopback that does this to each request: its number, and the stream. It lives as long as the test.
+fn server(act: impl Fn(usize, &str, &mut TcpStream) -> std::io::Result<bool> + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let act = std::sync::Arc::new((act, AtomicUsize::new(0)));
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let act = std::sync::Arc::clone(&act);
+            std::thread::spawn(move || {
+                loop {
+                    let mut head = Vec::new();
+                    let mut byte = [0];
+                    while !head.ends_with(b"\r\n\r\n") {
+                        if !matches!(stream.read(&mut byte), Ok(1)) {
+                            return;
+                        }
+                        head.push(byte[0]);
+                    }
+                    let number = act.1.fetch_add(1, Ordering::SeqCst);
+                    let head = String::from_utf8_lossy(&head).into_owned();
+                    if !(act.0)(number, &head, &mut stream).unwrap_or(false) {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+/// How many bytes a request wants: `Range: bytes=0-N`.
+fn wanted(head: &str) -> usize {
+    let range = head.lines().find_map(|line| line.strip_prefix("Range: bytes=0-")).unwrap();
+    range.trim().parse::<usize>().unwrap() + 1
+}
+
+/// Answers a range of a file of this byte.
+fn part(stream: &mut TcpStream, size: usize, byte: u8) -> std::io::Result<bool> {
+    write!(
+        stream,
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: {size}\r\nContent-Range: bytes 0-{}/9999999\r\n\r\n",
+        size - 1
+    )?;
+    stream.write_all(&vec![byte; size])?;
+    Ok(true)
+}
+
+#[test]
+fn the_built_in_page_comes_whole_over_six_connections_and_both_ends_agree() {
+    let server = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), ServerConfig::default()).unwrap();
+    let page = Page::built_in();
+    let loaded = load(server.address(), &page, None, PATIENCE).unwrap();
+    assert_eq!((&loaded.finish, loaded.bytes, loaded.objects.len()), (&Finish::Done, 265_100, 44));
+    assert!(loaded.connections.len() <= 6 && !loaded.connections.is_empty());
+    // The first object alone, and nothing is asked for before it is there.
+    let first = loaded.objects[0];
+    assert!(loaded.objects.iter().skip(1).all(|object| object.asked_us >= first.done_us), "{:?}", loaded.objects);
+    assert!(loaded.objects.iter().all(|o| o.asked_us <= o.first_byte_us && o.first_byte_us <= o.done_us));
+    let sent: u64 =
+        (0..6).filter_map(|n| server.take_report(100 + n, Duration::from_millis(500))).map(|r| r.bytes).sum();
+    assert_eq!(sent, 265_100);
+}
+
+#[test]
+fn a_page_of_parts_of_one_file_works_with_any_server_and_is_compared_with_what_came_before() {
+    let address = server(|number, head, stream| part(stream, wanted(head), if number < 44 { b'a' } else { b'b' }));
+    let (page, memory) = (Page::built_in(), PageMemory::default());
+    let loaded = load(address, &page, Some(&memory), PATIENCE).unwrap();
+    assert_eq!((loaded.finish, loaded.bytes), (Finish::Done, 265_100));
+    // The same file has other bytes now.
+    let again = load(address, &page, Some(&memory), PATIENCE).unwrap();
+    assert_eq!(again.finish, Finish::Corrupt(0));
+}
+
+#[test]
+fn a_server_that_closes_after_each_answer_is_called_again() {
+    let address = server(|_, head, stream| {
+        let size = wanted(head);
+        write!(stream, "HTTP/1.1 206 P\r\nContent-Length: {size}\r\nContent-Range: bytes 0-{}/9\r\n", size - 1)?;
+        stream.write_all(b"Connection: close\r\n\r\n")?;
+        stream.write_all(&vec![1; size])?;
+        Ok(false)
+    });
+    let loaded = load(address, &Page::built_in(), Some(&PageMemory::default()), PATIENCE).unwrap();
+    assert_eq!((loaded.finish, loaded.connections.len()), (Finish::Done, 44));
+}
+
+#[test]
+fn wrong_lengths_are_named() {
+    let short = server(|_, head, stream| part(stream, wanted(head) - 1, 1));
+    let loaded = load(short, &Page::built_in(), Some(&PageMemory::default()), PATIENCE).unwrap();
+    assert!(matches!(&loaded.finish, Finish::Garbage(why) if why.contains("32399 bytes, not 32400")), "{loaded:?}");
+    let long = server(|_, head, stream| {
+        part(stream, wanted(head), 1)?;
+        stream.write_all(b"and more")?;
+        Ok(true)
+    });
+    let loaded = load(long, &Page::built_in(), Some(&PageMemory::default()), PATIENCE).unwrap();
+    assert!(matches!(&loaded.finish, Finish::Garbage(_)), "{:?}", loaded.finish);
+}
+
+#[test]
+fn a_file_without_parts_is_refused_with_the_reason() {
+    let address = server(|_, _, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")?;
+        Ok(true)
+    });
+    let error = load(address, &Page::built_in(), Some(&PageMemory::default()), PATIENCE).unwrap_err();
+    assert!(matches!(&error, FetchError::Never(why) if why.contains("ranges")), "{error}");
+}
+
+#[test]
+fn dripping_resetting_and_silent_servers_cost_no_more_than_the_deadline() {
+    let page = Page::built_in();
+    let drip = server(|_, head, stream| {
+        let size = wanted(head);
+        write!(stream, "HTTP/1.1 206 P\r\nContent-Length: {size}\r\nContent-Range: bytes 0-{}/9\r\n\r\n", size - 1)?;
+        stream.set_read_timeout(Some(Duration::from_millis(20)))?;
+        loop {
+            stream.write_all(b"x")?;
+            // Waits for nothing but time, or until the client leaves.
+            if matches!(stream.read(&mut [0]), Ok(0)) {
+                return Ok(false);
+            }
+        }
+    });
+    let loaded = load(drip, &page, Some(&PageMemory::default()), Duration::from_millis(300)).unwrap();
+    assert_eq!((loaded.finish, loaded.bytes), (Finish::Deadline, 0));
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let loaded = load(silent.local_addr().unwrap(), &page, None, Duration::from_millis(300)).unwrap();
+    assert_eq!((loaded.finish, loaded.bytes), (Finish::Deadline, 0));
+    let reset = server(|number, head, stream| {
+        if number < 3 {
+            return part(stream, wanted(head), 1);
+        }
+        wt_sys::tcp::reset_on_close(stream).unwrap();
+        Ok(false)
+    });
+    match load(reset, &page, Some(&PageMemory::default()), PATIENCE) {
+        Ok(loaded) => assert!(matches!(loaded.finish, Finish::PeerLeft(_)), "{:?}", loaded.finish),
+        Err(error) => assert!(matches!(error, FetchError::Refused { .. } | FetchError::Load(_)), "{error}"),
+    }
+}
+
+#[test]
+fn our_server_keeps_a_connection_only_for_those_who_ask() {
+    let server = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), ServerConfig::default()).unwrap();
+    for (line, kept) in [("Connection: keep-alive\r\n", true), ("", false)] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        write!(stream, "GET /bytes/10 HTTP/1.1\r\nHost: x\r\n{line}\r\n").unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|four| four == b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        stream.read_exact(&mut [0; 10]).unwrap();
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        assert_eq!(text.contains("Connection: keep-alive"), kept, "{text}");
+        assert_eq!(text.contains("Connection: close"), !kept, "{text}");
+        if !kept {
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What held workloads back that aren't a transfer as fast as it goes.
+
+use super::limits::{LimitedBy, LimitsReport};
+use super::measured::Measured;
+use wt_trial::{Scale, Spread, Status, TrialRecord, Workload};
+
+/// Below this share of the sender's first window the receiver's is the smaller one.
+const FEW: f64 = 0.9;
+/// From this share of retransmitted segments on, losses cost a page more than its windows do.
+const LOSSY: f64 = 0.02;
+
+/// The trials of the current settings that say something.
+fn current<'a>(records: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
+    let counts = |r: &&&TrialRecord| {
+        r.spec.arm == 0 && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
+    };
+    records.iter().filter(counts).copied().collect()
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn seen(records: &[&TrialRecord], name: &str) -> Option<f64> {
+    median(records.iter().filter_map(|r| r.outcome.observed.get(name)?.as_f64()).filter(|v| *v > 0.0).collect())
+}
+
+/// Puts the text right for workloads that aren't judged by their goodput; `report` holds what was found for transfers.
+pub(super) fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
+    let Some(workload) = records.first().map(|record| &record.spec.workload) else { return };
+    let own = current(records);
+    let measured = Measured::of_workload(workload);
+    let figure = median(own.iter().filter_map(|r| r.outcome.figure(measured.scale)).collect());
+    if measured.is_goodput() || own.is_empty() {
+        return;
+    }
+    let begin = format!("With your current settings: {} {}.", measured.name, measured.show(figure));
+    let (by, more) = match measured.scale {
+        Scale::Time => first_window(&own, figure, rtt_us),
+        Scale::Rate => exchanges(&own, workload, rtt_us),
+        Scale::Lateness => late(&own, rtt_us),
+        Scale::Responsiveness => loaded(&own),
+        Scale::Goodput => (LimitedBy::Unknown, String::new()),
+    };
+    report.by = by;
+    report.text = format!("{begin} {more}").trim_end().to_owned();
+}
+
+/// A page, or bursts: which of the two first windows was reached.
+fn first_window(own: &[&TrialRecord], seconds: Option<f64>, rtt_us: u64) -> (LimitedBy, String) {
+    let round_trips = seconds.map(|s| s * 1e6 / rtt_us.max(1) as f64);
+    let trips = round_trips.map_or_else(String::new, |n| format!("That is {n:.1} round trips. "));
+    let cwnd = seen(own, "initial_cwnd");
+    let rwnd = seen(own, "initial_rwnd_bytes");
+    let mss = seen(own, "mss");
+    let retransmits = seen(own, "retransmits").unwrap_or(0.0);
+    let lost = retransmits / seen(own, "segments").unwrap_or(f64::INFINITY);
+    let (Some(cwnd), Some(rwnd), Some(mss)) = (cwnd, rwnd, mss) else { return (LimitedBy::Unknown, trips) };
+    let allowed = (rwnd / mss).floor();
+    if lost >= LOSSY {
+        let text = format!(
+            "{trips}{retransmits:.0} segments were lost and sent again: a larger first window fills the queue sooner."
+        );
+        return (LimitedBy::Loss, text);
+    }
+    if allowed < cwnd * FEW {
+        let text = format!(
+            "{trips}The server's initcwnd of {cwnd:.0} × {mss:.0} bytes was not reached: your initrwnd allows {allowed:.0} \
+             segments."
+        );
+        return (LimitedBy::Rwnd, text);
+    }
+    let text = format!(
+        "{trips}The server's initcwnd of {cwnd:.0} × {mss:.0} bytes bounds what comes first; your initrwnd would allow \
+         {allowed:.0} segments."
+    );
+    (LimitedBy::Path, text)
+}
+
+fn spread(own: &[&TrialRecord], of: impl Fn(&TrialRecord) -> Option<Spread>, at: fn(&Spread) -> u64) -> Option<f64> {
+    median(own.iter().filter_map(|r| of(r)).map(|s| at(&s) as f64).collect())
+}
+
+fn ms(us: Option<f64>) -> String {
+    us.map_or_else(|| "–".to_owned(), |us| format!("{:.1} ms", us / 1e3))
+}
+
+/// Transactions: round trips, or the time that the bytes take.
+fn exchanges(own: &[&TrialRecord], workload: &Workload, rtt_us: u64) -> (LimitedBy, String) {
+    let of = |r: &TrialRecord| r.outcome.measures.exchanges.map(|e| e.latency);
+    let (p50, p95, p99) = (spread(own, of, |s| s.p50_us), spread(own, of, |s| s.p95_us), spread(own, of, |s| s.p99_us));
+    let times = format!("Response time: p50 {}, p95 {}, p99 {}.", ms(p50), ms(p95), ms(p99));
+    let think = match workload {
+        Workload::Transactions { think, .. } if !think.is_zero() => " Thinking between them is not counted in it.",
+        _ => "",
+    };
+    let trips = p50.map(|us| us / rtt_us.max(1) as f64);
+    let text = match trips {
+        Some(n) if n < 1.3 => format!("{times} The round trip alone is what limits: one for each.{think}"),
+        Some(n) => {
+            format!("{times} Each takes {n:.1} round trips: more than a window's worth, or the link's rate.{think}")
+        }
+        None => times,
+    };
+    (LimitedBy::Path, text)
+}
+
+/// Messages of a stream: queues, or losses that hold everything behind them back.
+fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
+    let of = |r: &TrialRecord| r.outcome.measures.lateness.map(|l| l.spread);
+    let (p50, p95, p99) = (spread(own, of, |s| s.p50_us), spread(own, of, |s| s.p95_us), spread(own, of, |s| s.p99_us));
+    let stalls: u64 = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.stalls)).sum();
+    let longest = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.longest_stall_us)).max().unwrap_or(0);
+    let burst = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.burst)).max().unwrap_or(0);
+    let retransmits = seen(own, "retransmits").unwrap_or(0.0);
+    let times = format!("Lateness: p50 {}, p95 {}, p99 {}.", ms(p50), ms(p95), ms(p99));
+    let stalled = match stalls {
+        0 => "Nothing stalled.".to_owned(),
+        n => format!(
+            "{n} stalls, the longest {}; up to {burst} messages came at once after one.",
+            ms(Some(longest as f64))
+        ),
+    };
+    if retransmits >= 1.0 {
+        let text = format!(
+            "{times} {stalled} Losses did that: {retransmits:.0} segments a trial were sent again, and what follows a lost \
+             one waits for it."
+        );
+        return (LimitedBy::Loss, text);
+    }
+    let why = if p99.is_some_and(|us| us > rtt_us as f64) {
+        " Queues or this machine did that: nothing was lost."
+    } else {
+        ""
+    };
+    (LimitedBy::Path, format!("{times} {stalled}{why}"))
+}
+
+/// Round trips beside a transfer.
+fn loaded(own: &[&TrialRecord]) -> (LimitedBy, String) {
+    let idle = |r: &TrialRecord| r.outcome.measures.under_load.map(|l| l.idle);
+    let busy = |r: &TrialRecord| r.outcome.measures.under_load.map(|l| l.loaded);
+    let of = |spread_of: &dyn Fn(&TrialRecord) -> Option<Spread>| {
+        let at = |at: fn(&Spread) -> u64| ms(spread(own, spread_of, at));
+        format!("p50 {}, p95 {}, p99 {}", at(|s| s.p50_us), at(|s| s.p95_us), at(|s| s.p99_us))
+    };
+    let added = spread(own, busy, |s| s.p50_us).zip(spread(own, idle, |s| s.p50_us)).map(|(b, i)| b - i);
+    let text = format!(
+        "A round trip takes {} on the idle path, and {} beside the transfer: its queue adds {}.",
+        of(&idle),
+        of(&busy),
+        ms(added)
+    );
+    (LimitedBy::Path, text)
+}

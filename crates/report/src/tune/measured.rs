@@ -1,0 +1,105 @@
+//! What was compared, in the words and units of its workload.
+
+use serde::Serialize;
+use wt_trial::{Scale, TrialRecord, Workload};
+use wt_units::BitsPerSecond;
+
+/// The figure by which people know a trial of this experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Measured {
+    /// What kind of figure it is.
+    pub scale: Scale,
+    /// What it is called: `goodput`, `load time`.
+    pub name: &'static str,
+    /// Its unit in `figure` fields: `bit/s`, `s`, `1/s`, `1/min`.
+    pub unit: &'static str,
+    /// Whether `larger` or `smaller` is better. Ratios are always so that larger is better.
+    pub better: &'static str,
+}
+
+impl Measured {
+    pub(super) fn of(records: &[&TrialRecord]) -> Self {
+        records.first().map_or_else(Self::goodput, |record| Self::of_workload(&record.spec.workload))
+    }
+
+    fn goodput() -> Self {
+        Self { scale: Scale::Goodput, name: "goodput", unit: "bit/s", better: "larger" }
+    }
+
+    /// What is compared for this workload.
+    #[must_use]
+    pub fn of_workload(workload: &Workload) -> Self {
+        let scale = workload.scale();
+        let (name, unit, better) = match (scale, workload) {
+            (Scale::Goodput, _) => return Self::goodput(),
+            (Scale::Time, Workload::Page { .. }) => ("load time", "s", "smaller"),
+            (Scale::Time, _) => ("completion time", "s", "smaller"),
+            (Scale::Rate, Workload::Bursts { .. }) => ("answers a second", "1/s", "larger"),
+            (Scale::Rate, _) => ("transactions a second", "1/s", "larger"),
+            (Scale::Lateness, _) => ("lateness (99 %)", "s", "smaller"),
+            (Scale::Responsiveness, _) => ("round trips a minute under load", "1/min", "larger"),
+        };
+        Self { scale, name, unit, better }
+    }
+
+    /// Whether it is payload over time, which a link's limit and a window over the RTT can be compared with.
+    #[must_use]
+    pub fn is_goodput(&self) -> bool {
+        self.scale == Scale::Goodput
+    }
+
+    /// A figure for people.
+    #[must_use]
+    pub fn show(&self, figure: Option<f64>) -> String {
+        let Some(figure) = figure else { return "–".to_owned() };
+        match self.scale {
+            Scale::Goodput => BitsPerSecond(figure.max(0.0) as u64).human(),
+            Scale::Time if figure >= 1.0 => format!("{figure:.2} s"),
+            Scale::Time | Scale::Lateness if figure < 0.01 => format!("{:.2} ms", figure * 1e3),
+            Scale::Time => format!("{:.0} ms", figure * 1e3),
+            Scale::Lateness => format!("{:.1} ms", figure * 1e3),
+            Scale::Rate if figure >= 100.0 => format!("{figure:.0}/s"),
+            Scale::Rate => format!("{figure:.2}/s"),
+            Scale::Responsiveness => format!("{figure:.0}/min"),
+        }
+    }
+
+    /// The head of a column of figures, short.
+    #[must_use]
+    pub fn head(&self) -> &'static str {
+        match self.scale {
+            Scale::Rate => "per second",
+            Scale::Lateness => "late (99 %)",
+            Scale::Responsiveness => "trips/min",
+            _ => self.name,
+        }
+    }
+
+    /// What an axis of figures is called, its unit, and by what a figure is multiplied for it.
+    pub(super) fn axis(&self) -> (&'static str, &'static str, f64) {
+        match self.scale {
+            Scale::Goodput => ("goodput", "Mbit/s", 1e-6),
+            Scale::Time => (self.name, "s", 1.0),
+            Scale::Lateness => (self.name, "ms", 1e3),
+            Scale::Rate => (self.name, "", 1.0),
+            Scale::Responsiveness => (self.name, "", 1.0),
+        }
+    }
+
+    /// What an axis of ratios is called.
+    pub(super) fn ratio_axis(&self) -> &'static str {
+        match self.scale {
+            Scale::Goodput => "times the goodput of the current settings",
+            Scale::Time => "times as fast as the current settings",
+            Scale::Rate => "times the rate of the current settings",
+            Scale::Lateness => "times less late than the current settings",
+            Scale::Responsiveness => "times the round trips of the current settings",
+        }
+    }
+
+    /// Its name as the beginning of a title.
+    pub(crate) fn title(&self) -> String {
+        let mut letters = self.name.chars();
+        letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+    }
+}
