@@ -55,8 +55,18 @@ WT_INLINE void chd_acked(struct sock *sk, const struct ack_sample *sample)
 	struct chd *chd = wt_priv(sk);
 
 	wt_guard(sk);
-	if (wt_ertt_acked(sk, &chd->ertt, sample))
-		chd->round_max = wt_max(chd->round_max, chd->ertt.rtt);
+	/* An ACK without a sample of its own carries the latest one into its round trip, and may end that, too. */
+	if (!wt_ertt_acked(sk, &chd->ertt, sample))
+		wt_round_ends(wt_tp(sk), &chd->ertt);
+	chd->round_max = wt_max(chd->round_max, chd->ertt.rtt);
+}
+
+/* FreeBSD takes half of the window's whole segments off, so that an odd one stays; at least two. */
+WT_INLINE u32 chd_half(struct tcp_sock *tp, u32 cwnd)
+{
+	u32 window = wt_min(cwnd, (u32)wt_div(tp->snd_wnd, tp->mss_cache));
+
+	return wt_max(window - window / 2, 2);
 }
 
 /* The end of a round trip: judges its delay; whether that cut the window. */
@@ -78,7 +88,7 @@ WT_INLINE int chd_round(struct sock *sk, struct chd *chd)
 	else
 		chd->shadow = 0;
 	chd->last_cut_delay = delay;
-	wt_delay_cut(sk, &chd->ertt, wt_half(tp, tp->snd_cwnd));
+	wt_delay_cut(sk, &chd->ertt, chd_half(tp, tp->snd_cwnd));
 	return 1;
 }
 
@@ -113,7 +123,7 @@ WT_INLINE u32 chd_ssthresh(struct sock *sk)
 	if (!chd->ertt.recovering && delay > PARAM(sk, queue_threshold_us)) {
 		if (chd->loss_compete)
 			window = wt_max(window, chd->shadow);
-		threshold = wt_half(tp, window);
+		threshold = chd_half(tp, window);
 	} else {
 		WT_COUNT(sk, tolerated);
 		threshold = wt_max(window, 2);

@@ -28,13 +28,13 @@ WT_INLINE void hd_acked(struct sock *sk, const struct ack_sample *sample)
 	wt_ertt_acked(sk, &hd->ertt, sample);
 }
 
-/* Whether to back off, drawn at every ACK that gave a sample. */
+/* Whether to back off, drawn at every ACK by the latest sample, also when the ACK itself gave none. */
 WT_INLINE int hd_draw(struct sock *sk, struct hd *hd)
 {
-	u32 delay = hd->ertt.rtt - hd->ertt.min;
+	u32 delay = hd->ertt.rtt > hd->ertt.min ? hd->ertt.rtt - hd->ertt.min : 0;
 	u64 chance;
 
-	if (!hd->ertt.fresh || delay <= PARAM(sk, queue_min_us))
+	if (delay <= PARAM(sk, queue_min_us))
 		return 0;
 	chance = wt_hamilton(delay, hd->ertt.max - hd->ertt.min, PARAM(sk, queue_min_us),
 			     PARAM(sk, queue_threshold_us), PARAM(sk, pmax_ppm));

@@ -322,7 +322,6 @@ struct wt_ertt {
 	u8 delayed_acks; /* 0 to 5: rises with ACKs of several segments */
 	u8 recovering;	 /* whether `recover` means anything */
 	u8 new_round;	 /* a round trip has ended, and nobody has looked at it yet: FreeBSD's ERTT_NEW_MEASUREMENT */
-	u8 fresh;	 /* whether this ACK gave a sample */
 };
 
 WT_INLINE void wt_ertt_begin(struct sock *sk, struct wt_ertt *e)
@@ -335,12 +334,21 @@ WT_INLINE void wt_ertt_begin(struct sock *sk, struct wt_ertt *e)
 	e->delayed_acks = 0;
 	e->recovering = 0;
 	e->new_round = 0;
-	e->fresh = 0;
+}
+
+/* Notes the end of a round trip when this ACK is it. */
+WT_INLINE void wt_round_ends(struct tcp_sock *tp, struct wt_ertt *e)
+{
+	if (!e->rtt || wt_before(tp->snd_una, e->round_end))
+		return;
+	e->round_end = tp->snd_nxt;
+	e->new_round = 1;
 }
 
 /*
  * Takes what an ACK tells; whether it gave a sample of the RTT. What follows from samples is decided in cong_avoid(), which the
- * kernel doesn't call while it recovers: what was measured meanwhile waits until then.
+ * kernel doesn't call while it recovers: what was measured meanwhile waits until then. FreeBSD's controls hear of ACKs in
+ * recovery, too, and measure anew from each.
  */
 WT_INLINE int wt_ertt_acked(struct sock *sk, struct wt_ertt *e, const struct ack_sample *sample)
 {
@@ -348,7 +356,6 @@ WT_INLINE int wt_ertt_acked(struct sock *sk, struct wt_ertt *e, const struct ack
 	u32 acked = sample->pkts_acked;
 	s32 rtt = sample->rtt_us;
 
-	e->fresh = 0;
 	if (e->recovering && !wt_before(tp->snd_una, e->recover))
 		e->recovering = 0;
 	if (rtt <= 0)
@@ -364,16 +371,12 @@ WT_INLINE int wt_ertt_acked(struct sock *sk, struct wt_ertt *e, const struct ack
 		if (acked > 1 && e->delayed_acks < 5)
 			e->delayed_acks++;
 	}
-	e->fresh = 1;
 	e->rtt = (u32)rtt;
 	if (!e->min || e->rtt < e->min)
 		e->min = e->rtt;
 	if (e->rtt > e->max)
 		e->max = e->rtt;
-	if (!wt_before(tp->snd_una, e->round_end)) {
-		e->round_end = tp->snd_nxt;
-		e->new_round = 1;
-	}
+	wt_round_ends(tp, e);
 	return 1;
 }
 
