@@ -43,6 +43,7 @@ pub use client::{Connection, LoadError, download, upload};
 pub use fetch::{Far, Fetch, FetchError, Fetched, USER_AGENT, bring, fetch};
 pub use intact::Reference;
 pub use proto::{Request, RequestError, SenderOptions};
+pub use sample::{Listener, listen};
 pub use serve::{KeyError, Quota, Serve, ServeConfig, SharedKey, greeting};
 pub use server::{Server, ServerConfig};
 pub use tls::{Tls, TlsError};

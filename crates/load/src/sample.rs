@@ -2,6 +2,8 @@ use std::net::TcpStream;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+=======
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
@@ -24,6 +26,16 @@ static SAMPLED: AtomicUsize = AtomicUsize::new(0);
 /// So many are sampled as often as they ask for; with more of them each is sampled less often, so that a thousand clients
 /// don't spend the machine on questions.
 const OFTEN: usize = 16;
+
+/// Who wants to know of every sample as it is taken, on the thread that takes it; true for the receiver's end.
+pub type Listener = fn(receiver: bool, sample: &Sample);
+
+static LISTENER: OnceLock<Listener> = OnceLock::new();
+
+/// Tells somebody of every sample from now on. The first one who asks is told, and nobody else.
+pub fn listen(listener: Listener) {
+    let _ = LISTENER.set(listener);
+}
 
 /// Asks the kernel about a connection at fixed times on a thread of its own, until it is stopped.
 #[derive(Debug)]
@@ -54,7 +66,13 @@ impl Sampler {
                 }
                 due += every(SAMPLED.load(Ordering::Relaxed));
                 match TcpInfo::read(&stream) {
-                    Ok(info) => samples.push(sample(&info, end, monotonic_ns().saturating_sub(start_ns) / 1000)),
+                    Ok(info) => {
+                        let sample = sample(&info, end, monotonic_ns().saturating_sub(start_ns) / 1000);
+                        if let Some(listener) = LISTENER.get() {
+                            listener(end == End::Receiver, &sample);
+                        }
+                        samples.push(sample);
+                    }
                     Err(_) => break,
                 }
             }

@@ -1,5 +1,8 @@
 //! `windtunnel journal`: every trial ever run.
 
+/// What TCP said over time.
+mod samples;
+
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
@@ -38,6 +41,17 @@ enum JournalCommand {
         #[arg(default_value = "last")]
         experiment: String,
         /// One JSON object, without samples
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows what TCP said over time: congestion window, RTT, bytes; of all trials or of one
+    Samples {
+        #[arg(default_value = "last")]
+        experiment: String,
+        /// Only this trial, by its number in the journal
+        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+        trial: Option<TrialId>,
+        /// One JSON object, with the samples as columns
         #[arg(long)]
         json: bool,
     },
@@ -116,6 +130,7 @@ pub(crate) fn run(args: &JournalArgs) -> Outcome {
     match &args.command {
         JournalCommand::List { limit, json } => list(&journal, *limit, *json),
         JournalCommand::Show { experiment, json } => show(&journal, experiment, *json),
+        JournalCommand::Samples { experiment, trial, json } => samples::samples(&journal, experiment, *trial, *json),
         JournalCommand::Export { experiment, form } => export(&journal, experiment, *form),
     }
 }

@@ -12,6 +12,8 @@ mod run;
 mod show;
 /// What the lab says of itself.
 mod stats;
+/// One transfer from within.
+mod transfer;
 
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};
@@ -57,6 +59,7 @@ enum LabCommand {
     Ping(run::PingArgs),
     Iperf3(run::Iperf3Args),
     Browser(run::BrowserArgs),
+    Transfer(transfer::TransferArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
 }
@@ -106,6 +109,7 @@ pub(crate) fn run(args: &LabArgs) -> Outcome {
         LabCommand::Ping(args) => run::ping(args),
         LabCommand::Iperf3(args) => run::iperf3(args),
         LabCommand::Browser(args) => run::browser(args),
+        LabCommand::Transfer(args) => transfer::transfer(args),
         LabCommand::Export(args) => export::export(args),
         LabCommand::Import(args) => import::import(args),
     }

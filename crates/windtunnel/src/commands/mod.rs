@@ -30,6 +30,8 @@ pub(crate) mod probing;
 pub(crate) mod replay;
 /// An experiment from the journal in any form.
 pub(crate) mod report;
+/// Samples as columns.
+pub(crate) mod samples;
 /// The method tested on itself.
 pub(crate) mod self_test;
 /// A far end for others.

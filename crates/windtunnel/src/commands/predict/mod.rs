@@ -1,5 +1,7 @@
 //! `windtunnel predict`: what would other settings do? Answered by the model, with its known error.
 
+/// Settings that are asked for together.
+pub(crate) mod asked;
 /// The shipped calibration.
 mod known;
 /// A path from flags.
@@ -35,6 +37,7 @@ use wt_wire::{Headers, IpVersion, Transport};
   windtunnel predict adsl
   windtunnel predict transatlantic --knobs cc,initcwnd --size 1MB
   windtunnel predict --rate 8mbit --rtt 40ms --loss 0.1% --queue 64KiB --framing pppoe-llcsnap
+  windtunnel predict transatlantic --set cc=bbr,initcwnd=20 --size 3MB
   windtunnel predict dialup --levels rwin=1x..16x --svg rwin.svg")]
 pub(crate) struct PredictArgs {
     /// A preset's name or a TOML file; or describe the path with --rate and its companions
@@ -47,6 +50,9 @@ pub(crate) struct PredictArgs {
     /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
     #[arg(long, value_name = "KNOB=LEVELS")]
     levels: Vec<Levels>,
+    /// Settings to compare with the current ones, all of them together; then nothing else is varied
+    #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["knobs", "levels"])]
+    set: Vec<asked::One>,
     /// A transfer of this size [default: as much as goes in 75 RTTs, 3 s to 60 s]
     #[arg(long, value_name = "SIZE", conflicts_with = "time")]
     size: Option<Bytes>,
@@ -65,6 +71,9 @@ pub(crate) struct PredictArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
+    /// Also tell each setting's first run over time, in the JSON
+    #[arg(long, requires = "json")]
+    samples: bool,
     /// Writes the chart as SVG into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -124,7 +133,10 @@ fn predict(scenario: Scenario, args: &PredictArgs) -> Result<Prediction, Failure
     };
     let controls = wt_sim::cc::NAMES.map(str::to_owned);
     let known = Known { current: &current, path: &facts, congestion_controls: &controls, best_mtu: &best_mtu };
-    let design = design(&args.knobs, &args.levels, &known)?;
+    let design = match &args.set[..] {
+        [] => design(&args.knobs, &args.levels, &known)?,
+        set => asked::design(set, &known)?,
+    };
     for arm in &design.arms {
         tunnel.check(&arm.settings).map_err(|error| Failure::usage(error.to_string()))?;
     }
@@ -142,6 +154,8 @@ fn predict(scenario: Scenario, args: &PredictArgs) -> Result<Prediction, Failure
         deadline: DEADLINE,
         seeds: args.seeds,
         seed: args.seed,
+        sample_every: if args.samples { fine(facts.rtt_us) } else { Duration::from_millis(50) },
+        samples: args.samples,
     };
     let cancel = Cancel::new();
     let fail = |error: wt_sim::SimError| model::failure(&error);
@@ -149,6 +163,11 @@ fn predict(scenario: Scenario, args: &PredictArgs) -> Result<Prediction, Failure
     let answers = question.answer(&cancel).map_err(fail)?;
     let (seeds, error) = (question.seeds, known::error_on(&scenario, &facts));
     Ok(Prediction { direction, amount, answers, seeds, error, design, scenario })
+}
+
+/// Often enough to see slow start: twice a round trip.
+fn fine(rtt_us: u64) -> Duration {
+    Duration::from_micros(rtt_us / 2).clamp(Duration::from_millis(2), Duration::from_millis(50))
 }
 
 /// Whether anything on a path is left to chance.

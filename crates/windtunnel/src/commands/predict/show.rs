@@ -168,6 +168,7 @@ pub(super) fn json(prediction: &Prediction) -> Value {
         .iter()
         .map(|answer| {
             let arm = &prediction.design.arms[answer.arm];
+            let samples = (!answer.samples.is_empty()).then(|| super::super::samples::columns(&answer.samples));
             json!({
                 "settings": arm.settings,
                 "why": arm.why,
@@ -180,6 +181,7 @@ pub(super) fn json(prediction: &Prediction) -> Value {
                 "failures": answer.failures,
                 "gain": prediction.gain(answer).filter(|_| answer.arm > 0),
                 "worth_measuring": prediction.is_worth_measuring(answer),
+                "samples": samples,
             })
         })
         .collect();

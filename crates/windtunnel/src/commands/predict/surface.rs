@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wt_sim::{Report, SimError, SimTunnel};
-use wt_trial::{Cancel, Phase, TrialSpec, Workload};
+use wt_trial::{Cancel, Phase, Sample, TrialSpec, Workload};
 
 /// What the model says of one setting, over all seeds.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub(crate) struct Answer {
     pub(crate) retransmitted: f64,
     /// Seeds in which nothing arrived.
     pub(crate) failures: usize,
+    /// The sender over time under the first seed, if that was asked for.
+    pub(crate) samples: Vec<Sample>,
 }
 
 /// What is to be computed.
@@ -33,16 +35,21 @@ pub(crate) struct Question<'a> {
     pub(crate) deadline: Duration,
     pub(crate) seeds: u64,
     pub(crate) seed: u64,
+    /// How often the sender is looked at.
+    pub(crate) sample_every: Duration,
+    /// Whether what was seen is kept.
+    pub(crate) samples: bool,
 }
 
 /// One run of one setting.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct One {
     goodput_bps: f64,
     completion_us: Option<f64>,
     queueing_us: f64,
     sent: u64,
     again: u64,
+    samples: Vec<Sample>,
 }
 
 fn quantile(sorted: &[f64], share: f64) -> f64 {
@@ -94,7 +101,13 @@ impl Question<'_> {
             // The same seeds for every setting: they meet the same losses.
             seed: self.seed.wrapping_add(number),
         };
-        Ok(one(&self.tunnel.simulate(&spec, Some(Duration::from_millis(50)))?))
+        let mut report = self.tunnel.simulate(&spec, Some(self.sample_every))?;
+        let figures = one(&report);
+        let samples = match report.flows.first_mut() {
+            Some(flow) if self.samples && number == 0 => std::mem::take(&mut flow.sender),
+            _ => Vec::new(),
+        };
+        Ok(One { samples, ..figures })
     }
 }
 
@@ -109,6 +122,7 @@ fn one(report: &Report) -> One {
         queueing_us: (mean - flow.min_rtt_us as f64).max(0.0),
         sent: flow.data_segments,
         again: flow.retransmits,
+        samples: Vec::new(),
     }
 }
 
@@ -130,5 +144,6 @@ fn summary(arm: usize, runs: &[One]) -> Answer {
         queueing_us: quantile(&sorted(&|one| one.queueing_us), 0.5),
         retransmitted: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },
         failures: runs.iter().filter(|one| one.goodput_bps == 0.0).count(),
+        samples: runs.first().map(|one| one.samples.clone()).unwrap_or_default(),
     }
 }

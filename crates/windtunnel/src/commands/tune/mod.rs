@@ -256,6 +256,9 @@ impl<T: Tunnel> Session<'_, T> {
             }
             let prepared = self.prepare(facts, &plan)?;
             let foreseen = self.foreseen(&plan, prepared.config.max_trials.unwrap_or(0));
+            if self.args.forms.json {
+                return Ok(show_json(&prepared, &plan));
+            }
             return show(&prepared, &plan).inspect(|_| foreseen.iter().for_each(|line| say!("{line}")));
         }
         // What can't be run at all shall be told before anything is measured.
@@ -495,6 +498,23 @@ fn show(prepared: &Prepared, plan: &Plan) -> Outcome {
         say!("  {:<40} {}", arm.label, arm.why);
     }
     Ok(Exit::Done)
+}
+
+/// The same as one object.
+fn show_json(prepared: &Prepared, plan: &Plan) -> Exit {
+    let most = prepared.config.max_trials.unwrap_or(0);
+    let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
+    let arm = |arm: &design::Arm| serde_json::json!({"label": arm.label, "settings": arm.settings, "why": arm.why});
+    let arms: Vec<_> = prepared.design.arms.iter().map(arm).collect();
+    say!(
+        "{}",
+        serde_json::json!({
+            "schema_version": 1, "path": prepared.path, "current": prepared.current, "arms": arms, "max_trials": most,
+            "trial_s": plan.length().as_secs_f64(),
+            "expected_s": per_trial.saturating_mul(u32::try_from(most).unwrap_or(u32::MAX)).as_secs_f64(),
+        })
+    );
+    Exit::Done
 }
 
 /// The path, and what it may cost.

@@ -21,6 +21,9 @@ impl Progress {
     /// `stream`: a line of JSON for each event. `json`: the answer is for a program, so people are told nothing unless
     /// they watch. `quiet`: they are told nothing at all.
     pub(crate) fn new(stream: bool, json: bool, quiet: bool) -> Self {
+        if stream {
+            crate::commands::samples::stream();
+        }
         let watched = std::io::stderr().is_terminal();
         let quiet = quiet || stream || (json && !watched);
         let shown = !quiet && watched;
