@@ -238,6 +238,16 @@ pub fn wait_for_ever() -> ! {
     }
 }
 
+/// Sends a signal to a process that we started in a process group of its own, and to all that it started in turn.
+///
+/// # Errors
+/// [`SysError`]; `ESRCH` when all have ended.
+pub fn signal_group(pid: u32, signal: i32) -> SysResult<()> {
+    let id = libc::pid_t::try_from(pid).unwrap_or(libc::pid_t::MAX);
+    // SAFETY: killpg takes numbers.
+    check(unsafe { libc::killpg(id, signal) }, || format!("signal process group {pid}")).map(drop)
+}
+
 /// Sends a signal to a process that we started.
 ///
 /// # Errors

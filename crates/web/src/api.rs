@@ -1,17 +1,18 @@
-use crate::ask::{self, ChangeRequest, ExperimentRequest, OverheadQuery, WhichChange, words};
+use crate::ask::{self, ChangeRequest, OverheadQuery, PredictQuery, SamplesQuery, WhichChange, words};
 use crate::command::{Answer, Program};
+use crate::door::Door;
+use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::{self, Names};
 use crate::page;
-use crate::runs::{Run, RunSummary, Runs};
+use crate::running;
+use crate::runs::Runs;
+use crate::secret::Secret;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::http::HeaderMap;
 use axum::{Json, Router, middleware};
-use futures_util::{Stream, StreamExt as _};
 use serde::Serialize;
-use std::convert::Infallible;
 use std::sync::Arc;
 use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -26,15 +27,16 @@ pub(crate) struct App {
     pub(crate) program: Program,
     pub(crate) runs: Runs,
     pub(crate) names: Names,
-    pub(crate) token: String,
+    pub(crate) token: Secret,
+    pub(crate) door: Option<Door>,
 }
 
-type Shared = State<Arc<App>>;
+pub(crate) type Shared = State<Arc<App>>;
 
 /// A body of JSON; what is wrong with it is told as every other problem.
 #[derive(FromRequest)]
 #[from_request(via(Json), rejection(ApiError))]
-struct Body<T>(T);
+pub(crate) struct Body<T>(pub(crate) T);
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
@@ -78,10 +80,13 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(encapsulations))
         .routes(routes!(presets))
         .routes(routes!(preset))
-        .routes(routes!(experiments, start_experiment))
-        .routes(routes!(experiment, stop_experiment))
-        .routes(routes!(experiment_events))
+        .routes(routes!(drawn_path))
+        .routes(routes!(drawn_toml))
+        .routes(routes!(predict))
+        .merge(running::operations())
         .routes(routes!(journal))
+        .routes(routes!(journaled))
+        .routes(routes!(samples))
         .routes(routes!(report))
 }
 
@@ -187,7 +192,7 @@ async fn settings_undo(State(app): Shared, headers: HeaderMap, ask: JsonBody<Whi
 }
 
 /// A body that is looked at only after the token.
-type JsonBody<T> = Result<Body<T>, ApiError>;
+pub(crate) type JsonBody<T> = Result<Body<T>, ApiError>;
 
 /// Runs a command that changes the host to its end, even if whoever asked has gone.
 async fn change(app: Arc<App>, args: Vec<String>) -> Result<Answer, ApiError> {
@@ -222,56 +227,30 @@ async fn preset(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
     app.program.ask(&words(&["lab", "show", ask::preset(&place(name)?)?, "--json"])).await
 }
 
-/// The experiments that this server started, the newest first
-#[utoipa::path(get, path = "/api/v1/experiments", responses((status = 200, body = [RunSummary]), (status = "4XX", body = ErrorBody)))]
-async fn experiments(State(app): Shared) -> Json<Vec<RunSummary>> {
-    Json(app.runs.summaries())
+/// A path of one's own, checked: `windtunnel lab show FILE --json`. Starts nothing
+#[utoipa::path(post, path = "/api/v1/lab/paths", request_body = PathRequest,
+    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
+async fn drawn_path(State(app): Shared, Body(ask): Body<PathRequest>) -> Result<Answer, ApiError> {
+    let drawn = ask.write()?;
+    let answer = app.program.ask(&words(&["lab", "show", &drawn.file().display().to_string(), "--json"])).await;
+    answer.map_err(|mut error| {
+        error.problem.what = drawn.plain(&error.problem.what);
+        error
+    })
 }
 
-/// Starts an experiment over an emulated path: `windtunnel tune --lab PATH --json-stream`
-#[utoipa::path(post, path = "/api/v1/experiments", request_body = ExperimentRequest,
-    responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn start_experiment(
-    State(app): Shared,
-    Body(ask): Body<ExperimentRequest>,
-) -> Result<(StatusCode, Json<RunSummary>), ApiError> {
-    let run = app.runs.start(&app.program, ask)?;
-    Ok((StatusCode::ACCEPTED, Json(run.summary())))
+/// A path of one's own as a scenario file, for the command line
+#[utoipa::path(post, path = "/api/v1/lab/paths/toml", request_body = PathRequest,
+    responses((status = 200, body = String, content_type = "application/toml"), (status = "4XX", body = ErrorBody)))]
+async fn drawn_toml(Body(ask): Body<PathRequest>) -> Result<impl axum::response::IntoResponse, ApiError> {
+    Ok(([(axum::http::header::CONTENT_TYPE, "application/toml")], ask.toml()?))
 }
 
-/// An experiment that this server started
-#[utoipa::path(get, path = "/api/v1/experiments/{id}", params(("id" = String, Path, description = "Its name here")),
-    responses((status = 200, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn experiment(State(app): Shared, id: Place) -> Result<Json<RunSummary>, ApiError> {
-    Ok(Json(find(&app, &place(id)?)?.summary()))
-}
-
-/// Stops an experiment and keeps what was measured, as Ctrl-C does
-#[utoipa::path(delete, path = "/api/v1/experiments/{id}", params(("id" = String, Path, description = "Its name here")),
-    responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn stop_experiment(State(app): Shared, id: Place) -> Result<(StatusCode, Json<RunSummary>), ApiError> {
-    let run = find(&app, &place(id)?)?;
-    run.cancel();
-    Ok((StatusCode::ACCEPTED, Json(run.summary())))
-}
-
-/// What happens in an experiment, as server-sent events: the lines of `--json-stream`, then `end`
-///
-/// Each event has a number; with `Last-Event-ID` they go on after that one.
-#[utoipa::path(get, path = "/api/v1/experiments/{id}/events",
-    params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")),
-    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "4XX", body = ErrorBody)))]
-async fn experiment_events(
-    State(app): Shared,
-    id: Place,
-    headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let run = find(&app, &place(id)?)?;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse::<u64>().ok());
-    let events = run.events(last.map_or(0, |last| last.saturating_add(1)));
-    let told =
-        events.map(|event| Ok(Event::default().id(event.number.to_string()).event(&event.kind).data(&event.data)));
-    Ok(Sse::new(told).keep_alive(KeepAlive::default()))
+/// What other settings would do, by the model: `windtunnel predict --json`
+#[utoipa::path(get, path = "/api/v1/predict", params(PredictQuery),
+    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
+async fn predict(State(app): Shared, Query(ask): Query<PredictQuery>) -> Result<Answer, ApiError> {
+    app.program.ask(&ask.args()?).await
 }
 
 /// Every experiment of the journal: `windtunnel journal list --json`
@@ -287,15 +266,24 @@ async fn report(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
     app.program.ask(&words(&["report", ask::name("an experiment", &place(name)?)?, "--json"])).await
 }
 
-/// A part of the path, which may not even be text.
-type Place = Result<Path<String>, axum::extract::rejection::PathRejection>;
-
-fn place(part: Place) -> Result<String, ApiError> {
-    part.map(|Path(text)| text).map_err(|rejection| ApiError::bad(rejection.body_text()))
+/// An experiment of the journal with its trials, without samples: `windtunnel journal show NAME --json`
+#[utoipa::path(get, path = "/api/v1/journal/{name}", params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`")),
+    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
+async fn journaled(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
+    app.program.ask(&words(&["journal", "show", ask::name("an experiment", &place(name)?)?, "--json"])).await
 }
 
-fn find(app: &App, id: &str) -> Result<Arc<Run>, ApiError> {
-    app.runs.find(id).ok_or_else(|| {
-        ApiError::missing("this server runs no such experiment").hint("GET /api/v1/journal lists those of the past")
-    })
+/// What TCP said over time: `windtunnel journal samples NAME --json`
+#[utoipa::path(get, path = "/api/v1/journal/{name}/samples",
+    params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`"), SamplesQuery),
+    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
+async fn samples(State(app): Shared, name: Place, Query(ask): Query<SamplesQuery>) -> Result<Answer, ApiError> {
+    app.program.ask(&ask.args(&place(name)?)?).await
+}
+
+/// A part of the path, which may not even be text.
+pub(crate) type Place = Result<Path<String>, axum::extract::rejection::PathRejection>;
+
+pub(crate) fn place(part: Place) -> Result<String, ApiError> {
+    part.map(|Path(text)| text).map_err(|rejection| ApiError::bad(rejection.body_text()))
 }

@@ -1,3 +1,4 @@
+use crate::drawn::{PathRequest, Scenario, scenario};
 use crate::error::ApiError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,6 +67,107 @@ impl OverheadQuery {
     }
 }
 
+/// What the model is asked: the options of `windtunnel predict`.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PredictQuery {
+    /// A preset's path, or describe one by `rate` and its companions
+    #[param(max_length = 64)]
+    lab: Option<String>,
+    /// Rate of the link towards the client
+    #[param(max_length = 256)]
+    rate: Option<String>,
+    /// Rate the other way
+    #[param(max_length = 256)]
+    up_rate: Option<String>,
+    /// Round-trip time of the idle path
+    #[param(max_length = 256)]
+    rtt: Option<String>,
+    /// Share of packets to the client lost at random
+    #[param(max_length = 256)]
+    loss: Option<String>,
+    /// What the queue in front of the link holds
+    #[param(max_length = 256)]
+    queue: Option<String>,
+    /// What a packet occupies on the link
+    #[param(max_length = 256)]
+    framing: Option<String>,
+    /// The largest packet that the link takes
+    #[param(max_length = 256)]
+    mtu: Option<String>,
+    /// Settings to compare with the usual ones, together: `rwin=64KiB,initcwnd=20,cc=bbr`
+    #[param(max_length = 256)]
+    set: Option<String>,
+    /// A transfer of this size
+    #[param(max_length = 256)]
+    size: Option<String>,
+    /// Or as much as goes in so long
+    #[param(max_length = 256)]
+    time: Option<String>,
+    /// How many fates of chance each setting meets
+    #[param(minimum = 1, maximum = 100)]
+    seeds: Option<u64>,
+    /// Whether the first run of each is told over time
+    #[serde(default)]
+    samples: bool,
+}
+
+impl PredictQuery {
+    /// `predict --json` with these options.
+    ///
+    /// # Errors
+    /// [`ApiError`] where a text can't be an argument.
+    pub(crate) fn args(&self) -> Result<Vec<String>, ApiError> {
+        let mut args = words(&["predict", "--json"]);
+        if self.samples {
+            args.push("--samples".to_owned());
+        }
+        for (name, value) in [
+            ("rate", &self.rate),
+            ("up-rate", &self.up_rate),
+            ("rtt", &self.rtt),
+            ("loss", &self.loss),
+            ("queue", &self.queue),
+            ("framing", &self.framing),
+            ("mtu", &self.mtu),
+            ("set", &self.set),
+            ("size", &self.size),
+            ("time", &self.time),
+        ] {
+            option(&mut args, name, value.as_deref())?;
+        }
+        if let Some(seeds) = self.seeds {
+            args.push(format!("--seeds={}", limited_number("seeds", seeds, 1..=100)?));
+        }
+        if let Some(lab) = &self.lab {
+            args.push(preset(lab)?.to_owned());
+        }
+        Ok(args)
+    }
+}
+
+/// Which trials' samples are wanted.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SamplesQuery {
+    /// One trial, by its number in the journal; nothing means all of the experiment
+    trial: Option<i64>,
+}
+
+impl SamplesQuery {
+    /// `journal samples` of an experiment.
+    ///
+    /// # Errors
+    /// [`ApiError`] where it can't be an experiment's name.
+    pub(crate) fn args(&self, experiment: &str) -> Result<Vec<String>, ApiError> {
+        let mut args = words(&["journal", "samples", name("an experiment", experiment)?, "--json"]);
+        args.extend(self.trial.map(|trial| format!("--trial={trial}")));
+        Ok(args)
+    }
+}
+
 /// Which way the payload goes, seen from the client.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -76,13 +178,18 @@ pub(crate) enum Direction {
     Up,
 }
 
-/// An experiment to start: the options of `windtunnel tune --lab`.
+/// An experiment to start: the options of `windtunnel tune`. It runs on one of `lab`, `path` and `target`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExperimentRequest {
-    /// The emulated path: a preset's name
+    /// An emulated path: a preset's name
     #[schema(pattern = "^[a-z0-9][a-z0-9-]*$", max_length = 64, example = "adsl")]
-    lab: String,
+    lab: Option<String>,
+    /// An emulated path of one's own
+    path: Option<PathRequest>,
+    /// The real path to a far end: `https://HOST/FILE`, `ftp://…`, `iperf3://HOST`; needs the token
+    #[schema(max_length = 256)]
+    target: Option<String>,
     /// What to vary; nothing means what the command line would vary
     #[serde(default)]
     #[schema(max_items = 64, example = json!(["rwin", "cc"]))]
@@ -105,14 +212,41 @@ pub(crate) struct ExperimentRequest {
     comment: Option<String>,
 }
 
+/// An experiment's command line, and what must be kept for as long as it runs.
+pub(crate) struct Experiment {
+    pub(crate) args: Vec<String>,
+    pub(crate) scenario: Option<Scenario>,
+}
+
 impl ExperimentRequest {
-    /// `tune --lab … --json-stream` with these options.
+    /// Whether it leaves this machine.
+    pub(crate) fn is_live(&self) -> bool {
+        self.target.is_some()
+    }
+
+    /// `tune …` with these options; `form` is `--json-stream`, or what else shall be said.
     ///
     /// # Errors
-    /// [`ApiError`] where a text can't be an argument.
-    pub(crate) fn args(&self) -> Result<Vec<String>, ApiError> {
-        let mut args = words(&["tune", "--json-stream"]);
-        args.push(format!("--lab={}", preset(&self.lab)?));
+    /// [`ApiError`] where a text can't be an argument, or it isn't said where to run it.
+    pub(crate) fn command(&self, form: &[&str]) -> Result<Experiment, ApiError> {
+        let mut args = words(&["tune"]);
+        args.extend(words(form));
+        let scenario = match &self.target {
+            Some(_) if self.lab.is_some() || self.path.is_some() => {
+                return Err(ApiError::bad("an experiment runs in the lab or on the real path, not on both"));
+            }
+            Some(_) => None,
+            None => Some(scenario(self.lab.as_deref(), self.path.as_ref())?),
+        };
+        args.extend(scenario.as_ref().map(|scenario| format!("--lab={}", scenario.argument)));
+        self.options(&mut args)?;
+        if let Some(target) = &self.target {
+            args.extend(["--".to_owned(), url(target)?.to_owned()]);
+        }
+        Ok(Experiment { args, scenario })
+    }
+
+    fn options(&self, args: &mut Vec<String>) -> Result<(), ApiError> {
         limited("knobs", self.knobs.len())?;
         limited("levels", self.levels.len())?;
         if !self.knobs.is_empty() {
@@ -122,16 +256,16 @@ impl ExperimentRequest {
         for (knob, levels) in &self.levels {
             args.push(format!("--levels={}={}", key(knob)?, text("levels", levels)?));
         }
-        option(&mut args, "budget", self.budget.as_deref())?;
-        option(&mut args, "trial", self.trial.as_deref())?;
-        option(&mut args, "comment", self.comment.as_deref())?;
+        option(args, "budget", self.budget.as_deref())?;
+        option(args, "trial", self.trial.as_deref())?;
+        option(args, "comment", self.comment.as_deref())?;
         if let Some(direction) = self.direction {
             args.push(format!("--direction={}", if matches!(direction, Direction::Down) { "down" } else { "up" }));
         }
         if let Some(seed) = self.seed {
             args.push(format!("--seed={seed}"));
         }
-        Ok(args)
+        Ok(())
     }
 }
 
@@ -199,7 +333,7 @@ pub(crate) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn option(args: &mut Vec<String>, name: &str, value: Option<&str>) -> Result<(), ApiError> {
+pub(crate) fn option(args: &mut Vec<String>, name: &str, value: Option<&str>) -> Result<(), ApiError> {
     if let Some(value) = value {
         args.push(format!("--{name}={}", text(name, value)?));
     }
@@ -210,8 +344,20 @@ fn limited(what: &str, count: usize) -> Result<(), ApiError> {
     if count <= MOST { Ok(()) } else { Err(ApiError::bad(format!("{what}: at most {MOST} at once"))) }
 }
 
+/// A number within bounds.
+///
+/// # Errors
+/// [`ApiError`] that names them.
+pub(crate) fn limited_number(name: &str, value: u64, allowed: std::ops::RangeInclusive<u64>) -> Result<u64, ApiError> {
+    if allowed.contains(&value) {
+        Ok(value)
+    } else {
+        Err(ApiError::bad(format!("{name} {value} is out of range: {} to {}", allowed.start(), allowed.end())))
+    }
+}
+
 /// A text that may be an argument: short, and without control characters.
-fn text<'a>(name: &str, value: &'a str) -> Result<&'a str, ApiError> {
+pub(crate) fn text<'a>(name: &str, value: &'a str) -> Result<&'a str, ApiError> {
     if value.len() > LONGEST {
         Err(ApiError::bad(format!("{name} is longer than {LONGEST} bytes")))
     } else if value.chars().any(char::is_control) {
@@ -245,8 +391,27 @@ pub(crate) fn preset(value: &str) -> Result<&str, ApiError> {
     if good && !value.starts_with('-') && (1..=64).contains(&value.len()) { Ok(value) } else { Err(error()) }
 }
 
+/// The address of a far end: a profile's file is none.
+fn url(value: &str) -> Result<&str, ApiError> {
+    let known = ["http://", "https://", "ftp://", "ftps://", "iperf3://"];
+    if known.iter().any(|scheme| value.starts_with(scheme)) {
+        return text("target", value);
+    }
+    Err(ApiError::bad("that is no address of a far end").hint(format!("begin with one of {}", known.join(", "))))
+}
+
+/// A host to probe, with or without a port: a name or an address, and never a flag.
+///
+/// # Errors
+/// [`ApiError`] for anything else.
+pub(crate) fn host(value: &str) -> Result<&str, ApiError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:[]%".contains(c);
+    let good = (1..=LONGEST).contains(&value.len()) && value.chars().all(plain) && !value.starts_with('-');
+    if good { Ok(value) } else { Err(ApiError::bad("that can't be a host").hint("example.org, 192.0.2.1:443")) }
+}
+
 /// A knob's name.
-fn key(value: &str) -> Result<&str, ApiError> {
+pub(crate) fn key(value: &str) -> Result<&str, ApiError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let good = (1..=64).contains(&value.len()) && value.chars().all(plain) && !value.starts_with('-');
     if good { Ok(value) } else { Err(ApiError::bad("that can't be the name of a setting")) }
@@ -286,8 +451,30 @@ mod tests {
         let body = r#"{"lab": "adsl", "knobs": ["rwin", "cc"], "levels": {"rwin": "4x,16x"}, "budget": "9 trials",
             "trial": "500ms", "direction": "up", "seed": 7}"#;
         let request: ExperimentRequest = serde_json::from_str(body).unwrap();
+        let command = request.command(&["--json-stream"]).unwrap();
         let expected = "tune --json-stream --lab=adsl --knobs=rwin,cc --levels=rwin=4x,16x --budget=9 trials \
              --trial=500ms --direction=up --seed=7";
-        assert_eq!(request.args().unwrap().join(" "), expected);
+        assert_eq!(command.args.join(" "), expected);
+        let experiment = |text: &str| serde_json::from_str::<ExperimentRequest>(text).unwrap().command(&[]);
+        let live = experiment(r#"{"target": "https://example.org/x", "knobs": ["rwin"]}"#).unwrap();
+        assert_eq!(live.args.join(" "), "tune --knobs=rwin -- https://example.org/x");
+        for bad in [
+            "{}",
+            r#"{"lab": "adsl", "target": "http://a/b"}"#,
+            r#"{"target": "profile.toml"}"#,
+            r#"{"target": "--lab"}"#,
+        ] {
+            assert!(experiment(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_neither_a_flag_nor_a_sentence() {
+        for bad in ["", "-x", "--file=/etc/passwd", "a b", "a/b", "a\n", &"a".repeat(300)] {
+            assert!(host(bad).is_err(), "{bad}");
+        }
+        for good in ["example.org", "192.0.2.1:443", "[2001:db8::1]:80", "fe80::1%eth0"] {
+            assert!(host(good).is_ok(), "{good}");
+        }
     }
 }

@@ -2,6 +2,7 @@ use crate::error::ApiError;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::IgnoredAny;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -34,16 +35,24 @@ impl Program {
         Self { exe, turns: Semaphore::new(AT_ONCE) }
     }
 
-    /// Starts a command, tied to this process: whatever ends us ends it.
+    /// The file of this very program, as an argument.
+    pub(crate) fn exe(&self) -> String {
+        self.exe.display().to_string()
+    }
+
+    /// Starts a command of ours, or another program, tied to this process: whatever ends us ends it.
     ///
     /// # Errors
     /// [`ApiError`] if it can't be started.
-    pub(crate) fn start(&self, args: &[String]) -> Result<Child, ApiError> {
-        let mut command = std::process::Command::new(&self.exe);
+    pub(crate) fn start(&self, program: Option<&str>, args: &[String]) -> Result<Child, ApiError> {
+        let program = program.map_or_else(|| self.exe.clone(), PathBuf::from);
+        let mut command = std::process::Command::new(&program);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // What a terminal sends is for us, who then tell it once.
+        command.process_group(0);
         wt_sys::process::die_with_parent(&mut command);
         let started = Command::from(command).kill_on_drop(true).spawn();
-        started.map_err(|error| ApiError::ours(format!("can't start {}: {error}", self.exe.display())))
+        started.map_err(|error| ApiError::ours(format!("can't start {}: {error}", program.display())))
     }
 
     /// Runs a command to its end and hands on the object it printed. Dropping the future ends the command.
@@ -52,7 +61,7 @@ impl Program {
     /// [`ApiError`] with what the command said, if its exit code is neither 0 nor 1.
     pub(crate) async fn ask(&self, args: &[String]) -> Result<Answer, ApiError> {
         let _turn = self.turns.acquire().await.map_err(|_| ApiError::ours("the server is ending"))?;
-        let mut child = self.start(args)?;
+        let mut child = self.start(None, args)?;
         let told = tokio::time::timeout(PATIENCE, finish(&mut child)).await;
         let (code, stdout, stderr) = told.map_err(|_| {
             ApiError::new(StatusCode::REQUEST_TIMEOUT, format!("the command took longer than {} s", PATIENCE.as_secs()))

@@ -68,6 +68,12 @@ impl ApiError {
     }
 }
 
+impl From<crate::secret::NoRandom> for ApiError {
+    fn from(error: crate::secret::NoRandom) -> Self {
+        Self::ours(error.to_string())
+    }
+}
+
 impl Problem {
     /// Takes a message of the command line apart.
     fn read(stderr: &str) -> Self {

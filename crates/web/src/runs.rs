@@ -1,5 +1,5 @@
-use crate::ask::ExperimentRequest;
 use crate::command::{self, Program};
+use crate::drawn::Scenario;
 use crate::error::{ApiError, Problem};
 use axum::http::StatusCode;
 use futures_util::Stream;
@@ -16,6 +16,10 @@ use utoipa::ToSchema;
 const KEPT_EVENTS: usize = 20_000;
 /// And so many bytes of them.
 const KEPT_BYTES: usize = 64 << 20;
+/// So many samples of the transfer that runs.
+const KEPT_SAMPLES: usize = 4_096;
+/// The kind of event that tells how a transfer goes.
+pub(crate) const SAMPLE: &str = "sample";
 /// So many experiments that have ended are kept; the journal has all.
 const KEPT_RUNS: usize = 16;
 /// A line longer than this is no event.
@@ -23,11 +27,53 @@ const LONGEST_LINE: u64 = 32 << 20;
 /// How long an experiment may take to end cleanly.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// An experiment that this server started.
+/// What runs for longer than a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// An experiment.
+    Experiment,
+    /// A probe of a path.
+    Probe,
+    /// A lab that stays up.
+    Lab,
+    /// Something that is done in a lab.
+    Workload,
+}
+
+/// How a command tells what happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// One object a line.
+    Events,
+    /// One object, over several lines.
+    Whole,
+    /// Lines for people.
+    Lines,
+}
+
+/// A command to run.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) kind: Kind,
+    /// What was asked for.
+    pub(crate) request: serde_json::Value,
+    /// The program; `None` is ourselves.
+    pub(crate) program: Option<String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) said: Said,
+    /// What must be kept for as long as it runs.
+    pub(crate) scenario: Option<Scenario>,
+}
+
+/// Something that this server started and that takes its time.
 #[derive(Debug)]
 pub(crate) struct Run {
     id: String,
-    request: ExperimentRequest,
+    kind: Kind,
+    request: serde_json::Value,
+    said: Said,
+    scenario: Option<Scenario>,
     started_unix_us: i64,
     log: Mutex<Log>,
     grown: watch::Sender<()>,
@@ -39,6 +85,9 @@ struct Log {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
     next: u64,
+    /// How the transfer goes that runs: of interest only while it does, so that these have no number of the log's.
+    samples: VecDeque<Arc<Event>>,
+    next_sample: u64,
     experiment: Option<String>,
     end: Option<End>,
 }
@@ -46,33 +95,36 @@ struct Log {
 /// One thing that happened, as the command line told it.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// Counts from 0 in each experiment.
+    /// Counts from 0 in each run, samples by themselves.
     pub(crate) number: u64,
-    /// `begin`, `trial`, `round`, `result` or `end`.
+    /// `begin`, `trial`, `sample`, `round`, `line`, `result` or `end`.
     pub(crate) kind: String,
     /// The object in one line.
     pub(crate) data: String,
 }
 
-/// How an experiment ended.
+/// How it ended.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct End {
-    /// 0: something is faster; 1: no difference shown; else it failed.
+    /// 0: done, or something is faster; 1: the answer is no, or no difference is shown; else it failed.
     exit_code: u8,
     /// What went wrong, if anything did.
     error: Option<Problem>,
 }
 
-/// An experiment that this server started, as it stands.
+/// Something that this server started, as it stands.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunSummary {
     /// Its name here.
     id: String,
+    /// What it is.
+    kind: Kind,
     /// What was asked for.
-    request: ExperimentRequest,
+    #[schema(value_type = Object)]
+    request: serde_json::Value,
     /// When, in µs since 1970.
     started_unix_us: i64,
-    /// Its name in the journal, once it has one.
+    /// An experiment's name in the journal, once it has one.
     experiment: Option<String>,
     /// How it ended; `null` while it runs.
     end: Option<End>,
@@ -94,6 +146,7 @@ impl Run {
         let log = self.log();
         RunSummary {
             id: self.id.clone(),
+            kind: self.kind,
             request: self.request.clone(),
             started_unix_us: self.started_unix_us,
             experiment: log.experiment.clone(),
@@ -106,12 +159,33 @@ impl Run {
         self.cancel.notify_one();
     }
 
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.log().end.is_some()
     }
 
-    /// Notes a line that the experiment printed; what isn't an object is no event.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What it said last as its answer, if it has.
+    pub(crate) fn result(&self) -> Option<serde_json::Value> {
+        let log = self.log();
+        let event = log.events.iter().rfind(|event| event.kind == "result")?;
+        serde_json::from_str(&event.data).ok()
+    }
+
+    /// Notes all that a command printed, as one object.
+    fn note_whole(&self, bytes: &[u8]) {
+        if let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) {
+            self.add("result".to_owned(), value.to_string(), |_| {});
+        }
+    }
+
+    /// Notes a line that it printed; where events are expected, what isn't an object is none.
     fn note(&self, line: &str) {
+        if self.said == Said::Lines {
+            return self.add("line".to_owned(), serde_json::json!({"event": "line", "text": line}).to_string(), |_| {});
+        }
         if let Ok(head) = serde_json::from_str::<Head>(line) {
             self.add(head.event.unwrap_or_else(|| "result".to_owned()), line.to_owned(), |log| {
                 if log.experiment.is_none() {
@@ -123,6 +197,21 @@ impl Run {
 
     fn add(&self, kind: String, data: String, also: impl FnOnce(&mut Log)) {
         let mut log = self.log();
+        if kind == SAMPLE {
+            let number = log.next_sample;
+            log.next_sample += 1;
+            log.samples.push_back(Arc::new(Event { number, kind, data }));
+            if log.samples.len() > KEPT_SAMPLES {
+                log.samples.pop_front();
+            }
+            drop(log);
+            self.grown.send_replace(());
+            return;
+        }
+        if kind == "trial" {
+            // What was measured is in the journal.
+            log.samples.clear();
+        }
         let number = log.next;
         log.next += 1;
         log.bytes += data.len();
@@ -138,22 +227,23 @@ impl Run {
 
     fn end(&self, end: End) {
         let data = serde_json::to_string(&end).unwrap_or_default();
-        self.add("end".to_owned(), data, |log| log.end = Some(end));
+        self.add("end".to_owned(), data, |log| {
+            log.samples.clear();
+            log.end = Some(end);
+        });
     }
 
-    /// Its events from a number on, those that are kept at once and the others as they come; ends with the experiment.
+    /// Its events from a number on, those that are kept at once and the others as they come; ends with it.
     ///
     /// Nothing is buffered for a slow reader: it reads on in the log, and misses what has left it.
     pub(crate) fn events(self: Arc<Self>, from: u64) -> impl Stream<Item = Arc<Event>> + Send {
         let grown = self.grown.subscribe();
-        futures_util::stream::unfold((self, grown, from), |(run, mut grown, from)| async move {
+        let at = Place { event: from, sample: 0 };
+        futures_util::stream::unfold((self, grown, at), |(run, mut grown, at)| async move {
             loop {
                 grown.mark_unchanged();
-                match run.after(from) {
-                    Some(Ok(event)) => {
-                        let next = event.number + 1;
-                        return Some((event, (run, grown, next)));
-                    }
+                match run.after(at) {
+                    Some(Ok((event, next))) => return Some((event, (run, grown, next))),
                     Some(Err(Ended)) => return None,
                     None => grown.changed().await.ok()?,
                 }
@@ -161,22 +251,32 @@ impl Run {
         })
     }
 
-    /// The first event with this number or a later one.
-    fn after(&self, from: u64) -> Option<Result<Arc<Event>, Ended>> {
+    /// The first event from a place on, and the place behind it.
+    fn after(&self, at: Place) -> Option<Result<(Arc<Event>, Place), Ended>> {
         let log = self.log();
         let first = log.next - log.events.len() as u64;
-        let place = usize::try_from(from.saturating_sub(first)).unwrap_or(usize::MAX);
-        match log.events.get(place) {
-            Some(event) => Some(Ok(Arc::clone(event))),
-            None => log.end.is_some().then_some(Err(Ended)),
+        let number = usize::try_from(at.event.saturating_sub(first)).unwrap_or(usize::MAX);
+        if let Some(event) = log.events.get(number) {
+            return Some(Ok((Arc::clone(event), Place { event: event.number + 1, ..at })));
         }
+        if let Some(sample) = log.samples.iter().find(|sample| sample.number >= at.sample) {
+            return Some(Ok((Arc::clone(sample), Place { sample: sample.number + 1, ..at })));
+        }
+        log.end.is_some().then_some(Err(Ended))
     }
+}
+
+/// How far somebody has read.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    event: u64,
+    sample: u64,
 }
 
 /// Nothing comes any more.
 struct Ended;
 
-/// The experiments that this server started.
+/// All that this server started.
 #[derive(Debug, Default)]
 pub(crate) struct Runs(Mutex<VecDeque<Arc<Run>>>);
 
@@ -185,28 +285,39 @@ impl Runs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts an experiment. Only one runs at a time: two would share the processor, and each would be the other's noise.
+    /// Starts something. Only one thing that measures runs at a time, since two would share the processor, and each would be
+    /// the other's noise; and one lab stays up.
     ///
     /// # Errors
-    /// [`ApiError`]: 409 while another one runs; 400 where the request can't be a command line.
-    pub(crate) fn start(&self, program: &Program, request: ExperimentRequest) -> Result<Arc<Run>, ApiError> {
-        let args = request.args()?;
+    /// [`ApiError`]: 409 while another one runs.
+    pub(crate) fn start(&self, program: &Program, job: Job) -> Result<Arc<Run>, ApiError> {
         let mut runs = self.list();
-        if runs.iter().any(|run| !run.has_ended()) {
-            let what = "an experiment is running, and two at once would disturb each other";
+        let in_the_way = |run: &&Arc<Run>| !run.has_ended() && (run.kind == Kind::Lab) == (job.kind == Kind::Lab);
+        if let Some(other) = runs.iter().find(in_the_way) {
+            let what = match other.kind {
+                Kind::Experiment => "an experiment is running, and two at once would disturb each other",
+                Kind::Probe => "a path is being probed, and two at once would disturb each other",
+                Kind::Workload => "something is running in the lab, and two at once would disturb each other",
+                Kind::Lab => "a lab is up already",
+            };
             return Err(ApiError::new(StatusCode::CONFLICT, what).hint("wait for its end, or stop it"));
         }
-        let child = program.start(&args)?;
+        let child = program.start(job.program.as_deref(), &job.args)?;
         let run = Arc::new(Run {
-            id: crate::server::random_hex(6).map_err(|error| ApiError::ours(error.to_string()))?,
-            request,
+            id: crate::secret::random_hex(6)?,
+            kind: job.kind,
+            request: job.request,
+            said: job.said,
+            scenario: job.scenario,
             started_unix_us: wt_sys::clock::unix_us(),
             log: Mutex::default(),
             grown: watch::Sender::new(()),
             cancel: Notify::new(),
         });
         runs.push_front(Arc::clone(&run));
-        runs.truncate(KEPT_RUNS);
+        while let Some(place) = runs.iter().rposition(|run| run.has_ended()).filter(|_| runs.len() > KEPT_RUNS) {
+            runs.remove(place);
+        }
         tokio::spawn(follow(Arc::clone(&run), child));
         Ok(run)
     }
@@ -215,12 +326,13 @@ impl Runs {
         self.list().iter().find(|run| run.id == id).cloned()
     }
 
-    /// The newest first.
-    pub(crate) fn summaries(&self) -> Vec<RunSummary> {
-        self.list().iter().map(|run| run.summary()).collect()
+    /// Those of a kind, or all; the newest first.
+    pub(crate) fn summaries(&self, kind: Option<Kind>) -> Vec<RunSummary> {
+        let wanted = |run: &&Arc<Run>| kind.is_none_or(|kind| kind == run.kind);
+        self.list().iter().filter(wanted).map(|run| run.summary()).collect()
     }
 
-    /// Stops every experiment and waits until all have ended.
+    /// Stops everything and waits until all have ended.
     pub(crate) async fn stop_all(&self) {
         let running: Vec<_> = self.list().iter().filter(|run| !run.has_ended()).cloned().collect();
         for run in running {
@@ -231,7 +343,7 @@ impl Runs {
     }
 }
 
-/// Reads what an experiment says until it ends.
+/// Reads what it says until it ends.
 async fn follow(run: Arc<Run>, mut child: Child) {
     let stdout = child.stdout.take();
     let stderr = child.stderr.take();
@@ -239,8 +351,12 @@ async fn follow(run: Arc<Run>, mut child: Child) {
         let Some(stdout) = stdout else { return };
         let mut reader = BufReader::new(stdout);
         let mut line = Vec::new();
+        if run.said == Said::Whole {
+            let _ = reader.take(LONGEST_LINE).read_to_end(&mut line).await;
+            return run.note_whole(&line);
+        }
         while matches!((&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line).await, Ok(n) if n > 0) {
-            run.note(String::from_utf8_lossy(&line).trim());
+            run.note(String::from_utf8_lossy(&line).trim_end());
             line.clear();
         }
     };
@@ -250,12 +366,16 @@ async fn follow(run: Arc<Run>, mut child: Child) {
         said = &mut told => Some(said.1),
         () = run.cancel.notified() => None,
     };
+    let stopped = said.is_none();
     let said = match said {
         Some(said) => said,
         None => {
             if let Some(pid) = child.id() {
+                // What stands between us and the program that works doesn't hand a signal on.
+                let all = matches!(run.kind, Kind::Probe | Kind::Workload);
+                let send = if all { wt_sys::process::signal_group } else { wt_sys::process::signal };
                 // It may have ended just now; then there is nothing to stop.
-                let _ = wt_sys::process::signal(pid, SIGINT);
+                let _ = send(pid, SIGINT);
             }
             tokio::time::timeout(GRACE, &mut told).await.map_or_else(|_| String::new(), |said| said.1)
         }
@@ -268,7 +388,18 @@ async fn follow(run: Arc<Run>, mut child: Child) {
         }
     };
     let exit_code = status.map_or(u8::MAX, command::exit_code);
-    let error = (exit_code > 1).then(|| ApiError::of_exit(exit_code, &said).problem);
+    // A lab has no end of its own, and whatever was stopped needs no reason.
+    let failed = match run.kind {
+        Kind::Experiment => exit_code > 1,
+        Kind::Lab => exit_code != 0 && !stopped,
+        Kind::Probe | Kind::Workload => exit_code > 1 && !stopped || exit_code == 1 && !said.is_empty(),
+    };
+    let said = run
+        .scenario
+        .as_ref()
+        .and_then(|scenario| scenario.drawn.as_ref())
+        .map_or(said.clone(), |drawn| drawn.plain(&said));
+    let error = failed.then(|| ApiError::of_exit(exit_code, &said).problem);
     run.end(End { exit_code, error });
 }
 

@@ -1,23 +1,48 @@
 use crate::api::{self, App};
 use crate::command::Program;
+use crate::door::Door;
 use crate::guard::Names;
 use crate::runs::Runs;
-use axum::serve::ListenerExt as _;
-use std::io::Read as _;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use crate::secret::{NoRandom, Secret, random_hex};
+use crate::tls::{Tls, TlsError};
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tower_service::Service as _;
+
+/// So many connections at once; others wait to be accepted.
+const MOST_CONNECTIONS: usize = 1024;
+/// A head that isn't there by then won't come any more; connections that rest are closed, too.
+const HEAD_BY: Duration = Duration::from_secs(30);
+/// A handshake of TLS takes no longer.
+const HANDSHAKE_BY: Duration = Duration::from_secs(10);
+/// Where no connection can be accepted (no descriptors left), this long is waited.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// How the server is started.
 #[derive(Debug)]
 pub struct Config {
-    /// Where it listens: a loopback address and a port, such as `127.0.0.1:7878`; port 0 takes a free one.
+    /// Where it listens: an address and a port, such as `127.0.0.1:7878`; port 0 takes a free one.
     pub listen: String,
     /// The program whose commands are run.
     pub exe: PathBuf,
+    /// Files of the certificate chain and of its key, PEM.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// What everybody must know who asks for anything.
+    pub password: Option<Secret>,
+    /// Further names by which it may be asked for, beside addresses.
+    pub names: Vec<String>,
 }
 
 /// A server that listens.
@@ -25,6 +50,8 @@ pub struct Config {
 pub struct Ready {
     /// Where.
     pub address: SocketAddr,
+    /// Where the page is.
+    pub url: String,
     /// What a request must carry to change this host.
     pub token: String,
 }
@@ -40,9 +67,17 @@ pub enum ServeError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Others could reach it.
-    #[error("{0} can be reached by others, and the page has neither TLS nor a password yet")]
-    NotLoopback(SocketAddr),
+    /// Others could reach it, and it isn't safe enough for that.
+    #[error("{address} can be reached by others, and {lacks}")]
+    Open {
+        /// Where it would listen.
+        address: SocketAddr,
+        /// What it lacks.
+        lacks: &'static str,
+    },
+    /// The certificate or its key.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The system refuses.
     #[error("can't listen on {address}: {source}")]
     Bind {
@@ -54,74 +89,133 @@ pub enum ServeError {
     /// Something else that a server needs.
     #[error("the server can't run: {0}")]
     System(#[from] std::io::Error),
+    /// The system has no random numbers.
+    #[error(transparent)]
+    Random(#[from] NoRandom),
+}
+
+/// Whether others than this machine could reach a server there.
+///
+/// # Errors
+/// [`ServeError::Address`].
+pub fn is_open(listen: &str) -> Result<bool, ServeError> {
+    Ok(!address(listen)?.ip().is_loopback())
 }
 
 /// Listens and answers until SIGINT or SIGTERM; `ready` is told when it listens. All that it started ends with it.
 ///
 /// # Errors
-/// [`ServeError`].
+/// [`ServeError`]; [`ServeError::Open`] for an address that others can reach without both TLS and a password.
 pub fn serve(config: Config, ready: impl FnOnce(&Ready)) -> Result<(), ServeError> {
-    let address = loopback(&config.listen)?;
+    let address = address(&config.listen)?;
+    let lacks = match (&config.tls, &config.password) {
+        (None, None) => Some("there is neither TLS nor a password"),
+        (None, Some(_)) => Some("without TLS everybody on the way reads along"),
+        (Some(_), None) => Some("without a password everybody may use it"),
+        (Some(_), Some(_)) => None,
+    };
+    if let Some(lacks) = lacks.filter(|_| !address.ip().is_loopback()) {
+        return Err(ServeError::Open { address, lacks });
+    }
+    let tls = config.tls.as_ref().map(|(certificate, key)| Tls::new(certificate, key)).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let done = runtime.block_on(run(config, address, ready));
+    let done = runtime.block_on(run(config, address, tls, ready));
     // Nobody's download keeps us.
     runtime.shutdown_timeout(Duration::from_millis(200));
     done
 }
 
-async fn run(config: Config, address: SocketAddr, ready: impl FnOnce(&Ready)) -> Result<(), ServeError> {
+async fn run(
+    config: Config,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    ready: impl FnOnce(&Ready),
+) -> Result<(), ServeError> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
     let address = listener.local_addr()?;
-    // An event is sent at once, and doesn't wait for the acknowledgement of the one before it.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
     let token = random_hex(16)?;
+    let names = Names::of(address, &config.names, tls.is_some());
+    let url = names.url();
     let app = Arc::new(App {
         program: Program::new(config.exe),
         runs: Runs::default(),
-        names: Names::of(address),
-        token: token.clone(),
+        names,
+        token: Secret::new(&token)?,
+        door: config.password.map(Door::new),
     });
     let router = api::router(Arc::clone(&app));
-    ready(&Ready { address, token });
-    let served = tokio::select! {
-        served = axum::serve(listener, router) => served.map_err(ServeError::System),
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
-    };
+    ready(&Ready { address, url, token });
+    tokio::select! {
+        () = accept(listener, router, tls) => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
     app.runs.stop_all().await;
-    served
+    Ok(())
 }
 
-/// The address, if only this machine can reach it.
-fn loopback(listen: &str) -> Result<SocketAddr, ServeError> {
+/// Whom a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// Accepts connections for ever, each on a task of its own.
+async fn accept(listener: TcpListener, router: Router, tls: Option<Tls>) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(_) => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let (router, tls) = (router.clone(), tls.clone());
+        tokio::spawn(async move {
+            connection(stream, Peer(peer.ip()), router, tls).await;
+            drop(place);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, peer: Peer, router: Router, tls: Option<Tls>) {
+    // An event is sent at once, and doesn't wait for the acknowledgement of the one before it.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => answer(stream, peer, router).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_BY, tls.accept(stream)).await {
+                answer(stream, peer, router).await;
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection. What is wrong with it is the other's business.
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer, router: Router) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(peer);
+        // A router is always ready.
+        router.clone().call(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_BY);
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// The address. Names other than `localhost` would have to be looked up elsewhere.
+fn address(listen: &str) -> Result<SocketAddr, ServeError> {
     let wrong = |reason: &str| ServeError::Address { listen: listen.to_owned(), reason: reason.to_owned() };
-    let address = match listen.parse::<SocketAddr>() {
-        Ok(address) => address,
-        // A name other than this one would have to be looked up elsewhere.
+    match listen.parse::<SocketAddr>() {
+        Ok(address) => Ok(address),
         Err(_) => match listen.strip_prefix("localhost:") {
             Some(_) => listen.to_socket_addrs().ok().and_then(|mut all| all.next()),
             None => None,
         }
-        .ok_or_else(|| wrong("write an address and a port, such as 127.0.0.1:7878"))?,
-    };
-    if address.ip().is_loopback() { Ok(address) } else { Err(ServeError::NotLoopback(address)) }
-}
-
-/// Random bytes in hexadecimal digits.
-///
-/// # Errors
-/// Where the system has no random numbers.
-pub(crate) fn random_hex(bytes: usize) -> std::io::Result<String> {
-    use std::fmt::Write as _;
-    let mut random = vec![0; bytes];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
-    Ok(random.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+        .ok_or_else(|| wrong("write an address and a port, such as 127.0.0.1:7878")),
+    }
 }
 
 #[cfg(test)]
@@ -129,21 +223,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_is_listened_on() {
+    fn what_others_can_reach_is_known() {
         for listen in ["127.0.0.1:7878", "127.8.9.10:0", "[::1]:7878", "localhost:7878"] {
-            assert!(loopback(listen).is_ok(), "{listen}");
+            assert!(matches!(is_open(listen), Ok(false)), "{listen}");
         }
         for listen in ["0.0.0.0:7878", "[::]:7878", "192.0.2.1:80"] {
-            assert!(matches!(loopback(listen), Err(ServeError::NotLoopback(_))), "{listen}");
+            assert!(matches!(is_open(listen), Ok(true)), "{listen}");
         }
         for listen in ["", "7878", "127.0.0.1", "example.org:80", "127.0.0.1:99999", "localhost:x"] {
-            assert!(matches!(loopback(listen), Err(ServeError::Address { .. })), "{listen}");
+            assert!(matches!(is_open(listen), Err(ServeError::Address { .. })), "{listen}");
         }
     }
 
     #[test]
-    fn tokens_differ() {
-        let (a, b) = (random_hex(16).unwrap(), random_hex(16).unwrap());
-        assert!(a.len() == 32 && a != b && a.chars().all(|c| c.is_ascii_hexdigit()));
+    fn an_open_address_needs_both_tls_and_a_password() {
+        let key = || Some((PathBuf::from("/nonexistent/cert"), PathBuf::from("/nonexistent/key")));
+        let password = || Secret::new("secret").ok();
+        for (tls, password) in [(None, None), (key(), None), (None, password())] {
+            let listen = "0.0.0.0:0".to_owned();
+            let config = Config { listen, exe: PathBuf::new(), tls, password, names: Vec::new() };
+            assert!(matches!(serve(config, |_| panic!("it listens")), Err(ServeError::Open { .. })));
+        }
     }
 }

@@ -3,25 +3,51 @@
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
 use serde_json::json;
-use wt_web::{Config, Ready, ServeError};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use wt_web::{Config, Ready, Secret, ServeError};
 
-/// The page: this host's settings, the calculator, experiments as they run
+/// The page: settings, path, experiments as they run, their analysis, the model, the lab
 ///
-/// Listens on loopback only. Looking needs nothing more; changing this host needs the token that is printed here.
+/// Listens on loopback only, unless it is given TLS and a password. Looking, and experiments in the lab, need nothing more;
+/// changing this host and measuring real paths need the token that is printed here.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel web
-  windtunnel web --listen 127.0.0.1:0 --json")]
+  windtunnel web --listen 127.0.0.1:0 --json
+  windtunnel web --listen 0.0.0.0:7878 --tls-cert cert.pem --tls-key key.pem --password-file password")]
 pub(crate) struct WebArgs {
-    /// Where to listen: a loopback address and a port; port 0 takes a free one
+    /// Where to listen: an address and a port; port 0 takes a free one. Others than loopback need TLS and a password
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
     listen: String,
+    /// The certificate, and those that lead to its authority: PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key: PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A file whose first line is the password [default elsewhere than on loopback: ask for it in the terminal]
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// A name under which it may be asked for, beside addresses; may be repeated
+    #[arg(long, value_name = "HOST", value_parser = name)]
+    name: Vec<String>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
     /// Print where the page is and its token as one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// A host's name; an address is allowed anyway.
+fn name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    if (1..=253).contains(&text.len()) && text.chars().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("write a host's name without a port, such as lab.example.org".to_owned())
+    }
 }
 
 /// Runs the command.
@@ -32,23 +58,66 @@ pub(crate) fn run(args: &WebArgs) -> Outcome {
     let exe = std::env::current_exe().map_err(|error| {
         Failure::environment(format!("this program's own file can't be found: {error}")).hint("is /proc mounted?")
     })?;
-    let config = Config { listen: args.listen.clone(), exe };
+    let tls = args.tls_cert.clone().zip(args.tls_key.clone());
+    let open = wt_web::is_open(&args.listen).map_err(|error| failure(&error))?;
+    let config = Config {
+        password: password(args, open && tls.is_some())?,
+        listen: args.listen.clone(),
+        names: args.name.clone(),
+        exe,
+        tls,
+    };
     wt_web::serve(config, |ready| tell(args, ready)).map(|()| Exit::Done).map_err(|error| failure(&error))
+}
+
+/// The password, from its file or, if it must have one, from whoever sits at the terminal.
+fn password(args: &WebArgs, needed: bool) -> Result<Option<Secret>, Failure> {
+    let text = match &args.password_file {
+        Some(file) => read(file)?,
+        None if needed && std::io::stdin().is_terminal() => {
+            let asked = rpassword::prompt_password("Password for the page: ");
+            asked.map_err(|error| Failure::environment(format!("can't ask for the password: {error}")))?
+        }
+        None => return Ok(None),
+    };
+    if text.is_empty() {
+        return Err(Failure::usage("the password is empty").hint("write it into the first line of the file"));
+    }
+    Secret::new(&text).map(Some).map_err(|error| Failure::environment(error.to_string()))
+}
+
+/// The most bytes of a password file that are looked at.
+const LONGEST: u64 = 4096;
+
+/// The first line of a password file.
+fn read(file: &Path) -> Result<String, Failure> {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::fs::PermissionsExt as _;
+    let failed =
+        |error: std::io::Error| Failure::usage(format!("can't read the password from {}: {error}", file.display()));
+    let opened = std::fs::File::open(file).map_err(failed)?;
+    if opened.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o077 != 0) {
+        let warning = format!("others can read {}: chmod 600 it", file.display());
+        let _ = writeln!(std::io::stderr().lock(), "windtunnel: {warning}");
+    }
+    let mut text = String::new();
+    opened.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Says where the page is.
 fn tell(args: &WebArgs, ready: &Ready) {
-    let url = format!("http://{}/", ready.address);
+    let url = &ready.url;
     if args.json {
         say!("{}", json!({"schema_version": 1, "url": url, "token": ready.token}));
     } else {
         say!("The page:                      {url}");
         say!("Token, for changing this host: {}", ready.token);
         say!("Both in one address:           {url}#token={}", ready.token);
-        say!("Ctrl-C ends it, and every experiment that it started.");
+        say!("Ctrl-C ends it, and all that it started.");
     }
     if args.open {
-        open(&url);
+        open(url);
     }
 }
 
@@ -66,15 +135,19 @@ fn open(url: &str) {
 fn failure(error: &ServeError) -> Failure {
     match error {
         ServeError::Address { .. } => Failure::usage(error.to_string()),
-        ServeError::NotLoopback(_) => Failure::usage(error.to_string()).hint(
-            "listen on loopback, and come through SSH: ssh -L 7878:127.0.0.1:7878 this-host, then http://127.0.0.1:7878/",
+        ServeError::Open { .. } => Failure::usage(error.to_string()).hint(
+            "--tls-cert, --tls-key and --password-file; or listen on loopback, and come through SSH: \
+             ssh -L 7878:127.0.0.1:7878 this-host, then http://127.0.0.1:7878/",
         ),
+        ServeError::Tls(_) => {
+            Failure::usage(error.to_string()).hint("both files in PEM form, the key without a passphrase")
+        }
         ServeError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
             Failure::environment(error.to_string())
                 .because("another program listens there, perhaps another windtunnel web")
                 .hint("--listen 127.0.0.1:0 takes a free port")
         }
         ServeError::Bind { .. } => Failure::environment(error.to_string()).hint("--listen 127.0.0.1:7878"),
-        ServeError::System(_) => Failure::environment(error.to_string()),
+        ServeError::System(_) | ServeError::Random(_) => Failure::environment(error.to_string()),
     }
 }
