@@ -1,5 +1,5 @@
 // Pictures of each view: node e2e/screenshots.mjs [FOLDER] [all]
-// Without `all`, those of the guide: light, desktop. With it, dark and phone too, to look at.
+// Without `all`, those of the guide: light, desktop. With it, dark and phone too, and whole pages, to look at.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { browser, server } from "./start.mjs";
@@ -15,43 +15,79 @@ if (all) {
 
 const served = await server();
 const chrome = await browser();
+const patience = { timeout: 300_000 };
+
+/** What is done once, before pictures of any look are taken. */
+const prepare = {
+  async experiment(page) {
+    await page.goto(`${served.url}experiment`);
+    await page.locator(".figures").waitFor();
+    await page.getByText("or less").waitFor();
+    await page.screenshot({ path: join(folder, "web-choose.png"), fullPage: Boolean(all) });
+    await page.getByLabel("mtu", { exact: true }).uncheck();
+    await page.getByLabel("cc", { exact: true }).uncheck();
+    await page.getByLabel("Levels of rwin").fill("4x,8x,16x,32x");
+    await page.getByLabel("Each trial").fill("500ms");
+    await page.getByLabel("Budget").fill("40 trials");
+    await page.getByRole("button", { name: "Start" }).click();
+    if (all) {
+      await page.locator("#goodput ~ .chart canvas").waitFor(patience);
+      await page.locator("#now ~ .chart canvas").waitFor(patience);
+      await page.screenshot({ path: join(folder, "web-live.png"), fullPage: true });
+    }
+    await page.getByRole("button", { name: "Another experiment" }).waitFor(patience);
+  },
+  async lab(page) {
+    await page.goto(`${served.url}lab`);
+    await page.getByRole("button", { name: "Start it" }).click();
+    await page.locator("#up").waitFor(patience);
+  },
+};
+
+/** Each view, and what must be there before its picture is taken. */
+const views = {
+  // It shows addresses of the machine at hand: to look at, not for the guide.
+  ...(all ? { host: (page) => page.getByRole("heading", { name: "Findings" }).waitFor() } : {}),
+  calculator: (page) => page.locator("#sawtooth ~ .chart canvas").waitFor(),
+  experiment: (page) => page.locator("#arms").waitFor(),
+  analysis: (page) => page.locator("#delay ~ .chart canvas").waitFor(patience),
+  "what-if": async (page) => {
+    const slider = page.getByLabel("RWIN");
+    await slider.fill("80");
+    await page.locator("#over-time ~ .pair canvas").nth(1).waitFor();
+    await page.waitForTimeout(500);
+  },
+  path: async (page) => {
+    await page.getByRole("button", { name: "Probe the path" }).click();
+    await page.locator("#hops").waitFor(patience);
+    await page.getByRole("button", { name: "Scan sizes" }).click();
+    await page.locator("#scan ~ .pair canvas").nth(1).waitFor(patience);
+    await page.locator("#sawtooth ~ .chart canvas").waitFor();
+  },
+  lab: async (page) => {
+    await page.locator("#up").waitFor(patience);
+    await page.getByLabel("How much").fill("3s");
+    await page.getByRole("button", { name: "Run it" }).click();
+    await page.locator("#transfer ~ .chart canvas").first().waitFor(patience);
+  },
+  history: (page) => page.getByRole("button", { name: /adsl/ }).first().waitFor(),
+};
+/** Pictures that show a part further down. */
+const parts = { analysis: "#time", path: "#found", lab: "#up" };
+
 try {
+  const first = await chrome.newPage({ ...looks[0], reducedMotion: "reduce" });
+  await prepare.experiment(first);
+  await prepare.lab(first);
+  await first.close();
   for (const { name, ...look } of looks) {
     const page = await chrome.newPage({ ...look, reducedMotion: "reduce" });
-    const shoot = (view) => page.screenshot({ path: join(folder, `web-${view}${name}.png`), fullPage: Boolean(all) });
-    await page.goto(`${served.url}host`);
-    await page.getByRole("heading", { name: "Findings" }).waitFor();
-    // It shows addresses of the machine at hand: to look at, not for the guide.
-    if (all) await shoot("host");
-    await page.goto(`${served.url}calculator`);
-    await page.locator("#sawtooth ~ .chart canvas").waitFor();
-    await shoot("calculator");
-    await page.goto(`${served.url}experiment`);
-    const another = page.getByRole("button", { name: "Another experiment" });
-    if (look === looks[0] || !(await another.isVisible())) {
-      const start = page.getByRole("button", { name: "Start" });
-      await start.or(another).waitFor();
-      if (await start.isVisible()) {
-        await page.locator(".figures").waitFor();
-        if (all) await shoot("choose");
-        await page.getByLabel("mtu", { exact: true }).uncheck();
-        await page.getByLabel("cc", { exact: true }).uncheck();
-        await page.getByLabel("Levels of rwin").fill("4x,8x,16x,32x");
-        await page.getByLabel("Each trial").fill("500ms");
-        await page.getByLabel("Budget").fill("40 trials");
-        await start.click();
-        if (all) {
-          await page.locator("#goodput ~ .chart canvas").waitFor({ timeout: 120000 });
-          await shoot("live");
-        }
-      }
+    for (const [view, ready] of Object.entries(views)) {
+      await page.goto(`${served.url}${view}`);
+      await ready(page);
+      if (!all && parts[view]) await page.locator(parts[view]).evaluate((node) => node.scrollIntoView());
+      await page.screenshot({ path: join(folder, `web-${view}${name}.png`), fullPage: Boolean(all) });
     }
-    await another.waitFor({ timeout: 300000 });
-    await page.locator("#arms").waitFor();
-    await shoot("experiment");
-    await page.goto(`${served.url}history`);
-    await page.getByRole("button", { name: /adsl/ }).first().waitFor();
-    await shoot("history");
     await page.close();
   }
 } finally {

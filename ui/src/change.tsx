@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
-import { post, problemOf, setToken, token, type Problem } from "./api";
+import { post, setToken, token } from "./api";
 import { value } from "./format";
-import { Field, Trouble, Wide } from "./parts";
+import { Field, Section, Table, Text, Trouble, useDoing } from "./parts";
 import type { Knob } from "./views/host";
 
 /** A change that is put back unless it is confirmed. */
@@ -10,28 +10,23 @@ export interface Waiting {
   seconds_left: number | null;
 }
 
+interface Planned {
+  key: string;
+  old: unknown;
+  new: unknown;
+  target: string;
+  unchanged: boolean;
+  why: string;
+}
+
 interface Plan {
-  changes: { key: string; old: unknown; new: unknown; target: string; unchanged: boolean; why: string }[];
+  changes: Planned[];
   commands: string[];
   risks: { key: string; text: string }[];
 }
 
-/** Runs something that changes the host, and keeps what went wrong. */
-export function useDoing(): [boolean, Problem | null, (what: () => Promise<unknown>) => void] {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const run = (what: () => Promise<unknown>): void => {
-    setBusy(true);
-    setProblem(null);
-    what()
-      .catch((error) => setProblem(problemOf(error)))
-      .finally(() => setBusy(false));
-  };
-  return [busy, problem, run];
-}
-
 /** The token, where the page hasn't been opened with it. */
-export function Token() {
+export function Token({ what = "Changing this host" }: { what?: string }) {
   const [known, setKnown] = useState(token() !== "");
   const [text, setText] = useState("");
   if (known) return null;
@@ -41,7 +36,7 @@ export function Token() {
   };
   return (
     <div class="row">
-      <Field label="Token" hint="Changing this host needs what `windtunnel web` printed in its terminal">
+      <Field label="Token" hint={`${what} needs what \`windtunnel web\` printed in its terminal`}>
         <input type="password" autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} onBlur={keep} />
       </Field>
     </div>
@@ -67,10 +62,15 @@ export function Pending({ waiting, done }: { waiting: Waiting; done: () => void 
   }, [end]);
   const answer = (verb: string): void => run(() => post(`settings/${verb}`, { id: waiting.id }).then(done));
   return (
-    <section class="pending" aria-labelledby="pending">
-      <h2 id="pending">
-        Change {waiting.id} is put back in <span class="mono">{left} s</span>
-      </h2>
+    <Section
+      class="pending"
+      id="pending"
+      title={
+        <>
+          Change {waiting.id} is put back in <span class="mono">{left} s</span>
+        </>
+      }
+    >
       <p>If this host still works as you want, confirm it; then it also survives a reboot.</p>
       <Token />
       <div class="buttons">
@@ -82,7 +82,7 @@ export function Pending({ waiting, done }: { waiting: Waiting; done: () => void 
         </button>
       </div>
       {problem && <Trouble problem={problem} />}
-    </section>
+    </Section>
   );
 }
 
@@ -103,13 +103,12 @@ export function Change({ knobs, done }: { knobs: Knob[]; done: () => void }) {
     };
     run(() => post("settings/apply", { ...request, confirm_within_s: 60 }).then(applied));
   };
-  const edit = (set: (text: string) => void) => (event: { currentTarget: { value: string } }) => {
-    set(event.currentTarget.value);
+  const edit = (set: (text: string) => void) => (text: string) => {
+    set(text);
     setPlan(null);
   };
   return (
-    <section aria-labelledby="change">
-      <h2 id="change">Change</h2>
+    <Section id="change" title="Change">
       <form
         class="row"
         onSubmit={(event) => {
@@ -118,7 +117,7 @@ export function Change({ knobs, done }: { knobs: Knob[]; done: () => void }) {
         }}
       >
         <Field label="Setting">
-          <select value={key} onChange={edit(setKey)} required>
+          <select value={key} onChange={(event) => edit(setKey)(event.currentTarget.value)} required>
             <option value="">choose …</option>
             {names.map((name) => (
               <option>{name}</option>
@@ -126,49 +125,40 @@ export function Change({ knobs, done }: { knobs: Knob[]; done: () => void }) {
           </select>
         </Field>
         <Field label="New value" {...(help ? { hint: `now ${value(help.value)}` } : {})}>
-          <input value={level} onInput={edit(setLevel)} class="short" required />
+          <input value={level} onInput={(event) => edit(setLevel)(event.currentTarget.value)} class="short" required />
         </Field>
-        <Field label="Where" hint="host, default, 192.0.2.1, eth0; empty: the narrowest">
-          <input value={to} onInput={edit(setTo)} class="short" />
-        </Field>
+        <Text label="Where" hint="host, default, 192.0.2.1, eth0; empty: the narrowest" value={to} set={edit(setTo)} />
         <button type="submit" disabled={busy}>
           Show the plan
         </button>
       </form>
       {problem && <Trouble problem={problem} />}
-      {plan && <Planned plan={plan} busy={busy} apply={apply} />}
-    </section>
+      {plan && <ShowPlan plan={plan} busy={busy} apply={apply} />}
+    </Section>
   );
 }
 
-function Planned({ plan, busy, apply }: { plan: Plan; busy: boolean; apply: () => void }) {
+function ShowPlan({ plan, busy, apply }: { plan: Plan; busy: boolean; apply: () => void }) {
   return (
     <div class="card">
-      <Wide label="What would change">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Setting</th>
-              <th scope="col">Now</th>
-              <th scope="col">Then</th>
-              <th scope="col">Where</th>
-            </tr>
-          </thead>
-          <tbody>
-            {plan.changes.map((change) => (
-              <tr key={change.key}>
-                <th scope="row">{change.key}</th>
-                <td>{value(change.old)}</td>
-                <td>{change.unchanged ? "stays" : value(change.new)}</td>
-                <td>
-                  {change.target}
-                  <span class="sub">{change.why}</span>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <Table
+        label="What would change"
+        rows={plan.changes}
+        columns={[
+          { name: "Setting", cell: (change) => change.key },
+          { name: "Now", cell: (change) => value(change.old) },
+          { name: "Then", cell: (change) => (change.unchanged ? "stays" : value(change.new)) },
+          {
+            name: "Where",
+            cell: (change) => (
+              <>
+                {change.target}
+                <span class="sub">{change.why}</span>
+              </>
+            ),
+          },
+        ]}
+      />
       {plan.risks.map((risk) => (
         <p class="note">
           {risk.key}: {risk.text}

@@ -11,9 +11,11 @@ export interface Line {
   colour?: number;
   /** Points without a line between them. */
   points?: boolean;
+  /** What each value may be by chance: bars around the points. */
+  bars?: ([number, number] | null)[];
 }
 
-interface Props {
+export interface Props {
   /** What the chart shows, for those who can't see it. */
   label: string;
   xLabel: string;
@@ -25,6 +27,8 @@ interface Props {
   /** A logarithmic vertical axis. */
   log?: boolean;
   format: (value: number) => string;
+  /** Names on the horizontal axis, where it has no numbers. */
+  names?: string[];
   height?: number;
 }
 
@@ -32,7 +36,7 @@ interface Props {
 const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"];
 const DASHES = [[], [7, 4], [2, 3]];
 
-const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function series(line: Line, place: number): uPlot.Series {
   if (line.reference) {
@@ -51,6 +55,7 @@ function options(props: Props, width: number): uPlot.Options {
   const axis = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 } };
   const font = "12px system-ui, sans-serif";
   let lines = 0;
+  const names = (splits: number[]): string[] => splits.map((split) => (props.names ? (props.names[split] ?? "") : String(split)));
   const format = (value: number | null): string => (value === null || value === undefined ? "–" : props.format(value));
   return {
     width,
@@ -58,9 +63,10 @@ function options(props: Props, width: number): uPlot.Options {
     padding: [12, 28, 0, 0],
     legend: { show: props.lines.length > 1 },
     cursor: { drag: { x: true, y: false } },
-    scales: { x: props.logX ? { time: false, distr: 3, log: 2 } : { time: false }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(low, high) } },
+    hooks: { draw: [(plot) => bars(plot, props.lines)] },
+    scales: { x: props.logX ? { time: false, distr: 3, log: 2 } : { time: false, ...(props.names ? { range: [-0.5, props.names.length - 0.5] } : {}) }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(...reach(props.lines, low, high)) } },
     axes: [
-      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => splits.map(String), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 1e4, 1e5, 1e6] },
+      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => names(splits), incrs: STEPS },
       {
         ...axis,
         label: props.yLabel,
@@ -82,9 +88,39 @@ function options(props: Props, width: number): uPlot.Options {
   };
 }
 
+/** Distances between the marks of the horizontal axis. */
+const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
+
+/** Draws what values may be by chance. */
+function bars(plot: uPlot, lines: Line[]): void {
+  const { ctx } = plot;
+  lines.forEach((line, place) => {
+    if (!line.bars) return;
+    ctx.save();
+    ctx.strokeStyle = (plot.series[place + 1]?.stroke as unknown as (() => string) | undefined)?.() ?? css("--text-2");
+    ctx.lineWidth = 2 * devicePixelRatio;
+    ctx.beginPath();
+    line.bars.forEach((bar, at) => {
+      const x = plot.data[0][at];
+      if (!bar || x === undefined) return;
+      const across = plot.valToPos(x, "x", true);
+      ctx.moveTo(across, plot.valToPos(bar[0], "y", true));
+      ctx.lineTo(across, plot.valToPos(bar[1], "y", true));
+    });
+    ctx.stroke();
+    ctx.restore();
+  });
+}
+
 /** On a logarithmic axis only whole powers of ten are named. */
 function powers(_: uPlot, splits: number[]): (number | null)[] {
   return splits.map((split) => (Math.abs(Math.log10(split) - Math.round(Math.log10(split))) < 1e-9 ? split : null));
+}
+
+/** What is drawn, bars and all. */
+function reach(lines: Line[], low: number | null, high: number | null): [number | null, number | null] {
+  const ends = lines.flatMap((line) => line.bars ?? []).flatMap((bar) => bar ?? []);
+  return ends.length === 0 ? [low, high] : [Math.min(low ?? Infinity, ...ends), Math.max(high ?? -Infinity, ...ends)];
 }
 
 function margins(low: number | null, high: number | null): [number, number] {
@@ -97,7 +133,7 @@ function margins(low: number | null, high: number | null): [number, number] {
 export function Chart(props: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const shape = JSON.stringify([props.lines.map((line) => line.label), props.log, props.logX, props.xLabel, props.yLabel, props.x.length > 60]);
+  const shape = JSON.stringify([props.lines.map((line) => line.label), props.log, props.logX, props.xLabel, props.yLabel, props.names, props.x.length > 60]);
   const data = (): uPlot.AlignedData => [props.x, ...props.lines.map((line) => line.values)] as uPlot.AlignedData;
 
   useEffect(() => {

@@ -12,7 +12,14 @@ export function rate(bps: number | null | undefined): string {
   return `${three(bps / 1e3)} kbit/s`;
 }
 
+/** Mbit/s on an axis. */
+export const mbit = (value: number): string => value.toFixed(value < 10 ? 2 : 1);
 export const ms = (us: number): string => `${three(us / 1e3)} ms`;
+/** Bytes in the unit that fits. */
+export function size(bytes: number): string {
+  if (bytes >= 2 ** 20) return `${three(bytes / 2 ** 20)} MiB`;
+  return bytes >= 1024 ? `${three(bytes / 1024)} KiB` : `${Math.round(bytes)} bytes`;
+}
 export const percent = (ratio: number | null | undefined): string =>
   ratio === null || ratio === undefined ? "–" : `${(ratio * 100).toFixed(2)} %`;
 export const times = (ratio: number | null | undefined): string =>

@@ -2,16 +2,24 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { takeToken } from "./api";
 import "./style.css";
+import { Analysis } from "./views/analysis";
 import { Calculator } from "./views/calculator";
 import { Experiment } from "./views/experiment";
 import { History } from "./views/history";
 import { Host } from "./views/host";
+import { Lab } from "./views/lab";
+import { Path } from "./views/path";
+import { WhatIf } from "./views/whatif";
 
 const VIEWS = [
   { path: "/host", name: "Host", view: Host },
-  { path: "/calculator", name: "Calculator", view: Calculator },
+  { path: "/path", name: "Path", view: Path },
   { path: "/experiment", name: "Experiment", view: Experiment },
+  { path: "/analysis", name: "Analysis", view: Analysis },
+  { path: "/what-if", name: "What if", view: WhatIf },
+  { path: "/lab", name: "Lab", view: Lab },
   { path: "/history", name: "History", view: History },
+  { path: "/calculator", name: "Calculator", view: Calculator },
 ];
 
 function App() {

@@ -45,6 +45,43 @@ export function Fetched<T>(props: { of: Loaded<T>; again: () => void; children: 
   return <>{props.children(props.of.data)}</>;
 }
 
+/** Runs something that was asked for, and keeps what went wrong. */
+export function useDoing(): [boolean, Problem | null, (what: () => Promise<unknown>) => void] {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const run = (what: () => Promise<unknown>): void => {
+    setBusy(true);
+    setProblem(null);
+    what()
+      .catch((error) => setProblem(problemOf(error)))
+      .finally(() => setBusy(false));
+  };
+  return [busy, problem, run];
+}
+
+/** What is asked again as one types or drags: one request at a time, and always the newest. */
+export function useLatest<T>(ask: string, fetcher: (signal: AbortSignal) => Promise<T>, pause = 150): [T | null, Problem | null] {
+  const [answer, setAnswer] = useState<T | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    const leave = new AbortController();
+    const timer = setTimeout(() => {
+      fetcher(leave.signal).then(
+        (answer) => {
+          setAnswer(answer);
+          setProblem(null);
+        },
+        (error) => leave.signal.aborted || setProblem(problemOf(error)),
+      );
+    }, pause);
+    return () => {
+      clearTimeout(timer);
+      leave.abort();
+    };
+  }, [ask]);
+  return [answer, problem];
+}
+
 /** A control with its name, and what describes it. */
 export function Field(props: { label: string; hint?: string; children: VNode<Record<string, unknown>> }) {
   const id = useId();
@@ -64,6 +101,37 @@ export function Field(props: { label: string; hint?: string; children: VNode<Rec
   );
 }
 
+/** A text in a field of its own. */
+export function Text(props: { label: string; value: string; set: (text: string) => void; hint?: string; placeholder?: string; size?: "short" | "long" }) {
+  return (
+    <Field label={props.label} {...(props.hint ? { hint: props.hint } : {})}>
+      <input
+        class={props.size ?? "short"}
+        value={props.value}
+        placeholder={props.placeholder ?? ""}
+        spellcheck={false}
+        autocapitalize="off"
+        onInput={(event: { currentTarget: HTMLInputElement }) => props.set(event.currentTarget.value)}
+      />
+    </Field>
+  );
+}
+
+/** One of several. */
+export function Choice(props: { label: string; value: string; set: (value: string) => void; options: [string, string][]; hint?: string; size?: "short" | "long" }) {
+  return (
+    <Field label={props.label} {...(props.hint ? { hint: props.hint } : {})}>
+      <select class={props.size ?? ""} value={props.value} onChange={(event: { currentTarget: HTMLSelectElement }) => props.set(event.currentTarget.value)}>
+        {props.options.map(([value, name]) => (
+          <option key={value} value={value}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
 /** A figure with its name. */
 export function Figure(props: { name: string; children: ComponentChildren }) {
   return (
@@ -74,11 +142,77 @@ export function Figure(props: { name: string; children: ComponentChildren }) {
   );
 }
 
-/** A table that scrolls by itself where it is too wide, also by keyboard. */
+/** A part of a view. */
+export function Section(props: { id: string; title: ComponentChildren; class?: string; children: ComponentChildren }) {
+  return (
+    <section class={props.class ?? ""} aria-labelledby={props.id}>
+      <h2 id={props.id}>{props.title}</h2>
+      {props.children}
+    </section>
+  );
+}
+
+/** A list of sentences, if there are any. */
+export function Sentences({ id, title, of }: { id: string; title: string; of: string[] }) {
+  if (of.length === 0) return null;
+  return (
+    <Section id={id} title={title}>
+      <ul>
+        {of.map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** What scrolls by itself where it is too wide, also by keyboard. */
 export function Wide(props: { label: string; children: ComponentChildren }) {
   return (
     <div class="wide" role="region" aria-label={props.label} tabIndex={0}>
       {props.children}
     </div>
+  );
+}
+
+export interface Column<T> {
+  name: string;
+  cell: (row: T) => ComponentChildren;
+  class?: (row: T) => string;
+}
+
+/** A table; the first column names the row. On a phone each row becomes a block. */
+export function Table<T>(props: { label: string; rows: T[]; columns: Column<T>[] }) {
+  return (
+    <Wide label={props.label}>
+      <table class="stack">
+        <thead>
+          <tr>
+            {props.columns.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {props.rows.map((row, place) => (
+            <tr key={place}>
+              {props.columns.map(({ name, cell, class: look }, column) =>
+                column === 0 ? (
+                  <th key={name} scope="row">
+                    {cell(row)}
+                  </th>
+                ) : (
+                  <td key={name} data-name={name} class={look?.(row) ?? ""}>
+                    {cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Wide>
   );
 }

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
-import { evidence, ms, rate, settings, times } from "./format";
-import { Figure, Wide } from "./parts";
+import { evidence, mbit, ms, rate, settings, times } from "./format";
+import { Figure, Section, Sentences, Table } from "./parts";
 
 export interface Arm {
   label: string;
@@ -41,22 +41,12 @@ const STATES: Record<string, string> = { open: "not shown", dropped: "behind, le
 export function Verdict({ report }: { report: Report }) {
   return (
     <>
-      <section class={`verdict ${report.verdict.kind}`} aria-labelledby="verdict">
-        <h2 id="verdict">{report.verdict.headline}</h2>
+      <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={report.verdict.headline}>
         {report.verdict.details.map((detail) => (
           <p>{detail}</p>
         ))}
-      </section>
-      {report.warnings.length > 0 && (
-        <section aria-labelledby="mind">
-          <h2 id="mind">Mind</h2>
-          <ul>
-            {report.warnings.map((warning) => (
-              <li>{warning}</li>
-            ))}
-          </ul>
-        </section>
-      )}
+      </Section>
+      <Sentences id="mind" title="Mind" of={report.warnings} />
       <dl class="figures">
         <Figure name="RTT">{ms(report.path.rtt_us)}</Figure>
         <Figure name="PMTU">{report.path.pmtu} bytes</Figure>
@@ -67,16 +57,7 @@ export function Verdict({ report }: { report: Report }) {
       </dl>
       <Settings report={report} />
       <Plateau report={report} />
-      {report.next.length > 0 && (
-        <section aria-labelledby="next">
-          <h2 id="next">Next</h2>
-          <ul>
-            {report.next.map((next) => (
-              <li>{next}</li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <Sentences id="next" title="Next" of={report.next} />
     </>
   );
 }
@@ -90,44 +71,32 @@ function interval(arm: Arm): string {
 
 function Settings({ report }: { report: Report }) {
   const needed = report.arms.find((arm) => arm.needed !== null)?.needed;
+  const unless = (arm: Arm, text: string): string => (arm.state === "current" ? "–" : text);
   return (
-    <section aria-labelledby="arms">
-      <h2 id="arms">Settings</h2>
-      <Wide label="Settings compared">
-        <table class="stack">
-          <thead>
-            <tr>
-              <th scope="col">Setting</th>
-              <th scope="col">Goodput</th>
-              <th scope="col">Ratio</th>
-              <th scope="col">95 % interval</th>
-              <th scope="col">Evidence{needed ? `, needs ${evidence(needed)}` : ""}</th>
-              <th scope="col">Rounds</th>
-              <th scope="col">Shown</th>
-            </tr>
-          </thead>
-          <tbody>
-            {report.arms.map((arm) => (
-              <tr key={arm.label}>
-                <th scope="row">
-                  {arm.label}
-                  {arm.label.startsWith(settings(arm.settings)) || <span class="sub mono">{settings(arm.settings)}</span>}
-                </th>
-                <td data-name="Goodput">{rate(arm.goodput_bps)}</td>
-                <td data-name="Ratio">{times(arm.ratio)}</td>
-                <td data-name="95 % interval">{arm.state === "current" ? "–" : interval(arm)}</td>
-                <td data-name="Evidence">{arm.state === "current" ? "–" : evidence(arm.evidence)}</td>
-                <td data-name="Rounds">{arm.rounds}</td>
-                <td data-name="Shown">
-                  <span class={`badge ${arm.state === "faster" ? "good" : ""}`}>{STATES[arm.state] ?? arm.state}</span>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+    <Section id="arms" title="Settings">
+      <Table
+        label="Settings compared"
+        rows={report.arms}
+        columns={[
+          {
+            name: "Setting",
+            cell: (arm) => (
+              <>
+                {arm.label}
+                {arm.label.startsWith(settings(arm.settings)) || <span class="sub mono">{settings(arm.settings)}</span>}
+              </>
+            ),
+          },
+          { name: "Goodput", cell: (arm) => rate(arm.goodput_bps) },
+          { name: "Ratio", cell: (arm) => times(arm.ratio) },
+          { name: "95 % interval", cell: (arm) => unless(arm, interval(arm)) },
+          { name: `Evidence${needed ? `, needs ${evidence(needed)}` : ""}`, cell: (arm) => unless(arm, evidence(arm.evidence)) },
+          { name: "Rounds", cell: (arm) => arm.rounds },
+          { name: "Shown", cell: (arm) => <span class={`badge ${arm.state === "faster" ? "good" : ""}`}>{STATES[arm.state] ?? arm.state}</span> },
+        ]}
+      />
       <p class="quiet">An interval marked ~ is the model's: it shows how large an effect is, and claims nothing.</p>
-    </section>
+    </Section>
   );
 }
 
@@ -144,16 +113,15 @@ function Plateau({ report }: { report: Report }) {
   if (!report.plateau || data.x.length < 2) return null;
   const { knob } = report.plateau;
   return (
-    <section aria-labelledby="plateau">
-      <h2 id="plateau">Plateau of {knob}</h2>
+    <Section id="plateau" title={`Plateau of ${knob}`}>
       <Chart
         label={`Median goodput by ${knob}, ${data.x.length} levels`}
         logX
         xLabel={`${knob}, KiB`}
         yLabel="Goodput, Mbit/s"
-        format={(value) => value.toFixed(value < 10 ? 2 : 1)}
+        format={mbit}
         {...data}
       />
-    </section>
+    </Section>
   );
 }

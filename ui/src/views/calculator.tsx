@@ -1,8 +1,8 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, problemOf, type Problem } from "../api";
+import { useId, useMemo, useState } from "preact/hooks";
+import { get } from "../api";
 import { Chart } from "../chart";
 import { count, percent, rate } from "../format";
-import { Field, Figure, Trouble, useGet, Wide } from "../parts";
+import { Choice, Field, Figure, Section, Text, Trouble, useGet, useLatest, Wide } from "../parts";
 
 interface Layer {
   name: string;
@@ -37,48 +37,31 @@ const FIRST = { encap: "pppoe-llc-bridged-fcs-atm", mtu: "1492", ip: "4", proto:
 /** What the layers below TCP cost. */
 export function Calculator() {
   const [ask, setAsk] = useState(FIRST);
-  const [words] = useGet<Words>("overhead/encapsulations");
-  const [answer, problem] = useAnswer(ask);
-  const set = (name: keyof typeof FIRST) => (event: { currentTarget: { value: string } }) =>
-    setAsk({ ...ask, [name]: event.currentTarget.value });
+  const asked = query(ask);
+  const [answer, problem] = useLatest<Answer>(asked, (signal) => get(`overhead?${asked}`, signal));
+  const set = (name: keyof typeof FIRST) => (value: string) => setAsk({ ...ask, [name]: value });
   return (
     <>
       <h1>Calculator</h1>
       <p class="lead">What the layers below TCP cost: every byte on the wire, for any stack of encapsulations.</p>
       <div class="row">
-        <Field label="Encapsulation" hint="Words joined by +, from the packet outwards">
-          <input list="encaps" value={ask.encap} onInput={set("encap")} spellcheck={false} autocapitalize="off" class="long" />
-        </Field>
-        <datalist id="encaps">
-          {words.state === "done" && words.data.words.map((word) => <option value={word.name}>{word.about}</option>)}
-        </datalist>
-        <Field label="MTU" hint="IP packet, bytes">
-          <input value={ask.mtu} onInput={set("mtu")} inputMode="numeric" class="short" />
-        </Field>
-        <Field label="IP">
-          <select class="short" value={ask.ip} onChange={set("ip")}>
-            <option value="4">IPv4</option>
-            <option value="6">IPv6</option>
-          </select>
-        </Field>
-        <Field label="Transport">
-          <select class="short" value={ask.proto} onChange={set("proto")}>
-            <option value="tcp">TCP</option>
-            <option value="udp">UDP</option>
-          </select>
-        </Field>
+        <Encapsulation value={ask.encap} set={set("encap")} />
+        <Text label="MTU" hint="IP packet, bytes" value={ask.mtu} set={set("mtu")} />
+        <Choice label="IP" size="short" value={ask.ip} set={set("ip")} options={[["4", "IPv4"], ["6", "IPv6"]]} />
+        <Choice label="Transport" size="short" value={ask.proto} set={set("proto")} options={[["tcp", "TCP"], ["udp", "UDP"]]} />
         {ask.proto === "tcp" && (
-          <Field label="TCP options">
-            <select value={ask.tcp_options} onChange={set("tcp_options")}>
-              <option value="none">none</option>
-              <option value="timestamps">timestamps (12 bytes)</option>
-              <option value="timestamps,sack1">timestamps and SACK (24 bytes)</option>
-            </select>
-          </Field>
+          <Choice
+            label="TCP options"
+            value={ask.tcp_options}
+            set={set("tcp_options")}
+            options={[
+              ["none", "none"],
+              ["timestamps", "timestamps (12 bytes)"],
+              ["timestamps,sack1", "timestamps and SACK (24 bytes)"],
+            ]}
+          />
         )}
-        <Field label="Link rate" hint="8mbit, 1gbit">
-          <input value={ask.link_rate} onInput={set("link_rate")} class="short" />
-        </Field>
+        <Text label="Link rate" hint="8mbit, 1gbit" value={ask.link_rate} set={set("link_rate")} />
       </div>
       {problem && <Trouble problem={problem} />}
       {answer && <Result answer={answer} ask={ask} />}
@@ -86,30 +69,23 @@ export function Calculator() {
   );
 }
 
-/** Asks as one types; the last answer stays until the next one comes. */
-function useAnswer(ask: typeof FIRST): [Answer | null, Problem | null] {
-  const [answer, setAnswer] = useState<Answer | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  useEffect(() => {
-    const leave = new AbortController();
-    const timer = setTimeout(() => {
-      get<Answer>(`overhead?${query(ask)}`, leave.signal).then(
-        (answer) => {
-          setAnswer(answer);
-          setProblem(null);
-        },
-        (error) => leave.signal.aborted || setProblem(problemOf(error)),
-      );
-    }, 150);
-    return () => {
-      clearTimeout(timer);
-      leave.abort();
-    };
-  }, [ask]);
-  return [answer, problem];
+/** A stack of encapsulations, with the words that are known. */
+export function Encapsulation({ value, set, label = "Encapsulation" }: { value: string; set: (value: string) => void; label?: string }) {
+  const [words] = useGet<Words>("overhead/encapsulations");
+  const id = useId();
+  return (
+    <>
+      <Field label={label} hint="Words joined by +, from the packet outwards">
+        <input list={id} value={value} onInput={(event) => set(event.currentTarget.value)} spellcheck={false} autocapitalize="off" class="long" />
+      </Field>
+      <datalist id={id}>
+        {words.state === "done" && words.data.words.map((word) => <option value={word.name}>{word.about}</option>)}
+      </datalist>
+    </>
+  );
 }
 
-function query(ask: Record<string, string>): string {
+export function query(ask: Record<string, string>): string {
   const given = Object.entries(ask).filter(([name, text]) => text.trim() !== "" && !(name === "tcp_options" && ask.proto === "udp"));
   return new URLSearchParams(given).toString();
 }
@@ -141,8 +117,7 @@ function Result({ answer, ask }: { answer: Answer; ask: typeof FIRST }) {
 function Frame({ answer }: { answer: Answer }) {
   const total = answer.layers.reduce((sum, layer) => sum + layer.len, 0);
   return (
-    <section aria-labelledby="frame">
-      <h2 id="frame">On the wire</h2>
+    <Section id="frame" title="On the wire">
       <Wide label="The frame, in the order of its bytes">
         <ol class="frame">
           {answer.layers.map((layer, place) => (
@@ -162,25 +137,29 @@ function Frame({ answer }: { answer: Answer }) {
         <i class="header" /> header <i class="payload" /> payload <i class="trailer" /> trailer <i class="padding" /> padding{" "}
         <i class="coding" /> line coding. Bytes above; the strip is true to scale.
       </p>
-    </section>
+    </Section>
   );
 }
 
-/** Efficiency against the MTU: where cells are filled, it jumps. */
-function Sawtooth({ answer, ask }: { answer: Answer; ask: typeof FIRST }) {
+/** What an efficiency depends on. */
+export type Ask = Pick<typeof FIRST, "encap" | "mtu" | "ip" | "proto" | "tcp_options">;
+
+/** Efficiency against the MTU, with the chosen one: where cells are filled, it jumps. */
+export function Sawtooth({ answer, ask }: { answer: Pick<Answer, "max_mtu">; ask: Ask }) {
+  const { mtu, ...others } = ask;
+  const chosen = Number(mtu);
   const least = ask.ip === "6" ? 1280 : 576;
-  const last = Math.max(answer.max_mtu, least);
-  const first = Math.max(least, last - 200);
-  const { mtu: _, ...others } = ask;
-  const [swept, again] = useGet<Answer>(`overhead?${query({ ...others, sweep: `${first}..${last}` })}`);
-  const steps = swept.state === "done" ? swept.data.sweep : [];
-  const data = useMemo(
-    () => ({ x: steps.map((step) => step.mtu), lines: [{ label: "Efficiency", values: steps.map((step) => step.efficiency * 100) }] }),
-    [swept],
-  );
+  const last = Math.min(Math.max(answer.max_mtu, least), Math.max(chosen + 100, 1500));
+  const first = Math.max(least, Math.min(last - 200, chosen - 100));
+  const { link_rate: _, ...asked } = others as Record<string, string>;
+  const [swept, again] = useGet<Answer>(`overhead?${query({ ...asked, sweep: `${first}..${last}` })}`);
+  const data = useMemo(() => {
+    const steps = swept.state === "done" ? swept.data.sweep : [];
+    const here = { label: `MTU ${chosen}`, points: true, colour: 1, values: steps.map((step) => (step.mtu === chosen ? step.efficiency * 100 : null)) };
+    return { x: steps.map((step) => step.mtu), lines: [{ label: "Efficiency", values: steps.map((step) => step.efficiency * 100) }, here] };
+  }, [swept, chosen]);
   return (
-    <section aria-labelledby="sawtooth">
-      <h2 id="sawtooth">Efficiency by MTU</h2>
+    <Section id="sawtooth" title="Efficiency by MTU">
       {swept.state === "failed" && <Trouble problem={swept.problem} again={again} />}
       {swept.state === "done" && (
         <>
@@ -196,6 +175,6 @@ function Sawtooth({ answer, ask }: { answer: Answer; ask: typeof FIRST }) {
           />
         </>
       )}
-    </section>
+    </Section>
   );
 }

@@ -1,11 +1,14 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, post, problemOf, remove, type Problem } from "../api";
+import { useMemo, useState } from "preact/hooks";
+import { post, remove } from "../api";
+import { Token } from "../change";
 import { Chart } from "../chart";
-import { duration, evidence, ms, rate } from "../format";
-import { Fetched, Field, Figure, Trouble, useGet, Wide } from "../parts";
+import { drawn, type Drawn } from "../drawn";
+import { duration, evidence, mbit, ms, rate } from "../format";
+import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest } from "../parts";
 import { Verdict, type Report } from "../report";
+import { rates, useEvents, useLast, type End, type Run, type Sample } from "../run";
 
-interface Presets {
+export interface Presets {
   presets: { name: string; title: string }[];
 }
 
@@ -14,18 +17,6 @@ interface Preset {
   path: { rtt_us: number; pmtu: number; bdp_bytes: number };
   physical_goodput_bps: { down: number | null; up: number | null } | null;
   client_mtu: number;
-}
-
-interface Run {
-  id: string;
-  request: { lab: string };
-  experiment: string | null;
-  end: End | null;
-}
-
-interface End {
-  exit_code: number;
-  error: Problem | null;
 }
 
 interface Trial {
@@ -50,11 +41,21 @@ interface Heard {
   begin: { id: string; arms: string[]; max_trials: number; expected_s: number } | null;
   trials: Trial[];
   rounds: Round[];
+  /** Of the trial that runs. */
+  samples: Sample[];
   result: Report | null;
   end: End | null;
 }
 
-const NOTHING: Heard = { begin: null, trials: [], rounds: [], result: null, end: null };
+/** What `tune --dry-run --json` prints. */
+interface Plan {
+  arms: { label: string; settings: Record<string, unknown>; why: string }[];
+  max_trials: number;
+  trial_s: number;
+  expected_s: number;
+}
+
+const NOTHING: Heard = { begin: null, trials: [], rounds: [], samples: [], result: null, end: null };
 /** What a false claim's probability is bounded by. */
 const ALPHA = 0.05;
 const KNOBS: [string, string][] = [
@@ -70,68 +71,76 @@ const KNOBS: [string, string][] = [
   ["ecn", "on,off"],
 ];
 
-/** An experiment over an emulated path: chosen, started, watched. */
+/** An experiment: chosen, started, watched. */
 export function Experiment() {
-  const [run, setRun] = useState<Run | null>(null);
-  const [asked, setAsked] = useState(false);
-  useEffect(() => {
-    // One that runs already, or the last one, is what people want to see.
-    get<Run[]>("experiments").then(
-      (runs) => {
-        setRun(runs[0] ?? null);
-        setAsked(true);
-      },
-      () => setAsked(true),
-    );
-  }, []);
+  const [last, setRun, asked] = useLast("experiment");
+  const [another, setAnother] = useState(location.search === "?drawn");
+  const run = another ? null : last;
+  const start = (run: Run): void => {
+    setRun(run);
+    setAnother(false);
+  };
   return (
     <>
       <h1>Experiment</h1>
-      {asked && !run && <Choose start={setRun} />}
-      {run && <Watch key={run.id} run={run} another={() => setRun(null)} />}
+      {asked && !run && <Choose start={start} />}
+      {run && <Watch key={run.id} run={run} another={() => setAnother(true)} />}
     </>
   );
 }
 
+const DRAWN = "(drawn)";
+
 function Choose({ start }: { start: (run: Run) => void }) {
-  const [presets, again] = useGet<Presets>("lab/presets");
-  const [lab, setLab] = useState("adsl");
+  const own = drawn();
+  const [where, setWhere] = useState("lab");
+  const [target, setTarget] = useState("");
+  const [lab, setLab] = useState(own && location.search === "?drawn" ? DRAWN : "adsl");
   const [knobs, setKnobs] = useState<Record<string, string>>({ rwin: "", mtu: "", cc: "" });
   const [budget, setBudget] = useState("");
   const [trial, setTrial] = useState("");
   const [direction, setDirection] = useState("down");
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    setBusy(true);
-    const levels = Object.fromEntries(Object.entries(knobs).filter(([, levels]) => levels.trim() !== ""));
-    const optional = { ...(budget.trim() && { budget: budget.trim() }), ...(trial.trim() && { trial: trial.trim() }) };
-    post<Run>("experiments", { lab, knobs: Object.keys(knobs), levels, direction, ...optional })
-      .then(start, (error) => setProblem(problemOf(error)))
-      .finally(() => setBusy(false));
+  const [busy, problem, run] = useDoing();
+  const levels = Object.fromEntries(Object.entries(knobs).filter(([, levels]) => levels.trim() !== ""));
+  const place = where === "target" ? { target: target.trim() } : lab === DRAWN ? { path: own } : { lab };
+  const request = {
+    ...place,
+    knobs: Object.keys(knobs),
+    levels,
+    direction,
+    ...(budget.trim() && { budget: budget.trim() }),
+    ...(trial.trim() && { trial: trial.trim() }),
   };
   const toggle = (knob: string, on: boolean): void => {
     const { [knob]: _, ...others } = knobs;
     setKnobs(on ? { ...others, [knob]: "" } : others);
   };
   return (
-    <form onSubmit={submit}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        run(() => post<Run>("experiments", request).then(start));
+      }}
+    >
       <p class="lead">
-        Real kernels over an emulated path, settings in random order, your current one always among them. Nothing on this host changes.
+        Settings in random order, your current one always among them. In the lab real kernels meet over an emulated path, and nothing on this
+        host changes.
       </p>
-      <Fetched of={presets} again={again}>
-        {(presets) => (
-          <Field label="Path">
-            <select value={lab} onChange={(event) => setLab(event.currentTarget.value)} class="long">
-              {presets.presets.map((preset) => (
-                <option value={preset.name}>{preset.title}</option>
-              ))}
-            </select>
-          </Field>
-        )}
-      </Fetched>
-      <Facts lab={lab} />
+      <div class="row">
+        <Choice
+          label="Where"
+          value={where}
+          set={setWhere}
+          size="short"
+          options={[
+            ["lab", "in the lab"],
+            ["target", "on the real path"],
+          ]}
+        />
+        {where === "lab" ? <Paths lab={lab} set={setLab} own={own} /> : <Target target={target} set={setTarget} />}
+      </div>
+      {where === "lab" && lab !== DRAWN && <Facts lab={lab} />}
+      {where === "target" && <Token what="Measuring a real path" />}
       <fieldset>
         <legend>What to vary</legend>
         <p class="quiet">Without levels they are chosen from the path.</p>
@@ -153,24 +162,65 @@ function Choose({ start }: { start: (run: Run) => void }) {
         </div>
       </fieldset>
       <div class="row">
-        <Field label="Direction">
-          <select value={direction} onChange={(event) => setDirection(event.currentTarget.value)}>
-            <option value="down">down, to the client</option>
-            <option value="up">up, to the server</option>
-          </select>
-        </Field>
-        <Field label="Budget" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds">
-          <input value={budget} placeholder="150s" onInput={(event) => setBudget(event.currentTarget.value)} class="short" />
-        </Field>
-        <Field label="Each trial" hint="200ms to 10min">
-          <input value={trial} placeholder="from the RTT" onInput={(event) => setTrial(event.currentTarget.value)} class="short" />
-        </Field>
+        <Choice
+          label="Direction"
+          value={direction}
+          set={setDirection}
+          options={[
+            ["down", "down, to the client"],
+            ["up", "up, to the server"],
+          ]}
+        />
+        <Text label="Budget" value={budget} set={setBudget} placeholder="150s" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds" />
+        <Text label="Each trial" value={trial} set={setTrial} placeholder="from the RTT" hint="200ms to 10min" />
       </div>
+      {where === "lab" && Object.keys(knobs).length > 0 && <Planned request={request} />}
       {problem && <Trouble problem={problem} />}
-      <button type="submit" class="primary" disabled={busy || Object.keys(knobs).length === 0}>
+      <button type="submit" class="primary" disabled={busy || Object.keys(knobs).length === 0 || (where === "target" && target.trim() === "")}>
         Start
       </button>
     </form>
+  );
+}
+
+function Target({ target, set }: { target: string; set: (target: string) => void }) {
+  const hint = "A file on a web or FTP server, or iperf3://HOST. It is asked politely, one connection at a time.";
+  return <Text label="Far end" size="long" value={target} set={set} placeholder="https://example.org/file.iso" hint={hint} />;
+}
+
+/** The lab's paths: those that are shipped, and the one that was drawn. */
+export function Paths({ lab, set, own }: { lab: string; set: (lab: string) => void; own: Drawn | null }) {
+  const [presets, again] = useGet<Presets>("lab/presets");
+  return (
+    <Fetched of={presets} again={again}>
+      {({ presets }) => {
+        const shipped = presets.map(({ name, title }): [string, string] => [name, title]);
+        return <Choice label="Path" size="long" value={lab} set={set} options={own ? [[DRAWN, `${own.title || "drawn"} (drawn in Lab)`], ...shipped] : shipped} />;
+      }}
+    </Fetched>
+  );
+}
+
+/** What would be compared, and how long it may take: the levels filled in from the path. */
+function Planned({ request }: { request: object }) {
+  const ask = JSON.stringify(request);
+  const [plan, problem] = useLatest<Plan>(ask, () => post("experiments/plan", request), 400);
+  if (problem) return <Trouble problem={problem} />;
+  if (!plan) return null;
+  return (
+    <details class="planned">
+      <summary>
+        {plan.arms.length} settings, trials of {duration(plan.trial_s)}, at most {plan.max_trials} of them: {duration(plan.expected_s)} or less
+      </summary>
+      <Table
+        label="What would be compared"
+        rows={plan.arms}
+        columns={[
+          { name: "Setting", cell: (arm) => arm.label },
+          { name: "Why", cell: (arm) => arm.why },
+        ]}
+      />
+    </details>
   );
 }
 
@@ -192,42 +242,43 @@ function Facts({ lab }: { lab: string }) {
   );
 }
 
-/** Follows the events of an experiment; a broken connection goes on where it was. */
-function useEvents(run: Run): Heard {
-  const [heard, setHeard] = useState(NOTHING);
-  useEffect(() => {
-    const source = new EventSource(`/api/v1/experiments/${run.id}/events`);
-    const on = (kind: string, take: (heard: Heard, data: never) => Heard): void =>
-      source.addEventListener(kind, (event) => {
-        const data = JSON.parse((event as MessageEvent<string>).data) as never;
-        setHeard((heard) => take(heard, data));
-      });
-    on("begin", (heard, begin) => ({ ...heard, begin }));
-    on("trial", (heard, trial) => ({ ...heard, trials: [...heard.trials, trial] }));
-    on("round", (heard, round) => ({ ...heard, rounds: [...heard.rounds, round] }));
-    on("result", (heard, result) => ({ ...heard, result }));
-    on("end", (heard, end) => {
-      source.close();
-      return { ...heard, end };
-    });
-    return () => source.close();
-  }, [run.id]);
-  return heard;
+function take(heard: Heard, { kind, data }: { kind: string; data: unknown }): Heard {
+  switch (kind) {
+    case "begin":
+      return { ...heard, begin: data as Heard["begin"] };
+    case "sample":
+      return { ...heard, samples: next(heard.samples, data as Sample) };
+    case "trial":
+      return { ...heard, samples: [], trials: [...heard.trials, data as Trial] };
+    case "round":
+      return { ...heard, rounds: [...heard.rounds, data as Round] };
+    case "result":
+      return { ...heard, result: data as Report };
+    case "end":
+      return { ...heard, end: data as End };
+    default:
+      return heard;
+  }
+}
+
+/** The samples of one transfer: where time goes back, another one has begun. */
+function next(samples: Sample[], sample: Sample): Sample[] {
+  const last = samples.at(-1);
+  return last && sample.t_us + 150_000 < last.t_us ? [sample] : [...samples, sample];
 }
 
 function Watch({ run, another }: { run: Run; another: () => void }) {
-  const heard = useEvents(run);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const stop = (): void => {
-    remove(`experiments/${run.id}`).catch((error) => setProblem(problemOf(error)));
-  };
+  const heard = useEvents(run, NOTHING, take);
+  const [, problem, doing] = useDoing();
+  const stop = (): void => doing(() => remove(`experiments/${run.id}`));
   return (
     <>
       <p class="lead">
-        {run.request.lab}
+        {String(run.request.lab ?? run.request.target ?? "a path drawn in Lab")}
         {heard.begin && <span class="quiet"> · in the journal as {heard.begin.id}</span>}
       </p>
       {!heard.end && <Progress heard={heard} stop={stop} />}
+      {!heard.end && <Now samples={heard.samples} />}
       {problem && <Trouble problem={problem} />}
       {heard.end?.error && <Trouble problem={heard.end.error} />}
       {heard.end && (
@@ -273,6 +324,24 @@ function Progress({ heard, stop }: { heard: Heard; stop: () => void }) {
   );
 }
 
+/** Throughput of the transfer that runs. */
+export function Now({ samples }: { samples: Sample[] }) {
+  const data = useMemo(() => {
+    const end = samples.some((sample) => sample.end === "receiver") ? "receiver" : "sender";
+    const own = samples.filter((sample) => sample.end === end);
+    return {
+      x: own.map((sample) => sample.t_us / 1e6),
+      lines: [{ label: "Goodput", values: rates(own.map((sample) => sample.t_us), own.map((sample) => sample.bytes)) }],
+    };
+  }, [samples]);
+  if (data.x.length < 2) return null;
+  return (
+    <Section id="now" title="The transfer that runs">
+      <Chart label={`Goodput of the last ${data.x.at(-1)?.toFixed(1)} s`} xLabel="Time, s" yLabel="Goodput, Mbit/s" height={180} format={mbit} {...data} />
+    </Section>
+  );
+}
+
 /** Evidence by round, and what a claim needs. */
 function Evidence({ heard }: { heard: Heard }) {
   const arms = heard.begin?.arms ?? [];
@@ -290,8 +359,7 @@ function Evidence({ heard }: { heard: Heard }) {
   if (heard.rounds.length === 0) return null;
   const best = Math.max(...(heard.rounds.at(-1)?.evidence ?? [1]));
   return (
-    <section aria-labelledby="evidence">
-      <h2 id="evidence">Evidence</h2>
+    <Section id="evidence" title="Evidence">
       <p>
         Most so far: <strong>{evidence(best)}</strong>. A setting is claimed to be faster from {evidence(needed)} on.
       </p>
@@ -303,7 +371,7 @@ function Evidence({ heard }: { heard: Heard }) {
         format={(value) => (value >= 0.1 && value < 1e5 ? String(Math.round(value * 10) / 10) : value.toExponential(0))}
         {...data}
       />
-    </section>
+    </Section>
   );
 }
 
@@ -321,16 +389,15 @@ function Goodput({ heard }: { heard: Heard }) {
   }, [heard.trials, heard.begin]);
   if (data.x.length === 0) return null;
   return (
-    <section aria-labelledby="goodput">
-      <h2 id="goodput">Goodput</h2>
+    <Section id="goodput" title="Goodput">
       <Chart
         label={`Goodput of ${data.x.length} trials of ${arms.length} settings, in the order in which they ran`}
         xLabel="Trial"
         yLabel="Goodput, Mbit/s"
-        format={(value) => value.toFixed(value < 10 ? 2 : 1)}
+        format={mbit}
         {...data}
       />
-    </section>
+    </Section>
   );
 }
 
@@ -339,28 +406,16 @@ function Trials({ heard }: { heard: Heard }) {
   return (
     <details>
       <summary>Every trial ({heard.trials.length})</summary>
-      <Wide label="Trials">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Round</th>
-              <th scope="col">Setting</th>
-              <th scope="col">Goodput</th>
-              <th scope="col">Status</th>
-            </tr>
-          </thead>
-          <tbody>
-            {heard.trials.map((trial, place) => (
-              <tr key={place}>
-                <td>{trial.round || trial.phase}</td>
-                <td>{heard.begin?.arms[trial.arm] ?? "–"}</td>
-                <td>{rate(trial.goodput_bps)}</td>
-                <td>{[trial.status, ...trial.notes].join("; ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <Table
+        label="Trials"
+        rows={heard.trials}
+        columns={[
+          { name: "Round", cell: (trial) => trial.round || trial.phase },
+          { name: "Setting", cell: (trial) => heard.begin?.arms[trial.arm] ?? "–" },
+          { name: "Goodput", cell: (trial) => rate(trial.goodput_bps) },
+          { name: "Status", cell: (trial) => [trial.status, ...trial.notes].join("; ") },
+        ]}
+      />
     </details>
   );
 }

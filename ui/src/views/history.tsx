@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import { post } from "../api";
-import { Token, useDoing } from "../change";
+import { Token } from "../change";
 import { when } from "../format";
-import { Fetched, Trouble, useGet, Wide } from "../parts";
+import { Fetched, Section, Table, Trouble, useDoing, useGet } from "../parts";
 import { Verdict, type Report } from "../report";
 
-interface Journal {
+export interface Journal {
   experiments: { id: string; started_unix_us: number; state: string; target: string; tunnel: string; trials: number; comment: string }[];
 }
 
@@ -39,6 +39,9 @@ function Past({ id, back }: { id: string; back: () => void }) {
         <button type="button" onClick={back}>
           Back to all
         </button>
+        <a class="button" href={`/analysis?of=${encodeURIComponent(id)}`}>
+          Analyse it
+        </a>
       </div>
       <Fetched of={report} again={again}>
         {(report) => (report.arms ? <Verdict report={report} /> : <p>This is a screen of many knobs: windtunnel report {id} tells it.</p>)}
@@ -50,8 +53,7 @@ function Past({ id, back }: { id: string; back: () => void }) {
 function Experiments({ choose }: { choose: (id: string) => void }) {
   const [journal, again] = useGet<Journal>("journal");
   return (
-    <section aria-labelledby="experiments">
-      <h2 id="experiments">Experiments</h2>
+    <Section id="experiments" title="Experiments">
       <Fetched of={journal} again={again}>
         {({ experiments }) =>
           experiments.length === 0 ? (
@@ -59,49 +61,38 @@ function Experiments({ choose }: { choose: (id: string) => void }) {
               None yet. <a href="/experiment">Start one</a>, or run <code>windtunnel tune --lab adsl</code>.
             </p>
           ) : (
-            <Wide label="Experiments">
-              <table class="stack">
-                <thead>
-                  <tr>
-                    <th scope="col">Experiment</th>
-                    <th scope="col">Begun</th>
-                    <th scope="col">Path</th>
-                    <th scope="col">Trials</th>
-                    <th scope="col">State</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {experiments.map((experiment) => (
-                    <tr key={experiment.id}>
-                      <th scope="row">
-                        <button type="button" class="link" onClick={() => choose(experiment.id)}>
-                          {experiment.id}
-                        </button>
-                        {experiment.comment && <span class="sub">{experiment.comment}</span>}
-                      </th>
-                      <td data-name="Begun">{when(experiment.started_unix_us)}</td>
-                      <td data-name="Path">
-                        {experiment.target} ({experiment.tunnel})
-                      </td>
-                      <td data-name="Trials">{experiment.trials}</td>
-                      <td data-name="State">{experiment.state}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Wide>
+            <Table
+              label="Experiments"
+              rows={experiments}
+              columns={[
+                {
+                  name: "Experiment",
+                  cell: ({ id, comment }) => (
+                    <>
+                      <button type="button" class="link" onClick={() => choose(id)}>
+                        {id}
+                      </button>
+                      {comment && <span class="sub">{comment}</span>}
+                    </>
+                  ),
+                },
+                { name: "Begun", cell: ({ started_unix_us }) => when(started_unix_us) },
+                { name: "Path", cell: ({ target, tunnel }) => `${target} (${tunnel})` },
+                { name: "Trials", cell: ({ trials }) => trials },
+                { name: "State", cell: ({ state }) => state },
+              ]}
+            />
           )
         }
       </Fetched>
-    </section>
+    </Section>
   );
 }
 
 function HostChanges() {
   const [changes, again] = useGet<Changes>("settings/history");
   return (
-    <section aria-labelledby="changes">
-      <h2 id="changes">Changes of this host</h2>
+    <Section id="changes" title="Changes of this host">
       <Fetched of={changes} again={again}>
         {({ changes }) =>
           changes.length === 0 ? (
@@ -113,7 +104,7 @@ function HostChanges() {
           )
         }
       </Fetched>
-    </section>
+    </Section>
   );
 }
 
@@ -124,39 +115,33 @@ function Undoable({ changes, again }: { changes: Changes["changes"]; again: () =
     <>
       <Token />
       {problem && <Trouble problem={problem} />}
-      <Wide label="Changes">
-        <table class="stack">
-          <thead>
-            <tr>
-              <th scope="col">Change</th>
-              <th scope="col">Made</th>
-              <th scope="col">What</th>
-              <th scope="col">State</th>
-              <th scope="col">Undo</th>
-            </tr>
-          </thead>
-          <tbody>
-            {changes.map((change) => (
-              <tr key={change.id}>
-                <th scope="row">{change.id}</th>
-                <td data-name="Made">{change.created.replace("T", " ").replace("Z", " UTC")}</td>
-                <td data-name="What">{change.changes.join("; ")}</td>
-                <td data-name="State">
-                  {change.phase}
-                  {change.error && <span class="sub">{change.error}</span>}
-                </td>
-                <td>
-                  {UNDOABLE.has(change.phase) && (
-                    <button type="button" disabled={busy} onClick={() => run(() => post("settings/undo", { id: change.id }).then(again))}>
-                      Undo change {change.id}
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <Table
+        label="Changes"
+        rows={changes}
+        columns={[
+          { name: "Change", cell: ({ id }) => id },
+          { name: "Made", cell: ({ created }) => created.replace("T", " ").replace("Z", " UTC") },
+          { name: "What", cell: ({ changes }) => changes.join("; ") },
+          {
+            name: "State",
+            cell: ({ phase, error }) => (
+              <>
+                {phase}
+                {error && <span class="sub">{error}</span>}
+              </>
+            ),
+          },
+          {
+            name: "Undo",
+            cell: ({ id, phase }) =>
+              UNDOABLE.has(phase) && (
+                <button type="button" disabled={busy} onClick={() => run(() => post("settings/undo", { id }).then(again))}>
+                  Undo change {id}
+                </button>
+              ),
+          },
+        ]}
+      />
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { Change, Pending, type Waiting } from "../change";
 import { value } from "../format";
-import { Fetched, Field, useGet, Wide } from "../parts";
+import { Choice, Fetched, Field, Section, Table, useGet } from "../parts";
 
 interface Adapter {
   name: string;
@@ -70,8 +70,7 @@ export function Host() {
 
 function Findings({ host }: { host: HostSettings }) {
   return (
-    <section aria-labelledby="findings">
-      <h2 id="findings">Findings</h2>
+    <Section id="findings" title="Findings">
       {host.findings.length === 0 && <p class="quiet">Nothing here stands in TCP's way.</p>}
       <ul class="findings">
         {host.findings.map((finding) => (
@@ -80,7 +79,7 @@ function Findings({ host }: { host: HostSettings }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }
 
@@ -88,8 +87,7 @@ function Adapters({ host }: { host: HostSettings }) {
   const order = (adapter: Adapter): number => (adapter.name === host.default_adapter ? 0 : adapter.up ? 1 : 2);
   const adapters = [...host.adapters].sort((a, b) => order(a) - order(b));
   return (
-    <section aria-labelledby="adapters">
-      <h2 id="adapters">Adapters</h2>
+    <Section id="adapters" title="Adapters">
       <div class="cards">
         {adapters.map((adapter) => (
           <article class="card" key={adapter.name}>
@@ -111,7 +109,7 @@ function Adapters({ host }: { host: HostSettings }) {
           </article>
         ))}
       </div>
-    </section>
+    </Section>
   );
 }
 
@@ -146,54 +144,54 @@ function Knobs({ knobs }: { knobs: Knob[] }) {
     });
   }, [knobs, search, which]);
   return (
-    <section aria-labelledby="knobs">
-      <h2 id="knobs">Settings</h2>
+    <Section id="knobs" title="Settings">
       <div class="row">
         <Field label="Search">
           <input type="search" value={search} placeholder="tcp_rmem, window" onInput={(event) => setSearch(event.currentTarget.value)} />
         </Field>
-        <Field label="Show">
-          <select value={which} onChange={(event) => setWhich(event.currentTarget.value)}>
-            <option value="main">the main ones</option>
-            <option value="changed">those unlike the kernel's default</option>
-            <option value="all">all {knobs.length}</option>
-          </select>
-        </Field>
+        <Choice
+          label="Show"
+          value={which}
+          set={setWhich}
+          options={[
+            ["main", "the main ones"],
+            ["changed", "those unlike the kernel's default"],
+            ["all", `all ${knobs.length}`],
+          ]}
+        />
       </div>
       {shown.length === 0 && <p class="quiet">No setting matches. Search for other words, or show all.</p>}
       {shown.length > 0 && (
-        <Wide label="Settings">
-          <table class="stack">
-            <thead>
-              <tr>
-                <th scope="col">Setting</th>
-                <th scope="col">Value</th>
-                <th scope="col">Default</th>
-                <th scope="col">From</th>
-                <th scope="col">What it is</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((knob) => (
-                <tr key={`${knob.key} ${knob.target} ${knob.sysctl}`}>
-                  <th scope="row">
-                    {knob.key}
-                    <span class="sub">{knob.sysctl ?? knob.target ?? knob.scope}</span>
-                  </th>
-                  <td data-name="Value" class={differs(knob) ? "changed" : ""}>
-                    {value(knob.value)}
-                    {knob.clamped_by && <span class="sub">clamped by {knob.clamped_by}</span>}
-                  </td>
-                  <td data-name="Default">{value(knob.default)}</td>
-                  <td data-name="From">{origin(knob)}</td>
-                  <td data-name="What it is">{knob.help}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Wide>
+        <Table
+          label="Settings"
+          rows={shown}
+          columns={[
+            {
+              name: "Setting",
+              cell: (knob) => (
+                <>
+                  {knob.key}
+                  <span class="sub">{knob.sysctl ?? knob.target ?? knob.scope}</span>
+                </>
+              ),
+            },
+            {
+              name: "Value",
+              class: (knob) => (differs(knob) ? "changed" : ""),
+              cell: (knob) => (
+                <>
+                  {value(knob.value)}
+                  {knob.clamped_by && <span class="sub">clamped by {knob.clamped_by}</span>}
+                </>
+              ),
+            },
+            { name: "Default", cell: (knob) => value(knob.default) },
+            { name: "From", cell: origin },
+            { name: "What it is", cell: (knob) => knob.help },
+          ]}
+        />
       )}
-    </section>
+    </Section>
   );
 }
 

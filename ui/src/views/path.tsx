@@ -1,0 +1,297 @@
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { post } from "../api";
+import { Token } from "../change";
+import { Chart } from "../chart";
+import { drawn } from "../drawn";
+import { count, mbit, ms, percent, rate } from "../format";
+import { Choice, Figure, Section, Sentences, Table, Text, Trouble, useDoing, useGet, Wide } from "../parts";
+import { useAnswer, useLast, type Run } from "../run";
+import { Encapsulation, query, Sawtooth, type Ask } from "./calculator";
+import { Paths } from "./experiment";
+
+interface Hop {
+  ttl: number;
+  address: string | null;
+  name: string | null;
+  rtt_us: number | null;
+  sent: number;
+  answered: number;
+  loss: number | null;
+  mtu: number | null;
+  changed: string[];
+  target: boolean;
+}
+
+interface Size {
+  size: number;
+  sent: number;
+  answered: number;
+  loss: number;
+  loss_low: number;
+  loss_high: number;
+  rtt_us: number | null;
+}
+
+/** What `path`, `mtu`, `mtu --scan` and `trace` print; each has a part of it. */
+interface Found {
+  target: string;
+  address: string;
+  device?: string;
+  pmtu?: number | null;
+  reverse_pmtu?: number | null;
+  kind?: string;
+  black_hole_hop?: { ttl: number; address: string } | null;
+  mss?: number | null;
+  mss_clamp?: { from: number; to: number } | null;
+  best_size?: number | null;
+  findings?: string[];
+  advice?: string[];
+  rtt_us?: number | { min: number | null; median: number | null; p99: number | null } | null;
+  jitter_us?: number | null;
+  loss?: number | null;
+  bottleneck_bps?: number | null;
+  bottleneck_sender_limited?: boolean | null;
+  bdp_bytes?: number | null;
+  rwin_bytes?: number | null;
+  initcwnd?: number | null;
+  link_guess?: string;
+  hops?: Hop[];
+  sizes?: Size[];
+  threshold?: { below: number; above: number; loss_below: number; loss_above: number } | null;
+  packets: number;
+  seconds: number;
+}
+
+const KINDS: Record<string, string> = {
+  clean: "clean: routers say so when packets are longer",
+  "black-hole": "black hole: longer packets vanish, and nobody says so",
+  "lying-router": "a router names another MTU than it lets pass",
+  "size-dependent-loss": "long packets get lost more often than short ones",
+  "rate-limited": "routers say so, but not every time",
+  "icmp-blocked": "clean, though the target answers no ICMP",
+  clamped: "somebody lowers TCP's MSS",
+  inconclusive: "it can't be said why",
+};
+
+/** What the link may be, and what a packet occupies on it then. */
+const FRAMINGS: Record<string, string> = { PPPoE: "pppoe-llc-bridged-fcs-atm", Ethernet: "ethernet", WireGuard: "wireguard+ethernet" };
+
+/** What a path does to packets: hops, sizes, where they die. */
+export function Path() {
+  const own = drawn();
+  const [where, setWhere] = useState("lab");
+  const [target, setTarget] = useState("");
+  const [lab, setLab] = useState("black-hole");
+  const [last, setRun] = useLast("probe");
+  const [seen, setSeen] = useState<Record<string, Run>>({});
+  const [busy, problem, doing] = useDoing();
+  const place = where === "target" ? { target: target.trim() } : lab === "(drawn)" ? { path: own } : { lab };
+  const ask = (kind: string): void =>
+    doing(() =>
+      post<Run>("probes", { kind, ...place }).then((run) => {
+        setSeen(kind === "path" ? { path: run } : { ...seen, [kind]: run });
+        setRun(run);
+      }),
+    );
+  const path = seen.path ?? (last?.request.kind === "path" ? last : null);
+  const scan = seen.scan ?? (last?.request.kind === "scan" ? last : null);
+  return (
+    <>
+      <h1>Path</h1>
+      <p class="lead">What lies between here and there: hops, the largest packet that gets through, and where longer ones die.</p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          ask("path");
+        }}
+      >
+        <div class="row">
+          <Choice
+            label="Where"
+            value={where}
+            set={setWhere}
+            size="short"
+            options={[
+              ["lab", "in the lab"],
+              ["target", "real path"],
+            ]}
+          />
+          {where === "lab" ? (
+            <Paths lab={lab} set={setLab} own={own} />
+          ) : (
+            <Text label="Host" size="long" value={target} set={setTarget} placeholder="example.org:443" hint="A name or an address, and a TCP port if you like" />
+          )}
+        </div>
+        {where === "target" && <Token what="Probing a real path" />}
+        <div class="buttons">
+          <button type="submit" class="primary" disabled={busy || (where === "target" && target.trim() === "")}>
+            Probe the path
+          </button>
+          <button type="button" disabled={busy || (where === "target" && target.trim() === "")} onClick={() => ask("scan")}>
+            Scan sizes
+          </button>
+        </div>
+      </form>
+      {problem && <Trouble problem={problem} />}
+      {!path && !scan && !problem && (
+        <p class="quiet">Nothing probed yet. The lab needs no privilege and reaches nobody: try the black hole.</p>
+      )}
+      {path && <Probed key={path.id} run={path} />}
+      {scan && <Scanned key={scan.id} run={scan} />}
+    </>
+  );
+}
+
+/** What of a run there is to see: its answer, its failure, or that it goes on. */
+function useFound(run: Run, doing: string): [Found | null, ComponentChildren] {
+  const { result, end } = useAnswer<Found>(run);
+  if (result) return [result, null];
+  if (end?.error) return [null, <Trouble problem={end.error} />];
+  return [null, end ? <p class="quiet">Stopped.</p> : <p class="progress" role="status">{doing} …</p>];
+}
+
+function Probed({ run }: { run: Run }) {
+  const [found, instead] = useFound(run, "Probing: packets of many sizes, all hops at once, trains of packets");
+  if (!found) return <>{instead}</>;
+  const rtt = typeof found.rtt_us === "object" ? found.rtt_us : null;
+  return (
+    <>
+      <Section id="found" class={`verdict ${found.kind === "clean" ? "faster" : ""}`} title={`${found.target}: packets of up to ${found.pmtu ?? "?"} bytes get through`}>
+        <p>
+          {KINDS[found.kind ?? ""] ?? found.kind}
+          {found.black_hole_hop && `, behind hop ${found.black_hole_hop.ttl} (${found.black_hole_hop.address})`}.
+        </p>
+        {(found.findings ?? []).map((finding) => (
+          <p>{finding}</p>
+        ))}
+      </Section>
+      <dl class="figures">
+        <Figure name="Path MTU there">{found.pmtu ?? "–"} bytes</Figure>
+        {found.reverse_pmtu && <Figure name="and back">{found.reverse_pmtu} bytes</Figure>}
+        {rtt?.min != null && <Figure name="RTT, least and median">{`${ms(rtt.min)}, ${rtt.median === null ? "–" : ms(rtt.median)}`}</Figure>}
+        {found.jitter_us != null && <Figure name="Jitter">{ms(found.jitter_us)}</Figure>}
+        {found.loss != null && <Figure name="Loss">{percent(found.loss)}</Figure>}
+        {found.bottleneck_bps != null && (
+          <Figure name="Narrowest link">
+            {found.bottleneck_sender_limited && "at least "}
+            {rate(found.bottleneck_bps)}
+          </Figure>
+        )}
+        {found.bdp_bytes != null && <Figure name="BDP">{(found.bdp_bytes / 1024).toFixed(1)} KiB</Figure>}
+        {found.rwin_bytes != null && <Figure name="RWIN that fills it">{count(found.rwin_bytes)} bytes</Figure>}
+        {found.link_guess && <Figure name="Link, probably">{found.link_guess}</Figure>}
+      </dl>
+      <Sentences id="advice" title="To do" of={found.advice ?? []} />
+      <Hops found={found} />
+      {(found.sizes ?? []).length > 1 && <Sizes id="sizes" title="Sizes that were tried" found={found} />}
+      {found.pmtu && <Link key={found.link_guess} found={found} />}
+      <p class="quiet">
+        {count(found.packets)} packets, {found.seconds.toFixed(1)} s.
+      </p>
+    </>
+  );
+}
+
+/** The way from here to there, with the black hole where it is. */
+function Hops({ found }: { found: Found }) {
+  const hops = found.hops ?? [];
+  if (hops.length === 0) return null;
+  const hole = found.black_hole_hop?.ttl;
+  return (
+    <Section id="hops" title="Hops">
+      <Wide label="The way, hop by hop">
+        <ol class="way">
+          <li class="end">
+            here<span class="sub">{found.device}</span>
+          </li>
+          {hops.map((hop) => (
+            <li key={hop.ttl} class={hop.target ? "end" : ""}>
+              {hop.target ? found.target : (hop.name ?? hop.address ?? "silent")}
+              <span class="sub">{hop.rtt_us === null ? "no answer" : ms(hop.rtt_us)}</span>
+              {hop.ttl === hole && <span class="badge bad">black hole behind it</span>}
+            </li>
+          ))}
+        </ol>
+      </Wide>
+      <Table
+        label="Hops"
+        rows={hops}
+        columns={[
+          { name: "Hop", cell: ({ ttl }) => ttl },
+          {
+            name: "Who",
+            cell: (hop) => (
+              <>
+                {hop.address ?? "answers nothing"}
+                {hop.name && <span class="sub">{hop.name}</span>}
+                {hop.ttl === hole && <span class="badge bad">black hole behind it</span>}
+              </>
+            ),
+          },
+          { name: "RTT", cell: ({ rtt_us }) => (rtt_us === null ? "–" : ms(rtt_us)) },
+          { name: "Loss", cell: ({ loss, answered }) => (answered === 0 ? "–" : percent(loss)) },
+          { name: "MTU of the link behind", cell: ({ mtu }) => mtu ?? "–" },
+          { name: "Changes in the SYN", cell: ({ changed }) => changed.join("; ") || "–" },
+        ]}
+      />
+    </Section>
+  );
+}
+
+/** Loss and RTT, size by size. */
+function Sizes({ id, title, found }: { id: string; title: string; found: Found }) {
+  const data = useMemo(() => {
+    const sizes = (found.sizes ?? []).filter(({ sent }) => sent > 0).sort((a, b) => a.size - b.size);
+    const x = sizes.map(({ size }) => size);
+    const loss = { label: "Loss", points: true, colour: 1, values: sizes.map(({ loss }) => loss * 100), bars: sizes.map(({ loss_low, loss_high }): [number, number] => [loss_low * 100, loss_high * 100]) };
+    const rtt = { label: "RTT", points: true, values: sizes.map(({ rtt_us }) => (rtt_us === null ? null : rtt_us / 1e3)) };
+    return { loss: { x, lines: [loss] }, rtt: { x, lines: [rtt] } };
+  }, [found]);
+  const threshold = found.threshold;
+  return (
+    <Section id={id} title={title}>
+      {threshold && (
+        <p>
+          Loss begins between <strong>{threshold.below}</strong> and <strong>{threshold.above}</strong> bytes: {percent(threshold.loss_above)} above,{" "}
+          {percent(threshold.loss_below)} below.
+        </p>
+      )}
+      {found.best_size && (
+        <p>
+          Best size: <strong>{found.best_size} bytes</strong>.
+        </p>
+      )}
+      <div class="pair">
+        <Chart label={`Loss by packet size, ${data.loss.x.length} sizes, with 95 % intervals`} xLabel="Size, bytes" yLabel="Loss, %" height={220} format={(value) => value.toFixed(value < 10 ? 1 : 0)} {...data.loss} />
+        <Chart label={`Least RTT by packet size, ${data.rtt.x.length} sizes`} xLabel="Size, bytes" yLabel="RTT, ms" height={220} format={mbit} {...data.rtt} />
+      </div>
+    </Section>
+  );
+}
+
+function Scanned({ run }: { run: Run }) {
+  const [found, instead] = useFound(run, "Scanning: all sizes in random order, until the answer is clear");
+  if (!found) return <>{instead}</>;
+  return (
+    <>
+      <Sizes id="scan" title={`Scan of ${found.target}: loss and RTT by size`} found={found} />
+      <Sentences id="scan-advice" title="To do" of={found.advice ?? []} />
+    </>
+  );
+}
+
+/** What the link costs, as far as one can guess what it is, at the chosen MTU. */
+function Link({ found }: { found: Found }) {
+  const [encap, setEncap] = useState(FRAMINGS[found.link_guess ?? ""] ?? "ethernet");
+  const ask: Ask = { encap, mtu: String(found.pmtu), ip: found.address.includes(":") ? "6" : "4", proto: "tcp", tcp_options: "none" };
+  const [answer, again] = useGet<{ max_mtu: number; efficiency: number; best_mtu: number }>(`overhead?${query(ask)}`);
+  return (
+    <Section id="link" title={`The link: probably ${found.link_guess ?? "unknown"}`}>
+      <p class="quiet">Guessed from the MTU alone. If you know better, say what packets are wrapped in:</p>
+      <Encapsulation value={encap} set={setEncap} label="Framing" />
+      {answer.state === "failed" && <Trouble problem={answer.problem} again={again} />}
+      {answer.state === "done" && <Sawtooth answer={answer.data} ask={ask} />}
+    </Section>
+  );
+}

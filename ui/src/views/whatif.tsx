@@ -1,0 +1,203 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get, problemOf, type Problem } from "../api";
+import { Chart } from "../chart";
+import { mbit, percent, rate, size, times } from "../format";
+import { Choice, Field, Figure, Section, Trouble } from "../parts";
+import { rates, type Columns } from "../run";
+
+interface Arm {
+  settings: Record<string, unknown>;
+  goodput_bps: number;
+  goodput_p5_bps: number;
+  goodput_p95_bps: number;
+  completion_us: number | null;
+  queueing_delay_us: number;
+  retransmitted_share: number;
+  gain: number | null;
+  samples: Columns | null;
+}
+
+/** What `predict --json` prints. */
+interface Prediction {
+  arms: Arm[];
+  path_facts: { rtt_us: number; bdp_bytes: number; physical_goodput_bps: number | null };
+  model_error: { region: string; median: number; p90: number; worst: number; transfers: number; kernel: string } | null;
+}
+
+/** A slider: its positions are steps of a logarithm, and the lowest one may stand for something else. */
+interface Scale {
+  label: string;
+  least: number;
+  most: number;
+  /** What the lowest position means. */
+  lowest?: string;
+  text: (value: number) => string;
+}
+
+const STEPS = 200;
+
+/** The value of a position. */
+function at(scale: Scale, position: number): number {
+  return scale.least * (scale.most / scale.least) ** (position / STEPS);
+}
+
+const position = (scale: Scale, value: number): number => Math.round((STEPS * Math.log(value / scale.least)) / Math.log(scale.most / scale.least));
+
+const SCALES = {
+  rate: { label: "Rate", least: 64e3, most: 1e9, text: (value) => rate(value) },
+  rtt: { label: "RTT", least: 1, most: 600, text: (value) => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms` },
+  loss: { label: "Loss", least: 1e-5, most: 0.1, lowest: "none", text: (value) => `${(value * 100).toPrecision(2)} %` },
+  queue: { label: "Queue", least: 3000, most: 16 * 2 ** 20, lowest: "one BDP", text: size },
+  rwin: { label: "RWIN", least: 4096, most: 64 * 2 ** 20, lowest: "grows by itself", text: size },
+  initcwnd: { label: "initcwnd", least: 1, most: 100, text: (value) => `${Math.round(value)} segments` },
+} satisfies Record<string, Scale>;
+
+type Name = keyof typeof SCALES;
+
+const FIRST: Record<Name, number> = {
+  rate: position(SCALES.rate, 100e6),
+  rtt: position(SCALES.rtt, 80),
+  loss: 0,
+  queue: 0,
+  rwin: 0,
+  initcwnd: position(SCALES.initcwnd, 10),
+};
+
+/** What the model is asked. */
+function question(positions: Record<Name, number>, cc: string, amount: string): string {
+  const value = (name: Name): number => at(SCALES[name], positions[name]);
+  const set = [`initcwnd=${Math.round(value("initcwnd"))}`, `cc=${cc}`, ...(positions.rwin > 0 ? [`rwin=${Math.round(value("rwin"))}`] : [])];
+  const lossy = positions.loss > 0;
+  return new URLSearchParams({
+    rate: `${Math.round(value("rate"))}`,
+    rtt: `${Math.round(value("rtt") * 1e3)}us`,
+    ...(lossy ? { loss: `${(value("loss") * 100).toPrecision(3)}%`, seeds: "5" } : { seeds: "1" }),
+    ...(positions.queue > 0 ? { queue: `${Math.round(value("queue"))}` } : {}),
+    set: set.join(","),
+    size: amount,
+    samples: "true",
+  }).toString();
+}
+
+/** Asks as one drags: one question at a time, and when it is answered the newest one. */
+function usePrediction(ask: string): [Prediction | null, number, Problem | null] {
+  const [answer, setAnswer] = useState<{ data: Prediction; took: number } | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const newest = useRef(ask);
+  const busy = useRef(false);
+  newest.current = ask;
+  useEffect(() => {
+    const next = async (): Promise<void> => {
+      if (busy.current) return;
+      busy.current = true;
+      for (let asked = ""; asked !== newest.current; ) {
+        asked = newest.current;
+        const begun = performance.now();
+        try {
+          setAnswer({ data: await get<Prediction>(`predict?${asked}`), took: performance.now() - begun });
+          setProblem(null);
+        } catch (error) {
+          setProblem(problemOf(error));
+        }
+      }
+      busy.current = false;
+    };
+    void next();
+  }, [ask]);
+  return [answer?.data ?? null, answer?.took ?? 0, problem];
+}
+
+/** Knobs and path to turn, and what the model says. */
+export function WhatIf() {
+  const [positions, setPositions] = useState(FIRST);
+  const [cc, setCc] = useState("cubic");
+  const [amount, setAmount] = useState("3MB");
+  const [prediction, took, problem] = usePrediction(question(positions, cc, amount));
+  const slider = (name: Name) => <Slider key={name} scale={SCALES[name]} value={positions[name]} set={(value) => setPositions({ ...positions, [name]: value })} />;
+  return (
+    <>
+      <h1>What if</h1>
+      <p class="lead">A model of Linux TCP answers as you drag. It is no evidence: it says what is worth measuring.</p>
+      <div class="sliders">
+        <fieldset>
+          <legend>The path</legend>
+          {(["rate", "rtt", "loss", "queue"] as const).map(slider)}
+        </fieldset>
+        <fieldset>
+          <legend>The settings</legend>
+          {(["rwin", "initcwnd"] as const).map(slider)}
+          <Choice label="Congestion control" value={cc} set={setCc} options={["cubic", "reno", "bbr", "newreno", "vegas", "cdg", "htcp", "illinois", "westwood"].map((name): [string, string] => [name, name])} />
+          <Choice label="Transfer" value={amount} set={setAmount} options={["14kB", "100kB", "1MB", "3MB", "10MB", "30MB"].map((name): [string, string] => [name, name.replace(/(\d)([kM])/, "$1 $2")])} />
+        </fieldset>
+      </div>
+      {problem && <Trouble problem={problem} />}
+      {prediction && <Answer prediction={prediction} took={took} />}
+    </>
+  );
+}
+
+function Slider({ scale, value, set }: { scale: Scale; value: number; set: (value: number) => void }) {
+  const text = value === 0 && scale.lowest ? scale.lowest : scale.text(at(scale, value));
+  return (
+    <div class="slider">
+      <Field label={scale.label}>
+        <input type="range" min={0} max={STEPS} value={value} aria-valuetext={text} onInput={(event) => set(Number(event.currentTarget.value))} />
+      </Field>
+      <output>{text}</output>
+    </div>
+  );
+}
+
+const time = (us: number | null): string => (us === null ? "not within an hour" : us < 1e6 ? `${(us / 1e3).toFixed(0)} ms` : `${(us / 1e6).toFixed(2)} s`);
+
+function Answer({ prediction, took }: { prediction: Prediction; took: number }) {
+  const [usual, asked] = prediction.arms;
+  const data = useMemo(() => curves(usual?.samples ?? null, asked?.samples ?? null), [prediction]);
+  if (!usual || !asked) return null;
+  const error = prediction.model_error;
+  return (
+    <>
+      <dl class="figures" aria-live="polite">
+        <Figure name="Goodput">{rate(asked.goodput_bps)}</Figure>
+        <Figure name="Done after">{time(asked.completion_us)}</Figure>
+        <Figure name="Against the usual settings">{times(asked.gain === null ? null : 1 + asked.gain)}</Figure>
+        <Figure name="Queueing delay">{time(asked.queueing_delay_us)}</Figure>
+        <Figure name="Sent again">{percent(asked.retransmitted_share)}</Figure>
+        <Figure name="BDP">{size(prediction.path_facts.bdp_bytes)}</Figure>
+        <Figure name="Physical limit">{rate(prediction.path_facts.physical_goodput_bps)}</Figure>
+      </dl>
+      <p class="quiet">
+        {error
+          ? `Known error on ${error.region} paths, against Linux ${error.kernel} (${error.transfers} transfers): median ${percent(error.median)}, nine in ten within ${percent(error.p90)}, worst ${percent(error.worst)}. `
+          : "The model was never compared with a kernel on such a path. "}
+        Answered in <span class="took">{took.toFixed(0)}</span> ms.
+      </p>
+      <Section id="over-time" title="Over time">
+        <div class="pair">
+          <Chart label="Goodput over time, with these settings and with the usual ones" xLabel="Time, s" yLabel="Goodput, Mbit/s" height={240} format={mbit} x={data.x} lines={data.rate} />
+          <Chart label="Congestion window over time, with these settings and with the usual ones" xLabel="Time, s" yLabel="cwnd, KiB" height={240} format={(value) => value.toFixed(0)} x={data.x} lines={data.cwnd} />
+        </div>
+      </Section>
+    </>
+  );
+}
+
+/** Both over one axis: samples of both are taken at the same times. */
+function curves(usual: Columns | null, asked: Columns | null) {
+  const longer = (usual?.t_us.length ?? 0) > (asked?.t_us.length ?? 0) ? usual : asked;
+  const x = (longer?.t_us ?? []).map((us) => us / 1e6);
+  const line = (label: string, of: Columns | null, values: (of: Columns) => number[], reference: boolean) => {
+    const own = of ? values(of) : [];
+    return { label, reference, values: x.map((_, place) => own[place] ?? null) };
+  };
+  const both = (values: (of: Columns) => number[]) => [line("these settings", asked, values, false), line("the usual ones", usual, values, true)];
+  return { x, rate: both((of) => smooth(rates(of.t_us, of.bytes))), cwnd: both((of) => of.snd_cwnd.map((bytes) => bytes / 1024)) };
+}
+
+/** The mean of a few neighbours: acknowledgements come in bursts. */
+function smooth(values: number[]): number[] {
+  return values.map((_, place) => {
+    const near = values.slice(Math.max(0, place - 2), place + 3);
+    return near.reduce((sum, value) => sum + value, 0) / near.length;
+  });
+}
