@@ -1,8 +1,6 @@
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-=======
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
