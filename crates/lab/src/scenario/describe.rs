@@ -57,6 +57,10 @@ fn described(stage: &StageConfig) -> Described {
             vec![("rate", policer.rate.to_string()), ("burst", policer.burst.to_string())]
         }
         StageConfig::Delay { delay } => vec![("delay", time(*delay))],
+        StageConfig::DelaySteps { steps } => {
+            let steps = steps.iter().map(|(from, delay)| format!("from {}: {}", time(*from), time(*delay)));
+            vec![("delays", steps.collect::<Vec<_>>().join(" "))]
+        }
         StageConfig::Jitter(config) => jitter(config),
         StageConfig::Reorder { probability, by } => vec![("probability", probability.to_string()), ("by", time(*by))],
         StageConfig::Duplicate { probability } => vec![("probability", probability.to_string())],
@@ -102,6 +106,9 @@ fn loss(config: &LossConfig) -> Vec<(&'static str, String)> {
             ("short", short.to_string()),
         ],
         LossConfig::ByDataIndex { probability } => vec![kind("index"), ("probability", probability.to_string())],
+        LossConfig::Next { from, packets } => {
+            vec![kind("next"), ("from", time(*from)), ("packets", packets.to_string())]
+        }
     }
 }
 

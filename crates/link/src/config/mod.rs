@@ -61,6 +61,11 @@ pub enum StageConfig {
         /// One way.
         delay: Duration,
     },
+    /// A delay that changes at given times, as when a route changes. Order is kept.
+    DelaySteps {
+        /// From when on which delay, in order; none before the first.
+        steps: Vec<(Duration, Duration)>,
+    },
     /// A delay that differs from packet to packet.
     Jitter(JitterConfig),
     /// Some packets are held back, so that later ones overtake them.
@@ -99,6 +104,7 @@ impl StageConfig {
             Self::Queue(_) => "queue",
             Self::Policer(_) => "policer",
             Self::Delay { .. } => "delay",
+            Self::DelaySteps { .. } => "delay_steps",
             Self::Jitter(_) => "jitter",
             Self::Reorder { .. } => "reorder",
             Self::Duplicate { .. } => "duplicate",
@@ -154,6 +160,13 @@ pub enum LossConfig {
     ByDataIndex {
         /// How many of the indices.
         probability: Ratio,
+    },
+    /// The next packets with data from a time on. Packets without data always pass.
+    Next {
+        /// From when on.
+        from: Duration,
+        /// How many packets, one after another.
+        packets: u64,
     },
 }
 

@@ -1,5 +1,29 @@
 use crate::dice::{Chance, Dice};
 use crate::{Distribution, JitterConfig, time::nanos};
+use std::time::Duration;
+
+/// A delay that changes at given times.
+#[derive(Debug, Clone)]
+pub(crate) struct DelaySteps {
+    /// From when, which delay; in order.
+    steps: Vec<(u64, u64)>,
+    /// The latest departure so far; no packet leaves before it.
+    latest: u64,
+}
+
+impl DelaySteps {
+    pub(crate) fn new(steps: &[(Duration, Duration)]) -> Self {
+        Self { steps: steps.iter().map(|(from, delay)| (nanos(*from), nanos(*delay))).collect(), latest: 0 }
+    }
+
+    /// When a packet leaves that arrives at `at`.
+    pub(crate) fn departure(&mut self, at: u64) -> u64 {
+        let begun = self.steps.partition_point(|(from, _)| *from <= at);
+        let delay = begun.checked_sub(1).and_then(|last| self.steps.get(last)).map_or(0, |(_, delay)| *delay);
+        self.latest = self.latest.max(at.saturating_add(delay));
+        self.latest
+    }
+}
 
 /// Draws delays, and repeats the last one with the chance that makes neighbours correlated.
 #[derive(Debug, Clone)]

@@ -1,5 +1,5 @@
 use super::airtime::Airtime;
-use super::delay::Jitter;
+use super::delay::{DelaySteps, Jitter};
 use super::line::TokenBucket;
 use super::loss::{Loss, Outages};
 use super::queue::{FairQueue, FifoQueue};
@@ -24,6 +24,7 @@ pub(super) enum Kind<P> {
     FairQueue(Box<FairQueue<P>>),
     Policer(Box<(Meter, TokenBucket)>),
     Delay(u64),
+    DelaySteps(DelaySteps),
     Jitter(Jitter),
     JitterShuffle(Box<(Jitter, Shuffle<P>)>),
     Reorder {
@@ -52,6 +53,7 @@ impl StageConfig {
             | Self::Policer(_) => false,
             Self::Queue(_)
             | Self::Delay { .. }
+            | Self::DelaySteps { .. }
             | Self::Jitter(_)
             | Self::Reorder { .. }
             | Self::Thinning(_)
@@ -63,7 +65,7 @@ impl StageConfig {
     pub(crate) const fn needs_order(&self) -> bool {
         match self {
             Self::Jitter(jitter) => !jitter.reorder,
-            Self::Queue(_) | Self::Policer(_) | Self::Thinning(_) | Self::Airtime(_) => true,
+            Self::Queue(_) | Self::Policer(_) | Self::Thinning(_) | Self::Airtime(_) | Self::DelaySteps { .. } => true,
             _ => false,
         }
     }
@@ -81,6 +83,7 @@ impl<P> Kind<P> {
                 Self::Policer(Box::new((Meter::new(&policer.framing), TokenBucket::new(&bucket))))
             }
             StageConfig::Delay { delay } => Self::Delay(nanos(*delay)),
+            StageConfig::DelaySteps { steps } => Self::DelaySteps(DelaySteps::new(steps)),
             StageConfig::Jitter(jitter) if jitter.reorder => {
                 Self::JitterShuffle(Box::new((Jitter::new(jitter), Shuffle::new())))
             }
@@ -131,7 +134,7 @@ impl<P> Kind<P> {
                 drop_if(packet.ttl == 0, DropReason::HopLimit, at)
             }
             Self::Mtu(mtu) => drop_if(packet.ip_len > *mtu, DropReason::TooBig { mtu: *mtu }, at),
-            Self::Loss(loss) => drop_if(loss.loses(packet, dice), DropReason::Loss, at),
+            Self::Loss(loss) => drop_if(loss.loses(at, packet, dice), DropReason::Loss, at),
             Self::Outages(outages) => drop_if(outages.cover(at), DropReason::Outage, at),
             Self::Queue(queue) => queue.pass(at, packet, dice).map_or_else(Verdict::Drop, Verdict::Pass),
             Self::Policer(policer) => {
@@ -139,6 +142,7 @@ impl<P> Kind<P> {
                 drop_if(!bucket.take(at, meter.wire_len(packet.ip_len)), DropReason::Policed, at)
             }
             Self::Delay(delay) => Verdict::Pass(at.saturating_add(*delay)),
+            Self::DelaySteps(steps) => Verdict::Pass(steps.departure(at)),
             Self::Jitter(jitter) => Verdict::Pass(jitter.in_order(at, dice)),
             Self::Duplicate(chance) if dice.happens(*chance) => Verdict::Twice,
             Self::Duplicate(_) => Verdict::Pass(at),

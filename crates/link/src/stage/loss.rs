@@ -9,6 +9,7 @@ pub(crate) enum Loss {
     EveryNth { n: u64, seen: u64 },
     BySize { above: u32, long: Chance, short: Chance },
     ByDataIndex { seed: u64, lost: Chance, next: u64 },
+    Next { from: u64, left: u64 },
 }
 
 impl Loss {
@@ -30,10 +31,11 @@ impl Loss {
             LossConfig::ByDataIndex { probability } => {
                 Self::ByDataIndex { seed: dice.bits(), lost: probability.into(), next: 0 }
             }
+            LossConfig::Next { from, packets } => Self::Next { from: nanos(from), left: packets },
         }
     }
 
-    pub(crate) fn loses<P>(&mut self, packet: &Packet<P>, dice: &mut Dice) -> bool {
+    pub(crate) fn loses<P>(&mut self, at: u64, packet: &Packet<P>, dice: &mut Dice) -> bool {
         match self {
             Self::Bernoulli(chance) => dice.happens(*chance),
             Self::GilbertElliott { to_bad, to_good, loss, bad } => {
@@ -59,6 +61,11 @@ impl Loss {
                     Chance::Always => true,
                     Chance::Below(limit) => mix(*seed, index) < limit,
                 }
+            }
+            Self::Next { from, left } => {
+                let lost = *left > 0 && at >= *from && packet.data_len > 0;
+                *left -= u64::from(lost);
+                lost
             }
         }
     }

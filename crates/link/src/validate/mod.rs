@@ -137,6 +137,7 @@ fn check_stage(stage: &StageConfig, at: &At<'_>, mtu: Option<Bytes>) -> Result<(
         StageConfig::Outages(outages) => check_outages(outages, at),
         StageConfig::Queue(queue) => check_queue(queue, at, mtu),
         StageConfig::Delay { delay } => at.delay("delay", *delay),
+        StageConfig::DelaySteps { steps } => check_delay_steps(steps, at),
         StageConfig::Jitter(jitter) => check_jitter(jitter, at),
         StageConfig::Reorder { probability, by } => {
             at.ratio("probability", *probability)?;
@@ -168,7 +169,19 @@ fn check_loss(loss: &LossConfig, at: &At<'_>) -> Result<(), ConfigError> {
             at.ratio("long", *long)?;
             at.ratio("short", *short)
         }
+        LossConfig::Next { packets, .. } => at.check("packets", *packets > 0, packets, "1 or more"),
     }
+}
+
+fn check_delay_steps(steps: &[(Duration, Duration)], at: &At<'_>) -> Result<(), ConfigError> {
+    at.count("steps", steps.len(), 1, MAX_LIST)?;
+    let mut last = None;
+    for (from, delay) in steps {
+        at.check("steps", last.is_none_or(|last| *from > last), format_duration(*from), "times in order and apart")?;
+        at.delay("steps", *delay)?;
+        last = Some(*from);
+    }
+    Ok(())
 }
 
 fn check_outages(outages: &OutageConfig, at: &At<'_>) -> Result<(), ConfigError> {

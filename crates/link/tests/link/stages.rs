@@ -3,9 +3,9 @@
 use crate::common::{UNBOUNDED, all, deliveries, drops, packets, pipe, queue, queue_of, run};
 use std::time::Duration;
 use wt_link::{
-    AirtimeConfig, Discipline, Distribution, DropReason, Event, JitterConfig, ModemConfig, Packet, PolicerConfig,
-    QueueConfig, RateConfig, RetrainConfig, StageConfig, StepsConfig, ThinningConfig, Time, TokenBucketConfig, Trace,
-    TraceConfig, WireLen,
+    AirtimeConfig, Discipline, Distribution, DropReason, Event, JitterConfig, LossConfig, ModemConfig, Packet,
+    PolicerConfig, QueueConfig, RateConfig, RetrainConfig, StageConfig, StepsConfig, ThinningConfig, Time,
+    TokenBucketConfig, Trace, TraceConfig, WireLen,
 };
 use wt_units::{BitsPerSecond, Bytes, Ratio};
 use wt_wire::Framing;
@@ -366,4 +366,29 @@ fn a_stage_counts_what_it_does() {
     let stats = counted.stats();
     assert_eq!((stats.held, stats.delivered, stats.dropped), (0, 2, 3));
     assert_eq!((stats.stages[1].queue_packets, stats.stages[1].max_queue_bytes), (0, 2_000));
+}
+
+#[test]
+fn the_next_packets_with_data_are_lost_from_a_time_on() {
+    let mut pipe = pipe(vec![StageConfig::Loss(LossConfig::Next { from: ms(5), packets: 3 })]);
+    for number in 0..12_u64 {
+        let mut packet = Packet::new(1500, number);
+        // Every other one is an acknowledgement.
+        packet.data_len = if number % 2 == 0 { 1448 } else { 0 };
+        pipe.push(Time(number * 1_000_000), packet);
+    }
+    let lost: Vec<u64> = drops(&all(&mut pipe)).into_iter().map(|(number, _)| number).collect();
+    assert_eq!(lost, [6, 8, 10]);
+}
+
+#[test]
+fn a_delay_that_changes_holds_from_its_time_on_and_keeps_order() {
+    let steps = vec![(ms(10), ms(50)), (ms(20), ms(2))];
+    let mut pipe = pipe(vec![StageConfig::DelaySteps { steps }]);
+    for (number, at) in [0, 9, 10, 19, 20, 30, 80].into_iter().enumerate() {
+        pipe.push(Time(at * 1_000_000), Packet::new(1500, number as u64));
+    }
+    let out: Vec<(u64, u64)> = deliveries(&all(&mut pipe)).into_iter().map(|(n, at)| (n, at / 1_000_000)).collect();
+    // The fifth and the sixth wait for the fourth, which left at 69 ms.
+    assert_eq!(out, [(0, 0), (1, 9), (2, 60), (3, 69), (4, 69), (5, 69), (6, 82)]);
 }

@@ -152,6 +152,7 @@ impl OneWay {
                 }
             }
             StageConfig::Outages(_) => lacks("outages"),
+            StageConfig::DelaySteps { .. } => lacks("steps of the delay"),
             StageConfig::Policer(_) => lacks("the policer"),
             StageConfig::Reorder { .. } => lacks("reordering"),
             StageConfig::Thinning(_) => lacks("thinning of ACKs"),

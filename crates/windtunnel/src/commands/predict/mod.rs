@@ -173,7 +173,7 @@ fn fine(rtt_us: u64) -> Duration {
 /// Whether anything on a path is left to chance.
 fn has_chance(path: &PathConfig) -> bool {
     let by_chance = |stage: &StageConfig| match stage {
-        StageConfig::Loss(loss) => !matches!(loss, LossConfig::EveryNth { .. }),
+        StageConfig::Loss(loss) => !matches!(loss, LossConfig::EveryNth { .. } | LossConfig::Next { .. }),
         StageConfig::Queue(queue) => {
             matches!(queue.discipline, Discipline::Red(_) | Discipline::Pie(_))
                 || matches!(queue.rate, RateConfig::Modem(_))
