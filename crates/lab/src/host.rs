@@ -141,6 +141,22 @@ impl Host {
         self.run(|| wt_sys::ns::read_net_sysctl(name))?
     }
 
+    /// Lets every connection of this host have this congestion control, whatever its program asks for: the default route
+    /// carries it, locked.
+    ///
+    /// # Errors
+    /// [`SysError`]; `EINVAL` when the kernel has none of this name.
+    pub fn lock_control(&self, kernel_name: &str) -> SysResult<()> {
+        let metrics = RouteMetrics { congctl: Some(kernel_name.to_owned()), ..RouteMetrics::default() };
+        self.run(|| {
+            let mut netlink = Netlink::open()?;
+            netlink.set_route(DEVICE, Ipv4Addr::UNSPECIFIED.into(), 0, &metrics)?;
+            // A host without IPv6 has no such route.
+            let _ = netlink.set_route(DEVICE, Ipv6Addr::UNSPECIFIED.into(), 0, &metrics);
+            Ok(())
+        })?
+    }
+
     /// Sets the metrics of the route to one address; the default metrics take the route away.
     ///
     /// # Errors

@@ -4,6 +4,8 @@
 //! Everything lives in this one process, so whatever kills it leaves no namespace, device or process behind.
 #![forbid(unsafe_code)]
 
+/// A second connection beside a trial's own.
+mod beside;
 /// The thread that runs the stages.
 mod engine;
 /// What hops do to packets.
@@ -31,6 +33,7 @@ mod stats;
 /// Trials in the lab.
 mod tunnel;
 
+pub use beside::Competitor;
 pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, SERVER_V4, SERVER_V6};
 pub use lab::{Lab, LabError, LabOptions, enter};
 pub use record::{LinkEnd, Recorded, Recording, check_target};

@@ -3,6 +3,7 @@
 /// Pages.
 mod page;
 
+use crate::beside::{Beside, Besides, Clock, Competitor};
 use crate::host::{CLIENT_V4, Host, SERVER_V4};
 use crate::lab::{Lab, LabError};
 use crate::stats::EngineStats;
@@ -56,6 +57,8 @@ pub struct LabTunnel {
     congestion_controls: Vec<String>,
     /// Those that were loaded for us, by the level that stands for them.
     loaded: BTreeMap<String, Rc<dyn LoadedControl>>,
+    /// What shares the path with each trial.
+    competitor: Option<Competitor>,
 }
 
 impl LabTunnel {
@@ -75,7 +78,7 @@ impl LabTunnel {
             .with(Knob::Mtu, Level::Number(u64::from(lab.scenario().client_mtu)))
             .with(Knob::Cc, Level::Name(cc));
         let congestion_controls = known.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { lab, server, current, congestion_controls, loaded: BTreeMap::new() })
+        Ok(Self { lab, server, current, congestion_controls, loaded: BTreeMap::new(), competitor: None })
     }
 
     /// The lab itself.
@@ -99,6 +102,29 @@ impl LabTunnel {
         self.loaded.get(settings.name(Knob::Cc)?)
     }
 
+    /// Lets another connection share the path with each trial from now on, for some of its time; what came of it is
+    /// observed as `beside`.
+    pub fn compete(&mut self, competitor: Option<Competitor>) {
+        self.competitor = competitor;
+    }
+
+    /// The other connection, ready to go.
+    fn beside(&self, direction: Direction) -> Option<Beside> {
+        let competitor = self.competitor.as_ref()?;
+        let level = competitor.control.as_str();
+        let kernel_name = self.loaded.get(level).map_or(level, |control| control.kernel_name());
+        Some(Beside::new(competitor, kernel_name, direction))
+    }
+
+    /// How often the programs that a trial runs have repaired impossible values so far.
+    fn hits(&self, settings: &Settings) -> u64 {
+        let own = self.loaded(settings);
+        let other = self.competitor.as_ref().and_then(|competitor| self.loaded.get(&competitor.control));
+        // The same control for both counts once.
+        let other = other.filter(|other| own.is_none_or(|own| !Rc::ptr_eq(own, other)));
+        own.into_iter().chain(other).map(|control| control.guard_hits()).sum()
+    }
+
     /// The congestion controls that this kernel has.
     #[must_use]
     pub fn congestion_controls(&self) -> &[String] {
@@ -109,10 +135,12 @@ impl LabTunnel {
 impl LabTunnel {
     /// Names a loaded congestion control as it was asked for, and marks a trial in which the kernel skipped its program: then
     /// it took garbage for its window.
-    fn judge_control(&self, outcome: &mut TrialOutcome, spec: &TrialSpec, control: &dyn LoadedControl, hits: u64) {
+    fn judge_control(&self, outcome: &mut TrialOutcome, spec: &TrialSpec, hits: u64) {
         let direction = spec.workload.direction();
         let level = spec.settings.name(Knob::Cc).unwrap_or_default();
-        if outcome.granted.name(Knob::Cc) == Some(control.kernel_name()) {
+        if let Some(control) = self.loaded(&spec.settings)
+            && outcome.granted.name(Knob::Cc) == Some(control.kernel_name())
+        {
             outcome.granted.set(Knob::Cc, Level::Name(level.to_owned()));
         }
         outcome.observed.insert("guard_hits".to_owned(), json!(hits));
@@ -182,20 +210,24 @@ impl Tunnel for LabTunnel {
         self.lab.reset(spec.seed).map_err(|error| broken(&error))?;
         let before = self.lab.stats();
         let control = self.loaded(&spec.settings).cloned();
-        let hits_before = control.as_ref().map_or(0, |control| control.guard_hits());
+        let hits_before = self.hits(&spec.settings);
+        let beside = self.beside(direction);
         let mut sender = sender_options(&spec.settings);
         if let Some(control) = &control {
             control.seed(spec.seed);
             sender.congestion_control = Some(control.kernel_name().to_owned());
         }
-        let ran = match &spec.workload {
-            Workload::Bulk { direction, amount } => self.bulk(spec, *direction, *amount, sender, cancel),
-            Workload::Page { page } => self.page(spec, page, sender, cancel),
+        let (ran, other) = both(&self.lab.client, beside.as_ref(), cancel, |clock| match &spec.workload {
+            Workload::Bulk { direction, amount } => Ok(self.bulk(spec, *direction, *amount, sender, clock, cancel)),
+            Workload::Page { page } => {
+                clock.begin();
+                Ok(self.page(spec, page, sender, cancel))
+            }
             other => {
                 let why = format!("{} isn't built here yet", other.name());
-                return Err(TunnelError::CannotRun { tunnel: NAME, why });
+                Err(TunnelError::CannotRun { tunnel: NAME, why })
             }
-        };
+        })?;
         let Ran { client, server, connect_time, socket } = match ran.map_err(|error| broken(&error))? {
             Ok(done) => done,
             Err(LoadError::Refused { knob, source }) => {
@@ -204,17 +236,45 @@ impl Tunnel for LabTunnel {
             }
             Err(error) => return Ok(TrialOutcome::empty(Status::Failed, spec.deadline, error.to_string())),
         };
+        let reported = beside.as_ref().zip(other.as_ref());
+        let reported = reported.and_then(|(beside, _)| self.server.take_report(beside.request.token, REPORT_WAIT));
         let stats = self.lab.stats().since(&before);
         let mut outcome = outcome(spec, direction, client, server, &stats);
         outcome.observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
         applied.tell(&mut outcome, &socket);
         judge(&mut outcome, &stats, self.path(direction).rtt_us);
-        if let Some(control) = &control {
-            let hits = control.guard_hits().saturating_sub(hits_before);
-            self.judge_control(&mut outcome, spec, control.as_ref(), hits);
+        if let (Some(other), Some(competitor)) = (other, &self.competitor) {
+            outcome.observed.insert("beside".to_owned(), other.to_json(competitor, direction, reported.as_ref()));
+        }
+        let hits = self.hits(&spec.settings).saturating_sub(hits_before);
+        if control.is_some() || hits > 0 {
+            self.judge_control(&mut outcome, spec, hits);
         }
         Ok(outcome)
     }
+}
+
+/// Runs the trial's own work, and the other connection beside it if there is one.
+fn both<T>(
+    client: &Host,
+    beside: Option<&Beside>,
+    cancel: &Cancel,
+    own: impl FnOnce(&Clock) -> Result<T, TunnelError>,
+) -> Result<(T, Option<Besides>), TunnelError> {
+    let clock = Clock::default();
+    std::thread::scope(|scope| {
+        let other = beside.map(|beside| scope.spawn(|| client.run(|| beside.run(&clock, cancel))));
+        let own = own(&clock);
+        clock.end();
+        let other = other.map(|other| other.join().map_err(|_| broken(&"the other connection's thread panicked")));
+        let other = match other.transpose()? {
+            None => None,
+            Some(run) => run
+                .map_err(|error| broken(&error))?
+                .map_err(|error| broken(&format!("the other connection: {error}")))?,
+        };
+        Ok((own?, other))
+    })
 }
 
 fn broken(error: &dyn std::fmt::Display) -> TunnelError {
@@ -241,11 +301,12 @@ impl LabTunnel {
         direction: Direction,
         amount: Amount,
         sender: SenderOptions,
+        clock: &Clock,
         cancel: &Cancel,
     ) -> RanOrNot {
         let window = small(&spec.settings, Knob::Rwin).filter(|_| direction == Direction::Up);
         let request = Request { direction, amount, token: token(spec), sender, window };
-        let transfer = self.lab.client.run(|| transfer(spec, &request, cancel))?;
+        let transfer = self.lab.client.run(|| transfer(spec, &request, clock, cancel))?;
         Ok(transfer.map(|(client, connect_time, socket)| {
             let server = self.server.take_report(request.token, REPORT_WAIT);
             Ran { client, server, connect_time, socket }
@@ -276,15 +337,15 @@ fn own_settings(settings: &Settings, direction: Direction) -> Settings {
     own.filter(|(knob, _)| direction == Direction::Down || *knob != Knob::Rwin).map(|(k, l)| (k, l.clone())).collect()
 }
 
+/// The client's report, how long the connection took, and what was set on the socket.
+type Transferred = Result<(EndReport, Duration, Settings), LoadError>;
+
 /// The client's part, on a thread in the client's namespace.
-fn transfer(
-    spec: &TrialSpec,
-    request: &Request,
-    cancel: &Cancel,
-) -> Result<(EndReport, Duration, Settings), LoadError> {
+fn transfer(spec: &TrialSpec, request: &Request, clock: &Clock, cancel: &Cancel) -> Transferred {
     let peer = SocketAddr::new(SERVER_V4.into(), PORT);
     let connection = Connection::open(&peer, &own_settings(&spec.settings, request.direction), spec.deadline)?;
     let (connect_time, granted) = (connection.connect_time, connection.granted.clone());
+    clock.begin();
     let report = match request.direction {
         Direction::Down => download(connection, request, spec.deadline, cancel)?,
         Direction::Up => upload(connection, request, spec.deadline, cancel)?,
@@ -311,6 +372,9 @@ impl<'a> Applied<'a> {
             applied.host_wide(knob, file, if on { "1" } else { "0" })?;
             applied.note(knob, Level::Name(name.to_owned()), "host (both ends of the lab)");
         }
+        if settings.name(Knob::Cc).is_some() {
+            applied.unpaced();
+        }
         applied.routes(settings, direction)?;
         for host in [&lab.client, &lab.server] {
             // A path MTU that one trial learned must not help the next.
@@ -318,6 +382,26 @@ impl<'a> Applied<'a> {
             flush.and_then(|done| done).map_err(|error| broken(&error))?;
         }
         Ok(applied)
+    }
+
+    /// Lets connections begin with reno, until each gets what was asked for.
+    ///
+    /// bbr switches pacing on for a socket, and nothing switches it off again: where it is the host's default, a socket that
+    /// is given cubic afterwards is cubic with bbr's pacing. Only reno may always be made the default of a namespace; others
+    /// are asked for on the socket, with the rights that one has in the lab.
+    ///
+    /// # Source
+    /// `bbr_init()` of net/ipv4/tcp_bbr.c sets `sk_pacing_status`; `tcp_ca_openreq_child()` of net/ipv4/tcp_minisocks.c takes
+    /// the namespace's default for each accepted connection.
+    fn unpaced(&mut self) {
+        const FILE: &str = "ipv4/tcp_congestion_control";
+        for host in [&self.lab.client, &self.lab.server] {
+            let Ok(old) = host.sysctl(FILE) else { continue };
+            let written = host.run(|| wt_sys::ns::write_net_sysctl(FILE, "reno")).and_then(|done| done);
+            if old != "reno" && written.is_ok() {
+                self.sysctls.push((host, FILE, old));
+            }
+        }
     }
 
     fn note(&mut self, knob: Knob, level: Level, scope: &str) {

@@ -49,17 +49,20 @@ pub struct RouteMetrics {
     pub initrwnd: Option<u32>,
     /// Time to live.
     pub hoplimit: Option<u32>,
-    /// Congestion control.
+    /// Congestion control; locked, so that programs can't choose another one.
     pub congctl: Option<String>,
 }
 
 impl RouteMetrics {
     fn attributes(&self) -> Vec<RouteMetric> {
         const RTAX_MTU: u32 = 2;
+        const RTAX_CC_ALGO: u32 = 16;
         let mut metrics = Vec::new();
-        if let Some(mtu) = self.mtu {
-            metrics.extend([RouteMetric::Lock(1 << RTAX_MTU), RouteMetric::Mtu(mtu)]);
+        let lock = u32::from(self.mtu.is_some()) << RTAX_MTU | u32::from(self.congctl.is_some()) << RTAX_CC_ALGO;
+        if lock != 0 {
+            metrics.push(RouteMetric::Lock(lock));
         }
+        metrics.extend(self.mtu.map(RouteMetric::Mtu));
         metrics.extend(self.window.map(RouteMetric::Window));
         metrics.extend(self.advmss.map(RouteMetric::Advmss));
         metrics.extend(self.hoplimit.map(RouteMetric::Hoplimit));

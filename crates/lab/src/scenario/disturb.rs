@@ -1,15 +1,15 @@
 use super::Scenario;
 use std::time::Duration;
-use wt_link::{OutageConfig, QueueConfig, RateConfig, StageConfig, StepsConfig};
+use wt_link::{LossConfig, OutageConfig, QueueConfig, RateConfig, StageConfig, StepsConfig};
 use wt_trial::Direction;
 use wt_units::{BitsPerSecond, Bytes};
 
 /// Something that happens once in every trial, so that one can time the recovery from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbance {
-    /// The next packet that leaves the bottleneck is lost.
+    /// The next packet of payload that comes out of the bottleneck is lost.
     Loss,
-    /// The next ten packets are.
+    /// The next ten are.
     Burst,
     /// Nothing passes for a second.
     Outage,
@@ -18,10 +18,19 @@ pub enum Disturbance {
         /// For how long.
         lasts: Duration,
     },
+    /// The RTT of the empty path grows by half, for good: the route has changed.
+    RttStep,
+    /// Another connection transfers in the same direction for so long. The path itself stays as it is.
+    Flow {
+        /// For how long.
+        lasts: Duration,
+    },
 }
 
 /// Packets of a burst.
-const BURST: u32 = 10;
+const BURST: u64 = 10;
+/// How long an outage is.
+const OUTAGE: Duration = Duration::from_secs(1);
 
 impl Disturbance {
     /// What it is, for people.
@@ -32,6 +41,18 @@ impl Disturbance {
             Self::Burst => "burst",
             Self::Outage => "outage",
             Self::HalfRate { .. } => "half-rate",
+            Self::RttStep => "rtt-step",
+            Self::Flow { .. } => "flow",
+        }
+    }
+
+    /// How long it lasts before one can recover from it; nothing for what happens at once or stays.
+    #[must_use]
+    pub fn lasts(self) -> Duration {
+        match self {
+            Self::Loss | Self::Burst | Self::RttStep => Duration::ZERO,
+            Self::Outage => OUTAGE,
+            Self::HalfRate { lasts } | Self::Flow { lasts } => lasts,
         }
     }
 }
@@ -39,10 +60,11 @@ impl Disturbance {
 impl Scenario {
     /// The same path on which this happens at a time of each trial, to payload in one direction.
     ///
-    /// Single packets are lost behind the bottleneck, where they come one serialisation time apart while it is busy.
+    /// Single packets are lost behind the bottleneck, so that its queue has them.
     #[must_use]
     pub fn disturbed(mut self, what: Disturbance, at: Duration, direction: Direction) -> Self {
         let full = Bytes(self.pmtu());
+        let half_rtt = Duration::from_micros(self.facts(direction).rtt_us / 2);
         let slowest = |link: &super::Link| link.framing.wire_len(full) / link.down.rate;
         let Some(link) = self.links.iter_mut().max_by_key(|link| slowest(link)) else { return self };
         let framing = link.framing.clone();
@@ -50,21 +72,26 @@ impl Scenario {
             Direction::Down => &mut link.down,
             Direction::Up => &mut link.up,
         };
-        let packet: Duration = framing.wire_len(full) / way.rate;
-        let gone = |from: Duration, lasts: Duration| {
-            StageConfig::Outages(OutageConfig { windows: vec![(from, from + lasts)], period: None })
-        };
+        // The stages behind the delay see each packet later by it.
+        let behind = at + way.delay;
+        let lose = |packets| StageConfig::Loss(LossConfig::Next { from: behind, packets });
         match what {
-            // The stages behind the delay see each packet later by it.
-            Disturbance::Loss => way.after.insert(0, gone(at + way.delay, packet)),
-            Disturbance::Burst => way.after.insert(0, gone(at + way.delay, packet * BURST)),
-            Disturbance::Outage => way.before.push(gone(at, Duration::from_secs(1))),
+            Disturbance::Loss => way.after.insert(0, lose(1)),
+            Disturbance::Burst => way.after.insert(0, lose(BURST)),
+            Disturbance::Outage => {
+                let windows = vec![(at, at + OUTAGE)];
+                way.before.push(StageConfig::Outages(OutageConfig { windows, period: None }));
+            }
             Disturbance::HalfRate { lasts } => {
                 let half = BitsPerSecond(way.rate.get() / 2);
                 let steps = vec![(Duration::ZERO, way.rate), (at, half), (at + lasts, way.rate)];
                 let rate = RateConfig::Steps(StepsConfig { steps, period: None });
                 way.line = Some(StageConfig::Queue(QueueConfig { rate, ..way.drop_tail(framing.into()) }));
             }
+            Disturbance::RttStep => {
+                way.after.insert(0, StageConfig::DelaySteps { steps: vec![(behind, half_rtt)] });
+            }
+            Disturbance::Flow { .. } => {}
         }
         self
     }

@@ -262,7 +262,16 @@ fn a_disturbance_is_a_stage_of_the_slowest_link_in_one_direction() {
     use std::time::Duration;
     let at = Duration::from_secs(5);
     let lasts = Duration::from_secs(3);
-    let all = [Disturbance::Loss, Disturbance::Burst, Disturbance::Outage, Disturbance::HalfRate { lasts }];
+    let all = [
+        Disturbance::Loss,
+        Disturbance::Burst,
+        Disturbance::Outage,
+        Disturbance::HalfRate { lasts },
+        Disturbance::RttStep,
+    ];
+    let plain = presets::load("freebsd-scp").unwrap();
+    let beside = plain.clone().disturbed(Disturbance::Flow { lasts }, at, wt_trial::Direction::Down);
+    assert_eq!(plain.path(), beside.path(), "another flow leaves the path as it is");
     for what in all {
         let plain = presets::load("freebsd-scp").unwrap();
         let disturbed = plain.clone().disturbed(what, at, wt_trial::Direction::Down);

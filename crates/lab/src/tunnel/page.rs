@@ -1,6 +1,5 @@
 use super::{LabTunnel, PORT, REPORT_WAIT, Ran, RanOrNot, own_settings, token};
 use crate::host::SERVER_V4;
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wt_load::page::{HttpPage, PageLoad, load_page};

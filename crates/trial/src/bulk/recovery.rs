@@ -36,6 +36,15 @@ pub struct Recovery {
     pub median_depth: Option<f64>,
 }
 
+/// When something disturbed a flow, on the flow's own clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disturbed {
+    /// When it began, µs.
+    pub at_us: u64,
+    /// When it was over, µs.
+    pub over_us: u64,
+}
+
 /// One event.
 struct Event {
     /// Until recovery, or until it couldn't be seen any more, s.
@@ -54,10 +63,11 @@ impl Recovery {
         Self::summarise(&events.iter().zip(bounds).filter_map(one).collect::<Vec<_>>())
     }
 
-    /// Looks at the same event in several flows, each until its end.
+    /// Looks at the same disturbance in several flows, each until its end. Times count from when the disturbance was over,
+    /// costs from its beginning.
     #[must_use]
-    pub fn of_one_event(flows: &[Arrivals], at_us: u64, rtt_us: u64, window_us: u64) -> Self {
-        let one = |flow: &Arrivals| Event::measure(flow, at_us, flow.end_us(), rtt_us, window_us);
+    pub fn of_disturbances(flows: &[(Arrivals, Disturbed)], rtt_us: u64, window_us: u64) -> Self {
+        let one = |(flow, what): &(Arrivals, Disturbed)| Event::of(flow, *what, flow.end_us(), rtt_us, window_us);
         Self::summarise(&flows.iter().filter_map(one).collect::<Vec<_>>())
     }
 
@@ -69,7 +79,7 @@ impl Recovery {
         Self {
             events: measured.len(),
             recovered: measured.iter().filter(|event| event.recovered).count(),
-            median_s: kaplan_meier_median(&times),
+            median_s: median_until(&times),
             mean_cost_bytes: (!measured.is_empty()).then(|| cost / measured.len() as f64),
             median_depth: quantile(&depths, 0.5),
         }
@@ -77,11 +87,19 @@ impl Recovery {
 }
 
 impl Event {
-    /// `None` when there was no rate before it.
     fn measure(arrivals: &Arrivals, at: u64, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
+        Self::of(arrivals, Disturbed { at_us: at, over_us: at }, next, rtt_us, window_us)
+    }
+
+    /// `None` when there was no rate before it, or the flow ended before it was over.
+    fn of(arrivals: &Arrivals, what: Disturbed, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
+        let Disturbed { at_us: at, over_us: over } = what;
+        if over >= next {
+            return None;
+        }
         let before = arrivals.mean(at.saturating_sub(1_000_000.max(4 * rtt_us)), at).filter(|rate| *rate > 0.0)?;
         // The sender notices a loss an RTT after the receiver missed it, so recovery may come at once.
-        let back = arrivals.holds_before(at, next, 0.95 * before, window_us, 2 * rtt_us);
+        let back = arrivals.holds_before(over, next, 0.95 * before, window_us, 2 * rtt_us);
         let until = back.unwrap_or(next);
         let mut cost = 0.0;
         let mut depth: f64 = 1.0;
@@ -92,7 +110,7 @@ impl Event {
             depth = depth.min(arrivals.rate(t, window_us) / before);
             last = t;
         }
-        Some(Self { time_s: (until - at) as f64 / 1e6, recovered: back.is_some(), cost, depth })
+        Some(Self { time_s: (until - over) as f64 / 1e6, recovered: back.is_some(), cost, depth })
     }
 }
 
@@ -100,7 +118,8 @@ impl Event {
 ///
 /// # Source
 /// Kaplan, Meier: Nonparametric estimation from incomplete observations, JASA 53, 1958.
-pub(super) fn kaplan_meier_median(times: &[(f64, bool)]) -> Option<f64> {
+#[must_use]
+pub fn median_until(times: &[(f64, bool)]) -> Option<f64> {
     let mut times = times.to_vec();
     // At the same time ends come before censored observations.
     times.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));

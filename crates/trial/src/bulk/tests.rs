@@ -1,4 +1,3 @@
-use super::recovery::kaplan_meier_median;
 use super::*;
 use crate::{Sample, Status};
 use std::time::Duration;
@@ -85,13 +84,13 @@ fn losses_that_follow_too_fast_are_censored_and_not_forgotten() {
 
 #[test]
 fn kaplan_and_meiers_median_is_the_textbooks() {
-    assert_eq!(kaplan_meier_median(&[(1.0, true), (2.0, true), (3.0, true)]), Some(2.0));
-    assert_eq!(kaplan_meier_median(&[(1.0, true), (2.0, true), (3.0, true), (4.0, true)]), Some(2.0));
+    assert_eq!(median_until(&[(1.0, true), (2.0, true), (3.0, true)]), Some(2.0));
+    assert_eq!(median_until(&[(1.0, true), (2.0, true), (3.0, true), (4.0, true)]), Some(2.0));
     // At risk 5, 4, (3 censored), 2: survival 0.8, 0.6, 0.3.
     let times = [(1.0, true), (2.0, true), (3.0, false), (4.0, true), (5.0, false)];
-    assert_eq!(kaplan_meier_median(&times), Some(4.0));
-    assert_eq!(kaplan_meier_median(&[(1.0, false), (2.0, false)]), None);
-    assert_eq!(kaplan_meier_median(&[]), None);
+    assert_eq!(median_until(&times), Some(4.0));
+    assert_eq!(median_until(&[(1.0, false), (2.0, false)]), None);
+    assert_eq!(median_until(&[]), None);
 }
 
 #[test]
@@ -165,9 +164,17 @@ fn a_scripted_disturbance_is_timed_over_all_runs() {
         let outcome = trial(20, rate, |_| 0);
         Arrivals::new(&outcome.receiver, outcome.elapsed_us, outcome.bytes)
     };
-    let recovery = Recovery::of_one_event(&[flow(0.01), flow(2.0), flow(1e3)], 8_000_000, RTT_US, 200_000);
+    let outage = Disturbed { at_us: 8_000_000, over_us: 9_000_000 };
+    let flows = [0.01, 2.0, 1e3].map(|climb| (flow(climb), outage));
+    let recovery = Recovery::of_disturbances(&flows, RTT_US, 200_000);
     assert_eq!((recovery.events, recovery.recovered), (3, 2));
-    // 1 s of outage, 1.9 s of climbing, 0.1 s of window.
-    close(recovery.median_s, 3.0, 0.06);
+    // 1.9 s of climbing, 0.1 s of window.
+    close(recovery.median_s, 2.0, 0.06);
+    // 1 MB of outage; 0 to 1 MB of climbing, or 11 s far below.
+    let mean = recovery.mean_cost_bytes.unwrap();
+    close(Some(mean), (1e6 + 2e6 + 12e6) / 3.0, 0.3e6);
+    // A flow that ended before the disturbance was over has nothing to recover from.
+    let early = [(flow(0.01), Disturbed { at_us: 8_000_000, over_us: 30_000_000 })];
+    assert_eq!(Recovery::of_disturbances(&early, RTT_US, 200_000).events, 0);
     close(recovery.median_depth, 0.0, 1e-9);
 }

@@ -62,6 +62,27 @@ impl Controls {
         Ok(controls)
     }
 
+    /// What the kernel calls it: a loaded one's own name, and a name of the kernel's as it is.
+    ///
+    /// # Errors
+    /// A usage failure when there is none of this name.
+    pub(crate) fn kernel_name(&self, name: &str) -> Result<String, Failure> {
+        if let Some((_, control)) = self.loaded.iter().find(|(known, _)| known == name) {
+            return Ok(control.kernel_name().to_owned());
+        }
+        let known = available();
+        if known.iter().any(|one| one == name) {
+            return Ok(name.to_owned());
+        }
+        Err(Failure::usage(format!("there is no congestion control {name}: this kernel has {}", known.join(", ")))
+            .hint("windtunnel cc list shows ours, too; modprobe may bring more"))
+    }
+
+    /// How often the kernel skipped one of their programs.
+    pub(crate) fn guard_hits(&self) -> u64 {
+        self.loaded.iter().map(|(_, control)| control.guard_hits()).sum()
+    }
+
     /// Tells the lab which names stand for them.
     pub(crate) fn attach(&self, tunnel: &mut LabTunnel) {
         for (name, control) in &self.loaded {

@@ -2,6 +2,7 @@
 
 use super::stats::{StatsForm, tell};
 use super::{LabOptions, failure, load, start_recording};
+use crate::commands::cc::controls::Controls;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
 use serde_json::json;
@@ -20,7 +21,8 @@ use wt_load::{Server, ServerConfig};
   windtunnel lab run adsl -- curl -o /dev/null http://server/bytes/3MB
   windtunnel lab run adsl --record adsl.pcapng --stats -- curl -o /dev/null http://server/bytes/3MB
   windtunnel lab run adsl --server 'iperf3 -s -1' -- sh -c 'sleep 0.2; iperf3 -c server -R'
-  windtunnel lab run dialup -- ping -c 3 server")]
+  windtunnel lab run dialup -- ping -c 3 server
+  sudo windtunnel lab run freebsd-scp --cc chd@freebsd-hz100 -- scp file server:   # with an sshd in --server")]
 pub(super) struct RunArgs {
     #[command(flatten)]
     on: On,
@@ -101,6 +103,10 @@ struct On {
     /// client and server
     #[arg(long, value_name = "END", requires = "record")]
     record_at: Vec<String>,
+    /// The congestion control of every connection in the lab, on both ends and whatever programs ask for: one of the
+    /// kernel's, or with the rights to load it one of ours, as chd@freebsd-hz100
+    #[arg(long, value_name = "NAME")]
+    cc: Option<String>,
     /// Says on stderr how the lab itself did: how late packets left, what it lost, CPU that it didn't get
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<StatsForm>,
@@ -219,6 +225,7 @@ fn needs(program: &str, install: &str) -> Result<(), Failure> {
 /// A lab with our servers in it.
 struct Running {
     tunnel: LabTunnel,
+    controls: Controls,
     _http: Vec<Server>,
     rtt: Duration,
     before: EngineStats,
@@ -229,18 +236,38 @@ impl Running {
         let scenario = load(&on.path)?;
         let record = on.recording(&scenario)?;
         let rtt = scenario.full_size(scenario.pmtu()).rtt;
+        // Loading takes rights that one doesn't have in the lab, and its name must be known before.
+        let controls = Controls::load(on.cc.as_deref())?;
+        let control = on.cc.as_deref().map(|name| controls.kernel_name(name)).transpose()?;
         let lab = start_recording(scenario, &on.options, record)?;
+        for host in lab.hosts() {
+            let locked = control.as_deref().map_or(Ok(()), |name| host.lock_control(name));
+            locked.map_err(|error| {
+                Failure::environment(format!("{} can't have this congestion control: {error}", host.name))
+                    .hint("windtunnel cc list shows what there is")
+            })?;
+        }
         // Our own server, and plain HTTP on port 80 for programs that aren't ours.
         let tunnel = LabTunnel::new(lab).map_err(|error| failure(&error))?;
         let http = serve_http(tunnel.lab())?;
         // Ctrl-C is for the program in the lab; when that ends, so do we.
         wt_sys::process::ignore_signal(2);
         let before = tunnel.lab().stats();
-        Ok(Self { tunnel, _http: http, rtt, before })
+        Ok(Self { tunnel, controls, _http: http, rtt, before })
     }
 
     /// Ends it, and says what there is to say.
     fn end(self, on: &On) -> Result<(), Failure> {
+        let skipped = self.controls.guard_hits();
+        if skipped > 0 {
+            use std::io::Write as _;
+            let name = on.cc.as_deref().unwrap_or_default();
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "windtunnel: this kernel skipped a program of {name} {skipped} times and took garbage for its window: a \
+                 trap of some virtual machines' kernels; measure again"
+            );
+        }
         if let Some(form) = on.stats {
             tell(&self.tunnel.lab().stats().since(&self.before), self.rtt, form);
         }

@@ -1,5 +1,7 @@
 //! `windtunnel cc compare`: several congestion controls over one emulated path, in rounds.
 
+/// What another flow beside the trials' own came to.
+mod beside;
 /// The pictures.
 mod charts;
 /// What came of it, in words and as JSON.
@@ -16,8 +18,8 @@ use rand_chacha::ChaCha12Rng;
 use result::Comparison;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_lab::LabTunnel;
 use wt_lab::scenario::Disturbance;
+use wt_lab::{Competitor, LabTunnel};
 use wt_trial::bulk::{BulkMetrics, PathNow};
 use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
 use wt_units::{Knob, Level, Settings};
@@ -72,7 +74,14 @@ enum DisturbanceName {
     Outage,
     /// Half the rate for a fifth of the trial
     HalfRate,
+    /// The RTT grows by half, for good
+    RttStep,
+    /// A newreno flow beside it for 10 s, or 3 tenths of a short trial
+    Flow,
 }
+
+/// How long the other flow lasts where trials are long enough.
+const FLOW: Duration = Duration::from_secs(10);
 
 impl DisturbanceName {
     fn in_trial(self, length: Duration) -> (Disturbance, Duration) {
@@ -81,6 +90,8 @@ impl DisturbanceName {
             Self::Burst => Disturbance::Burst,
             Self::Outage => Disturbance::Outage,
             Self::HalfRate => Disturbance::HalfRate { lasts: length / 5 },
+            Self::RttStep => Disturbance::RttStep,
+            Self::Flow => Disturbance::Flow { lasts: FLOW.min(length * 3 / 10) },
         };
         (what, length * 2 / 5)
     }
@@ -139,7 +150,14 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     if let Some(twice) = arms.iter().enumerate().find(|(i, arm)| arms[..*i].iter().any(|one| one.asked == arm.asked)) {
         return Err(Failure::usage(format!("{} is named twice", twice.1.asked)));
     }
-    let controls = Controls::load(args.algorithms.iter().map(String::as_str))?;
+    let names = || args.algorithms.iter().map(String::as_str);
+    let flow = args.disturb == Some(DisturbanceName::Flow);
+    // The other flow is ours where we may load one, and else the kernel's.
+    let (controls, beside) = match Controls::load(names().chain(flow.then_some(beside::OURS))) {
+        Ok(controls) => (controls, beside::OURS),
+        Err(_) if flow => (Controls::load(names())?, beside::KERNELS),
+        Err(failure) => return Err(failure),
+    };
     let facts = scenario.facts(Direction::Down);
     let rtt = Duration::from_micros(facts.rtt_us);
     let length = args.trial.unwrap_or_else(|| (rtt * 300).clamp(Duration::from_secs(10), Duration::from_secs(60)));
@@ -150,6 +168,9 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     };
     let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
     controls.attach(&mut tunnel);
+    if let Some((Disturbance::Flow { lasts }, at)) = disturbance {
+        tunnel.compete(Some(Competitor { at, lasts, control: beside.to_owned() }));
+    }
     for arm in &arms {
         let asked = Settings::new().with(Knob::Cc, Level::Name(arm.asked.clone()));
         tunnel.check(&asked).map_err(|error| {

@@ -1,10 +1,10 @@
-use super::Arm;
+use super::{Arm, Run, beside};
 use crate::edge::{Exit, say};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wt_experiment::classic::{Table, against_the_first, blocked_anova};
 use wt_lab::scenario::Disturbance;
-use wt_trial::bulk::{Arrivals, BulkMetrics, PathNow, Recovery, quantile};
+use wt_trial::bulk::{Arrivals, BulkMetrics, Disturbed, PathNow, Recovery, quantile};
 
 /// One measure of all runs of one congestion control: its median.
 fn median(arm: &Arm, of: impl Fn(&BulkMetrics) -> Option<f64>) -> Option<f64> {
@@ -40,6 +40,8 @@ pub(super) struct Row {
     metrics: Value,
     /// After the scripted disturbance.
     after: Option<Recovery>,
+    /// Beside another flow.
+    beside: Option<Value>,
     pub(super) against: Option<Against>,
 }
 
@@ -78,7 +80,8 @@ impl Comparison {
                 guard_hits: arm.guard_hits,
                 invalid: arm.invalid,
                 metrics: json!(all),
-                after: disturbance.map(|(_, at)| after(arm, at, path.base_rtt_us)),
+                after: disturbance.map(|what| after(arm, what, path.base_rtt_us)),
+                beside: beside::summary(arm, window_us(path.base_rtt_us)),
                 against: index.checked_sub(1).and_then(|other| against.get(other).cloned()),
             }
         };
@@ -112,13 +115,16 @@ impl Comparison {
                     "invalid_trials": row.invalid,
                     "against_first": row.against.as_ref().map(|a| json!({"ratio": a.ratio, "low": a.low, "high": a.high})),
                     "runs": row.metrics, "after_disturbance": row.after,
+                    "beside": row.beside,
                 })
             })
             .collect();
         json!({
             "schema_version": 1, "lab": self.lab, "trial_s": self.length.as_secs_f64(),
             "path": {"base_rtt_us": self.path.base_rtt_us, "capacity_bps": self.path.capacity_bps},
-            "disturbance": self.disturbance.map(|(what, at)| json!({"kind": what.name(), "at_s": at.as_secs_f64()})),
+            "disturbance": self.disturbance.map(|(what, at)| {
+                json!({"kind": what.name(), "at_s": at.as_secs_f64(), "lasts_s": what.lasts().as_secs_f64()})
+            }),
             "algorithms": rows,
             "verdict": {"difference_shown": self.differs(), "text": self.verdict()},
         })
@@ -162,7 +168,13 @@ impl Comparison {
             );
         }
         if let Some((what, at)) = self.disturbance {
-            say!("\nAfter the {} at {:.1} s, until 95 % of the rate before it held:", what.name(), at.as_secs_f64());
+            let lasted = if what.lasts().is_zero() {
+                String::new()
+            } else {
+                format!(" that lasted {:.1} s, from its end", what.lasts().as_secs_f64())
+            };
+            let (name, at) = (what.name(), at.as_secs_f64());
+            say!("\nAfter the {name} at {at:.1} s{lasted}, until 95 % of the rate before it held for two RTTs:");
             for row in &self.rows {
                 let Some(after) = &row.after else { continue };
                 let time = after.median_s.map_or_else(|| "not in most trials".to_owned(), |s| format!("{s:.2} s"));
@@ -173,6 +185,14 @@ impl Comparison {
                     after.recovered,
                     after.events
                 );
+                if let Some(shared) = &row.beside {
+                    say!(
+                        "  {:<24} beside {}: {}",
+                        "",
+                        shared["name"].as_str().unwrap_or("?"),
+                        beside::sentence(shared)
+                    );
+                }
             }
         }
         say!("\n{}", self.verdict());
@@ -212,15 +232,33 @@ impl Comparison {
     }
 }
 
+/// The window of rates, µs.
+fn window_us(rtt_us: u64) -> u64 {
+    (2 * rtt_us).max(200_000)
+}
+
 /// The recovery from what was scripted, over all runs.
-fn after(arm: &Arm, at: Duration, rtt_us: u64) -> Recovery {
-    let at_us = u64::try_from(at.as_micros()).unwrap_or(u64::MAX);
-    let flows: Vec<Arrivals> = arm
+fn after(arm: &Arm, what: (Disturbance, Duration), rtt_us: u64) -> Recovery {
+    let flows: Vec<(Arrivals, Disturbed)> = arm
         .runs
         .iter()
-        .map(|run| Arrivals::new(&run.outcome.receiver, run.outcome.elapsed_us, run.outcome.bytes))
+        .map(|run| {
+            let arrivals = Arrivals::new(&run.outcome.receiver, run.outcome.elapsed_us, run.outcome.bytes);
+            (arrivals, when(run, what))
+        })
         .collect();
-    Recovery::of_one_event(&flows, at_us, rtt_us, (2 * rtt_us).max(200_000))
+    Recovery::of_disturbances(&flows, rtt_us, window_us(rtt_us))
+}
+
+/// When it happened, on the clock of the trial's transfer: the path's began before the connection was made.
+fn when(run: &Run, (what, at): (Disturbance, Duration)) -> Disturbed {
+    if let Some(seen) = beside::when(run) {
+        return seen;
+    }
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let connect_us = run.outcome.observed.get("connect_us").and_then(Value::as_u64).unwrap_or(0);
+    let at_us = micros(at).saturating_sub(connect_us);
+    Disturbed { at_us, over_us: at_us.saturating_add(micros(what.lasts())) }
 }
 
 fn percent(ratio: f64) -> f64 {

@@ -1,0 +1,132 @@
+//! The congestion control of trials. One process, one thread at the start: a user namespace can't be entered otherwise, so
+//! this isn't run by the usual harness.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test that is its own harness")]
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+use wt_lab::{Backend, Lab, LabTunnel, LoadedControl, Scenario};
+use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload};
+use wt_units::{Bytes, Knob, Level, Settings};
+
+/// The first window of 64 KiB, which is what the receiver offers, is twice what this queue holds; spread over the RTT it isn't.
+const PATH: &str = r#"
+title = "t"
+source = "s"
+[[link]]
+name = "l"
+mtu = 1500
+down = { rate = "20mbit", delay = "200ms", queue_packets = 20 }
+up = { rate = "20mbit", delay = "200ms", queue_packets = 20 }
+"#;
+
+const FILE: &str = "ipv4/tcp_congestion_control";
+
+fn lab() -> Lab {
+    Lab::start(Scenario::parse("test.toml", PATH).unwrap(), Backend::Best, 1).unwrap()
+}
+
+/// Sends one window of a hundred segments.
+fn trial(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>) -> TrialOutcome {
+    let mut settings = Settings::new().with(Knob::Initcwnd, Level::Number(100));
+    if let Some(name) = cc {
+        settings.set(Knob::Cc, Level::Name(name.to_owned()));
+    }
+    let spec = TrialSpec {
+        experiment: "t".to_owned(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings,
+        workload: Workload::Bulk { direction, amount: Amount::Size(Bytes(140_000)) },
+        deadline: Duration::from_secs(20),
+        seed: 1,
+    };
+    tunnel.run(&spec, &Cancel::new()).unwrap()
+}
+
+fn drops(outcome: &TrialOutcome) -> u64 {
+    outcome.observed["queue_drops"].as_u64().unwrap()
+}
+
+fn a_control_asked_for_isnt_paced_because_the_hosts_default_is() {
+    let lab = lab();
+    for host in [&lab.client, &lab.server] {
+        let written = host.run(|| wt_sys::ns::write_net_sysctl(FILE, "bbr")).and_then(|done| done);
+        if let Err(error) = written {
+            println!("not run: bbr can't be the default here: {error}");
+            return;
+        }
+    }
+    let mut tunnel = LabTunnel::new(lab).unwrap();
+    let other = tunnel.congestion_controls().iter().find(|name| *name == "cubic").cloned();
+    let name = other.as_deref().unwrap_or("reno");
+    for direction in [Direction::Down, Direction::Up] {
+        let usual = trial(&mut tunnel, direction, None);
+        assert_eq!(usual.observed["cc"], "bbr");
+        let asked = trial(&mut tunnel, direction, Some(name));
+        assert_eq!(asked.observed["cc"], name);
+        let (at_once, spread) = (drops(&asked), drops(&usual));
+        assert!(at_once > 15, "{name} sends its first window at once: {at_once} drops");
+        assert!(spread * 2 < at_once, "bbr spreads its own: {spread} drops beside {at_once}");
+        for host in [&tunnel.lab().client, &tunnel.lab().server] {
+            assert_eq!(host.sysctl(FILE).unwrap(), "bbr", "the default is put back");
+        }
+    }
+    assert_eq!(trial(&mut tunnel, Direction::Down, Some("bbr")).observed["cc"], "bbr");
+}
+
+/// A control whose program the kernel skips in the second connection.
+#[derive(Debug, Default)]
+struct Skipped {
+    connections: Cell<u64>,
+}
+
+impl LoadedControl for Skipped {
+    fn kernel_name(&self) -> &str {
+        "reno"
+    }
+
+    fn seed(&self, _: u64) {
+        self.connections.set(self.connections.get() + 1);
+    }
+
+    fn guard_hits(&self) -> u64 {
+        if self.connections.get() >= 2 { 3 } else { 0 }
+    }
+}
+
+fn a_trial_in_which_a_program_was_skipped_says_nothing() {
+    let mut tunnel = LabTunnel::new(lab()).unwrap();
+    tunnel.add_control("mine@variant", Rc::new(Skipped::default()));
+    let statuses: Vec<_> = (0..3)
+        .map(|_| {
+            let outcome = trial(&mut tunnel, Direction::Down, Some("mine@variant"));
+            assert_eq!(outcome.granted.name(Knob::Cc), Some("mine@variant"));
+            let told = outcome.notes.iter().any(|note| note.contains("skipped a program of mine@variant"));
+            (outcome.status, outcome.observed["guard_hits"].as_u64().unwrap(), told)
+        })
+        .collect();
+    // Hits of the trial itself count, and not those of trials before.
+    assert_eq!(statuses[1], (Status::Invalid, 3, true));
+    assert!(!statuses[0].2 && !statuses[2].2, "{statuses:?}");
+    assert_eq!((statuses[0].1, statuses[2].1), (0, 0));
+}
+
+fn main() {
+    if let Err(error) = wt_lab::enter() {
+        println!("not run: {error}");
+        std::process::exit(1);
+    }
+    for (name, claim) in [
+        (
+            "a_control_asked_for_isnt_paced_because_the_hosts_default_is",
+            a_control_asked_for_isnt_paced_because_the_hosts_default_is as fn(),
+        ),
+        ("a_trial_in_which_a_program_was_skipped_says_nothing", a_trial_in_which_a_program_was_skipped_says_nothing),
+    ] {
+        claim();
+        println!("test {name} ... ok");
+    }
+}
