@@ -27,6 +27,8 @@ export interface Props {
   /** A logarithmic vertical axis. */
   log?: boolean;
   format: (value: number) => string;
+  /** What is counted on the horizontal axis has no parts. */
+  whole?: boolean;
   /** Names on the horizontal axis, where it has no numbers. */
   names?: string[];
   height?: number;
@@ -66,7 +68,7 @@ function options(props: Props, width: number): uPlot.Options {
     hooks: { draw: [(plot) => bars(plot, props.lines)] },
     scales: { x: props.logX ? { time: false, distr: 3, log: 2 } : { time: false, ...(props.names ? { range: [-0.5, props.names.length - 0.5] } : {}) }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(...reach(props.lines, low, high)) } },
     axes: [
-      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => names(splits), incrs: STEPS },
+      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => names(splits), incrs: props.whole ? STEPS.filter((step) => step >= 1) : STEPS },
       {
         ...axis,
         label: props.yLabel,
@@ -158,5 +160,5 @@ export function Chart(props: Props) {
 
   useEffect(() => plot.current?.setData(data()), [props.x, props.lines]);
 
-  return <div class="chart" role="img" aria-label={props.label} ref={box} />;
+  return <div class="chart" style={{ minHeight: `${(props.height ?? 260) + (props.lines.length > 1 ? 50 : 18)}px` }} role="img" aria-label={props.label} ref={box} />;
 }

@@ -91,11 +91,14 @@ export interface Columns {
   retransmits: number[];
 }
 
-/** The rate between neighbouring samples, Mbit/s. */
-export function rates(t_us: ArrayLike<number>, bytes: ArrayLike<number>): number[] {
+/** The rate over the last 100 ms, or another window, Mbit/s: acknowledgements come in bursts. */
+export function rates(t_us: ArrayLike<number>, bytes: ArrayLike<number>, window_us = 100_000): number[] {
   const out: number[] = [];
-  for (let at = 0; at < t_us.length; at++) {
-    const [since, moved] = at === 0 ? [t_us[0]!, bytes[0]!] : [t_us[at]! - t_us[at - 1]!, bytes[at]! - bytes[at - 1]!];
+  for (let at = 0, before = 0; at < t_us.length; at++) {
+    while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= window_us) before++;
+    // Before the first sample there was nothing.
+    const early = t_us[at]! < window_us;
+    const [since, moved] = early ? [t_us[at]!, bytes[at]!] : [t_us[at]! - t_us[before]!, bytes[at]! - bytes[before]!];
     out.push(since > 0 ? Math.max(0, (moved * 8) / since) : 0);
   }
   return out;

@@ -144,13 +144,16 @@ function series({ trials, samples }: Samples, value: (trial: Trial, at: number) 
 /** Rate and congestion window of every trial, on one axis of time. */
 function OverTime({ samples }: { samples: Samples }) {
   const { t_us, bytes, snd_cwnd, rtt } = samples.samples;
+  // Over 100 ms: acknowledgements come in bursts.
+  let before = 0;
+  const over = (trial: Trial, at: number): number => {
+    before = Math.max(before, trial.from);
+    while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= 100_000) before++;
+    return at === trial.from ? NaN : Math.max(0, ((bytes[at]! - bytes[before]!) * 8) / (t_us[at]! - t_us[before]!));
+  };
   const lines = useMemo(
     () => ({
-      // Over some samples at once: acknowledgements come in bursts.
-      rate: series(samples, (trial, at) => {
-        const before = Math.max(trial.from, at - 4);
-        return at === before ? NaN : Math.max(0, ((bytes[at]! - bytes[before]!) * 8) / (t_us[at]! - t_us[before]!));
-      }),
+      rate: series(samples, (trial, at) => over(trial, at)),
       cwnd: series(samples, (trial, at) => (trial.side === "sender" ? snd_cwnd[at]! / 1024 : NaN)),
       rtt: series(samples, (_, at) => (rtt[at]! > 0 ? rtt[at]! / 1e3 : NaN)),
     }),

@@ -149,8 +149,8 @@ export function Sawtooth({ answer, ask }: { answer: Pick<Answer, "max_mtu">; ask
   const { mtu, ...others } = ask;
   const chosen = Number(mtu);
   const least = ask.ip === "6" ? 1280 : 576;
-  const last = Math.min(Math.max(answer.max_mtu, least), Math.max(chosen + 100, 1500));
-  const first = Math.max(least, Math.min(last - 200, chosen - 100));
+  const last = Math.max(answer.max_mtu, least);
+  const first = Math.max(least, Math.min(last - 200, (chosen || last) - 100));
   const { link_rate: _, ...asked } = others as Record<string, string>;
   const [swept, again] = useGet<Answer>(`overhead?${query({ ...asked, sweep: `${first}..${last}` })}`);
   const data = useMemo(() => {
@@ -168,6 +168,7 @@ export function Sawtooth({ answer, ask }: { answer: Pick<Answer, "max_mtu">; ask
           </p>
           <Chart
             label={`Efficiency of MTUs from ${first} to ${last} bytes; the best is ${swept.data.best_mtu}`}
+            whole
             xLabel="MTU, bytes"
             yLabel="Efficiency, %"
             format={(value) => value.toFixed(1)}

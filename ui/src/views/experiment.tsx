@@ -111,6 +111,11 @@ function Choose({ start }: { start: (run: Run) => void }) {
     ...(budget.trim() && { budget: budget.trim() }),
     ...(trial.trim() && { trial: trial.trim() }),
   };
+  const sensible = where === "lab" && Object.keys(knobs).length > 0;
+  const [plan, unplanned] = useLatest<Plan | null>(JSON.stringify(request), () => (sensible ? post("experiments/plan", request) : Promise.resolve(null)), 400);
+  /** The levels that the path suggests. */
+  const suggested = (knob: string): string =>
+    (plan?.arms ?? []).map((arm) => arm.settings[knob]).filter((level) => level !== undefined).join(",");
   const toggle = (knob: string, on: boolean): void => {
     const { [knob]: _, ...others } = knobs;
     setKnobs(on ? { ...others, [knob]: "" } : others);
@@ -152,7 +157,7 @@ function Choose({ start }: { start: (run: Run) => void }) {
               </label>
               <input
                 aria-label={`Levels of ${knob}`}
-                placeholder={hint}
+                placeholder={(knob in knobs && suggested(knob)) || hint}
                 disabled={!(knob in knobs)}
                 value={knobs[knob] ?? ""}
                 onInput={(event) => setKnobs({ ...knobs, [knob]: event.currentTarget.value })}
@@ -174,8 +179,8 @@ function Choose({ start }: { start: (run: Run) => void }) {
         <Text label="Budget" value={budget} set={setBudget} placeholder="150s" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds" />
         <Text label="Each trial" value={trial} set={setTrial} placeholder="from the RTT" hint="200ms to 10min" />
       </div>
-      {where === "lab" && Object.keys(knobs).length > 0 && <Planned request={request} />}
-      {problem && <Trouble problem={problem} />}
+      {plan && !unplanned && <Planned plan={plan} />}
+      {(problem ?? unplanned) && <Trouble problem={(problem ?? unplanned)!} />}
       <button type="submit" class="primary" disabled={busy || Object.keys(knobs).length === 0 || (where === "target" && target.trim() === "")}>
         Start
       </button>
@@ -202,11 +207,7 @@ export function Paths({ lab, set, own }: { lab: string; set: (lab: string) => vo
 }
 
 /** What would be compared, and how long it may take: the levels filled in from the path. */
-function Planned({ request }: { request: object }) {
-  const ask = JSON.stringify(request);
-  const [plan, problem] = useLatest<Plan>(ask, () => post("experiments/plan", request), 400);
-  if (problem) return <Trouble problem={problem} />;
-  if (!plan) return null;
+function Planned({ plan }: { plan: Plan }) {
   return (
     <details class="planned">
       <summary>
@@ -365,6 +366,7 @@ function Evidence({ heard }: { heard: Heard }) {
       </p>
       <Chart
         label={`Evidence by round for ${arms.length - 1} settings; the most is ${evidence(best)} of ${evidence(needed)} needed`}
+        whole
         xLabel="Round"
         yLabel="Evidence, to one"
         log
@@ -392,6 +394,7 @@ function Goodput({ heard }: { heard: Heard }) {
     <Section id="goodput" title="Goodput">
       <Chart
         label={`Goodput of ${data.x.length} trials of ${arms.length} settings, in the order in which they ran`}
+        whole
         xLabel="Trial"
         yLabel="Goodput, Mbit/s"
         format={mbit}

@@ -213,17 +213,22 @@ function Edit(props: { link: Link; place: number; set: (link: Link) => void; ear
       </legend>
       <div class="row">
         <Text label="Name" value={link.name ?? ""} set={(name) => set({ ...link, name })} />
+        <Text label="MTU" value={String(link.mtu ?? 1500)} set={(mtu) => set({ ...link, mtu: Number(mtu) || 0 })} />
+        <Text label="Framing" value={link.framing ?? ""} set={(framing) => set(without({ ...link, framing }, "framing"))} placeholder="none" />
+      </div>
+      <div class="row">
         <Text label="Rate down" value={link.down.rate} set={down("rate")} />
         <Text label="Delay down" value={link.down.delay} set={down("delay")} />
         <Text label="Queue down" value={link.down.queue ?? ""} set={down("queue")} placeholder="100 packets" />
         <Text label="Loss down" value={link.down.loss ?? ""} set={down("loss")} placeholder="none" />
         <Text label="Jitter down" value={link.down.jitter ?? ""} set={down("jitter")} placeholder="none" />
-        <Text label="MTU" value={String(link.mtu ?? 1500)} set={(mtu) => set({ ...link, mtu: Number(mtu) || 0 })} />
+      </div>
+      <div class="row">
         <Text label="Rate up" value={up.rate} set={above("rate")} />
         <Text label="Delay up" value={up.delay} set={above("delay")} />
         <Text label="Queue up" value={up.queue ?? ""} set={above("queue")} placeholder="100 packets" />
         <Text label="Loss up" value={up.loss ?? ""} set={above("loss")} placeholder="none" />
-        <Text label="Framing" value={link.framing ?? ""} set={(framing) => set(without({ ...link, framing }, "framing"))} placeholder="none" />
+        <Text label="Jitter up" value={up.jitter ?? ""} set={above("jitter")} placeholder="none" />
       </div>
       <div class="buttons">
         <label>

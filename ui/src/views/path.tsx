@@ -184,7 +184,7 @@ function Probed({ run }: { run: Run }) {
       </dl>
       <Sentences id="advice" title="To do" of={found.advice ?? []} />
       <Hops found={found} />
-      {(found.sizes ?? []).length > 1 && <Sizes id="sizes" title="Sizes that were tried" found={found} />}
+      {(found.sizes ?? []).length > 1 && <Sizes id="sizes" title="Sizes that were tried" found={found} sure={false} />}
       {found.pmtu && <Link key={found.link_guess} found={found} />}
       <p class="quiet">
         {count(found.packets)} packets, {found.seconds.toFixed(1)} s.
@@ -240,11 +240,11 @@ function Hops({ found }: { found: Found }) {
 }
 
 /** Loss and RTT, size by size. */
-function Sizes({ id, title, found }: { id: string; title: string; found: Found }) {
+function Sizes({ id, title, found, sure }: { id: string; title: string; found: Found; sure: boolean }) {
   const data = useMemo(() => {
     const sizes = (found.sizes ?? []).filter(({ sent }) => sent > 0).sort((a, b) => a.size - b.size);
     const x = sizes.map(({ size }) => size);
-    const loss = { label: "Loss", points: true, colour: 1, values: sizes.map(({ loss }) => loss * 100), bars: sizes.map(({ loss_low, loss_high }): [number, number] => [loss_low * 100, loss_high * 100]) };
+    const loss = { label: "Loss", points: true, colour: 1, values: sizes.map(({ loss }) => loss * 100), ...(sure ? { bars: sizes.map(({ loss_low, loss_high }): [number, number] => [loss_low * 100, loss_high * 100]) } : {}) };
     const rtt = { label: "RTT", points: true, values: sizes.map(({ rtt_us }) => (rtt_us === null ? null : rtt_us / 1e3)) };
     return { loss: { x, lines: [loss] }, rtt: { x, lines: [rtt] } };
   }, [found]);
@@ -263,8 +263,8 @@ function Sizes({ id, title, found }: { id: string; title: string; found: Found }
         </p>
       )}
       <div class="pair">
-        <Chart label={`Loss by packet size, ${data.loss.x.length} sizes, with 95 % intervals`} xLabel="Size, bytes" yLabel="Loss, %" height={220} format={(value) => value.toFixed(value < 10 ? 1 : 0)} {...data.loss} />
-        <Chart label={`Least RTT by packet size, ${data.rtt.x.length} sizes`} xLabel="Size, bytes" yLabel="RTT, ms" height={220} format={mbit} {...data.rtt} />
+        <Chart label={`Loss by packet size, ${data.loss.x.length} sizes${sure ? ", with 95 % intervals" : ""}`} whole xLabel="Size, bytes" yLabel="Loss, %" height={220} format={(value) => value.toFixed(value < 10 ? 1 : 0)} {...data.loss} />
+        <Chart label={`Least RTT by packet size, ${data.rtt.x.length} sizes`} whole xLabel="Size, bytes" yLabel="RTT, ms" height={220} format={mbit} {...data.rtt} />
       </div>
     </Section>
   );
@@ -275,7 +275,7 @@ function Scanned({ run }: { run: Run }) {
   if (!found) return <>{instead}</>;
   return (
     <>
-      <Sizes id="scan" title={`Scan of ${found.target}: loss and RTT by size`} found={found} />
+      <Sizes id="scan" title={`Scan of ${found.target}: loss and RTT by size`} found={found} sure />
       <Sentences id="scan-advice" title="To do" of={found.advice ?? []} />
     </>
   );
@@ -285,7 +285,7 @@ function Scanned({ run }: { run: Run }) {
 function Link({ found }: { found: Found }) {
   const [encap, setEncap] = useState(FRAMINGS[found.link_guess ?? ""] ?? "ethernet");
   const ask: Ask = { encap, mtu: String(found.pmtu), ip: found.address.includes(":") ? "6" : "4", proto: "tcp", tcp_options: "none" };
-  const [answer, again] = useGet<{ max_mtu: number; efficiency: number; best_mtu: number }>(`overhead?${query(ask)}`);
+  const [answer, again] = useGet<{ max_mtu: number }>(`overhead?${query({ ...ask, mtu: "" })}`);
   return (
     <Section id="link" title={`The link: probably ${found.link_guess ?? "unknown"}`}>
       <p class="quiet">Guessed from the MTU alone. If you know better, say what packets are wrapped in:</p>

@@ -152,7 +152,7 @@ const time = (us: number | null): string => (us === null ? "not within an hour" 
 
 function Answer({ prediction, took }: { prediction: Prediction; took: number }) {
   const [usual, asked] = prediction.arms;
-  const data = useMemo(() => curves(usual?.samples ?? null, asked?.samples ?? null), [prediction]);
+  const data = useMemo(() => curves(usual?.samples ?? null, asked?.samples ?? null, prediction.path_facts.rtt_us), [prediction]);
   if (!usual || !asked) return null;
   const error = prediction.model_error;
   return (
@@ -183,7 +183,7 @@ function Answer({ prediction, took }: { prediction: Prediction; took: number }) 
 }
 
 /** Both over one axis: samples of both are taken at the same times. */
-function curves(usual: Columns | null, asked: Columns | null) {
+function curves(usual: Columns | null, asked: Columns | null, rtt_us: number) {
   const longer = (usual?.t_us.length ?? 0) > (asked?.t_us.length ?? 0) ? usual : asked;
   const x = (longer?.t_us ?? []).map((us) => us / 1e6);
   const line = (label: string, of: Columns | null, values: (of: Columns) => number[], reference: boolean) => {
@@ -191,13 +191,5 @@ function curves(usual: Columns | null, asked: Columns | null) {
     return { label, reference, values: x.map((_, place) => own[place] ?? null) };
   };
   const both = (values: (of: Columns) => number[]) => [line("these settings", asked, values, false), line("the usual ones", usual, values, true)];
-  return { x, rate: both((of) => smooth(rates(of.t_us, of.bytes))), cwnd: both((of) => of.snd_cwnd.map((bytes) => bytes / 1024)) };
-}
-
-/** The mean of a few neighbours: acknowledgements come in bursts. */
-function smooth(values: number[]): number[] {
-  return values.map((_, place) => {
-    const near = values.slice(Math.max(0, place - 2), place + 3);
-    return near.reduce((sum, value) => sum + value, 0) / near.length;
-  });
+  return { x, rate: both((of) => rates(of.t_us, of.bytes, rtt_us)), cwnd: both((of) => of.snd_cwnd.map((bytes) => bytes / 1024)) };
 }
