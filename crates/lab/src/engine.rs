@@ -28,6 +28,9 @@ const SPARE: usize = 64;
 /// The engine asks to be woken at most so long before something is due.
 const EARLIEST: u64 = 300_000;
 
+/// A sleeping thread on a core that is free runs after so long at most.
+const LONGEST_WAKE: u64 = 100_000;
+
 /// How late this machine's timers wake the engine, and so how much earlier it asks for: a virtual processor that had halted
 /// takes 50 to 200 µs to go on. What it is woken too early it spins.
 ///
@@ -41,8 +44,16 @@ impl Margin {
     const DOWN: u64 = 2_000;
 
     /// The engine was woken so long after the time that it had asked for.
+    ///
+    /// [`Margin::of_an_arrival`] tells how long ago that was which woke it.
     fn learn(&mut self, late_ns: u64) {
         self.0 = if late_ns > self.0 { (self.0 + Self::UP).min(EARLIEST) } else { self.0.saturating_sub(Self::DOWN) };
+    }
+
+    /// How long ago the packet came that has woken the engine: no device says it, and a wake-up takes what it takes, whether a
+    /// timer or a packet is the cause. Bounded, since on a busy machine most of a timer's lateness is waiting for a core.
+    fn of_an_arrival(&self) -> u64 {
+        self.0.min(LONGEST_WAKE)
     }
 }
 
@@ -93,6 +104,8 @@ struct Engine {
     /// Segments towards each host that may still grow.
     runs: Vec<Option<Run>>,
     margin: Margin,
+    /// How much earlier than it is seen the packet came that has woken the engine, ns.
+    earlier: u64,
 }
 
 /// Runs until it is told to stop or a port breaks.
@@ -116,6 +129,7 @@ pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
         scratch: vec![0; LARGEST],
         spare: Vec::new(),
         margin: Margin::default(),
+        earlier: 0,
     };
     while engine.turn()? {}
     Ok(())
@@ -146,6 +160,7 @@ impl Engine {
         if let Some(asked) = asked.filter(|_| ready == 0) {
             self.margin.learn(self.now().0.saturating_sub(asked.0));
         }
+        self.earlier = if ready == 0 { 0 } else { self.margin.of_an_arrival() };
         if ready >> self.ports.len() & 1 != 0 {
             self.waker.clear();
             return Ok(self.obey());
@@ -174,7 +189,7 @@ impl Engine {
             let received = self.ports[port].receive(&mut self.scratch);
             let received = received.map_err(|error| format!("can't read from the device of a host: {error}"))?;
             let Some((header, place)) = received else { return Ok(false) };
-            let now = self.now();
+            let now = Time(self.now().0.saturating_sub(std::mem::take(&mut self.earlier)));
             let Some(layout) = Layout::of(&self.scratch[place.clone()], &header) else { continue };
             let buffer = Rc::new(self.keep(place, layout));
             self.counters.received(layout.segments());
