@@ -1,7 +1,7 @@
 # make demo   builds, and tunes a real kernel over an emulated ADSL line (3 minutes after the build)
 # make test   everything that CI checks (under 12 minutes on two cores)
 # make bench  speed, as ratios within one run
-# make crosscheck  the statistics against scipy, statsmodels and pingouin
+# make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
 # make page-test  the page in headless Chromium
 CARGO ?= cargo
 BIN := target/release/windtunnel

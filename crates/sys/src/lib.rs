@@ -47,5 +47,7 @@ pub mod tcp;
 pub mod tun;
 /// The header that says how a packet is to be segmented and checksummed.
 pub mod vnet;
+/// Listening to a device's packets, both ways.
+pub mod watch;
 
 pub use error::{SysError, SysResult};

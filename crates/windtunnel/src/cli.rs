@@ -33,6 +33,7 @@ enum Command {
     Replay(commands::replay::ReplayArgs),
     Calibrate(commands::calibrate::CalibrateArgs),
     Doctor(commands::doctor::DoctorArgs),
+    Watch(commands::watch::WatchArgs),
     Web(commands::web::WebArgs),
 }
 
@@ -52,6 +53,7 @@ impl Cli {
             Command::Replay(args) => commands::replay::run(args),
             Command::Calibrate(args) => commands::calibrate::run(args),
             Command::Doctor(args) => commands::doctor::run(args),
+            Command::Watch(args) => commands::watch::run(args),
             Command::Web(args) => commands::web::run(args),
             Command::Mtu(args) => commands::mtu::run(args),
             Command::Path(args) => commands::path::run(args),

@@ -4,11 +4,13 @@
 //! - [`IpView`] and the other views read packets without allocating; [`time_exceeded`], [`frag_needed`] and
 //!   [`packet_too_big`] make a router's answers; [`fragment_ipv4`] splits what is too long; [`PacketEdit`] changes headers
 //!   as middleboxes do.
-//! - [`PcapngWriter`] writes packets so that Wireshark and tcpdump read them.
+//! - [`PcapngWriter`] writes packets so that Wireshark and tcpdump read them; [`CaptureReader`] reads what those write.
 //!
 //! Nothing here reads a clock, opens a file or a socket, and no bytes whatever make it panic.
 #![forbid(unsafe_code)]
 
+/// Files of captured packets.
+mod capture;
 /// What a packet costs on the wire.
 mod framing;
 /// Packets as views over bytes.
@@ -16,6 +18,9 @@ mod packet;
 /// Captured packets as a file that other tools read.
 mod pcapng;
 
+pub use capture::{
+    CaptureError, CaptureInterface, CaptureReader, CapturedRecord, LinkLayer, ip_behind_ethertype, is_capture,
+};
 pub use framing::{
     Account, Coding, Framing, FramingError, Group, Headers, IpVersion, Linear, Part, Piece, SplitError, Transport, Word,
 };

@@ -42,5 +42,7 @@ pub(crate) mod settings;
 pub(crate) mod trace;
 /// The main job: vary, measure, decide.
 pub(crate) mod tune;
+/// The connections that pass a device.
+pub(crate) mod watch;
 /// The page, and the API that it uses.
 pub(crate) mod web;

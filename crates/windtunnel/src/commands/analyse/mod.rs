@@ -1,5 +1,8 @@
-//! `windtunnel analyse`: is there a difference in a table that somebody measured?
+//! `windtunnel analyse`: is there a difference in a table that somebody measured? What do the connections in a capture
+//! suffer from?
 
+/// The connections of a capture.
+pub(crate) mod capture;
 /// What stands behind the answer as plots.
 mod charts;
 /// What a sheet is.
@@ -18,14 +21,18 @@ use design::{Kind, Named};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use render::Answer;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use wt_experiment::classic::{Better, Square, two_by_two_in_blocks};
 use wt_experiment::means::{SummaryMean, compare_means};
 use wt_report::Chart;
 
-/// Is there a difference? The analysis of a table of measurements
+/// Is there a difference? The analysis of a table of measurements; or, of captured packets: which end is to blame?
 ///
-/// Reads one row for each level with one column for each series, or one row for each measurement; lines that begin with #
+/// A capture (pcap or pcapng, as tcpdump and Wireshark write it) is told by its content: for each TCP connection RTT, ACK
+/// delay and its trend, windows, losses on which side, black holes, where the time went, and who is to blame.
+///
+/// Of a table it reads one row for each level with one column for each series, or one row for each measurement; lines that begin with #
 /// are comments. Says first what the table allows one to say, then what that rests on. Ends with code 1 if no difference
 /// is shown. Takes seconds at most.
 #[derive(Debug, clap::Args)]
@@ -33,9 +40,11 @@ use wt_report::Chart;
   windtunnel analyse studies/dialup-ttl.csv
   windtunnel analyse mine.csv --value goodput_mbps --factor mtu --block day --svg plots
   windtunnel analyse --means 1602±100 1548±89
+  windtunnel analyse slow.pcapng
+  windtunnel analyse slow.pcap --filter 'host 192.0.2.1 and port 443' --json
 The file holds at most 5000000 cells, a factor at most 64 levels.")]
 pub(crate) struct AnalyseArgs {
-    /// The table, CSV with a header; - is standard input
+    /// The table, CSV with a header, or the capture, pcap or pcapng; - is standard input
     #[arg(required_unless_present = "means")]
     file: Option<PathBuf>,
     /// The column of outcomes; several, joined by commas, if the series stand side by side
@@ -56,6 +65,8 @@ pub(crate) struct AnalyseArgs {
     /// Compare two means with the standard deviations of the means instead: 1602±100 1548±89
     #[arg(long, num_args = 2, value_names = ["A±SD", "B±SD"], value_parser = mean, conflicts_with = "file")]
     means: Option<Vec<SummaryMean>>,
+    #[command(flatten)]
+    capture: capture::CaptureArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -80,9 +91,19 @@ fn mean(text: &str) -> Result<SummaryMean, String> {
 /// # Errors
 /// A [`Failure`] that names line and column of what is wrong with the table.
 pub(crate) fn run(args: &AnalyseArgs) -> Outcome {
-    let answer = match (&args.means, &args.file) {
+    let mut input = match (&args.means, &args.file) {
+        (None, Some(file)) => Some(Input::open(file)?),
+        _ => None,
+    };
+    if let Some(input) = input.take_if(|input| wt_wire::is_capture(&input.head)) {
+        return capture::run(&args.capture, input, args.json);
+    }
+    if args.capture.filter.is_some() {
+        return Err(Failure::usage("--filter is for captures, and this is none").hint("leave it away for a table"));
+    }
+    let answer = match (&args.means, input) {
         (Some(means), _) => of_means(means)?,
-        (None, Some(file)) => of_file(args, file)?,
+        (None, Some(input)) => of_table(args, input)?,
         (None, None) => return Err(Failure::usage("there is no file to analyse")),
     };
     if let Some(directory) = &args.svg {
@@ -105,14 +126,42 @@ fn of_means(means: &[SummaryMean]) -> Result<Answer, Failure> {
     Ok(render::means(*a, *b, &comparison))
 }
 
-fn of_file(args: &AnalyseArgs, file: &Path) -> Result<Answer, Failure> {
+/// A file, or standard input, of which the first bytes were read.
+pub(crate) struct Input {
+    /// What it is called in messages.
+    name: String,
+    head: Vec<u8>,
+    rest: Box<dyn Read>,
+}
+
+impl Input {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let stdin = path.as_os_str() == "-";
+        let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
+        let failed = |error: std::io::Error| {
+            Failure::usage(format!("cannot read {name}")).because(error.to_string()).hint("windtunnel analyse FILE.csv")
+        };
+        let mut rest: Box<dyn Read> =
+            if stdin { Box::new(std::io::stdin()) } else { Box::new(std::fs::File::open(path).map_err(failed)?) };
+        let mut head = Vec::new();
+        rest.by_ref().take(8).read_to_end(&mut head).map_err(failed)?;
+        Ok(Self { name, head, rest })
+    }
+
+    fn whole(self) -> impl Read {
+        std::io::Cursor::new(self.head).chain(self.rest)
+    }
+}
+
+fn of_table(args: &AnalyseArgs, input: Input) -> Result<Answer, Failure> {
     let better = match (args.lower_is_better, args.higher_is_better) {
         (true, _) => Some(Better::Lower),
         (_, true) => Some(Better::Higher),
         _ => None,
     };
     let named = Named { values: args.value.clone(), factor: args.factor.clone(), block: args.block.clone(), better };
-    let sheet = sheet::Sheet::open(file)?;
+    let name = input.name.clone();
+    let sheet = sheet::Sheet::read(input.whole(), &name)?;
     if let Some(answer) = paths::answer(&sheet).filter(|_| args.value.is_empty()) {
         return answer;
     }

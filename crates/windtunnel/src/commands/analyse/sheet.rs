@@ -2,7 +2,6 @@
 
 use crate::edge::Failure;
 use std::io::Read;
-use std::path::Path;
 use wt_units::suggestion;
 
 /// Beyond this many cells a file is no table of measurements that somebody made.
@@ -29,18 +28,7 @@ pub(super) struct Column {
 }
 
 impl Sheet {
-    /// Reads a file; `-` is standard input.
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let name = path.display().to_string();
-        if path.as_os_str() == "-" {
-            return Self::read(std::io::stdin().lock(), "standard input");
-        }
-        let file = std::fs::File::open(path).map_err(|e| {
-            Failure::usage(format!("cannot read {name}")).because(e.to_string()).hint("windtunnel analyse FILE.csv")
-        })?;
-        Self::read(file, &name)
-    }
-
+    /// Reads a table.
     pub(super) fn read(mut input: impl Read, file: &str) -> Result<Self, Failure> {
         let mut head = Vec::new();
         let failed = |e: std::io::Error| Failure::usage(format!("cannot read {file}")).because(e.to_string());

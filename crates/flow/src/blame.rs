@@ -1,0 +1,378 @@
+//! Which end is to blame, and for what, in words.
+//!
+//! Every finding has a weight: the share of the connection's time that it cost, or 1 and more where nothing works at all.
+//! The heaviest is the verdict, the others are told beside it.
+
+use crate::connection::End;
+use crate::report::{ConnectionReport, EndReport, State};
+use serde::Serialize;
+
+/// Who is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Culprit {
+    /// The one that opened the connection: its program, its host, its settings.
+    Client,
+    /// The other one.
+    Server,
+    /// What lies between them.
+    Path,
+    /// Nothing is wrong, or too little was seen.
+    #[default]
+    Nobody,
+}
+
+impl From<End> for Culprit {
+    fn from(end: End) -> Self {
+        if end == End::Client { Self::Client } else { Self::Server }
+    }
+}
+
+/// For what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// A SYN got no answer.
+    Unanswered,
+    /// A SYN was answered by a reset.
+    Refused,
+    /// Large packets vanish.
+    BlackHole,
+    /// The program didn't read, so that the window was closed.
+    ZeroWindow,
+    /// The receive window was smaller than the path could carry.
+    ReceiveWindow,
+    /// Packets got lost.
+    Loss,
+    /// Packets overtook each other.
+    Reordering,
+    /// What had arrived was sent again.
+    Spurious,
+    /// ACKs came late, or later and later.
+    AckDelay,
+    /// A queue on the path made the RTT long.
+    Queue,
+    /// The program had nothing to send.
+    Application,
+    /// The connection was reset with data under way.
+    Reset,
+    /// The path and the congestion window, as it should be.
+    #[default]
+    None,
+}
+
+/// Something that cost time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Who is to blame.
+    pub end: Culprit,
+    /// For what.
+    pub reason: Reason,
+    /// The share of the connection's time that it cost; above 1 where nothing worked at all.
+    pub weight: f64,
+    /// In words.
+    pub text: String,
+}
+
+/// The verdict on a connection.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Blame {
+    /// Who is to blame.
+    pub end: Culprit,
+    /// For what.
+    pub reason: Reason,
+    /// In words.
+    pub text: String,
+    /// Everything that was found, the heaviest first.
+    pub findings: Vec<Finding>,
+}
+
+/// Less than this share of the time isn't told.
+const LEAST: f64 = 0.05;
+
+/// Weighs what was found.
+pub(crate) fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> Blame {
+    let mut findings = Vec::new();
+    opening(report, &mut findings);
+    for end in [End::Client, End::Server] {
+        receiver(report, end, &mut findings);
+        sender(report, end, &mut findings);
+        let reset = if end == End::Client { client_reset } else { server_reset };
+        let lost = report.end(end.other()).most_in_flight > 0;
+        if reset && report.state == State::Reset && lost && report.time.ending_us < report.duration_us / 2 {
+            let text = format!("{} reset the connection.", name(report, end));
+            findings.push(Finding { end: end.into(), reason: Reason::Reset, weight: 0.06, text });
+        }
+    }
+    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    match findings.first() {
+        Some(first) => Blame { end: first.end, reason: first.reason, text: first.text.clone(), findings },
+        None => Blame { text: nothing(report), ..Blame::default() },
+    }
+}
+
+fn nothing(report: &ConnectionReport) -> String {
+    if report.bytes() == 0 {
+        return "No payload was seen.".to_owned();
+    }
+    "Neither end is to blame: what held it back is the path and the congestion control.".to_owned()
+}
+
+/// `The client 192.0.2.1:50000`.
+fn name(report: &ConnectionReport, end: End) -> String {
+    format!("The {} {}", end.name(), report.end(end).address)
+}
+
+fn share(report: &ConnectionReport, us: u64) -> f64 {
+    if report.duration_us == 0 { 0.0 } else { us as f64 / report.duration_us as f64 }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} % of the time", share * 100.0)
+}
+
+fn seconds(us: u64) -> String {
+    match us {
+        0..1_000 => format!("{us} µs"),
+        1_000..1_000_000 => format!("{:.0} ms", us as f64 / 1e3),
+        _ => format!("{:.1} s", us as f64 / 1e6),
+    }
+}
+
+fn opening(report: &ConnectionReport, findings: &mut Vec<Finding>) {
+    let server = report.server.address;
+    let times = report.client.sent.packets;
+    match report.state {
+        State::Unanswered => findings.push(Finding {
+            end: Culprit::Path,
+            reason: Reason::Unanswered,
+            weight: 2.0,
+            text: format!(
+                "Nobody answered: {times} SYN{} to {server} in {}. A firewall drops them, the server is down, or the way \
+                 back is broken.",
+                if times == 1 { "" } else { "s" },
+                seconds(report.duration_us)
+            ),
+        }),
+        State::Refused => findings.push(Finding {
+            end: Culprit::Server,
+            reason: Reason::Refused,
+            weight: 2.0,
+            text: format!("The server {server} refused: nothing listens on that port, or a firewall answers for it."),
+        }),
+        _ => {}
+    }
+}
+
+/// What an end did wrong as the receiver.
+fn receiver(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
+    let own = report.end(end);
+    let time = &report.time;
+    let (zero_us, window_us) = match end {
+        End::Client => (time.client_zero_window_us, time.client_window_us),
+        End::Server => (time.server_zero_window_us, time.server_window_us),
+    };
+    let zero = share(report, zero_us);
+    if own.window.closed_times > 0 && (zero >= LEAST || own.window.closed_longest_us >= 200_000) {
+        findings.push(Finding {
+            end: end.into(),
+            reason: Reason::ZeroWindow,
+            weight: zero.max(LEAST),
+            text: format!(
+                "{} didn't take what had arrived: its window was closed {} time{} for {} in all ({}). Its program reads \
+                 too slowly, or its host is overloaded.",
+                name(report, end),
+                own.window.closed_times,
+                if own.window.closed_times == 1 { "" } else { "s" },
+                seconds(own.window.closed_us),
+                percent(zero)
+            ),
+        });
+    }
+    let window = share(report, window_us);
+    if window >= 0.2 {
+        findings.push(Finding {
+            end: end.into(),
+            reason: Reason::ReceiveWindow,
+            weight: window,
+            text: window_text(report, end, own, window),
+        });
+    }
+    if let Some((reason, text)) = late(report, end, own) {
+        let p95 = own.ack_delay.as_ref().map_or(0.0, |delay| delay.p95_us);
+        let growing = own.ack_delay.as_ref().is_some_and(|delay| delay.growing);
+        let held = if growing && reason == Reason::AckDelay { 0.3 } else { 0.0 };
+        let weight = (p95 / 1e6).clamp(LEAST, 0.5) + held;
+        let culprit = if reason == Reason::Queue { Culprit::Path } else { end.into() };
+        findings.push(Finding { end: culprit, reason, weight, text });
+    }
+}
+
+fn window_text(report: &ConnectionReport, end: End, own: &EndReport, window: f64) -> String {
+    let largest = own.window.max;
+    let mut text = format!(
+        "{}'s receive window held the {} back ({}): at most {largest} bytes may be under way",
+        name(report, end),
+        end.other().name(),
+        percent(window)
+    );
+    if let Some(rtt) = report.min_rtt_us.filter(|rtt| *rtt > 0) {
+        let most = f64::from(largest) * 8.0 / rtt as f64;
+        text.push_str(&format!(", which at an RTT of {} is {most:.2} Mbit/s", seconds(rtt)));
+    }
+    text.push('.');
+    match own.offer {
+        Some(offer) if offer.window_scale.is_none() => {
+            text.push_str(" Its SYN had no window scale, so it can't offer more than 65535 bytes.");
+        }
+        Some(_) if report.end(end.other()).offer.is_some_and(|offer| offer.window_scale.is_none()) => {
+            text.push_str(" The other end doesn't scale windows, so it can't offer more than 65535 bytes.");
+        }
+        _ => text.push_str(" A larger receive buffer there would help."),
+    }
+    text
+}
+
+/// More ACKs than this that are late at the same time stand in a queue; an end that holds its ACKs back has one or two.
+const MOST_HELD: f64 = 4.0;
+/// An end that is nearer than this has no queue before it.
+const NEAR_US: f64 = 2000.0;
+
+/// Late ACKs that cost something: by a tenth of a second and more, or ever later. Whether the end holds them back, or a
+/// queue holds up what they answer, is told by where this was captured and by how many are late at once.
+fn late(report: &ConnectionReport, end: End, own: &EndReport) -> Option<(Reason, String)> {
+    let delay = own.ack_delay.as_ref()?;
+    let ms = |us: f64| format!("{:.0} ms", us / 1e3);
+    // A single late ACK at the end of a request is what delayed ACKs are for.
+    let bulk = report.end(end.other()).sent.data_packets >= 50;
+    let late = bulk && delay.median_us >= 100_000.0;
+    if !delay.growing && !late {
+        return None;
+    }
+    let near = own.rtt.as_ref().is_some_and(|rtt| rtt.min_us < NEAR_US);
+    let queued = !near && delay.at_once.is_some_and(|at_once| at_once > MOST_HELD);
+    let thirds = delay.thirds_us.filter(|_| delay.growing);
+    let course = match thirds {
+        Some([first, _, last]) => format!("{} in the first third of the time, {} in the last", ms(first), ms(last)),
+        None => format!("{} in the median, {} for one in twenty", ms(delay.median_us), ms(delay.p95_us)),
+    };
+    if queued {
+        let text = format!(
+            "The way to the {} and back takes longer under load: by {course}. A queue fills (bufferbloat): a queue that is \
+             kept short (CoDel, CAKE) at the bottleneck, or a smaller window, would help.",
+            end.name()
+        );
+        return Some((Reason::Queue, text));
+    }
+    let how = if delay.growing { "acknowledges later and later" } else { "acknowledges late" };
+    let text = format!("{} {how}: by {course}. Its host or its stack falls behind.", name(report, end));
+    Some((Reason::AckDelay, text))
+}
+
+/// What happened to what an end sent.
+fn sender(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
+    let own = report.end(end);
+    let (repair_us, idle_us) = match end {
+        End::Client => (report.time.client_repair_us, report.time.client_idle_us),
+        End::Server => (report.time.server_repair_us, report.time.server_idle_us),
+    };
+    let sent = &own.sent;
+    if let Some(hole) = own.black_hole {
+        findings.push(black_hole(report, end, hole));
+    } else if sent.spurious_retransmissions.max(sent.duplicate_reports) * 2 > sent.retransmissions.max(1)
+        && sent.spurious_retransmissions > 2
+    {
+        findings.push(Finding {
+            end: end.into(),
+            reason: Reason::Spurious,
+            weight: share(report, repair_us).max(LEAST),
+            text: format!(
+                "{} sent {} segments again that had arrived ({} retransmissions in all): ACKs come late or get lost, or \
+                 packets overtake each other by far.",
+                name(report, end),
+                sent.spurious_retransmissions,
+                sent.retransmissions
+            ),
+        });
+    } else if sent.retransmissions > 0 && (own.retransmission_rate >= 0.005 || share(report, repair_us) >= LEAST) {
+        findings.push(loss(report, end, share(report, repair_us)));
+    }
+    let reordered = sent.out_of_order as f64 / sent.data_packets.max(1) as f64;
+    if sent.out_of_order > 2 && reordered >= 0.01 {
+        findings.push(Finding {
+            end: Culprit::Path,
+            reason: Reason::Reordering,
+            weight: reordered.min(0.5),
+            text: format!(
+                "Packets of the {} overtake each other: {} of {} came behind later ones.",
+                end.name(),
+                sent.out_of_order,
+                sent.data_packets
+            ),
+        });
+    }
+    let idle = share(report, idle_us);
+    if idle >= 0.3 && report.bytes() > 0 {
+        findings.push(Finding {
+            end: end.into(),
+            reason: Reason::Application,
+            // Waiting is no fault where something is wrong as well.
+            weight: idle * 0.3,
+            text: format!(
+                "Nothing was under way for {}, until {} sent something: its program (or the person before it) had nothing \
+                 to say; the network is not to blame.",
+                percent(idle),
+                name(report, end).replacen("The", "the", 1)
+            ),
+        });
+    }
+}
+
+fn black_hole(report: &ConnectionReport, end: End, hole: crate::report::BlackHole) -> Finding {
+    let seen = if hole.shown { "went through only in smaller pieces" } else { "never got through" };
+    let router = hole.router.map_or_else(
+        || "No router said why: its answers (ICMP \"too big\") are dropped, or never sent.".to_owned(),
+        |(from, mtu)| format!("The router {from} says that {mtu} bytes fit; the sender doesn't hear or believe it."),
+    );
+    Finding {
+        end: Culprit::Path,
+        reason: Reason::BlackHole,
+        weight: if hole.shown { 1.5 } else { 1.2 },
+        text: format!(
+            "Large packets from the {} vanish: packets of {} bytes, sent {} times, {seen}, while packets of up to {} bytes \
+             passed. {router} `windtunnel mtu {}` finds the size that fits.",
+            end.name(),
+            hole.smallest_lost,
+            hole.times,
+            hole.largest_passed,
+            report.end(end.other()).address.ip()
+        ),
+    }
+}
+
+fn loss(report: &ConnectionReport, end: End, repair: f64) -> Finding {
+    let own = report.end(end);
+    let sent = &own.sent;
+    let (before, after) = (sent.lost_before, sent.lost_after);
+    let place = if before > 2 * after {
+        format!("between the {} and where this was captured", end.name())
+    } else if after > 2 * before {
+        format!("between where this was captured and the {}", end.other().name())
+    } else {
+        "on both sides of where this was captured".to_owned()
+    };
+    Finding {
+        end: Culprit::Path,
+        reason: Reason::Loss,
+        weight: repair.max(own.retransmission_rate).max(0.01),
+        text: format!(
+            "Packets of the {} got lost, {place}: {} of {} were sent again ({:.1} %), and {} went by while losses were \
+             repaired.",
+            end.name(),
+            sent.retransmissions,
+            sent.data_packets,
+            own.retransmission_rate * 100.0,
+            percent(repair)
+        ),
+    }
+}

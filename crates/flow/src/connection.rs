@@ -1,0 +1,302 @@
+//! One connection: its two halves, its handshake, and where its time went.
+
+use crate::half::{Half, Known};
+use crate::packet::{Segment, TooBig};
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+use wt_wire::TcpFlags;
+
+/// One of the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// The one that opened the connection.
+    Client,
+    /// The other one.
+    Server,
+}
+
+impl End {
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Client => 0,
+            Self::Server => 1,
+        }
+    }
+
+    /// `client` or `server`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// Where the time of a connection went. All of them together are its duration, and no moment counts twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Shares {
+    /// Until the handshake was complete, µs.
+    pub handshake_us: u64,
+    /// Data under way, nothing in particular holding it back: the path and the congestion window, µs.
+    pub under_way_us: u64,
+    /// The sender had used up the client's receive window, µs.
+    pub client_window_us: u64,
+    /// The sender had used up the server's receive window, µs.
+    pub server_window_us: u64,
+    /// The client's window was closed, µs.
+    pub client_zero_window_us: u64,
+    /// The server's window was closed, µs.
+    pub server_zero_window_us: u64,
+    /// Losses of the client's data were repaired, µs.
+    pub client_repair_us: u64,
+    /// Losses of the server's data were repaired, µs.
+    pub server_repair_us: u64,
+    /// Nothing was under way until the client sent: its program had nothing to say, µs.
+    pub client_idle_us: u64,
+    /// Nothing was under way until the server sent: its program had nothing to say, µs.
+    pub server_idle_us: u64,
+    /// Nothing was under way, and nothing came any more, µs.
+    pub ending_us: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Nanoseconds {
+    handshake: u64,
+    under_way: u64,
+    window: [u64; 2],
+    zero: [u64; 2],
+    repair: [u64; 2],
+    idle: [u64; 2],
+    ending: u64,
+}
+
+/// A connection that is followed.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) interface: usize,
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
+    /// Whether a SYN said who opened it.
+    pub(crate) sure: bool,
+    pub(crate) begun_ns: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) halves: [Half; 2],
+    syn_ns: Option<u64>,
+    syn_ack_ns: Option<u64>,
+    pub(crate) first_rtt_ns: Option<u64>,
+    pub(crate) syn_ack_seen: bool,
+    pub(crate) too_big: Option<(IpAddr, u32)>,
+    pub(crate) too_big_count: u64,
+    /// Its state was given up once to bound memory.
+    pub(crate) interrupted: bool,
+    /// From the end of a request to the first byte of the answer, summed and counted.
+    request_at_ns: Option<u64>,
+    pub(crate) answers: crate::samples::Sample,
+    time: Nanoseconds,
+}
+
+impl Connection {
+    pub(crate) fn new(interface: usize, s: &Segment, now: u64) -> Self {
+        let syn = s.has(TcpFlags::SYN);
+        let from_client = match (syn, s.has(TcpFlags::ACK)) {
+            (true, answer) => !answer,
+            // Servers have the smaller port.
+            (false, _) => s.src.port() >= s.dst.port(),
+        };
+        let (client, server) = if from_client { (s.src, s.dst) } else { (s.dst, s.src) };
+        Self {
+            interface,
+            client,
+            server,
+            sure: syn,
+            begun_ns: now,
+            last_ns: now,
+            halves: [Half::default(), Half::default()],
+            syn_ns: None,
+            syn_ack_ns: None,
+            first_rtt_ns: None,
+            syn_ack_seen: false,
+            too_big: None,
+            too_big_count: 0,
+            interrupted: false,
+            request_at_ns: None,
+            answers: crate::samples::Sample::default(),
+            time: Nanoseconds::default(),
+        }
+    }
+
+    /// Whether a segment opens another connection between the same ports.
+    pub(crate) fn is_reopened_by(&self, s: &Segment) -> bool {
+        if !s.has(TcpFlags::SYN) || s.has(TcpFlags::ACK) {
+            return false;
+        }
+        let end = if s.src == self.client { End::Client } else { End::Server };
+        let half = self.half(end);
+        let over = self.is_over() || half.counts.packets > 0 && half.isn.is_none();
+        half.isn != Some(s.seq) && (over || half.isn.is_some()) || end == End::Server && self.sure
+    }
+
+    pub(crate) fn half(&self, end: End) -> &Half {
+        let [client, server] = &self.halves;
+        if end == End::Client { client } else { server }
+    }
+
+    /// Whether nothing but stragglers can come.
+    pub(crate) fn is_over(&self) -> bool {
+        let [client, server] = &self.halves;
+        client.rst || server.rst || client.fin && server.fin && !client.has_outstanding() && !server.has_outstanding()
+    }
+
+    /// From here to an end and back, at the least, nanoseconds.
+    pub(crate) fn loop_ns(&self, end: End) -> Option<u64> {
+        let half = self.half(end.other());
+        [half.rtt.min_ns(), half.echo.min_ns()].into_iter().flatten().min()
+    }
+
+    /// A segment of it.
+    pub(crate) fn segment(&mut self, s: &Segment, now: u64, room: &mut usize) {
+        let end = if s.src == self.client { End::Client } else { End::Server };
+        // Packets of several queues may come in the wrong order by a little.
+        let now = now.max(self.last_ns);
+        self.spend(now, end, s);
+        self.handshake(end, s, now);
+        let known = Known {
+            first_rtt_ns: self.first_rtt_ns,
+            back_ns: self.loop_ns(end).unwrap_or(0),
+            forth_ns: self.loop_ns(end.other()).unwrap_or(0),
+        };
+        let [client, server] = &mut self.halves;
+        let (forward, reverse) = if end == End::Client { (client, server) } else { (server, client) };
+        forward.sent(reverse, s, now, &known, room);
+        self.answer(end, s, now);
+        self.last_ns = now;
+    }
+
+    fn handshake(&mut self, end: End, s: &Segment, now: u64) {
+        let (syn, ack) = (s.has(TcpFlags::SYN), s.has(TcpFlags::ACK));
+        if syn && !ack && end == End::Client {
+            // Of a SYN that was sent again nobody knows which one was answered.
+            self.syn_ns = if self.syn_ns.is_none() && !self.syn_ack_seen { Some(now) } else { None };
+        } else if syn && ack && end == End::Server {
+            self.syn_ack_ns = if self.syn_ack_seen { None } else { Some(now) };
+            self.syn_ack_seen = true;
+        } else if ack && end == End::Client && self.first_rtt_ns.is_none() && self.syn_ack_seen {
+            if let (Some(begun), Some(_)) = (self.syn_ns, self.syn_ack_ns) {
+                self.first_rtt_ns = Some(now.saturating_sub(begun));
+            }
+            self.syn_ack_ns = None;
+        }
+    }
+
+    /// How long the server takes from the end of a request to the first byte of its answer.
+    fn answer(&mut self, end: End, s: &Segment, now: u64) {
+        if s.len == 0 {
+            return;
+        }
+        match (end, self.request_at_ns) {
+            (End::Client, _) => self.request_at_ns = Some(now),
+            (End::Server, Some(asked)) => {
+                self.answers.push(now.saturating_sub(asked));
+                self.request_at_ns = None;
+            }
+            (End::Server, None) => {}
+        }
+    }
+
+    /// Puts the time since the last packet where it belongs.
+    fn spend(&mut self, now: u64, by: End, s: &Segment) {
+        let gap = now.saturating_sub(self.last_ns);
+        let established = self.halves.iter().any(|half| half.counts.data_packets > 0) || self.first_rtt_ns.is_some();
+        if !established && self.sure && s.len == 0 {
+            self.time.handshake += gap;
+            return;
+        }
+        let [client, server] = &self.halves;
+        let blocked = |end: End, half: &Half| half.zero_since_ns.is_some().then_some(end);
+        if let Some(end) = blocked(End::Client, client).or(blocked(End::Server, server)) {
+            self.time.zero[end.index()] += gap;
+            return;
+        }
+        let sender = match (client.has_outstanding(), server.has_outstanding()) {
+            (true, false) => Some(End::Client),
+            (false, true) => Some(End::Server),
+            (true, true) if client.last_data_ns > server.last_data_ns => Some(End::Client),
+            (true, true) => Some(End::Server),
+            (false, false) => None,
+        };
+        let Some(sender) = sender else { return self.spend_quiet(gap, by, s) };
+        let half = self.half(sender);
+        let again = by == sender && half.next.is_some_and(|next| s.len > 0 && s.seq.is_before(next));
+        if half.recovery.is_some() || again || self.half(sender.other()).reports_a_gap() {
+            self.time.repair[sender.index()] += gap;
+        } else if half.limited {
+            self.time.window[sender.other().index()] += gap;
+        } else {
+            self.time.under_way += gap;
+        }
+    }
+
+    /// Nothing is under way as seen from here. The sender knows that only when the last ACK has reached it, and what it
+    /// sends then comes here later still: of that time it isn't idle.
+    fn spend_quiet(&mut self, gap: u64, by: End, s: &Segment) {
+        if s.len == 0 {
+            self.time.ending += gap;
+            return;
+        }
+        let whole = gap + std::mem::take(&mut self.time.ending);
+        let travel = self.loop_ns(by).unwrap_or(0).min(whole);
+        if self.half(by).limited {
+            self.time.window[by.other().index()] += travel;
+        } else {
+            self.time.under_way += travel;
+        }
+        self.time.idle[by.index()] += whole - travel;
+    }
+
+    /// Where its time went.
+    pub(crate) fn shares(&self) -> Shares {
+        let us = |ns: u64| ns / 1000;
+        let time = &self.time;
+        Shares {
+            handshake_us: us(time.handshake),
+            under_way_us: us(time.under_way),
+            client_window_us: us(time.window[0]),
+            server_window_us: us(time.window[1]),
+            client_zero_window_us: us(time.zero[0]),
+            server_zero_window_us: us(time.zero[1]),
+            client_repair_us: us(time.repair[0]),
+            server_repair_us: us(time.repair[1]),
+            client_idle_us: us(time.idle[0]),
+            server_idle_us: us(time.idle[1]),
+            ending_us: us(time.ending),
+        }
+    }
+
+    /// A router says that a packet of it was too large.
+    pub(crate) fn too_big(&mut self, told: &TooBig) {
+        self.too_big_count += 1;
+        let smaller = self.too_big.is_none_or(|(_, mtu)| told.mtu < mtu);
+        if smaller {
+            self.too_big = Some((told.from, told.mtu));
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn finish(&mut self, room: &mut usize) {
+        let now = self.last_ns;
+        for half in &mut self.halves {
+            half.finish(now, room);
+        }
+    }
+}

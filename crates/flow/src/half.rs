@@ -1,0 +1,576 @@
+//! What one end of a connection sends, and what it is found to do.
+//!
+//! The events have the names and conditions of Wireshark's "TCP analysis", so that figures can be laid side by side.
+//!
+//! # Source
+//! Wireshark User's Guide, section 7.5 "TCP Analysis".
+
+use crate::packet::{MOST_SACKS, Segment};
+use crate::samples::{Course, Sample};
+use serde::Serialize;
+use std::collections::VecDeque;
+use wt_wire::{Ecn, Seq, TcpFlags};
+
+/// A duplicate ACK is an answer to a loss for so long.
+const FAST_NS: u64 = 20_000_000;
+/// Reordering takes no longer than this where the RTT isn't known.
+const REORDER_NS: u64 = 3_000_000;
+/// Segments that wait for their ACK, for one direction.
+const MOST_OUTSTANDING: usize = 8192;
+/// Segments that one packet is compared with.
+const MOST_OVERLAPPED: usize = 64;
+/// Timestamps that wait for their echo.
+const MOST_STAMPS: usize = 64;
+/// Right edges that are remembered.
+const MOST_EDGES: usize = 64;
+/// Packets above this are joined segments that no link carries.
+const LARGEST_LINK: u32 = 9216;
+
+/// What an end sent, counted. All bytes are payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Packets.
+    pub packets: u64,
+    /// Packets with payload.
+    pub data_packets: u64,
+    /// Payload, retransmissions counted again, bytes.
+    pub bytes_sent: u64,
+    /// Segments that were sent again: all of the next three kinds and those that a timer set off.
+    pub retransmissions: u64,
+    /// Of these, soon after two or more duplicate ACKs.
+    pub fast_retransmissions: u64,
+    /// Of these, of data that had been acknowledged already.
+    pub spurious_retransmissions: u64,
+    /// Of these, of data that had passed here before: lost behind this point, on the way to the receiver.
+    pub lost_after: u64,
+    /// Of these, of data that had not passed here: lost before this point, on the way from the sender.
+    pub lost_before: u64,
+    /// Payload of retransmissions, bytes.
+    pub bytes_retransmitted: u64,
+    /// Segments that came behind later ones, too soon to be retransmissions.
+    pub out_of_order: u64,
+    /// Gaps: a segment came before an earlier one.
+    pub gaps: u64,
+    /// ACKs that repeat the one before.
+    pub duplicate_acks: u64,
+    /// ACKs of data that never passed here.
+    pub acked_unseen: u64,
+    /// ACKs that report that data arrived twice (RFC 2883): retransmissions that weren't needed.
+    pub duplicate_reports: u64,
+    /// Segments that only ask whether the other end is there.
+    pub keep_alives: u64,
+    /// Segments of one byte into a closed window.
+    pub zero_window_probes: u64,
+    /// Segments that closed their sender's receive window.
+    pub zero_windows: u64,
+    /// ACKs whose only news is the window.
+    pub window_updates: u64,
+    /// Segments that filled the other end's window to the last byte.
+    pub window_full: u64,
+    /// SYNs that were sent again.
+    pub syn_retransmissions: u64,
+    /// Packets with the mark of congestion.
+    pub ce_marks: u64,
+    /// Packets that echo such a mark.
+    pub ece: u64,
+    /// Packets that are longer than a link carries: captured before a device split them, or after one joined them.
+    pub super_packets: u64,
+}
+
+/// What an end's SYN offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Offer {
+    /// Largest segment that it takes, bytes.
+    pub mss: Option<u16>,
+    /// The shift of its windows.
+    pub window_scale: Option<u8>,
+    /// Whether it understands SACK.
+    pub sack: bool,
+    /// Whether it sends timestamps.
+    pub timestamps: bool,
+    /// Whether it asks for ECN or agrees to it.
+    pub ecn: bool,
+}
+
+/// A segment that waits for its ACK.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    seq: Seq,
+    end: Seq,
+    at_ns: u64,
+    packet_len: u32,
+    times: u8,
+    /// It was sent again in smaller pieces.
+    shrunk: bool,
+}
+
+/// What became of segments too large for the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sizes {
+    /// The largest packet that was acknowledged, bytes.
+    pub(crate) largest_passed: u32,
+    /// The smallest packet that was sent three times or more and was never acknowledged in that size, bytes.
+    pub(crate) smallest_stuck: Option<u32>,
+    /// How often it was sent.
+    pub(crate) times: u8,
+    /// It went through once it was cut up.
+    pub(crate) shrunk: bool,
+    /// The other end was heard after it was first sent.
+    pub(crate) peer_heard: bool,
+}
+
+/// What the segment before was, as far as the next answers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Was {
+    #[default]
+    Usual,
+    KeepAlive,
+    ZeroWindowProbe,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+pub(crate) struct Half {
+    pub(crate) counts: Counts,
+    pub(crate) offer: Option<Offer>,
+    pub(crate) isn: Option<Seq>,
+    /// Behind the highest byte seen.
+    pub(crate) next: Option<Seq>,
+    next_at_ns: u64,
+    window: u16,
+    /// The window in bytes; the raw field where the shift isn't known.
+    pub(crate) window_bytes: u32,
+    pub(crate) window_min: Option<u32>,
+    pub(crate) window_max: u32,
+    pub(crate) ack: Option<Seq>,
+    ack_at_ns: u64,
+    duplicates: u32,
+    sacks: [(Seq, Seq); MOST_SACKS],
+    sack_count: usize,
+    was: Was,
+    outstanding: VecDeque<Sent>,
+    /// Payload that passed here before, bytes.
+    repeated: u64,
+    /// Not all that waits for its ACK is known.
+    overflowed: bool,
+    /// Behind the highest byte seen when a retransmission was last seen: until it is acknowledged, losses are repaired.
+    pub(crate) recovery: Option<Seq>,
+    /// From a segment of this end to its ACK.
+    pub(crate) rtt: Sample,
+    /// From a timestamp of this end to its echo.
+    pub(crate) echo: Sample,
+    stamps: VecDeque<(u32, u64)>,
+    /// How long this end took to acknowledge, over time.
+    pub(crate) ack_course: Course,
+    /// How long this end took to acknowledge.
+    pub(crate) acks: Sample,
+    edges: VecDeque<(u64, Seq)>,
+    pub(crate) zero_since_ns: Option<u64>,
+    pub(crate) zero_ns: u64,
+    pub(crate) zero_longest_ns: u64,
+    pub(crate) zero_episodes: u64,
+    /// Its last data went as far as the other end's window allowed.
+    pub(crate) limited: bool,
+    pub(crate) limited_segments: u64,
+    pub(crate) most_in_flight: u32,
+    pub(crate) sizes: Sizes,
+    pub(crate) largest_segment: u32,
+    pub(crate) fin: bool,
+    pub(crate) rst: bool,
+    pub(crate) last_data_ns: u64,
+}
+
+impl Half {
+    /// A segment of this end; `rev` is the other one. `first_rtt_ns` is that of the handshake, `back_ns` the time from
+    /// here to this end and back, and `room` how many more segments may wait for their ACKs in the whole table.
+    pub(crate) fn sent(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &Known, room: &mut usize) {
+        let syn = s.has(TcpFlags::SYN);
+        let control = s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
+        self.count(s);
+        if syn {
+            self.synchronise(s);
+        }
+        let mut was = Was::Usual;
+        let probe = s.len == 1 && Some(s.seq) == self.next && rev.window == 0 && rev.ack.is_some();
+        if probe {
+            self.counts.zero_window_probes += 1;
+            was = Was::ZeroWindowProbe;
+        } else {
+            was = self.acknowledgement_only(rev, s, control, was);
+        }
+        if s.has(TcpFlags::ACK) && self.ack != Some(s.ack) {
+            self.duplicates = 0;
+        }
+        if (s.len > 0 || control && !s.has(TcpFlags::RST)) && was == Was::Usual {
+            self.classify(rev, s, now, known.first_rtt_ns);
+        }
+        let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
+        if takes_numbers && was != Was::KeepAlive {
+            self.keep(s, now, room);
+            self.measure_flight(rev, s, now, known.back_ns);
+        }
+        let end = s.end();
+        if was != Was::ZeroWindowProbe && self.next.is_none_or(|next| next.is_before(end)) {
+            (self.next, self.next_at_ns) = (Some(end), now);
+        }
+        self.was = was;
+        self.receive_side(rev, s, now, known, room);
+        self.fin |= s.has(TcpFlags::FIN);
+        self.rst |= s.has(TcpFlags::RST);
+    }
+
+    fn count(&mut self, s: &Segment) {
+        let counts = &mut self.counts;
+        counts.packets += 1;
+        counts.data_packets += u64::from(s.len > 0);
+        counts.bytes_sent += u64::from(s.len);
+        counts.ce_marks += u64::from(s.ecn == Ecn::Ce);
+        counts.ece += u64::from(s.has(TcpFlags::ECE) && !s.has(TcpFlags::SYN));
+        counts.super_packets += u64::from(s.packet_len > LARGEST_LINK);
+        counts.duplicate_reports += u64::from(s.duplicate_sack);
+    }
+
+    fn synchronise(&mut self, s: &Segment) {
+        if self.isn == Some(s.seq) {
+            self.counts.syn_retransmissions += 1;
+        }
+        self.isn = Some(s.seq);
+        let ecn = if s.has(TcpFlags::ACK) {
+            s.has(TcpFlags::ECE) && !s.has(TcpFlags::CWR)
+        } else {
+            s.has(TcpFlags::ECE | TcpFlags::CWR)
+        };
+        self.offer = Some(Offer {
+            mss: s.mss,
+            window_scale: s.window_scale,
+            sack: s.sack_permitted,
+            timestamps: s.timestamps.is_some(),
+            ecn,
+        });
+    }
+
+    /// Counts what a segment that is no probe of a closed window says about the past: gaps, keep-alives, repeated ACKs.
+    fn acknowledgement_only(&mut self, rev: &Self, s: &Segment, control: bool, was: Was) -> Was {
+        let mut was = was;
+        if s.window == 0 && !control {
+            self.counts.zero_windows += 1;
+        }
+        let Some(next) = self.next else { return was };
+        if next.is_before(s.seq) && !s.has(TcpFlags::RST) {
+            self.counts.gaps += 1;
+        }
+        if s.len <= 1 && s.seq.plus(1) == next && !control {
+            self.counts.keep_alives += 1;
+            was = Was::KeepAlive;
+        }
+        if s.len > 0 || control || s.seq != next {
+            let edge = rev.ack.map(|ack| ack.plus(rev.window_bytes));
+            if s.len > 0 && !control && edge == Some(s.end()) && (rev.offer.is_some() || rev.scale().is_some()) {
+                self.counts.window_full += 1;
+            }
+            return was;
+        }
+        let same_ack = self.ack == Some(s.ack);
+        let same_window = s.window == self.window;
+        match (same_ack, s.window) {
+            (true, 1..) if !same_window => self.counts.window_updates += 1,
+            (true, 1..) if rev.was != Was::KeepAlive => {
+                self.counts.duplicate_acks += 1;
+                self.duplicates += 1;
+            }
+            _ => {}
+        }
+        was
+    }
+
+    /// A segment with data that doesn't go on where the last one ended was sent before, or was overtaken.
+    fn classify(&mut self, rev: &Self, s: &Segment, now: u64, first_rtt_ns: Option<u64>) {
+        let Some(next) = self.next.filter(|next| s.seq.is_before(*next)) else { return };
+        if s.has(TcpFlags::SYN) && self.isn == Some(s.seq) && self.counts.syn_retransmissions == 0 {
+            return;
+        }
+        let end = s.seq.plus(s.len);
+        let passed = self.has_passed(rev, s);
+        let answered = now.saturating_sub(rev.ack_at_ns) < FAST_NS && rev.duplicates >= 2;
+        let sacked =
+            rev.sacks.iter().take(rev.sack_count).any(|(left, right)| !s.seq.is_before(*left) && !right.is_before(end));
+        if answered && (rev.ack == Some(s.seq) || rev.sack_count > 0 && !sacked) {
+            self.counts.fast_retransmissions += 1;
+        } else if now.saturating_sub(self.next_at_ns) < first_rtt_ns.unwrap_or(REORDER_NS) && next != end && !passed {
+            self.counts.out_of_order += 1;
+            return;
+        } else if s.len > 0 && rev.ack.is_some_and(|ack| !ack.is_before(end)) {
+            self.counts.spurious_retransmissions += 1;
+        }
+        self.counts.retransmissions += 1;
+        self.counts.bytes_retransmitted += u64::from(s.len);
+        if passed {
+            self.repeated += u64::from(s.len);
+            self.counts.lost_after += 1;
+        } else {
+            self.counts.lost_before += 1;
+        }
+        self.recovery = Some(next);
+    }
+
+    /// Whether data of this segment passed here before, or was acknowledged.
+    fn has_passed(&self, rev: &Self, s: &Segment) -> bool {
+        let acknowledged = rev.ack.is_some_and(|ack| s.seq.is_before(ack));
+        acknowledged || self.overlapping(s).next().is_some()
+    }
+
+    /// The places of segments that wait for their ACK and have bytes in common with this one.
+    fn overlapping(&self, s: &Segment) -> std::ops::Range<usize> {
+        let first = self.outstanding.partition_point(|sent| !s.seq.is_before(sent.end));
+        let common =
+            self.outstanding.iter().skip(first).take(MOST_OVERLAPPED).take_while(|sent| sent.seq.is_before(s.end()));
+        first..first + common.count()
+    }
+
+    /// Keeps a segment until it is acknowledged.
+    fn keep(&mut self, s: &Segment, now: u64, room: &mut usize) {
+        let (end, len) = (s.end(), s.packet_len);
+        if s.len > 0 {
+            self.last_data_ns = now;
+            self.largest_segment = self.largest_segment.max(s.len);
+        }
+        let again = self.next.is_some_and(|next| s.seq.is_before(next));
+        if again {
+            let overlapping = self.overlapping(s);
+            let known = !overlapping.is_empty();
+            for sent in self.outstanding.range_mut(overlapping) {
+                if sent.seq == s.seq {
+                    sent.times = sent.times.saturating_add(1);
+                    sent.shrunk |= end.is_before(sent.end);
+                } else {
+                    // A part of it was sent again.
+                    sent.times = sent.times.max(2);
+                }
+            }
+            if known {
+                return;
+            }
+        }
+        if self.outstanding.len() >= MOST_OUTSTANDING || *room == 0 {
+            self.overflowed = true;
+            if self.outstanding.pop_front().is_none() {
+                return;
+            }
+            *room += 1;
+        }
+        *room -= 1;
+        let sent = Sent { seq: s.seq, end, at_ns: now, packet_len: len, times: 1 + u8::from(again), shrunk: false };
+        if again {
+            let place = self.outstanding.partition_point(|other| other.seq.is_before(s.seq));
+            self.outstanding.insert(place, sent);
+        } else {
+            self.outstanding.push_back(sent);
+        }
+    }
+
+    /// How much is under way as this end knew it when it sent the segment, and whether the window was reached.
+    fn measure_flight(&mut self, rev: &Self, s: &Segment, now: u64, back_ns: u64) {
+        if s.len == 0 || s.has(TcpFlags::SYN) {
+            return;
+        }
+        let Some(ack) = rev.ack else { return };
+        let flight = s.end().since(ack);
+        self.most_in_flight = self.most_in_flight.max(u32::try_from(flight).unwrap_or(0));
+        if self.next.is_some_and(|next| s.end().is_before(next)) {
+            return;
+        }
+        let known_edge = rev.edge_at(now.saturating_sub(back_ns));
+        let usual = rev.offer.and_then(|offer| offer.mss).map_or(1460, u32::from).max(536);
+        let one_more = known_edge.is_some_and(|edge| edge.is_before(s.end().plus(self.largest_segment.min(usual))));
+        self.limited = one_more;
+        self.limited_segments += u64::from(one_more);
+    }
+
+    /// The edge of this end's window at a time.
+    fn edge_at(&self, at_ns: u64) -> Option<Seq> {
+        let before = self.edges.iter().rev().find(|(since, _)| *since <= at_ns);
+        before.or(self.edges.front()).map(|(_, edge)| *edge)
+    }
+
+    /// What the segment says about what its sender received.
+    fn receive_side(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &Known, room: &mut usize) {
+        if s.has(TcpFlags::RST) {
+            return;
+        }
+        self.note_window(rev, s, now, known);
+        if s.has(TcpFlags::ACK) {
+            self.acknowledge(rev, s, now, room);
+            (self.ack, self.ack_at_ns) =
+                (Some(self.ack.map_or(s.ack, |ack| if ack.is_before(s.ack) { s.ack } else { ack })), now);
+            self.sack_count = s.sack_count;
+            self.sacks = s.sacks;
+        }
+        let Some((value, echo)) = s.timestamps else { return };
+        if self.stamps.back().is_none_or(|(last, _)| *last != value) {
+            if self.stamps.len() >= MOST_STAMPS {
+                self.stamps.pop_front();
+            }
+            self.stamps.push_back((value, now));
+        }
+        if s.has(TcpFlags::ACK)
+            && let Some(place) = rev.stamps.iter().position(|(value, _)| *value == echo)
+        {
+            let at = rev.stamps.get(place).map_or(now, |(_, at)| *at);
+            rev.stamps.drain(..=place);
+            rev.echo.push(now.saturating_sub(at));
+        }
+    }
+
+    fn note_window(&mut self, rev: &Self, s: &Segment, now: u64, known: &Known) {
+        self.window = s.window;
+        let shift = if s.has(TcpFlags::SYN) { 0 } else { self.shift(rev) };
+        self.window_bytes = u32::from(s.window) << shift;
+        if s.has(TcpFlags::SYN) {
+            return;
+        }
+        self.window_max = self.window_max.max(self.window_bytes);
+        self.window_min = Some(self.window_min.map_or(self.window_bytes, |min| min.min(self.window_bytes)));
+        match (s.window == 0 && !s.has(TcpFlags::FIN), self.zero_since_ns) {
+            (true, None) => {
+                self.zero_since_ns = Some(now);
+                self.zero_episodes += 1;
+            }
+            (false, Some(since)) => self.end_zero(since, now),
+            _ => {}
+        }
+        if !s.has(TcpFlags::ACK) {
+            return;
+        }
+        let edge = s.ack.plus(self.window_bytes);
+        // Edges a sixty-fourth of the time apart that they are looked back for.
+        let spacing = known.forth_ns / 32;
+        let several = self.edges.len() > 1;
+        match self.edges.back_mut() {
+            Some((since, last)) if now.saturating_sub(*since) < spacing && several => *last = edge,
+            Some((_, last)) if *last == edge => {}
+            _ => {
+                if self.edges.len() >= MOST_EDGES {
+                    self.edges.pop_front();
+                }
+                self.edges.push_back((now, edge));
+            }
+        }
+    }
+
+    pub(crate) fn end_zero(&mut self, since: u64, now: u64) {
+        let time = now.saturating_sub(since);
+        self.zero_ns += time;
+        self.zero_longest_ns = self.zero_longest_ns.max(time);
+        self.zero_since_ns = None;
+    }
+
+    /// The shift of its windows: only if both offered one.
+    fn shift(&self, rev: &Self) -> u8 {
+        match (self.offer, rev.offer) {
+            (Some(own), Some(other)) if other.window_scale.is_some() => own.window_scale.unwrap_or(0),
+            // Of a handshake that was half seen, the half that was seen counts.
+            (Some(own), None) => own.window_scale.unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    fn scale(&self) -> Option<u8> {
+        self.offer.and_then(|offer| offer.window_scale)
+    }
+
+    /// Takes from what the other end sent what this segment acknowledges.
+    fn acknowledge(&mut self, rev: &mut Self, s: &Segment, now: u64, room: &mut usize) {
+        let advanced = self.ack.is_none_or(|ack| ack.is_before(s.ack));
+        // Everything up to here was acknowledged; what follows must have been seen.
+        let mut covered = self.ack.filter(|_| rev.next.is_some() && !rev.overflowed);
+        let mut unseen = false;
+        while let Some(sent) = rev.outstanding.front().copied().filter(|sent| !s.ack.is_before(sent.end)) {
+            rev.outstanding.pop_front();
+            *room += 1;
+            unseen |= covered.is_some_and(|covered| covered.is_before(sent.seq));
+            covered = covered.map(|_| sent.end);
+            rev.passed(&sent);
+            // A segment that was sent twice doesn't tell which one was acknowledged (Karn).
+            if sent.end == s.ack && sent.times == 1 && advanced {
+                let took = now.saturating_sub(sent.at_ns);
+                rev.rtt.push(took);
+                if sent.packet_len > 0 && !s.has(TcpFlags::SYN) && rev.isn.is_none_or(|isn| isn != sent.seq) {
+                    self.acks.push(took);
+                    self.ack_course.push(now, took);
+                }
+            }
+        }
+        let reached =
+            rev.outstanding.front().map_or(s.ack, |sent| if sent.seq.is_before(s.ack) { sent.seq } else { s.ack });
+        if advanced && (unseen || covered.is_some_and(|covered| covered.is_before(reached))) {
+            self.counts.acked_unseen += 1;
+        }
+        if rev.recovery.is_some_and(|until| !s.ack.is_before(until)) {
+            rev.recovery = None;
+        }
+        rev.sizes.peer_heard |= rev.outstanding.front().is_some_and(|sent| sent.times >= 3);
+    }
+
+    /// A segment was acknowledged at last.
+    fn passed(&mut self, sent: &Sent) {
+        let len = self.on_the_wire(sent.packet_len);
+        if sent.shrunk && sent.times >= 3 {
+            self.stuck(sent, true);
+        } else {
+            self.sizes.largest_passed = self.sizes.largest_passed.max(len);
+        }
+    }
+
+    fn stuck(&mut self, sent: &Sent, shrunk: bool) {
+        let len = self.on_the_wire(sent.packet_len);
+        if self.sizes.smallest_stuck.is_none_or(|least| len < least) {
+            self.sizes.smallest_stuck = Some(len);
+        }
+        self.sizes.times = self.sizes.times.max(sent.times);
+        self.sizes.shrunk |= shrunk;
+    }
+
+    /// The length of the packets that a device makes of a joined one.
+    fn on_the_wire(&self, packet_len: u32) -> u32 {
+        if packet_len <= LARGEST_LINK { packet_len } else { 1500 }
+    }
+
+    /// Nothing more will come: what was never acknowledged is looked at. Gives back what it held of the table's room.
+    pub(crate) fn finish(&mut self, now: u64, room: &mut usize) {
+        if let Some(since) = self.zero_since_ns {
+            self.end_zero(since, now);
+        }
+        for sent in std::mem::take(&mut self.outstanding) {
+            *room += 1;
+            if sent.times >= 3 && sent.end.since(sent.seq) > 1 {
+                self.stuck(&sent, false);
+            }
+        }
+    }
+
+    /// Whether something of this end waits for its ACK.
+    pub(crate) fn has_outstanding(&self) -> bool {
+        !self.outstanding.is_empty()
+    }
+
+    /// Whether it says that something is missing.
+    pub(crate) fn reports_a_gap(&self) -> bool {
+        self.sack_count > 0 || self.duplicates >= 3
+    }
+
+    /// Payload that was sent at least once, bytes; of a stream of more than 4 GiB that, too.
+    pub(crate) fn unique_bytes(&self) -> u64 {
+        self.counts.bytes_sent.saturating_sub(self.repeated)
+    }
+}
+
+/// What the connection knows of its times.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known {
+    /// Of the handshake, from SYN to the last ACK.
+    pub(crate) first_rtt_ns: Option<u64>,
+    /// From here to the sender of the segment and back.
+    pub(crate) back_ns: u64,
+    /// From here to its receiver and back.
+    pub(crate) forth_ns: u64,
+}

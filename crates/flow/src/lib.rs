@@ -1,0 +1,40 @@
+//! TCP connections as somebody sees them who only listens: what they suffer from, and which end is to blame.
+//!
+//! [`Tracker`] takes packets one by one, from a file or a device, and gives an [`Analysis`]. It may stand anywhere on the
+//! path: what an end knew when it sent something is reckoned from the time that packets take from here to it and back.
+//!
+//! # What this leaves out
+//! Reassembly of fragments (they are counted), tunnels, and the payload. A stream of which some packets weren't captured
+//! shows gaps; they are told apart from losses only as far as ACKs tell.
+//!
+//! Pure: no clock, no file, no socket; memory is bounded, whatever comes.
+#![forbid(unsafe_code)]
+
+/// Which end is to blame.
+mod blame;
+/// One connection.
+mod connection;
+/// Which packets are looked at.
+mod filter;
+/// One direction of it.
+mod half;
+/// From bytes to segments.
+mod packet;
+/// What is told.
+mod report;
+/// Quantiles and courses of durations.
+mod samples;
+/// All connections.
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use blame::{Blame, Culprit, Finding, Reason};
+pub use connection::{End, Shares};
+pub use filter::{Filter, FilterError};
+pub use half::{Counts, Offer};
+pub use report::{
+    AckDelay, Analysis, BlackHole, ConnectionReport, EndReport, Handshake, Packets, Position, State, Windows,
+};
+pub use samples::Spread;
+pub use table::{Bounds, Tracker};

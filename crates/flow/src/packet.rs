@@ -1,0 +1,196 @@
+use std::net::{IpAddr, SocketAddr};
+use wt_wire::{
+    Ecn, Icmpv4Kind, Icmpv4View, Icmpv6Kind, Icmpv6View, IpView, Protocol, Seq, TcpFlags, TcpOption, TcpView, UdpView,
+};
+
+/// SACK blocks that one header has room for.
+pub(crate) const MOST_SACKS: usize = 4;
+
+/// What is read of a TCP segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    pub(crate) src: SocketAddr,
+    pub(crate) dst: SocketAddr,
+    pub(crate) seq: Seq,
+    pub(crate) ack: Seq,
+    pub(crate) flags: TcpFlags,
+    pub(crate) window: u16,
+    /// Payload as the IP header says, bytes; all of it need not have been captured.
+    pub(crate) len: u32,
+    /// The IP packet, bytes.
+    pub(crate) packet_len: u32,
+    pub(crate) ecn: Ecn,
+    pub(crate) mss: Option<u16>,
+    pub(crate) window_scale: Option<u8>,
+    pub(crate) sack_permitted: bool,
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) sacks: [(Seq, Seq); MOST_SACKS],
+    pub(crate) sack_count: usize,
+    pub(crate) duplicate_sack: bool,
+}
+
+impl Segment {
+    pub(crate) fn has(&self, flags: TcpFlags) -> bool {
+        self.flags.has(flags)
+    }
+
+    /// The number behind its last: payload, SYN and FIN count.
+    pub(crate) fn end(&self) -> Seq {
+        let controls = u32::from(self.has(TcpFlags::SYN)) + u32::from(self.has(TcpFlags::FIN));
+        self.seq.plus(self.len.wrapping_add(controls))
+    }
+}
+
+/// A router or host says that a packet was too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooBig {
+    pub(crate) from: IpAddr,
+    pub(crate) mtu: u32,
+    /// Of the packet that was too large.
+    pub(crate) src: SocketAddr,
+    pub(crate) dst: SocketAddr,
+}
+
+/// What an IP packet is to us.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Parsed {
+    /// A segment, complete but perhaps for its payload.
+    Tcp(Segment),
+    /// A part of a packet: from where to where.
+    Fragment(IpAddr, IpAddr),
+    /// See [`TooBig`].
+    TooBig(TooBig),
+    /// Another protocol: its number, with ports if it has any.
+    Other { src: IpAddr, dst: IpAddr, protocol: Protocol, ports: Option<(u16, u16)> },
+    /// TCP of which too little was kept.
+    Cut,
+    /// No IP packet that makes sense.
+    Broken,
+}
+
+/// The most bytes of headers that are looked at.
+const HEADERS: usize = 512;
+
+/// Reads an IP packet, `original_len` bytes long on the wire, of which perhaps only the beginning is there.
+pub(crate) fn parse(bytes: &[u8], original_len: usize) -> Parsed {
+    let mut patched = [0; HEADERS];
+    let bytes = with_length(bytes, original_len, &mut patched);
+    let Ok(ip) = IpView::quoted(bytes) else { return Parsed::Broken };
+    let (src, dst) = (ip.src(), ip.dst());
+    let is_fragment = match ip {
+        IpView::V4(view) => view.is_fragment(),
+        // A fragment header that says "all of it" makes no fragment (RFC 6946).
+        IpView::V6(view) => {
+            view.upper_layer().is_ok_and(|upper| upper.is_fragment && !is_atomic(view.as_bytes(), upper.payload.len()))
+        }
+    };
+    if is_fragment {
+        return Parsed::Fragment(src, dst);
+    }
+    let Some((protocol, payload)) = ip.transport() else { return Parsed::Broken };
+    let captured = match ip {
+        IpView::V4(view) => view.as_bytes().len(),
+        IpView::V6(view) => view.as_bytes().len(),
+    };
+    let header = captured - payload.len().min(captured);
+    let transport_len = ip.total_len().saturating_sub(header);
+    match protocol {
+        Protocol::TCP => tcp(&ip, payload, transport_len),
+        Protocol::UDP => {
+            let ports = UdpView::quoted(payload).ok().map(|udp| (udp.src_port(), udp.dst_port()));
+            Parsed::Other { src, dst, protocol, ports }
+        }
+        Protocol::ICMP | Protocol::ICMPV6 => {
+            too_big(src, protocol, payload).unwrap_or(Parsed::Other { src, dst, protocol, ports: None })
+        }
+        _ => Parsed::Other { src, dst, protocol, ports: None },
+    }
+}
+
+/// Whether a packet of IPv6 with a fragment header, right before its transport, is whole nevertheless.
+fn is_atomic(bytes: &[u8], payload: usize) -> bool {
+    let at = bytes.len().saturating_sub(payload + 8);
+    // Neither an offset nor "more fragments": the two reserved bits between them don't matter.
+    matches!(bytes.get(at + 2..at + 4), Some(&[high, low]) if high == 0 && low & 0xf9 == 0)
+}
+
+/// A sender that leaves segmentation to the device may leave the length zero, too: then it is what was captured.
+fn with_length<'a>(bytes: &'a [u8], original_len: usize, patched: &'a mut [u8; HEADERS]) -> &'a [u8] {
+    let (at, fixed) = match bytes.first().map(|byte| byte >> 4) {
+        Some(4) => (2, 0),
+        Some(6) => (4, 40),
+        _ => return bytes,
+    };
+    if bytes.get(at..at + 2) != Some(&[0, 0]) || original_len <= 40 + fixed {
+        return bytes;
+    }
+    let len = bytes.len().min(HEADERS);
+    let (Some(to), Some(from)) = (patched.get_mut(..len), bytes.get(..len)) else { return bytes };
+    to.copy_from_slice(from);
+    let value = u16::try_from(original_len - fixed).unwrap_or(u16::MAX).to_be_bytes();
+    if let Some(field) = to.get_mut(at..at + 2) {
+        field.copy_from_slice(&value);
+    }
+    to
+}
+
+fn tcp(ip: &IpView<'_>, bytes: &[u8], transport_len: usize) -> Parsed {
+    // Without the window nothing can be said.
+    let Ok(view) = TcpView::quoted(bytes) else { return Parsed::Cut };
+    let header = view.header_len();
+    if bytes.len() < 16 || header < 20 || header > transport_len {
+        return if bytes.len() < 16 { Parsed::Cut } else { Parsed::Broken };
+    }
+    let mut segment = Segment {
+        src: SocketAddr::new(ip.src(), view.src_port()),
+        dst: SocketAddr::new(ip.dst(), view.dst_port()),
+        seq: view.seq(),
+        ack: view.ack(),
+        flags: view.flags(),
+        window: view.window(),
+        len: u32::try_from(transport_len - header).unwrap_or(u32::MAX),
+        packet_len: u32::try_from(ip.total_len()).unwrap_or(u32::MAX),
+        ecn: ip.ecn(),
+        mss: None,
+        window_scale: None,
+        sack_permitted: false,
+        timestamps: None,
+        sacks: [(Seq(0), Seq(0)); MOST_SACKS],
+        sack_count: 0,
+        duplicate_sack: false,
+    };
+    for option in view.options().map_while(Result::ok) {
+        match option {
+            TcpOption::Mss(mss) => segment.mss = Some(mss),
+            TcpOption::WindowScale(shift) => segment.window_scale = Some(shift.min(14)),
+            TcpOption::SackPermitted => segment.sack_permitted = true,
+            TcpOption::Timestamps { value, echo } => segment.timestamps = Some((value, echo)),
+            TcpOption::Sack(blocks) => {
+                segment.duplicate_sack = segment.has(TcpFlags::ACK) && blocks.is_duplicate(segment.ack);
+                for (slot, block) in segment.sacks.iter_mut().zip(blocks.iter()) {
+                    *slot = block;
+                }
+                segment.sack_count = blocks.len().min(MOST_SACKS);
+            }
+            _ => {}
+        }
+    }
+    Parsed::Tcp(segment)
+}
+
+fn too_big(from: IpAddr, protocol: Protocol, payload: &[u8]) -> Option<Parsed> {
+    let (mtu, quote) = if protocol == Protocol::ICMP {
+        let icmp = Icmpv4View::new(payload).ok()?;
+        let Icmpv4Kind::FragNeeded { mtu } = icmp.kind() else { return None };
+        (u32::from(mtu), IpView::V4(icmp.quote()?))
+    } else {
+        let icmp = Icmpv6View::new(payload).ok()?;
+        let Icmpv6Kind::PacketTooBig { mtu } = icmp.kind() else { return None };
+        (mtu, IpView::V6(icmp.quote()?))
+    };
+    let (Protocol::TCP, bytes) = quote.transport()? else { return None };
+    let tcp = TcpView::quoted(bytes).ok()?;
+    let end = |address, port| SocketAddr::new(address, port);
+    let (src, dst) = (end(quote.src(), tcp.src_port()), end(quote.dst(), tcp.dst_port()));
+    Some(Parsed::TooBig(TooBig { from, mtu, src, dst }))
+}

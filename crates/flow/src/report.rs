@@ -1,0 +1,370 @@
+use crate::blame::{self, Blame};
+use crate::connection::{Connection, End, Shares};
+use crate::half::{Counts, Half, Offer};
+use crate::samples::{Course, Spread};
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+use wt_experiment::drift;
+
+/// What came, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Packets {
+    /// All packets.
+    pub all: u64,
+    /// Segments of TCP.
+    pub tcp: u64,
+    /// Connections.
+    pub connections: u64,
+    /// Other protocols over IP.
+    pub not_tcp: u64,
+    /// No IP, or behind headers that aren't known.
+    pub not_ip: u64,
+    /// Parts of packets; they are counted only.
+    pub fragments: u64,
+    /// Answers of routers that a packet was too large.
+    pub too_big: u64,
+    /// TCP of which too little was kept.
+    pub cut: u64,
+    /// Packets that contradict themselves.
+    pub broken: u64,
+    /// Packets that the filter left out.
+    pub filtered_out: u64,
+    /// Connections that had been given up to bound memory, and were taken up again.
+    pub taken_up_again: u64,
+}
+
+/// All that can be said of the packets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysis {
+    /// 1.
+    pub schema_version: u32,
+    /// The first packet, µs since 1970.
+    pub first_unix_us: u64,
+    /// From the first packet to the last, µs.
+    pub duration_us: u64,
+    /// What came.
+    pub packets: Packets,
+    /// The connections, in the order in which they began.
+    pub connections: Vec<ConnectionReport>,
+    /// Connections that aren't told one by one: those with the least payload.
+    pub connections_left_out: u64,
+    /// What a person should know of the capture itself.
+    pub warnings: Vec<String>,
+}
+
+/// How far a connection came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Nobody answered the SYN.
+    Unanswered,
+    /// It was answered by a reset.
+    Refused,
+    /// The handshake wasn't completed.
+    HalfOpen,
+    /// It stands, or its end wasn't seen.
+    Open,
+    /// Both ends closed it.
+    Closed,
+    /// One end reset it.
+    Reset,
+}
+
+/// Where on the path this was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Position {
+    /// At the client or near it.
+    NearClient,
+    /// At the server or near it.
+    NearServer,
+    /// In between.
+    Between,
+    /// Unknown.
+    Unknown,
+}
+
+/// The beginning of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Handshake {
+    /// Whether SYN, SYN-ACK and ACK were seen.
+    pub complete: bool,
+    /// From SYN to the last ACK, µs; unknown if one of them was sent again.
+    pub rtt_us: Option<u64>,
+}
+
+/// How an end's receive window was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Windows {
+    /// Whether the shift is known; without it the figures are as they stand in the header.
+    pub scale_known: bool,
+    /// The smallest, bytes.
+    pub min: Option<u32>,
+    /// The largest, bytes.
+    pub max: u32,
+    /// The last, bytes.
+    pub last: u32,
+    /// How often it was closed.
+    pub closed_times: u64,
+    /// How long it was closed, µs.
+    pub closed_us: u64,
+    /// The longest time of these, µs.
+    pub closed_longest_us: u64,
+}
+
+/// How long an end waits before it acknowledges: beyond the time to it and back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AckDelay {
+    /// The median, µs.
+    pub median_us: f64,
+    /// Exceeded by one in twenty, µs.
+    pub p95_us: f64,
+    /// The largest, µs.
+    pub max_us: f64,
+    /// Means of each third of the time, µs.
+    pub thirds_us: Option<[f64; 3]>,
+    /// The two-sided p value of "no trend" (Mann and Kendall, for values that depend on their neighbours).
+    pub trend_p: Option<f64>,
+    /// ACKs that are late at the same time in the last third, by Little's law: one or two if the end holds each back, many
+    /// if they, or what they answer, stand in a queue.
+    pub at_once: Option<f64>,
+    /// Whether it grows: shown, doubled at least, and by 5 ms or more.
+    pub growing: bool,
+    /// Means over time: s since its beginning, µs.
+    pub course: Vec<(f64, f64)>,
+}
+
+/// Large packets vanish where small ones pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BlackHole {
+    /// Whether it is beyond doubt: the same bytes went through once they were cut up. Otherwise it looks like one.
+    pub shown: bool,
+    /// The smallest packet that never got through, bytes.
+    pub smallest_lost: u32,
+    /// How often it was sent.
+    pub times: u8,
+    /// The largest packet that did get through, bytes.
+    pub largest_passed: u32,
+    /// What a router said in time or too late: its address and MTU.
+    pub router: Option<(IpAddr, u32)>,
+}
+
+/// What is told of one end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EndReport {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// Payload that it sent, each byte once, bytes.
+    pub bytes: u64,
+    /// That over the duration of the connection, bit/s.
+    pub goodput_bps: f64,
+    /// What it sent.
+    pub sent: Counts,
+    /// Retransmissions per packet with payload.
+    pub retransmission_rate: f64,
+    /// What its SYN offered.
+    pub offer: Option<Offer>,
+    /// Its receive window.
+    pub window: Windows,
+    /// From here to it and back, by the ACKs of what was sent to it.
+    pub rtt: Option<Spread>,
+    /// The same by the echoes of timestamps.
+    pub rtt_timestamps: Option<Spread>,
+    /// How late it acknowledges.
+    pub ack_delay: Option<AckDelay>,
+    /// The most that it had under way, as seen from here, bytes.
+    pub most_in_flight: u32,
+    /// Packets with which it reached the other end's window.
+    pub window_limited_packets: u64,
+    /// Large packets of it vanish.
+    pub black_hole: Option<BlackHole>,
+}
+
+/// What is told of a connection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConnectionReport {
+    /// Its number, from 1, in the order in which connections began.
+    pub number: u64,
+    /// Where it was captured, if the capture names places.
+    pub interface: Option<String>,
+    /// The number of that place.
+    #[serde(skip)]
+    pub(crate) place: usize,
+    /// Whether a SYN was seen, so that it is certain who is the client; otherwise it is the end with the larger port.
+    pub roles_known: bool,
+    /// When it began, µs since 1970.
+    pub started_unix_us: u64,
+    /// From its first packet to its last, µs.
+    pub duration_us: u64,
+    /// How far it came.
+    pub state: State,
+    /// Where this was captured.
+    pub captured: Position,
+    /// Its beginning.
+    pub handshake: Handshake,
+    /// The smallest RTT of the whole path, µs.
+    pub min_rtt_us: Option<u64>,
+    /// The one that opened it.
+    pub client: EndReport,
+    /// The other one.
+    pub server: EndReport,
+    /// From a request's last byte to the answer's first, as seen from here.
+    pub answer_time: Option<Spread>,
+    /// Where its time went.
+    pub time: Shares,
+    /// The end that is to blame, and for what.
+    pub blame: Blame,
+    /// Its state was given up once to bound memory: figures are of the time since.
+    pub interrupted: bool,
+}
+
+impl ConnectionReport {
+    /// Payload of both ends, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.client.bytes.saturating_add(self.server.bytes)
+    }
+
+    /// One of the ends.
+    #[must_use]
+    pub fn end(&self, end: End) -> &EndReport {
+        if end == End::Client { &self.client } else { &self.server }
+    }
+
+    pub(crate) fn of(connection: &Connection, number: u64) -> Self {
+        let end = |end| end_report(connection, end);
+        let [to_client, to_server] = [End::Client, End::Server].map(|end| connection.loop_ns(end));
+        let min_rtt_ns = match (to_client, to_server) {
+            (Some(client), Some(server)) => Some(client + server),
+            _ => connection.first_rtt_ns,
+        };
+        let mut report = Self {
+            number,
+            interface: None,
+            place: connection.interface,
+            roles_known: connection.sure,
+            started_unix_us: connection.begun_ns / 1000,
+            duration_us: connection.last_ns.saturating_sub(connection.begun_ns) / 1000,
+            state: state(connection),
+            captured: position(to_client, to_server),
+            handshake: Handshake {
+                complete: connection.sure && connection.syn_ack_seen && connection.half(End::Client).ack.is_some(),
+                rtt_us: connection.first_rtt_ns.map(|ns| ns / 1000),
+            },
+            min_rtt_us: min_rtt_ns.map(|ns| ns / 1000),
+            client: end(End::Client),
+            server: end(End::Server),
+            answer_time: connection.answers.spread(),
+            time: connection.shares(),
+            blame: Blame::default(),
+            interrupted: connection.interrupted,
+        };
+        report.blame = blame::blame(&report, connection.half(End::Client).rst, connection.half(End::Server).rst);
+        report
+    }
+}
+
+fn state(connection: &Connection) -> State {
+    let (client, server) = (connection.half(End::Client), connection.half(End::Server));
+    let only_syn = client.counts.data_packets + server.counts.data_packets == 0 && !connection.syn_ack_seen;
+    match (client.rst, server.rst) {
+        (_, true) if connection.sure && only_syn && !client.fin => State::Refused,
+        (true, _) | (_, true) => State::Reset,
+        _ if client.fin && server.fin => State::Closed,
+        _ if connection.sure && only_syn && server.counts.packets == 0 => State::Unanswered,
+        _ if connection.sure && connection.syn_ack_seen && client.ack.is_none() => State::HalfOpen,
+        _ => State::Open,
+    }
+}
+
+/// By the times to both ends: what is a tenth of the other is near.
+fn position(to_client: Option<u64>, to_server: Option<u64>) -> Position {
+    match (to_client, to_server) {
+        (Some(client), Some(server)) if client.saturating_mul(10) <= server => Position::NearClient,
+        (Some(client), Some(server)) if server.saturating_mul(10) <= client => Position::NearServer,
+        (Some(_), Some(_)) => Position::Between,
+        _ => Position::Unknown,
+    }
+}
+
+fn end_report(connection: &Connection, end: End) -> EndReport {
+    let (own, other) = (connection.half(end), connection.half(end.other()));
+    let seconds = connection.last_ns.saturating_sub(connection.begun_ns) as f64 / 1e9;
+    let bytes = own.unique_bytes();
+    let scale_known = own.offer.is_some() && other.offer.is_some();
+    EndReport {
+        address: if end == End::Client { connection.client } else { connection.server },
+        bytes,
+        goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+        sent: own.counts,
+        retransmission_rate: own.counts.retransmissions as f64 / own.counts.data_packets.max(1) as f64,
+        offer: own.offer,
+        window: Windows {
+            scale_known,
+            min: own.window_min,
+            max: own.window_max,
+            last: own.window_bytes,
+            closed_times: own.zero_episodes,
+            closed_us: own.zero_ns / 1000,
+            closed_longest_us: own.zero_longest_ns / 1000,
+        },
+        rtt: other.rtt.spread(),
+        rtt_timestamps: other.echo.spread(),
+        ack_delay: ack_delay(own, connection.loop_ns(end)),
+        most_in_flight: own.most_in_flight,
+        window_limited_packets: own.limited_segments,
+        black_hole: black_hole(own, connection),
+    }
+}
+
+/// ACKs that are told of at least.
+const FEWEST_ACKS: u64 = 3;
+/// Parts of the time that a trend is sought in, at most.
+const PARTS: usize = 20;
+
+fn ack_delay(own: &Half, loop_ns: Option<u64>) -> Option<AckDelay> {
+    let spread = own.acks.spread().filter(|spread| spread.samples >= FEWEST_ACKS)?;
+    let least_us = loop_ns.unwrap_or(0) as f64 / 1e3;
+    let beyond = |us: f64| (us - least_us).max(0.0);
+    let thirds = own.ack_course.thirds();
+    let thirds_us = thirds.map(|thirds| thirds.map(|third| beyond(third.mean_ns / 1e3)));
+    let trend_p = trend(&own.ack_course);
+    let grown = thirds_us.is_some_and(|[first, _, last]| last >= 2.0 * first && last - first >= 5000.0);
+    Some(AckDelay {
+        median_us: beyond(spread.median_us),
+        p95_us: beyond(spread.p95_us),
+        max_us: beyond(spread.max_us),
+        thirds_us,
+        trend_p,
+        at_once: thirds.map(|[.., last]| last.per_second * beyond(last.mean_ns / 1e3) / 1e6),
+        growing: grown && trend_p.is_some_and(|p| p < 0.01),
+        course: own.ack_course.means().into_iter().map(|(at, ns)| (at, beyond(ns / 1e3))).collect(),
+    })
+}
+
+/// The p value of no trend, of means over at most [`PARTS`] parts of the time.
+fn trend(course: &Course) -> Option<f64> {
+    let means: Vec<f64> = course.means().into_iter().map(|(_, ns)| ns.max(1.0).ln()).collect();
+    let size = means.len().div_ceil(PARTS).max(1);
+    let parts: Vec<f64> = means.chunks(size).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect();
+    drift::dependent_trend(&parts, &mut ChaCha8Rng::seed_from_u64(1)).map(|trend| trend.p)
+}
+
+fn black_hole(own: &Half, connection: &Connection) -> Option<BlackHole> {
+    let sizes = &own.sizes;
+    let smallest_lost = sizes.smallest_stuck?;
+    // That small ones pass must have been seen: an answer to the handshake at least.
+    let passes = sizes.largest_passed > 0 && sizes.largest_passed < smallest_lost;
+    if !sizes.shrunk && (!passes || smallest_lost < 576) {
+        return None;
+    }
+    Some(BlackHole {
+        shown: sizes.shrunk,
+        smallest_lost,
+        times: sizes.times,
+        largest_passed: sizes.largest_passed,
+        router: connection.too_big,
+    })
+}

@@ -1,0 +1,259 @@
+use crate::connection::Connection;
+use crate::filter::{Filter, Subject};
+use crate::packet::{Parsed, Segment, parse};
+use crate::report::{Analysis, ConnectionReport, Packets};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
+use wt_wire::{Protocol, TcpFlags};
+
+/// How much is kept at once.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// Connections that are followed at once. Of more, those that were silent for longest are told as they are by then.
+    pub followed: usize,
+    /// Connections that are told one by one. Of more, those with the most payload.
+    pub told: usize,
+    /// Segments that wait for their ACK, of all connections together.
+    pub outstanding: usize,
+    /// Connections that are remembered after they were given up, so that none counts twice.
+    pub remembered: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { followed: 16_384, told: 10_000, outstanding: 1 << 20, remembered: 1 << 20 }
+    }
+}
+
+/// Two ends, the smaller first, at one place of capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    interface: usize,
+    ends: (SocketAddr, SocketAddr),
+}
+
+impl Key {
+    fn new(interface: usize, src: SocketAddr, dst: SocketAddr) -> Self {
+        Self { interface, ends: if src <= dst { (src, dst) } else { (dst, src) } }
+    }
+}
+
+#[derive(Debug)]
+struct Followed {
+    connection: Connection,
+    number: u64,
+    /// The packet that touched it last.
+    touched: u64,
+}
+
+/// Follows the TCP connections of a stream of packets. Takes a bounded amount of memory, whatever comes.
+///
+/// # Example
+/// ```
+/// let mut tracker = wt_flow::Tracker::new(wt_flow::Bounds::default(), None);
+/// tracker.packet(0, 0, &[0x45, 0, 0], 3); // nothing that makes sense
+/// assert_eq!(tracker.finish(&[]).packets.broken, 1);
+/// ```
+#[derive(Debug)]
+pub struct Tracker {
+    bounds: Bounds,
+    filter: Option<Filter>,
+    followed: HashMap<Key, Box<Followed>>,
+    /// Connections in the order in which they were touched, each at least once.
+    order: VecDeque<(Key, u64)>,
+    remembered: HashSet<Key>,
+    told: Vec<ConnectionReport>,
+    left_out: u64,
+    room: usize,
+    counts: Packets,
+    number: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+}
+
+impl Tracker {
+    /// Knows of nothing yet.
+    #[must_use]
+    pub fn new(bounds: Bounds, filter: Option<Filter>) -> Self {
+        let room = bounds.outstanding;
+        Self {
+            bounds,
+            filter,
+            followed: HashMap::new(),
+            order: VecDeque::new(),
+            remembered: HashSet::new(),
+            told: Vec::new(),
+            left_out: 0,
+            room,
+            counts: Packets::default(),
+            number: 0,
+            first_ns: None,
+            last_ns: 0,
+        }
+    }
+
+    /// A packet without an IP header, or behind one that isn't known.
+    pub fn no_ip(&mut self) {
+        self.counts.all += 1;
+        self.counts.not_ip += 1;
+    }
+
+    /// An IP packet, captured at a place and a time, `original_len` bytes long on the wire.
+    pub fn packet(&mut self, interface: usize, at_ns: u64, bytes: &[u8], original_len: usize) {
+        self.counts.all += 1;
+        let parsed = parse(bytes, original_len);
+        if !self.is_wanted(&parsed, original_len) {
+            self.counts.filtered_out += 1;
+            return;
+        }
+        self.first_ns = Some(self.first_ns.map_or(at_ns, |first| first.min(at_ns)));
+        self.last_ns = self.last_ns.max(at_ns);
+        match parsed {
+            Parsed::Tcp(segment) => {
+                self.counts.tcp += 1;
+                self.segment(interface, at_ns, &segment);
+            }
+            Parsed::Fragment(..) => self.counts.fragments += 1,
+            Parsed::TooBig(told) => {
+                self.counts.too_big += 1;
+                if let Some(followed) = self.followed.get_mut(&Key::new(interface, told.src, told.dst)) {
+                    followed.connection.too_big(&told);
+                }
+            }
+            Parsed::Other { .. } => self.counts.not_tcp += 1,
+            Parsed::Cut => self.counts.cut += 1,
+            Parsed::Broken => self.counts.broken += 1,
+        }
+    }
+
+    fn is_wanted(&self, parsed: &Parsed, len: usize) -> bool {
+        let Some(filter) = &self.filter else { return true };
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        let subject = match parsed {
+            Parsed::Tcp(s) => Subject {
+                src: s.src.ip(),
+                dst: s.dst.ip(),
+                protocol: Protocol::TCP,
+                ports: Some((s.src.port(), s.dst.port())),
+                len,
+            },
+            Parsed::Other { src, dst, protocol, ports } => {
+                Subject { src: *src, dst: *dst, protocol: *protocol, ports: *ports, len }
+            }
+            // An answer about a packet is wanted if the packet was.
+            Parsed::TooBig(told) => Subject {
+                src: told.src.ip(),
+                dst: told.dst.ip(),
+                protocol: Protocol::TCP,
+                ports: Some((told.src.port(), told.dst.port())),
+                len,
+            },
+            Parsed::Fragment(src, dst) => Subject { src: *src, dst: *dst, protocol: Protocol::TCP, ports: None, len },
+            Parsed::Cut | Parsed::Broken => return true,
+        };
+        filter.matches(&subject)
+    }
+
+    fn segment(&mut self, interface: usize, at_ns: u64, s: &Segment) {
+        let key = Key::new(interface, s.src, s.dst);
+        if self.followed.get(&key).is_some_and(|old| old.connection.is_reopened_by(s))
+            && let Some(old) = self.followed.remove(&key)
+        {
+            self.tell(*old);
+        }
+        if !self.followed.contains_key(&key) {
+            self.follow(key, interface, at_ns, s);
+        }
+        let touched = self.counts.all;
+        if let Some(followed) = self.followed.get_mut(&key) {
+            followed.touched = touched;
+            followed.connection.segment(s, at_ns, &mut self.room);
+        }
+    }
+
+    fn follow(&mut self, key: Key, interface: usize, at_ns: u64, s: &Segment) {
+        while self.followed.len() >= self.bounds.followed.max(1) {
+            let Some((oldest, touched)) = self.order.pop_front() else { break };
+            match self.followed.get(&oldest) {
+                None => {}
+                Some(followed) if followed.touched > touched => self.order.push_back((oldest, followed.touched)),
+                Some(_) => {
+                    if let Some(followed) = self.followed.remove(&oldest) {
+                        if self.remembered.len() < self.bounds.remembered && !followed.connection.is_over() {
+                            self.remembered.insert(oldest);
+                        }
+                        self.tell(*followed);
+                    }
+                }
+            }
+        }
+        let mut connection = Connection::new(interface, s, at_ns);
+        if !s.has(TcpFlags::SYN) && self.remembered.remove(&key) {
+            connection.interrupted = true;
+            self.counts.taken_up_again += 1;
+        } else {
+            self.remembered.remove(&key);
+            self.counts.connections += 1;
+        }
+        self.number += 1;
+        self.order.push_back((key, self.counts.all));
+        self.followed.insert(key, Box::new(Followed { connection, number: self.number, touched: self.counts.all }));
+    }
+
+    /// A connection that isn't followed any more.
+    fn tell(&mut self, followed: Followed) {
+        let Followed { mut connection, number, .. } = followed;
+        connection.finish(&mut self.room);
+        self.told.push(ConnectionReport::of(&connection, number));
+        if self.told.len() >= self.bounds.told.saturating_mul(2).max(2) {
+            self.thin();
+        }
+    }
+
+    /// Leaves those with the most payload.
+    fn thin(&mut self) {
+        let keep = self.bounds.told;
+        if self.told.len() > keep {
+            self.told.sort_by_key(|told| (std::cmp::Reverse(told.bytes()), told.number));
+            self.left_out += (self.told.len() - keep) as u64;
+            self.told.truncate(keep);
+        }
+    }
+
+    /// Connections that are followed now.
+    #[must_use]
+    pub fn followed(&self) -> usize {
+        self.followed.len()
+    }
+
+    /// Packets so far.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.counts.all
+    }
+
+    /// All that can be said. `interfaces` are the names of the places of capture.
+    #[must_use]
+    pub fn finish(mut self, interfaces: &[String]) -> Analysis {
+        let mut rest: Vec<Box<Followed>> = std::mem::take(&mut self.followed).into_values().collect();
+        rest.sort_by_key(|followed| followed.number);
+        for followed in rest {
+            self.tell(*followed);
+        }
+        self.thin();
+        self.told.sort_by_key(|told| told.number);
+        for told in &mut self.told {
+            told.interface = interfaces.get(told.place).filter(|name| !name.is_empty()).cloned();
+        }
+        let first_ns = self.first_ns.unwrap_or(0);
+        Analysis {
+            schema_version: 1,
+            first_unix_us: first_ns / 1000,
+            duration_us: self.last_ns.saturating_sub(first_ns) / 1000,
+            packets: self.counts,
+            connections: self.told,
+            connections_left_out: self.left_out,
+            warnings: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `windtunnel watch`: the connections that pass a device, while they pass.
+
+use super::analyse::capture::{CaptureArgs, about_the_capture, tell};
+use super::tune::cancel_on_signals;
+use crate::edge::{Failure, Outcome};
+use clap::Args;
+use serde_json::json;
+use std::collections::HashMap;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::watch::{Watch, device_name};
+use wt_units::parse_duration;
+
+/// Watches the TCP connections that pass a device, and says which end is to blame
+///
+/// What `windtunnel analyse` says of a capture, of packets as they pass; nothing is written to disk, and nothing is sent.
+/// Ctrl-C ends it and tells what was seen. Needs CAP_NET_RAW.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo windtunnel watch eth0
+  sudo windtunnel watch eth0 --filter 'tcp and host 192.0.2.1 and not port 22' --for 1min
+  sudo windtunnel watch any --packets 10000 --json
+Needs CAP_NET_RAW: sudo, or sudo setcap cap_net_raw+ep on the program.")]
+pub(crate) struct WatchArgs {
+    /// The device, as `ip link` names it; any is all of them
+    device: String,
+    #[command(flatten)]
+    capture: CaptureArgs,
+    /// End after so long [default: at Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    time: Option<Duration>,
+    /// End after so many packets
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    packets: Option<u64>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() { Err("it is no time at all".to_owned()) } else { Ok(time) }
+}
+
+/// How long to wait at most before Ctrl-C is looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(crate) fn run(args: &WatchArgs) -> Outcome {
+    let mut watch = Watch::open(&args.device).map_err(|error| refused(&args.device, &error))?;
+    let cancel = cancel_on_signals()?;
+    if !args.json {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), "watching {}; Ctrl-C ends it and tells what was seen", args.device);
+    }
+    let mut tracker = args.capture.tracker(args.json);
+    let mut places: HashMap<i32, usize> = HashMap::new();
+    let mut devices = Vec::new();
+    let begun = monotonic_ns();
+    let mut broken = None;
+    loop {
+        let passed = Duration::from_nanos(monotonic_ns().saturating_sub(begun));
+        let left = args.time.map_or(TICK, |time| time.saturating_sub(passed));
+        if cancel.is_cancelled() || left.is_zero() || args.packets.is_some_and(|most| tracker.packets() >= most) {
+            break;
+        }
+        let mut seen = 0u32;
+        let mut see = |packet: &wt_sys::watch::Watched<'_>| {
+            let place = *places.entry(packet.device).or_insert_with(|| {
+                devices.push(packet.device);
+                devices.len() - 1
+            });
+            match wt_wire::ip_behind_ethertype(packet.ethertype, packet.bytes) {
+                Some(ip) => {
+                    let before = packet.bytes.len() - ip.len().min(packet.bytes.len());
+                    tracker.packet(place, packet.at_ns, ip, packet.original_len.saturating_sub(before));
+                }
+                None => tracker.no_ip(),
+            }
+        };
+        // Now and then the clock and the user are looked at, however much comes.
+        while seen < 4096 && watch.receive(&mut see) {
+            seen += 1;
+        }
+        if seen == 0 {
+            broken = watch.broken();
+            if broken.is_some() {
+                break;
+            }
+            let _ = wt_sys::poll::wait_readable(&[std::os::fd::AsFd::as_fd(&watch)], Some(left.min(TICK)));
+        }
+    }
+    let names: Vec<String> = devices.iter().map(|device| device_name(*device)).collect();
+    let mut analysis = tracker.finish(&names);
+    let drops = watch.take_drops();
+    if drops > 0 {
+        analysis.warnings.push(format!("{drops} packets came too fast to be looked at; gaps may be these"));
+    }
+    if let Some(error) = broken {
+        analysis.warnings.push(format!("the device {} can't be watched any more: {error}", args.device));
+    }
+    about_the_capture(&mut analysis);
+    let source = json!({"device": args.device, "interfaces": names, "dropped": drops});
+    Ok(tell(&analysis, source, args.json))
+}
+
+fn refused(device: &str, error: &wt_sys::SysError) -> Failure {
+    let told = error.to_string();
+    match error.source.kind() {
+        std::io::ErrorKind::PermissionDenied => Failure::environment(format!("can't watch {device}: {told}"))
+            .because("listening to a device's packets needs CAP_NET_RAW")
+            .hint(format!(
+                "sudo windtunnel watch {device}; or sudo setcap cap_net_raw+ep $(command -v windtunnel); or analyse a capture"
+            )),
+        _ => Failure::usage(format!("can't watch {device}: {told}")).hint("ip link lists the devices; any means all"),
+    }
+}

@@ -1,0 +1,240 @@
+//! Files of captured packets, read as a stream: pcap and pcapng as tcpdump, Wireshark and dumpcap write them.
+//!
+//! # What this leaves out
+//! Compressed files, name resolution, statistics, secrets and comments of pcapng; what is not understood is skipped.
+//! Memory is bounded by one packet and a list of interfaces, whatever the file says.
+
+/// What stands before the IP packet.
+mod link_layer;
+/// The classic format.
+mod pcap;
+/// The next generation's format.
+mod pcapng;
+#[cfg(test)]
+mod tests;
+
+pub use link_layer::{LinkLayer, ip_behind_ethertype};
+
+use std::io::{self, Read};
+
+/// No packet is longer than this: a super-packet of BIG TCP has at most 512 KiB.
+const MOST_CAPTURED: u32 = 1 << 20;
+/// More interfaces than this aren't believed.
+const MOST_INTERFACES: usize = 4096;
+
+/// A captured packet, as it stands in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapturedRecord<'a> {
+    /// Where it was captured: a place in [`CaptureReader::interfaces`].
+    pub interface: usize,
+    /// When, nanoseconds since the beginning of 1970; 0 where the file doesn't say.
+    pub at_ns: u64,
+    /// What its bytes begin with.
+    pub link: LinkLayer,
+    /// How long it was, bytes; as many or more than there are.
+    pub original_len: usize,
+    /// Its bytes, as far as they were kept.
+    pub bytes: &'a [u8],
+}
+
+/// Where packets of a file were captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureInterface {
+    /// Its name, empty where the file doesn't say.
+    pub name: String,
+    /// What its packets begin with.
+    pub link: LinkLayer,
+    /// The most bytes that were kept of a packet; 0: all.
+    pub snap_len: u32,
+}
+
+/// Why a file can't be read on. What was read before counts.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// It is something else.
+    #[error("this is no capture: {0}")]
+    NotACapture(&'static str),
+    /// It ends in the middle of a packet.
+    #[error("the file ends in the middle of a packet, at byte {at}")]
+    CutShort {
+        /// Where the last whole packet ends.
+        at: u64,
+    },
+    /// A length or a number contradicts itself.
+    #[error("the file is damaged at byte {at}: {what}")]
+    Damaged {
+        /// Where the packet or block begins.
+        at: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The file can't be read.
+    #[error("can't be read")]
+    Io(#[from] io::Error),
+}
+
+/// Whether a file that begins like this is a capture, or a compressed one; eight bytes are enough.
+#[must_use]
+pub fn is_capture(head: &[u8]) -> bool {
+    pcap::Layout::of(head).is_some() || head.starts_with(&pcapng::SECTION) || is_compressed(head)
+}
+
+/// Whether it is packed by gzip, zstd, xz or lz4. Tables of text never begin so.
+fn is_compressed(head: &[u8]) -> bool {
+    [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[0xfd, b'7', b'z', b'X', b'Z'], &[0x04, 0x22, 0x4d, 0x18]]
+        .iter()
+        .any(|magic| head.starts_with(magic))
+}
+
+/// Reads captured packets one after the other.
+///
+/// # Source
+/// draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+#[derive(Debug)]
+pub struct CaptureReader<R> {
+    source: Source<R>,
+    interfaces: Vec<CaptureInterface>,
+    format: Format,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Format {
+    Pcap(pcap::Layout),
+    Pcapng(pcapng::Section),
+}
+
+impl<R: Read> CaptureReader<R> {
+    /// Reads the beginning of a file. Give it a `BufReader`.
+    ///
+    /// # Errors
+    /// [`CaptureError::NotACapture`], and those of reading.
+    pub fn new(input: R) -> Result<Self, CaptureError> {
+        let mut source = Source { input, at: 0 };
+        let mut head = [0; 4];
+        if source.fill(&mut head)? < head.len() {
+            return Err(CaptureError::NotACapture("it has less than four bytes"));
+        }
+        let mut reader = Self {
+            source,
+            interfaces: Vec::new(),
+            format: Format::Pcapng(pcapng::Section::default()),
+            buffer: Vec::new(),
+        };
+        if head == pcapng::SECTION {
+            let section = pcapng::Section::read(&mut reader.source, &mut reader.buffer, 0)?;
+            reader.format = Format::Pcapng(section);
+        } else if let Some(layout) = pcap::Layout::of(&head) {
+            let (layout, interface) = layout.read(&mut reader.source)?;
+            reader.interfaces.push(interface);
+            reader.format = Format::Pcap(layout);
+        } else if is_compressed(&head) {
+            return Err(CaptureError::NotACapture("it is compressed: unpack it first (gunzip, unzstd, unxz, lz4 -d)"));
+        } else {
+            return Err(CaptureError::NotACapture("it begins neither like pcap nor like pcapng"));
+        }
+        Ok(reader)
+    }
+
+    /// The next packet; `None` at the end.
+    ///
+    /// # Errors
+    /// [`CaptureError`]; nothing more can be read after one.
+    pub fn next_record(&mut self) -> Result<Option<CapturedRecord<'_>>, CaptureError> {
+        let found = match &mut self.format {
+            Format::Pcap(layout) => layout.next(&mut self.source, &mut self.buffer)?,
+            Format::Pcapng(section) => section.next(&mut self.source, &mut self.buffer, &mut self.interfaces)?,
+        };
+        let Some(found) = found else { return Ok(None) };
+        let link = self.interfaces.get(found.interface).map_or(LinkLayer(0), |interface| interface.link);
+        let bytes = self.buffer.get(found.start..found.end).unwrap_or_default();
+        let original_len = found.original_len.max(bytes.len());
+        Ok(Some(CapturedRecord { interface: found.interface, at_ns: found.at_ns, link, original_len, bytes }))
+    }
+
+    /// Where packets were captured, as far as the file has said so by now.
+    #[must_use]
+    pub fn interfaces(&self) -> &[CaptureInterface] {
+        &self.interfaces
+    }
+
+    /// What the format is called.
+    #[must_use]
+    pub const fn format(&self) -> &'static str {
+        match self.format {
+            Format::Pcap(_) => "pcap",
+            Format::Pcapng(_) => "pcapng",
+        }
+    }
+
+    /// Bytes of the file that were read.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.source.at
+    }
+}
+
+/// A packet within the buffer.
+#[derive(Debug)]
+struct Found {
+    interface: usize,
+    at_ns: u64,
+    original_len: usize,
+    start: usize,
+    end: usize,
+}
+
+/// The file, and how far it was read.
+#[derive(Debug)]
+struct Source<R> {
+    input: R,
+    at: u64,
+}
+
+impl<R: Read> Source<R> {
+    /// Fills the bytes as far as the file goes; how many there were.
+    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.input.read(rest) {
+                Ok(0) => break,
+                Ok(got) => filled += got,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.at += filled as u64;
+        Ok(filled)
+    }
+
+    /// Reads so many bytes into the buffer; takes no more memory than there are bytes.
+    fn take(&mut self, len: usize, buffer: &mut Vec<u8>, begun: u64) -> Result<(), CaptureError> {
+        buffer.clear();
+        let got = self.input.by_ref().take(len as u64).read_to_end(buffer)?;
+        self.at += got as u64;
+        if got < len { Err(CaptureError::CutShort { at: begun }) } else { Ok(()) }
+    }
+
+    /// Reads over so many bytes.
+    fn skip(&mut self, len: u64, begun: u64) -> Result<(), CaptureError> {
+        let got = io::copy(&mut self.input.by_ref().take(len), &mut io::sink())?;
+        self.at += got;
+        if got < len { Err(CaptureError::CutShort { at: begun }) } else { Ok(()) }
+    }
+}
+
+/// Whether numbers are written with their high byte first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct BigEndian(bool);
+
+impl BigEndian {
+    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+        let two = bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).unwrap_or([0; 2]);
+        if self.0 { u16::from_be_bytes(two) } else { u16::from_le_bytes(two) }
+    }
+
+    fn u32(self, bytes: &[u8], at: usize) -> u32 {
+        let four = bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).unwrap_or([0; 4]);
+        if self.0 { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
+    }
+}
