@@ -3,7 +3,7 @@
 /// # Source
 /// RFC 3339; days to dates by the proleptic Gregorian calendar, counted in eras of 400 years that begin in March.
 #[must_use]
-pub(crate) fn utc(unix_s: u64) -> String {
+pub fn utc(unix_s: u64) -> String {
     const DAY: u64 = 86_400;
     const ERA: u64 = 146_097;
     /// Days from 0000-03-01 to 1970-01-01.

@@ -32,6 +32,7 @@ mod system;
 mod txn;
 
 pub use backup::{Backup, BackupError};
+pub use calendar::utc;
 pub use defaults::{OsDefault, OsDefaultError, os_default, os_defaults};
 pub use export::{Export, ExportFile, ExportFormat, export};
 pub use knob::{ALL as KNOBS, HostKnob, Kind, Knob, KnobError, LinkKnob, RouteKnob, Value};

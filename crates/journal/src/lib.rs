@@ -37,8 +37,8 @@ pub use error::JournalError;
 pub use export::{export_csv, export_json};
 pub use id::experiment_id;
 pub use model::{
-    Arm, ExperimentSummary, Filter, Journal, NewExperiment, Orphans, Owner, Prune, Pruned, State, StoredExperiment,
-    TrialId, TrialRow, WithSamples,
+    Arm, ExperimentSummary, Filter, Journal, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
+    StoredExperiment, TrialId, TrialRow, WithSamples,
 };
 pub use samples::{SampleError, decode_samples, encode_samples};
 pub use sqlite::{SqliteJournal, default_path};

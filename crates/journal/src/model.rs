@@ -239,6 +239,17 @@ pub struct Pruned {
     pub trials: u64,
 }
 
+/// What was seen of a host at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sighting {
+    /// Its name or address, in small letters.
+    pub host: String,
+    /// When, µs since the Unix epoch.
+    pub at_unix_us: i64,
+    /// What; the caller's own form.
+    pub found: serde_json::Value,
+}
+
 /// A place where every trial is kept.
 pub trait Journal {
     /// Writes down an experiment as running.
@@ -325,6 +336,18 @@ pub trait Journal {
     /// # Errors
     /// Those of writing.
     fn prune(&mut self, what: Prune) -> Result<Pruned, JournalError>;
+
+    /// Writes down what was seen of hosts; `kind` says what was looked at.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn note(&mut self, kind: &str, seen: &[Sighting]) -> Result<(), JournalError>;
+
+    /// The last `most` sightings of a kind, of one host or of all, the oldest first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn sightings(&self, kind: &str, host: Option<&str>, most: usize) -> Result<Vec<Sighting>, JournalError>;
 
     /// Every trial of an experiment, in the order in which they began.
     ///

@@ -1,72 +1,11 @@
 //! First windows of a real kernel behind nginx, over the lab.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod common;
+mod nginx;
 
-use common::{Ran, binary, ran, run, windtunnel};
+use common::run;
+use nginx::{PATH, findings, over, shell, window};
 use serde_json::Value;
-use std::path::Path;
-
-const PATH: &str = "title = \"forty milliseconds\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
-    down = { rate = \"1gbit\", delay = \"20ms\" }\nup = { rate = \"1gbit\", delay = \"20ms\" }\n";
-
-/// Serves files with HTTP and with TLS 1.3 and 1.2.
-fn nginx(home: &Path) -> String {
-    let dir = home.display();
-    let temp = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let temp: String = temp.iter().map(|name| format!("{name}_temp_path {dir}/{name};\n")).collect();
-    let tls = |port: u16, version: &str| {
-        format!(
-            "server {{ listen {port} ssl; listen [::]:{port} ssl; ssl_certificate {dir}/c.pem; \
-             ssl_certificate_key {dir}/k.pem; ssl_protocols {version}; root {dir}/www; }}\n"
-        )
-    };
-    format!(
-        "user root;\nworker_processes 1;\nmaster_process off;\ndaemon on;\npid {dir}/pid;\nerror_log {dir}/errors;\n\
-         events {{ worker_connections 4096; }}\nhttp {{ access_log off;\n{temp}\
-         server {{ listen 8080 backlog=4096; listen [::]:8080; root {dir}/www; \
-         location = /moved {{ return 301 /1m.bin; }} }}\n{}{}}}\n",
-        tls(8443, "TLSv1.3"),
-        tls(8444, "TLSv1.2"),
-    )
-}
-
-/// Runs a script in the client, with nginx on the server; `None` where this machine has no nginx or openssl.
-fn shell(script: &str) -> Option<Ran> {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path();
-    std::fs::create_dir(dir.join("www")).unwrap();
-    std::fs::write(dir.join("www/1m.bin"), vec![b'x'; 1_000_000]).unwrap();
-    std::fs::write(dir.join("www/short.bin"), vec![b'x'; 100]).unwrap();
-    std::fs::write(dir.join("nginx.conf"), nginx(dir)).unwrap();
-    std::fs::write(dir.join("path.toml"), PATH).unwrap();
-    let key =
-        "openssl req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 30 -subj /CN=server 2>/dev/null";
-    let all = format!(
-        "PATH=$PATH:/usr/sbin; command -v nginx >/dev/null && command -v openssl >/dev/null || exit 77\n{key}\n\
-         ip netns exec server nginx -c $PWD/nginx.conf 2>/dev/null || exit 78\n\
-         set_window() {{ ip netns exec server ip route change default dev wt0 initcwnd $1 congctl $2; }}\n\
-         {script}\ncode=$?; kill $(cat pid); exit $code"
-    );
-    let mut command = windtunnel(dir);
-    command.env("WT", binary()).current_dir(dir).args(["lab", "run", "path.toml", "--", "sh", "-c", &all]);
-    let ran = ran(command.output().unwrap());
-    assert_ne!(ran.code, 77, "this test needs nginx and openssl (packages nginx-light, openssl)");
-    assert_ne!(ran.code, 78, "nginx didn't start: {}", ran.err);
-    Some(ran)
-}
-
-/// Each line's object; all of them have the fields that are promised.
-fn findings(ran: &Ran) -> Vec<Value> {
-    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}{}", ran.err));
-    let all: Vec<Value> = ran.out.lines().filter(|line| line.starts_with('{')).map(read).collect();
-    for one in &all {
-        for name in ["url", "address", "segments", "bytes", "mss", "verdict", "why", "syn_ack", "packets", "seconds"] {
-            assert!(one.get(name).is_some(), "{name}: {one:#}");
-        }
-    }
-    all
-}
 
 #[test]
 fn windows_are_exact_or_at_least_and_never_wrong() {
@@ -88,7 +27,7 @@ fn windows_are_exact_or_at_least_and_never_wrong() {
         }
     }
     println!("{exact} of {} exact", all.len());
-    assert!(exact >= 48, "{exact}");
+    assert!(exact >= 52, "{exact}");
 }
 
 #[test]
@@ -108,16 +47,20 @@ fn https_is_asked_without_a_single_acknowledgement() {
 
 #[test]
 fn one_host_takes_six_packets_and_tells_what_the_handshake_said() {
-    let script = "set_window 10 cubic; $WT first-window http://server:8080/1m.bin --json-stream --ip 4; \
+    let script = "set_window 10 cubic; for n in 1 2 3 4 5; do $WT first-window http://server:8080/1m.bin --json-stream --ip 4; done; \
         $WT first-window http://server6:8080/1m.bin --json-stream; $WT first-window http://server:8080/moved --json-stream; \
         $WT first-window http://server:8080/short.bin --json-stream";
     let Some(ran) = shell(script) else { return };
     let all = findings(&ran);
-    assert_eq!(all.len(), 4, "{}{}", ran.out, ran.err);
-    for one in &all[..3] {
+    assert_eq!(all.len(), 8, "{}{}", ran.out, ran.err);
+    for one in &all[..7] {
         assert_eq!((&one["segments"], &one["verdict"]), (&10.into(), &"exact".into()), "{one:#}");
+        assert!(one["packets"].as_u64().unwrap() <= 16, "{one:#}");
     }
-    assert!(all[0]["packets"].as_u64().unwrap() <= 10, "{:#}", all[0]);
+    // On a busy machine the tail loss probe may come too late to be known as one: then four packets more make sure.
+    let packets = |one: &Value| one["packets"].as_u64().unwrap();
+    assert_eq!(all[..5].iter().map(packets).min(), Some(6), "{all:#?}");
+    assert!(all[..5].iter().map(packets).max() <= Some(10), "{all:#?}");
     let said = &all[0]["syn_ack"];
     assert_eq!(
         (&said["sack"], &said["timestamps"], &said["mss"]),
@@ -125,7 +68,7 @@ fn one_host_takes_six_packets_and_tells_what_the_handshake_said() {
         "{said}"
     );
     assert!(said["window"].as_u64().unwrap() > 10_000 && said["window_scale"].as_u64().is_some(), "{said}");
-    assert_eq!(all[3]["verdict"], "at-least", "{:#}", all[3]);
+    assert_eq!(all[7]["verdict"], "at-least", "{:#}", all[7]);
 }
 
 #[test]
@@ -143,15 +86,15 @@ fn cap_net_raw_is_enough_and_the_kernel_sends_no_reset() {
 
 #[test]
 fn two_hundred_hosts_are_all_right() {
-    let script = "set_window 10 cubic; for i in $(seq 1 200); do ip netns exec server ip addr add 10.3.1.$i/32 dev lo; \
-        echo http://10.3.1.$i:8080/1m.bin; done > hosts; $WT first-window --file hosts --rate 2000/s --json-stream";
+    let script = "(row 1 66 3 cubic; row 2 67 10 cubic; row 3 67 32 cubic) > hosts; \
+        $WT first-window --file hosts --rate 2000/s --json-stream";
     let Some(ran) = shell(script) else { return };
     let all = findings(&ran);
     assert_eq!(all.len(), 200, "{}", ran.err);
-    assert!(all.iter().all(|one| one["segments"] == 10 || one["verdict"] != "exact"), "none is wrong");
+    assert!(all.iter().all(|one| one["segments"] == window(one) || one["verdict"] != "exact"), "none is wrong");
     let right = all.iter().filter(|one| one["verdict"] == "exact").count();
     println!("{right} of 200 exact");
-    assert!(right >= 190, "{right} of 200");
+    assert!(right >= 198, "{right} of 200");
 }
 
 #[test]
@@ -170,4 +113,75 @@ fn who_refuses_or_opted_out_is_told_apart_and_mistakes_are_usage() {
         let ran = run(&[&["first-window"], args].concat());
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
     }
+}
+
+#[test]
+fn without_privilege_the_kernels_own_connections_tell_the_same() {
+    let drop = "setpriv --bounding-set -all --inh-caps -all --no-new-privs";
+    for delay in ["500us", "5ms", "20ms"] {
+        let path = PATH.replace("20ms", delay);
+        let script = format!(
+            "row 1 2 3 cubic > hosts; row 2 2 10 cubic >> hosts; row 3 2 32 cubic >> hosts; row 4 2 100 cubic >> hosts
+            row 5 2 3 bbr >> hosts && row 6 2 10 bbr >> hosts && row 7 2 32 bbr >> hosts && row 8 2 100 bbr >> hosts
+            {drop} $WT first-window --file hosts --json-stream"
+        );
+        let Some(ran) = over(&path, &script) else { return };
+        let all = findings(&ran);
+        assert!(all.len() >= 8, "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains("CAP_NET_RAW"), "{}", ran.err);
+        let right = all.iter().filter(|one| one["segments"] == window(one)).count();
+        println!("{delay}: {right} of {} right", all.len());
+        for one in &all {
+            assert!(one["verdict"] != "exact" || one["segments"] == window(one), "{one:#}");
+            assert_eq!((&one["method"], &one["syn_ack"]["sack"]), (&"delayed-ack".into(), &true.into()), "{one:#}");
+        }
+        // On a machine that is busy with other things two may stay lower bounds; the benchmark counts 64 of each.
+        assert!(right + 2 >= all.len(), "{delay}: {right} of {}: {all:#?}", all.len());
+        assert!(all.iter().all(|one| one["segments"].as_u64() <= Some(window(one))), "{all:#?}");
+    }
+}
+
+#[test]
+fn unprivileged_https_and_short_responses_are_lower_bounds_or_right() {
+    let script = "set_window 10 cubic; WT=\"$WT first-window --unprivileged --json-stream\"; \
+        $WT https://server:8443/1m.bin; $WT http://server:8080/short.bin; $WT http://server:8080/moved; \
+        $WT http://server:81/; $WT http://server6:8080/1m.bin";
+    let Some(ran) = shell(script) else { return };
+    let all = findings(&ran);
+    assert_eq!(all.len(), 5, "{}{}", ran.out, ran.err);
+    let (segments, verdict) =
+        (|n: usize| all[n]["segments"].as_u64().unwrap_or(0), |n: usize| all[n]["verdict"].clone());
+    assert!(segments(0) <= 10 && segments(0) >= 9 && verdict(0) != "unknown", "{:#}", all[0]);
+    assert!(verdict(1) == "at-least" && segments(1) <= 10 && segments(1) >= 2, "{:#}", all[1]);
+    assert!(segments(2) == 10 && verdict(2) == "exact", "{:#}", all[2]);
+    assert_eq!((&all[3]["why"], &all[3]["probes"]), (&"connection refused".into(), &1.into()), "{:#}", all[3]);
+    assert!(segments(4) == 10 && verdict(4) == "exact", "{:#}", all[4]);
+}
+
+#[test]
+fn findings_go_into_tables_pictures_and_the_history_of_hosts() {
+    let script = "row 1 2 3 cubic > hosts; row 2 2 10 cubic >> hosts; echo http://server:81/ Nobody >> hosts; \
+        echo http://server:81/again Nobody >> hosts; WT=\"$WT first-window\"; \
+        $WT --file hosts --csv all.csv --svg all.svg; echo; cat all.csv; head -c 300 all.svg; echo; \
+        ip netns exec server ip route change default dev wt0 table 101 initcwnd 5; $WT 10.3.1.1:8080/1m.bin > later; \
+        $WT --history 10.3.1.1; $WT --history --json; $WT --history nowhere.example; echo code $?";
+    let Some(ran) = shell(script) else { return };
+    for (text, count) in [
+        (",exact,3,", 2),
+        (",exact,10,", 2),
+        (",unknown,,", 2),
+        ("<svg role=\"img\" aria-label=\"First windows", 1),
+        ("Nothing is known of these hosts yet.\ncode 1", 1),
+        ("\"at\": \"20", 6),
+    ] {
+        assert_eq!(ran.out.matches(text).count(), count, "{text}: {}{}", ran.out, ran.err);
+    }
+    let asked =
+        |line: &&str| line.starts_with("http://server:81/") && line.contains("refused") && line.ends_with(",0,0,0.0");
+    assert_eq!(ran.out.lines().filter(asked).count(), 1, "who refused is not asked again: {}", ran.out);
+    let table = ran.out.split("provider").nth(1).unwrap();
+    assert!(table.contains("2  10 (2 hosts)") && table.contains("2  3 (2 hosts)") && table.contains('█'), "{table}");
+    let history: Vec<&str> = ran.out.lines().filter(|line| line.contains("Z  10.3.1.1 ")).collect();
+    assert_eq!(history.len(), 2, "{}", ran.out);
+    assert!(history[0].contains(" 3 ") && history[1].contains(" 5 "), "{history:?}");
 }

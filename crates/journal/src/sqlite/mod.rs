@@ -15,6 +15,8 @@ mod file;
 mod read;
 /// Numbered migrations, and whose file it is.
 mod schema;
+/// Hosts over time.
+mod sightings;
 /// Writing.
 mod write;
 
@@ -22,7 +24,7 @@ pub(crate) use codec::phase_name;
 pub use file::default_path;
 
 use crate::{
-    ExperimentSummary, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, State,
+    ExperimentSummary, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
     StoredExperiment, TrialId, TrialRow, WithSamples,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -141,6 +143,14 @@ impl Journal for SqliteJournal {
 
     fn prune(&mut self, what: Prune) -> Result<Pruned, JournalError> {
         self.delete(what)
+    }
+
+    fn note(&mut self, kind: &str, seen: &[Sighting]) -> Result<(), JournalError> {
+        self.write_sightings(kind, seen)
+    }
+
+    fn sightings(&self, kind: &str, host: Option<&str>, most: usize) -> Result<Vec<Sighting>, JournalError> {
+        self.read_sightings(kind, host, most)
     }
 }
 

@@ -7,8 +7,11 @@ use std::path::Path;
 pub(super) const APPLICATION_ID: i64 = 0x5774_6e6c;
 
 /// The migrations in order. Number n leads from schema n − 1 to schema n; none is ever changed or taken out.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_journal.sql"), include_str!("../migrations/0002_measures.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_journal.sql"),
+    include_str!("../migrations/0002_measures.sql"),
+    include_str!("../migrations/0003_sightings.sql"),
+];
 
 /// The newest schema.
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;

@@ -126,6 +126,31 @@ fn an_empty_file_becomes_a_journal() {
 }
 
 #[test]
+fn what_was_seen_of_a_host_comes_back_in_its_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = SqliteJournal::open(&dir.path().join("j")).unwrap();
+    let seen = |host: &str, at_unix_us, n: u32| Sighting { host: host.into(), at_unix_us, found: serde_json::json!(n) };
+    journal.note("first-window", &[seen("a", 1, 3), seen("b", 2, 10), seen("a", 3, 10)]).unwrap();
+    journal.note("other", &[seen("a", 4, 99)]).unwrap();
+    assert_eq!(journal.sightings("first-window", Some("a"), 10).unwrap(), [seen("a", 1, 3), seen("a", 3, 10)]);
+    assert_eq!(journal.sightings("first-window", None, 2).unwrap(), [seen("b", 2, 10), seen("a", 3, 10)]);
+    assert!(journal.sightings("first-window", Some("c"), 10).unwrap().is_empty());
+}
+
+#[test]
+fn a_journal_of_the_first_schema_is_brought_up_to_date() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("j");
+    let old = include_str!("../migrations/0001_journal.sql");
+    let marks = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;");
+    Connection::open(&path).unwrap().execute_batch(&format!("{old}{marks}")).unwrap();
+    let journal = SqliteJournal::open(&path).unwrap();
+    assert!(journal.sightings("first-window", None, 1).unwrap().is_empty());
+    let version: i64 = journal.connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, NEWEST);
+}
+
+#[test]
 fn other_files_are_refused_and_left_untouched() {
     let dir = tempfile::tempdir().unwrap();
     let make = |name: &str, sql: &str| {

@@ -7,7 +7,10 @@ use wt_trial::{Sample, Status, TrialOutcome, TrialSpec};
 
 impl SqliteJournal {
     /// Runs `work` as a whole or not at all.
-    fn transact<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>) -> Result<T, JournalError> {
+    pub(super) fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, JournalError> {
         let path: &Path = &self.path;
         let whole = (|| {
             // Immediate: a transaction that reads first and then finds another writer can't be retried.

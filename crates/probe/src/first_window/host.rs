@@ -1,5 +1,5 @@
 use super::connection::{Connection, End, Incoming, Outgoing, Reading, Setup, SynAck};
-use super::decide::{Decision, Verdict, decide};
+use super::decide::{Decision, Verdict, Why, decide};
 use super::session::{Head, Session};
 use crate::Time;
 use std::net::IpAddr;
@@ -72,6 +72,12 @@ pub trait Opener {
     fn open(&self, goal: &Goal) -> Box<dyn Session>;
 }
 
+impl<O: Opener> Opener for &O {
+    fn open(&self, goal: &Goal) -> Box<dyn Session> {
+        (**self).open(goal)
+    }
+}
+
 /// A segment to send to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Send {
@@ -104,6 +110,23 @@ pub struct Found {
     pub time: Duration,
     /// Until when packets of its may still be under way.
     pub quiet_at: Time,
+}
+
+impl Found {
+    /// Of a host that has refused before and isn't asked again.
+    #[must_use]
+    pub fn refused(goal: Goal, now: Time) -> Self {
+        Self {
+            decision: Decision { why: Why::Refused, ..decide(&[]) },
+            syn_ack: None,
+            offered_all: false,
+            goal,
+            readings: Vec::new(),
+            packets: 0,
+            time: Duration::ZERO,
+            quiet_at: now,
+        }
+    }
 }
 
 /// Two connections to one host, and more where those don't agree.

@@ -7,10 +7,14 @@
 mod connection;
 /// What may be claimed.
 mod decide;
+/// What a kernel's own connection shows.
+mod delayed;
 /// What arrives before anything is acknowledged.
 mod flight;
 /// The probes of one host.
 mod host;
+/// Hosts that wait for their turn.
+mod queue;
 /// What is said to the far end.
 mod session;
 /// Many hosts.
@@ -18,7 +22,9 @@ mod survey;
 
 pub use connection::{Connection, End, Incoming, Outgoing, Reading, Setup, SynAck};
 pub use decide::{Decision, Limit, Verdict, Why, decide};
+pub use delayed::{Counts, Delayed, Opened};
 pub use flight::{Arrived, Flight};
 pub use host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
+pub use queue::{Queue, is_private};
 pub use session::{HEAD, Head, Plain, Session, request};
-pub use survey::{PORTS, Survey, SurveyConfig, is_private};
+pub use survey::{PORTS, Survey, SurveyConfig};

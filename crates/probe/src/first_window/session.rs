@@ -68,6 +68,8 @@ pub fn request(host: &str, path: &str, agent: &str) -> Vec<u8> {
 pub struct Plain {
     request: Vec<u8>,
     response: Vec<u8>,
+    /// Whether the head is whole.
+    read: bool,
     length: Option<u64>,
 }
 
@@ -75,7 +77,7 @@ impl Plain {
     /// Sends this request.
     #[must_use]
     pub fn new(request: Vec<u8>) -> Self {
-        Self { request, response: Vec::new(), length: None }
+        Self { request, response: Vec::new(), read: false, length: None }
     }
 }
 
@@ -86,9 +88,11 @@ impl Session for Plain {
 
     fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
         let room = HEAD.saturating_sub(self.response.len());
-        if room > 0 {
+        if room > 0 && !self.read {
             self.response.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            self.length = Head::read(&self.response).and_then(|head| head.length);
+            if let Some(head) = Head::read(&self.response) {
+                (self.read, self.length) = (true, head.length);
+            }
         }
         Vec::new()
     }

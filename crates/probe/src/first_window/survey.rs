@@ -1,10 +1,12 @@
 use super::connection::Incoming;
+use super::decide::Why;
 use super::host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
-use crate::{Pacer, Time};
+use super::queue::Queue;
+use crate::Time;
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -47,49 +49,6 @@ impl Default for SurveyConfig {
     }
 }
 
-/// A network whose hosts are asked one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Net {
-    V4([u8; 3]),
-    V6([u8; 6]),
-}
-
-impl Net {
-    fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(v4) => {
-                let [a, b, c, _] = v4.octets();
-                Self::V4([a, b, c])
-            }
-            IpAddr::V6(v6) => {
-                let [a, b, c, d, e, f, ..] = v6.octets();
-                Self::V6([a, b, c, d, e, f])
-            }
-        }
-    }
-}
-
-/// Whether an address isn't on the public Internet, so that its owner is most likely who asks.
-///
-/// # Source
-/// RFC 6890: private use, loopback, link-local, shared address space (RFC 6598), benchmarking (RFC 2544), documentation;
-/// RFC 4193 for IPv6.
-#[must_use]
-pub fn is_private(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
-            let shared = a == 100 && b & 0xc0 == 64;
-            let benchmark = a == 198 && b & 0xfe == 18;
-            v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_documentation() || shared || benchmark
-        }
-        IpAddr::V6(v6) => {
-            let documentation = v6.segments()[..2] == [0x2001, 0x0db8];
-            v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local() || documentation
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Active {
     job: usize,
@@ -105,13 +64,9 @@ pub struct Survey<O> {
     config: SurveyConfig,
     opener: O,
     rng: ChaCha8Rng,
-    /// Public hosts', and the others'.
-    pacers: [Pacer; 2],
-    /// Hosts that wait, by network; a network is in `ready` when hosts of it wait.
-    waiting: HashMap<Net, VecDeque<(usize, Goal)>>,
-    ready: [BinaryHeap<Reverse<(Time, Net)>>; 2],
-    /// Until when a network is left alone.
-    rests: HashMap<Net, Time>,
+    queue: Queue<(usize, Goal)>,
+    /// Who refused is never asked again.
+    refused: HashSet<(IpAddr, u16)>,
     active: HashMap<IpAddr, Active>,
     running: usize,
     timers: BinaryHeap<Reverse<(Time, IpAddr)>>,
@@ -125,13 +80,11 @@ impl<O: Opener> Survey<O> {
     #[must_use]
     pub fn new(config: SurveyConfig, opener: O, rng: ChaCha8Rng) -> Self {
         Self {
-            pacers: [config.rate, config.rate_private].map(|rate| Pacer::new(rate, (rate / 100).max(1))),
             config,
             opener,
             rng,
-            waiting: HashMap::new(),
-            ready: [BinaryHeap::new(), BinaryHeap::new()],
-            rests: HashMap::new(),
+            queue: Queue::new(config),
+            refused: HashSet::new(),
             active: HashMap::new(),
             running: 0,
             timers: BinaryHeap::new(),
@@ -143,13 +96,7 @@ impl<O: Opener> Survey<O> {
 
     /// Adds a host; `job` names it in [`take_found`](Self::take_found).
     pub fn add(&mut self, job: usize, goal: Goal) {
-        let net = Net::of(goal.address);
-        let queue = self.waiting.entry(net).or_default();
-        if queue.is_empty() {
-            let class = usize::from(is_private(goal.address));
-            self.ready[class].push(Reverse((self.rests.get(&net).copied().unwrap_or_default(), net)));
-        }
-        queue.push_back((job, goal));
+        self.queue.add(goal.address, (job, goal));
     }
 
     /// Begins what may begin, and does what is due.
@@ -167,8 +114,7 @@ impl<O: Opener> Survey<O> {
                 self.active.remove(&address);
             }
         }
-        self.begin(0, now);
-        self.begin(1, now);
+        self.begin(now);
     }
 
     /// Takes a segment from a host's port to our port of this number.
@@ -189,10 +135,7 @@ impl<O: Opener> Survey<O> {
     pub fn wakeup(&self) -> Option<Time> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let room = self.running < self.config.at_once;
-        let begin =
-            self.ready.iter().zip(&self.pacers).filter_map(|(ready, pacer)| {
-                ready.peek().filter(|_| room).map(|Reverse((at, _))| (*at).max(pacer.next()))
-            });
+        let begin = self.queue.wakeup().filter(|_| room);
         timer.into_iter().chain(begin).min()
     }
 
@@ -204,13 +147,12 @@ impl<O: Opener> Survey<O> {
     /// Whether every host is done.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.running == 0 && self.ready.iter().all(BinaryHeap::is_empty)
+        self.running == 0 && self.queue.is_empty()
     }
 
     /// Ends all: resets every connection and begins no more.
     pub fn stop(&mut self, now: Time) {
-        self.ready.iter_mut().for_each(BinaryHeap::clear);
-        self.waiting.clear();
+        self.queue.clear();
         let addresses: Vec<IpAddr> = self.active.keys().copied().collect();
         for address in addresses {
             if let Some(active) = self.active.get_mut(&address) {
@@ -248,6 +190,9 @@ impl<O: Opener> Survey<O> {
             self.timers.push(Reverse((at, address)));
         }
         if let Some(found) = active.host.found().filter(|_| !active.told) {
+            if found.decision.why == Why::Refused {
+                self.refused.insert((address, found.goal.port));
+            }
             self.found.push((active.job, found.clone()));
             active.told = true;
             self.running -= 1;
@@ -255,31 +200,16 @@ impl<O: Opener> Survey<O> {
         }
     }
 
-    /// Begins hosts of one class.
-    fn begin(&mut self, class: usize, now: Time) {
-        while self.running < self.config.at_once && self.pacers[class].next() <= now {
-            let Some(Reverse((_, net))) = self.ready[class].peek().copied().filter(|Reverse((at, _))| *at <= now)
-            else {
-                return;
-            };
-            self.ready[class].pop();
-            let Some(queue) = self.waiting.get_mut(&net) else { continue };
-            let Some((job, goal)) = queue.pop_front() else { continue };
-            let address = goal.address;
-            let apart = if is_private(address) { self.config.apart_private } else { self.config.apart };
-            if self.active.get(&address).is_some_and(|active| !active.told) {
-                // One host by several names: one name after the other.
-                queue.push_back((job, goal));
-                self.ready[class].push(Reverse((now + apart.max(Duration::from_millis(20)), net)));
+    /// Begins those whose turn it is.
+    fn begin(&mut self, now: Time) {
+        while self.running < self.config.at_once {
+            let active = &self.active;
+            let busy = |address| active.get(&address).is_some_and(|active: &Active| !active.told);
+            let Some((address, (job, goal))) = self.queue.next(now, busy) else { return };
+            if self.refused.contains(&(address, goal.port)) {
+                self.found.push((job, Found::refused(goal, now)));
                 continue;
             }
-            self.rests.insert(net, now + apart);
-            if queue.is_empty() {
-                self.waiting.remove(&net);
-            } else {
-                self.ready[class].push(Reverse((now + apart, net)));
-            }
-            self.pacers[class].take(now);
             let host = Host::start(goal, self.config.sizes, self.rng.next_u32(), &self.opener, now);
             self.active.insert(address, Active { job, host, begun: now, timer: None, told: false });
             self.running += 1;

@@ -1,6 +1,6 @@
 //! One description of a chart, and its two renderings: for a terminal and as SVG.
 //!
-//! What this leaves out: stacked and filled series, second axes, dates. A value that isn't finite, or that isn't
+//! What this leaves out: stacked series, second axes, dates. A value that isn't finite, or that isn't
 //! positive on a logarithmic axis, is skipped.
 
 /// Points, rows and marks after cleaning, in shares of the plot's width and height.
@@ -50,6 +50,8 @@ pub enum Kind {
     /// A mark with an interval: low and high of each point, in the order of the points. An infinite end runs to the
     /// edge of the plot.
     Intervals(Vec<(f64, f64)>),
+    /// Bars that begin at zero, where there are categories; elsewhere as points.
+    Bars,
 }
 
 /// Points that belong together. With categories, x is the index of the category.
@@ -164,6 +166,12 @@ impl Series {
     #[must_use]
     pub fn steps(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), kind: Kind::Steps, points }
+    }
+
+    /// Bars from zero to each value.
+    #[must_use]
+    pub fn bars(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), kind: Kind::Bars, points }
     }
 
     /// Estimates with their intervals: (x, low, estimate, high).

@@ -92,7 +92,9 @@ pub(super) fn rows(chart: &Chart) -> Option<Rows> {
     Range::of(&chart.y, points())?;
     let rules = chart.rules.iter().filter(|rule| rule.kind == RuleKind::Horizontal);
     let ends = chart.series.iter().flat_map(ends);
-    let values = Range::of(&chart.y, points().chain(ends).chain(rules.clone().map(|rule| rule.at)))?;
+    // A bar shows its value by its length, so that its begin must be seen.
+    let zero = chart.series.iter().any(|series| series.kind == Kind::Bars).then_some(0.0);
+    let values = Range::of(&chart.y, points().chain(ends).chain(zero).chain(rules.clone().map(|rule| rule.at)))?;
     let mut rows: Vec<Row> =
         chart.categories.iter().take(shown).map(|name| Row { name: clean(name), marks: Vec::new() }).collect();
     for (index, series) in chart.series.iter().enumerate() {
@@ -119,6 +121,12 @@ fn ends(series: &Series) -> impl Iterator<Item = f64> {
 }
 
 fn interval(series: &Series, place: usize, range: &Range) -> Option<(f64, f64)> {
+    if series.kind == Kind::Bars {
+        // A logarithmic axis has no zero: there bars begin at its edge.
+        let value = range.share(series.points.get(place)?.1)?;
+        let zero = range.share(0.0).unwrap_or(0.0);
+        return Some((zero.min(value), zero.max(value)));
+    }
     let Kind::Intervals(ends) = &series.kind else { return None };
     let &(low, high) = ends.get(place)?;
     Some((range.share_clamped(low)?, range.share_clamped(high)?))

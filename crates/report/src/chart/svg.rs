@@ -361,7 +361,10 @@ fn draw_rows(pen: &mut Pen<'_>, chart: &Chart, plan: &Rows, head: i32, width: i3
         let room = start + height - from;
         for (nth, (series, mark)) in row.marks.iter().enumerate() {
             let y = from + room * (nth as i32 * 2 + 1) / (row.marks.len() as i32 * 2);
-            draw_lying(pen, *series, mark, frame, y);
+            match chart.series.get(*series).map(|series| &series.kind) {
+                Some(Kind::Bars) => pen.bar(*series, mark, frame, y),
+                _ => draw_lying(pen, *series, mark, frame, y),
+            }
         }
     }
     x_axis(pen, frame, &ticks, &chart.y.caption(), width);
@@ -423,6 +426,13 @@ impl Pen<'_> {
 
     fn path(&mut self, points: impl Iterator<Item = (i32, i32)>, color: RGBColor) {
         let _ = self.backend.draw_path(points, &stroke(color, 1.0, 2));
+    }
+
+    /// A thick line along the mark's interval.
+    fn bar(&mut self, series: usize, mark: &Mark, frame: Frame, y: i32) {
+        let Some((low, high)) = mark.ends else { return };
+        let style = stroke(COLORS[series % COLORS.len()], 1.0, 1);
+        let _ = self.backend.draw_rect((frame.x(low), y - 6), (frame.x(high), y + 6), &style, true);
     }
 
     /// The mark of a series; the shapes differ as well as the colours.

@@ -1,5 +1,5 @@
 use super::plan::{self, Line, Mark, Plane, Rows, Shape};
-use super::{Chart, RuleKind, clean, cut};
+use super::{Chart, Kind, RuleKind, clean, cut};
 
 /// Marks of the series; they differ without colour.
 const MARKS: [char; 6] = ['●', '■', '▲', '◆', '○', '×'];
@@ -70,7 +70,10 @@ fn draw_rows(chart: &Chart, plan: &Rows, width: usize, color: bool, out: &mut Ve
             canvas.upright(line.at);
         }
         for (place, (series, mark)) in row.marks.iter().enumerate() {
-            canvas.interval(place, *series, mark);
+            match chart.series.get(*series).map(|series| &series.kind) {
+                Some(Kind::Bars) => canvas.lying_bar(place, *series, mark),
+                _ => canvas.interval(place, *series, mark),
+            }
         }
         for place in 0..canvas.rows {
             out.push(format!("{:<gutter$} │{}", if place == 0 { &name } else { "" }, canvas.line(place, color)));
@@ -247,6 +250,15 @@ impl Canvas {
             self.put(last, row, if high >= 1.0 { '▷' } else { '┤' }, owner);
         }
         self.put(column(mark.x, self.columns), row, MARKS[series % MARKS.len()], owner);
+    }
+
+    /// A bar in a row, in a filling of its series.
+    fn lying_bar(&mut self, row: usize, series: usize, mark: &Mark) {
+        let (low, high) = mark.ends.unwrap_or((mark.x, mark.x));
+        let filling = ['█', '▒', '▓', '░'][series % 4];
+        let columns = column(low, self.columns)..=column(high, self.columns);
+        columns.for_each(|column| self.put(column, row, filling, series as u8));
+        self.put(column(mark.x, self.columns), row, MARKS[series % MARKS.len()], series as u8);
     }
 
     /// A straight line in dots.

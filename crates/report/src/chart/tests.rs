@@ -150,6 +150,26 @@ fn any_value() -> impl Strategy<Value = f64> {
     prop_oneof![any::<f64>(), -10.0..10.0f64, Just(0.0), Just(f64::INFINITY), Just(f64::NAN), Just(1e300), Just(1e-300)]
 }
 
+#[test]
+fn a_bar_is_as_long_as_its_value() {
+    let chart = Chart {
+        y: Axis::linear("window", "segments"),
+        categories: vec!["ten".into(), "forty".into()],
+        series: vec![Series::bars("exact", vec![(0.0, 10.0), (1.0, 40.0)])],
+        ..Chart::default()
+    };
+    let text = chart.to_terminal(80, 10, false);
+    let filled: Vec<usize> = text.lines().take(2).map(|line| line.matches(['█', '●']).count()).collect();
+    assert!(filled[1] > 3 * filled[0] && filled[1] < 5 * filled[0], "{text}");
+    let svg = chart.to_svg(600, 200);
+    let widths: Vec<f64> = svg
+        .lines()
+        .filter(|line| line.starts_with("<rect"))
+        .filter_map(|line| line.split("width=\"").nth(1)?.split('"').next()?.parse().ok())
+        .collect();
+    assert!(widths.len() >= 2 && (widths[1] / widths[0] - 4.0).abs() < 0.1, "{svg}");
+}
+
 fn any_scale() -> impl Strategy<Value = Scale> {
     prop_oneof![Just(Scale::Linear), Just(Scale::Log2), Just(Scale::Log10)]
 }
@@ -163,9 +183,9 @@ proptest! {
         names in proptest::collection::vec(".{0,30}", 0..4),
         (sx, sy) in (any_scale(), any_scale()),
         (width, height) in (0usize..300, 0usize..300),
-        kind in 0..4,
+        kind in 0..5,
     ) {
-        let kind = match kind { 0 => Kind::Line, 1 => Kind::Points, 2 => Kind::Steps, _ => Kind::Intervals(ends) };
+        let kind = match kind { 0 => Kind::Line, 1 => Kind::Points, 2 => Kind::Steps, 3 => Kind::Bars, _ => Kind::Intervals(ends) };
         let chart = Chart {
             x: Axis { label: "x".into(), unit: "bytes".into(), scale: sx },
             y: Axis { label: "y".into(), unit: String::new(), scale: sy },

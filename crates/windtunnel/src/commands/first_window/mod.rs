@@ -1,7 +1,15 @@
 //! `windtunnel first-window`: how much servers send before anything is acknowledged.
 
+/// What is known of one URL.
+mod finding;
+/// What earlier runs have found.
+mod history;
+/// Without privilege.
+mod kernel;
 /// The sockets.
 mod net;
+/// Hosts by their providers.
+mod providers;
 /// Findings as tables and JSON.
 mod show;
 /// A survey over real sockets.
@@ -12,34 +20,41 @@ mod targets;
 mod tls;
 
 use super::probing::Ip;
+use super::report::write_whole;
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
+use finding::Finding;
+use history::Notes;
 use net::Net;
+use providers::Providers;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use survey::{Finding, Plan};
+use survey::Plan;
 use targets::{OptOut, urls};
 use wt_probe::first_window::{SurveyConfig, Verdict};
 
 /// Asks servers how much they send before anything is acknowledged: their initial congestion window
 ///
 /// Two connections with different MSS ask for the URL and acknowledge nothing. "Exactly N segments" is said when both
-/// agree and the server had more to send; else it is "at least". HTTPS is completed without a single acknowledgement. It
-/// takes CAP_NET_RAW, and changes nothing on this host. One host a second of each /24 is asked, and whoever refuses is
-/// never asked again.
+/// agree and the server had more to send; else it is "at least". HTTPS is completed without a single acknowledgement. With
+/// CAP_NET_RAW connections of our own ask, without it the kernel's; nothing on this host is changed. One host a second of
+/// each /24 is asked, and whoever refuses is never asked again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windtunnel first-window http://example.org/ https://example.org/
   windtunnel first-window --file hosts.txt --rate 50/s --json-stream
+  windtunnel first-window --file cdns.txt --csv cdns.csv --svg cdns.svg
+  windtunnel first-window --history example.org
   windtunnel lab run transatlantic -- windtunnel first-window http://server/bytes/1MB")]
 pub(crate) struct FirstWindowArgs {
     /// What to ask for; the larger the better
-    #[arg(required_unless_present = "file", value_name = "URL")]
+    #[arg(required_unless_present_any = ["file", "history"], value_name = "URL")]
     urls: Vec<String>,
-    /// Read URLs from a file, too, one a line
+    /// Read URLs from a file, too, one a line, each with its provider behind it if one likes
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Hosts begun a second, all together [default: 100, without limit for private addresses]
@@ -61,6 +76,21 @@ pub(crate) struct FirstWindowArgs {
     /// The version of IP [default: what the name resolves to first]
     #[arg(long, value_enum)]
     ip: Option<Ip>,
+    /// Ask as an ordinary user would: by the kernel's own connections, without raw sockets
+    #[arg(long)]
+    unprivileged: bool,
+    /// Ask nobody; tell what earlier runs have found, of these hosts or of all
+    #[arg(long, conflicts_with_all = ["csv", "svg", "unprivileged"])]
+    history: bool,
+    /// Where findings are kept [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Write a table into this file
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draw a bar for each provider into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Seed of everything random [default: from the clock]
     #[arg(long)]
     seed: Option<u64>,
@@ -92,41 +122,28 @@ fn contact(text: &str) -> Result<String, String> {
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(crate) fn run(args: &FirstWindowArgs) -> Outcome {
-    let urls = urls(&args.urls, args.file.as_deref())?;
+    let urls = if args.history && args.urls.is_empty() && args.file.is_none() {
+        Vec::new()
+    } else {
+        urls(&args.urls, args.file.as_deref())?
+    };
+    if args.history {
+        return history::tell(&urls, args.journal.as_deref(), args.json, args.json_stream);
+    }
     let opt_out = match args.opt_out.clone().or_else(usual_opt_out) {
         Some(file) => OptOut::read(&file)?,
         None => OptOut::default(),
     };
-    let net = Net::open().map_err(|error| {
-        Failure::environment(error.to_string())
-            .because("this takes CAP_NET_RAW")
-            .hint("sudo, or: sudo setcap cap_net_raw+ep on the program")
-    })?;
+    let net = if args.unprivileged { None } else { open_net()? };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::ours(error.to_string()))?;
     }
     let plan = Plan { urls: &urls, ip: args.ip, opt_out: &opt_out, config: config(args), agent: agent(args), stop };
     let rng = ChaCha8Rng::seed_from_u64(args.seed.unwrap_or_else(wt_sys::clock::monotonic_ns));
-    let mut findings: Vec<Finding> = Vec::new();
-    let mut answered = false;
-    if !args.json && !args.json_stream {
-        show::header();
-    }
-    survey::run(&plan, net, rng, |finding| {
-        answered |= finding.verdict != Verdict::Unknown;
-        if args.json {
-            findings.push(finding);
-        } else if args.json_stream {
-            say!("{}", show::to_json(&finding));
-        } else {
-            show::line(&finding);
-        }
-    })?;
-    if args.json {
-        let all: Vec<_> = findings.iter().map(show::to_json).collect();
-        say!("{:#}", serde_json::Value::Array(all));
-    }
+    let mut tell = Tell::open(args)?;
+    survey::run(&plan, net, rng, |finding| tell.add(finding))?;
+    let answered = tell.end()?;
     if plan.stop.load(std::sync::atomic::Ordering::Relaxed) {
         return Err(Failure::new(Fault::Stopped, "stopped before all hosts were asked"));
     }
@@ -134,6 +151,99 @@ pub(crate) fn run(args: &FirstWindowArgs) -> Outcome {
         Ok(Exit::Done)
     } else {
         Err(Failure::new(Fault::FarEnd, "no host showed a first window").hint("the column \"why\" says what happened"))
+    }
+}
+
+/// Raw sockets; `None` where we may not have them, so that the kernel's connections must do.
+fn open_net() -> Result<Option<Net>, Failure> {
+    match Net::open() {
+        Ok(net) => Ok(Some(net)),
+        Err(error) if matches!(error.errno(), Some(1 | 13)) => {
+            note("without CAP_NET_RAW the kernel's own connections ask (windtunnel first-window --help)");
+            Ok(None)
+        }
+        Err(error) => Err(Failure::environment(error.to_string()).hint("windtunnel first-window --unprivileged")),
+    }
+}
+
+/// Says something beside the answer.
+fn note(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr().lock(), "windtunnel: {text}");
+}
+
+/// Everything that is made of findings as they come.
+struct Tell<'a> {
+    args: &'a FirstWindowArgs,
+    all: Vec<serde_json::Value>,
+    providers: Providers,
+    table: Option<show::Table>,
+    notes: Option<Notes>,
+    answered: bool,
+}
+
+impl<'a> Tell<'a> {
+    fn open(args: &'a FirstWindowArgs) -> Result<Self, Failure> {
+        if !args.json && !args.json_stream {
+            show::header();
+        }
+        let notes = match Notes::open(args.journal.as_deref()) {
+            Ok(notes) => Some(notes),
+            Err(failure) if args.journal.is_some() => return Err(failure),
+            // Whoever has no place for a journal can ask all the same.
+            Err(failure) => {
+                note(&format!("nothing is kept of this: {}", failure.what));
+                None
+            }
+        };
+        let table = args.csv.is_some().then(show::Table::new);
+        Ok(Self { args, all: Vec::new(), providers: Providers::default(), table, notes, answered: false })
+    }
+
+    fn add(&mut self, finding: Finding) -> Result<(), Failure> {
+        self.answered |= finding.verdict != Verdict::Unknown;
+        if self.args.json {
+            self.all.push(show::to_json(&finding));
+        } else if self.args.json_stream {
+            say!("{}", show::to_json(&finding));
+        } else {
+            show::line(&finding);
+        }
+        self.providers.count(&finding);
+        if let Some(table) = &mut self.table {
+            table.add(&finding);
+        }
+        self.keep(|notes| notes.add(&finding))
+    }
+
+    /// Writes into the journal; one that fails stops nobody who hasn't named it.
+    fn keep(&mut self, write: impl FnOnce(&mut Notes) -> Result<(), Failure>) -> Result<(), Failure> {
+        let Some(notes) = &mut self.notes else { return Ok(()) };
+        match write(notes) {
+            Err(failure) if self.args.journal.is_none() => {
+                note(&format!("no more is kept of this: {}", failure.what));
+                self.notes = None;
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Whether anybody showed anything.
+    fn end(mut self) -> Result<bool, Failure> {
+        self.keep(Notes::flush)?;
+        if self.args.json {
+            say!("{:#}", serde_json::Value::Array(self.all));
+        } else if !self.args.json_stream {
+            self.providers.print(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none());
+        }
+        if let (Some(file), Some(table)) = (&self.args.csv, self.table) {
+            write_whole(file, &table.text())?;
+        }
+        if let Some(file) = &self.args.svg {
+            write_whole(file, &self.providers.chart().to_svg(900, 400))?;
+        }
+        Ok(self.answered)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runs a survey over real sockets.
 
+use super::finding::Finding;
+use super::kernel::Kernels;
 use super::net::Net;
 use super::targets::{OptOut, Url};
 use super::tls::{Tls, config};
@@ -7,14 +9,12 @@ use crate::commands::probing::Ip;
 use crate::edge::Failure;
 use rand_chacha::ChaCha8Rng;
 use rustls::ClientConfig;
-use std::collections::HashSet;
-use std::net::IpAddr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wt_probe::Time;
-use wt_probe::first_window::{Found, Goal, Limit, Opener, Plain, Session, Survey, SurveyConfig, Verdict, Why, request};
+use wt_probe::first_window::{Goal, Opener, Plain, Session, Survey, SurveyConfig, request};
 use wt_sys::poll::Waker;
 
 /// So many names are looked up at once.
@@ -26,85 +26,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// So many packets are read before others may leave.
 const BATCH: usize = 256;
 
-/// What is known of one URL.
-#[derive(Debug, Clone)]
-pub(super) struct Finding {
-    pub(super) url: String,
-    pub(super) address: Option<IpAddr>,
-    pub(super) verdict: Verdict,
-    pub(super) segments: u32,
-    pub(super) bytes: u32,
-    pub(super) mss: u32,
-    pub(super) limit: Option<Limit>,
-    pub(super) why: String,
-    pub(super) method: &'static str,
-    pub(super) facts: Option<Facts>,
-    pub(super) probes: usize,
-    pub(super) packets: u32,
-    pub(super) seconds: f64,
-}
-
-/// What a SYN-ACK said; `None` for what it wasn't asked.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Facts {
-    pub(super) mss: Option<u16>,
-    pub(super) sack: Option<bool>,
-    pub(super) timestamps: Option<bool>,
-    pub(super) window_scale: Option<u8>,
-    pub(super) window: Option<u16>,
-    pub(super) ecn: Option<bool>,
-    pub(super) fast_open: Option<bool>,
-}
-
-impl Finding {
-    /// Of a URL that wasn't asked.
-    pub(super) fn nothing(url: &Url, address: Option<IpAddr>, why: &str) -> Self {
-        Self {
-            url: url.text.clone(),
-            address,
-            verdict: Verdict::Unknown,
-            segments: 0,
-            bytes: 0,
-            mss: 0,
-            limit: None,
-            why: why.to_owned(),
-            method: "none",
-            facts: None,
-            probes: 0,
-            packets: 0,
-            seconds: 0.0,
-        }
-    }
-
-    fn of(url: &Url, found: &Found) -> Self {
-        let decision = found.decision;
-        let facts = found.syn_ack.map(|said| Facts {
-            mss: said.options.mss,
-            sack: found.offered_all.then_some(said.options.sack),
-            timestamps: found.offered_all.then_some(said.options.timestamps),
-            window_scale: said.options.window_scale,
-            window: Some(said.window),
-            ecn: found.offered_all.then_some(said.options.ecn),
-            fast_open: found.offered_all.then_some(said.options.fast_open),
-        });
-        Self {
-            verdict: decision.verdict,
-            segments: decision.segments,
-            bytes: decision.bytes,
-            mss: decision.mss,
-            limit: decision.limit,
-            method: "withheld-ack",
-            facts,
-            probes: found.readings.len(),
-            packets: found.packets,
-            seconds: found.time.as_secs_f64(),
-            ..Self::nothing(url, Some(found.goal.address), decision.why.text())
-        }
-    }
-}
-
 /// Makes sessions of either kind.
-struct Applications {
+pub(super) struct Applications {
     tls: Arc<ClientConfig>,
     agent: String,
 }
@@ -126,20 +49,99 @@ pub(super) struct Plan<'a> {
     pub(super) stop: Arc<AtomicBool>,
 }
 
-/// Asks all of them; `tell` gets each finding as it comes.
+/// Where hosts are asked: by connections of our own, or by the kernel's.
+pub(super) trait Asked {
+    /// One more.
+    fn add(&mut self, number: usize, goal: Goal);
+    /// Does what is due, and tells what was found.
+    fn step(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) -> Result<(), Failure>;
+    /// When something is due; `None` if never.
+    fn wakeup(&self, now: Time) -> Option<Time>;
+    /// Whether nothing is left to do.
+    fn is_done(&self, now: Time) -> bool;
+    /// Ends all.
+    fn stop(&mut self, now: Time, found: &mut Vec<(usize, Finding)>);
+    /// What to wait for, beside time.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// Connections of our own.
+struct Ours<'a> {
+    net: Net,
+    survey: Survey<&'a Applications>,
+    /// Until when what is still under way must find our ports in use.
+    quiet_at: Time,
+    stopped: bool,
+}
+
+impl Ours<'_> {
+    fn take(&mut self, found: &mut Vec<(usize, Finding)>) {
+        while let Some(send) = self.survey.poll() {
+            self.net.send(&send);
+        }
+        for (number, one) in self.survey.take_found() {
+            self.quiet_at = self.quiet_at.max(one.quiet_at);
+            found.push((number, Finding::of(&one)));
+        }
+    }
+}
+
+impl Asked for Ours<'_> {
+    fn add(&mut self, number: usize, goal: Goal) {
+        self.survey.add(number, goal);
+    }
+
+    fn step(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) -> Result<(), Failure> {
+        let survey = &mut self.survey;
+        let hear = |(at, from, port, to, segment): super::net::Heard<'_>| survey.handle(at, from, port, to, &segment);
+        self.net.hear(BATCH, hear).map_err(|error| Failure::ours(error.to_string()))?;
+        self.survey.wake(now);
+        self.take(found);
+        Ok(())
+    }
+
+    fn wakeup(&self, _: Time) -> Option<Time> {
+        if self.stopped || self.survey.is_done() { Some(self.quiet_at) } else { self.survey.wakeup() }
+    }
+
+    fn is_done(&self, now: Time) -> bool {
+        (self.stopped || self.survey.is_done()) && now >= self.quiet_at
+    }
+
+    fn stop(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) {
+        self.survey.stop(now);
+        self.stopped = true;
+        self.take(found);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.net.descriptor())
+    }
+}
+
+/// Asks all of them, by connections of our own over `net`, or by the kernel's where there is none; `tell` gets each finding
+/// as it comes.
 ///
 /// # Errors
 /// A failure when this host can't.
 pub(super) fn run(
     plan: &Plan<'_>,
-    mut net: Net,
+    net: Option<Net>,
     rng: ChaCha8Rng,
-    mut tell: impl FnMut(Finding),
+    mut tell: impl FnMut(Finding) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let ours = |error: &dyn std::fmt::Display| Failure::ours(error.to_string());
     let tls = config().map_err(|error| ours(&error))?;
-    let opener = Applications { tls, agent: plan.agent.clone() };
-    let mut survey = Survey::new(plan.config, opener, rng);
+    let ends = Applications { tls, agent: plan.agent.clone() };
+    let mut asked: Box<dyn Asked + '_> = match net {
+        Some(net) => {
+            let quiet_at = Time::ZERO;
+            Box::new(Ours { net, survey: Survey::new(plan.config, &ends, rng), quiet_at, stopped: false })
+        }
+        None => Box::new(Kernels::new(plan.config, &ends)),
+    };
     let waker = Waker::new().map_err(|error| ours(&error))?;
     wt_sys::poll::sharpen_timers();
     let next = AtomicUsize::new(0);
@@ -151,7 +153,7 @@ pub(super) fn run(
             scope.spawn(move || resolve(plan, next, &sender, waker));
         }
         drop(sender);
-        let result = drive(plan, &mut net, &mut survey, &receiver, waker, &mut tell);
+        let result = drive(plan, asked.as_mut(), &receiver, waker, &mut tell);
         // Resolvers that still have something to say find nobody who listens.
         next.store(plan.urls.len(), Ordering::Relaxed);
         drop(receiver);
@@ -175,66 +177,53 @@ fn resolve(plan: &Plan<'_>, next: &AtomicUsize, sender: &mpsc::SyncSender<Resolv
 
 fn drive(
     plan: &Plan<'_>,
-    net: &mut Net,
-    survey: &mut Survey<Applications>,
+    asked: &mut dyn Asked,
     resolved: &mpsc::Receiver<Resolved>,
     waker: &Waker,
-    tell: &mut impl FnMut(Finding),
+    tell: &mut impl FnMut(Finding) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let now = || Time::from_nanos(wt_sys::clock::monotonic_ns());
-    let mut refused: HashSet<(IpAddr, u16)> = HashSet::new();
     let (mut open, mut stopped) = (true, false);
-    let mut quiet_at = now();
+    let mut found = Vec::new();
     loop {
         while open {
             match resolved.try_recv() {
                 Ok((number, goal)) => {
-                    let url = &plan.urls[number];
-                    match goal {
-                        None if plan.opt_out.has_name(&url.host) => tell(Finding::nothing(url, None, OPTED_OUT)),
-                        None => tell(Finding::nothing(url, None, "the name has no address")),
-                        Some(goal) if plan.opt_out.has_address(goal.address) => {
-                            tell(Finding::nothing(url, Some(goal.address), OPTED_OUT));
-                        }
-                        Some(goal) if refused.contains(&(goal.address, goal.port)) => {
-                            tell(Finding::nothing(url, Some(goal.address), Why::Refused.text()));
-                        }
-                        Some(goal) => survey.add(number, goal),
+                    let nothing = |address, why| Some((number, Finding::nothing(address, why)));
+                    let refusal = match &goal {
+                        None if plan.opt_out.has_name(&plan.urls[number].host) => nothing(None, OPTED_OUT),
+                        None => nothing(None, "the name has no address"),
+                        Some(goal) if plan.opt_out.has_address(goal.address) => nothing(Some(goal.address), OPTED_OUT),
+                        Some(_) => None,
+                    };
+                    match (refusal, goal) {
+                        (None, Some(goal)) => asked.add(number, goal),
+                        (refusal, _) => found.extend(refusal),
                     }
                 }
                 Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => open = false,
             }
         }
-        survey.wake(now());
-        while let Some(send) = survey.poll() {
-            net.send(&send);
+        asked.step(now(), &mut found)?;
+        if !stopped && plan.stop.load(Ordering::Relaxed) {
+            asked.stop(now(), &mut found);
+            (stopped, open) = (true, false);
         }
-        for (number, found) in survey.take_found() {
-            if found.decision.why == Why::Refused {
-                refused.insert((found.goal.address, found.goal.port));
-            }
-            quiet_at = quiet_at.max(found.quiet_at);
-            tell(Finding::of(&plan.urls[number], &found));
+        for (number, finding) in found.drain(..) {
+            let url = &plan.urls[number];
+            let (host, provider) = (url.host.to_ascii_lowercase(), url.provider());
+            tell(Finding { url: url.text.clone(), host, provider, ..finding })?;
         }
-        let done = stopped || (!open && survey.is_done());
-        // What is still under way must find our ports in use.
-        if done && now() >= quiet_at {
+        if !open && asked.is_done(now()) {
             return Ok(());
         }
-        if !stopped && plan.stop.load(Ordering::Relaxed) {
-            survey.stop(now());
-            (stopped, open) = (true, false);
-            continue;
-        }
-        let next = if done { Some(quiet_at) } else { survey.wakeup() };
-        let wait = next.map_or(LOOK, |at| at.saturating_sub(now())).min(LOOK);
-        let ready = wt_sys::poll::wait_readable(&[net.descriptor(), waker.as_fd()], Some(wait));
-        if ready.map_err(|error| Failure::ours(error.to_string()))? & 2 != 0 {
+        let wait = asked.wakeup(now()).map_or(LOOK, |at| at.saturating_sub(now())).min(LOOK);
+        let descriptors: Vec<BorrowedFd<'_>> = [waker.as_fd()].into_iter().chain(asked.descriptor()).collect();
+        let ready = wt_sys::poll::wait_readable(&descriptors, Some(wait));
+        if ready.map_err(|error| Failure::ours(error.to_string()))? & 1 != 0 {
             waker.clear();
         }
-        let hear = |(at, from, port, to, segment): super::net::Heard<'_>| survey.handle(at, from, port, to, &segment);
-        net.hear(BATCH, hear).map_err(|error| Failure::ours(error.to_string()))?;
     }
 }
 

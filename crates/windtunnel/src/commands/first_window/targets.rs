@@ -18,9 +18,16 @@ pub(super) struct Url {
     pub(super) host: String,
     port: u16,
     path: String,
+    /// Whose it is, if that was said.
+    label: Option<String>,
 }
 
 impl Url {
+    /// Whose it is: what was written behind it, or else the registered part of its name as far as that can be guessed.
+    pub(super) fn provider(&self) -> String {
+        self.label.clone().unwrap_or_else(|| registered(&self.host.to_ascii_lowercase()).to_owned())
+    }
+
     /// `http://HOST[:PORT][/PATH]`, the same with `https`, or a host alone.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (tls, rest) = match text.split_once("://") {
@@ -52,6 +59,7 @@ impl Url {
             host: host.to_owned(),
             port,
             path,
+            label: None,
         })
     }
 
@@ -63,9 +71,22 @@ impl Url {
     }
 }
 
-/// The URLs of a command line and those of a file, one a line, with comments after `#` at a line's begin or a blank.
+/// A name's last two labels, or three below such as `co.uk`; an address as it is.
+fn registered(host: &str) -> &str {
+    let host = host.trim_end_matches('.');
+    if host.parse::<IpAddr>().is_ok() {
+        return host;
+    }
+    let labels: Vec<&str> = host.rsplit('.').collect();
+    let second = matches!(labels[..], [country, kind, _, ..] if country.len() == 2 && kind.len() <= 3);
+    let length: usize = labels.iter().take(if second { 3 } else { 2 }).map(|label| label.len() + 1).sum();
+    &host[(host.len() + 1).saturating_sub(length)..]
+}
+
+/// The URLs of a command line and those of a file, one a line, each with the name of its provider behind it if one likes;
+/// lines that begin with `#`, and what follows a `#` behind a blank, are comments.
 pub(super) fn urls(named: &[String], file: Option<&Path>) -> Result<Vec<Url>, Failure> {
-    let mut texts = named.to_vec();
+    let mut texts: Vec<(String, Option<String>)> = named.iter().map(|text| (text.clone(), None)).collect();
     if let Some(file) = file {
         texts.extend(lines(file)?);
     }
@@ -74,19 +95,26 @@ pub(super) fn urls(named: &[String], file: Option<&Path>) -> Result<Vec<Url>, Fa
         n if n > MOST => return Err(Failure::usage(format!("{n} URLs are too many: at most {MOST} at once"))),
         _ => {}
     }
-    let parse = |text: &String| {
-        Url::parse(text).ok_or_else(|| {
+    let parse = |(text, label): (String, Option<String>)| {
+        let url = Url::parse(&text).ok_or_else(|| {
             Failure::usage(format!("\"{text}\" is no URL")).hint("write http://HOST[:PORT]/PATH, https://… or HOST")
-        })
+        })?;
+        Ok(Url { label, ..url })
     };
-    texts.iter().map(parse).collect()
+    texts.into_iter().map(parse).collect()
 }
 
-fn lines(file: &Path) -> Result<Vec<String>, Failure> {
+/// The first word of each line, and what stands behind it.
+fn lines(file: &Path) -> Result<Vec<(String, Option<String>)>, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::usage(format!("can't read {}", file.display())).because(error.to_string()))?;
-    let lines = text.lines().map(|line| line.split_whitespace().next().unwrap_or(""));
-    Ok(lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect())
+    let split = |line: &str| {
+        let comment = line.find(" #").or_else(|| line.find("\t#")).unwrap_or(line.len());
+        let line = line[..comment].trim();
+        let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        (first.to_owned(), Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty()))
+    };
+    Ok(text.lines().map(split).filter(|(first, _)| !first.is_empty() && !first.starts_with('#')).collect())
 }
 
 /// Who doesn't want to be asked: names (with all below them), addresses and networks.
@@ -100,7 +128,7 @@ impl OptOut {
     /// Reads a list.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let mut list = Self::default();
-        for line in lines(file)? {
+        for (line, _) in lines(file)? {
             let (address, bits) = line.split_once('/').map_or((line.as_str(), None), |(a, b)| (a, Some(b)));
             let Ok(address) = address.parse::<IpAddr>() else {
                 list.names.push(line.trim_start_matches("*.").trim_end_matches('.').to_ascii_lowercase());
@@ -167,6 +195,27 @@ mod tests {
         ] {
             assert!(Url::parse(text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn providers_are_named_or_guessed() {
+        for (host, provider) in [
+            ("www.cdn.example.com", "example.com"),
+            ("example.com.", "example.com"),
+            ("a.b.co.uk", "b.co.uk"),
+            ("localhost", "localhost"),
+            ("de", "de"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("2001:db8::1", "2001:db8::1"),
+        ] {
+            assert_eq!(registered(host), provider, "{host}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("hosts");
+        std::fs::write(&file, "# CDNs\nhttp://x.example/a  First CDN # the old one\n\ny.example\t#none\n").unwrap();
+        let all = urls(&[], Some(&file)).unwrap();
+        let seen: Vec<_> = all.iter().map(|url| (url.text.as_str(), url.provider())).collect();
+        assert_eq!(seen, [("http://x.example/a", "First CDN".to_owned()), ("y.example", "y.example".to_owned())]);
     }
 
     #[test]

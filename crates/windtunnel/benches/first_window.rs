@@ -1,0 +1,146 @@
+//! First windows, measured as it is promised: nginx behind a path of RTT 40 ms.
+//!
+//! `cargo bench -p windtunnel --bench first_window [-- WORD]` prints a line for each figure, or for those that hold the
+//! word. Times are those of the whole process; on a busy machine they grow.
+#![expect(clippy::print_stdout, reason = "a benchmark prints, and fails like a test")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[path = "../tests/nginx/mod.rs"]
+mod nginx;
+
+use nginx::{PATH, findings, over, shell, window};
+use serde_json::Value;
+
+/// A row of the table: what it is called, and what measures it.
+type Row = (&'static str, fn());
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let rows: [Row; 6] = [
+        ("one", one),
+        ("matrix", matrix),
+        ("https", https),
+        ("unprivileged", unprivileged),
+        ("hosts-200", || hosts(200)),
+        ("hosts-6000", || {
+            hosts(6000);
+            hosts(10_000);
+        }),
+    ];
+    rows.iter().filter(|(name, _)| wanted(name)).for_each(|(_, measure)| measure());
+}
+
+fn exact(all: &[Value]) -> usize {
+    all.iter().filter(|one| one["verdict"] == "exact" && one["segments"] == window(one)).count()
+}
+
+/// What is claimed and false: another number as exact, or more as the least.
+fn wrong(all: &[Value]) -> usize {
+    let false_claim = |one: &&Value| match one["verdict"].as_str() {
+        Some("exact") => one["segments"] != window(one),
+        Some("at-least") => one["segments"].as_u64() > Some(window(one)),
+        _ => false,
+    };
+    all.iter().filter(false_claim).count()
+}
+
+fn one() {
+    let script = "row 1 1 10 cubic > host; for n in $(seq 10); do $WT first-window --file host --json-stream; done";
+    let Some(ran) = shell(script) else { return };
+    let all = findings(&ran);
+    let sorted = |name: &str| {
+        let mut values: Vec<f64> = all.iter().filter_map(|one| one[name].as_f64()).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let (seconds, packets) = (sorted("seconds"), sorted("packets"));
+    println!(
+        "one host: {} of {} exact, {:.3} s (most {:.3}), {} packets (most {})",
+        exact(&all),
+        all.len(),
+        seconds[seconds.len() / 2],
+        seconds[seconds.len() - 1],
+        packets[packets.len() / 2],
+        packets[packets.len() - 1]
+    );
+}
+
+/// Asks for each window in turn, by commands that read the file `host`.
+fn windows(controls: &str, windows: &str, commands: &str) -> Vec<Value> {
+    let script = format!(
+        "set -e; n=0; for cc in {controls}; do for iw in {windows}; do n=$((n+1)); row $n 1 $iw $cc > host; \
+         {commands}; done; done"
+    );
+    shell(&script).map(|ran| findings(&ran)).unwrap_or_default()
+}
+
+fn matrix() {
+    let asked = "for mss in 64 536 1300; do $WT first-window --file host --mss $mss --json-stream; done";
+    let all = windows("cubic bbr reno", "1 2 3 4 10 16 32 64 100", asked);
+    println!("matrix, HTTP: {} of {} exact, {} wrong", exact(&all), all.len(), wrong(&all));
+}
+
+fn https() {
+    let asked = "for port in 8443 8444; do \
+        sed \"s|http://\\(.*\\):8080|https://\\1:$port|\" host > tls; $WT first-window --file tls --json-stream; done";
+    let all = windows("cubic bbr", "$(seq 1 32)", asked);
+    println!("HTTPS, TLS 1.3 and 1.2, windows 1 to 32: {} of {} exact, {} wrong", exact(&all), all.len(), wrong(&all));
+}
+
+fn unprivileged() {
+    for (rtt, delay) in [(1, "500us"), (10, "5ms"), (40, "20ms")] {
+        let path = PATH.replace("20ms", delay);
+        let rows = |at: usize, cc: &str| {
+            let row = |(n, iw): (usize, &u32)| format!("row {} 8 {iw} {cc};", at + n);
+            [3, 10, 32, 100].iter().enumerate().map(row).collect::<String>()
+        };
+        let script = format!(
+            "({}{}) > hosts; $WT first-window --unprivileged --file hosts --json-stream",
+            rows(1, "cubic"),
+            rows(5, "bbr")
+        );
+        let Some(ran) = over(&path, &script) else { return };
+        let all = findings(&ran);
+        let right = all.iter().filter(|one| one["segments"] == window(one)).count();
+        println!(
+            "unprivileged, RTT {rtt} ms: {right} of {} right, {} exact, {} wrong",
+            all.len(),
+            exact(&all),
+            wrong(&all)
+        );
+    }
+}
+
+fn hosts(count: usize) {
+    let script = format!(
+        "ip netns exec server ip route add local 10.8.0.0/14 dev lo
+        n=0; for iw in 3 10 32; do
+            ip netns exec server ip route add default dev wt0 table $((200 + n)) initcwnd $iw
+            ip netns exec server ip rule add from 10.$((8 + n)).0.0/16 table $((200 + n)); n=$((n + 1))
+        done
+        i=0; while [ $i -lt {count} ]; do case $((i % 3)) in 0) iw=3;; 1) iw=10;; *) iw=32;; esac
+            echo http://10.$((8 + i % 3)).$((i / 250 % 250)).$((i % 250 + 1)):8080/1m.bin $iw; i=$((i + 1))
+        done > hosts
+        begin=$(date +%s%N)
+        $WT first-window --file hosts --json-stream > found & pid=$!
+        while grep VmHWM /proc/$pid/status > peak.new 2> errors; do [ -s peak.new ] && cp peak.new peak; sleep 0.05; done
+        wait $pid; end=$(date +%s%N); cat found; cat peak; echo took $((end - begin))"
+    );
+    let Some(ran) = shell(&script) else { return };
+    let all = findings(&ran);
+    let number = |word: &str| {
+        let line = ran.out.lines().find(|line| line.starts_with(word));
+        line.and_then(|line| line.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok()).unwrap_or(f64::NAN)
+    };
+    let seconds = number("took") / 1e9;
+    println!(
+        "{count} hosts: {} exact, {} wrong, {} told, {seconds:.2} s: {:.0} hosts/s, at most {:.0} MB of memory",
+        exact(&all),
+        wrong(&all),
+        all.len(),
+        count as f64 / seconds,
+        number("VmHWM:") / 1024.0
+    );
+}
