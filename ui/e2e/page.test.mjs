@@ -1,12 +1,15 @@
 // The page in a real browser, in a network namespace of its own: see scripts/page.sh.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { browser, server } from "./start.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const VIEWS = ["host", "calculator", "experiment", "history"];
+const VIEWS = ["host", "path", "experiment", "analysis", "what-if", "lab", "history", "calculator"];
 const LOOKS = [
   { colorScheme: "light", viewport: { width: 1180, height: 860 } },
   { colorScheme: "dark", viewport: { width: 1180, height: 860 } },
@@ -39,6 +42,16 @@ async function open(path, look = LOOKS[0]) {
 /** Waits until a view has what it asked for. */
 const settled = (page) => page.waitForFunction(() => !document.body.innerText.includes("Reading …"));
 
+/** Starts something through the API. */
+async function post(path, body) {
+  const response = await fetch(`${served.url}api/v1/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  assert.equal(response.status, 202);
+  return response.json();
+}
+
+/** Waits until that has ended: its stream of events does then, too. */
+const wait = async ({ id }) => (await fetch(`${served.url}api/v1/runs/${id}/events`)).text();
+
 /** What axe finds serious. The test's own script is let in past the page's policy by the debugger, as a user's tool is. */
 async function serious(page) {
   await page.evaluate(AXE);
@@ -53,6 +66,8 @@ test("every view is accessible, fits its screen and has no complaints, in light 
       await page.getByRole("heading", { level: 1 }).waitFor();
       await settled(page);
       if (view === "calculator") await page.locator("#sawtooth ~ .chart canvas").waitFor();
+      if (view === "what-if") await page.locator("#over-time ~ .pair canvas").nth(1).waitFor();
+      if (view === "lab") await page.getByText("PMTU").waitFor();
       const name = `${view} ${look.colorScheme} ${look.viewport.width}`;
       assert.deepEqual(await serious(page), [], name);
       assert.deepEqual(complaints, [], name);
@@ -78,8 +93,8 @@ test("by keyboard: the first stop leads past the bar, and the bar to every view"
   await page.keyboard.press("Tab");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  await page.getByRole("heading", { level: 1, name: "Calculator" }).waitFor();
-  assert.equal(new URL(page.url()).pathname, "/calculator");
+  await page.getByRole("heading", { level: 1, name: "Path" }).waitFor();
+  assert.equal(new URL(page.url()).pathname, "/path");
   await page.goBack();
   await page.getByRole("heading", { level: 1, name: "Host" }).waitFor();
   await page.context().close();
@@ -108,6 +123,7 @@ test("an experiment is started, watched to its end and read, and stays in the hi
   await page.getByLabel("Budget", { exact: true }).fill("12 trials");
   await page.getByRole("button", { name: "Start" }).click();
   await page.getByRole("progressbar", { name: "Trials" }).waitFor({ timeout: 60_000 });
+  await page.getByRole("heading", { name: "The transfer that runs" }).waitFor({ timeout: 60_000 });
   await page.getByRole("heading", { name: "Goodput" }).waitFor({ timeout: 60_000 });
   // Whoever loads the page again goes on watching.
   await page.reload();
@@ -120,6 +136,128 @@ test("an experiment is started, watched to its end and read, and stays in the hi
   await page.getByRole("heading", { name: verdict }).waitFor();
   assert.deepEqual(complaints, []);
   await page.context().close();
+});
+
+test("an experiment is analysed: intervals, plateau, what TCP did over time, throughput against delay, beside another one", async () => {
+  const { page, complaints } = await open("analysis");
+  await page.getByRole("heading", { name: "Against the current setting" }).waitFor();
+  await page.getByRole("heading", { name: "Plateau of rwin" }).waitFor();
+  for (const part of ["#time", "#delay"]) await page.locator(`${part} ~ .chart canvas`).first().waitFor();
+  const seen = page.locator("#time ~ .buttons .mono");
+  const all = await seen.innerText();
+  await page.getByRole("button", { name: "Zoom in" }).click();
+  assert.notEqual(await seen.innerText(), all);
+  const middle = await seen.innerText();
+  const chart = await page.locator("#time ~ .chart").first().boundingBox();
+  await page.mouse.move(chart.x + chart.width / 2, chart.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(chart.x + chart.width / 4, chart.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForFunction((before) => document.querySelector("#time ~ .buttons .mono").innerText !== before, middle);
+  await page.getByRole("button", { name: "All", exact: true }).click();
+  await page.waitForFunction((before) => document.querySelector("#time ~ .buttons .mono").innerText === before, all);
+  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("two experiments stand side by side", async () => {
+  const request = { lab: "adsl", knobs: ["rwin"], levels: { rwin: "4x" }, trial: "300ms", budget: "4 trials" };
+  await wait(await post("experiments", request));
+  const { experiments } = await (await fetch(`${served.url}api/v1/journal`)).json();
+  assert.ok(experiments.length >= 2);
+  const { page, complaints } = await open(`analysis?of=${experiments[1].id}&with=${experiments[0].id}`);
+  const table = page.getByRole("region", { name: "Two experiments, setting by setting" });
+  await table.getByRole("rowheader", { name: /^rwin=5760/ }).waitFor();
+  assert.ok((await table.getByRole("row").count()) >= 3);
+  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("a black hole is found at its hop, and sizes are scanned", async () => {
+  const { page, complaints } = await open("path");
+  await page.getByRole("button", { name: "Probe the path" }).click();
+  await page.getByRole("heading", { name: "server: packets of up to 1400 bytes get through" }).waitFor({ timeout: 60_000 });
+  const hop = page.locator("#hops ~ .wide tbody tr").filter({ hasText: "black hole behind it" });
+  assert.equal(await hop.getByRole("rowheader").innerText(), "1");
+  await page.locator("#sawtooth ~ .chart canvas").waitFor();
+  await page.getByText("tunnel or VPN").first().waitFor();
+  await page.getByRole("button", { name: "Scan sizes" }).click();
+  await page.locator("#scan ~ .pair canvas").nth(1).waitFor({ timeout: 60_000 });
+  assert.deepEqual(await serious(page), []);
+  await page.getByLabel("Where", { exact: true }).selectOption("target");
+  await page.getByLabel("Host", { exact: true }).fill("127.0.0.1");
+  await page.getByRole("button", { name: "Probe the path" }).click();
+  await page.getByRole("alert").getByText("needs the token").waitFor();
+  assert.deepEqual(complaints.filter((complaint) => !complaint.includes("401")), []);
+  await page.context().close();
+});
+
+test("the model answers as one drags", async () => {
+  const { page, complaints } = await open("what-if");
+  const goodput = page.locator(".figure").filter({ hasText: /^Goodput/ }).locator("dd");
+  await goodput.waitFor();
+  const free = await goodput.innerText();
+  await page.getByLabel("RWIN", { exact: true }).fill("60");
+  await page.waitForFunction((before) => document.querySelector(".figure dd").innerText !== before, free);
+  // A window holds a transfer to what it carries in each round trip.
+  const ask = async (set) => (await (await fetch(`${served.url}api/v1/predict?rate=100mbit&rtt=80ms&size=3MB&set=${set}`)).json()).arms[1].goodput_bps;
+  assert.ok((await ask("rwin=64KiB")) < (65536 * 8) / 0.08);
+  await page.getByLabel("RWIN", { exact: true }).focus();
+  await page.keyboard.press("ArrowRight");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("a path is drawn, started, used and taken down", async () => {
+  const { page, complaints } = await open("lab");
+  const rtt = page.locator(".figure").filter({ hasText: /^RTT/ }).locator("dd");
+  await rtt.waitFor();
+  const before = await rtt.innerText();
+  await page.getByLabel("Delay down", { exact: true }).first().fill("30ms");
+  await page.waitForFunction((before) => document.querySelector(".figure dd").innerText !== before, before);
+  await page.getByLabel("Delay down", { exact: true }).first().fill("soon");
+  await page.getByRole("alert").getByText("delay").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Start it" }).isDisabled());
+  await page.getByLabel("Delay down", { exact: true }).first().fill("20ms");
+  await page.getByRole("alert").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Remove link 2" }).click();
+  await page.getByRole("button", { name: "Start it" }).click();
+  await page.getByRole("heading", { name: /^The lab is up/ }).waitFor({ timeout: 60_000 });
+  await page.getByLabel("How much", { exact: true }).fill("500kB");
+  await page.getByRole("button", { name: "Run it" }).click();
+  await page.getByRole("heading", { name: "The download over time" }).waitFor({ timeout: 60_000 });
+  await page.getByLabel("Workload", { exact: true }).selectOption("ping");
+  await page.getByRole("button", { name: "Run it" }).click();
+  await page.getByText("10 packets transmitted, 10 received").waitFor({ timeout: 60_000 });
+  assert.deepEqual(await serious(page), []);
+  await page.getByRole("button", { name: "Take the lab down" }).click();
+  await page.getByText("The lab is down").waitFor({ timeout: 60_000 });
+  assert.deepEqual(complaints.filter((complaint) => !complaint.includes("400")), []);
+  await page.context().close();
+});
+
+test("behind TLS and a password the page works, and nothing is answered without", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "windtunnel-tls-"));
+  const [cert, key, password] = ["cert.pem", "key.pem", "password"].map((name) => join(dir, name));
+  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=lab", "-days", "2", "-keyout", key, "-out", cert], { stdio: "ignore" });
+  writeFileSync(password, "horse battery\n", { mode: 0o600 });
+  const closed = await server("--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key, "--password-file", password);
+  try {
+    const url = closed.url.replace("localhost", "127.0.0.1");
+    const stranger = await (await chrome.newContext({ ignoreHTTPSErrors: true })).newPage();
+    assert.equal((await stranger.goto(url)).status(), 401);
+    const known = await (await chrome.newContext({ ignoreHTTPSErrors: true, httpCredentials: { username: "me", password: "horse battery" } })).newPage();
+    await known.goto(`${url}path`);
+    await known.getByRole("button", { name: "Probe the path" }).click();
+    await known.locator("#hops").waitFor({ timeout: 60_000 });
+    await stranger.context().close();
+    await known.context().close();
+  } finally {
+    await closed.end();
+    rmSync(dir, { recursive: true });
+  }
 });
 
 test("a running experiment can be stopped, and keeps what was measured", async () => {

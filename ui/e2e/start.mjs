@@ -9,7 +9,7 @@ const BINARY = process.env.WINDTUNNEL ?? new URL("../../target/release/windtunne
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /** A server with a journal, a state and configuration files of its own; all of it goes away with `end`. */
-export async function server() {
+export async function server(...more) {
   const dir = mkdtempSync(join(tmpdir(), "windtunnel-page-"));
   const env = {
     ...process.env,
@@ -17,7 +17,7 @@ export async function server() {
     WINDTUNNEL_STATE_DIR: join(dir, "state"),
     WINDTUNNEL_ROOT: join(dir, "root"),
   };
-  const child = spawn(BINARY, ["web", "--listen", "127.0.0.1:0", "--json"], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(BINARY, ["web", "--json", ...(more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"]), ...more], { env, stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   const line = await new Promise((resolve, reject) => {
     createInterface({ input: child.stdout }).once("line", resolve);

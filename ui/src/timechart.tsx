@@ -154,7 +154,7 @@ export function SpanButtons({ span, all, set }: { span: Span; all: Span; set: (s
     ["→", "Later", () => move(0.25)],
     ["+", "Zoom in", () => zoom(0.5)],
     ["−", "Zoom out", () => zoom(2)],
-    ["All", "Everything", () => set(all)],
+    ["All", "All", () => set(all)],
   ];
   return (
     <div class="buttons" role="group" aria-label="Which part of the time is seen">

@@ -126,6 +126,10 @@ fn answers_are_the_objects_that_the_command_line_prints() {
         ("/api/v1/lab/presets", &["lab", "list", "--json"]),
         ("/api/v1/lab/presets/adsl", &["lab", "show", "adsl", "--json"]),
         ("/api/v1/journal", &["journal", "list", "--json"]),
+        (
+            "/api/v1/predict?rate=8mbit&rtt=40ms&set=rwin%3D64KiB,cc%3Dbbr&size=1MB&samples=true",
+            &["predict", "--json", "--samples", "--rate=8mbit", "--rtt=40ms", "--set=rwin=64KiB,cc=bbr", "--size=1MB"],
+        ),
     ] {
         let answer = server.get(path);
         assert_eq!((answer.status, answer.json()), (200, server.command(args)), "{path}");
@@ -147,6 +151,14 @@ fn errors_say_what_happened_and_are_never_our_fault() {
         ("/api/v1/lab/presets/nope", 400, "no preset"),
         ("/api/v1/lab/presets/..%2Fadsl", 400, "name of a preset"),
         ("/api/v1/lab/presets/%FF", 400, "UTF-8"),
+        ("/api/v1/predict?lab=nope", 400, "no preset"),
+        ("/api/v1/predict?rate=8mbit&set=rwin", 400, "KNOB=LEVEL"),
+        ("/api/v1/predict?rate=8mbit&set=cc%3Dreno,cc%3Dbbr", 400, "set twice"),
+        ("/api/v1/predict?rate=8mbit&seeds=0", 400, "out of range"),
+        ("/api/v1/journal/nope", 400, "no experiment"),
+        ("/api/v1/journal/nope/samples", 400, "no experiment"),
+        ("/api/v1/journal/--json/samples", 400, "name of an experiment"),
+        ("/api/v1/runs/nope", 404, "no such"),
         ("/api/v1/reports/nope", 400, "no experiment"),
         ("/api/v1/reports/--json", 400, "name of an experiment"),
         ("/api/v1/experiments/nope", 404, "no such experiment"),
@@ -267,6 +279,86 @@ fn an_experiment_is_watched_by_two_hundred_and_stopped() {
     assert_eq!(journal["experiments"][0]["id"], name);
     assert_ne!(journal["experiments"][0]["state"], "running");
     assert_eq!(server.interrupt(), Some(0));
+}
+
+/// A drawn path of one link.
+fn drawn() -> Value {
+    json!({"links": [{"name": "only", "mtu": 1400, "down": {"rate": "20mbit", "delay": "5ms", "queue": "64KiB"}}]})
+}
+
+/// Waits for the end of something that was started, and returns what it said.
+fn finished(server: &Server, started: &Answer) -> (String, Value) {
+    assert_eq!(started.status, 202, "{}", started.body);
+    let id = started.json()["id"].as_str().unwrap().to_owned();
+    let events = server.get(&format!("/api/v1/runs/{id}/events")).body;
+    (events, server.get(&format!("/api/v1/runs/{id}")).json())
+}
+
+#[test]
+fn a_drawn_path_is_checked_probed_and_kept_up() {
+    let server = Server::start();
+    let shown = server.post("/api/v1/lab/paths", &drawn()).json();
+    assert_eq!((&shown["path"]["pmtu"], &shown["links"][0]["name"]), (&json!(1400), &json!("only")), "{shown}");
+    let toml = server.post("/api/v1/lab/paths/toml", &drawn()).body;
+    assert!(toml.contains("rate = \"20mbit\""), "{toml}");
+    let mut wrong = drawn();
+    wrong["links"][0]["down"]["delay"] = json!("soon");
+    let refused = server.post("/api/v1/lab/paths", &wrong);
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.what().contains("delay") && !refused.what().contains("/tmp"), "{}", refused.body);
+
+    let probe = server.post("/api/v1/probes", &json!({"kind": "mtu", "path": drawn()}));
+    let (events, end) = finished(&server, &probe);
+    assert!(events.contains("event: result\n") && events.contains("\"pmtu\":1400"), "{events}");
+    assert_eq!(end["end"]["exit_code"], 0, "{end}");
+
+    let lab = server.post("/api/v1/labs", &json!({"path": drawn()}));
+    assert_eq!(lab.status, 202, "{}", lab.body);
+    let id = lab.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(server.post("/api/v1/labs", &json!({"lab": "adsl"})).status, 409);
+    let mut up = BufReader::new(server.send("GET", &format!("/api/v1/runs/{id}/events"), &[], ""));
+    let mut line = String::new();
+    while !line.starts_with("event: result") {
+        line.clear();
+        assert!(up.read_line(&mut line).unwrap() > 0, "it isn't up");
+    }
+    let works = format!("/api/v1/labs/{id}/workloads");
+    let down = server.post(&works, &json!({"kind": "download", "size": "300kB", "settings": {"rwin": "64KiB"}}));
+    let (events, _) = finished(&server, &down);
+    assert!(events.contains("\"bytes\":300000") && events.contains("\"finish\":\"done\""), "{events}");
+    let (events, end) = finished(&server, &server.post(&works, &json!({"kind": "ping", "count": 2})));
+    assert!(events.contains("2 packets transmitted, 2 received"), "{events}{end}");
+    assert_eq!(server.post(&works, &json!({"kind": "ping", "size": "1MB"})).status, 400);
+    assert_eq!(server.post("/api/v1/labs/nope/workloads", &json!({"kind": "ping"})).status, 404);
+    assert_eq!(server.ask("DELETE", &format!("/api/v1/runs/{id}"), &[], "").status, 202);
+    let mut rest = String::new();
+    up.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("event: end"), "{rest}");
+    assert_eq!(server.post(&works, &json!({"kind": "ping"})).status, 409);
+}
+
+#[test]
+fn what_leaves_this_machine_needs_the_token() {
+    let server = Server::start();
+    for (path, body) in [
+        ("/api/v1/probes", json!({"kind": "path", "target": "192.0.2.1"})),
+        ("/api/v1/experiments", json!({"target": "http://192.0.2.1/x"})),
+    ] {
+        assert_eq!(server.post(path, &body).status, 401, "{path}");
+        let wrong = [JSON, ("x-windtunnel-token", "0")];
+        assert_eq!(server.ask("POST", path, &wrong, &body.to_string()).status, 403, "{path}");
+    }
+    for body in [json!({"kind": "path"}), json!({"kind": "path", "lab": "adsl", "path": drawn()})] {
+        assert_eq!(server.post("/api/v1/probes", &body).status, 422, "{body}");
+    }
+    let token = [JSON, ("x-windtunnel-token", server.token.as_str())];
+    for target in ["--json", "profile.toml", "file:///etc/passwd", "http://"] {
+        let answer = server.ask("POST", "/api/v1/experiments", &token, &json!({"target": target}).to_string());
+        assert!(answer.status == 400 || answer.status == 202, "{target}: {}", answer.body);
+        assert!(answer.status == 400 || target == "http://", "{target}: {}", answer.body);
+    }
+    let plan = server.post("/api/v1/experiments/plan", &json!({"lab": "adsl", "knobs": ["rwin"]})).json();
+    assert!(plan["arms"].as_array().unwrap().len() > 2 && plan["expected_s"].as_f64() > Some(1.0), "{plan}");
 }
 
 #[test]
