@@ -17,8 +17,8 @@ use wt_load::{
 };
 use wt_sys::netlink::RouteMetrics;
 use wt_trial::{
-    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
-    Workload,
+    Amount, Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
+    TunnelKind, Workload,
 };
 use wt_units::{Knob, Level, Settings};
 
@@ -37,16 +37,6 @@ const HOST_KNOBS: [(Knob, &str); 6] = [
     (Knob::MtuProbing, "ipv4/tcp_mtu_probing"),
     (Knob::Pmtud, "ipv4/ip_no_pmtu_disc"),
 ];
-
-/// A congestion control that was loaded into the kernel before the lab was made, because that needs rights outside of it.
-pub trait LoadedControl: std::fmt::Debug {
-    /// What the kernel calls it.
-    fn kernel_name(&self) -> &str;
-    /// Seeds its random choices for the next connection.
-    fn seed(&self, seed: u64);
-    /// How often it has repaired impossible values so far.
-    fn guard_hits(&self) -> u64;
-}
 
 /// A lab with a server in it.
 #[derive(Debug)]

@@ -5,8 +5,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use wt_lab::{Backend, Lab, LabTunnel, LoadedControl, Scenario};
-use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload};
+use wt_lab::{Backend, Lab, LabTunnel, Scenario};
+use wt_trial::{
+    Amount, Cancel, Direction, LoadedControl, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload,
+};
 use wt_units::{Bytes, Knob, Level, Settings};
 
 /// The first window of 64 KiB, which is what the receiver offers, is twice what this queue holds; spread over the RTT it isn't.

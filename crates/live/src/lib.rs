@@ -21,4 +21,4 @@ pub use change::{ChangeError, Changer};
 pub use manners::Manners;
 pub use scope::{Scope, scope_of};
 pub use target::{FindError, Target};
-pub use tunnel::{LiveConfig, LiveTunnel};
+pub use tunnel::{Control, LiveConfig, LiveTunnel};

@@ -4,13 +4,15 @@ use crate::scope::{Scope, scope_of, usual_knobs};
 use crate::target::Target;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 use wt_host::TxnError;
 use wt_load::{EndReport, Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{
-    Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind, Workload,
+    Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
+    TunnelKind, Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -43,8 +45,19 @@ pub struct LiveConfig {
     pub congestion_control: String,
     /// The congestion controls that this kernel lets us use.
     pub congestion_controls: Vec<String>,
+    /// Those among the levels of `cc` whose name in the kernel is another one.
+    pub controls: BTreeMap<String, Control>,
     /// Payload that may be moved in all, bytes; `None` has no bound.
     pub allowance: Option<u64>,
+}
+
+/// A congestion control whose level isn't its name in the kernel: `chd@freebsd-hz100`.
+#[derive(Debug, Clone)]
+pub struct Control {
+    /// What the sender's kernel calls it.
+    pub kernel_name: String,
+    /// This kernel's, where this end sends.
+    pub loaded: Option<Rc<dyn LoadedControl>>,
 }
 
 /// The real path to one far end, or to several in turn.
@@ -287,7 +300,9 @@ impl Tunnel for LiveTunnel {
                     return cannot("it leaves no room for an MSS");
                 }
                 (Knob::Cc, Level::Name(name))
-                    if self.config.direction == Direction::Up && !self.config.congestion_controls.contains(name) =>
+                    if self.config.direction == Direction::Up
+                        && !self.config.congestion_controls.contains(name)
+                        && !self.config.controls.contains_key(name) =>
                 {
                     let known = self.config.congestion_controls.join(", ");
                     return cannot(&format!("this kernel lets us use {known}"));
@@ -323,7 +338,14 @@ impl Tunnel for LiveTunnel {
             return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped by the user"));
         }
         let change = self.change(&spec.settings, spec.deadline)?;
-        let own = own_settings(&spec.settings, self.config.targets[self.turn].headers());
+        let mut own = own_settings(&spec.settings, self.config.targets[self.turn].headers());
+        let control = spec.settings.name(Knob::Cc).and_then(|name| self.config.controls.get(name)).cloned();
+        let hits = |control: &Control| control.loaded.as_ref().map_or(0, |loaded| loaded.guard_hits());
+        let hits_before = control.as_ref().map_or(0, hits);
+        if let Some(control) = &control {
+            own.set(Knob::Cc, Level::Name(control.kernel_name.clone()));
+            control.loaded.iter().for_each(|loaded| loaded.seed(spec.seed));
+        }
         let fetched = self.transfer(spec, &own, cancel);
         if let (Some((made, _)), Some(changer)) = (&change, &mut self.config.changer) {
             changer.put_back(made).map_err(|error| broken(&error))?;
@@ -343,6 +365,10 @@ impl Tunnel for LiveTunnel {
             outcome.observed.insert("target".to_owned(), json!(url));
         }
         tell_granted(&mut outcome, spec, headers, &|knob| self.scope(knob) == Ok(Scope::FarEnd));
+        if let Some(control) = &control {
+            name_as_asked(&mut outcome, spec, control);
+            mark_skipped(&mut outcome, hits(control).saturating_sub(hits_before));
+        }
         if let Some((made, word)) = &change {
             for (knob, level) in made.granted.iter() {
                 outcome.granted.set(knob, level.clone());
@@ -350,6 +376,29 @@ impl Tunnel for LiveTunnel {
             }
         }
         Ok(outcome)
+    }
+}
+
+/// Calls the congestion control in the outcome what it was called in the question.
+fn name_as_asked(outcome: &mut TrialOutcome, spec: &TrialSpec, control: &Control) {
+    if let Some(asked) = spec.settings.get(Knob::Cc)
+        && outcome.granted.name(Knob::Cc) == Some(&control.kernel_name)
+    {
+        outcome.granted.set(Knob::Cc, asked.clone());
+    }
+}
+
+/// A trial in which the kernel skipped one of our programs took garbage for its window: it says nothing.
+fn mark_skipped(outcome: &mut TrialOutcome, hits: u64) {
+    outcome.observed.insert("guard_hits".to_owned(), json!(hits));
+    if hits > 0 {
+        if outcome.status == Status::Completed {
+            outcome.status = Status::Invalid;
+        }
+        outcome.notes.push(format!(
+            "this kernel skipped a program of the congestion control and took garbage for its window ({hits} repaired): a \
+             trap of some virtual machines' kernels"
+        ));
     }
 }
 

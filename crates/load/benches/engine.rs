@@ -29,7 +29,7 @@ fn server() {
         max_waiting: 1,
         longest: Duration::from_secs(60),
         quota: Quota::default(),
-        congestion_controls: Vec::new(),
+        congestion_controls: std::collections::BTreeMap::new(),
     };
     let serve = Serve::start(vec![TcpListener::bind("127.0.0.1:0").unwrap()], config).unwrap();
     println!("wt://{}@{}", key.to_hex(), serve.addresses()[0]);

@@ -21,4 +21,5 @@ pub mod tune;
 mod words;
 
 pub use chart::{Axis, Chart, Kind, Rule, RuleKind, Scale, Series};
+pub use html::Page;
 pub use tune::{LimitedBy, LimitsReport, PlanStep, Run, Setting, TuneInputs, TuneReport};

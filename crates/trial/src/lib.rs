@@ -6,6 +6,8 @@
 
 /// What the samples of a bulk trial say.
 pub mod bulk;
+/// Congestion controls that were loaded for trials.
+mod control;
 /// What workloads measure beyond payload and time.
 mod measures;
 /// What came of a trial.
@@ -19,6 +21,7 @@ mod tunnel;
 /// What connections are asked to do.
 mod workload;
 
+pub use control::LoadedControl;
 pub use measures::{Exchanges, Lateness, Measures, ObjectTime, Spread, Third, UnderLoad};
 pub use outcome::{Limits, PathFacts, Sample, Status, TrialOutcome, TrialRecord};
 pub use page::{MOST_OBJECTS, Page, PageObject, USUAL_CONNECTIONS};

@@ -101,7 +101,8 @@ impl Server {
 
     /// From the first to the last of all streams that hears that an experiment has ended.
     fn streams(&self) -> Result<Duration> {
-        let request = r#"{"lab": "adsl", "knobs": ["rwin"], "levels": {"rwin": "4x"}, "trial": "300ms", "budget": "4 trials"}"#;
+        let request =
+            r#"{"lab": "adsl", "knobs": ["rwin"], "levels": {"rwin": "4x"}, "trial": "300ms", "budget": "4 trials"}"#;
         let started = self.ask("POST", "/api/v1/experiments", request)?;
         let path = format!("/api/v1/experiments/{}/events", started["id"].as_str().ok_or("it doesn't start")?);
         let listen = |_| -> Result<_> {

@@ -6,7 +6,7 @@
 )]
 mod common;
 
-use common::{alone, eventually, json, ran, run, shared, windtunnel};
+use common::{Ran, alone, eventually, json, ran, run, shared, windtunnel};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
@@ -216,9 +216,12 @@ fn compare_keeps_its_contract_on_a_short_path() {
     let pictures = home.path().join("pictures");
     let args =
         ["cc", "compare", "--lab", "adsl", "--algorithms", algorithms, "--rounds", "2", "--trial", "1s", "--json"];
-    let ran = ran(windtunnel(home.path()).args(args).arg("--svg").arg(&pictures).output().unwrap());
-    assert!(ran.code <= 1, "{}{}", ran.out, ran.err);
-    let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let page = home.path().join("page.html");
+    let mut command = windtunnel(home.path());
+    command.args(args).arg("--svg").arg(&pictures).arg("--html").arg(&page);
+    let compared = ran(command.output().unwrap());
+    assert!(compared.code <= 1, "{}{}", compared.out, compared.err);
+    let told: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
     let rows = told["algorithms"].as_array().unwrap();
     assert_eq!(rows.len(), algorithms.split(',').count());
     for row in rows {
@@ -239,6 +242,140 @@ fn compare_keeps_its_contract_on_a_short_path() {
     assert!(!told["verdict"]["text"].as_str().unwrap().is_empty());
     let drawn = std::fs::read_dir(&pictures).unwrap().count();
     assert_eq!(drawn, 2 + rows.len());
+    let page = std::fs::read_to_string(&page).unwrap();
+    // Each picture twice: for screens and for phones.
+    assert_eq!(page.matches("<svg ").count(), 2 * drawn);
+    assert!(!page.contains("http://") || !page.contains("src="), "it needs nothing else");
+    // The journal has all of it, so the answer can be had again.
+    let again = ran(windtunnel(home.path()).args(["report", "last", "--json"]).output().unwrap());
+    assert_eq!(again.code, compared.code, "{}", again.err);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&again.out).unwrap(), told);
+    let listed = ran(windtunnel(home.path()).args(["journal", "list"]).output().unwrap());
+    assert!(listed.out.contains(told["id"].as_str().unwrap()) && listed.out.contains("finished"), "{}", listed.out);
+    let resumed = ran(windtunnel(home.path()).args(["tune", "--resume", "last"]).output().unwrap());
+    assert_eq!(resumed.code, 2, "{}", resumed.err);
+}
+
+/// A path without losses of its own, with a queue of at most 24 ms.
+const QUIET: &str = r#"
+title = "t"
+source = "s"
+[[link]]
+name = "l"
+mtu = 1500
+down = { rate = "10mbit", delay = "30ms", queue_packets = 20 }
+up = { rate = "10mbit", delay = "30ms", queue_packets = 20 }
+"#;
+
+/// Runs one trial of reno in which this happens: the answer, and the trial as the journal has it.
+fn disturbed(name: &str) -> (serde_json::Value, serde_json::Value) {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("quiet.toml");
+    std::fs::write(&path, QUIET).unwrap();
+    let args = ["--algorithms", "reno", "--rounds", "1", "--trial", "3s", "--quiet", "--json", "--disturb", name];
+    let mut command = windtunnel(home.path());
+    let ran_once = ran(command.args(["cc", "compare", "--lab"]).arg(&path).args(args).output().unwrap());
+    assert_eq!(ran_once.code, 0, "{name}: {}", ran_once.err);
+    let told: serde_json::Value = serde_json::from_str(&ran_once.out).unwrap();
+    let exported = ran(windtunnel(home.path()).args(["journal", "export", "last"]).output().unwrap());
+    let exported: serde_json::Value = serde_json::from_str(&exported.out).unwrap();
+    let trials = exported["trials"].as_array().unwrap();
+    (told, trials.iter().rfind(|trial| trial["outcome"]["status"] == "completed").unwrap().clone())
+}
+
+#[test]
+fn every_disturbance_happens_on_a_real_kernels_path_and_the_recovery_is_timed() {
+    let _machine = alone();
+    for name in ["loss", "burst", "outage", "half-rate", "rtt-step", "flow"] {
+        let (told, trial) = disturbed(name);
+        let (row, outcome) = (&told["algorithms"][0], &trial["outcome"]);
+        assert_eq!(told["disturbance"]["kind"], name);
+        assert!((told["disturbance"]["at_s"].as_f64().unwrap() - 1.2).abs() < 1e-9, "{}", told["disturbance"]);
+        let after = &row["after_disturbance"];
+        assert_eq!(after["events"], 1, "{name}: {after}");
+        assert!(after["recovered"] == 0 || after["median_s"].as_f64().is_some(), "{name}: {after}");
+        let depth = after["median_depth"].as_f64().unwrap();
+        let losses = outcome["observed"]["losses"].as_u64().unwrap();
+        match name {
+            "loss" => assert_eq!(losses, 1, "{outcome}"),
+            "burst" => assert_eq!(losses, 10),
+            "outage" => assert!(depth < 0.1, "nothing arrives for a second: {after}"),
+            "half-rate" => assert!((0.3..0.75).contains(&depth), "{after}"),
+            "rtt-step" => {
+                // 60 ms and half of that, and a little for a packet's own length; before it at most 60 ms and the queue.
+                let last = outcome["sender"].as_array().unwrap().last().unwrap();
+                assert!(last["rtt"].as_u64().unwrap() > 88_000, "{last}");
+            }
+            _ => {
+                let beside = &row["beside"];
+                let number = |field: &str| beside[field].as_f64().unwrap();
+                assert!(number("other_kBps") > 20.0 && number("own_kBps") > 20.0, "{beside}");
+                assert!((0.5..=1.0).contains(&number("jain")), "{beside}");
+                let both = number("other_kBps") + number("own_kBps");
+                assert!(both < 1250.0, "two flows don't get more than the line carries: {beside}");
+                assert_eq!(beside["convergence"]["events"], 1);
+            }
+        }
+    }
+}
+
+/// Downloads in the lab with a program that knows nothing of congestion controls; what ss shows at the server meanwhile.
+fn control_of_curls_server(cc: &str) -> Ran {
+    let home = tempfile::tempdir().unwrap();
+    let script = "curl -s -o /dev/null http://server/bytes/3MB & \
+        n=0; until ip netns exec server ss -tinH state established '( sport = :80 )' | grep bytes_acked; do \
+        n=$((n+1)); [ $n -gt 500 ] && exit 9; done; wait";
+    ran(windtunnel(home.path()).args(["lab", "run", "adsl", "--cc", cc, "--", "sh", "-c", script]).output().unwrap())
+}
+
+#[test]
+fn an_unmodified_program_gets_the_control_of_the_lab() {
+    let _machine = shared();
+    let reno = control_of_curls_server("reno");
+    assert_eq!(reno.code, 0, "{}{}", reno.out, reno.err);
+    assert!(reno.out.contains(" reno "), "{}", reno.out);
+    let unknown = control_of_curls_server("nonsuch");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("no congestion control nonsuch"), "{}", unknown.err);
+    if may_load() {
+        let ours = control_of_curls_server("vegas@alpha=2");
+        assert_eq!(ours.code, 0, "{}{}", ours.out, ours.err);
+        assert!(ours.out.contains(" wt_vegas_"), "{}", ours.out);
+        eventually("unregistering", || !available().iter().any(|name| name.starts_with("wt_vegas_")));
+    }
+}
+
+#[test]
+fn a_kernel_without_btf_is_told() {
+    if !may_load() {
+        return;
+    }
+    // An empty file system over the kernel's types, in mounts of our own.
+    let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" cc load chd";
+    let ran = ran(Command::new("unshare").args(["-m", "sh", "-c", script]).arg(common::binary()).output().unwrap());
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.contains("has no BTF") && ran.err.contains("CONFIG_DEBUG_INFO_BTF"), "{}", ran.err);
+}
+
+#[test]
+fn only_the_capability_that_is_missing_is_named() {
+    if !may_load() {
+        return;
+    }
+    for (has, lacks) in [("+bpf", "CAP_PERFMON"), ("+perfmon", "CAP_BPF")] {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all,+bpf,+perfmon"]);
+        command.arg(format!("--inh-caps=-all,{has}")).arg(format!("--ambient-caps=-all,{has}"));
+        // Another user can't read the build's folder.
+        let place = tempfile::tempdir_in("/tmp").unwrap();
+        std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let copy = place.path().join("windtunnel");
+        std::fs::copy(common::binary(), &copy).unwrap();
+        let ran = ran(command.arg(&copy).args(["cc", "load", "chd"]).output().unwrap());
+        assert_eq!(ran.code, 3, "{}", ran.err);
+        let first = ran.err.lines().next().unwrap();
+        assert!(first.contains(&format!("needs {lacks},")), "with {has}: {}", ran.err);
+    }
 }
 
 #[test]

@@ -125,6 +125,36 @@ fn what_the_far_end_sets_is_asked_granted_and_observed() {
 }
 
 #[test]
+fn a_control_of_ours_is_used_at_whichever_end_sends() {
+    let listed = common::json(&["cc", "list", "--json"]);
+    if !listed["obstacle"].is_null() {
+        // Told, and not just left out.
+        let home = tempfile::tempdir().unwrap();
+        let refused = ran(command(home.path()).args(["serve", "--cc", "chd@pmax=41%"]).output().unwrap());
+        assert_eq!(refused.code, 3, "{}", refused.err);
+        return;
+    }
+    let name = "chd@pmax=41%";
+    let served = Served::start(&["--cc", &format!("reno,{name}")]);
+    for direction in ["down", "up"] {
+        let levels = format!("cc=reno,{name}");
+        let ran = served.tune(
+            &served.url,
+            &["--direction", direction, "--knobs", "cc", "--levels", &levels, "--budget", "12 trials"],
+        );
+        let report = json_of(&ran);
+        let rows = report["granted"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["granted"][0].as_str().is_some_and(|name| name.starts_with("chd@")));
+        let row = row.unwrap_or_else(|| panic!("{direction}: {rows:#?}"));
+        assert!(row["observed"][0].as_str().unwrap().starts_with("wt_chd_"), "{direction}: {row}");
+    }
+    let refused = served.tune(&served.url, &["--levels", "cc=chd@pmax=42%"]);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert!(refused.err.contains("isn't allowed here"), "{}", refused.err);
+    drop(served);
+}
+
+#[test]
 fn strangers_get_nothing_but_a_closed_connection() {
     let served = Served::start(&[]);
     let key: String = "0123456789abcdef".repeat(4);

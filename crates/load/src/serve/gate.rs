@@ -253,7 +253,7 @@ impl Gate {
             return Some((format!("a test may take {:.0} s at most", config.longest.as_secs_f64()), None));
         }
         match &request.sender.congestion_control {
-            Some(name) if !config.congestion_controls.contains(name) => {
+            Some(name) if !config.congestion_controls.contains_key(name) => {
                 Some((format!("congestion control {name} isn't allowed here"), None))
             }
             _ => None,
@@ -360,7 +360,20 @@ fn transfer(stream: &mut TcpStream, request: &Request, most: u64, shared: &Share
     let longest = shared.config.longest;
     let deadline = if let Amount::Time(time) = request.amount { time.min(longest) } else { longest } + GRACE;
     let job = Job { amount: request.amount, start_ns: monotonic_ns(), deadline, window: request.window, most };
-    answer(stream, request, &job, &shared.cancel)
+    let mut request = request.clone();
+    match &mut request.sender.congestion_control {
+        Some(name) => {
+            if let Some(kernel_name) = shared.config.congestion_controls.get(name) {
+                name.clone_from(kernel_name);
+            }
+        }
+        // A route may hold another one, which stays.
+        None if request.direction == Direction::Down => {
+            drop(shared.usual.as_ref().map(|name| tcp::set_congestion_control(stream, name)));
+        }
+        None => {}
+    }
+    answer(stream, &request, &job, &shared.cancel)
 }
 
 fn send_report(

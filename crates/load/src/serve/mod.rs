@@ -22,7 +22,7 @@ use crate::transfer::EndReport;
 use gate::Gate;
 use metrics::Metrics;
 use queue::Accounts;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -49,14 +49,16 @@ pub struct ServeConfig {
     pub longest: Duration,
     /// What one client may have within a day.
     pub quota: Quota,
-    /// The congestion controls that clients may ask for.
-    pub congestion_controls: Vec<String>,
+    /// The congestion controls that clients may ask for, with what the kernel calls them.
+    pub congestion_controls: BTreeMap<String, String>,
 }
 
 /// What all threads of a server share.
 #[derive(Debug)]
 struct Shared {
     config: ServeConfig,
+    /// What connections get for which nothing is asked, where that isn't what they begin with.
+    usual: Option<String>,
     /// Ends everything at once.
     cancel: Cancel,
     /// Lets nobody in any more.
@@ -93,9 +95,11 @@ impl Serve {
             addresses.push(listener.local_addr().map_err(SysError::io("read the server's address"))?);
             listener.set_nonblocking(true).map_err(SysError::io("prepare the server's socket"))?;
         }
+        let usual = listeners.iter().filter_map(unpaced).next_back();
         let accounts = Mutex::new(Accounts::new(config.quota));
         let shared = Arc::new(Shared {
             config,
+            usual,
             cancel: Cancel::new(),
             draining: AtomicBool::new(false),
             wake: Waker::new()?,
@@ -149,6 +153,13 @@ impl Drop for Serve {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Lets connections begin with reno, and gives the name of what they had got otherwise: a connection that has been bbr's
+/// stays paced when it gets another congestion control.
+fn unpaced(listener: &TcpListener) -> Option<String> {
+    let usual = wt_sys::tcp::congestion_control(listener).ok().filter(|name| !name.is_empty() && name != "reno")?;
+    wt_sys::tcp::set_congestion_control(listener, "reno").ok().map(|()| usual)
 }
 
 /// What a client with this key says first; for tests of what a recording of it is worth.

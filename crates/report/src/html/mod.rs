@@ -37,17 +37,7 @@ impl TuneReport {
             "</main>\n".to_owned(),
         ]
         .concat();
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
-             <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
-             <footer><p>Windtunnel {} · {}</p></footer>\n</body>\n</html>\n",
-            escape(&title),
-            escape(&self.run.version),
-            escape(&self.id)
-        )
+        document(&title, &body, &format!("Windtunnel {} · {}", self.run.version, self.id))
     }
 
     fn html_head(&self) -> String {
@@ -163,6 +153,71 @@ impl TuneReport {
         };
         section("How it was measured", &(definitions(&rows) + &command))
     }
+}
+
+/// The whole file: the title and the footer are text, the body is HTML.
+fn document(title: &str, body: &str, footer: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
+         <footer><p>{}</p></footer>\n</body>\n</html>\n",
+        escape(title),
+        escape(footer)
+    )
+}
+
+/// A page of plain parts, in the style of the reports: for what isn't an experiment of [`TuneReport`]'s kind.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// The headline.
+    pub title: String,
+    /// What stands above it.
+    pub about: String,
+    /// Paragraphs below it.
+    pub text: Vec<String>,
+    /// A table's rows, the first one being its head; the first column holds names, the others figures.
+    pub table: Vec<Vec<String>>,
+    /// Charts, under headings.
+    pub charts: Vec<(String, Chart)>,
+    /// The last line.
+    pub footer: String,
+}
+
+impl Page {
+    /// One self-contained file, for light and dark screens, phones and paper.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let text: String = self.text.iter().map(|text| paragraph(text)).collect();
+        let mut body =
+            format!("<header>\n<p>{}</p>\n<h1>{}</h1>\n</header>\n<main>\n", escape(&self.about), escape(&self.title));
+        body.push_str(&format!("<section>\n{text}</section>\n"));
+        if let Some((head, rows)) = self.table.split_first() {
+            body.push_str(&section("In figures", &plain_table(head, rows)));
+        }
+        for (heading, chart) in &self.charts {
+            body.push_str(&section(heading, &figure(chart)));
+        }
+        body.push_str("</main>\n");
+        document(&self.title, &body, &self.footer)
+    }
+}
+
+fn plain_table(head: &[String], rows: &[Vec<String>]) -> String {
+    let row = |cells: &[String], tag: &str| {
+        let cell = |(column, text): (usize, &String)| {
+            let class = if column == 0 { " class=\"name\"" } else { "" };
+            format!("<{tag}{class}>{}</{tag}>", escape(text))
+        };
+        format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
+    };
+    let body: String = rows.iter().map(|cells| row(cells, "td")).collect();
+    format!(
+        "<div class=\"scroll\"><table>\n<thead>\n{}</thead>\n<tbody>\n{body}</tbody>\n</table></div>\n",
+        row(head, "th")
+    )
 }
 
 fn section(title: &str, body: &str) -> String {

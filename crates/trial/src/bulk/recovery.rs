@@ -88,18 +88,31 @@ impl Recovery {
 
 impl Event {
     fn measure(arrivals: &Arrivals, at: u64, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
-        Self::of(arrivals, Disturbed { at_us: at, over_us: at }, next, rtt_us, window_us)
+        let event = Disturbed { at_us: at, over_us: at };
+        Self::from(arrivals, event, at, next, rtt_us, window_us)
+    }
+
+    /// As [`Event::measure`], of something that is known to disturb: where the rate falls only some round trips later, being
+    /// back counts from then on.
+    fn of(arrivals: &Arrivals, what: Disturbed, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
+        const ROUND_TRIPS: u64 = 20;
+        let Disturbed { at_us: at, over_us: over } = what;
+        let before = rate_before(arrivals, at, rtt_us)?;
+        let until = over + ROUND_TRIPS * rtt_us + window_us;
+        let falls = |t: &u64| *t > over && *t <= until && arrivals.rate(*t, window_us) < 0.95 * before;
+        let from = arrivals.times().find(falls).unwrap_or(over);
+        Self::from(arrivals, what, from, next, rtt_us, window_us)
     }
 
     /// `None` when there was no rate before it, or the flow ended before it was over.
-    fn of(arrivals: &Arrivals, what: Disturbed, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
+    fn from(arrivals: &Arrivals, what: Disturbed, from: u64, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
         let Disturbed { at_us: at, over_us: over } = what;
         if over >= next {
             return None;
         }
-        let before = arrivals.mean(at.saturating_sub(1_000_000.max(4 * rtt_us)), at).filter(|rate| *rate > 0.0)?;
+        let before = rate_before(arrivals, at, rtt_us)?;
         // The sender notices a loss an RTT after the receiver missed it, so recovery may come at once.
-        let back = arrivals.holds_before(over, next, 0.95 * before, window_us, 2 * rtt_us);
+        let back = arrivals.holds_before(from, next, 0.95 * before, window_us, 2 * rtt_us);
         let until = back.unwrap_or(next);
         let mut cost = 0.0;
         let mut depth: f64 = 1.0;
@@ -112,6 +125,11 @@ impl Event {
         }
         Some(Self { time_s: (until - over) as f64 / 1e6, recovered: back.is_some(), cost, depth })
     }
+}
+
+/// The mean rate over the second, or the four round trips, before a time; `None` if there was none.
+fn rate_before(arrivals: &Arrivals, at: u64, rtt_us: u64) -> Option<f64> {
+    arrivals.mean(at.saturating_sub(1_000_000.max(4 * rtt_us)), at).filter(|rate| *rate > 0.0)
 }
 
 /// The median of times some of which are only known to be at least so long (`false`).

@@ -173,6 +173,12 @@ fn a_scripted_disturbance_is_timed_over_all_runs() {
     // 1 MB of outage; 0 to 1 MB of climbing, or 11 s far below.
     let mean = recovery.mean_cost_bytes.unwrap();
     close(Some(mean), (1e6 + 2e6 + 12e6) / 3.0, 0.3e6);
+    // A flow that only falls a second after, and comes back two seconds later.
+    let late = trial(20, |t| if (9.0..11.0).contains(&t) { 4e5 } else { 1e6 }, |_| 0);
+    let late = Arrivals::new(&late.receiver, late.elapsed_us, late.bytes);
+    let step = Disturbed { at_us: 8_000_000, over_us: 8_000_000 };
+    let stepped = Recovery::of_disturbances(&[(late, step)], RTT_US, 200_000);
+    close(stepped.median_s, 3.2, 0.06);
     // A flow that ended before the disturbance was over has nothing to recover from.
     let early = [(flow(0.01), Disturbed { at_us: 8_000_000, over_us: 30_000_000 })];
     assert_eq!(Recovery::of_disturbances(&early, RTT_US, 200_000).events, 0);

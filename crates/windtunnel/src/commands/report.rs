@@ -5,6 +5,7 @@ mod history;
 /// What a screen came to.
 mod screen;
 
+use crate::commands::cc::compare;
 use crate::commands::journal;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
@@ -50,10 +51,10 @@ pub(crate) struct Forms {
     pub(crate) json: bool,
     /// Also write a self-contained page
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     /// Also write the table of trials
     #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    pub(crate) csv: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -63,6 +64,9 @@ pub(crate) struct Forms {
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let journal = journal::open(args.journal.as_deref())?;
     let stored = journal.load(&args.experiment).map_err(|error| journal::failure(&error))?;
+    if stored.config["compare"].is_object() {
+        return compare::again(&journal, &stored, &args.forms);
+    }
     if let Some(screened) = Screened::read(&journal, &stored)? {
         let stopped = stored.state != State::Finished;
         let confirmed = screen::confirmation(&journal, &stored)?;

@@ -1,12 +1,16 @@
 //! `windtunnel serve`: a far end of our own, for those who have its key.
 
+use crate::commands::cc::available;
+use crate::commands::cc::controls::{failure, ours};
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wt_bpf::{LoadError, Loaded};
 use wt_load::{Quota, Serve, ServeConfig, SharedKey};
 use wt_sys::ns::read_net_sysctl;
 use wt_trial::Cancel;
@@ -48,7 +52,8 @@ pub(crate) struct ServeArgs {
     /// Tests that one client may have a day
     #[arg(long, value_name = "N")]
     quota_tests: Option<u64>,
-    /// Congestion controls that clients may ask for [default: those that every user of this host may use]
+    /// Congestion controls that clients may ask for, the kernel's or ours: cubic,chd@freebsd-hz100; ours are loaded for as
+    /// long as this runs [default: those that every user of this host may use]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cc: Option<Vec<String>>,
     /// Where the key is kept [default: $XDG_STATE_HOME/windtunnel/serve.key]
@@ -89,8 +94,9 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome {
     let (key, is_new) = key(args)?;
     let listeners = listeners(&args.listen)?;
     let metrics = args.metrics.map(listen).transpose()?;
-    let serve =
-        Serve::start(listeners, config(args, key.clone())?).map_err(|error| Failure::environment(error.to_string()))?;
+    let (controls, _loaded) = controls(args)?;
+    let config = config(args, key.clone(), controls);
+    let serve = Serve::start(listeners, config).map_err(|error| Failure::environment(error.to_string()))?;
     tell(args, &serve, is_new.then_some(&key));
     if let Some(listener) = &metrics {
         let _ = listener.set_nonblocking(true);
@@ -121,17 +127,39 @@ fn signals() -> Result<Cancel, Failure> {
     Ok(stop)
 }
 
-fn config(args: &ServeArgs, key: SharedKey) -> Result<ServeConfig, Failure> {
-    let usual = Quota::default();
-    let allowed = read_net_sysctl("ipv4/tcp_allowed_congestion_control").unwrap_or_default();
-    let allowed: Vec<String> = allowed.split_whitespace().map(str::to_owned).collect();
-    let available = read_net_sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
-    if let Some(unknown) = args.cc.iter().flatten().find(|name| !available.split_whitespace().any(|one| one == **name))
-    {
-        return Err(Failure::usage(format!("this kernel has no congestion control {unknown}"))
-            .hint(format!("it has {}", available.trim())));
+/// What clients may ask for, with the kernel's names; and those of ours among them, loaded until this ends.
+fn controls(args: &ServeArgs) -> Result<(BTreeMap<String, String>, Vec<Loaded>), Failure> {
+    let Some(names) = &args.cc else {
+        let allowed = read_net_sysctl("ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+        return Ok((allowed.split_whitespace().map(|name| (name.to_owned(), name.to_owned())).collect(), Vec::new()));
+    };
+    let (mut allowed, mut loaded) = (BTreeMap::new(), Vec::new());
+    for name in names {
+        let kernel_name = match ours(name).transpose()? {
+            Some(choice) => {
+                match Loaded::load(&choice) {
+                    Ok(control) => loaded.push(control),
+                    // Somebody else holds the very same one: its name tells all its parameters.
+                    Err(LoadError::NameTaken { .. }) => {}
+                    Err(error) => return Err(failure(&error, &choice)),
+                }
+                choice.kernel_name()
+            }
+            None if available().contains(name) => name.clone(),
+            None => {
+                return Err(Failure::usage(format!("this kernel has no congestion control {name}"))
+                    .hint(format!("it has {}; windtunnel cc list shows ours", available().join(", "))));
+            }
+        };
+        allowed.insert(name.clone(), kernel_name.clone());
+        allowed.insert(kernel_name.clone(), kernel_name);
     }
-    Ok(ServeConfig {
+    Ok((allowed, loaded))
+}
+
+fn config(args: &ServeArgs, key: SharedKey, congestion_controls: BTreeMap<String, String>) -> ServeConfig {
+    let usual = Quota::default();
+    ServeConfig {
         key,
         max_tests: args.max_tests as usize,
         max_waiting: args.max_waiting as usize,
@@ -141,8 +169,8 @@ fn config(args: &ServeArgs, key: SharedKey) -> Result<ServeConfig, Failure> {
             time: args.quota_time.unwrap_or(usual.time),
             tests: args.quota_tests.unwrap_or(usual.tests),
         },
-        congestion_controls: args.cc.clone().unwrap_or(allowed),
-    })
+        congestion_controls,
+    }
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {

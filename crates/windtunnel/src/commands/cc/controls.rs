@@ -3,7 +3,8 @@ use crate::edge::Failure;
 use std::rc::Rc;
 use wt_bpf::{LoadError, Loaded};
 use wt_cc::{Choice, algorithm};
-use wt_lab::{LabTunnel, LoadedControl};
+use wt_lab::LabTunnel;
+use wt_trial::LoadedControl;
 
 /// A loaded congestion control, as the lab sees it.
 #[derive(Debug)]
@@ -62,6 +63,14 @@ impl Controls {
         Ok(controls)
     }
 
+    /// Those that were loaded, by the names that were asked for.
+    pub(crate) fn loaded(&self) -> impl Iterator<Item = (String, Rc<dyn LoadedControl>)> {
+        self.loaded.iter().map(|(name, control)| {
+            let control: Rc<dyn LoadedControl> = Rc::<InKernel>::clone(control);
+            (name.clone(), control)
+        })
+    }
+
     /// What the kernel calls it: a loaded one's own name, and a name of the kernel's as it is.
     ///
     /// # Errors
@@ -85,10 +94,7 @@ impl Controls {
 
     /// Tells the lab which names stand for them.
     pub(crate) fn attach(&self, tunnel: &mut LabTunnel) {
-        for (name, control) in &self.loaded {
-            let control: Rc<dyn LoadedControl> = Rc::<InKernel>::clone(control);
-            tunnel.add_control(name.clone(), control);
-        }
+        self.loaded().for_each(|(name, control)| tunnel.add_control(name, control));
     }
 }
 

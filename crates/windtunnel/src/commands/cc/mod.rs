@@ -1,7 +1,7 @@
 //! `windtunnel cc`: congestion controls of the kernel and ours.
 
 /// The comparison of several on one path.
-mod compare;
+pub(crate) mod compare;
 /// Ours, loaded for the time of a command.
 pub(crate) mod controls;
 /// What there is.

@@ -4,6 +4,7 @@ use super::budget::Budget;
 use super::drive::{self, Plan};
 use super::profile::{self, Named};
 use super::{Pilot, Progress, Session, TuneArgs, cancel_on_signals};
+use crate::commands::cc::controls::{self, Controls};
 use crate::commands::mtu::search;
 use crate::commands::probing::{self, Ip, ProbeOptions};
 use crate::commands::settings;
@@ -11,15 +12,17 @@ use crate::edge::{Failure, Fault, Outcome};
 use clap::Args;
 use serde_json::{Value, json};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 use wt_journal::StoredExperiment;
-use wt_live::{Changer, FindError, LiveConfig, LiveTunnel, Target};
+use wt_live::{Changer, Control, FindError, LiveConfig, LiveTunnel, Target};
 use wt_load::{Scheme, Tls, Url};
 use wt_sys::clock::unix_us;
 use wt_sys::ns::read_net_sysctl;
-use wt_trial::{Amount, Direction, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
-use wt_units::{BitsPerSecond, Bytes, Settings, parse_duration};
+use wt_trial::{Amount, Direction, LoadedControl, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
+use wt_units::{BitsPerSecond, Bytes, Knob, Settings, parse_duration};
 use wt_wire::{Framing, Headers, IpVersion, Transport};
 
 /// What a path is taken to carry before anything is known.
@@ -168,7 +171,9 @@ impl Live {
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(super) fn run(args: &TuneArgs, target: &str) -> Outcome {
-    session(args, named(target)?)?.run()
+    let names: Vec<String> =
+        super::names(args.levels.iter().flat_map(|levels| &levels.levels)).map(str::to_owned).collect();
+    session(args, named(target)?, &names)?.run()
 }
 
 /// The far ends that a target stands for.
@@ -204,7 +209,8 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
     for url in urls {
         all.extend(named(&url)?);
     }
-    let session = session(args, all)?;
+    let names = stored.arms.iter().filter_map(|arm| arm.settings.name(Knob::Cc).map(str::to_owned));
+    let session = session(args, all, &names.collect::<Vec<_>>())?;
     if let Some(live) = &session.live {
         live.rate.set(stored.config["live"]["rate_bps"].as_u64().map(BitsPerSecond));
         live.length.set(stored.config["live"]["length"].as_u64());
@@ -212,7 +218,9 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
     Ok(session)
 }
 
-fn session(args: &TuneArgs, named: Vec<Named>) -> Result<Session<'_, LiveTunnel>, Failure> {
+/// Opens the far ends; `names` are the levels that may be congestion controls of ours.
+fn session<'a>(args: &'a TuneArgs, named: Vec<Named>, names: &[String]) -> Result<Session<'a, LiveTunnel>, Failure> {
+    let ours = ours(args.direction.into(), names)?;
     let told = Progress::new(args.json_stream, args.forms.json, args.quiet);
     let mut targets = Vec::new();
     let mut first_found = None;
@@ -264,6 +272,7 @@ fn session(args: &TuneArgs, named: Vec<Named>) -> Result<Session<'_, LiveTunnel>
         device_mtu: inspected.device_mtu,
         congestion_control: read_net_sysctl("ipv4/tcp_congestion_control").unwrap_or_default(),
         congestion_controls: controls.clone(),
+        controls: ours,
         allowance,
         targets,
     });
@@ -280,6 +289,26 @@ fn unfound(error: &FindError) -> Failure {
         }
         FindError::Version { .. } => Failure::usage(error.to_string()).hint("leave --ip away, or try the other one"),
     }
+}
+
+/// Congestion controls of ours among these names: loaded here where this end sends; where the far end does, the name under
+/// which a `windtunnel serve` has it.
+fn ours(direction: Direction, names: &[String]) -> Result<BTreeMap<String, Control>, Failure> {
+    if direction == Direction::Up {
+        let loaded = Controls::load(names.iter().map(String::as_str))?;
+        let one = |(name, control): (String, Rc<dyn LoadedControl>)| {
+            let kernel_name = control.kernel_name().to_owned();
+            (name, Control { kernel_name, loaded: Some(control) })
+        };
+        return Ok(loaded.loaded().map(one).collect());
+    }
+    let mut found = BTreeMap::new();
+    for name in names.iter().filter(|name| name.contains('@')) {
+        if let Some(choice) = controls::ours(name).transpose()? {
+            found.insert(name.clone(), Control { kernel_name: choice.kernel_name(), loaded: None });
+        }
+    }
+    Ok(found)
 }
 
 /// The congestion controls that this process may use.

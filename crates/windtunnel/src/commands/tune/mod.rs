@@ -13,7 +13,7 @@ pub(crate) mod identical;
 /// The real path.
 mod live;
 /// Where trials are written down.
-mod notebook;
+pub(crate) mod notebook;
 /// Several far ends.
 mod profile;
 /// What a person sees meanwhile.

@@ -5,6 +5,7 @@ use super::{Prepared, TuneArgs};
 use crate::commands::journal;
 use crate::edge::Failure;
 use serde_json::json;
+use std::path::Path;
 use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State, StoredExperiment};
 use wt_sys::clock::unix_us;
 use wt_trial::{TrialOutcome, TrialRecord, TrialSpec, Tunnel};
@@ -22,32 +23,34 @@ impl Notebook {
     ///
     /// # Errors
     /// A [`Failure`] that names the journal.
-    pub(crate) fn create(
+    pub(super) fn create(
         args: &TuneArgs,
         tunnel: &dyn Tunnel,
         prepared: &Prepared,
         plan: &Plan,
         more: &[(&str, serde_json::Value)],
     ) -> Result<Self, Failure> {
-        let mut journal = journal::open(args.journal.as_deref())?;
-        let started = unix_us();
-        let salt = u32::try_from(wt_sys::clock::monotonic_ns() & 0xFFFF).unwrap_or(0) ^ std::process::id();
-        let id = wt_journal::experiment_id(started, &tunnel.target(), salt as u16);
         let arm = |arm: &super::design::Arm| Arm { label: arm.label.clone(), settings: arm.settings.clone() };
         let new = NewExperiment {
-            started_unix_us: started,
             comment: args.comment.clone().unwrap_or_default(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
             current: prepared.current.clone(),
             arms: prepared.design.arms.iter().map(arm).collect(),
             config: config(args, prepared, plan, more),
             seed: plan.seed,
             path: prepared.path.clone(),
-            owner: journal::own_identity(),
-            ..NewExperiment::new(id.clone(), tunnel.target(), tunnel.kind().name())
+            ..begun(tunnel)
         };
-        journal.create_experiment(&new).map_err(|error| journal::failure(&error))?;
-        Ok(Self { journal, id, ended: false })
+        Self::open(args.journal.as_deref(), &new)
+    }
+
+    /// Writes an experiment down as running.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the journal.
+    pub(crate) fn open(journal: Option<&Path>, new: &NewExperiment) -> Result<Self, Failure> {
+        let mut journal = journal::open(journal)?;
+        journal.create_experiment(new).map_err(|error| journal::failure(&error))?;
+        Ok(Self { journal, id: new.id.clone(), ended: false })
     }
 
     /// The experiment's name.
@@ -114,6 +117,19 @@ impl Drop for Notebook {
     }
 }
 
+/// An experiment that begins now, of this program, in this tunnel.
+pub(crate) fn begun(tunnel: &dyn Tunnel) -> NewExperiment {
+    let started = unix_us();
+    let salt = u32::try_from(wt_sys::clock::monotonic_ns() & 0xFFFF).unwrap_or(0) ^ std::process::id();
+    let id = wt_journal::experiment_id(started, &tunnel.target(), salt as u16);
+    NewExperiment {
+        started_unix_us: started,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        owner: journal::own_identity(),
+        ..NewExperiment::new(id, tunnel.target(), tunnel.kind().name())
+    }
+}
+
 /// All that is needed to assess the journaled rounds again.
 fn config(args: &TuneArgs, prepared: &Prepared, plan: &Plan, more: &[(&str, serde_json::Value)]) -> serde_json::Value {
     let plateau = prepared.design.plateau.as_ref().zip(prepared.config.plateau.as_ref());
@@ -135,7 +151,7 @@ fn config(args: &TuneArgs, prepared: &Prepared, plan: &Plan, more: &[(&str, serd
 }
 
 /// What was typed, so that it can be typed again.
-fn command() -> String {
+pub(crate) fn command() -> String {
     let quoted = |word: std::ffi::OsString| {
         let word = without_password(&word.to_string_lossy());
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/:@%+".contains(c);

@@ -32,6 +32,10 @@ pub(super) fn run(args: &TuneArgs, key: &str) -> Outcome {
         ))
         .hint("run the screen again; its own rounds count by themselves"));
     }
+    if stored.config["compare"].is_object() {
+        return Err(Failure::usage(format!("{} is a comparison of congestion controls", stored.id))
+            .hint("windtunnel report tells what came of it; cc compare runs another one"));
+    }
     let history = History::read(&journal, &stored)?;
     if stored.tunnel == TunnelKind::Live.name() {
         drop(journal);

@@ -2,9 +2,9 @@ use super::result::Comparison;
 use super::{Arm, Run};
 use crate::edge::Failure;
 use std::path::Path;
-use wt_report::{Axis, Chart, Series};
+use wt_report::{Axis, Chart, Rule, Series};
 use wt_trial::Sample;
-use wt_trial::bulk::{Arrivals, loss_events};
+use wt_trial::bulk::{Arrivals, Disturbed, loss_events};
 
 /// How large the pictures are, pixels.
 const SIZE: (u32, u32) = (900, 420);
@@ -18,19 +18,24 @@ pub(super) fn write(folder: &Path, comparison: &Comparison, arms: &[Arm]) -> Res
         Failure::environment(format!("can't write {}: {error}", path.display())).hint("a folder that one may write to")
     };
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for (name, chart) in all(comparison, arms) {
+        let path = folder.join(format!("{name}.svg"));
+        std::fs::write(&path, chart.to_svg(SIZE.0, SIZE.1)).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
+
+/// All pictures with their files' names.
+pub(super) fn all(comparison: &Comparison, arms: &[Arm]) -> Vec<(String, Chart)> {
     let mut pictures = vec![("goodput".to_owned(), goodput(comparison)), ("plane".to_owned(), plane(comparison))];
     for arm in arms {
         if let Some(run) = middle(arm) {
             let name: String =
                 arm.asked.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
-            pictures.push((format!("run-{name}"), trace(&arm.label(), run)));
+            pictures.push((format!("run-{name}"), trace(&arm.label(), run, comparison.disturbed(run))));
         }
     }
-    for (name, chart) in pictures {
-        let path = folder.join(format!("{name}.svg"));
-        std::fs::write(&path, chart.to_svg(SIZE.0, SIZE.1)).map_err(|error| failed(&path, error))?;
-    }
-    Ok(())
+    pictures
 }
 
 /// Goodput of each with the interval of its mean.
@@ -88,8 +93,9 @@ fn middle(arm: &Arm) -> Option<&Run> {
     runs.get(runs.len() / 2).copied()
 }
 
-/// What the window allows and what arrived, of one run, against time; losses marked on the window.
-fn trace(label: &str, run: &Run) -> Chart {
+/// What the window allows and what arrived, of one run, against time; losses marked on the window, and between two lines what
+/// was scripted.
+fn trace(label: &str, run: &Run, disturbed: Option<(&'static str, Disturbed)>) -> Chart {
     let outcome = &run.outcome;
     let rtt_us = outcome.sender.iter().map(|sample| sample.min_rtt).filter(|rtt| *rtt > 0).min().unwrap_or(1);
     let seconds = |us: u64| us as f64 / 1e6;
@@ -99,6 +105,11 @@ fn trace(label: &str, run: &Run) -> Chart {
     let over = (2 * rtt_us).max(200_000);
     let rate = outcome.receiver.iter().map(|s| (seconds(s.t_us), arrivals.rate(s.t_us, over) / 1e3));
     let events = loss_events(&outcome.sender, rtt_us);
+    let rules = disturbed.map(|(name, when)| {
+        let begins = Rule::vertical(seconds(when.at_us), name);
+        let ends = Rule::vertical(seconds(when.over_us), "over");
+        if when.over_us > when.at_us { vec![begins, ends] } else { vec![begins] }
+    });
     let lost = outcome.sender.iter().filter(|sample| events.contains(&sample.t_us));
     Chart {
         title: format!("{label}: the window's rate and the rate of arrival"),
@@ -110,6 +121,7 @@ fn trace(label: &str, run: &Run) -> Chart {
             Series::steps("window / shortest RTT", outcome.sender.iter().map(allowed).collect()),
             Series::points("losses", lost.map(allowed).collect()),
         ],
+        rules: rules.unwrap_or_default(),
         ..Chart::default()
     }
 }

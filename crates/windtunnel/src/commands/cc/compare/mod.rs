@@ -1,5 +1,7 @@
 //! `windtunnel cc compare`: several congestion controls over one emulated path, in rounds.
 
+/// A comparison of the journal, told again.
+mod again;
 /// What another flow beside the trials' own came to.
 mod beside;
 /// The pictures.
@@ -9,6 +11,8 @@ mod result;
 
 use super::controls::{Controls, ours};
 use crate::commands::lab::{self, LabOptions};
+use crate::commands::report::write_whole;
+use crate::commands::tune::notebook::{Notebook, begun, command};
 use crate::commands::tune::{cancel_on_signals, minutes, trial_time};
 use crate::edge::{Failure, Fault, Outcome};
 use clap::Args;
@@ -16,24 +20,29 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha12Rng;
 use result::Comparison;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
+use wt_journal::{NewExperiment, State};
 use wt_lab::scenario::Disturbance;
 use wt_lab::{Competitor, LabTunnel};
+use wt_sys::clock::unix_us;
 use wt_trial::bulk::{BulkMetrics, PathNow};
 use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
 use wt_units::{Knob, Level, Settings};
 
 /// A trial that says nothing is run again at most so often.
-const REPEATS: u32 = 5;
+const REPEATS: u32 = 20;
 
 /// Compares congestion controls on an emulated path
 ///
 /// Runs a bulk transfer with each in every round, in random order. All of a round meet the same random losses. Which trials
-/// were thrown away, and why, is told.
+/// were thrown away, and why, is told. Every trial is kept: windtunnel report tells it again.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  windtunnel cc compare --lab freebsd-scp --algorithms reno,cubic,hd@freebsd-hz100,chd@freebsd-hz100,chd@freebsd-hz1000")]
+#[command(after_help = "Examples:
+  windtunnel cc compare --lab freebsd-scp --algorithms reno,cubic,hd@freebsd-hz100,chd@freebsd-hz100,chd@freebsd-hz1000
+  windtunnel cc compare --lab adsl --algorithms reno,cubic --disturb outage --html outage.html
+  windtunnel cc compare --lab adsl --algorithms reno,cubic,bbr --disturb flow")]
 pub(super) struct CompareArgs {
     /// The path: a preset's name or a TOML file
     #[arg(long, value_name = "PATH", default_value = "freebsd-scp")]
@@ -55,9 +64,18 @@ pub(super) struct CompareArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
+    /// Also write a self-contained page with the pictures
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Draw the results as SVG files into this folder
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
+    /// Kept with the comparison
+    #[arg(long)]
+    comment: Option<String>,
+    /// Where every trial is kept [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
     /// No progress
     #[arg(long, short)]
     quiet: bool,
@@ -97,6 +115,8 @@ impl DisturbanceName {
     }
 }
 
+pub(crate) use again::again;
+
 /// One trial that counts.
 #[derive(Debug)]
 struct Run {
@@ -128,6 +148,21 @@ impl Arm {
             None => (asked.to_owned(), "kernel".to_owned()),
         };
         Ok(Self { asked: asked.to_owned(), name, variant, runs: Vec::new(), invalid: 0, guard_hits: 0 })
+    }
+
+    fn settings(&self) -> Settings {
+        Settings::new().with(Knob::Cc, Level::Name(self.asked.clone()))
+    }
+
+    /// Counts a trial: one that counts, or one that is thrown away.
+    fn take(&mut self, outcome: TrialOutcome, path: &PathNow) -> Option<Run> {
+        self.guard_hits += outcome.observed.get("guard_hits").and_then(Value::as_u64).unwrap_or(0);
+        if outcome.status == Status::Completed {
+            let metrics = BulkMetrics::of(&outcome, path);
+            return Some(Run { outcome, metrics });
+        }
+        self.invalid += 1;
+        None
     }
 
     /// In tables and legends.
@@ -178,9 +213,11 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
                 .hint("windtunnel cc list shows what there is; modprobe may bring more")
         })?;
     }
+    let notebook = notebook(args, &tunnel, &arms, length, disturbance)?;
     let mut session = Session {
         args,
         tunnel,
+        notebook,
         cancel: cancel_on_signals()?,
         path: PathNow { base_rtt_us: facts.rtt_us, capacity_bps: facts.physical_goodput_bps },
         length,
@@ -189,15 +226,54 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     session.announce(arms.len());
     session.rounds(&mut arms)?;
     let comparison = Comparison::new(&args.lab, session.path, length, disturbance, &arms);
+    let state = if session.cancel.is_cancelled() { State::Stopped } else { State::Finished };
+    let id = session.notebook.id().to_owned();
+    session.notebook.end(state, &comparison.verdict_json())?;
     if let Some(folder) = &args.svg {
         charts::write(folder, &comparison, &arms)?;
     }
-    Ok(comparison.tell(args.json))
+    if let Some(file) = &args.html {
+        write_whole(file, &comparison.page(&arms, &id))?;
+    }
+    Ok(comparison.tell(&id, args.json))
+}
+
+/// Begins to write the comparison down.
+fn notebook(
+    args: &CompareArgs,
+    tunnel: &LabTunnel,
+    arms: &[Arm],
+    length: Duration,
+    disturbance: Option<(Disturbance, Duration)>,
+) -> Result<Notebook, Failure> {
+    let one = |arm: &Arm| wt_journal::Arm { label: arm.label(), settings: arm.settings() };
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let new = NewExperiment {
+        comment: args.comment.clone().unwrap_or_default(),
+        current: tunnel.current(),
+        arms: arms.iter().map(one).collect(),
+        config: json!({
+            "lab": args.lab,
+            "command": command(),
+            "compare": {
+                "trial_us": micros(length),
+                "disturbance": disturbance.map(|(what, at)| {
+                    json!({"kind": what.name(), "at_us": micros(at), "lasts_us": micros(what.lasts())})
+                }),
+                "arms": arms.iter().map(|arm| json!([arm.asked, arm.name, arm.variant])).collect::<Vec<_>>(),
+            },
+        }),
+        seed: args.options.seed,
+        path: tunnel.path(Direction::Down),
+        ..begun(tunnel)
+    };
+    Notebook::open(args.journal.as_deref(), &new)
 }
 
 struct Session<'a> {
     args: &'a CompareArgs,
     tunnel: LabTunnel,
+    notebook: Notebook,
     cancel: Cancel,
     path: PathNow,
     length: Duration,
@@ -258,46 +334,51 @@ impl Session<'_> {
     fn place(&mut self, round: u32, index: usize, arm: &mut Arm) -> Result<Option<Run>, Failure> {
         let mut why = String::new();
         for _ in 0..=REPEATS {
-            let outcome = self.trial(round, index, &arm.asked)?;
+            let outcome = self.trial(round, index, arm)?;
             if outcome.status == Status::Aborted || self.cancel.is_cancelled() {
                 return Ok(None);
             }
-            arm.guard_hits += outcome.observed.get("guard_hits").and_then(serde_json::Value::as_u64).unwrap_or(0);
-            if outcome.status == Status::Completed {
-                let metrics = BulkMetrics::of(&outcome, &self.path);
-                self.say(&format!("  round {round}: {:<24} {:7.1} kB/s", arm.label(), outcome.goodput_bps() / 8e3));
-                return Ok(Some(Run { outcome, metrics }));
-            }
-            arm.invalid += 1;
             why = outcome.notes.join("; ");
+            if let Some(run) = arm.take(outcome, &self.path) {
+                let rate = run.outcome.goodput_bps() / 8e3;
+                self.say(&format!("  round {round}: {:<24} {rate:7.1} kB/s", arm.label()));
+                return Ok(Some(run));
+            }
             self.say(&format!("  round {round}: {:<24} thrown away: {why}", arm.label()));
         }
         Err(Failure::new(Fault::Environment, format!("{} can't be measured: {why}", arm.label()))
             .hint("let the machine be idle; on some virtual machines' kernels BPF programs are skipped now and then"))
     }
 
-    fn trial(&mut self, round: u32, index: usize, asked: &str) -> Result<TrialOutcome, Failure> {
+    fn trial(&mut self, round: u32, index: usize, arm: &Arm) -> Result<TrialOutcome, Failure> {
         self.done += 1;
         let spec = TrialSpec {
-            experiment: "cc compare".to_owned(),
+            experiment: self.notebook.id().to_owned(),
             phase: Phase::Round,
             round,
             order: self.done,
             arm: index,
-            settings: Settings::new().with(Knob::Cc, Level::Name(asked.to_owned())),
+            settings: arm.settings(),
             workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(self.length) },
             deadline: self.length + Duration::from_secs(30),
             // All of a round meet the same random losses.
             seed: self.args.options.seed.wrapping_add(u64::from(round)),
         };
-        let outcome = self.tunnel.run(&spec, &self.cancel);
-        let outcome = outcome.map_err(|error| Failure::ours(error.to_string()).hint("run `windtunnel doctor`"))?;
+        let id = self.notebook.begin(&spec, unix_us())?;
+        let outcome = match self.tunnel.run(&spec, &self.cancel) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string()))?;
+                return Err(Failure::ours(error.to_string()).hint("run `windtunnel doctor`"));
+            }
+        };
+        self.notebook.finish(id, &outcome)?;
         // Waits for nothing but time; a signal ends it early.
         let _ = wt_sys::poll::wait_readable(&[], Some(self.cool_down()));
         if !outcome.notes.is_empty() && outcome.status == Status::Completed {
             let refused = outcome.notes.iter().find(|note| note.contains("congestion control"));
             if let Some(note) = refused {
-                return Err(Failure::environment(format!("{asked} can't be used: {note}")));
+                return Err(Failure::environment(format!("{} can't be used: {note}", arm.asked)));
             }
         }
         Ok(outcome)

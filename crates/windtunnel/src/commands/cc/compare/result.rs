@@ -1,9 +1,10 @@
-use super::{Arm, Run, beside};
+use super::{Arm, Run, beside, charts};
 use crate::edge::{Exit, say};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wt_experiment::classic::{Table, against_the_first, blocked_anova};
 use wt_lab::scenario::Disturbance;
+use wt_report::Page;
 use wt_trial::bulk::{Arrivals, BulkMetrics, Disturbed, PathNow, Recovery, quantile};
 
 /// One measure of all runs of one congestion control: its median.
@@ -43,6 +44,18 @@ pub(super) struct Row {
     /// Beside another flow.
     beside: Option<Value>,
     pub(super) against: Option<Against>,
+}
+
+impl Row {
+    /// What had to be run again, if anything had.
+    fn thrown_away(&self) -> Option<String> {
+        (self.invalid > 0 || self.guard_hits > 0).then(|| {
+            format!(
+                "{}: {} trials thrown away and run again; the kernel skipped a program {} times.",
+                self.label, self.invalid, self.guard_hits
+            )
+        })
+    }
 }
 
 /// What came of all.
@@ -89,11 +102,12 @@ impl Comparison {
     }
 
     /// Prints it; the exit code says whether a difference from the yardstick is shown.
-    pub(super) fn tell(&self, as_json: bool) -> Exit {
+    pub(super) fn tell(&self, id: &str, as_json: bool) -> Exit {
         if as_json {
-            say!("{}", self.json());
+            say!("{}", self.json(id));
         } else {
             self.print();
+            say!("In the journal: {id}");
         }
         if self.rows.len() > 1 && !self.differs() { Exit::No } else { Exit::Done }
     }
@@ -102,7 +116,55 @@ impl Comparison {
         self.rows.iter().filter_map(|row| row.against.as_ref()).any(|a| a.low > 1.0 || a.high < 1.0)
     }
 
-    fn json(&self) -> Value {
+    /// What was scripted into a run, and when.
+    pub(super) fn disturbed(&self, run: &Run) -> Option<(&'static str, Disturbed)> {
+        self.disturbance.map(|what| (what.0.name(), when(run, what)))
+    }
+
+    /// What is kept as the verdict.
+    pub(super) fn verdict_json(&self) -> Value {
+        json!({"difference_shown": self.differs(), "text": self.verdict()})
+    }
+
+    /// All of it as a page with its pictures.
+    pub(super) fn page(&self, arms: &[Arm], id: &str) -> String {
+        let rounds = self.rows.iter().map(|row| row.goodput.len()).max().unwrap_or(0);
+        let head =
+            ["congestion control", "goodput, kB/s", "single runs", "T90, s", "back in, s", "p95 queue, ms", "resent"];
+        let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
+        let mut table = vec![head.map(str::to_owned).to_vec()];
+        table.extend(self.rows.iter().map(|row| {
+            vec![
+                row.label.clone(),
+                format!("{:.1}", row.mean),
+                row.goodput.iter().map(|goodput| format!("{goodput:.0}")).collect::<Vec<_>>().join(" "),
+                number(row.t90_s),
+                number(row.recovery_s),
+                number(row.p95_queue_ms),
+                row.retransmit_share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+            ]
+        }));
+        let mut text = vec![self.verdict()];
+        text.extend(self.disturbance_lines());
+        text.extend(self.rows.iter().filter_map(Row::thrown_away));
+        let heading = |name: &str| match name {
+            "goodput" => "Goodput".to_owned(),
+            "plane" => "Goodput against delay".to_owned(),
+            run => format!("One run: {}", run.trim_start_matches("run-")),
+        };
+        let charts = charts::all(self, arms).into_iter().map(|(name, chart)| (heading(&name), chart)).collect();
+        let page = Page {
+            title: "Congestion controls compared".to_owned(),
+            about: format!("{} · {rounds} rounds of {:.0} s each", self.lab, self.length.as_secs_f64()),
+            text,
+            table,
+            charts,
+            footer: format!("Windtunnel {} · {id}", env!("CARGO_PKG_VERSION")),
+        };
+        page.to_html()
+    }
+
+    fn json(&self, id: &str) -> Value {
         let rows: Vec<Value> = self
             .rows
             .iter()
@@ -120,13 +182,13 @@ impl Comparison {
             })
             .collect();
         json!({
-            "schema_version": 1, "lab": self.lab, "trial_s": self.length.as_secs_f64(),
+            "schema_version": 1, "id": id, "lab": self.lab, "trial_s": self.length.as_secs_f64(),
             "path": {"base_rtt_us": self.path.base_rtt_us, "capacity_bps": self.path.capacity_bps},
             "disturbance": self.disturbance.map(|(what, at)| {
                 json!({"kind": what.name(), "at_s": at.as_secs_f64(), "lasts_s": what.lasts().as_secs_f64()})
             }),
             "algorithms": rows,
-            "verdict": {"difference_shown": self.differs(), "text": self.verdict()},
+            "verdict": self.verdict_json(),
         })
     }
 
@@ -159,43 +221,43 @@ impl Comparison {
                 number(row.retransmit_share.map(|share| share * 100.0)),
             );
         }
-        for row in self.rows.iter().filter(|row| row.invalid > 0 || row.guard_hits > 0) {
-            say!(
-                "\n{}: {} trials thrown away and run again; the kernel skipped a program {} times.",
-                row.label,
-                row.invalid,
-                row.guard_hits
-            );
+        for line in self.rows.iter().filter_map(Row::thrown_away) {
+            say!("\n{line}");
         }
-        if let Some((what, at)) = self.disturbance {
-            let lasted = if what.lasts().is_zero() {
-                String::new()
-            } else {
-                format!(" that lasted {:.1} s, from its end", what.lasts().as_secs_f64())
-            };
-            let (name, at) = (what.name(), at.as_secs_f64());
-            say!("\nAfter the {name} at {at:.1} s{lasted}, until 95 % of the rate before it held for two RTTs:");
-            for row in &self.rows {
-                let Some(after) = &row.after else { continue };
-                let time = after.median_s.map_or_else(|| "not in most trials".to_owned(), |s| format!("{s:.2} s"));
-                let cost = after.mean_cost_bytes.unwrap_or(0.0) / 1e3;
-                say!(
-                    "  {:<24} {time}, {cost:.1} kB less than without; back in {} of {}",
-                    row.label,
-                    after.recovered,
-                    after.events
-                );
-                if let Some(shared) = &row.beside {
-                    say!(
-                        "  {:<24} beside {}: {}",
-                        "",
-                        shared["name"].as_str().unwrap_or("?"),
-                        beside::sentence(shared)
-                    );
-                }
-            }
+        let lines = self.disturbance_lines();
+        if let Some((first, others)) = lines.split_first() {
+            say!("\n{first}");
+            others.iter().for_each(|line| say!("  {line}"));
         }
         say!("\n{}", self.verdict());
+    }
+
+    /// What became of the scripted disturbance; nothing without one.
+    fn disturbance_lines(&self) -> Vec<String> {
+        let Some((what, at)) = self.disturbance else { return Vec::new() };
+        let lasted = if what.lasts().is_zero() {
+            String::new()
+        } else {
+            format!(" that lasted {:.1} s, from its end", what.lasts().as_secs_f64())
+        };
+        let (name, at) = (what.name(), at.as_secs_f64());
+        let mut lines =
+            vec![format!("After the {name} at {at:.1} s{lasted}, until 95 % of the rate before it held for two RTTs:")];
+        for row in &self.rows {
+            let Some(after) = &row.after else { continue };
+            let time = after.median_s.map_or_else(|| "not in most trials".to_owned(), |s| format!("{s:.2} s"));
+            let cost = after.mean_cost_bytes.unwrap_or(0.0) / 1e3;
+            let (label, back, all) = (&row.label, after.recovered, after.events);
+            lines.push(format!(
+                "{:<24} {time}, {cost:.1} kB less than without; back in {back} of {all}",
+                format!("{label}:")
+            ));
+            if let Some(shared) = &row.beside {
+                let name = shared["name"].as_str().unwrap_or("?");
+                lines.push(format!("{:<24} beside {name}: {}", "", beside::sentence(shared)));
+            }
+        }
+        lines
     }
 
     /// One sentence or two that a person can act on.
