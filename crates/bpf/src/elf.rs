@@ -53,6 +53,8 @@ const SYMBOLS: u32 = 2;
 const NO_CONTENT: u32 = 8;
 const RELOCATIONS: u32 = 9;
 const MACHINE_BPF: u16 = 247;
+/// Bytes of a section header (`Elf64_Shdr` of elf(5)).
+const HEADER: usize = 64;
 
 impl<'a> Elf<'a> {
     /// Reads a file.
@@ -68,7 +70,8 @@ impl<'a> Elf<'a> {
         let (count, names) = (usize::from(u16_at(file, 60)?), usize::from(u16_at(file, 62)?));
         let header = |index: usize| {
             let at = table.saturating_add(index * size);
-            file.get(at..).ok_or_else(|| Malformed::new("a section header outside of the file"))
+            file.get(at..at.saturating_add(HEADER))
+                .ok_or_else(|| Malformed::new("a section header outside of the file"))
         };
         let content = |header: &[u8]| -> Result<&'a [u8], Malformed> {
             if u32_at(header, 4)? == NO_CONTENT {
