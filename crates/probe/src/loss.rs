@@ -28,12 +28,19 @@ impl LossCount {
     /// Clopper and Pearson, Biometrika 26 (1934), 404–413: exact, so never too narrow.
     #[must_use]
     pub fn interval(&self) -> (f64, f64) {
+        self.interval_at(0.95)
+    }
+
+    /// The same with this confidence, between 0 and 1.
+    #[must_use]
+    pub fn interval_at(&self, confidence: f64) -> (f64, f64) {
+        let tail = (1.0 - confidence) / 2.0;
         if self.sent == 0 {
             return (0.0, 1.0);
         }
         let (lost, answered) = (f64::from(self.lost()), f64::from(self.sent - self.lost()));
-        let low = if self.lost() == 0 { 0.0 } else { inv_beta_reg(lost, answered + 1.0, 0.025) };
-        let high = if self.lost() == self.sent { 1.0 } else { inv_beta_reg(lost + 1.0, answered, 0.975) };
+        let low = if self.lost() == 0 { 0.0 } else { inv_beta_reg(lost, answered + 1.0, tail) };
+        let high = if self.lost() == self.sent { 1.0 } else { inv_beta_reg(lost + 1.0, answered, 1.0 - tail) };
         (low, high)
     }
 

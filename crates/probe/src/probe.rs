@@ -9,6 +9,8 @@ pub type Time = Duration;
 pub enum Kind {
     /// An ICMP echo request; the reply is as long.
     Echo,
+    /// The same for IPv4, but that routers may cut it into fragments.
+    LooseEcho,
     /// A UDP datagram to a port where nobody listens; the target says so in a small packet.
     Udp,
     /// A TCP segment of old data on an open connection, which the target acknowledges again, naming it (RFC 2883).
@@ -20,7 +22,7 @@ pub enum Kind {
     Syn,
 }
 
-/// A packet to send, never to be fragmented.
+/// A packet to send, never to be fragmented but for [`Kind::LooseEcho`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
     /// Which one: unique within its machine.

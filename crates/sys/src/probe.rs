@@ -153,6 +153,23 @@ impl ProbeSocket {
         }
     }
 
+    /// Whether routers may cut what is sent from now on into fragments; this host doesn't, whatever it remembers of the
+    /// path.
+    ///
+    /// # Errors
+    /// [`SysError`]; for IPv6, whose routers never do.
+    ///
+    /// # Source
+    /// `IP_PMTUDISC_INTERFACE`, include/uapi/linux/in.h of Linux.
+    pub fn let_routers_fragment(&self, may: bool) -> SysResult<()> {
+        if self.v6 {
+            let source = std::io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+            return Err(SysError { doing: "let routers fragment a packet of IPv6".to_owned(), source });
+        }
+        let how = if may { libc::IP_PMTUDISC_INTERFACE } else { libc::IP_PMTUDISC_PROBE };
+        self.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how)
+    }
+
     /// Binds it to an address, 0 for any port, and gives the port.
     ///
     /// # Errors

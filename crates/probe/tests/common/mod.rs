@@ -36,6 +36,8 @@ pub struct Link {
     pub tamper: Option<fn(&mut SynOptions, &mut u8)>,
     /// The router never says "time exceeded".
     pub mute: bool,
+    /// A policer: so many packets at once, and so many per second.
+    pub police: Option<(f64, f64)>,
 }
 
 impl Link {
@@ -51,6 +53,7 @@ impl Link {
             clamp: None,
             tamper: None,
             mute: false,
+            police: None,
         }
     }
 }
@@ -69,6 +72,8 @@ pub struct Net {
     pub mss: u16,
     /// The longest packet that this host's TCP sends, when a cached path MTU says so.
     pub stream_limit: u16,
+    /// The pace at which probes leave.
+    pub pps: u32,
     pub seed: u64,
 }
 
@@ -85,6 +90,7 @@ impl Net {
             expires: true,
             mss: 1460,
             stream_limit: u16::MAX,
+            pps: 20_000,
             seed,
         }
     }
@@ -121,6 +127,7 @@ struct World<'a> {
     net: &'a Net,
     rng: ChaCha8Rng,
     limits: Vec<Bucket>,
+    policers: Vec<Bucket>,
 }
 
 /// Takes a token, if the limit leaves one.
@@ -162,7 +169,10 @@ impl World<'_> {
                 let quote = Quote { tos: Some(tos), options: (probe.kind == Kind::Syn).then_some(options) };
                 return (net.expires && !link.mute).then(|| answer(hops, router, Said::Expired { quote }))?;
             }
-            if probe.ip_len > link.mtu {
+            if !allowed(&mut self.policers[number], link.police, now) {
+                return None;
+            }
+            if probe.ip_len > link.mtu && (probe.kind != Kind::LooseEcho || number == 0) {
                 if number == 0 {
                     return answer(0, None, Said::LocalTooBig);
                 }
@@ -179,7 +189,7 @@ impl World<'_> {
             }
         }
         let (said, back) = match probe.kind {
-            Kind::Echo if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
+            Kind::Echo | Kind::LooseEcho if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
             Kind::OldSegment if net.tcp => (Said::Reached { ttl: Some(61) }, 52),
             Kind::Stream if net.tcp && probe.ip_len <= net.stream_limit => (Said::Reached { ttl: None }, 52),
             Kind::Syn if net.tcp => (Said::Open { mss: options.mss.min(Some(net.mss)), sack: true }, 44),
@@ -215,8 +225,10 @@ fn run_over(
 ) -> Ran {
     let limits = std::iter::once(net.udp).chain(net.links.iter().skip(1).map(|link| link.limit));
     let limits = limits.map(|limit| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 }).collect();
-    let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits };
-    let (mut now, mut pacer) = (Duration::ZERO, Pacer::new(20_000, 64));
+    let bucket = |limit: Option<(f64, f64)>| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 };
+    let policers = net.links.iter().map(|link| bucket(link.police)).collect();
+    let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits, policers };
+    let (mut now, mut pacer) = (Duration::ZERO, Pacer::new(net.pps, 64));
     let mut heap: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let (mut answers, mut sent): (Vec<Answer>, Vec<(Time, Probe)>) = (Vec::new(), Vec::new());
     while !machine.is_done() {

@@ -47,9 +47,10 @@ pub(crate) struct MtuArgs {
     /// From one size to the next, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..), requires = "scan")]
     step: u16,
-    /// Packets of a scan at most; it ends sooner when the answer is clear
-    #[arg(long, value_name = "N", default_value_t = 6000, value_parser = clap::value_parser!(u32).range(100..=1_000_000), requires = "scan")]
-    most: u32,
+    /// Packets at most; a scan ends sooner when the answer is clear [default: 6000, and 20000 to split a large loss by
+    /// direction]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=1_000_000), requires = "scan")]
+    most: Option<u32>,
     /// The path's rate, by which gains are reckoned
     #[arg(long, value_name = "RATE", default_value = "100mbit", requires = "scan")]
     rate: BitsPerSecond,
@@ -136,7 +137,7 @@ fn scan(args: &MtuArgs, targets: &[Target], reports: &[SearchReport], cost: Cost
         return Err(Failure::usage("a scan is of one host").hint("name one host only"));
     };
     let ask = scan::Ask { from: args.from, to: args.to, step: args.step, most: args.most, rate: args.rate };
-    let scanned = scan::run(target, report, &ask, &args.options)?;
+    let scanned = scan::run(target, report, &ask, &args.options, cost)?;
     if args.options.json {
         let mut json = to_json(target, report, cost);
         scanned.add_to(&mut json, cost);
@@ -212,7 +213,7 @@ pub(crate) fn micros(time: Duration) -> f64 {
 
 const fn method(kind: Kind) -> &'static str {
     match kind {
-        Kind::Echo => "icmp-echo",
+        Kind::Echo | Kind::LooseEcho => "icmp-echo",
         Kind::Udp => "udp",
         Kind::Stream => "tcp-data",
         Kind::OldSegment | Kind::Syn => "tcp-old-segment",

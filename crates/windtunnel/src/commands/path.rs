@@ -96,11 +96,12 @@ fn ping(target: &Target, report: &SearchReport, args: &PathArgs, cost: &mut Cost
     let pings = args.pings.min(pps.saturating_mul(LONGEST));
     let least = if target.ip.is_ipv6() { SMALL + 20 } else { SMALL };
     let sizes = vec![least.min(pmtu)];
-    let config = ScanConfig { sizes, pmtu, kind, split: false, first: pings, most: pings };
+    let (first, quick, most, most_in_all) = (pings, pings, pings, pings);
+    let config = ScanConfig { sizes, pmtu, kind, split: false, loose: false, first, quick, most, most_in_all };
     let mut scan = Scan::new(config, args.options.rng(2));
     // A tenth of the narrowest link's rate, so that none waits for another.
     let options = ProbeOptions { pps: Some(pps), ..args.options.clone() };
-    let mut driver = Driver::open_without_burst(target.ip.is_ipv6(), &options)?;
+    let mut driver = Driver::open_with_burst(target.ip.is_ipv6(), &options, 1)?;
     let spent = driver.run(vec![(target, &mut scan)], LIMIT)?;
     *cost = Cost { packets: cost.packets + spent.packets, time: cost.time + spent.time };
     let mut rtts: Vec<Duration> = scan.rtts().collect();

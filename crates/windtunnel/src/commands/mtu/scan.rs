@@ -1,5 +1,5 @@
 use super::{micros, unanswered};
-use crate::commands::probing::{Cost, Driver, ProbeOptions, Target};
+use crate::commands::probing::{Cost, DEFAULT_PPS, Driver, ProbeOptions, Target};
 use crate::edge::Failure;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -11,8 +11,22 @@ use wt_units::BitsPerSecond;
 
 /// No scan takes longer.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Probes of all sizes together before the answer is looked at: with those of the search, a thousand.
-const FIRST: u32 = 950;
+/// Probes of all sizes together before anything is looked at, and of each at least.
+const FIRST: u32 = 125;
+const LEAST_OF_EACH: u32 = 4;
+/// Packets with those of the search within which a frequent loss is told, and a rare one; and with those that split it
+/// into both directions.
+const QUICK: u32 = 1000;
+const MOST: u32 = 6000;
+const MOST_IN_ALL: u32 = 20_000;
+/// A scan takes no more than this share of the narrowest link, where that is slow enough to be known.
+const SHARE: f64 = 0.1;
+/// Links that take less for a packet are measured too roughly by the search, and fast enough.
+const SLOW: Duration = Duration::from_millis(1);
+/// The least rate, packets a second: else a scan would never end.
+const LEAST_RATE: f64 = 20.0;
+/// At most so many leave at once.
+const BURST: u32 = 8;
 /// No more sizes than this.
 const MOST_SIZES: usize = 500;
 
@@ -21,7 +35,7 @@ pub(super) struct Ask {
     pub(super) from: u16,
     pub(super) to: Option<u16>,
     pub(super) step: u16,
-    pub(super) most: u32,
+    pub(super) most: Option<u32>,
     pub(super) rate: BitsPerSecond,
 }
 
@@ -42,6 +56,7 @@ pub(super) fn run(
     report: &SearchReport,
     ask: &Ask,
     options: &ProbeOptions,
+    before: Cost,
 ) -> Result<Scanned, Failure> {
     let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(target, report)) };
     if kind == Kind::Udp {
@@ -52,10 +67,27 @@ pub(super) fn run(
         .hint("a scan needs ICMP echo, or an open TCP port (HOST:PORT) and CAP_NET_RAW (root)"));
     }
     let sizes = sizes(ask, target)?;
-    let mut driver = Driver::open(target.ip.is_ipv6(), 1, options)?;
+    // Slow lines are left room.
+    let room = (SHARE / report.pace.as_secs_f64().max(1e-9)).max(LEAST_RATE) as u32;
+    let room = if report.pace >= SLOW { room } else { u32::MAX };
+    let pps = options.pps.unwrap_or(DEFAULT_PPS.min(room));
+    let options = &ProbeOptions { pps: Some(pps), ..options.clone() };
+    let mut driver = Driver::open_with_burst(target.ip.is_ipv6(), options, BURST)?;
     // An MSS was heard of only if the target accepts connections.
     let split = driver.kinds().contains(&Kind::OldSegment) && report.mss.is_some();
-    let config = ScanConfig { sizes, pmtu, kind, split, first: FIRST.min(ask.most), most: ask.most };
+    let passing = u32::try_from(sizes.iter().filter(|size| **size <= pmtu).count()).unwrap_or(u32::MAX);
+    let left = |most: u32| ask.most.unwrap_or(most).saturating_sub(before.packets).max(1);
+    let config = ScanConfig {
+        sizes,
+        pmtu,
+        kind,
+        split,
+        loose: !target.ip.is_ipv6(),
+        first: FIRST.max(passing.saturating_mul(LEAST_OF_EACH)).min(left(MOST)),
+        quick: left(MOST).min(QUICK.saturating_sub(before.packets)),
+        most: left(MOST),
+        most_in_all: left(MOST_IN_ALL),
+    };
     let mut scan = Scan::new(config, options.rng(1));
     let cost = driver.run(vec![(target, &mut scan)], LIMIT)?;
     let headers = if target.ip.is_ipv6() { 60 } else { 40 };
@@ -110,8 +142,19 @@ impl Scanned {
         json["seconds"] = (before.time + self.cost.time).as_secs_f64().into();
         json["threshold"] = threshold.map_or(Value::Null, |found| json!({
             "below": found.below, "above": found.above, "loss_below": found.low.loss(), "loss_above": found.high.loss(),
-            "likelihood_ratio": found.ratio,
+            "evidence": found.evidence, "safe": found.safe,
         }));
+        json["without_df"] = self.scan.loose().map_or(Value::Null, |loose| {
+            json!({
+                "size": loose.size, "sent": loose.count.sent, "answered": loose.count.answered,
+            })
+        });
+        json["rate_check"] = self.scan.rate_check().map_or(Value::Null, |check| {
+            json!({
+                "loss_full": check.full.loss(), "loss_half": check.half.loss(), "halvings": check.halvings,
+                "caused_by_rate": check.persists || check.halvings > 0,
+            })
+        });
         json["loss_forward"] = self.scan.directions().map(|found| found.forward).into();
         json["loss_reverse"] = self.scan.directions().map(|found| found.reverse).into();
         json["gain"] = json!({"loss_based": self.gain.loss_based, "rate_based": self.gain.rate_based,
@@ -162,16 +205,17 @@ impl Scanned {
 
     fn verdict(&self) -> String {
         let cost = format!("  scan: {} packets, {:.2} s", self.cost.packets, self.cost.time.as_secs_f64());
+        let more = self.asides();
         let Some(found) = self.scan.threshold() else {
-            return format!("no loss that depends on the size was found; best size {} bytes\n{cost}", self.best);
+            return format!("no loss that depends on the size was found; best size {} bytes\n{more}{cost}", self.best);
         };
         let mut text = format!(
-            "loss begins between {} and {} bytes: {:.1} % above, {:.1} % below (likelihood ratio {:.0})\n",
+            "loss begins between {} and {} bytes: {:.1} % above, {:.1} % below (evidence {} to 1)\n",
             found.below,
             found.above,
             found.high.loss() * 100.0,
             found.low.loss() * 100.0,
-            found.ratio
+            odds(found.evidence)
         );
         if let Some(ways) = self.scan.directions() {
             let (there, back) = (ways.forward * 100.0, ways.reverse * 100.0);
@@ -191,6 +235,31 @@ impl Scanned {
         for line in self.advice() {
             let _ = writeln!(text, "  to do: {line}");
         }
-        text + &cost
+        text + &more + &cost
     }
+
+    /// What was asked beside.
+    fn asides(&self) -> String {
+        let mut text = String::new();
+        if let Some(check) = self.scan.rate_check() {
+            let (full, half) = (check.full.loss() * 100.0, check.half.loss() * 100.0);
+            let what = match (check.persists, check.halvings) {
+                (true, _) => "the scan's own rate causes loss, even after it was halved: ask for fewer with --pps",
+                (false, 0) => "short packets get lost too, and not because of the scan's rate",
+                (false, _) => "the scan's own rate caused loss; it began anew at a lower one",
+            };
+            let _ = writeln!(text, "  {what} ({full:.1} % lost at full rate, {half:.1} % at half)");
+        }
+        if let Some(loose) = self.scan.loose() {
+            let (size, answered, sent) = (loose.size, loose.count.answered, loose.count.sent);
+            let what = if answered * 2 > sent { "routers cut them up" } else { "they don't get through either" };
+            let _ = writeln!(text, "  without DF, of {sent} packets of {size} bytes {answered} were answered: {what}");
+        }
+        text
+    }
+}
+
+/// Large odds in few digits.
+fn odds(evidence: f64) -> String {
+    if evidence < 1e6 { format!("{evidence:.0}") } else { format!("{evidence:.0e}") }
 }

@@ -187,6 +187,9 @@ fn device_to(ip: IpAddr) -> Option<(String, u16)> {
     Some((link.name, u16::try_from(link.mtu).unwrap_or(u16::MAX)))
 }
 
+/// Packets a second for each host, if nothing else is said.
+pub(crate) const DEFAULT_PPS: u32 = 2000;
+
 /// A machine and its target.
 pub(crate) struct Job<'a> {
     target: &'a Target,
@@ -226,18 +229,18 @@ impl Driver {
     /// An environment failure.
     pub(crate) fn open(v6: bool, hosts: usize, options: &ProbeOptions) -> Result<Self, Failure> {
         let seed = options.seed();
-        let pps = options.pps.unwrap_or(2000 * u32::try_from(hosts.clamp(1, 10)).unwrap_or(1));
+        let pps = options.pps.unwrap_or(DEFAULT_PPS * u32::try_from(hosts.clamp(1, 10)).unwrap_or(1));
         // A burst is as large as a first burst of ours; what follows keeps to the rate.
         Ok(Self { wire: Wire::open(v6, options.unprivileged, hosts, seed)?, pacer: Pacer::new(pps, 64), seed })
     }
 
-    /// The same, for probes that all keep their distance.
+    /// The same, for probes of which no more than `burst` leave at once.
     ///
     /// # Errors
     /// An environment failure.
-    pub(crate) fn open_without_burst(v6: bool, options: &ProbeOptions) -> Result<Self, Failure> {
+    pub(crate) fn open_with_burst(v6: bool, options: &ProbeOptions, burst: u32) -> Result<Self, Failure> {
         let mut driver = Self::open(v6, 1, options)?;
-        driver.pacer = Pacer::new(options.pps.unwrap_or(2000), 1);
+        driver.pacer = Pacer::new(options.pps.unwrap_or(DEFAULT_PPS), burst);
         Ok(driver)
     }
 

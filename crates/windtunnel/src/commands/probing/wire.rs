@@ -170,11 +170,19 @@ impl Wire {
         let len = usize::from(probe.ip_len).saturating_sub(header);
         self.number = self.number.wrapping_add(1);
         match probe.kind {
-            Kind::Echo => {
+            Kind::Echo | Kind::LooseEcho => {
                 let bytes = codec::echo_request(self.v6, self.ident, self.number, probe.flow, len);
                 let Some(socket) = self.raw.as_ref().or(self.ping.as_ref()) else { return Ok(Sent::Never) };
                 let gone = Sent::Gone(Mark::Token(Token::Echo(self.number)));
-                transmit(socket, ends, 0, &bytes, probe.ttl, gone)
+                if probe.kind == Kind::Echo {
+                    return transmit(socket, ends, 0, &bytes, probe.ttl, gone);
+                }
+                if socket.let_routers_fragment(true).is_err() {
+                    return Ok(Sent::Never);
+                }
+                let sent = transmit(socket, ends, 0, &bytes, probe.ttl, gone);
+                let _ = socket.let_routers_fragment(false);
+                sent
             }
             Kind::Udp => {
                 let mut bytes = vec![0; len.saturating_sub(8).max(2)];

@@ -1,0 +1,243 @@
+use super::{RateCheck, Scan, Stage};
+use crate::{Kind, LossCount, Time, likelihood_ratio};
+use rand::RngExt as _;
+
+/// A stake that has grown so many times says that the size makes a difference: wrong once in a thousand scans at most.
+const CLEAR: f64 = 1000.0;
+/// A loss of the longest packets below which nobody need care: a scan that can rule more out ends.
+const HARMLESS: f64 = 0.005;
+/// So improbably is a size taken for one on the other side of the place.
+const PROBABLY: f64 = 0.1;
+/// It is narrowed down until the place and its neighbours are so probable.
+const NARROW: f64 = 0.995;
+/// Only losses of echoes from here on are split into both directions more exactly than the scan itself does it.
+const MUCH: f64 = 0.12;
+/// Each direction's loss shall be right to within so much, in 99 of 100 scans.
+const EXACT: f64 = 0.03;
+/// Probes at a time for that, and how many of a thousand are echoes, which lose more.
+const SPLIT: u32 = 1500;
+const ECHOES: u32 = 600;
+/// More short packets than this share must surely get lost before the scan asks whether its own rate is the cause.
+const DOUBTFUL: f64 = 0.003;
+/// Probes at half the rate, and as many at the full rate.
+const RATE_CHECK: u32 = 200;
+/// The rate is halved no more often.
+const MOST_HALVINGS: u32 = 3;
+/// Two losses at different rates differ from this likelihood ratio on (once in a thousand times by chance).
+const DIFFER: f64 = 10.83;
+/// Probes that routers may cut into fragments.
+const LOOSE: u32 = 12;
+
+/// What is drawn beside a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Above,
+    Both,
+}
+
+impl Scan {
+    /// Fills the queue, or ends the scan.
+    pub(super) fn plan(&mut self) {
+        self.weigh();
+        while self.queue.is_empty() && self.stage != Stage::Done {
+            let more = match self.stage {
+                Stage::Arms => self.plan_arms(),
+                Stage::Narrow => self.plan_narrow(),
+                Stage::Split => self.plan_split(),
+                Stage::Loose => self.plan_loose(),
+                Stage::Done => false,
+            };
+            self.stage = match self.stage {
+                stage if more => stage,
+                Stage::Arms => Stage::Narrow,
+                Stage::Narrow => Stage::Split,
+                Stage::Split => Stage::Loose,
+                Stage::Loose | Stage::Done => Stage::Done,
+            };
+        }
+    }
+
+    /// Goes on with what is being done, as long as the queue would run empty and some fates aren't known yet.
+    pub(super) fn plan_ahead(&mut self) {
+        self.weigh();
+        match self.stage {
+            Stage::Arms if self.evidence.is_none() && !self.checks_rate() => self.plan_arms(),
+            Stage::Narrow => self.plan_narrow(),
+            Stage::Split => self.plan_split(),
+            _ => false,
+        };
+    }
+
+    fn weigh(&mut self) {
+        if self.evidence.is_none() {
+            self.evidence = Some(self.stake()).filter(|stake| *stake >= CLEAR);
+            self.clear_at = self.packets();
+        }
+    }
+
+    /// More of the shortest and of the longest, as long as nothing is clear.
+    fn plan_arms(&mut self) -> bool {
+        let Some((short, long)) = self.ends() else { return false };
+        if !self.rate_known && self.plan_rate(short) {
+            return true;
+        }
+        let counts = self.counts_by_size();
+        let longest = counts.iter().skip(counts.len() - counts.len().div_ceil(10));
+        let longest = longest.fold(LossCount::default(), |sum, row| sum.plus(row.1));
+        let harmless = longest.interval_at(0.999).1 < HARMLESS;
+        let block = (self.packets() / 4).max(self.config.quick / 8).min(self.left());
+        if self.evidence.is_some() || harmless || block < 40 {
+            return false;
+        }
+        // The shortest and the longest, and those that are probably on the same side of the place as they are: so the
+        // place shows at the same time.
+        let (ends, near) = (block / 8, block / 4);
+        let mut sizes = self.draw(block - 2 * ends - 2 * near, (0.0, 1.0), Side::Both);
+        sizes.extend(self.draw(near, (0.0, PROBABLY), Side::Below));
+        sizes.extend(self.draw(near, (1.0 - PROBABLY, 1.0), Side::Above));
+        sizes.extend(std::iter::repeat_n(short, ends as usize).chain(std::iter::repeat_n(long, ends as usize)));
+        self.send(sizes, true, false);
+        true
+    }
+
+    /// So many sizes beside the places at which loss may begin, the more of each the likelier it is; of the places that
+    /// have these shares of the probability before them.
+    fn draw(&mut self, count: u32, shares: (f64, f64), side: Side) -> Vec<u16> {
+        let places = self.places();
+        let sum: f64 = places.iter().map(|place| place.weight).sum();
+        let phase: f64 = self.rng.random();
+        let mut drawn = Vec::with_capacity(count as usize);
+        let (mut passed, mut turn) = (0.0, 0u32);
+        for (index, place) in places.iter().enumerate() {
+            passed += if sum > 0.0 { place.weight } else { 1.0 / places.len() as f64 };
+            let at = |turn: u32| shares.0 + (f64::from(turn) + phase) / f64::from(count) * (shares.1 - shares.0);
+            while turn < count && (at(turn) <= passed || index + 1 == places.len()) {
+                // From both sides: the one shall lose none, the other some.
+                let above = side == Side::Above || side == Side::Both && turn % 2 == 0;
+                drawn.push(if above { place.above } else { place.below });
+                turn += 1;
+            }
+        }
+        drawn
+    }
+
+    /// Whether probes that check the rate are on their way.
+    fn checks_rate(&self) -> bool {
+        self.blocks.iter().any(|block| block.slow)
+    }
+
+    /// Where short packets get lost: do they at half the rate, too?
+    fn plan_rate(&mut self, short: u16) -> bool {
+        if self.checks_rate() {
+            let checking = self.blocks.len().saturating_sub(2);
+            let of_blocks = |slow: bool| {
+                let short = self.known().filter(|(flight, block)| {
+                    flight.size == short && block.slow == slow && (block.counts || flight.block >= checking)
+                });
+                short.fold(LossCount::default(), |sum, (flight, _)| {
+                    sum.plus(LossCount { sent: 1, answered: u32::from(flight.answered.is_some()) })
+                })
+            };
+            return self.judge_rate(of_blocks(false), of_blocks(true));
+        }
+        // Of the shortest tenth: loss rarely begins among them.
+        let counts = self.counts_by_size();
+        let low = counts.iter().take(counts.len().div_ceil(10)).fold(LossCount::default(), |sum, row| sum.plus(row.1));
+        if low.interval().0 < DOUBTFUL || self.left() < 2 * RATE_CHECK {
+            return false;
+        }
+        for slow in [true, false] {
+            self.send(vec![short; RATE_CHECK as usize], false, slow);
+        }
+        true
+    }
+
+    /// Begins anew at half the rate if short packets got lost by the rate; tells whether it does.
+    fn judge_rate(&mut self, full: LossCount, half: LossCount) -> bool {
+        let caused = full.loss() > half.loss() && likelihood_ratio(full, half) >= DIFFER;
+        let again = caused && self.halvings < MOST_HALVINGS && self.left() >= self.config.first;
+        self.halvings += u32::from(again);
+        self.checked = Some(RateCheck { full, half, halvings: self.halvings, persists: caused && !again });
+        self.rate_known = !again;
+        if again {
+            // What was counted at the old rate says nothing.
+            self.gap = self.gap_so_far() * 2;
+            self.blocks.iter_mut().for_each(|block| block.counts = false);
+            self.evidence = None;
+            self.cover();
+        }
+        self.blocks.iter_mut().for_each(|block| block.slow = false);
+        again
+    }
+
+    /// The mean time from one probe to the next in the first block that counts.
+    pub(super) fn gap_so_far(&self) -> Time {
+        let Some(block) = self.blocks.iter().position(|block| block.counts) else { return self.gap };
+        let times: Vec<Time> =
+            self.flights.iter().filter(|flight| flight.block == block).map(|flight| flight.sent).collect();
+        let (Some(first), Some(last)) = (times.first(), times.last()) else { return self.gap };
+        last.saturating_sub(*first) / u32::try_from(times.len().max(2) - 1).unwrap_or(1)
+    }
+
+    /// More of the sizes at which loss may begin, as long as those are many.
+    fn plan_narrow(&mut self) -> bool {
+        let (Some(_), Some((short, long))) = (self.evidence, self.ends()) else { return false };
+        let places = self.places();
+        let best = places.iter().enumerate().max_by(|one, other| one.1.weight.total_cmp(&other.1.weight));
+        let Some((best, place)) = best else { return false };
+        let neighbours = places.iter().skip(best.saturating_sub(1)).take(if best == 0 { 2 } else { 3 });
+        let near: f64 = neighbours.map(|place| place.weight).sum();
+        let limit = if self.clear_at <= self.config.quick { self.config.quick } else { self.config.most };
+        let left = limit.saturating_sub(self.packets() + if self.config.loose { LOOSE } else { 0 });
+        let block = ((3.0 / place.high.loss().max(1e-3)) as u32).clamp(100, 400).min(left);
+        if near >= NARROW || block < 40 {
+            return false;
+        }
+        // Beside them the ends, which show how much gets lost meanwhile.
+        let (shorts, longs) = (block / 20, block / 10);
+        let mut sizes = self.draw(block - shorts - longs, (0.0, 1.0), Side::Both);
+        sizes.extend(std::iter::repeat_n(short, shorts as usize).chain(std::iter::repeat_n(long, longs as usize)));
+        self.send(sizes, true, false);
+        true
+    }
+
+    /// Of a large loss, more of the longest both ways.
+    fn plan_split(&mut self) -> bool {
+        if !self.config.split || !self.open || self.config.kind != Kind::Echo {
+            return false;
+        }
+        let Some(long) = self.passing().last() else { return false };
+        let [echo, old] = self.by_kind();
+        let left = self.config.most_in_all.saturating_sub(self.packets()).min(SPLIT);
+        if echo.interval().0 < MUCH || left < 100 || split_error(echo, old) * 2.576 <= EXACT {
+            return false;
+        }
+        let echoes = left * ECHOES / 1000;
+        let stream = (0..left).map(|turn| (long, if turn < echoes { Kind::Echo } else { Kind::OldSegment }));
+        self.queue_up(stream.collect(), true, false);
+        true
+    }
+
+    /// Packets that routers may cut: do they get through where others don't?
+    fn plan_loose(&mut self) -> bool {
+        let asked = self.loose().is_some();
+        if asked || !self.config.loose || self.config.kind != Kind::Echo {
+            return false;
+        }
+        let beyond = self.config.sizes.last().copied().filter(|size| *size > self.config.pmtu);
+        let lossy = self.threshold().and_then(|_| self.passing().last());
+        let Some(size) = beyond.or(lossy) else { return false };
+        self.queue_up(vec![(size, Kind::LooseEcho); LOOSE as usize], false, false);
+        true
+    }
+}
+
+/// The standard error of the worse known direction's loss.
+fn split_error(echo: LossCount, old: LossCount) -> f64 {
+    let odds = |count: LossCount| count.loss() / (1.0 - count.loss()).max(1e-3);
+    let (echoes, olds) = (f64::from(echo.sent.max(1)), f64::from(old.sent.max(1)));
+    let forward = (old.loss() * (1.0 - old.loss()) / olds).sqrt();
+    let back = (1.0 - echo.loss()) / (1.0 - old.loss()).max(1e-3);
+    forward.max(back * (odds(echo) / echoes + odds(old) / olds).sqrt())
+}
