@@ -109,6 +109,14 @@ pub enum JournalError {
         /// Why.
         why: String,
     },
+    /// What is to be imported isn't an export.
+    #[error("object {number} is no exported experiment: {why}")]
+    NotAnExport {
+        /// Which, counted from 1.
+        number: usize,
+        /// Why.
+        why: String,
+    },
     /// An export can't be written.
     #[error("the export can't be written")]
     Export(#[source] std::io::Error),

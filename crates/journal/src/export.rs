@@ -3,7 +3,7 @@ use std::io::Write;
 use wt_trial::TrialRecord;
 
 /// Version of the exported JSON.
-const SCHEMA_VERSION: u32 = 1;
+pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// Writes an experiment with all its trials as one JSON object: `schema_version`, `experiment`, `trials`.
 ///

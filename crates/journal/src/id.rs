@@ -12,6 +12,15 @@ pub fn experiment_id(started_unix_us: i64, target: &str, random: u16) -> String 
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{target}-{random:04x}")
 }
 
+/// A time as ISO 8601 has it, in UTC, with microseconds: `2026-11-21T08:15:00.000000Z`.
+pub(crate) fn iso_time(unix_us: i64) -> String {
+    let (seconds, micros) = (unix_us.div_euclid(1_000_000), unix_us.rem_euclid(1_000_000));
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+}
+
 /// Small letters, digits and single dashes, at most 24 of them.
 fn slug(text: &str) -> String {
     let mut slug = String::new();

@@ -24,8 +24,12 @@
 mod error;
 /// Writing a whole experiment as JSON or CSV.
 mod export;
+/// Writing it as flent's data.
+mod flent;
 /// Names of experiments.
 mod id;
+/// Taking in what others have written.
+mod import;
 /// What is kept, and the trait.
 mod model;
 /// Samples of a trial in few bytes.
@@ -35,7 +39,9 @@ mod sqlite;
 
 pub use error::JournalError;
 pub use export::{export_csv, export_json};
+pub use flent::export_flent;
 pub use id::experiment_id;
+pub use import::{Imported, import_journal, import_json};
 pub use model::{
     Arm, ExperimentSummary, Filter, Journal, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
     StoredExperiment, TrialId, TrialRow, WithSamples,

@@ -219,20 +219,29 @@ pub struct Orphans {
     pub trials: u64,
 }
 
-/// What to throw away. Experiments under way always stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What to throw away; every condition that is given must hold. Experiments under way always stay, and, unless only samples
+/// go, those that others continue which stay.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prune {
+    /// Only those of these names.
+    pub ids: Option<Vec<String>>,
     /// Those that began before then, µs since the Unix epoch.
     pub before_unix_us: Option<i64>,
     /// All but so many of the newest.
     pub keep_newest: Option<usize>,
     /// Only the samples; what was measured stays as figures.
     pub samples_only: bool,
+    /// Nothing is thrown away; it is only told what would be.
+    pub dry_run: bool,
 }
 
 /// What [`Journal::prune`] threw away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pruned {
+    /// Which they are, the oldest first.
+    pub ids: Vec<String>,
+    /// Those that were meant too and stay: under way, or continued by one that stays.
+    pub kept: Vec<String>,
     /// Experiments that lost something.
     pub experiments: u64,
     /// Their trials.
@@ -330,6 +339,12 @@ pub trait Journal {
     /// # Errors
     /// Those of writing.
     fn mark_orphans(&mut self, is_alive: &dyn Fn(&Owner) -> bool) -> Result<Orphans, JournalError>;
+
+    /// Takes in a finished experiment with its trials, which get numbers of this journal.
+    ///
+    /// # Errors
+    /// [`JournalError::BadId`] if the name is taken or can't be one, and those of writing.
+    fn import(&mut self, experiment: &StoredExperiment, trials: &[TrialRecord]) -> Result<(), JournalError>;
 
     /// Throws experiments away, and gives the space back.
     ///

@@ -57,6 +57,19 @@ impl SqliteJournal {
         Ok(journal)
     }
 
+    /// Opens a journal to read it only: the file is left as it is, be it of another owner.
+    ///
+    /// # Errors
+    /// [`JournalError::Open`], [`JournalError::NotAJournal`], [`JournalError::Newer`]; [`JournalError::Other`] for one of an
+    /// older schema, which its own program has to bring up to date first.
+    pub fn open_to_read(path: &Path) -> Result<Self, JournalError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|e| database_error(path, &e))?;
+        connection.busy_timeout(PATIENCE).map_err(|e| database_error(path, &e))?;
+        schema::must_be_newest(&connection, path)?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
     /// Where it lies.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -141,8 +154,12 @@ impl Journal for SqliteJournal {
         self.write_orphans(is_alive)
     }
 
+    fn import(&mut self, experiment: &StoredExperiment, trials: &[TrialRecord]) -> Result<(), JournalError> {
+        self.write_import(experiment, trials)
+    }
+
     fn prune(&mut self, what: Prune) -> Result<Pruned, JournalError> {
-        self.delete(what)
+        self.delete(&what)
     }
 
     fn note(&mut self, kind: &str, seen: &[Sighting]) -> Result<(), JournalError> {
@@ -220,5 +237,7 @@ fn database_error(path: &Path, error: &rusqlite::Error) -> JournalError {
     }
 }
 
+#[cfg(test)]
+mod exchange_tests;
 #[cfg(test)]
 mod tests;

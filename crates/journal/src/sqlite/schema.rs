@@ -37,6 +37,16 @@ pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Resu
     transaction.commit().map_err(fail)
 }
 
+/// Says what is wrong with a file that isn't a journal of the newest schema.
+pub(super) fn must_be_newest(connection: &Connection, path: &Path) -> Result<(), JournalError> {
+    let found = check(connection, path)?;
+    if found == NEWEST {
+        return Ok(());
+    }
+    let why = format!("its schema is {found}, this program's is {NEWEST}: open it with windtunnel journal list first");
+    Err(JournalError::Other { path: path.to_owned(), why })
+}
+
 /// The schema of the file, 0 if it is empty. To be called within a transaction.
 fn check(connection: &Connection, path: &Path) -> Result<i64, JournalError> {
     let fail = |e: rusqlite::Error| database_error(path, &e);

@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use wt_trial::{Amount, Direction, Measures, PathFacts, Phase, Sample, Status, Workload};
 use wt_units::{Knob, Level, Settings};
 
-struct Fixture {
+pub(super) struct Fixture {
     _dir: tempfile::TempDir,
-    journal: SqliteJournal,
+    pub(super) journal: SqliteJournal,
 }
 
-fn fixture() -> Fixture {
+pub(super) fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&dir.path().join("sub/journal.sqlite3")).unwrap();
     Fixture { _dir: dir, journal }
@@ -21,7 +21,7 @@ fn rwin(bytes: u64) -> Settings {
     Settings::new().with(Knob::Rwin, Level::Number(bytes)).with(Knob::Cc, Level::Name("cubic".into()))
 }
 
-fn experiment(id: &str, started: i64) -> NewExperiment {
+pub(super) fn experiment(id: &str, started: i64) -> NewExperiment {
     NewExperiment {
         started_unix_us: started,
         comment: "a <comment>, with \"quotes\"".into(),
@@ -39,7 +39,7 @@ fn experiment(id: &str, started: i64) -> NewExperiment {
     }
 }
 
-fn spec(experiment: &str, round: u32, arm: usize) -> TrialSpec {
+pub(super) fn spec(experiment: &str, round: u32, arm: usize) -> TrialSpec {
     TrialSpec {
         experiment: experiment.into(),
         phase: Phase::Round,
@@ -53,7 +53,7 @@ fn spec(experiment: &str, round: u32, arm: usize) -> TrialSpec {
     }
 }
 
-fn outcome() -> TrialOutcome {
+pub(super) fn outcome() -> TrialOutcome {
     let sample = |t| Sample { t_us: t, bytes: t * 3, snd_cwnd: 14_600, rtt: 31_000, ..Sample::default() };
     TrialOutcome {
         status: Status::Completed,
@@ -278,6 +278,10 @@ fn only_what_the_dead_left_behind_is_marked() {
     assert_eq!(f.journal.mark_orphans(&|owner| owner.pid == 2).unwrap(), Orphans::default());
 }
 
+fn counts(pruned: Pruned) -> (u64, u64) {
+    (pruned.experiments, pruned.trials)
+}
+
 #[test]
 fn pruning_spares_the_newest_and_those_under_way() {
     let mut f = fixture();
@@ -292,11 +296,11 @@ fn pruning_spares_the_newest_and_those_under_way() {
     }
     assert_eq!(f.journal.prune(Prune::default()).unwrap(), Pruned::default(), "nothing said, nothing done");
     let samples = Prune { before_unix_us: Some(4), samples_only: true, ..Prune::default() };
-    assert_eq!(f.journal.prune(samples).unwrap(), Pruned { experiments: 2, trials: 2 });
+    assert_eq!(counts(f.journal.prune(samples).unwrap()), (2, 2));
     let thinned = f.journal.trials("e3", WithSamples::Yes).unwrap();
     assert_eq!((thinned[0].outcome.sender.len(), thinned[0].outcome.bytes), (0, 1_000_000));
     let old = Prune { keep_newest: Some(2), ..Prune::default() };
-    assert_eq!(f.journal.prune(old).unwrap(), Pruned { experiments: 2, trials: 2 });
+    assert_eq!(counts(f.journal.prune(old).unwrap()), (2, 2));
     let left: Vec<String> = f.journal.list(&Filter::default()).unwrap().into_iter().map(|e| e.id).collect();
     assert_eq!(left, ["e5", "e4", "e1"]);
     for table in ["arms", "trials", "details", "samples"] {

@@ -1,9 +1,11 @@
 use super::codec::{phase_name, signed, to_json, unsigned};
 use super::{SqliteJournal, Trouble};
-use crate::{JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, State, TrialId, encode_samples, id};
+use crate::{
+    JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, State, StoredExperiment, TrialId, encode_samples, id,
+};
 use rusqlite::{ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use std::path::Path;
-use wt_trial::{Sample, Status, TrialOutcome, TrialSpec};
+use wt_trial::{Sample, Status, TrialOutcome, TrialRecord, TrialSpec};
 
 impl SqliteJournal {
     /// Runs `work` as a whole or not at all.
@@ -27,44 +29,25 @@ impl SqliteJournal {
         if let Some(why) = id::fault(&new.id) {
             return Err(bad(why));
         }
-        let current = to_json("the current settings", &new.current)?;
-        let config = to_json("the configuration", &new.config)?;
-        let facts = to_json("the path", &new.path)?;
-        let arms: Result<Vec<_>, _> = new.arms.iter().map(|arm| to_json("the settings", &arm.settings)).collect();
-        let arms = arms?;
-        self.transact(|t| {
-            let inserted = t.execute(
-                "INSERT INTO experiments (id, target, tunnel, state, started_us, comment, version, current, config, seed, \
-                 path, owner_pid, owner_start, owner_boot) VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                params![
-                    new.id,
-                    new.target,
-                    new.tunnel,
-                    new.started_unix_us,
-                    new.comment,
-                    new.version,
-                    current,
-                    config,
-                    new.seed as i64,
-                    facts,
-                    new.owner.pid,
-                    signed(new.owner.start_ticks),
-                    new.owner.boot_id
-                ],
-            );
-            match inserted {
-                Err(e) if e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                    return Err(bad("there is one of that name").into());
-                }
-                other => other?,
-            };
-            let key = t.last_insert_rowid();
-            let mut insert = t.prepare("INSERT INTO arms (experiment, arm, label, settings) VALUES (?, ?, ?, ?)")?;
-            for (number, (arm, settings)) in new.arms.iter().zip(&arms).enumerate() {
-                insert.execute(params![key, number as i64, arm.label, settings])?;
-            }
-            Ok(())
-        })
+        let stored = StoredExperiment {
+            id: new.id.clone(),
+            target: new.target.clone(),
+            tunnel: new.tunnel.clone(),
+            state: State::Running,
+            started_unix_us: new.started_unix_us,
+            ended_unix_us: None,
+            comment: new.comment.clone(),
+            version: new.version.clone(),
+            current: new.current.clone(),
+            arms: new.arms.clone(),
+            config: new.config.clone(),
+            seed: new.seed,
+            path: new.path.clone(),
+            verdict: None,
+            owner: new.owner.clone(),
+        };
+        let head = Head::of(&stored)?;
+        self.transact(|t| insert_experiment(t, &head, State::Running, bad).map(drop))
     }
 
     pub(super) fn write_trial(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<TrialId, JournalError> {
@@ -92,6 +75,35 @@ impl SqliteJournal {
             )?
             .execute(params![trial, asked, workload, deadline, spec.seed as i64])?;
             Ok(trial)
+        })
+    }
+
+    /// Writes a whole experiment as another journal had it.
+    pub(super) fn write_import(
+        &mut self,
+        stored: &StoredExperiment,
+        trials: &[TrialRecord],
+    ) -> Result<(), JournalError> {
+        let bad = |why| JournalError::BadId { id: stored.id.clone(), why };
+        if let Some(why) = id::fault(&stored.id) {
+            return Err(bad(why));
+        }
+        let head = Head::of(stored)?;
+        let verdict = stored.verdict.as_ref().map(|verdict| to_json("the verdict", verdict)).transpose()?;
+        let details: Result<Vec<_>, _> = trials.iter().map(Detail::of).collect();
+        let details = details?;
+        // What was under way when it was written never ended.
+        let state = if stored.state == State::Running { State::Aborted } else { stored.state };
+        self.transact(|t| {
+            let key = insert_experiment(t, &head, state, bad)?;
+            t.execute(
+                "UPDATE experiments SET ended_us = ?, verdict = ? WHERE key = ?",
+                params![stored.ended_unix_us, verdict, key],
+            )?;
+            for (trial, detail) in trials.iter().zip(&details) {
+                insert_trial(t, key, trial, detail)?;
+            }
+            Ok(())
         })
     }
 
@@ -196,18 +208,12 @@ impl SqliteJournal {
         })
     }
 
-    pub(super) fn delete(&mut self, what: Prune) -> Result<Pruned, JournalError> {
-        if what.before_unix_us.is_none() && what.keep_newest.is_none() {
+    pub(super) fn delete(&mut self, what: &Prune) -> Result<Pruned, JournalError> {
+        if what.before_unix_us.is_none() && what.keep_newest.is_none() && what.ids.is_none() {
             return Ok(Pruned::default());
         }
-        let newest = what.keep_newest.map_or(0, |n| i64::try_from(n).unwrap_or(i64::MAX));
         let pruned = self.transact(|t| {
-            t.execute_batch("CREATE TEMP TABLE IF NOT EXISTS pruned (key INTEGER PRIMARY KEY); DELETE FROM temp.pruned;")?;
-            t.execute(
-                "INSERT INTO temp.pruned SELECT key FROM experiments WHERE state <> 'running' AND started_us < ?1 \
-                 AND key NOT IN (SELECT key FROM experiments ORDER BY started_us DESC, key DESC LIMIT ?2)",
-                params![what.before_unix_us.unwrap_or(i64::MAX), newest],
-            )?;
+            let kept = choose(t, what)?;
             let touched = if what.samples_only {
                 "SELECT count(DISTINCT t.experiment), count(DISTINCT t.id) FROM trials t JOIN temp.pruned p \
                  ON p.key = t.experiment JOIN samples s ON s.trial = t.id"
@@ -216,14 +222,19 @@ impl SqliteJournal {
                  (SELECT count(*) FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
             };
             let count: (i64, i64) = t.query_row(touched, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            t.execute_batch(if what.samples_only {
-                "DELETE FROM samples WHERE trial IN (SELECT t.id FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
-            } else {
-                "DELETE FROM experiments WHERE key IN (SELECT key FROM temp.pruned)"
-            })?;
-            Ok(Pruned { experiments: unsigned(count.0), trials: unsigned(count.1) })
+            let ids = names(t, "SELECT e.id FROM experiments e JOIN temp.pruned p ON p.key = e.key ORDER BY e.started_us, e.key")?;
+            if !what.dry_run {
+                t.execute_batch(if what.samples_only {
+                    "DELETE FROM samples WHERE trial IN (SELECT t.id FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
+                } else {
+                    "DELETE FROM experiments WHERE key IN (SELECT key FROM temp.pruned)"
+                })?;
+            }
+            Ok(Pruned { ids, kept, experiments: unsigned(count.0), trials: unsigned(count.1) })
         })?;
-        self.give_space_back()?;
+        if !what.dry_run {
+            self.give_space_back()?;
+        }
         Ok(pruned)
     }
 
@@ -239,6 +250,170 @@ impl SqliteJournal {
         }
         Ok(())
     }
+}
+
+/// An experiment's columns of JSON.
+struct Head<'a> {
+    stored: &'a StoredExperiment,
+    current: String,
+    config: String,
+    path: String,
+    arms: Vec<String>,
+}
+
+impl<'a> Head<'a> {
+    fn of(stored: &'a StoredExperiment) -> Result<Self, JournalError> {
+        let arms: Result<Vec<_>, _> = stored.arms.iter().map(|arm| to_json("the settings", &arm.settings)).collect();
+        Ok(Self {
+            stored,
+            current: to_json("the current settings", &stored.current)?,
+            config: to_json("the configuration", &stored.config)?,
+            path: to_json("the path", &stored.path)?,
+            arms: arms?,
+        })
+    }
+}
+
+fn insert_experiment(
+    t: &Transaction<'_>,
+    head: &Head<'_>,
+    state: State,
+    bad: impl Fn(&'static str) -> JournalError,
+) -> Result<i64, Trouble> {
+    let stored = head.stored;
+    let inserted = t.execute(
+        "INSERT INTO experiments (id, target, tunnel, state, started_us, comment, version, current, config, seed, \
+         path, owner_pid, owner_start, owner_boot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            stored.id,
+            stored.target,
+            stored.tunnel,
+            state.name(),
+            stored.started_unix_us,
+            stored.comment,
+            stored.version,
+            head.current,
+            head.config,
+            stored.seed as i64,
+            head.path,
+            stored.owner.pid,
+            signed(stored.owner.start_ticks),
+            stored.owner.boot_id
+        ],
+    );
+    match inserted {
+        Err(e) if e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            return Err(bad("there is one of that name").into());
+        }
+        other => other?,
+    };
+    let key = t.last_insert_rowid();
+    let mut insert = t.prepare("INSERT INTO arms (experiment, arm, label, settings) VALUES (?, ?, ?, ?)")?;
+    for (number, (arm, settings)) in stored.arms.iter().zip(&head.arms).enumerate() {
+        insert.execute(params![key, number as i64, arm.label, settings])?;
+    }
+    Ok(key)
+}
+
+/// A trial's columns of JSON.
+struct Detail {
+    asked: String,
+    workload: String,
+    granted: String,
+    scopes: String,
+    observed: String,
+    notes: String,
+}
+
+impl Detail {
+    fn of(trial: &TrialRecord) -> Result<Self, JournalError> {
+        let TrialRecord { spec, outcome, .. } = trial;
+        Ok(Self {
+            asked: to_json("the settings", &spec.settings)?,
+            workload: to_json("the workload", &spec.workload)?,
+            granted: to_json("the granted settings", &outcome.granted)?,
+            scopes: to_json("the scopes", &outcome.scopes)?,
+            observed: to_json("what was observed", &outcome.observed)?,
+            notes: to_json("the notes", &outcome.notes)?,
+        })
+    }
+}
+
+fn insert_trial(t: &Transaction<'_>, key: i64, trial: &TrialRecord, detail: &Detail) -> Result<(), Trouble> {
+    let TrialRecord { spec, outcome, started_unix_us, .. } = trial;
+    let status = if outcome.status == Status::Running { Status::Aborted } else { outcome.status };
+    t.prepare_cached(
+        "INSERT INTO trials (experiment, phase, round, ord, arm, status, started_us, elapsed_us, bytes) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        key,
+        phase_name(spec.phase),
+        spec.round,
+        spec.order,
+        signed(spec.arm as u64),
+        status.name(),
+        started_unix_us,
+        signed(outcome.elapsed_us),
+        signed(outcome.bytes)
+    ])?;
+    let number = t.last_insert_rowid();
+    let deadline = i64::try_from(spec.deadline.as_micros()).unwrap_or(i64::MAX);
+    t.prepare_cached(
+        "INSERT INTO details (trial, asked, workload, deadline_us, seed, granted, scopes, observed, busy_us, \
+         rwnd_limited_us, sndbuf_limited_us, notes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        number,
+        detail.asked,
+        detail.workload,
+        deadline,
+        spec.seed as i64,
+        detail.granted,
+        detail.scopes,
+        detail.observed,
+        signed(outcome.limits.busy_us),
+        signed(outcome.limits.rwnd_limited_us),
+        signed(outcome.limits.sndbuf_limited_us),
+        detail.notes
+    ])?;
+    write_samples(t, number, "sender", &outcome.sender)?;
+    write_samples(t, number, "receiver", &outcome.receiver)
+}
+
+/// Puts the keys of what is to go into `temp.pruned`; the names of those that were meant too and stay.
+fn choose(t: &Transaction<'_>, what: &Prune) -> Result<Vec<String>, Trouble> {
+    t.execute_batch(
+        "CREATE TEMP TABLE IF NOT EXISTS pruned (key INTEGER PRIMARY KEY); DELETE FROM temp.pruned; \
+         CREATE TEMP TABLE IF NOT EXISTS meant (key INTEGER PRIMARY KEY); DELETE FROM temp.meant;",
+    )?;
+    let newest = what.keep_newest.map_or(0, |n| i64::try_from(n).unwrap_or(i64::MAX));
+    let ids = what.ids.as_ref().map(|ids| to_json("the names", ids)).transpose()?;
+    t.execute(
+        "INSERT INTO temp.meant SELECT key FROM experiments WHERE started_us < ?1 \
+         AND key NOT IN (SELECT key FROM experiments ORDER BY started_us DESC, key DESC LIMIT ?2) \
+         AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3)))",
+        params![what.before_unix_us.unwrap_or(i64::MAX), newest, ids],
+    )?;
+    t.execute(
+        "INSERT INTO temp.pruned SELECT key FROM experiments WHERE key IN (SELECT key FROM temp.meant) AND state <> 'running'",
+        [],
+    )?;
+    // What is continued by one that stays is needed for its report; of a chain one more link at a time.
+    let continued = "DELETE FROM temp.pruned WHERE key IN (SELECT e.key FROM experiments e JOIN experiments later \
+                     ON json_extract(later.config, '$.continues') = e.id WHERE later.key NOT IN (SELECT key FROM temp.pruned))";
+    while !what.samples_only && t.execute(continued, [])? > 0 {}
+    names(
+        t,
+        "SELECT e.id FROM experiments e JOIN temp.meant m ON m.key = e.key \
+         WHERE e.key NOT IN (SELECT key FROM temp.pruned) ORDER BY e.started_us, e.key",
+    )
+}
+
+fn names(t: &Transaction<'_>, sql: &str) -> Result<Vec<String>, Trouble> {
+    let mut query = t.prepare(sql)?;
+    let found = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(found)
 }
 
 /// The key of an experiment under way.

@@ -6,8 +6,13 @@ mod samples;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use wt_journal::{Filter, Journal as _, JournalError, Owner, SqliteJournal, StoredExperiment, TrialId, WithSamples};
+use std::time::Duration;
+use wt_journal::{
+    Filter, Imported, Journal as _, JournalError, Owner, Prune, SqliteJournal, StoredExperiment, TrialId, WithSamples,
+};
+use wt_sys::clock::unix_us;
 use wt_sys::process::ProcessIdentity;
 use wt_trial::TrialRecord;
 
@@ -16,7 +21,10 @@ use wt_trial::TrialRecord;
 #[command(after_help = "Examples:
   windtunnel journal list
   windtunnel journal show last
-  windtunnel journal export last --form csv > trials.csv")]
+  windtunnel journal export last --format csv > trials.csv
+  windtunnel journal export last --format flent > last.flent && flent -p totals -i last.flent
+  windtunnel journal import trials.json /mnt/other/journal.sqlite3
+  windtunnel journal prune --older-than 90d --dry-run")]
 pub(crate) struct JournalArgs {
     #[command(subcommand)]
     command: JournalCommand,
@@ -60,9 +68,54 @@ enum JournalCommand {
         #[arg(default_value = "last")]
         experiment: String,
         /// As what
-        #[arg(long, value_enum, default_value_t = Form::Json)]
+        #[arg(long = "format", alias = "form", value_enum, default_value_t = Form::Json)]
         form: Form,
     },
+    /// Takes in what `export --format json` wrote, or all of another journal; nothing comes twice
+    ///
+    /// Each experiment is taken as a whole or not at all; one that is here already stays as it is. The files are left as they
+    /// are. Ends with code 1 if something was refused.
+    Import {
+        /// Exported JSON, one object or several after each other, or journals; - is standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Throws experiments away; never one that is under way, nor one that another continues
+    Prune {
+        /// Only these: names, or beginnings of them
+        #[arg(value_name = "EXPERIMENT", required_unless_present_any = ["older_than", "keep"])]
+        experiments: Vec<String>,
+        /// Only those that began so long ago: 90d, 12h
+        #[arg(long, value_name = "TIME", value_parser = age)]
+        older_than: Option<Duration>,
+        /// All but so many of the newest
+        #[arg(long, value_name = "N")]
+        keep: Option<usize>,
+        /// Only the samples: the figures of each trial stay
+        #[arg(long)]
+        samples_only: bool,
+        /// Say what would go, and throw nothing away
+        #[arg(long)]
+        dry_run: bool,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A time that may have days and weeks.
+fn age(text: &str) -> Result<Duration, String> {
+    let long = [("d", 86_400.0), ("w", 604_800.0)].into_iter().find_map(|(unit, seconds)| {
+        let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+        Some(number * seconds)
+    });
+    match long {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is no time")),
+        None => wt_units::parse_duration(text).map_err(|error| format!("{error}, or days: 90d, or weeks: 12w")),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -71,6 +124,8 @@ enum Form {
     Json,
     /// A line for each trial
     Csv,
+    /// A data file of flent: rate and RTT over time
+    Flent,
 }
 
 /// Who we are, for the journal.
@@ -116,6 +171,9 @@ pub(crate) fn failure(error: &JournalError) -> Failure {
             Failure::environment(text).hint("choose another file with --journal")
         }
         JournalError::Newer { .. } => Failure::environment(text).hint("use the newer Windtunnel, or another --journal"),
+        JournalError::NotAnExport { .. } => Failure::usage(text).hint(
+            "windtunnel journal export --format json writes what import reads; or name a journal, an SQLite file",
+        ),
         JournalError::Busy { .. } => Failure::environment(text).hint("wait until the other program has ended"),
         _ => Failure::ours(text),
     }
@@ -126,12 +184,27 @@ pub(crate) fn failure(error: &JournalError) -> Failure {
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(crate) fn run(args: &JournalArgs) -> Outcome {
-    let journal = open(args.journal.as_deref())?;
+    let mut journal = open(args.journal.as_deref())?;
     match &args.command {
         JournalCommand::List { limit, json } => list(&journal, *limit, *json),
         JournalCommand::Show { experiment, json } => show(&journal, experiment, *json),
         JournalCommand::Samples { experiment, trial, json } => samples::samples(&journal, experiment, *trial, *json),
         JournalCommand::Export { experiment, form } => export(&journal, experiment, *form),
+        JournalCommand::Import { files, json } => import(&mut journal, files, *json),
+        JournalCommand::Prune { experiments, older_than, keep, samples_only, dry_run, json } => {
+            let ids = experiments.iter().map(|key| journal.load(key).map(|found| found.id));
+            let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| failure(&error))?;
+            let before =
+                older_than.map(|age| unix_us().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));
+            let what = Prune {
+                ids: (!ids.is_empty()).then_some(ids),
+                before_unix_us: before,
+                keep_newest: *keep,
+                samples_only: *samples_only,
+                dry_run: *dry_run,
+            };
+            prune(&mut journal, what, *json)
+        }
     }
 }
 
@@ -215,8 +288,85 @@ fn export(journal: &SqliteJournal, key: &str, form: Form) -> Outcome {
     let written = match form {
         Form::Json => wt_journal::export_json(journal, key, WithSamples::Yes, &mut out),
         Form::Csv => wt_journal::export_csv(journal, key, &mut out),
+        Form::Flent => wt_journal::export_flent(journal, key, &mut out),
     };
     written.map_err(|error| failure(&error))?;
     std::io::Write::flush(&mut out).map_err(|error| Failure::environment(format!("can't write: {error}")))?;
+    Ok(Exit::Done)
+}
+
+/// What a file of SQLite begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+fn import(journal: &mut SqliteJournal, files: &[PathBuf], json: bool) -> Outcome {
+    let mut all = Imported::default();
+    for file in files {
+        let imported = import_one(journal, file)?;
+        all.trials += imported.trials;
+        all.taken.extend(imported.taken);
+        all.known.extend(imported.known);
+        all.refused.extend(imported.refused);
+    }
+    if json {
+        let refused: Vec<_> = all.refused.iter().map(|(id, why)| json!({"id": id, "why": why})).collect();
+        say!(
+            "{}",
+            json!({"schema_version": 1, "imported": all.taken, "trials": all.trials, "known": all.known, "refused": refused})
+        );
+    } else {
+        say!(
+            "{} experiments with {} trials taken in, {} were here already.",
+            all.taken.len(),
+            all.trials,
+            all.known.len()
+        );
+        all.taken.iter().for_each(|id| say!("  {id}"));
+        all.refused.iter().for_each(|(id, why)| say!("  {id} wasn't taken: {why}"));
+    }
+    Ok(if all.refused.is_empty() { Exit::Done } else { Exit::No })
+}
+
+fn import_one(journal: &mut SqliteJournal, file: &Path) -> Result<Imported, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::usage(format!("cannot read {}", file.display())).because(error.to_string()).hint("name a file, or -")
+    };
+    let mut input: Box<dyn std::io::Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).map_err(failed)?)
+    };
+    let mut head = Vec::new();
+    input.by_ref().take(SQLITE.len() as u64).read_to_end(&mut head).map_err(failed)?;
+    if head == SQLITE {
+        let other = SqliteJournal::open_to_read(file).map_err(|error| failure(&error))?;
+        return wt_journal::import_journal(journal, &other).map_err(|error| failure(&error));
+    }
+    let whole = std::io::BufReader::new(std::io::Cursor::new(head).chain(input));
+    wt_journal::import_json(journal, whole).map_err(|error| match failure(&error) {
+        told if matches!(error, JournalError::NotAnExport { .. }) => {
+            Failure { what: format!("{}: {}", file.display(), told.what), ..told }
+        }
+        told => told,
+    })
+}
+
+fn prune(journal: &mut SqliteJournal, what: Prune, json: bool) -> Outcome {
+    let (dry_run, samples_only) = (what.dry_run, what.samples_only);
+    let pruned = journal.prune(what).map_err(|error| failure(&error))?;
+    if json {
+        say!(
+            "{}",
+            json!({"schema_version": 1, "dry_run": dry_run, "samples_only": samples_only, "pruned": pruned.ids,
+                   "experiments": pruned.experiments, "trials": pruned.trials, "kept": pruned.kept})
+        );
+        return Ok(Exit::Done);
+    }
+    let what = if samples_only { "the samples of " } else { "" };
+    let verb = if dry_run { "would be thrown away" } else { "thrown away" };
+    say!("{what}{} experiments with {} trials {verb}.", pruned.experiments, pruned.trials);
+    pruned.ids.iter().for_each(|id| say!("  {id}"));
+    for id in &pruned.kept {
+        say!("  {id} stays: it is under way, or another experiment that stays continues it");
+    }
     Ok(Exit::Done)
 }

@@ -231,7 +231,7 @@ impl ScreenReport<'_> {
     pub(crate) fn give(&self, forms: &Forms, json: bool) -> Outcome {
         if forms.csv.is_some() {
             return Err(Failure::usage("a screen has no table of settings")
-                .hint("windtunnel journal export last --form csv writes every trial"));
+                .hint("windtunnel journal export last --format csv writes every trial"));
         }
         if let Some(path) = &forms.html {
             write_whole(path, &self.html())?;

@@ -174,7 +174,8 @@ impl History {
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = &TrialRow> {
+    /// The trials of rounds, of all sessions.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &TrialRow> {
         self.sessions.iter().flat_map(|session| &session.rows)
     }
 }

@@ -1,0 +1,124 @@
+use crate::{Filter, Journal, JournalError, State, StoredExperiment, WithSamples};
+use serde::Deserialize;
+use std::io::Read;
+use wt_trial::TrialRecord;
+
+/// An experiment as [`export_json`](crate::export_json) writes it.
+#[derive(Debug, Deserialize)]
+struct Exported {
+    schema_version: u32,
+    experiment: StoredExperiment,
+    trials: Vec<TrialRecord>,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// Experiments that were taken in, by name.
+    pub taken: Vec<String>,
+    /// Their trials.
+    pub trials: u64,
+    /// Experiments that were here already, and the same.
+    pub known: Vec<String>,
+    /// Experiments that weren't taken, and why.
+    pub refused: Vec<(String, String)>,
+}
+
+impl Imported {
+    fn take(
+        &mut self,
+        journal: &mut dyn Journal,
+        experiment: &StoredExperiment,
+        trials: &[TrialRecord],
+    ) -> Result<(), JournalError> {
+        let id = experiment.id.clone();
+        if experiment.state == State::Running {
+            self.refused.push((id, "it is still under way there".to_owned()));
+            return Ok(());
+        }
+        if let Some(trial) = trials.iter().find(|trial| trial.spec.arm >= experiment.arms.len().max(1)) {
+            self.refused.push((id, format!("trial {} is of settings that it doesn't list", trial.id)));
+            return Ok(());
+        }
+        match journal.load(&id) {
+            Ok(own) if own.id == id => {
+                if is_same(journal, &own, experiment, trials)? {
+                    self.known.push(id);
+                } else {
+                    self.refused.push((id, "there is another one of that name here".to_owned()));
+                }
+                return Ok(());
+            }
+            Ok(_) | Err(JournalError::NoSuchExperiment { .. } | JournalError::Ambiguous { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        match journal.import(experiment, trials) {
+            Ok(()) => {
+                self.taken.push(id);
+                self.trials += trials.len() as u64;
+                Ok(())
+            }
+            Err(JournalError::BadId { why, .. }) => {
+                self.refused.push((id, why.to_owned()));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether an experiment is the one that is here: it began at the same time on the same target, and has as many trials that
+/// began when these did.
+fn is_same(
+    journal: &dyn Journal,
+    own: &StoredExperiment,
+    other: &StoredExperiment,
+    trials: &[TrialRecord],
+) -> Result<bool, JournalError> {
+    let head = own.started_unix_us == other.started_unix_us && own.target == other.target && own.seed == other.seed;
+    let rows = journal.rows(&own.id)?;
+    let same = rows.len() == trials.len()
+        && rows
+            .iter()
+            .zip(trials)
+            .all(|(row, trial)| row.started_unix_us == trial.started_unix_us && row.bytes == trial.outcome.bytes);
+    Ok(head && same)
+}
+
+/// Takes in experiments that [`export_json`](crate::export_json) has written, one object or several after each other. Each is
+/// taken as a whole or not at all, and none twice; trials get numbers of this journal.
+///
+/// # Errors
+/// [`JournalError::NotAnExport`] at the first object that is none; those before it were taken. Those of writing.
+pub fn import_json(journal: &mut dyn Journal, input: impl Read) -> Result<Imported, JournalError> {
+    let mut imported = Imported::default();
+    for (number, object) in serde_json::Deserializer::from_reader(input).into_iter::<Exported>().enumerate() {
+        let not = |why: String| JournalError::NotAnExport { number: number + 1, why };
+        let Exported { schema_version, experiment, trials } = object.map_err(|e| not(e.to_string()))?;
+        if schema_version != crate::export::SCHEMA_VERSION {
+            return Err(not(format!(
+                "its schema_version is {schema_version}, and this program reads {}",
+                crate::export::SCHEMA_VERSION
+            )));
+        }
+        imported.take(journal, &experiment, &trials)?;
+    }
+    Ok(imported)
+}
+
+/// Takes in all experiments of another journal, which stays as it is.
+///
+/// # Errors
+/// Those of reading the other one and of writing this one.
+pub fn import_journal(journal: &mut dyn Journal, other: &dyn Journal) -> Result<Imported, JournalError> {
+    let mut imported = Imported::default();
+    let mut list = other.list(&Filter::default())?;
+    // The oldest first, so that what continues another one comes after it.
+    list.reverse();
+    for summary in list {
+        let experiment = other.load(&summary.id)?;
+        let trials = other.trials(&summary.id, WithSamples::Yes)?;
+        imported.take(journal, &experiment, &trials)?;
+    }
+    Ok(imported)
+}
