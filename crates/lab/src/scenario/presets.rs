@@ -2,11 +2,12 @@ use super::{Scenario, ScenarioError};
 use wt_units::suggestion;
 
 /// Name and text of every shipped scenario.
-const SHIPPED: [(&str, &str); 22] = [
+const SHIPPED: [(&str, &str); 23] = [
     ("5g", include_str!("../../../../scenarios/5g.toml")),
     ("adsl", include_str!("../../../../scenarios/adsl.toml")),
     ("adsl-yahoo", include_str!("../../../../scenarios/adsl-yahoo.toml")),
     ("black-hole", include_str!("../../../../scenarios/black-hole.toml")),
+    ("blog-2012", include_str!("../../../../scenarios/blog-2012.toml")),
     ("cdn-chain", include_str!("../../../../scenarios/cdn-chain.toml")),
     ("datacentre-10g", include_str!("../../../../scenarios/datacentre-10g.toml")),
     ("dialup", include_str!("../../../../scenarios/dialup.toml")),

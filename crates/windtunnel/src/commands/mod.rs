@@ -8,6 +8,8 @@ pub(crate) mod calibrate;
 pub(crate) mod cc;
 /// Experiments side by side.
 pub(crate) mod compare;
+/// Client, edge and backend.
+pub(crate) mod cdn;
 /// What works on this machine.
 pub(crate) mod doctor;
 /// How much servers send before anything is acknowledged.

@@ -1,0 +1,223 @@
+//! Client, edge and backend: nginx at both servers, and requests whose answers are checked.
+
+use crate::edge::{Failure, Fault};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use wt_lab::{Host, Lab};
+use wt_sys::clock::monotonic_ns;
+use wt_sys::netlink::RouteMetrics;
+use wt_sys::process;
+use wt_trial::Direction;
+use wt_units::Bytes;
+
+/// How long a server may take to start.
+const STARTING: Duration = Duration::from_secs(10);
+/// How long a request may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Nothing of what these servers say before the object is longer.
+const HEAD: u64 = 16 << 10;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Request {
+    /// An object that the edge has.
+    Hit,
+    /// One that it must fetch.
+    Miss,
+}
+
+impl Request {
+    /// Its name in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+        }
+    }
+}
+
+/// Three hosts with their servers; all of it ends when this is dropped.
+pub(super) struct Chain {
+    lab: Lab,
+    object: Bytes,
+    _servers: [Server; 2],
+    _folder: tempfile::TempDir,
+}
+
+/// A running server.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Chain {
+    /// Starts both servers and fills the cache.
+    pub(super) fn start(lab: Lab, object: Bytes) -> Result<Self, Failure> {
+        let program = nginx()?;
+        let ours = |error: std::io::Error| Failure::environment(format!("can't prepare the servers: {error}"));
+        let folder = tempfile::tempdir().map_err(ours)?;
+        let place = folder.path();
+        std::fs::create_dir(place.join("www")).map_err(ours)?;
+        std::fs::write(place.join("www/object"), vec![b'x'; object.get() as usize]).map_err(ours)?;
+        let edge = edge(&lab)?;
+        let backend = start(&program, &lab.server, place, "backend", "location / { root www; }")?;
+        let proxy = format!(
+            "location / {{ proxy_pass http://{}; proxy_cache chain; proxy_cache_key $request_uri; \
+             proxy_cache_valid 200 1h; proxy_http_version 1.0; proxy_set_header Connection close; \
+             add_header X-Cache $upstream_cache_status always; }}",
+            lab.server.v4
+        );
+        let edge = start(&program, edge, place, "edge", &proxy)?;
+        let chain = Self { lab, object, _servers: [backend, edge], _folder: folder };
+        chain.ask(Request::Miss, "/object")?;
+        Ok(chain)
+    }
+
+    /// RTT of the client and the edge, and of the edge and the backend, without anybody else's packets.
+    pub(super) fn round_trips(&self) -> [Duration; 2] {
+        let whole = Duration::from_micros(self.lab.scenario().facts(Direction::Down).rtt_us);
+        let near = self.lab.scenario().links.iter().take_while(|link| link.hop.host.is_none());
+        let near = near.map(|link| link.down.delay + link.up.delay).sum();
+        [near, whole.saturating_sub(near)]
+    }
+
+    /// Sets the four windows, in the order of [`WINDOWS`](super::WINDOWS).
+    pub(super) fn set_windows(&self, [backend, fetching, sending, client]: [u32; 4]) -> Result<(), Failure> {
+        let (lab, edge) = (&self.lab, edge(&self.lab)?);
+        let cwnd = |n| RouteMetrics { initcwnd: Some(n), ..RouteMetrics::default() };
+        let rwnd = |n| RouteMetrics { initrwnd: Some(n), ..RouteMetrics::default() };
+        for (host, target, metrics) in [
+            (&lab.server, edge.v4, cwnd(backend)),
+            (edge, lab.server.v4, rwnd(fetching)),
+            (edge, lab.client.v4, cwnd(sending)),
+            (&lab.client, edge.v4, rwnd(client)),
+        ] {
+            let set = host.set_route(IpAddr::V4(target), &metrics);
+            set.map_err(|error| Failure::environment(error.to_string()).hint("run `windtunnel doctor`"))?;
+        }
+        Ok(())
+    }
+
+    /// Asks over a new connection; how long it took from the first SYN to the last byte, and what the lab has to complain of.
+    pub(super) fn request(&self, request: Request, number: u64) -> Result<(Duration, Option<String>), Failure> {
+        let path = match request {
+            Request::Hit => "/object".to_owned(),
+            Request::Miss => format!("/object?{number}"),
+        };
+        let before = self.lab.stats();
+        let took = self.ask(request, &path)?;
+        let rtt = Duration::from_micros(self.lab.scenario().facts(Direction::Down).rtt_us);
+        Ok((took, self.lab.stats().since(&before).complaint(rtt)))
+    }
+
+    fn ask(&self, request: Request, path: &str) -> Result<Duration, Failure> {
+        let peer = SocketAddr::new(edge(&self.lab)?.v4.into(), 80);
+        let fetched = self.lab.client.run(|| fetch(peer, path));
+        let failed =
+            |why: &dyn std::fmt::Display| Failure::new(Fault::FarEnd, format!("the edge doesn't answer: {why}"));
+        let (took, head, body) = fetched.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+        let wanted = format!("x-cache: {}", request.name());
+        if !head.starts_with("http/1.1 200") || !head.contains(&wanted) || body != self.object.get() {
+            let line = head.lines().next().unwrap_or_default();
+            return Err(Failure::ours(format!(
+                "the edge answered \"{line}\" and {body} bytes where a {} was due",
+                request.name()
+            )));
+        }
+        Ok(took)
+    }
+}
+
+fn edge(lab: &Lab) -> Result<&Host, Failure> {
+    lab.middle.first().ok_or_else(|| Failure::ours("the lab has no host on the way"))
+}
+
+/// One request over a cold connection: how long it took, the head, and how many bytes followed.
+fn fetch(peer: SocketAddr, path: &str) -> std::io::Result<(Duration, Vec<u8>, u64)> {
+    let begin = monotonic_ns();
+    let mut stream = TcpStream::connect_timeout(&peer, STARTING)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n").as_bytes())?;
+    let (mut head, mut body, mut done) = (Vec::new(), 0u64, false);
+    let mut buffer = vec![0; 64 << 10];
+    let mut last = begin;
+    loop {
+        let len = stream.read(&mut buffer)?;
+        if len == 0 {
+            return Ok((Duration::from_nanos(last.saturating_sub(begin)), head, body));
+        }
+        last = monotonic_ns();
+        if done {
+            body += len as u64;
+            continue;
+        }
+        head.extend_from_slice(&buffer[..len]);
+        if let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
+            body = (head.len() - end - 4) as u64;
+            head.truncate(end);
+            done = true;
+        } else if head.len() as u64 > HEAD {
+            return Err(std::io::Error::other("its head never ends"));
+        }
+    }
+}
+
+/// Where nginx is: daemons lie in folders that ordinary users don't look into.
+fn nginx() -> Result<PathBuf, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    folders.map(|folder| folder.join("nginx")).find(|file| file.is_file()).ok_or_else(|| {
+        Failure::environment("there is no nginx, which is the proxy in the middle")
+            .hint("sudo apt-get install nginx-light")
+    })
+}
+
+/// Starts nginx in a host and waits until it listens.
+fn start(program: &Path, host: &Host, place: &Path, name: &str, location: &str) -> Result<Server, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::environment(format!("can't start nginx in the {name}: {error}"));
+    let folder = place.join(name);
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {name}/{kind};\n"))
+        .concat();
+    // Its whole path is written out where nginx would look below its prefix otherwise.
+    let text = format!(
+        "user root;\nworker_processes 1;\nmaster_process off;\ndaemon off;\npid {name}/pid;\nerror_log {name}/errors;\n\
+         events {{ worker_connections 256; }}\nhttp {{ access_log off;\n{temporary}\
+         proxy_cache_path {name}/cache levels=1 keys_zone=chain:1m max_size=500m inactive=1h;\n\
+         server {{ listen {}:80; {location} }} }}\n",
+        host.v4
+    );
+    std::fs::create_dir(&folder).and_then(|()| std::fs::write(folder.join("conf"), text)).map_err(|e| failed(&e))?;
+    let namespace = File::open(format!("/proc/self/fd/{}", host.ns.as_fd().as_raw_fd())).map_err(|e| failed(&e))?;
+    let mut command = Command::new(program);
+    command.arg("-p").arg(place).arg("-c").arg(folder.join("conf")).arg("-e").arg(folder.join("errors"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    process::die_with_parent(&mut command);
+    process::in_network(&mut command, namespace);
+    let mut server = Server(command.spawn().map_err(|error| failed(&error))?);
+    let peer = SocketAddr::new(host.v4.into(), 80);
+    let end = monotonic_ns() + STARTING.as_nanos() as u64;
+    loop {
+        if host.run(|| TcpStream::connect_timeout(&peer, STARTING)).map_err(|error| failed(&error))?.is_ok() {
+            return Ok(server);
+        }
+        let ended = server.0.try_wait().map_err(|error| failed(&error))?;
+        if ended.is_some() || monotonic_ns() > end {
+            let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
+            let last = errors.lines().last().unwrap_or("it doesn't listen").to_owned();
+            return Err(failed(&last));
+        }
+        let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(10)));
+    }
+}

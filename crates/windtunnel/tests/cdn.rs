@@ -1,0 +1,45 @@
+//! Which window matters on which request, among a client, an edge with nginx and a backend.
+
+mod common;
+
+use common::run;
+use serde_json::Value;
+
+#[test]
+fn hits_depend_on_the_windows_near_the_client_and_misses_on_those_near_the_backend() {
+    let ran = run(&["cdn", "--rounds", "12", "--json", "--quiet"]);
+    assert!(!ran.err.contains("there is no nginx"), "this test needs nginx (package nginx-light)");
+    let report: Value =
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
+    assert_eq!((ran.code, &report["rtt_ms"]["client_edge"]), (0, &20.0.into()), "{report:#}");
+    let seconds = |request: &str, hop: &str, cwnd: u32, rwnd: u32| {
+        let all = report["requests"][request]["combinations"].as_array().into_iter().flatten();
+        let mut mine = all.filter(|one| one["hop"] == hop && one["initcwnd"] == cwnd && one["initrwnd"] == rwnd);
+        mine.next().and_then(|one| one["seconds"].as_f64()).unwrap_or(f64::NAN)
+    };
+    for (request, own, other, round_trip) in
+        [("hit", "edge to client", "backend to edge", 0.02), ("miss", "backend to edge", "edge to client", 0.08)]
+    {
+        let named = |window: &str| {
+            report["requests"][request]["matters"].as_array().is_some_and(|all| all.contains(&window.into()))
+        };
+        let near = request == "hit";
+        for (window, matters) in [("edge-send", near), ("client", near), ("backend", !near), ("edge-receive", !near)] {
+            assert_eq!(named(window), matters, "{request} {window}: {:#}", report["requests"][request]);
+        }
+        // 100 kB are 70 segments: 10, 20 and 40 take three round trips, 40 and 80 take two, and a window of 10 held by the
+        // receiver takes as long as one of the sender.
+        let (small, large) = (seconds(request, own, 10, 40), seconds(request, own, 40, 40));
+        assert!(small - large > 0.8 * round_trip && small - large < 2.5 * round_trip, "{request}: {small} {large}");
+        let elsewhere = seconds(request, other, 40, 40) / seconds(request, other, 10, 10);
+        assert!((0.8..1.25).contains(&elsewhere), "{request}: {elsewhere}");
+    }
+}
+
+#[test]
+fn paths_without_an_edge_and_levels_that_do_not_differ_are_usage() {
+    for args in [&["cdn", "adsl"][..], &["cdn", "--low", "40"], &["cdn", "nowhere"], &["cdn", "--object", "0"]] {
+        let ran = run(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+    }
+}
