@@ -18,8 +18,8 @@ interface Props {
   format: (value: number) => string;
 }
 
-/** So many points a pixel are drawn: those of a level and of the next finer one. */
-const A_PIXEL = 6;
+/** So many points a pixel at most: a level has a quarter of the next finer one's. */
+const A_PIXEL = 3;
 
 /** A part of all that there is: never outside of it, and never nothing. */
 export function within([low, high]: Span, [from, to]: Span): Span {
@@ -94,7 +94,7 @@ function options(props: Props, width: number): uPlot.Options {
       { ...axis, label: "Time, s", labelFont: font, font, labelSize: 24, size: 34 },
       { ...axis, label: props.yLabel, labelFont: font, font, size: 64, labelSize: 24, values: (_, splits) => splits.map(props.format) },
     ],
-    series: [{}, { stroke: css(`--line-${props.colour}`), width: 1.5, points: { show: false } }],
+    series: [{}, { stroke: css(`--line-${props.colour}`), width: 1, points: { show: false } }],
   };
 }
 

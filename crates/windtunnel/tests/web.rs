@@ -289,7 +289,7 @@ fn drawn() -> Value {
 /// Waits for the end of something that was started, and returns what it said.
 fn finished(server: &Server, started: &Answer) -> (String, Value) {
     assert_eq!(started.status, 202, "{}", started.body);
-    let id = started.json()["id"].as_str().unwrap().to_owned();
+    let id = started.json()["id"].as_str().expect("its name here").to_owned();
     let events = server.get(&format!("/api/v1/runs/{id}/events")).body;
     (events, server.get(&format!("/api/v1/runs/{id}")).json())
 }

@@ -162,7 +162,6 @@ function OverTime({ samples }: { samples: Samples }) {
   const all: Span = [lines.rate.x[0] ?? 0, lines.rate.x.at(-1) ?? 1];
   const [span, setSpan] = useState(all);
   const [chosen, setChosen] = useState("");
-  if (t_us.length < 2) return <p class="quiet">No samples were kept of this experiment.</p>;
   const look = (id: string): void => {
     setChosen(id);
     const trial = samples.trials.find((trial) => String(trial.id) === id);
@@ -170,12 +169,19 @@ function OverTime({ samples }: { samples: Samples }) {
     setSpan(within([from, to], all));
   };
   const name = (trial: Trial): string => `${trial.round ? `round ${trial.round}` : trial.phase}: ${trial.round ? (samples.arms[trial.arm] ?? "?") : ""} ${rate(trial.goodput_bps)}`;
-  const shared = { span, setSpan, label: "" };
-  return (
-    <Section id="time" title="Over time">
+  const choice = useMemo(
+    () => (
       <div class="row">
         <Choice label="Look at" size="long" value={chosen} set={look} options={[["", `all ${samples.trials.length} trials`], ...samples.trials.map((trial): [string, string] => [String(trial.id), name(trial)])]} />
       </div>
+    ),
+    [samples, chosen],
+  );
+  if (t_us.length < 2) return <p class="quiet">No samples were kept of this experiment.</p>;
+  const shared = { span, setSpan, label: "" };
+  return (
+    <Section id="time" title="Over time">
+      {choice}
       <SpanButtons span={span} all={all} set={setSpan} />
       <h3>Goodput</h3>
       <TimeChart {...shared} {...lines.rate} label={`Goodput over time, ${count(t_us.length)} samples`} yLabel="Mbit/s" colour={1} format={mbit} />
