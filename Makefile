@@ -3,11 +3,12 @@
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
 # make page-test  the page in headless Chromium
+# make page-bench  how quick the page and its server are
 CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: all page page-test pictures build demo test lint unit bench crosscheck setup clean
+.PHONY: all page page-test page-bench pictures build demo test lint unit bench crosscheck setup clean
 
 all: build
 
@@ -20,6 +21,10 @@ page:
 
 page-test: build
 	@scripts/page.sh $(BIN)
+
+page-bench: build
+	cd ui && WINDTUNNEL=$(CURDIR)/$(BIN) npm run --silent bench
+	$(CARGO) bench -p windtunnel --bench web --locked
 
 pictures: build
 	cd ui && WINDTUNNEL=$(CURDIR)/$(BIN) npm run --silent screenshots
