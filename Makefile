@@ -27,7 +27,7 @@ page-bench: build
 	$(CARGO) bench -p windtunnel --bench web --locked
 
 pictures: build
-	cd ui && WINDTUNNEL=$(CURDIR)/$(BIN) npm run --silent screenshots
+	@scripts/pictures.sh $(BIN)
 
 build: setup page
 	$(CARGO) build --release --locked

@@ -1,4 +1,4 @@
-// Pictures of each view: node e2e/screenshots.mjs [FOLDER] [all]
+// Pictures of each view: scripts/pictures.sh BINARY [FOLDER [all]]
 // Without `all`, those of the guide: light, desktop. With it, dark and phone too, and whole pages, to look at.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ if (all) {
   looks.push({ name: "-phone-dark", colorScheme: "dark", viewport: { width: 390, height: 844 } });
 }
 
+if (process.env.WINDTUNNEL_PICTURES !== "own-namespace") throw new Error("it changes settings of its namespace: use scripts/pictures.sh");
 const served = await server();
 const chrome = await browser();
 const patience = { timeout: 300_000 };
@@ -23,7 +24,7 @@ const prepare = {
     await page.goto(`${served.url}experiment`);
     await page.locator(".figures").waitFor();
     await page.getByText("or less").waitFor();
-    await page.screenshot({ path: join(folder, "web-choose.png"), fullPage: Boolean(all) });
+    if (all) await page.screenshot({ path: join(folder, "web-choose.png"), fullPage: true });
     await page.getByLabel("mtu", { exact: true }).uncheck();
     await page.getByLabel("cc", { exact: true }).uncheck();
     await page.getByLabel("Levels of rwin").fill("4x,8x,16x,32x");
@@ -37,6 +38,18 @@ const prepare = {
     }
     await page.getByRole("button", { name: "Another experiment" }).waitFor(patience);
   },
+  /** A change that was confirmed and one that was undone. */
+  async history() {
+    const change = async (verb, body) => {
+      const headers = { "content-type": "application/json", "x-windtunnel-token": served.token };
+      const response = await fetch(`${served.url}api/v1/settings/${verb}`, { method: "POST", headers, body: JSON.stringify(body) });
+      if (!response.ok) throw new Error(await response.text());
+    };
+    await change("apply", { settings: { initcwnd: "20" }, to: "default", confirm_within_s: 60 });
+    await change("confirm", {});
+    await change("apply", { settings: { sack: "off" }, confirm_within_s: 60 });
+    await change("undo", {});
+  },
   async lab(page) {
     await page.goto(`${served.url}lab`);
     await page.getByRole("button", { name: "Start it" }).click();
@@ -46,8 +59,7 @@ const prepare = {
 
 /** Each view, and what must be there before its picture is taken. */
 const views = {
-  // It shows addresses of the machine at hand: to look at, not for the guide.
-  ...(all ? { host: (page) => page.getByRole("heading", { name: "Findings" }).waitFor() } : {}),
+  host: (page) => page.getByRole("heading", { name: "Findings" }).waitFor(),
   calculator: (page) => page.locator("#sawtooth ~ .chart canvas").waitFor(),
   experiment: (page) => page.locator("#arms").waitFor(),
   analysis: (page) => page.locator("#delay ~ .chart canvas").waitFor(patience),
@@ -78,6 +90,7 @@ const parts = { analysis: "#time", path: "#found", lab: "#up" };
 try {
   const first = await chrome.newPage({ ...looks[0], reducedMotion: "reduce" });
   await prepare.experiment(first);
+  await prepare.history();
   await prepare.lab(first);
   await first.close();
   for (const { name, ...look } of looks) {

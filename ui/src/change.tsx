@@ -88,8 +88,10 @@ export function Pending({ waiting, done }: { waiting: Waiting; done: () => void 
 
 /** Plans a change, shows what it would do, and applies it. */
 export function Change({ knobs, done }: { knobs: Knob[]; done: () => void }) {
-  const [key, setKey] = useState("");
-  const [level, setLevel] = useState("");
+  // A verdict's settings come along in the address.
+  const wanted = new URLSearchParams(location.search);
+  const [key, setKey] = useState(wanted.get("change") ?? "");
+  const [level, setLevel] = useState(wanted.get("to") ?? "");
   const [to, setTo] = useState("");
   const [plan, setPlan] = useState<Plan | null>(null);
   const [busy, problem, run] = useDoing();

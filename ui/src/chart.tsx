@@ -57,7 +57,7 @@ function options(props: Props, width: number): uPlot.Options {
   const axis = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 } };
   const font = "12px system-ui, sans-serif";
   let lines = 0;
-  const names = (splits: number[]): string[] => splits.map((split) => (props.names ? (props.names[split] ?? "") : String(split)));
+  const names = (splits: (number | null)[]): string[] => splits.map((split) => (split === null ? "" : props.names ? (props.names[split] ?? "") : String(split)));
   const format = (value: number | null): string => (value === null || value === undefined ? "–" : props.format(value));
   return {
     width,

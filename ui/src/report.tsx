@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
-import { evidence, mbit, ms, rate, settings, times } from "./format";
+import { evidence, mbit, ms, rate, settings, times, value } from "./format";
 import { Figure, Section, Sentences, Table } from "./parts";
 
 export interface Arm {
@@ -44,6 +44,11 @@ export function Verdict({ report }: { report: Report }) {
       <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={report.verdict.headline}>
         {report.verdict.details.map((detail) => (
           <p>{detail}</p>
+        ))}
+        {Object.entries(report.verdict.settings ?? {}).map(([knob, level]) => (
+          <a key={knob} class="button" href={`/host?${new URLSearchParams({ change: knob, to: value(level) })}`}>
+            Plan {knob}={value(level)} on this host
+          </a>
         ))}
       </Section>
       <Sentences id="mind" title="Mind" of={report.warnings} />
