@@ -2,6 +2,8 @@
 
 /// Pages.
 mod page;
+/// Workloads over our own protocol.
+mod work;
 
 use crate::beside::{Beside, Besides, Clock, Competitor};
 use crate::host::{CLIENT_V4, Host, SERVER_V4};
@@ -207,16 +209,15 @@ impl Tunnel for LabTunnel {
             control.seed(spec.seed);
             sender.congestion_control = Some(control.kernel_name().to_owned());
         }
-        let (ran, other) = both(&self.lab.client, beside.as_ref(), cancel, |clock| match &spec.workload {
-            Workload::Bulk { direction, amount } => Ok(self.bulk(spec, *direction, *amount, sender, clock, cancel)),
-            Workload::Page { page } => {
-                clock.begin();
-                Ok(self.page(spec, page, sender, cancel))
+        let (ran, other) = both(&self.lab.client, beside.as_ref(), cancel, |clock| {
+            if let Workload::Bulk { direction, amount } = &spec.workload {
+                return Ok(self.bulk(spec, *direction, *amount, sender, clock, cancel));
             }
-            other => {
-                let why = format!("{} isn't built here yet", other.name());
-                Err(TunnelError::CannotRun { tunnel: NAME, why })
-            }
+            clock.begin();
+            Ok(match &spec.workload {
+                Workload::Page { page } => self.page(spec, page, sender, cancel),
+                _ => self.work(spec, sender, cancel),
+            })
         })?;
         let Ran { client, server, connect_time, socket } = match ran.map_err(|error| broken(&error))? {
             Ok(done) => done,
@@ -478,7 +479,15 @@ fn outcome(
         let why = "the server's side of the transfer never ended";
         return TrialOutcome::empty(Status::Invalid, deadline, why);
     };
+    let measures = client.measures.clone();
+    // Where both take turns the client has the clock, whichever way most of the payload goes.
+    let own = spec.workload.is_talk().then(|| EndReport { samples: Vec::new(), ..client.clone() });
+    let late = server.measures.lateness.map(|late| late.spread.p99_us);
     let (receiver, sender) = if direction == Direction::Down { (client, server) } else { (server, client) };
+    let receiver = match own {
+        Some(own) => EndReport { samples: receiver.samples, ..own },
+        None => receiver,
+    };
     let mut notes = sender.refused.clone();
     let status = status(&receiver, &mut notes);
     let info = &sender.info;
@@ -506,6 +515,10 @@ fn outcome(
         observed.insert(name.to_owned(), value);
     }
     observed.extend(first_windows(&sender));
+    if let (Workload::Stream { direction: Direction::Down, .. }, Some(us)) = (&spec.workload, late) {
+        // What the sender's own clock was late: no property of the path.
+        observed.insert("sender_late_us".to_owned(), json!(us));
+    }
     let mut granted = Settings::new();
     let mut scopes = BTreeMap::new();
     if spec.settings.name(Knob::Cc).is_some() {
@@ -527,7 +540,7 @@ fn outcome(
         sender: sender.samples,
         receiver: receiver.samples,
         notes,
-        measures: receiver.measures,
+        measures,
     }
 }
 
@@ -566,7 +579,7 @@ fn status(receiver: &EndReport, notes: &mut Vec<String>) -> Status {
         }
         Finish::Done => Status::Completed,
         Finish::Deadline => Status::Incomplete,
-        Finish::PeerLeft(why) | Finish::Garbage(why) => {
+        Finish::PeerLeft(why) | Finish::Garbage(why) | Finish::Lost(why) => {
             notes.push(why.clone());
             Status::Incomplete
         }

@@ -1,4 +1,6 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use wt_load::page::PageMemory;
 use wt_load::{Reference, Url};
 
 /// A far end: its address, and what is known of it.
@@ -12,6 +14,8 @@ pub struct Target {
     pub comment: String,
     /// What its payload was when it came first.
     pub(crate) reference: Reference,
+    /// What the objects of a page were when they came first.
+    pub(crate) memory: Arc<PageMemory>,
 }
 
 /// Why a name leads nowhere.
@@ -48,7 +52,7 @@ impl Target {
             host: url.host.clone(),
             version: if v6 == Some(true) { 6 } else { 4 },
         })?;
-        Ok(Self { url, peer, comment: String::new(), reference: Reference::new() })
+        Ok(Self { url, peer, comment: String::new(), reference: Reference::new(), memory: Arc::default() })
     }
 
     /// The same with what a person wrote about it.

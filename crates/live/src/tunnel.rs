@@ -5,13 +5,14 @@ use crate::target::Target;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use wt_host::TxnError;
 use wt_load::{EndReport, Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{
-    Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
+    Amount, Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
     TunnelKind, Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
@@ -171,8 +172,16 @@ impl LiveTunnel {
 
     /// Moves the payload; redirections are followed, and remembered.
     fn transfer(&mut self, spec: &TrialSpec, own: &Settings, cancel: &Cancel) -> Result<Fetched, FetchError> {
-        let Workload::Bulk { direction, amount } = spec.workload else {
-            return Err(FetchError::Never(format!("{} isn't run on real paths yet", spec.workload.name())));
+        // What is no transfer has an amount of its own.
+        let (direction, amount) = match &spec.workload {
+            Workload::Bulk { direction, amount } => (*direction, *amount),
+            Workload::Soak { direction, time } => (*direction, Amount::Time(*time)),
+            other => (other.direction(), Amount::Size(Bytes(1))),
+        };
+        let is_transfer = match spec.workload {
+            Workload::Bulk { .. } => true,
+            Workload::Soak { .. } => self.scheme() != Scheme::Wt,
+            _ => false,
         };
         for _ in 0..=MOST_REDIRECTS {
             let target = &mut self.config.targets[self.turn];
@@ -186,6 +195,10 @@ impl LiveTunnel {
                 tls: &self.config.tls,
             };
             let fetched = match direction {
+                _ if !is_transfer => {
+                    let memory = Arc::clone(&target.memory);
+                    wt_load::work_at(&job, &spec.workload, &memory, cancel)
+                }
                 Direction::Down => wt_load::fetch(&job, &mut target.reference, cancel),
                 Direction::Up => wt_load::bring(&job, cancel),
             };
@@ -555,7 +568,7 @@ fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
         }
         Finish::Done => Status::Completed,
         Finish::Deadline => Status::Incomplete,
-        Finish::PeerLeft(why) => {
+        Finish::PeerLeft(why) | Finish::Lost(why) => {
             notes.push(why.clone());
             Status::Incomplete
         }

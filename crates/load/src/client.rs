@@ -1,5 +1,7 @@
+use crate::allowance::Allowance;
 use crate::proto::{Request, RequestError};
 use crate::transfer::{EndReport, Job, receive, send};
+use crate::work::{Leg, Opened};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -88,6 +90,18 @@ impl Connection {
         Ok(Self { stream, window, connect_time, granted })
     }
 
+    /// Asks our server for a connection of this purpose.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn ask(mut self, request: &Request, leg: &Leg) -> Result<Opened, LoadError> {
+        let talk = matches!(leg, Leg::Talk { .. });
+        let bytes = if talk { request.to_bytes_of_talk()? } else { request.to_bytes()? };
+        self.stream.write_all(&bytes)?;
+        let Self { stream, window, connect_time, granted } = self;
+        Ok(Opened { stream, window, connect_time, granted, token: request.token })
+    }
+
     /// The local address: the source port tells captures apart.
     ///
     /// # Errors
@@ -113,7 +127,13 @@ pub fn download(
     let bytes = request.to_bytes()?;
     let start = monotonic_ns();
     stream.write_all(&bytes)?;
-    let job = Job { amount: request.amount, start_ns: start, deadline, window: connection.window, most: u64::MAX };
+    let job = Job {
+        amount: request.amount,
+        start_ns: start,
+        deadline,
+        window: connection.window,
+        most: Allowance::endless(),
+    };
     let report = receive(&mut stream, &job, cancel)?;
     tcp::reset_on_close(&stream).map_err(|error| error.source)?;
     Ok(report)
@@ -144,7 +164,7 @@ pub fn upload(
     let bytes = request.to_bytes()?;
     let start = monotonic_ns();
     stream.write_all(&bytes)?;
-    let job = Job { amount: request.amount, start_ns: start, deadline, window: None, most: u64::MAX };
+    let job = Job { amount: request.amount, start_ns: start, deadline, window: None, most: Allowance::endless() };
     let mut report = send(&mut stream, &job, cancel)?;
     report.refused = refused;
     tcp::reset_on_close(&stream).map_err(|error| error.source)?;

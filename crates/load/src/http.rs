@@ -1,4 +1,5 @@
 use crate::pattern;
+use crate::proto::SenderOptions;
 use crate::transfer::{EndReport, Finish};
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -71,8 +72,7 @@ struct Manner {
     /// A client of ours wants the server's view under this token.
     token: Option<u64>,
     /// What it wants the server to set as the sender.
-    congestion_control: Option<String>,
-    send_buffer: Option<u32>,
+    sender: SenderOptions,
 }
 
 /// Requests that one connection may make.
@@ -116,17 +116,7 @@ impl Exchange<'_> {
     fn begin(&mut self, manner: &Manner) {
         let (Some(token), None) = (manner.token, &self.ours) else { return };
         let start = TcpInfo::read(self.stream).unwrap_or_default();
-        let mut refused = Vec::new();
-        if let Some(name) = &manner.congestion_control
-            && let Err(error) = tcp::set_congestion_control(self.stream, name)
-        {
-            refused.push(error.to_string());
-        }
-        if let Some(size) = manner.send_buffer
-            && let Err(error) = tcp::set_send_buffer(self.stream, size)
-        {
-            refused.push(error.to_string());
-        }
+        let refused = manner.sender.apply(self.stream);
         // Where one answer follows the other, none waits for the last one's ACK.
         let _ = self.stream.set_nodelay(true);
         self.ours = Some(Ours { token, start, last: start, refused });
@@ -312,8 +302,12 @@ fn parse(head: &[u8]) -> Option<(usize, Asked, Manner)> {
     let manner = Manner {
         keep: header("connection").is_some_and(|value| value.eq_ignore_ascii_case("keep-alive")),
         token: header("windtunnel-token").and_then(|value| value.parse().ok()),
-        congestion_control: header("windtunnel-congestion-control").filter(|name| name.len() <= 15).map(str::to_owned),
-        send_buffer: header("windtunnel-send-buffer").and_then(|value| value.parse().ok()),
+        sender: SenderOptions {
+            congestion_control: header("windtunnel-congestion-control")
+                .filter(|name| name.len() <= 15)
+                .map(str::to_owned),
+            send_buffer: header("windtunnel-send-buffer").and_then(|value| value.parse().ok()),
+        },
     };
     Some((length, asked, manner))
 }

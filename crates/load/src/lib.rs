@@ -4,6 +4,8 @@
 //! byte by byte. What the sender handed to its kernel is never a measure.
 #![forbid(unsafe_code)]
 
+/// How much several connections may move together.
+mod allowance;
 /// One trial's connection from the client's end.
 mod client;
 /// Files of HTTP servers that aren't ours.
@@ -38,9 +40,11 @@ mod transfer;
 mod url;
 /// A connection on which nothing waits for too long.
 mod wire;
+/// Workloads beyond a single transfer.
+pub mod work;
 
 pub use client::{Connection, LoadError, download, upload};
-pub use fetch::{Far, Fetch, FetchError, Fetched, USER_AGENT, bring, fetch};
+pub use fetch::{Far, Fetch, FetchError, Fetched, USER_AGENT, bring, fetch, work_at};
 pub use intact::Reference;
 pub use proto::{Request, RequestError, SenderOptions};
 pub use sample::{Listener, listen};

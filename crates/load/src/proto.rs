@@ -1,4 +1,6 @@
+use std::net::TcpStream;
 use std::time::Duration;
+use wt_sys::tcp;
 use wt_trial::{Amount, Direction};
 use wt_units::Bytes;
 
@@ -16,9 +18,19 @@ pub struct SenderOptions {
     pub send_buffer: Option<u32>,
 }
 
+impl SenderOptions {
+    /// Sets it; what the kernel refuses, and why.
+    pub(crate) fn apply(&self, stream: &TcpStream) -> Vec<String> {
+        let control = self.congestion_control.as_ref().map(|name| tcp::set_congestion_control(stream, name));
+        let buffer = self.send_buffer.map(|size| tcp::set_send_buffer(stream, size));
+        [control, buffer].into_iter().flatten().filter_map(|set| Some(set.err()?.to_string())).collect()
+    }
+}
+
 /// What a client asks of the server at the head of a connection.
 ///
-/// On the wire, big-endian: magic (4), direction (1), amount's kind (1), reserved (2), amount in µs or bytes (8),
+/// On the wire, big-endian: magic (4), direction (1), amount's kind (1: time, 2: size, 3: time of taking turns), reserved (2),
+/// amount in µs or bytes (8),
 /// token (8), send buffer (4), receive window (4), congestion control padded with zeros (16).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
@@ -43,6 +55,14 @@ pub enum RequestError {
     /// A field has a value that isn't allowed.
     #[error("the request's {0} is out of range")]
     OutOfRange(&'static str),
+}
+
+/// The kind of amount of a connection on which both take turns.
+const TALK: u8 = 3;
+
+/// Whether these bytes ask for a connection on which both take turns.
+pub(crate) fn is_talk(bytes: &[u8; REQUEST_LEN]) -> bool {
+    bytes[5] == TALK
 }
 
 /// No transfer takes longer.
@@ -77,6 +97,19 @@ impl Request {
         Ok(bytes)
     }
 
+    /// Writes the request for a connection on which both take turns: its amount is for how long at most.
+    ///
+    /// # Errors
+    /// [`RequestError::OutOfRange`] when a name is too long, or the amount isn't a time.
+    pub(crate) fn to_bytes_of_talk(&self) -> Result<[u8; REQUEST_LEN], RequestError> {
+        let mut bytes = self.to_bytes()?;
+        if let Amount::Size(_) = self.amount {
+            return Err(RequestError::OutOfRange("amount"));
+        }
+        bytes[5] = TALK;
+        Ok(bytes)
+    }
+
     /// Reads a request.
     ///
     /// # Errors
@@ -92,7 +125,7 @@ impl Request {
         };
         let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
         let amount = match bytes[5] {
-            1 => Amount::Time(Duration::from_micros(number(8))),
+            1 | TALK => Amount::Time(Duration::from_micros(number(8))),
             2 => Amount::Size(Bytes(number(8))),
             _ => return Err(RequestError::OutOfRange("kind of amount")),
         };
@@ -157,6 +190,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn taking_turns_is_another_kind_and_has_a_time() {
+        let bytes = request().to_bytes_of_talk().unwrap();
+        assert!(is_talk(&bytes) && !is_talk(&request().to_bytes().unwrap()));
+        assert_eq!(Request::from_bytes(&bytes), Ok(request()));
+        let sized = Request { amount: Amount::Size(Bytes(5)), ..request() };
+        assert!(sized.to_bytes_of_talk().is_err());
     }
 
     #[test]

@@ -39,7 +39,15 @@ pub fn listen(listener: Listener) {
 #[derive(Debug)]
 pub(crate) struct Sampler {
     stop: Arc<Waker>,
-    thread: JoinHandle<Vec<Sample>>,
+    thread: JoinHandle<Seen>,
+}
+
+/// What a sampler saw.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) samples: Vec<Sample>,
+    /// When data was under way: the time and for how long no ACK had come, both in µs.
+    pub(crate) silences: Vec<(u64, u64)>,
 }
 
 /// How often to ask: every 10 to 50 ms, so that one sees slow start and recovery, and no more than [`MOST`] times.
@@ -53,10 +61,10 @@ impl Sampler {
         let stop = Arc::new(Waker::new()?);
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut samples = Vec::new();
+            let mut seen = Seen::default();
             let every = |alive: usize| every.as_nanos() as u64 * (alive / OFTEN).max(1) as u64;
             let mut due = start_ns + every(SAMPLED.fetch_add(1, Ordering::Relaxed) + 1);
-            while samples.len() < MOST {
+            while seen.samples.len() < MOST {
                 let now = monotonic_ns();
                 let wait = Duration::from_nanos(due.saturating_sub(now));
                 if wait_readable(&[stopped.as_fd()], Some(wait)).unwrap_or(1) != 0 {
@@ -69,19 +77,27 @@ impl Sampler {
                         if let Some(listener) = LISTENER.get() {
                             listener(end == End::Receiver, &sample);
                         }
-                        samples.push(sample);
+                        if end == End::Sender && info.unacked > 0 {
+                            seen.silences.push((sample.t_us, u64::from(info.last_ack_recv) * 1000));
+                        }
+                        seen.samples.push(sample);
                     }
                     Err(_) => break,
                 }
             }
             SAMPLED.fetch_sub(1, Ordering::Relaxed);
-            samples
+            seen
         });
         Ok(Self { stop, thread })
     }
 
     /// Stops and hands over the samples.
     pub(crate) fn finish(self) -> Vec<Sample> {
+        self.finish_with_silences().samples
+    }
+
+    /// Stops and hands over all it saw.
+    pub(crate) fn finish_with_silences(self) -> Seen {
         self.stop.wake();
         self.thread.join().unwrap_or_default()
     }

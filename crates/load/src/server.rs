@@ -1,5 +1,6 @@
+use crate::allowance::Allowance;
 use crate::http;
-use crate::proto::{MAGIC, REQUEST_LEN, Request};
+use crate::proto::{MAGIC, REQUEST_LEN, Request, is_talk};
 use crate::transfer::{EndReport, Job, answer};
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -178,17 +179,24 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
     }
     let start = monotonic_ns();
     let Ok(request) = Request::from_bytes(&head) else { return };
-    if let Ok(report) = transfer(&mut stream, &request, start, shared) {
+    if let Ok(report) = transfer(&mut stream, &request, is_talk(&head), start, shared) {
         let _ = tcp::reset_on_close(&stream);
         shared.store(request.token, report);
     }
 }
 
-fn transfer(stream: &mut TcpStream, request: &Request, start: u64, shared: &Shared) -> std::io::Result<EndReport> {
+fn transfer(
+    stream: &mut TcpStream,
+    request: &Request,
+    talk: bool,
+    start: u64,
+    shared: &Shared,
+) -> std::io::Result<EndReport> {
     let asked = if let Amount::Time(time) = request.amount { time } else { Duration::ZERO };
     let deadline = asked + shared.config.grace;
-    let job = Job { amount: request.amount, start_ns: start, deadline, window: request.window, most: u64::MAX };
-    answer(stream, request, &job, &shared.cancel)
+    let job =
+        Job { amount: request.amount, start_ns: start, deadline, window: request.window, most: Allowance::endless() };
+    answer(stream, request, talk, &job, &shared.cancel)
 }
 
 /// Fills `head`, or gives up when the client takes too long, leaves, or the server is to stop.

@@ -1,6 +1,7 @@
+use crate::allowance::Allowance;
 use crate::pattern;
 use crate::proto::Request;
-use crate::sample::{End, Sampler, interval};
+use crate::sample::{End, Sampler, Seen, interval};
 use std::io::{self, Read as _};
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{wait_readable, wait_writable};
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel, Direction, Measures, Sample};
+use wt_trial::{Amount, Cancel, Direction, Measures, SHORTEST_SOAK, Sample, ack_gaps};
 
 /// How one end of a transfer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Finish {
     Garbage(String),
     /// A byte isn't what was sent, at this offset.
     Corrupt(u64),
+    /// What should have come never did, though the connection stood.
+    Lost(String),
 }
 
 /// What one end saw of a transfer.
@@ -84,13 +87,13 @@ pub(crate) struct Job {
     pub(crate) deadline: Duration,
     /// The window that the receiver holds, bytes, if it was set.
     pub(crate) window: Option<u32>,
-    /// No more bytes than these are moved, whatever was asked for.
-    pub(crate) most: u64,
+    /// What may be moved, whatever was asked for.
+    pub(crate) most: Allowance,
 }
 
 /// Reads the pattern until the time is up or the last byte came.
 pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
-    let Job { amount, start_ns, deadline, window, most } = *job;
+    let Job { amount, start_ns, deadline, window, .. } = *job;
     let limit = match amount {
         Amount::Time(time) => time.min(deadline),
         Amount::Size(_) => deadline,
@@ -131,7 +134,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
                 if bytes >= wanted {
                     break if bytes == wanted { Finish::Done } else { Finish::Corrupt(wanted) };
                 }
-                if bytes >= most {
+                if !job.most.take(n as u64) {
                     break Finish::PeerLeft("the quota of bytes is used up".to_owned());
                 }
             }
@@ -164,24 +167,29 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
 
 /// What a server does on a request: it sets what it is asked to set, and sends or receives. What the system refuses to set
 /// stands in the report.
-pub(crate) fn answer(stream: &mut TcpStream, request: &Request, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
+///
+/// `talk`: both take turns, rather than one transfer.
+pub(crate) fn answer(
+    stream: &mut TcpStream,
+    request: &Request,
+    talk: bool,
+    job: &Job,
+    cancel: &Cancel,
+) -> io::Result<EndReport> {
+    if talk {
+        let refused = request.sender.apply(stream);
+        if let Some(bytes) = request.window {
+            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
+        }
+        return Ok(EndReport { refused, ..crate::work::talk(stream, job, cancel)? });
+    }
     if request.direction == Direction::Up {
         if let Some(bytes) = request.window {
             tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
         }
         return receive(stream, job, cancel);
     }
-    let mut refused = Vec::new();
-    if let Some(name) = &request.sender.congestion_control
-        && let Err(error) = tcp::set_congestion_control(stream, name)
-    {
-        refused.push(error.to_string());
-    }
-    if let Some(size) = request.sender.send_buffer
-        && let Err(error) = tcp::set_send_buffer(stream, size)
-    {
-        refused.push(error.to_string());
-    }
+    let refused = request.sender.apply(stream);
     let mut report = send(stream, job, cancel)?;
     report.refused = refused;
     Ok(report)
@@ -189,8 +197,8 @@ pub(crate) fn answer(stream: &mut TcpStream, request: &Request, job: &Job, cance
 
 /// Writes the pattern until all is sent, or until the receiver, which has the clock, leaves.
 pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
-    let Job { amount, start_ns, deadline, most, .. } = *job;
-    let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX }.min(most);
+    let Job { amount, start_ns, deadline, .. } = *job;
+    let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX };
     let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
     // The receiver leaves first; this only ends a sender whose peer has vanished.
     let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64).saturating_add(2_000_000_000);
@@ -207,12 +215,16 @@ pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Re
         if now >= limit_ns {
             break Finish::Deadline;
         }
-        if bytes >= wanted {
+        let allowed = job.most.left();
+        if bytes >= wanted || allowed == 0 {
             break drain(stream, limit_ns, cancel, &mut info)?;
         }
-        let left = usize::try_from(wanted - bytes).unwrap_or(usize::MAX).min(pattern::CHUNK);
+        let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
         match pattern::send(stream, bytes, left) {
-            Ok(n) => bytes += n as u64,
+            Ok(n) => {
+                bytes += n as u64;
+                job.most.take(n as u64);
+            }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 // A reset connection answers no more questions, so the last answer before it is kept.
                 info = TcpInfo::read(stream).unwrap_or(info);
@@ -225,16 +237,19 @@ pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Re
         }
     };
     let last = TcpInfo::read(stream).ok().filter(|last| last.bytes_acked >= info.bytes_acked && last.state == 1);
+    let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(start_ns));
+    let Seen { samples, silences } = sampler.finish_with_silences();
+    let thirds = if expected >= SHORTEST_SOAK { ack_gaps(&silences, expected.min(elapsed)) } else { Vec::new() };
     Ok(EndReport {
         finish,
         bytes,
-        elapsed: Duration::from_nanos(monotonic_ns().saturating_sub(start_ns)),
-        samples: sampler.finish(),
+        elapsed,
+        samples,
         info: last.unwrap_or(info),
         congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
         refused: Vec::new(),
         start: None,
-        measures: Measures::default(),
+        measures: Measures { thirds, ..Measures::default() },
     })
 }
 

@@ -130,9 +130,10 @@ impl Page<'_> {
     fn remarks(&self) -> Vec<String> {
         let r = self.report;
         let mut lines = Vec::new();
-        if r.tunnel == "live" || !r.measured.is_goodput() {
+        if r.tunnel == "live" || r.limits_say_more() {
             lines.extend(wrap(&r.limits.text, self.width, 0));
         }
+        lines.extend(r.soak_lines().iter().flat_map(|line| wrap(line, self.width, 2)));
         lines.extend(r.limit_line().iter().flat_map(|line| wrap(line, self.width, 0)));
         for row in r.granted.iter().filter(|row| row.differs).take(6) {
             let label = r.arms.get(row.arm).map_or("", |arm| arm.label.as_str());

@@ -14,6 +14,8 @@ mod measures;
 mod outcome;
 /// Pages: objects over several connections.
 mod page;
+/// Long transfers by their thirds.
+mod soak;
 /// What a trial is asked to do.
 mod spec;
 /// Where trials run.
@@ -25,6 +27,7 @@ pub use control::LoadedControl;
 pub use measures::{Exchanges, Lateness, Measures, ObjectTime, Spread, Third, UnderLoad};
 pub use outcome::{Limits, PathFacts, Sample, Status, TrialOutcome, TrialRecord};
 pub use page::{MOST_OBJECTS, Page, PageObject, USUAL_CONNECTIONS};
+pub use soak::{SHORTEST_SOAK, ack_gaps, thirds};
 pub use spec::{Phase, TrialSpec};
 pub use tunnel::{Cancel, Tunnel, TunnelError, TunnelKind};
 pub use workload::{Amount, Direction, Repeat, Scale, Workload};

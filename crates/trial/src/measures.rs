@@ -117,8 +117,8 @@ pub struct Third {
     pub goodput_bps: f64,
     /// Median of the sender's smoothed RTT, µs.
     pub srtt_us: u64,
-    /// How much later ACKs came than the path alone explains, µs: the 95th percentile of the smoothed RTT less the smallest
-    /// RTT of the whole transfer.
+    /// For how long no ACK came while data was under way, µs: the 95th percentile over the sender's samples. It grows where a
+    /// receiver acknowledges later and later.
     pub ack_gap_us: u64,
 }
 

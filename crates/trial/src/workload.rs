@@ -171,6 +171,12 @@ impl Workload {
         }
     }
 
+    /// Whether both ends take turns on one connection; then the client alone has the clock.
+    #[must_use]
+    pub fn is_talk(&self) -> bool {
+        matches!(self, Self::Transactions { .. } | Self::Bursts { .. } | Self::Stream { .. })
+    }
+
     /// How long it runs, if that is fixed.
     #[must_use]
     pub fn time(&self) -> Option<Duration> {

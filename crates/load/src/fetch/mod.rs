@@ -8,10 +8,13 @@ mod head;
 pub(crate) use body::{Body, BodyError};
 pub(crate) use head::{Framing, Head};
 
+use crate::allowance::Allowance;
 use crate::client::{Connection, LoadError};
 use crate::intact::Reference;
 use crate::intake::{intake, outflow};
+use crate::page::{HttpPage, PageMemory, load_page};
 use crate::pattern;
+use crate::proto::SenderOptions;
 use crate::tls::Tls;
 use crate::transfer::{EndReport, Finish, Job};
 use crate::url::{Scheme, Url};
@@ -22,7 +25,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_sys::tcp;
-use wt_trial::{Amount, Cancel, Direction};
+use wt_trial::{Amount, Cancel, Direction, Page, Workload};
 use wt_units::{Bytes, Settings};
 
 /// No connection takes longer to stand.
@@ -157,8 +160,13 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
     if changed {
         notes.push("the file on the server has changed: from here on it is compared with its new content".to_owned());
     }
-    let intake_job =
-        Job { amount: job.amount, start_ns, deadline: job.deadline, window: exchange.window, most: u64::MAX };
+    let intake_job = Job {
+        amount: job.amount,
+        start_ns,
+        deadline: job.deadline,
+        window: exchange.window,
+        most: Allowance::endless(),
+    };
     let report = intake(&mut exchange.wire, Body::new(head.framing), &begun, &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
     if report.bytes == 0 && matches!(report.finish, Finish::PeerLeft(_)) {
@@ -197,7 +205,8 @@ pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
         None => {}
     }
     let start_ns = monotonic_ns();
-    let outflow_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: None, most: u64::MAX };
+    let outflow_job =
+        Job { amount: job.amount, start_ns, deadline: job.deadline, window: None, most: Allowance::endless() };
     let report = outflow(&mut exchange.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
     if report.finish == Finish::Done {
@@ -213,6 +222,37 @@ pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
         }
     }
     Ok(exchange.done(report, None, notes))
+}
+
+/// Runs a workload that is more than a transfer.
+///
+/// # Errors
+/// [`FetchError`]; what broke off later is a report.
+pub fn work_at(
+    job: &Fetch<'_>,
+    workload: &Workload,
+    memory: &PageMemory,
+    cancel: &Cancel,
+) -> Result<Fetched, FetchError> {
+    match (job.url.scheme, workload) {
+        (Scheme::Wt, _) => crate::serve::work(job, workload, cancel),
+        (Scheme::Http | Scheme::Https, Workload::Page { page }) => page_at(job, page, memory, cancel),
+        _ => {
+            let why = "that needs a far end of ours: windtunnel serve, and wt://KEY@HOST";
+            Err(FetchError::Never(format!("{} can't run {}: {why}", job.url, workload.name())))
+        }
+    }
+}
+
+/// A page of a server that isn't ours: parts of one file, or what the page names.
+fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    let http = HttpPage { fetch: job, memory: Some(memory), token: None, sender: SenderOptions::default() };
+    let loaded = load_page(page, &|number| http.open(number, cancel), cancel)?;
+    let first = loaded.connections.first();
+    let connect_time = first.map_or(Duration::ZERO, |end| end.connect_time);
+    let granted = first.map_or_else(Settings::new, |end| end.granted.clone());
+    let report = EndReport::of_page(loaded, job.deadline);
+    Ok(Fetched { report, connect_time, granted, length: None, notes: Vec::new(), far: None, other: None })
 }
 
 /// The request, as it goes over the wire.

@@ -3,6 +3,7 @@
 /// What servers answer.
 mod reply;
 
+use crate::allowance::Allowance;
 use crate::client::{Connection, LoadError};
 use crate::fetch::{Body, CONNECT, Fetch, FetchError, Fetched, Framing, lost, refused_or_not};
 use crate::intact::Reference;
@@ -53,7 +54,8 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     let framing = length.map_or(Framing::Close, |length| Framing::Length(length - skip));
     let version = format!("from {skip}");
     let (mut check, changed) = reference.compare(Some(version), length);
-    let intake_job = Job { amount: job.amount, start_ns, deadline: job.deadline, window: data.window, most: u64::MAX };
+    let intake_job =
+        Job { amount: job.amount, start_ns, deadline: job.deadline, window: data.window, most: Allowance::endless() };
     let report = intake(&mut data.wire, Body::new(framing), &[], &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
@@ -81,8 +83,13 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
     let mut data = control.passive(job)?;
     control.begin(&format!("STOR {path}"))?;
     data.encrypt(job, &control)?;
-    let outflow_job =
-        Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window: None, most: u64::MAX };
+    let outflow_job = Job {
+        amount: job.amount,
+        start_ns: monotonic_ns(),
+        deadline: job.deadline,
+        window: None,
+        most: Allowance::endless(),
+    };
     let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
     if report.finish == Finish::Done {

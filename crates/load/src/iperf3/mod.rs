@@ -3,6 +3,7 @@
 /// What the control connection carries.
 mod message;
 
+use crate::allowance::Allowance;
 use crate::client::{Connection, LoadError};
 use crate::fetch::{Body, CONNECT, Far, Fetch, FetchError, Fetched, Framing, lost, refused_or_not};
 use crate::intake::{intake, outflow};
@@ -46,7 +47,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     data.write_all(&control.cookie).map_err(|error| lost(error, job.deadline, false))?;
     control.expect(State::TestStart)?;
     let amount = if parameters.bytes > 0 { Amount::Size(Bytes(parameters.bytes)) } else { job.amount };
-    let transfer = Job { amount, start_ns: monotonic_ns(), deadline: job.deadline, window, most: u64::MAX };
+    let transfer = Job { amount, start_ns: monotonic_ns(), deadline: job.deadline, window, most: Allowance::endless() };
     let mut digits = Digits::default();
     let report = if reverse {
         intake(&mut data, Body::new(Framing::Close), &[], &transfer, &mut digits)

@@ -5,8 +5,11 @@
 
 /// Objects over HTTP/1.1.
 mod http;
+/// Objects over our own protocol.
+mod talk;
 
 pub use http::{HttpPage, PageMemory};
+pub(crate) use talk::TalkPage;
 
 use crate::fetch::FetchError;
 use crate::transfer::Finish;

@@ -2,6 +2,7 @@
 
 use super::key::{HELLO, Hello, Secure, SharedKey, TAG};
 use super::message::{ANSWER, Answer, Ask, LONGEST_REPORT, PIECE, report_from_json};
+use crate::allowance::Allowance;
 use crate::client::{Connection, LoadError};
 use crate::fetch::{CONNECT, Far, Fetch, FetchError, Fetched, lost, refused_or_not};
 use crate::proto::{Request, SenderOptions};
@@ -30,14 +31,20 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     let (window, connect_time, mut granted) = (connection.window, connection.connect_time, connection.granted);
     let socket = connection.stream.try_clone().map_err(LoadError::Broken)?;
     let mut session = Session::open(connection.stream, &key, cancel)?;
-    let ask = Ask::Test(request.clone()).to_bytes();
+    let ask = Ask::Test(request.clone(), false).to_bytes();
     session.ask(&ask.ok_or_else(|| FetchError::Never("the request can't be written".to_owned()))?)?;
     session.wait_for_turn()?;
     let mut socket = {
         drop(session);
         socket
     };
-    let transfer = Job { amount: job.amount, start_ns: monotonic_ns(), deadline: job.deadline, window, most: u64::MAX };
+    let transfer = Job {
+        amount: job.amount,
+        start_ns: monotonic_ns(),
+        deadline: job.deadline,
+        window,
+        most: Allowance::endless(),
+    };
     let report = match direction {
         Direction::Down => receive(&mut socket, &transfer, cancel),
         Direction::Up => send(&mut socket, &transfer, cancel),
@@ -67,7 +74,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
 }
 
 /// What is set here, and what the server is asked to set.
-fn split(job: &Fetch<'_>, direction: Direction) -> (Settings, Request) {
+pub(super) fn split(job: &Fetch<'_>, direction: Direction) -> (Settings, Request) {
     let small = |knob| job.settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     let mut own = job.settings.clone();
     let (mut sender, mut window) = (SenderOptions::default(), None);
@@ -90,7 +97,7 @@ fn split(job: &Fetch<'_>, direction: Direction) -> (Settings, Request) {
 }
 
 /// What the server says of itself.
-fn far(
+pub(super) fn far(
     other: &EndReport,
     request: &Request,
     direction: Direction,
@@ -121,13 +128,13 @@ fn far(
 }
 
 /// A connection on which the key was shown.
-struct Session<'a> {
+pub(super) struct Session<'a> {
     wire: Wire<'a>,
     secure: Secure,
 }
 
 impl<'a> Session<'a> {
-    fn open(stream: std::net::TcpStream, key: &SharedKey, cancel: &'a Cancel) -> Result<Self, FetchError> {
+    pub(super) fn open(stream: std::net::TcpStream, key: &SharedKey, cancel: &'a Cancel) -> Result<Self, FetchError> {
         let broken = |error: snow::Error| FetchError::Never(format!("the key exchange failed: {error}"));
         let give_up = monotonic_ns() + (LONGEST_WAIT + REPLY).as_nanos() as u64;
         let mut wire = Wire::new(stream, give_up, cancel).map_err(LoadError::Broken)?;
@@ -141,7 +148,7 @@ impl<'a> Session<'a> {
         Ok(Self { wire, secure: hello.finish(&answer).map_err(broken)? })
     }
 
-    fn ask(&mut self, ask: &[u8]) -> Result<(), FetchError> {
+    pub(super) fn ask(&mut self, ask: &[u8]) -> Result<(), FetchError> {
         let sealed = self.secure.seal(ask).map_err(|error| FetchError::Protocol(error.to_string()))?;
         self.wire.write_all(&sealed).map_err(|error| lost(error, REPLY, false))
     }
@@ -159,7 +166,7 @@ impl<'a> Session<'a> {
         Answer::from_bytes(&text).ok_or_else(|| FetchError::Protocol("the server's answer makes no sense".to_owned()))
     }
 
-    fn wait_for_turn(&mut self) -> Result<(), FetchError> {
+    pub(super) fn wait_for_turn(&mut self) -> Result<(), FetchError> {
         let end = monotonic_ns() + LONGEST_WAIT.as_nanos() as u64;
         loop {
             // Those who wait are told so every second.
@@ -200,7 +207,7 @@ fn read_exactly(wire: &mut Wire<'_>, buffer: &mut [u8], limit_ns: u64) -> Result
 }
 
 /// Asks for the server's side of a test, over a connection of its own; `None` if the server has none.
-fn ask_for_report(
+pub(super) fn ask_for_report(
     job: &Fetch<'_>,
     key: &SharedKey,
     token: u64,

@@ -5,6 +5,7 @@ use super::message::{ANSWER, ASK, Answer, Ask, PIECE, report_to_json};
 use super::metrics::Metrics;
 use super::queue::{Queue, client_of};
 use super::{Shared, lock, now};
+use crate::allowance::Allowance;
 use crate::proto::Request;
 use crate::transfer::{EndReport, Job, answer};
 use crate::wire::Wire;
@@ -59,6 +60,8 @@ struct Waiting {
     stream: TcpStream,
     secure: Secure,
     request: Request,
+    /// Both take turns, rather than one transfer.
+    talk: bool,
     told: Duration,
 }
 
@@ -210,7 +213,11 @@ impl Gate {
             Stage::Ask(mut secure) => {
                 let asked = secure.open(&heard).ok().and_then(|text| Ask::from_bytes(&text));
                 match asked {
-                    Some(Ask::Test(request)) => self.asked(fresh.stream, fresh.client, secure, request),
+                    Some(Ask::Test(request, talk)) => self.asked(fresh.stream, fresh.client, secure, request, talk),
+                    Some(Ask::Side(request, talk)) => {
+                        self.side(fresh.stream, fresh.client, secure, request, talk);
+                        Heard::Gone
+                    }
                     Some(Ask::Report(token)) => {
                         self.report(fresh.stream, secure, token);
                         Heard::Gone
@@ -227,14 +234,14 @@ impl Gate {
     }
 
     /// Lets a client wait, or says why not.
-    fn asked(&self, mut stream: TcpStream, client: IpAddr, mut secure: Secure, request: Request) -> Heard {
+    fn asked(&self, mut stream: TcpStream, client: IpAddr, mut secure: Secure, request: Request, talk: bool) -> Heard {
         if let Some((why, pause)) = self.objection(client, &request) {
             Metrics::add(&self.shared.metrics.refused, 1);
             say(&mut stream, &mut secure, &Answer::Refused { why, pause });
             return Heard::Gone;
         }
         let told = now();
-        Heard::Test(client, Box::new(Waiting { stream, secure, request, told }))
+        Heard::Test(client, Box::new(Waiting { stream, secure, request, talk, told }))
     }
 
     fn objection(&self, client: IpAddr, request: &Request) -> Option<(String, Option<Duration>)> {
@@ -247,16 +254,53 @@ impl Gate {
         if self.waiting.len() as u64 >= config.max_waiting as u64 + free {
             return Some(("too many are waiting".to_owned(), Some(Duration::from_secs(30))));
         }
+        self.objection_to(request).map(|why| (why, None))
+    }
+
+    /// What a request asks that nobody may.
+    fn objection_to(&self, request: &Request) -> Option<String> {
+        let config = &self.shared.config;
         if let Amount::Time(time) = request.amount
             && time > config.longest
         {
-            return Some((format!("a test may take {:.0} s at most", config.longest.as_secs_f64()), None));
+            return Some(format!("a test may take {:.0} s at most", config.longest.as_secs_f64()));
         }
-        match &request.sender.congestion_control {
-            Some(name) if !config.congestion_controls.contains_key(name) => {
-                Some((format!("congestion control {name} isn't allowed here"), None))
+        let name = request.sender.congestion_control.as_ref();
+        let name = name.filter(|name| !config.congestion_controls.contains_key(name.as_str()))?;
+        Some(format!("congestion control {name} isn't allowed here"))
+    }
+
+    /// Serves one more connection of a test that is under way, if it is this client's. It shares that test's place: nobody
+    /// waits for it, and what it moves is counted.
+    fn side(&self, mut stream: TcpStream, client: IpAddr, mut secure: Secure, request: Request, talk: bool) {
+        let shared = Arc::clone(&self.shared);
+        let token = request.token;
+        let most = shared.groups.enter(client, token);
+        let objection = match &most {
+            Some(_) => self.objection_to(&request),
+            None => Some("there is no such test".to_owned()),
+        };
+        let (Some(most), None) = (&most, &objection) else {
+            let why = objection.unwrap_or_default();
+            Metrics::add(&self.shared.metrics.refused, 1);
+            say(&mut stream, &mut secure, &Answer::Refused { why, pause: None });
+            if most.is_some() {
+                shared.groups.leave(token);
             }
-            _ => None,
+            return;
+        };
+        let most = most.clone();
+        let waiting = Waiting { stream, secure, request, talk, told: now() };
+        let run = {
+            let shared = Arc::clone(&shared);
+            move || {
+                let bytes = run_test(waiting, &most, &shared);
+                lock(&shared.accounts).add(client, bytes);
+                shared.groups.leave(token);
+            }
+        };
+        if std::thread::Builder::new().stack_size(STACK).spawn(run).is_err() {
+            shared.groups.leave(token);
         }
     }
 
@@ -312,18 +356,22 @@ impl Gate {
                     continue;
                 }
                 accounts.begin(client, at);
-                accounts.bytes_left(client, at)
+                Allowance::of(accounts.bytes_left(client, at))
             };
             Metrics::add(&self.shared.metrics.running, 1);
             Metrics::add(&self.shared.metrics.tests, 1);
             let shared = Arc::clone(&self.shared);
+            let token = waiting.request.token;
+            shared.groups.begin(client, token, most.clone());
             let test = move || {
-                let bytes = run_test(waiting, most, &shared);
+                let bytes = run_test(waiting, &most, &shared);
+                shared.groups.end(token);
                 lock(&shared.accounts).end(client, bytes, now().saturating_sub(at));
                 shared.metrics.running.fetch_sub(1, Ordering::AcqRel);
                 shared.wake.wake();
             };
             if std::thread::Builder::new().stack_size(STACK).spawn(test).is_err() {
+                self.shared.groups.end(token);
                 lock(&self.shared.accounts).end(client, 0, Duration::ZERO);
                 self.shared.metrics.running.fetch_sub(1, Ordering::AcqRel);
             }
@@ -339,12 +387,12 @@ fn say(stream: &mut TcpStream, secure: &mut Secure, answer: &Answer) -> bool {
 }
 
 /// Runs a test; the payload that it moved.
-fn run_test(mut waiting: Waiting, most: u64, shared: &Shared) -> u64 {
+fn run_test(mut waiting: Waiting, most: &Allowance, shared: &Shared) -> u64 {
     if !say(&mut waiting.stream, &mut waiting.secure, &Answer::Go) {
         return 0;
     }
-    let Waiting { mut stream, request, .. } = waiting;
-    let Ok(report) = transfer(&mut stream, &request, most, shared) else { return 0 };
+    let Waiting { mut stream, request, talk, .. } = waiting;
+    let Ok(report) = transfer(&mut stream, &request, talk, most, shared) else { return 0 };
     let _ = tcp::reset_on_close(&stream);
     let counter = match request.direction {
         Direction::Down => &shared.metrics.sent_bytes,
@@ -356,10 +404,17 @@ fn run_test(mut waiting: Waiting, most: u64, shared: &Shared) -> u64 {
     bytes
 }
 
-fn transfer(stream: &mut TcpStream, request: &Request, most: u64, shared: &Shared) -> std::io::Result<EndReport> {
+fn transfer(
+    stream: &mut TcpStream,
+    request: &Request,
+    talk: bool,
+    most: &Allowance,
+    shared: &Shared,
+) -> std::io::Result<EndReport> {
     let longest = shared.config.longest;
     let deadline = if let Amount::Time(time) = request.amount { time.min(longest) } else { longest } + GRACE;
-    let job = Job { amount: request.amount, start_ns: monotonic_ns(), deadline, window: request.window, most };
+    let job =
+        Job { amount: request.amount, start_ns: monotonic_ns(), deadline, window: request.window, most: most.clone() };
     let mut request = request.clone();
     match &mut request.sender.congestion_control {
         Some(name) => {
@@ -373,7 +428,7 @@ fn transfer(stream: &mut TcpStream, request: &Request, most: u64, shared: &Share
         }
         None => {}
     }
-    answer(stream, &request, &job, &shared.cancel)
+    answer(stream, &request, talk, &job, &shared.cancel)
 }
 
 fn send_report(

@@ -1,12 +1,14 @@
 //! What client and server say to each other under the handshake's keys. Pure.
 
-use crate::proto::{REQUEST_LEN, Request};
+use crate::proto::{REQUEST_LEN, Request, is_talk};
 use crate::transfer::{EndReport, Finish};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{Measures, Sample};
 
+/// Connections that a test may have beside its first one.
+pub(super) const MOST_SIDES: u64 = 63;
 /// Bytes of what a client asks, without the tag.
 pub(super) const ASK: usize = 1 + REQUEST_LEN;
 /// Bytes of what a server answers, without the tag.
@@ -19,8 +21,10 @@ pub(super) const PIECE: usize = 32 * 1024;
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ask {
-    /// A test.
-    Test(Request),
+    /// A test: one transfer, or (true) a connection on which both take turns.
+    Test(Request, bool),
+    /// One more connection of a test that is under way: its token is that test's and 1 to [`MOST_SIDES`] more.
+    Side(Request, bool),
     /// The server's side of the test with this token.
     Report(u64),
 }
@@ -29,9 +33,10 @@ impl Ask {
     pub(super) fn to_bytes(&self) -> Option<[u8; ASK]> {
         let mut bytes = [0; ASK];
         match self {
-            Self::Test(request) => {
-                bytes[0] = 1;
-                bytes[1..].copy_from_slice(&request.to_bytes().ok()?);
+            Self::Test(request, talk) | Self::Side(request, talk) => {
+                bytes[0] = if let Self::Test(..) = self { 1 } else { 3 };
+                let request = if *talk { request.to_bytes_of_talk() } else { request.to_bytes() };
+                bytes[1..].copy_from_slice(&request.ok()?);
             }
             Self::Report(token) => {
                 bytes[0] = 2;
@@ -45,7 +50,8 @@ impl Ask {
         let (kind, rest) = bytes.split_first()?;
         let rest: &[u8; REQUEST_LEN] = rest.try_into().ok()?;
         match kind {
-            1 => Request::from_bytes(rest).ok().map(Self::Test),
+            1 => Request::from_bytes(rest).ok().map(|request| Self::Test(request, is_talk(rest))),
+            3 => Request::from_bytes(rest).ok().map(|request| Self::Side(request, is_talk(rest))),
             2 => Some(Self::Report(u64::from_be_bytes(std::array::from_fn(|i| rest[i])))),
             _ => None,
         }
@@ -131,6 +137,7 @@ enum Ended {
     PeerLeft(String),
     Garbage(String),
     Corrupt(u64),
+    Lost(String),
 }
 
 /// Of `tcp_info`, what is told of a test.
@@ -168,6 +175,7 @@ pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
             Finish::PeerLeft(why) => Ended::PeerLeft(why.clone()),
             Finish::Garbage(why) => Ended::Garbage(why.clone()),
             Finish::Corrupt(at) => Ended::Corrupt(*at),
+            Finish::Lost(why) => Ended::Lost(why.clone()),
         },
         bytes: report.bytes,
         elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
@@ -218,6 +226,7 @@ pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
             Ended::PeerLeft(why) => Finish::PeerLeft(clean(why)),
             Ended::Garbage(why) => Finish::Garbage(clean(why)),
             Ended::Corrupt(at) => Finish::Corrupt(at),
+            Ended::Lost(why) => Finish::Lost(clean(why)),
         },
         bytes,
         elapsed: Duration::from_micros(elapsed_us),

@@ -3,8 +3,12 @@
 
 /// The client's side.
 mod client;
+/// Workloads of several connections.
+mod far;
 /// Who comes in, and who waits.
 mod gate;
+/// Tests that are under way.
+mod groups;
 /// Who may.
 mod key;
 /// What is said.
@@ -15,11 +19,13 @@ mod metrics;
 mod queue;
 
 pub(crate) use client::test;
+pub(crate) use far::run as work;
 pub use key::{KeyError, SharedKey};
 pub use queue::Quota;
 
 use crate::transfer::EndReport;
 use gate::Gate;
+use groups::Groups;
 use metrics::Metrics;
 use queue::Accounts;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -67,6 +73,7 @@ struct Shared {
     state: Mutex<Reports>,
     arrived: Condvar,
     accounts: Mutex<Accounts>,
+    groups: Groups,
     metrics: Metrics,
 }
 
@@ -106,6 +113,7 @@ impl Serve {
             state: Mutex::default(),
             arrived: Condvar::new(),
             accounts,
+            groups: Groups::default(),
             metrics: Metrics::default(),
         });
         let gate = Gate::new(listeners, Arc::clone(&shared));

@@ -99,6 +99,13 @@ impl Accounts {
         }
     }
 
+    /// It moved so many bytes more.
+    pub(super) fn add(&mut self, client: IpAddr, bytes: u64) {
+        if let Some(account) = self.clients.get_mut(&client) {
+            account.bytes = account.bytes.saturating_add(bytes);
+        }
+    }
+
     /// When it was served last; those that never were come first.
     fn last(&self, client: IpAddr) -> (u32, Duration) {
         self.clients.get(&client).map_or((0, Duration::ZERO), |account| (account.running, account.last))

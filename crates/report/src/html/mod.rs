@@ -59,6 +59,12 @@ impl TuneReport {
     fn html_warnings(&self) -> String {
         let v = &self.verdict;
         let mut details = list(&v.details);
+        if self.tunnel == "live" || self.limits_say_more() {
+            details.push_str(&paragraph(&self.limits.text));
+        }
+        if !self.soak.is_empty() {
+            details.push_str(&list(&self.soak_lines()));
+        }
         details.push_str(&self.limit_line().map_or_else(String::new, |line| paragraph(&line)));
         let mut out = section("What the data say", &details);
         if !self.next.is_empty() {

@@ -94,6 +94,7 @@ impl TuneReport {
             plateau,
             physical_goodput_bps: inputs.path.physical_goodput_bps,
             measured: Measured::of(&records),
+            soak: super::soak::soaks(&records, arms.len()),
             limits: super::limits::limits(
                 inputs.path,
                 &records,

@@ -177,6 +177,17 @@ impl TuneReport {
         self.physical_goodput_bps.filter(|limit| *limit > 0).map(rule).into_iter().collect()
     }
 
+    /// Whether what is said of the limits goes beyond the link's.
+    pub(crate) fn limits_say_more(&self) -> bool {
+        !self.measured.is_goodput() || self.limits.text.contains("flows")
+    }
+
+    /// How long transfers did by their thirds.
+    pub(crate) fn soak_lines(&self) -> Vec<String> {
+        let label = |arm: usize| self.arms.get(arm).map_or_else(|| format!("setting {arm}"), |arm| arm.label.clone());
+        self.soak.iter().map(|soak| soak.sentence(&label(soak.arm))).collect()
+    }
+
     /// `95 %`.
     pub(crate) fn confidence(&self) -> String {
         format!("{:.0} %", (1.0 - self.verdict.alpha) * 100.0)

@@ -3,6 +3,7 @@
 use super::limits::{LimitedBy, LimitsReport};
 use super::measured::Measured;
 use wt_trial::{Scale, Spread, Status, TrialRecord, Workload};
+use wt_units::BitsPerSecond;
 
 /// Below this share of the sender's first window the receiver's is the smaller one.
 const FEW: f64 = 0.9;
@@ -32,6 +33,9 @@ pub(super) fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us
     let own = current(records);
     let measured = Measured::of_workload(workload);
     let figure = median(own.iter().filter_map(|r| r.outcome.figure(measured.scale)).collect());
+    if let Workload::Competing { .. } = workload {
+        report.text.push_str(&shares(&own));
+    }
     if measured.is_goodput() || own.is_empty() {
         return;
     }
@@ -41,7 +45,7 @@ pub(super) fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us
         Scale::Rate => exchanges(&own, workload, rtt_us),
         Scale::Lateness => late(&own, rtt_us),
         Scale::Responsiveness => loaded(&own),
-        Scale::Goodput => (LimitedBy::Unknown, String::new()),
+        Scale::Goodput => both_ways(&own),
     };
     report.by = by;
     report.text = format!("{begin} {more}").trim_end().to_owned();
@@ -135,6 +139,36 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
         ""
     };
     (LimitedBy::Path, format!("{times} {stalled}{why}"))
+}
+
+/// Median goodput of each flow, bit/s.
+fn flows(own: &[&TrialRecord]) -> Vec<f64> {
+    let count = own.iter().map(|r| r.outcome.measures.flows_bps.len()).max().unwrap_or(0);
+    let flow = |n: usize| median(own.iter().filter_map(|r| r.outcome.measures.flows_bps.get(n).copied()).collect());
+    (0..count).map(|n| flow(n).unwrap_or(0.0)).collect()
+}
+
+/// A download and an upload at once.
+fn both_ways(own: &[&TrialRecord]) -> (LimitedBy, String) {
+    let rate = |bps: &f64| BitsPerSecond(bps.max(0.0) as u64).human();
+    match flows(own).as_slice() {
+        [down, up] => (LimitedBy::Path, format!("At once: {} down, {} up.", rate(down), rate(up))),
+        _ => (LimitedBy::Unknown, String::new()),
+    }
+}
+
+/// What a flow gets beside others.
+fn shares(own: &[&TrialRecord]) -> String {
+    let flows = flows(own);
+    let (all, count) = (flows.iter().sum::<f64>(), flows.len());
+    let Some(first) = flows.first().filter(|_| all > 0.0 && count > 1) else { return String::new() };
+    let jain = wt_trial::bulk::jain(&flows).unwrap_or(0.0);
+    format!(
+        " Of what all {count} flows carried it got {:.0} %; an equal share is {:.0} % (Jain's index {jain:.2}). A setting that \
+         takes more from the others counts as faster here.",
+        first / all * 100.0,
+        100.0 / count as f64
+    )
 }
 
 /// Round trips beside a transfer.

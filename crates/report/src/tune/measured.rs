@@ -31,6 +31,7 @@ impl Measured {
     pub fn of_workload(workload: &Workload) -> Self {
         let scale = workload.scale();
         let (name, unit, better) = match (scale, workload) {
+            (Scale::Goodput, Workload::Duplex { .. }) => ("goodput both ways (geometric mean)", "bit/s", "larger"),
             (Scale::Goodput, _) => return Self::goodput(),
             (Scale::Time, Workload::Page { .. }) => ("load time", "s", "smaller"),
             (Scale::Time, _) => ("completion time", "s", "smaller"),
@@ -45,7 +46,7 @@ impl Measured {
     /// Whether it is payload over time, which a link's limit and a window over the RTT can be compared with.
     #[must_use]
     pub fn is_goodput(&self) -> bool {
-        self.scale == Scale::Goodput
+        *self == Self::goodput()
     }
 
     /// A figure for people.
@@ -68,6 +69,7 @@ impl Measured {
     #[must_use]
     pub fn head(&self) -> &'static str {
         match self.scale {
+            Scale::Goodput if !self.is_goodput() => "both ways",
             Scale::Rate => "per second",
             Scale::Lateness => "late (99 %)",
             Scale::Responsiveness => "trips/min",

@@ -12,12 +12,15 @@ mod limits;
 mod limits_work;
 /// What was compared.
 mod measured;
+/// Whether long transfers decay.
+mod soak;
 /// Congestion window and rate over time.
 mod traces;
 
 pub use assemble::{Run, Setting, TuneInputs};
 pub use limits::{LimitedBy, LimitsReport};
 pub use measured::Measured;
+pub use soak::SoakReport;
 
 use serde::Serialize;
 use wt_experiment::VerdictKind;
@@ -57,6 +60,9 @@ pub struct TuneReport {
     pub measured: Measured,
     /// What held the current settings back.
     pub limits: LimitsReport,
+    /// Whether long transfers decay; there only if that was looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub soak: Vec<SoakReport>,
     /// The changes that make the recommended settings hold; empty where there is nothing to change, or nothing real.
     pub plan: Vec<PlanStep>,
     /// Every trial of a round, in the order in which they ran.

@@ -119,7 +119,7 @@ fn tell(args: &TransferArgs, report: &EndReport, connect_time: Duration, granted
         Finish::Done => "done".to_owned(),
         Finish::Deadline => "the deadline came first".to_owned(),
         Finish::Cancelled => "stopped".to_owned(),
-        Finish::PeerLeft(why) | Finish::Garbage(why) => why.clone(),
+        Finish::PeerLeft(why) | Finish::Garbage(why) | Finish::Lost(why) => why.clone(),
         Finish::Corrupt(at) => format!("the byte at {at} isn't what was sent"),
     };
     if args.json || args.json_stream {

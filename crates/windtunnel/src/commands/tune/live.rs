@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::drive::{self, Plan};
 use super::profile::{self, Named};
-use super::{Pilot, Progress, Session, TuneArgs, cancel_on_signals};
+use super::{DirectionName, Pilot, Progress, Session, TuneArgs, cancel_on_signals, workload};
 use crate::commands::cc::controls::{self, Controls};
 use crate::commands::mtu::search;
 use crate::commands::probing::{self, Ip, ProbeOptions};
@@ -128,6 +128,9 @@ impl Live {
             _ => usual,
         });
         let rate = self.rate();
+        if !args.workload.is_plain() || args.direction == DirectionName::Both {
+            return self.plan_of(args, path, length);
+        }
         let whole = (rate * length).get().max(LEAST);
         let direction: Direction = args.direction.into();
         let size = match args.budget {
@@ -159,6 +162,24 @@ impl Live {
         }
     }
 
+    /// How each trial of a workload is run whose amount doesn't follow from the budget.
+    fn plan_of(&self, args: &TuneArgs, path: &PathFacts, length: Duration) -> Plan {
+        let rtt = Duration::from_micros(path.rtt_us);
+        let length = args.trial.or_else(|| args.workload.usual_time()).unwrap_or(length);
+        let workload = args.each_trial(length);
+        let expected = workload.time().unwrap_or_else(|| workload::expected(&workload, rtt, self.rate()));
+        let most = if workload.time().is_some() { expected } else { expected * 4 };
+        let least = if self.near { Duration::from_millis(50) } else { Duration::from_secs(1) };
+        Plan {
+            id: String::new(),
+            seed: args.options.seed,
+            workload,
+            expected,
+            cool_down: self.pause.unwrap_or_else(|| (rtt * 4).clamp(least, Duration::from_secs(5))),
+            deadline: most + (rtt * 40).max(Duration::from_secs(10)),
+        }
+    }
+
     /// The most trials that a budget of bytes allows: one more is run to warm up.
     pub(super) fn trials_of(&self, total: Bytes, bytes_per_trial: u64) -> usize {
         let left = total.get().saturating_sub(self.spent.get());
@@ -173,7 +194,15 @@ impl Live {
 pub(super) fn run(args: &TuneArgs, target: &str) -> Outcome {
     let names: Vec<String> =
         super::names(args.levels.iter().flat_map(|levels| &levels.levels)).map(str::to_owned).collect();
-    session(args, named(target)?, &names)?.run()
+    let named = named(target)?;
+    for one in &named {
+        args.workload.check(one.url.scheme).map_err(|why| Failure::usage(format!("{}: {why}", one.url)))?;
+        if args.direction == DirectionName::Both && one.url.scheme != Scheme::Wt {
+            let why = format!("{}: both ways at once need a far end of ours, wt://KEY@HOST", one.url);
+            return Err(Failure::usage(why).hint("or --direction up and --direction down, one after the other"));
+        }
+    }
+    session(args, named, &names)?.run()
 }
 
 /// The far ends that a target stands for.

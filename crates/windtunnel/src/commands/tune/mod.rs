@@ -135,12 +135,35 @@ enum DirectionName {
     Down,
     /// From the client to the server
     Up,
+    /// One each way at once
+    Both,
+}
+
+impl TuneArgs {
+    /// What each trial does; `length` is how long, where that can be chosen.
+    fn each_trial(&self, length: Duration) -> Workload {
+        let one_way = || self.workload.workload(self.direction.into(), length);
+        if self.direction == DirectionName::Both {
+            self.workload.both(length).unwrap_or_else(|_| one_way())
+        } else {
+            one_way()
+        }
+    }
+
+    /// Whether what was asked for goes together.
+    fn check(&self) -> Result<(), Failure> {
+        if self.direction == DirectionName::Both {
+            self.workload.both(Duration::ZERO).map_err(Failure::usage)?;
+        }
+        Ok(())
+    }
 }
 
 impl From<DirectionName> for Direction {
     fn from(name: DirectionName) -> Self {
         match name {
-            DirectionName::Down => Self::Down,
+            // Where only one way counts, both are taken for the usual one.
+            DirectionName::Down | DirectionName::Both => Self::Down,
             DirectionName::Up => Self::Up,
         }
     }
@@ -182,6 +205,7 @@ const SEGMENT: Headers = Headers { ip: IpVersion::V4, transport: Transport::Tcp 
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(crate) fn run(args: &TuneArgs) -> Outcome {
+    args.check()?;
     if let Some(key) = &args.resume {
         return resume::run(args, key);
     }
@@ -291,7 +315,7 @@ impl<T: Tunnel> Session<'_, T> {
         let rtt = Duration::from_micros(path.rtt_us);
         let usual = (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60));
         let length = self.args.trial.unwrap_or_else(|| self.args.workload.usual_time().unwrap_or(usual));
-        let workload = self.args.workload.workload(self.args.direction.into(), length);
+        let workload = self.args.each_trial(length);
         let rate = BitsPerSecond(path.physical_goodput_bps.unwrap_or(100_000_000).max(8));
         let expected = workload.time().unwrap_or_else(|| workload::expected(&workload, rtt, rate));
         // What has no fixed time may take a few times what is expected.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wt_load::Scheme;
 use wt_trial::{Amount, Direction, Page, Repeat, USUAL_CONNECTIONS, Workload};
 use wt_units::{BitsPerSecond, Bytes, parse_duration};
 
@@ -11,12 +12,39 @@ const SOAK: Duration = Duration::from_secs(300);
 const TWELVE_MB: Bytes = Bytes(12_000_000);
 
 /// The parameters of each workload.
-const KNOWN: [(&str, &[&str], &str); 4] = [
-    ("bulk", &["size"], "one transfer as fast as it goes, by time or of a size"),
+const KNOWN: [(&str, &[&str], &str); 10] = [
+    (
+        "bulk",
+        &["size"],
+        "one transfer as fast as it goes, by time or of a size; --direction both runs one each way at once",
+    ),
     ("download-12mb", &[], "a file of 12 MB"),
+    ("soak", &[], "one transfer of 5 minutes, or as long as --length says, judged by its thirds"),
+    (
+        "transactions",
+        &["request", "response", "think", "count"],
+        "request and answer over one connection, again and again",
+    ),
+    ("bursts", &["request", "blocks", "pause", "count"], "bursts of large and small answers with pauses between them"),
+    ("stream", &["message", "interval"], "small messages at a steady pace: how late are they?"),
     ("page", &["size", "connections"], "44 objects (265 kB) over 6 cold connections; with size= one object"),
+    ("competing", &["rivals"], "one transfer beside others that have the current settings"),
+    ("load", &[], "small round trips on the idle path, then beside a transfer that fills it"),
     ("help", &[], "this list"),
 ];
+
+/// Requests of transactions and of bursts, and the answers of transactions, if nobody says it.
+const REQUEST: Bytes = Bytes(200);
+const RESPONSE: Bytes = Bytes(2_000);
+/// The answers of a burst: a large one, small ones, one in between, and so on.
+const BLOCKS: [u32; 8] = [64 * 1024, 1024, 1024, 16 * 1024, 512, 128 * 1024, 1024, 4096];
+/// Between bursts, so long that the kernel takes the connection for idle.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Bursts of a trial.
+const BURSTS: u32 = 4;
+/// Messages of a stream and their pace: what a feed of quotes sends.
+const MESSAGE: Bytes = Bytes(200);
+const INTERVAL: Duration = Duration::from_millis(10);
 
 /// A workload as it is written: `page`, `page:size=10kB`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +52,7 @@ pub(crate) struct Wanted {
     kind: &'static str,
     /// What was written beside it; checked.
     sizes: BTreeMap<&'static str, Bytes>,
+    blocks: Vec<Bytes>,
     numbers: BTreeMap<&'static str, u32>,
     times: BTreeMap<&'static str, Duration>,
 }
@@ -35,7 +64,8 @@ impl std::str::FromStr for Wanted {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let known = KNOWN.iter().find(|(known, ..)| *known == name.trim());
         let Some((kind, keys, _)) = known.filter(|(kind, ..)| *kind != "help") else { return Err(list(name)) };
-        let mut wanted = Self { kind, sizes: BTreeMap::new(), numbers: BTreeMap::new(), times: BTreeMap::new() };
+        let mut wanted =
+            Self { kind, sizes: BTreeMap::new(), blocks: Vec::new(), numbers: BTreeMap::new(), times: BTreeMap::new() };
         for pair in rest.split(',').filter(|pair| !pair.trim().is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| format!("\"{pair}\": write KEY=VALUE"))?;
             let Some(key) = keys.iter().find(|known| **known == key.trim()) else {
@@ -65,32 +95,83 @@ fn list(asked: &str) -> String {
 impl Wanted {
     /// Takes a value, within what makes sense.
     fn set(&mut self, key: &'static str, value: &str) -> Result<(), String> {
+        let size = |text: &str| -> Result<Bytes, String> {
+            let size: Bytes = text.parse().map_err(|error: wt_units::ParseError| error.to_string())?;
+            if (1..=1 << 40).contains(&size.get()) {
+                Ok(size)
+            } else {
+                Err("out of range: allowed is 1B to 1TiB".to_owned())
+            }
+        };
         match key {
-            "connections" => {
+            "connections" | "count" | "rivals" => {
+                let most = if key == "count" { 1_000_000 } else { 60 };
                 let number: u32 = value.parse().map_err(|_| "write a whole number".to_owned())?;
-                if !(1..=64).contains(&number) {
-                    return Err("out of range: allowed is 1 to 64".to_owned());
+                if !(1..=most).contains(&number) {
+                    return Err(format!("out of range: allowed is 1 to {most}"));
                 }
                 self.numbers.insert(key, number);
             }
-            "pause" => {
+            "pause" | "think" | "interval" => {
                 let time = parse_duration(value).map_err(|error| error.to_string())?;
+                let least = if key == "interval" { Duration::from_micros(100) } else { Duration::ZERO };
+                if !(least..=Duration::from_secs(60)).contains(&time) {
+                    return Err("out of range: allowed is at most 60s, and between messages at least 100us".to_owned());
+                }
                 self.times.insert(key, time);
             }
-            _ => {
-                let size: Bytes = value.parse().map_err(|error: wt_units::ParseError| error.to_string())?;
-                if !(1..=1 << 40).contains(&size.get()) {
-                    return Err("out of range: allowed is 1B to 1TiB".to_owned());
+            "blocks" => {
+                self.blocks = value.split('+').map(size).collect::<Result<_, _>>()?;
+                if self.blocks.len() > 1000 {
+                    return Err("at most 1000 blocks".to_owned());
+                }
+            }
+            // What goes as one piece through one connection.
+            "request" | "response" | "message" => {
+                let size = size(value)?;
+                if size.get() > 1 << 30 {
+                    return Err("out of range: at most 1GiB".to_owned());
                 }
                 self.sizes.insert(key, size);
+            }
+            _ => {
+                self.sizes.insert(key, size(value)?);
             }
         }
         Ok(())
     }
 
-    /// Whether it is the usual one.
+    /// Whether it is a page.
     pub(crate) fn is_page(&self) -> bool {
         self.kind == "page"
+    }
+
+    /// Whether it is one transfer whose amount follows from the path and the budget.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kind == "bulk" && self.sizes.is_empty()
+    }
+
+    /// Whether it can be run at a far end that speaks this.
+    ///
+    /// # Errors
+    /// Why not, and what would do.
+    pub(crate) fn check(&self, scheme: Scheme) -> Result<(), String> {
+        match (self.kind, scheme) {
+            (_, Scheme::Wt) | ("bulk" | "download-12mb" | "soak", _) | ("page", Scheme::Http | Scheme::Https) => Ok(()),
+            ("page", _) => Err("a page is loaded over http://, https:// or wt://".to_owned()),
+            (kind, _) => Err(format!("{kind} needs a far end of ours, wt://KEY@HOST")),
+        }
+    }
+
+    /// The same both ways at once.
+    ///
+    /// # Errors
+    /// What can't be run so.
+    pub(crate) fn both(&self, time: Duration) -> Result<Workload, String> {
+        if self.kind == "bulk" && self.sizes.is_empty() {
+            return Ok(Workload::Duplex { time });
+        }
+        Err(format!("--direction both is for bulk transfers by time, not for {}", self.kind))
     }
 
     /// How long a trial takes if nobody says it, where that isn't a matter of the path.
@@ -100,8 +181,36 @@ impl Wanted {
 
     /// The workload; `time` is how long a trial takes where that can be chosen.
     pub(crate) fn workload(&self, direction: Direction, time: Duration) -> Workload {
-        let size = self.sizes.get("size").copied();
+        let size_of = |key| self.sizes.get(key).copied();
+        let time_of = |key| self.times.get(key).copied();
+        let size = size_of("size");
+        let count = self.numbers.get("count").copied();
         match self.kind {
+            "transactions" => Workload::Transactions {
+                request: size_of("request").unwrap_or(REQUEST),
+                response: size_of("response").unwrap_or(RESPONSE),
+                think: time_of("think").unwrap_or_default(),
+                amount: count.map_or(Repeat::Time(time), Repeat::Count),
+            },
+            "bursts" => Workload::Bursts {
+                request: size_of("request").unwrap_or(REQUEST),
+                blocks: match self.blocks.as_slice() {
+                    [] => BLOCKS.iter().map(|size| Bytes(u64::from(*size))).collect(),
+                    blocks => blocks.to_vec(),
+                },
+                pause: time_of("pause").unwrap_or(PAUSE),
+                amount: Repeat::Count(count.unwrap_or(BURSTS)),
+            },
+            "stream" => Workload::Stream {
+                direction,
+                message: size_of("message").unwrap_or(MESSAGE),
+                interval: time_of("interval").unwrap_or(INTERVAL),
+                time,
+            },
+            "competing" => {
+                Workload::Competing { direction, rivals: self.numbers.get("rivals").copied().unwrap_or(1), time }
+            }
+            "load" => Workload::Load { direction, time },
             "download-12mb" => Workload::Bulk { direction: Direction::Down, amount: Amount::Size(TWELVE_MB) },
             "soak" => Workload::Soak { direction, time },
             "page" => {
@@ -155,6 +264,23 @@ mod tests {
         assert_eq!(of("page"), Workload::Page { page: Page::built_in() });
         let Workload::Page { page } = of("page:size=10kB,connections=2") else { panic!("no page") };
         assert_eq!((page.objects.len(), page.size(), page.connections), (1, Bytes(10_000), 2));
+        assert_eq!(of("soak"), Workload::Soak { direction: Direction::Up, time });
+        let Workload::Transactions { request, response, think, amount } = of("transactions:response=10kB,think=5ms")
+        else {
+            panic!("no transactions")
+        };
+        assert_eq!(
+            (request, response, think, amount),
+            (REQUEST, Bytes(10_000), Duration::from_millis(5), Repeat::Time(time))
+        );
+        let Workload::Bursts { blocks, amount, .. } = of("bursts:blocks=64KiB+1KiB,count=3") else {
+            panic!("no bursts")
+        };
+        assert_eq!((blocks, amount), (vec![Bytes(65_536), Bytes(1024)], Repeat::Count(3)));
+        let Workload::Stream { interval, .. } = of("stream:interval=20ms") else { panic!("no stream") };
+        assert_eq!(interval, Duration::from_millis(20));
+        assert_eq!(wanted("bulk").unwrap().both(time), Ok(Workload::Duplex { time }));
+        assert!(wanted("page").unwrap().both(time).is_err());
     }
 
     #[test]
@@ -163,7 +289,10 @@ mod tests {
             ("pages", "page"),
             ("help", "download-12mb"),
             ("page:colour=red", "connections"),
-            ("page:connections=0", "1 to 64"),
+            ("page:connections=0", "1 to 60"),
+            ("stream:interval=1us", "100us"),
+            ("transactions:think=1h", "60s"),
+            ("bursts:blocks=64KiB+x", "x"),
             ("page:size", "KEY=VALUE"),
             ("bulk:size=0", "1B"),
         ] {

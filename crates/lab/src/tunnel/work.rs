@@ -1,0 +1,53 @@
+use super::{LabTunnel, PORT, REPORT_WAIT, Ran, RanOrNot, own_settings, small, token};
+use crate::host::SERVER_V4;
+use std::net::SocketAddr;
+use std::time::Duration;
+use wt_load::work::{FarEnd, Leg, Opened, Worked, join, work};
+use wt_load::{Connection, FetchError, LoadError, Request, SenderOptions};
+use wt_trial::{Amount, Cancel, Direction, TrialSpec};
+use wt_units::{Knob, Settings};
+
+/// Our server in the lab, as seen from the client's namespace.
+struct Server<'a> {
+    spec: &'a TrialSpec,
+    sender: SenderOptions,
+    token: u64,
+}
+
+impl FarEnd for Server<'_> {
+    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
+        let peer = SocketAddr::new(SERVER_V4.into(), PORT);
+        let token = self.token.wrapping_add(number.into());
+        let settings = &self.spec.settings;
+        let (direction, amount, tried) = match *leg {
+            Leg::Transfer { direction, amount, tried } => (direction, amount, tried),
+            Leg::Talk { time } => (self.spec.workload.direction(), Amount::Time(time), true),
+        };
+        let own = if tried { own_settings(settings, direction) } else { Settings::new() };
+        let window = small(settings, Knob::Rwin).filter(|_| tried && direction == Direction::Up);
+        let sender = if tried { self.sender.clone() } else { SenderOptions::default() };
+        let request = Request { direction, amount, token, sender, window };
+        let connection = Connection::open(&peer, &own, self.spec.deadline)?;
+        Ok(connection.ask(&request, leg)?)
+    }
+}
+
+impl LabTunnel {
+    /// Whatever is done over connections of our own protocol.
+    pub(super) fn work(&self, spec: &TrialSpec, sender: SenderOptions, cancel: &Cancel) -> RanOrNot {
+        let far = Server { spec, sender, token: token(spec) };
+        let worked = self.lab.client.run(|| work(&spec.workload, &far, spec.deadline, cancel))?;
+        let mut worked = match worked {
+            Ok(worked) => worked,
+            Err(FetchError::Load(error)) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(LoadError::Broken(std::io::Error::other(error.to_string())))),
+        };
+        let wait = |number: usize| if number == 0 { REPORT_WAIT } else { Duration::from_secs(2) };
+        let tokens = worked.tokens.iter().enumerate();
+        let mut servers: Vec<_> = tokens.map(|(number, token)| self.server.take_report(*token, wait(number))).collect();
+        join(&spec.workload, &mut worked, &servers);
+        let Worked { report, connect_time, granted, .. } = worked;
+        let server = if servers.is_empty() { None } else { servers.swap_remove(0) };
+        Ok(Ok(Ran { client: report, server, connect_time, socket: granted }))
+    }
+}

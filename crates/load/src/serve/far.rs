@@ -1,0 +1,149 @@
+//! A server with a key as the far end of workloads of several connections.
+
+use super::client::{Session, ask_for_report, far, split};
+use super::key::SharedKey;
+use super::message::Ask;
+use crate::client::{Connection, LoadError};
+use crate::fetch::{CONNECT, Fetch, FetchError, Fetched, refused_or_not};
+use crate::page::{PageLoad, TalkPage, load_page};
+use crate::proto::SenderOptions;
+use crate::transfer::{EndReport, Finish};
+use crate::work::{FarEnd, Leg, Opened, Worked, join, work};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_trial::{Amount, Cancel, Direction, Measures, Page, Workload};
+use wt_units::Settings;
+
+/// The server, for one trial.
+struct Served<'a> {
+    job: &'a Fetch<'a>,
+    key: SharedKey,
+    direction: Direction,
+    token: u64,
+    cancel: &'a Cancel,
+}
+
+impl FarEnd for Served<'_> {
+    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
+        let (direction, amount, tried, talk) = match *leg {
+            Leg::Transfer { direction, amount, tried } => (direction, amount, tried, false),
+            Leg::Talk { time } => (self.direction, Amount::Time(time), true, true),
+        };
+        let (mut own, mut request) = split(self.job, direction);
+        if !tried {
+            own = Settings::new();
+            (request.sender, request.window) = (SenderOptions::default(), None);
+        }
+        request.amount = amount;
+        request.token = self.token.wrapping_add(number.into());
+        let connection = Connection::open_with_all(&self.job.peer, &own, CONNECT.min(self.job.deadline));
+        let connection = connection.map_err(refused_or_not)?;
+        let (window, connect_time, granted) = (connection.window, connection.connect_time, connection.granted);
+        let stream = connection.stream.try_clone().map_err(LoadError::Broken)?;
+        let mut session = Session::open(connection.stream, &self.key, self.cancel)?;
+        let token = request.token;
+        let ask = if number == 0 { Ask::Test(request, talk) } else { Ask::Side(request, talk) };
+        let ask = ask.to_bytes().ok_or_else(|| FetchError::Never("the request can't be written".to_owned()))?;
+        session.ask(&ask)?;
+        session.wait_for_turn()?;
+        Ok(Opened { stream, window, connect_time, granted, token })
+    }
+}
+
+/// Runs a workload at a server with a key.
+///
+/// # Errors
+/// [`FetchError`]; what broke off later is a report.
+pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    let key = job.url.user.as_ref().and_then(|(key, _)| key.parse::<SharedKey>().ok());
+    let key = key.ok_or_else(|| FetchError::Never("the address holds no key: wt://KEY@HOST".to_owned()))?;
+    // Numbers of the connections of one test follow each other: room for them.
+    let token = (monotonic_ns() ^ u64::from(std::process::id()).rotate_left(40)) & !0xFF;
+    let direction = workload.direction();
+    let served = Served { job, key: key.clone(), direction, token, cancel };
+    let (mut worked, wanted) = match workload {
+        Workload::Page { page } => page_over(&served, page, cancel)?,
+        other => {
+            let worked = work(other, &served, job.deadline, cancel)?;
+            let tokens = worked.tokens.clone();
+            (worked, tokens)
+        }
+    };
+    let mut notes = Vec::new();
+    let mut servers: Vec<Option<EndReport>> = Vec::new();
+    for token in wanted {
+        servers.push(match ask_for_report(job, &key, token, cancel) {
+            Ok(report) => report,
+            Err(FetchError::Cancelled) => None,
+            Err(error) => {
+                notes.push(format!("the server's side of the test is missing: {error}"));
+                None
+            }
+        });
+    }
+    join(workload, &mut worked, &servers);
+    let Worked { mut report, connect_time, mut granted, .. } = worked;
+    let other = EndReport::joined(servers.into_iter().flatten().collect(), matches!(workload, Workload::Page { .. }));
+    if let (Direction::Up, false, Some(other)) = (direction, workload.is_talk(), &other) {
+        // The receiver has the clock.
+        (report.bytes, report.elapsed) = (other.bytes, other.elapsed);
+        if report.finish == Finish::Done || matches!(report.finish, Finish::PeerLeft(_)) {
+            report.finish = other.finish.clone();
+        }
+    }
+    let (_, request) = split(job, direction);
+    let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
+    Ok(Fetched { report, connect_time, granted, length: None, notes, far, other })
+}
+
+/// A page over connections of our own protocol; with it the tokens of those that were used.
+fn page_over(served: &Served<'_>, page: &Page, cancel: &Cancel) -> Result<(Worked, Vec<u64>), FetchError> {
+    let deadline = served.job.deadline;
+    let over = TalkPage { far: served, deadline };
+    let loaded = load_page(page, &|number| over.open(number, cancel), cancel)?;
+    let used: BTreeSet<u32> = loaded.objects.iter().map(|object| object.connection).collect();
+    let tokens: Vec<u64> = used.into_iter().map(|number| served.token.wrapping_add(number.into())).collect();
+    Ok((of_page(loaded, deadline), tokens))
+}
+
+/// A page as a workload's end.
+fn of_page(loaded: PageLoad, deadline: Duration) -> Worked {
+    let first = loaded.connections.first();
+    let connect_time = first.map_or(Duration::ZERO, |end| end.connect_time);
+    let granted = first.map_or_else(Settings::new, |end| end.granted.clone());
+    let report = EndReport::of_page(loaded, deadline);
+    Worked { report, connect_time, granted, tokens: Vec::new(), others: Vec::new(), lead: Duration::ZERO }
+}
+
+impl EndReport {
+    /// What the client saw of a page. One that isn't whole took all the time there was, however early it broke off.
+    #[must_use]
+    pub fn of_page(loaded: PageLoad, deadline: Duration) -> Self {
+        let PageLoad { finish, elapsed, bytes, objects, connections } = loaded;
+        let info = connections.into_iter().map(|end| end.info).max_by_key(|info| info.bytes_received);
+        let elapsed = if matches!(finish, Finish::Done | Finish::Cancelled) { elapsed } else { deadline };
+        let measures = Measures { objects, ..Measures::default() };
+        Self { info: info.unwrap_or_default(), measures, ..Self::of_several(finish, bytes, elapsed) }
+    }
+
+    /// Several connections as one: where they are of one page, that with the most payload, with the sums of what can be
+    /// added; else the first.
+    #[must_use]
+    pub fn joined(mut reports: Vec<Self>, of_page: bool) -> Option<Self> {
+        if !of_page {
+            return if reports.is_empty() { None } else { Some(reports.swap_remove(0)) };
+        }
+        let sum = |of: fn(&Self) -> u64| reports.iter().map(of).sum::<u64>();
+        let total_retrans = u32::try_from(sum(|report| report.info.total_retrans.into())).unwrap_or(u32::MAX);
+        let data_segs_out = u32::try_from(sum(|report| report.info.data_segs_out.into())).unwrap_or(u32::MAX);
+        let busy_time = sum(|report| report.info.busy_time);
+        let rwnd_limited = sum(|report| report.info.rwnd_limited);
+        let sndbuf_limited = sum(|report| report.info.sndbuf_limited);
+        let bytes = sum(|report| report.bytes);
+        let most = reports.into_iter().max_by_key(|report| report.bytes)?;
+        let info =
+            wt_sys::tcp::TcpInfo { total_retrans, data_segs_out, busy_time, rwnd_limited, sndbuf_limited, ..most.info };
+        Some(Self { info, bytes, ..most })
+    }
+}
