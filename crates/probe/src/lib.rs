@@ -7,11 +7,13 @@
 //! - [`Search`] finds the largest packet that gets through, and why larger ones don't.
 //! - [`Scan`] finds the size from which packets get lost, and which way.
 //! - [`Trace`] finds the hops, their links' MTUs, and what they change.
-//! - [`Train`] finds the rate of the narrowest link.
+//! - [`Train`] finds the rate of the narrowest link, and [`cells`] whether it is one of cells.
 //! - [`Reverse`] finds the largest packet that comes back; it is told what arrives and is no machine.
 //! - [`Pacer`] keeps every probe below a rate.
 #![forbid(unsafe_code)]
 
+/// Links of cells.
+mod cells;
 /// Probes as bytes, and answers read from bytes.
 pub mod codec;
 /// What a server sends before anything is acknowledged.
@@ -35,6 +37,7 @@ mod trace;
 /// The rate of the narrowest link.
 mod train;
 
+pub use cells::{Cells, cell_sizes, cells};
 pub use loss::{LossCount, likelihood_ratio, repeats_for};
 pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};

@@ -11,8 +11,9 @@ use std::net::IpAddr;
 const FIRST: u8 = 20;
 /// Hops that are ever asked.
 const MOST_HOPS: u8 = 64;
-/// Behind the last hop that answers, so many are asked for the target itself.
-const BEYOND: u8 = 5;
+/// Behind the last hop that answers, so many are asked for the target itself: mostly it is the next, and it rations its
+/// answers to UDP.
+const BEYOND: [u8; 2] = [2, 5];
 /// Least time between two questions to a hop that may ration its answers.
 const RATION: Time = Time::from_secs(1);
 /// Too-big packets are followed over so many hops.
@@ -107,7 +108,8 @@ pub struct Trace {
     followed: u16,
     /// What has been done already.
     asked_all: bool,
-    sought: bool,
+    /// How far behind the last hop the target was looked for.
+    sought: u8,
     extended: bool,
     retries: u32,
     done: bool,
@@ -147,7 +149,7 @@ impl Trace {
             follows: 0,
             followed: 0,
             asked_all: false,
-            sought: false,
+            sought: 0,
             extended: false,
             retries: 0,
             done: false,
@@ -265,7 +267,7 @@ impl Trace {
         match self.target() {
             // The target is found: the other flows, and what hops change.
             Some(target) if !self.asked_all => self.second_burst(target),
-            None if !self.sought => self.seek_target(now),
+            None if self.sought < BEYOND[1] => self.seek_target(now),
             _ => {}
         }
         if self.arrived.is_none() && self.following != self.followed && self.follows < MOST_MTUS {
@@ -324,8 +326,10 @@ impl Trace {
             }
             return;
         }
-        self.sought = true;
+        let from = self.sought;
+        self.sought = if from == 0 { BEYOND[0] } else { BEYOND[1] };
         if self.config.kind == Kind::Udp {
+            self.sought = BEYOND[1];
             // The target may have used up what it says in a second.
             self.not_before = now + RATION;
             for ttl in last + 1..=last + 2 {
@@ -333,7 +337,7 @@ impl Trace {
             }
             return;
         }
-        for ttl in last + 1..=last + BEYOND {
+        for ttl in last.saturating_add(from + 1)..=last.saturating_add(self.sought) {
             if self.open {
                 self.push(Kind::Syn, 64, Some(ttl), 0);
             }

@@ -249,6 +249,62 @@ fn a_black_hole_under_random_loss_is_found_exactly() {
     }
 }
 
+#[test]
+fn a_path_that_changes_meanwhile_gives_an_answer_that_was_true_at_some_time_or_none() {
+    let mut unsaid = 0;
+    for (before, after, icmp) in [(1400, 1300, true), (1400, 1300, false), (1300, 1400, true), (1300, 1400, false)] {
+        for at in (0..320).step_by(2) {
+            let with = |mtu| {
+                let mut links = Net::new(0).links;
+                links[2] = Link { icmp, ..Link::mtu(mtu) };
+                links
+            };
+            let later = Some((Duration::from_millis(at), with(after)));
+            let net = Net { links: with(before), later, ..Net::new(at) };
+            let (report, _) = find(&net, &ALL);
+            let told = report.findings.contains(&Finding::PathChanged);
+            unsaid += u32::from(report.pmtu.is_none());
+            match report.pmtu {
+                Some(pmtu) => assert!([before, after].contains(&pmtu), "{before} to {after} at {at} ms: {report:#?}"),
+                None => assert!(
+                    told && report.kind == PathKind::Inconclusive,
+                    "{before} to {after} at {at} ms: {report:#?}"
+                ),
+            }
+            let fitting = if icmp { PathKind::Clean } else { PathKind::BlackHole };
+            assert!(told || report.kind == fitting, "{before} to {after} at {at} ms: {report:#?}");
+        }
+    }
+    assert!(unsaid > 20, "{unsaid}");
+}
+
+#[test]
+fn a_flood_of_forged_icmp_changes_no_verdict() {
+    // A hundred thousand a second: two hundred for each millisecond in which a probe leaves.
+    for hole in [false, true] {
+        for said in [0, 68, 1399, 1401, 1300, 65_535] {
+            let mut net = Net { pps: 500, ..Net::new(3) };
+            net.links[2].icmp = !hole;
+            let (liar, mut search) = (net.router(66), search(&net, &ALL));
+            let mut number = 0u32;
+            run_with(&net, &mut search, |probe, now| {
+                let mut forge = || {
+                    number = number.wrapping_add(1);
+                    // Most are about no probe; some about this one, or one of those around it.
+                    let id = if number.is_multiple_of(4) { probe.id ^ (number >> 2 & 7) } else { number | 1 << 20 };
+                    let at = now + Duration::from_micros(u64::from(number % 2000) * 10);
+                    Answer { id, at, from: Some(liar), said: Said::TooBig { mtu: said } }
+                };
+                (0..200).map(|_| forge()).collect()
+            });
+            let report = search.report();
+            let kind = if hole { PathKind::BlackHole } else { PathKind::Clean };
+            assert_eq!((report.pmtu, report.kind), (Some(1400), kind), "{said}: {report:#?}");
+            assert!(report.hints.len() <= 40, "{}", report.hints.len());
+        }
+    }
+}
+
 /// Whatever anybody answers in place of a router.
 fn forged() -> impl Strategy<Value = Said> {
     let mtu = prop_oneof![Just(0u32), Just(68), Just(576), Just(1280), Just(65_535), Just(u32::MAX), 0u32..2000];

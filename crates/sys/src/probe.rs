@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Room for the control messages of one packet.
 const CONTROL: usize = 512;
-/// Bytes that a socket may hold back for us, as far as `net.core.rmem_max` allows.
+/// Bytes that a socket may hold back for us; without `CAP_NET_ADMIN`, as far as `net.core.rmem_max` allows.
 const RECEIVE_BUFFER: libc::c_int = 4 << 20;
 /// Where a TCP header has its checksum, which the kernel fills in for IPv6 raw sockets.
 const TCP_CHECKSUM_AT: libc::c_int = 16;
@@ -122,7 +122,10 @@ impl ProbeSocket {
         }
         let stamps = (libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE) as libc::c_int;
         socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, stamps)?;
-        socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;
+        // Beyond the limit that ordinary users have, should somebody flood us.
+        if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
+            socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;
+        }
         Ok(socket)
     }
 

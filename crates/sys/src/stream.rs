@@ -35,6 +35,8 @@ pub enum DataState {
         /// The MSS that the target named, if that is what limits packets, and not this host.
         mss: Option<u16>,
     },
+    /// What was sent is acknowledged, but this host's kernel had cut it into several packets.
+    Split,
     /// What was sent is acknowledged.
     Acknowledged {
         /// Whether the kernel sent it more than once, so that it may have gone in smaller pieces.
@@ -89,7 +91,11 @@ impl DataProbe {
         if info.unacked > 0 || info.notsent_bytes > 0 {
             return DataState::Waiting;
         }
-        DataState::Acknowledged { again: info.total_retrans > 0 }
+        if info.total_retrans > 0 {
+            return DataState::Acknowledged { again: true };
+        }
+        // What routers say of other packets may have shortened segments since the length was asked for.
+        if info.data_segs_out > 1 { DataState::Split } else { DataState::Acknowledged { again: false } }
     }
 
     /// Sends the beginning of a request that is never finished, as one packet of this length.

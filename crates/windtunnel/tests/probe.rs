@@ -212,3 +212,24 @@ fn a_short_queue_on_a_slow_line_loses_nothing_to_our_own_bursts() {
     let sizes = answer["sizes"].as_array().unwrap();
     assert!(sizes.iter().all(|row| row["sent"] == row["answered"]), "{answer:#}");
 }
+
+#[test]
+fn a_line_of_cells_is_told_from_one_of_packets() {
+    let home = tempfile::tempdir().unwrap();
+    for (preset, guess) in [("adsl", "PPPoE over ATM (DSL)"), ("vdsl-ptm", "PPPoE")] {
+        let mut command = windtunnel(home.path());
+        command.args(["lab", "run", preset, "--"]).arg(binary()).args(["path", "server", "--pings", "20", "--json"]);
+        let answer = json_of(&ran(command.output().unwrap()));
+        assert_eq!(answer["link_guess"], guess, "{preset}: {answer:#}");
+    }
+}
+
+#[test]
+fn an_interface_that_goes_down_meanwhile_is_named() {
+    // The scan takes more than ten seconds at this pace.
+    let dev = "$(ip -o route show default | sed 's/.* dev \\([^ ]*\\).*/\\1/')";
+    let script = format!("dev={dev}; (sleep 1; ip link set $dev down) & $WT mtu --scan --pps 100 server");
+    let ran = shell(&topology(&[]), &script);
+    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+    assert!(ran.err.contains("its interface went down") && ran.err.contains("ip route get"), "{}", ran.err);
+}

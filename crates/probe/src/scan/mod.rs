@@ -60,6 +60,8 @@ pub struct ScanSize {
     pub count: LossCount,
     /// The median round-trip time.
     pub rtt: Option<Time>,
+    /// The shortest one.
+    pub least_rtt: Option<Time>,
 }
 
 /// Where loss begins.
@@ -270,7 +272,7 @@ impl Scan {
         }
         let row = |(size, (count, mut rtts)): (u16, (LossCount, Vec<Time>))| {
             rtts.sort_unstable();
-            ScanSize { size, count, rtt: rtts.get(rtts.len() / 2).copied() }
+            ScanSize { size, count, rtt: rtts.get(rtts.len() / 2).copied(), least_rtt: rtts.first().copied() }
         };
         sizes.into_iter().map(row).collect()
     }

@@ -9,6 +9,8 @@ use rand::seq::SliceRandom as _;
 const FIRST: [u16; 15] = [576, 1280, 1308, 1336, 1364, 1392, 1420, 1448, 1472, 1492, 1500, 2000, 4000, 8000, 9000];
 /// What is tried when not even 576 bytes got through.
 const TINY: [u16; 6] = [68, 128, 256, 296, 508, 576];
+/// Nearly every path carries packets of this length.
+const COMMON: u16 = 1280;
 /// Sizes of one later burst.
 const FAN_OUT: usize = 28;
 /// As many probes of the PMTU itself show a loss of 30 % in 998 of 1000 cases, with those of the first burst.
@@ -40,7 +42,7 @@ impl Search {
         }
         if kind == Kind::Udp || (kind == Kind::Stream && !self.open) {
             // Answers are rationed: only what tells most, and last what most likely gets through.
-            let common = 1280.clamp(least, self.max.max(least)).min(self.max);
+            let common = COMMON.clamp(least, self.max.max(least)).min(self.max);
             let item = |size, purpose| Item { kind: Kind::Udp, size, ttl: None, purpose };
             if kind == Kind::Stream {
                 // Not before it is known whether the target accepts connections.
@@ -107,6 +109,9 @@ impl Search {
             self.evidence = Evidence::default();
             return self.begin();
         }
+        if self.leaves_streams() {
+            return self.begin();
+        }
         let Some(passed) = self.evidence.passed() else { return self.nothing_got_through() };
         if self.voids > MOST_VOIDS {
             (self.undecided, self.changed) = (true, true);
@@ -123,6 +128,20 @@ impl Search {
         if self.queue.is_empty() {
             self.stage = Stage::Loss;
         }
+    }
+
+    /// Where this host's TCP makes no packets of the sizes that count, datagrams tell all: with answers that are rationed, a
+    /// mixture of both would take what is unsaid for lost.
+    fn leaves_streams(&mut self) -> bool {
+        let passed = self.evidence.passed().unwrap_or(0);
+        let short = self.stream_limit < COMMON || passed > self.stream_limit;
+        let udp = self.config.kinds.iter().position(|kind| *kind == Kind::Udp);
+        let (true, Some(udp)) = (self.method() == Kind::Stream && self.streaming && short, udp) else { return false };
+        self.kind = udp;
+        let hints = std::mem::take(&mut self.evidence.hints);
+        self.evidence = Evidence::default();
+        self.evidence.hints = hints;
+        true
     }
 
     /// The smallest hint within the bounds that hasn't been verified.
@@ -219,6 +238,10 @@ impl Search {
                 self.sweeps = 0;
                 self.sweep(above);
                 self.sweeps = 2;
+            } else if vanishes && !self.config.patient && self.sweeps == 2 && self.lie(passed) {
+                // Before anybody is called a liar: with many targets at once, routers ration what they say.
+                self.sweeps += 1;
+                self.ask_beyond(above, passed);
             }
         }
         let failing = self.queue.iter().any(|item| item.purpose == Purpose::Size);
@@ -258,6 +281,16 @@ impl Search {
         }
         self.sweeps += 1;
         self.queue.extend(ttls.map(|ttl| Item { kind, size, ttl: Some(ttl), purpose: Purpose::Reach }));
+    }
+
+    /// Asks the hop behind the last that told of a packet just too long, several times, and by packets that aren't too long,
+    /// too.
+    fn ask_beyond(&mut self, above: u16, passed: u16) {
+        let Some(hop) = self.evidence.last_hop() else { return };
+        let (kind, ttl) = (self.method(), Some(hop.ttl.saturating_add(1)));
+        let long = Item { kind, size: above, ttl, purpose: Purpose::Reach };
+        let short = Item { kind, size: passed, ttl, purpose: Purpose::Beyond };
+        self.queue.extend([long, short, long, long, short, long, long, short]);
     }
 
     /// Whether hops that must have seen a packet's hops run out didn't always say so.

@@ -248,7 +248,7 @@ impl Search {
     /// A packet just too long vanishes at a router that has told of another MTU: it lies. When it vanishes at another
     /// one, the first told the truth about its own link, and the other is silent about its. A word from an address that
     /// no hop has may be anybody's.
-    fn lie(&self, pmtu: u16) -> bool {
+    pub(super) fn lie(&self, pmtu: u16) -> bool {
         if !self.is_last() {
             return false;
         }

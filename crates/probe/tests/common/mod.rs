@@ -74,6 +74,8 @@ pub struct Net {
     pub stream_limit: u16,
     /// The pace at which probes leave.
     pub pps: u32,
+    /// From some time on, the path is another one.
+    pub later: Option<(Duration, Vec<Link>)>,
     pub seed: u64,
 }
 
@@ -91,6 +93,7 @@ impl Net {
             mss: 1460,
             stream_limit: u16::MAX,
             pps: 20_000,
+            later: None,
             seed,
         }
     }
@@ -162,7 +165,8 @@ impl World<'_> {
             return answer(0, None, Said::LocalTooBig);
         }
         let (mut options, mut tos) = OFFERED;
-        for (number, link) in net.links.iter().enumerate() {
+        let links = net.later.as_ref().filter(|(at, _)| now >= *at).map_or(&net.links, |(_, links)| links);
+        for (number, link) in links.iter().enumerate() {
             let hops = u32::try_from(number).unwrap_or(0);
             let router = Some(net.router(number));
             if number > 0 && probe.ttl.is_some_and(|ttl| usize::from(ttl) <= number) {
@@ -198,12 +202,12 @@ impl World<'_> {
             }
             _ => return None,
         };
-        for link in net.links.iter().rev() {
+        for link in links.iter().rev() {
             if self.lost(link, back, 1) {
                 return None;
             }
         }
-        answer(u32::try_from(net.links.len()).unwrap_or(0), Some(net.target()), said)
+        answer(u32::try_from(links.len()).unwrap_or(0), Some(net.target()), said)
     }
 }
 

@@ -6,13 +6,17 @@ use super::trace::{Plan, line, names, to_json as trace_json, trace};
 use crate::edge::{Exit, Failure, Outcome, say};
 use serde_json::{Value, json};
 use std::time::Duration;
-use wt_probe::{Bottleneck, Kind, LossCount, Scan, ScanConfig, SearchReport, Trace, Train};
+use wt_probe::{Bottleneck, Cells, Kind, LossCount, Scan, ScanConfig, SearchReport, Trace, Train, cell_sizes, cells};
 use wt_units::BitsPerSecond;
 
 /// No part takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The length of the packets whose round trips are counted, bytes.
 const SMALL: u16 = 84;
+/// Faster links send a cell within the jitter of this host.
+const FAST: Duration = Duration::from_micros(300);
+/// Probes of each size that look for cells: the fastest counts.
+const CELL_REPEATS: u32 = 4;
 /// Slower lines would be filled for too long by trains of packets.
 const SLOW: Duration = Duration::from_millis(50);
 /// Round trips are counted for so many seconds at most.
@@ -55,6 +59,7 @@ struct Found<'a> {
     trace: Trace,
     pings: Option<Pings>,
     bottleneck: Option<Bottleneck>,
+    cells: Option<Cells>,
     train_cost: Cost,
     cost: Cost,
 }
@@ -79,8 +84,10 @@ pub(crate) fn run(args: &PathArgs) -> Outcome {
     let mut train_cost = Cost::default();
     let fast = countable && report.pace < SLOW;
     let bottleneck = if fast { train(&target, pmtu, kind, &args.options, &mut train_cost)? } else { None };
-    let cost = cost.plus(train_cost);
-    let found = Found { target: &target, report, trace, pings, bottleneck, train_cost, cost };
+    let mut cost = cost.plus(train_cost);
+    let slow = fast && report.pace >= FAST;
+    let cells = if slow { find_cells(&target, pmtu, kind, &report, &args.options, &mut cost)? } else { None };
+    let found = Found { target: &target, report, trace, pings, bottleneck, cells, train_cost, cost };
     if args.options.json {
         say!("{:#}", found.to_json());
     } else {
@@ -110,6 +117,37 @@ fn ping(target: &Target, report: &SearchReport, args: &PathArgs, cost: &mut Cost
     rtts.sort_unstable();
     let count = scan.sizes().iter().fold(LossCount::default(), |sum, row| sum.plus(row.count));
     Ok(Pings { rtts, count, reordered: scan.reordered(), jitter })
+}
+
+/// Asks at many sizes close to each other, slowly enough that none waits for another.
+fn find_cells(
+    target: &Target,
+    pmtu: u16,
+    kind: Kind,
+    report: &SearchReport,
+    options: &ProbeOptions,
+    cost: &mut Cost,
+) -> Result<Option<Cells>, Failure> {
+    let sizes = cell_sizes(pmtu);
+    let all = CELL_REPEATS * u32::try_from(sizes.len()).unwrap_or(0);
+    let config = ScanConfig {
+        sizes,
+        pmtu,
+        kind,
+        split: false,
+        loose: false,
+        first: all,
+        quick: all,
+        most: all,
+        most_in_all: all,
+    };
+    let mut scan = Scan::new(config, options.rng(3));
+    let pps = (0.5 / report.pace.as_secs_f64().max(1e-3)).max(1.0) as u32;
+    let options = ProbeOptions { pps: Some(options.pps.unwrap_or(pps).min(pps)), ..options.clone() };
+    let mut driver = Driver::open_with_burst(target.ip.is_ipv6(), &options, 1)?;
+    *cost = cost.plus(driver.run(vec![(target, &mut scan)], LIMIT)?);
+    let rtts: Vec<_> = scan.sizes().iter().filter_map(|row| Some((row.size, row.least_rtt?))).collect();
+    Ok(cells(&rtts))
 }
 
 fn train(
@@ -182,7 +220,8 @@ impl Found<'_> {
         all["bdp_bytes"] = json!(self.bdp());
         all["rwin_bytes"] = json!(self.rwin());
         all["initcwnd"] = json!(self.initcwnd());
-        all["link_guess"] = json!(link_guess(self.report.pmtu, self.target));
+        all["cell_us"] = json!(self.cells.map(|cells| micros(cells.each)));
+        all["link_guess"] = json!(link_guess(self.report.pmtu, self.cells, self.target));
         all
     }
 
@@ -200,7 +239,7 @@ impl Found<'_> {
         if let Some(mss) = self.report.mss {
             rows.push(("MSS of the target", format!("{mss} bytes")));
         }
-        rows.push(("link, probably", link_guess(self.report.pmtu, target).to_owned()));
+        rows.push(("link, probably", link_guess(self.report.pmtu, self.cells, target).to_owned()));
         if let Some(pings) = &self.pings {
             let ms = |share| pings.quantile(share).map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3);
             let jitter = pings.jitter.as_secs_f64() * 1e3;
@@ -236,22 +275,25 @@ impl Found<'_> {
     }
 }
 
-/// What the narrowest link may be, from the MTU alone.
+/// What the narrowest link may be, from the MTU, and from whether packets take time by the cell.
 ///
 /// # Source
 /// 1492: RFC 2516 section 7; 1480: RFC 2003 and RFC 4213 (IP in IP); 1476: RFC 2784 (GRE); 1420: wg-quick(8); 1280: RFC
-/// 8200 section 5.
-fn link_guess(pmtu: Option<u16>, target: &Target) -> &'static str {
-    match pmtu {
+/// 8200 section 5; ATM: RFC 2364 (PPPoA), RFC 2684 (bridged).
+fn link_guess(pmtu: Option<u16>, cells: Option<Cells>, target: &Target) -> &'static str {
+    match (pmtu, cells) {
         _ if target.ip.is_loopback() => "this host itself",
-        None => "unknown",
-        Some(9000..) => "Ethernet with jumbo frames",
-        Some(1500..) => "Ethernet",
-        Some(1492) => "PPPoE",
-        Some(1480) => "IP in IP",
-        Some(1476) => "GRE",
-        Some(1420 | 1440) => "WireGuard",
-        Some(1280) => "tunnel at IPv6's least MTU",
-        Some(_) => "tunnel or VPN",
+        (None, _) => "unknown",
+        (Some(1492), Some(_)) => "PPPoE over ATM (DSL)",
+        (Some(1500), Some(_)) => "PPPoA or bridged Ethernet over ATM (DSL)",
+        (Some(_), Some(_)) => "tunnel or VPN over ATM (DSL)",
+        (Some(9000..), None) => "Ethernet with jumbo frames",
+        (Some(1500..), None) => "Ethernet",
+        (Some(1492), None) => "PPPoE",
+        (Some(1480), None) => "IP in IP",
+        (Some(1476), None) => "GRE",
+        (Some(1420 | 1440), None) => "WireGuard",
+        (Some(1280), None) => "tunnel at IPv6's least MTU",
+        (Some(_), None) => "tunnel or VPN",
     }
 }

@@ -231,6 +231,7 @@ impl Wire {
                     Err(_) => tell(Said::LocalTooBig),
                 },
                 (DataState::Acknowledged { again: false }, _) => tell(Said::Reached { ttl: None }),
+                (DataState::Split, _) => tell(Said::LocalTooBig),
                 (DataState::Refused | DataState::Acknowledged { .. }, _) => {}
             }
             false
