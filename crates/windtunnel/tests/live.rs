@@ -444,3 +444,66 @@ fn mistakes_in_a_profile_name_the_line_or_the_field() {
         assert!(ran.err.contains(wanted) && ran.err.contains("profile.toml"), "{text}: {}", ran.err);
     }
 }
+
+#[test]
+fn a_page_of_parts_of_a_file_is_loaded_from_nginx_and_a_route_of_its_trials_is_put_back() {
+    let _machine = shared();
+    let (ran, home) = nginx(
+        "",
+        "$WT tune http://server:8080/file --workload page --levels initrwnd=4 --budget '6 trials' --json --pause 20ms; \
+         ip route show 198.19.0.1 >&2; echo end >&2",
+    );
+    let report = json_of(&ran);
+    assert_eq!(report["measured"]["name"], "load time", "{}", ran.err);
+    let rtt = report["path"]["rtt_us"].as_f64().unwrap() / 1e6;
+    let table = report["trial_table"].as_array().unwrap();
+    assert!(table.len() >= 6, "{report:#}");
+    for row in table {
+        assert_eq!((&row["status"], &row["bytes"]), (&"completed".into(), &265_100.into()), "{row}");
+        // Law: connect, the document, connect again, and at least one round trip for the rest.
+        assert!(row["figure"].as_f64().unwrap() >= 4.0 * rtt, "{row}");
+    }
+    let granted = &report["granted"][0];
+    assert_eq!((&granted["knob"], &granted["granted"][0]), (&"initrwnd".into(), &4.into()), "{granted}");
+    assert!(granted["scope"].as_str().unwrap().contains("route"), "{granted}");
+    // 44 parts for each load, the warm-up among them, and what the pilot took.
+    let parts = requests(home.path());
+    let parts = parts.iter().filter(|(status, _)| *status == 206).count();
+    assert!(parts >= 7 * 44 && parts % 44 == 0, "{parts}");
+    assert_eq!(ran.err.lines().last(), Some("end"));
+    assert!(!ran.err.contains("initrwnd"), "{}", ran.err);
+}
+
+#[test]
+fn a_page_is_loaded_through_tls_and_too_small_a_file_is_named() {
+    let _machine = shared();
+    let script = format!(
+        "{AUTHORITY}\nSITE=\"listen 8443 ssl; ssl_certificate $PWD/s.pem; ssl_certificate_key $PWD/s.key;\"\n{NGINX}\n\
+         head -c 20000 /dev/zero > www/small\n\
+         $WT tune https://server:8443/file --ca ca.pem --workload page:connections=2 --levels mss=1000 --budget '4 trials' \
+         --json --pause 20ms; $WT tune http://server:8080/small --workload page --levels mss=1000 --budget '4 trials' \
+         --pause 20ms; echo code $? >&2"
+    );
+    let home = tempfile::tempdir().unwrap();
+    let ran = shell(home.path(), NEAR, &script);
+    let report = json_of(&ran);
+    let table = report["trial_table"].as_array().unwrap();
+    assert!(table.iter().all(|row| row["status"] == "completed" && row["bytes"] == 265_100), "{report:#} {}", ran.err);
+    let connections = table[0]["measures"]["objects"].as_array().unwrap().iter().map(|o| o["connection"].as_u64());
+    assert_eq!(connections.max(), Some(Some(1)));
+    assert!(ran.err.contains("has 20000 bytes; this page needs a file of at least 32400"), "{}", ran.err);
+    assert!(ran.err.contains("code 4"), "{}", ran.err);
+}
+
+#[test]
+fn workloads_that_need_a_far_end_of_ours_say_so_before_anything_is_sent() {
+    let _machine = shared();
+    let (ran, home) = nginx(
+        "",
+        "for w in transactions bursts stream competing load; do $WT tune http://server:8080/file --workload $w; echo code $? >&2; done; \
+         $WT tune http://server:8080/file --direction both; echo code $? >&2",
+    );
+    assert_eq!(ran.err.matches("code 2").count(), 6, "{}", ran.err);
+    assert_eq!(ran.err.matches("wt://KEY@HOST").count(), 6, "{}", ran.err);
+    assert_eq!(requests(home.path()), []);
+}

@@ -289,3 +289,21 @@ fn without_a_word_only_this_host_is_served() {
     // Where somebody else has the port, it says so instead.
     assert!(listening.iter().all(|line| line.contains(" 127.0.0.1:") || line.contains(" [::1]:")), "{listening:?}");
 }
+
+#[test]
+fn workloads_of_one_and_of_several_connections_are_served_one_test_at_a_time() {
+    let served = Served::start(&[]);
+    for (args, name) in [
+        (&["--workload", "transactions"][..], "transactions a second"),
+        (&["--workload", "stream", "--direction", "up"], "lateness (99 %)"),
+        (&["--workload", "page"], "load time"),
+        (&["--direction", "both"], "goodput both ways (geometric mean)"),
+    ] {
+        let ran = served.tune(&served.url, &[args, &["--budget", "4 trials"]].concat());
+        let report: Value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}", ran.err));
+        assert_eq!(report["measured"]["name"], name);
+        let table = report["trial_table"].as_array().unwrap();
+        assert!(table.iter().all(|row| row["status"] == "completed"), "{name}: {table:#?}");
+    }
+    assert_eq!(served.metric("windtunnel_refused_total"), 0);
+}

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Ran, ran, shared, windtunnel};
+use common::{Ran, eventually, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Runs `tune` on a lab path with these arguments; its object, and what else it said.
 fn tune(home: &Path, args: &[&str]) -> (Value, Ran) {
@@ -89,10 +90,88 @@ fn figures(report: &Value, arm: u64) -> Vec<f64> {
 #[test]
 fn workloads_that_do_not_exist_are_named_with_those_that_do() {
     let _machine = shared();
-    for (workload, wanted) in [("pages", "download-12mb"), ("page:connections=0", "1 to 64"), ("bulk:think=1s", "size")]
+    for (workload, wanted) in [("pages", "download-12mb"), ("page:connections=0", "1 to 60"), ("bulk:think=1s", "size")]
     {
         let ran = common::run(&["tune", "--lab", "lan", "--workload", workload]);
         assert_eq!(ran.code, 2, "{}", ran.err);
         assert!(ran.err.contains(wanted), "{workload}: {}", ran.err);
     }
+}
+
+#[test]
+fn each_workload_is_told_in_its_own_words_and_units() {
+    let _machine = shared();
+    for (workload, name, unit, measured, words) in [
+        ("transactions:response=10kB", "transactions a second", "1/s", "/exchanges/latency/p99_us", "response time"),
+        ("bursts:count=2,pause=50ms", "completion time", "s", "/exchanges/latency/p99_us", "completion time"),
+        ("stream:interval=5ms", "lateness (99 %)", "s", "/lateness/spread/p99_us", "late"),
+        ("load", "round trips a minute under load", "1/min", "/under_load/loaded/p95_us", "beside the transfer"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let args =
+            ["--lab", "lan", "--workload", workload, "--knobs", "cc", "--trial", "400ms", "--budget", "8 trials"];
+        let (report, ran) = tune(home.path(), &args);
+        assert_eq!(report["measured"]["name"], name, "{workload}: {}", ran.err);
+        assert_eq!(report["measured"]["unit"], unit);
+        let trials = trials(&report);
+        assert!(!trials.is_empty(), "{workload}: {report:#}");
+        for trial in trials {
+            let found = trial["measures"].pointer(measured).and_then(Value::as_u64);
+            assert!(found.is_some() && trial["figure"].is_number(), "{workload}: {trial}");
+        }
+        speaks(home.path(), "goodput", words);
+    }
+}
+
+#[test]
+fn several_flows_and_both_ways_are_goodput_and_say_what_each_got() {
+    let _machine = shared();
+    for (args, flows, words) in
+        [(&["--workload", "competing:rivals=2"][..], 3, "jain"), (&["--direction", "both"], 2, "at once")]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let usual = ["--lab", "lan", "--knobs", "cc", "--trial", "400ms", "--budget", "8 trials"];
+        let (report, ran) = tune(home.path(), &[args, &usual].concat());
+        assert_eq!(report["measured"]["unit"], "bit/s", "{}", ran.err);
+        for trial in trials(&report) {
+            assert_eq!(trial["measures"]["flows_bps"].as_array().unwrap().len(), flows, "{trial}");
+        }
+        speaks(home.path(), "load time", words);
+    }
+}
+
+#[test]
+fn a_soak_is_told_by_its_thirds_and_a_short_one_claims_no_decay() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let args = ["--lab", "lan", "--workload", "soak", "--length", "1s", "--knobs", "cc", "--budget", "8 trials"];
+    let (report, _) = tune(home.path(), &args);
+    let soaks = report["soak"].as_array().unwrap();
+    assert!(soaks.iter().any(|soak| soak["what"] == "goodput" && soak["arm"] == 0), "{report:#}");
+    assert!(soaks.iter().all(|soak| soak["decays"] == false), "{soaks:#?}");
+    speaks(home.path(), "load time", "by thirds");
+}
+
+#[test]
+fn ctrl_c_in_the_middle_of_a_stream_ends_at_once_with_what_was_measured() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let mut command = windtunnel(home.path());
+    command.args(["tune", "--lab", "lan", "--workload", "stream", "--knobs", "cc", "--json", "--trial", "30s"]);
+    let child = command.args(["--budget", "1h"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let shown = || said(home.path(), &["journal", "show", "--json"]);
+    let stored = || -> Value { serde_json::from_str(&shown()).unwrap_or_default() };
+    eventually("a trial is under way", || {
+        let trials = stored()["trials"].as_array().cloned().unwrap_or_default();
+        trials.last().is_some_and(|trial| trial["outcome"]["status"] == "running")
+    });
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    // Long before the trial would be over: `eventually` waits ten seconds.
+    eventually("the experiment has ended", || stored()["experiment"]["state"] == "stopped");
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["verdict"]["kind"], "stopped");
+    assert_eq!(stored()["trials"].as_array().unwrap().last().unwrap()["outcome"]["status"], "aborted");
 }

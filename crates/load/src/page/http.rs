@@ -123,6 +123,13 @@ impl HttpConnection<'_> {
             (206, Some(_)) => return garbage("the server sends another part than was asked for".to_owned()),
             _ => return Err(self.exchange.refusal(head).into()),
         }
+        if let (Some(first), Some((_, Some(whole)))) = (first, head.range)
+            && whole < first
+        {
+            let url = &self.page.fetch.url;
+            let why = format!("{url} has {whole} bytes; this page needs a file of at least {first}");
+            return Err(PageStop::Fetch(FetchError::Never(why)));
+        }
         match head.framing {
             Framing::Length(length) if object.path.is_none() && length != object.size.get() => garbage(format!(
                 "the answer to {path} has {length} bytes, not {}: the file is too small for this page, or the server lies",

@@ -102,8 +102,8 @@ struct Shared<'a> {
     start_ns: u64,
     next: AtomicUsize,
     state: Mutex<State>,
-    /// The first object has come, or there is trouble.
-    begun: Condvar,
+    /// The first object has come, or the last, or there is trouble.
+    turn: Condvar,
 }
 
 #[derive(Default)]
@@ -150,9 +150,9 @@ impl Shared<'_> {
                 done_us: self.since(brought.done_ns),
                 bytes: brought.bytes,
             });
-            if !state.first_done {
-                state.first_done = true;
-                self.begun.notify_all();
+            state.first_done = true;
+            if at == 0 || state.objects.len() == self.page.objects.len() {
+                self.turn.notify_all();
             }
             drop(state);
             if brought.open {
@@ -162,6 +162,9 @@ impl Shared<'_> {
             }
         }
         if let Some(open) = connection {
+            // As a browser does, so that nobody's connection is the first to go while others are still made.
+            let waiting = |state: &mut State| state.objects.len() < self.page.objects.len() && state.trouble.is_none();
+            drop(self.turn.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner));
             self.end(open);
         }
         Ok(())
@@ -176,14 +179,14 @@ impl Shared<'_> {
     fn run(&self, number: u32, cancel: &Cancel) {
         if number > 0 {
             let waiting = |state: &mut State| !state.first_done && state.trouble.is_none();
-            let state = self.begun.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
+            let state = self.turn.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
             drop(state);
         }
         if let Err(trouble) = self.work(number, cancel) {
             self.lock().trouble.get_or_insert(trouble);
         }
         // Without a first object nobody shall wait for ever.
-        self.begun.notify_all();
+        self.turn.notify_all();
     }
 }
 
@@ -198,7 +201,7 @@ pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Res
         start_ns: monotonic_ns(),
         next: AtomicUsize::new(0),
         state: Mutex::default(),
-        begun: Condvar::new(),
+        turn: Condvar::new(),
     };
     let connections = page.connections.clamp(1, u32::try_from(page.objects.len().max(1)).unwrap_or(u32::MAX));
     std::thread::scope(|scope| {
