@@ -12,8 +12,8 @@ export WINDTUNNEL="$binary" WINDTUNNEL_PICTURES=own-namespace
 exec timeout 900 unshare -Urnm sh -c '
     PATH=$PATH:/usr/sbin:/sbin
     ip link set lo up
-    ip link add eth0 type veth peer name far0
-    ip link set eth0 up; ip link set far0 up
+    ip link add eth0 type veth peer name eth1
+    ip link set eth0 up; ip link set eth1 up
     ip address add 192.0.2.10/24 dev eth0
     ip route add default via 192.0.2.1
     exec node e2e/screenshots.mjs "$@"' sh "$@"

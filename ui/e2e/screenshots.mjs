@@ -85,7 +85,7 @@ const views = {
   history: (page) => page.getByRole("button", { name: /adsl/ }).first().waitFor(),
 };
 /** Pictures that show a part further down. */
-const parts = { analysis: "#time", path: "#found", lab: "#up" };
+const parts = { analysis: "#time", path: "#hops", lab: "#up" };
 
 try {
   const first = await chrome.newPage({ ...looks[0], reducedMotion: "reduce" });

@@ -37,6 +37,12 @@ export interface Report {
 
 const STATES: Record<string, string> = { open: "not shown", dropped: "behind, left out", fails: "fails, left out" };
 
+/** What the fastest of those settings asks for that were shown to be faster, if there are any. */
+function faster({ arms }: Report): Record<string, unknown> {
+  const shown = arms.filter((arm) => arm.state === "faster").sort((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0));
+  return shown[0]?.settings ?? {};
+}
+
 /** A finished experiment. */
 export function Verdict({ report }: { report: Report }) {
   return (
@@ -45,11 +51,13 @@ export function Verdict({ report }: { report: Report }) {
         {report.verdict.details.map((detail) => (
           <p>{detail}</p>
         ))}
-        {Object.entries(report.verdict.settings ?? {}).map(([knob, level]) => (
-          <a key={knob} class="button" href={`/host?${new URLSearchParams({ change: knob, to: value(level) })}`}>
-            Plan {knob}={value(level)} on this host
-          </a>
-        ))}
+        <div class="buttons">
+          {Object.entries(faster(report)).map(([knob, level]) => (
+            <a key={knob} class="button" href={`/host?${new URLSearchParams({ change: knob, to: value(level) })}`}>
+              Plan {knob}={value(level)} on this host
+            </a>
+          ))}
+        </div>
       </Section>
       <Sentences id="mind" title="Mind" of={report.warnings} />
       <dl class="figures">

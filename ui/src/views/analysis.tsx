@@ -125,18 +125,21 @@ function Ratios({ arms }: { arms: Arm[] }) {
   );
 }
 
-/** Columns with nothing between trials, so that no line is drawn there. */
-function series({ trials, samples }: Samples, value: (trial: Trial, at: number) => number): { x: Float64Array; y: Float64Array } {
-  const most = trials.reduce((sum, trial) => sum + trial.count + 1, 0);
+/** Columns on one axis of time; between trials there is nothing, or what stands for it. */
+function series({ trials, samples }: Samples, between: number, value: (trial: Trial, at: number) => number): { x: Float64Array; y: Float64Array } {
+  const most = trials.reduce((sum, trial) => sum + trial.count + 2, 0);
   const [x, y] = [new Float64Array(most), new Float64Array(most)];
   let out = 0;
+  const put = (t_us: number, value: number): void => {
+    x[out] = t_us / 1e6;
+    y[out++] = value;
+  };
   for (const trial of trials) {
-    for (let at = trial.from; at < trial.from + trial.count; at++) {
-      x[out] = samples.t_us[at]! / 1e6;
-      y[out++] = value(trial, at);
-    }
-    x[out] = out > 0 ? x[out - 1]! : 0;
-    y[out++] = NaN;
+    const [first, last] = [trial.from, trial.from + trial.count - 1];
+    if (last < first) continue;
+    put(samples.t_us[first]!, between);
+    for (let at = first; at <= last; at++) put(samples.t_us[at]!, value(trial, at));
+    put(samples.t_us[last]!, between);
   }
   return { x: x.subarray(0, out), y: y.subarray(0, out) };
 }
@@ -149,13 +152,13 @@ function OverTime({ samples }: { samples: Samples }) {
   const over = (trial: Trial, at: number): number => {
     before = Math.max(before, trial.from);
     while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= 100_000) before++;
-    return at === trial.from ? NaN : Math.max(0, ((bytes[at]! - bytes[before]!) * 8) / (t_us[at]! - t_us[before]!));
+    return at === trial.from ? 0 : Math.max(0, ((bytes[at]! - bytes[before]!) * 8) / (t_us[at]! - t_us[before]!));
   };
   const lines = useMemo(
     () => ({
-      rate: series(samples, (trial, at) => over(trial, at)),
-      cwnd: series(samples, (trial, at) => (trial.side === "sender" ? snd_cwnd[at]! / 1024 : NaN)),
-      rtt: series(samples, (_, at) => (rtt[at]! > 0 ? rtt[at]! / 1e3 : NaN)),
+      rate: series(samples, 0, over),
+      cwnd: series(samples, 0, (trial, at) => (trial.side === "sender" ? snd_cwnd[at]! / 1024 : NaN)),
+      rtt: series(samples, NaN, (_, at) => (rtt[at]! > 0 ? rtt[at]! / 1e3 : NaN)),
     }),
     [samples],
   );
