@@ -12,6 +12,28 @@ export function rate(bps: number | null | undefined): string {
   return `${three(bps / 1e3)} kbit/s`;
 }
 
+/** The figure by which a trial is known: what it is called, and in which unit it comes. */
+export interface Measured {
+  name: string;
+  unit: string;
+  better: string;
+}
+
+export const GOODPUT: Measured = { name: "goodput", unit: "bit/s", better: "larger" };
+
+/** Such a figure. */
+export function figure(of: Measured, value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (of.unit === "bit/s") return rate(value);
+  if (of.unit === "s") return value < 1 ? `${three(value * 1e3)} ms` : `${three(value)} s`;
+  return `${three(value)} ${of.unit}`;
+}
+
+/** Such a figure on an axis, and what the axis is called. */
+export const onAxis = (of: Measured, value: number): number => (of.unit === "bit/s" ? value / 1e6 : value);
+export const axis = (of: Measured): string => `${title(of)}, ${of.unit === "bit/s" ? "Mbit/s" : of.unit}`;
+export const title = (of: Measured): string => of.name.charAt(0).toUpperCase() + of.name.slice(1);
+
 /** Mbit/s on an axis. */
 export const mbit = (value: number): string => value.toFixed(value < 10 ? 2 : 1);
 export const ms = (us: number): string => `${three(us / 1e3)} ms`;

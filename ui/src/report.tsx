@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
-import { evidence, mbit, ms, rate, settings, times, value } from "./format";
+import { axis, evidence, figure, mbit, ms, onAxis, rate, settings, times, title, value, type Measured } from "./format";
 import { Figure, Section, Sentences, Table } from "./parts";
 
 export interface Arm {
@@ -8,6 +8,8 @@ export interface Arm {
   settings: Record<string, unknown>;
   state: string;
   goodput_bps: number | null;
+  /** See `measured`. */
+  figure: number | null;
   ratio: number | null;
   low: number | null;
   high: number | null;
@@ -28,14 +30,15 @@ export interface Report {
   rounds: number;
   trials: number;
   verdict: { kind: string; headline: string; details: string[]; settings: Record<string, unknown> };
-  plateau: { knob: string; epsilon: number; curve: { x: number; level: unknown; goodput_bps: number | null; trials_bps: number[] }[] } | null;
+  plateau: { knob: string; epsilon: number; curve: { x: number; level: unknown; figure: number | null }[] } | null;
+  measured: Measured;
   physical_goodput_bps: number | null;
   arms: Arm[];
   warnings: string[];
   next: string[];
 }
 
-const STATES: Record<string, string> = { open: "not shown", dropped: "behind, left out", fails: "fails, left out" };
+const STATES: Record<string, string> = { open: "not shown", behind: "behind, left out", failing: "fails, left out" };
 
 /** What the fastest of those settings asks for that were shown to be faster, if there are any. */
 function faster({ arms }: Report): Record<string, unknown> {
@@ -45,19 +48,22 @@ function faster({ arms }: Report): Record<string, unknown> {
 
 /** A finished experiment. */
 export function Verdict({ report }: { report: Report }) {
+  const plans = Object.entries(faster(report));
   return (
     <>
       <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={report.verdict.headline}>
         {report.verdict.details.map((detail) => (
           <p>{detail}</p>
         ))}
-        <div class="buttons">
-          {Object.entries(faster(report)).map(([knob, level]) => (
-            <a key={knob} class="button" href={`/host?${new URLSearchParams({ change: knob, to: value(level) })}`}>
-              Plan {knob}={value(level)} on this host
-            </a>
-          ))}
-        </div>
+        {plans.length > 0 && (
+          <div class="buttons">
+            {plans.map(([knob, level]) => (
+              <a key={knob} class="button" href={`/host?${new URLSearchParams({ change: knob, to: value(level) })}`}>
+                Plan {knob}={value(level)} on this host
+              </a>
+            ))}
+          </div>
+        )}
       </Section>
       <Sentences id="mind" title="Mind" of={report.warnings} />
       <dl class="figures">
@@ -100,7 +106,7 @@ function Settings({ report }: { report: Report }) {
               </>
             ),
           },
-          { name: "Goodput", cell: (arm) => rate(arm.goodput_bps) },
+          { name: title(report.measured), cell: (arm) => figure(report.measured, arm.figure) },
           { name: "Ratio", cell: (arm) => times(arm.ratio) },
           { name: "95 % interval", cell: (arm) => unless(arm, interval(arm)) },
           { name: `Evidence${needed ? `, needs ${evidence(needed)}` : ""}`, cell: (arm) => unless(arm, evidence(arm.evidence)) },
@@ -116,10 +122,10 @@ function Settings({ report }: { report: Report }) {
 /** Goodput against the levels of the knob that has an order. */
 function Plateau({ report }: { report: Report }) {
   const data = useMemo(() => {
-    const points = (report.plateau?.curve ?? []).filter((point) => point.goodput_bps !== null && Number.isFinite(point.x));
+    const points = (report.plateau?.curve ?? []).filter((point) => point.figure !== null && Number.isFinite(point.x));
     points.sort((a, b) => a.x - b.x);
-    const limit = report.physical_goodput_bps;
-    const lines = [{ label: "Median goodput", values: points.map((point) => (point.goodput_bps ?? 0) / 1e6) }];
+    const limit = report.measured.unit === "bit/s" ? report.physical_goodput_bps : null;
+    const lines = [{ label: title(report.measured), values: points.map((point) => onAxis(report.measured, point.figure ?? 0)) }];
     const reference = limit === null ? [] : [{ label: "Physical limit", reference: true, values: points.map(() => limit / 1e6) }];
     return { x: points.map((point) => point.x / 1024), lines: [...lines, ...reference] };
   }, [report]);
@@ -128,10 +134,10 @@ function Plateau({ report }: { report: Report }) {
   return (
     <Section id="plateau" title={`Plateau of ${knob}`}>
       <Chart
-        label={`Median goodput by ${knob}, ${data.x.length} levels`}
+        label={`${title(report.measured)} by ${knob}, ${data.x.length} levels`}
         logX
         xLabel={`${knob}, KiB`}
-        yLabel="Goodput, Mbit/s"
+        yLabel={axis(report.measured)}
         format={mbit}
         {...data}
       />

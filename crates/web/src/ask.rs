@@ -197,6 +197,9 @@ pub(crate) struct ExperimentRequest {
     /// Levels of a knob, instead of those chosen from the path: `{"rwin": "4x,16x,64KiB"}`
     #[serde(default)]
     levels: BTreeMap<String, String>,
+    /// What each trial does: `bulk`, `page`, `transactions:request=200B,response=10kB`; `tune --workload help` lists all
+    #[schema(max_length = 256)]
+    workload: Option<String>,
     /// What it may cost at most: `10min`, `200MB` or `60 trials`
     #[schema(max_length = 256)]
     budget: Option<String>,
@@ -256,6 +259,7 @@ impl ExperimentRequest {
         for (knob, levels) in &self.levels {
             args.push(format!("--levels={}={}", key(knob)?, text("levels", levels)?));
         }
+        option(args, "workload", self.workload.as_deref())?;
         option(args, "budget", self.budget.as_deref())?;
         option(args, "trial", self.trial.as_deref())?;
         option(args, "comment", self.comment.as_deref())?;

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../chart";
-import { count, evidence, mbit, rate, times, when } from "../format";
+import { count, evidence, figure, mbit, rate, times, when } from "../format";
 import { Choice, Fetched, Figure, Section, Table, useGet } from "../parts";
 import { Verdict, type Arm, type Report } from "../report";
 import type { Columns } from "../run";
@@ -248,8 +248,8 @@ function SideBySide({ reports: [a, b] }: { reports: [Report, Report] }) {
     return { label: left?.label ?? right?.label ?? "", left: left ?? null, right: right ?? null };
   });
   const interval = (arm: Arm | null): string => (arm && arm.low !== null && arm.high !== null ? `${times(arm.low)} to ${times(arm.high)}` : "open");
-  const side = (name: string, of: (row: (typeof rows)[number]) => Arm | null) => [
-    { name: `${name}: goodput`, cell: (row: (typeof rows)[number]) => rate(of(row)?.goodput_bps) },
+  const side = (name: string, report: Report, of: (row: (typeof rows)[number]) => Arm | null) => [
+    { name: `${name}: ${report.measured.name}`, cell: (row: (typeof rows)[number]) => figure(report.measured, of(row)?.figure) },
     { name: `${name}: ratio`, cell: (row: (typeof rows)[number]) => (of(row) ? `${times(of(row)?.ratio)} (${interval(of(row))})` : "–") },
     { name: `${name}: evidence`, cell: (row: (typeof rows)[number]) => evidence(of(row)?.evidence) },
   ];
@@ -265,7 +265,7 @@ function SideBySide({ reports: [a, b] }: { reports: [Report, Report] }) {
       <Table
         label="Two experiments, setting by setting"
         rows={rows}
-        columns={[{ name: "Setting", cell: (row) => row.label }, ...side("This one", (row) => row.left), ...side("The other", (row) => row.right)]}
+        columns={[{ name: "Setting", cell: (row) => row.label }, ...side("This one", a, (row) => row.left), ...side("The other", b, (row) => row.right)]}
       />
       <p class="quiet">
         Ratios are each against the current setting of the same experiment. That two experiments differ is no evidence: they ran at different times, and maybe on different

@@ -3,7 +3,7 @@ import { post, remove } from "../api";
 import { Token } from "../change";
 import { Chart } from "../chart";
 import { drawn, type Drawn } from "../drawn";
-import { duration, evidence, mbit, ms, rate } from "../format";
+import { axis, duration, evidence, figure, GOODPUT, mbit, ms, onAxis, rate, title, type Measured } from "../format";
 import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest } from "../parts";
 import { Verdict, type Report } from "../report";
 import { rates, useEvents, useLast, type End, type Run, type Sample } from "../run";
@@ -24,6 +24,7 @@ interface Trial {
   round: number;
   arm: number;
   goodput_bps: number | null;
+  figure: number | null;
   status: string;
   notes: string[];
 }
@@ -38,7 +39,7 @@ interface Round {
 
 /** All that was heard of an experiment. */
 interface Heard {
-  begin: { id: string; arms: string[]; max_trials: number; expected_s: number } | null;
+  begin: { id: string; arms: string[]; max_trials: number; expected_s: number; measured: Measured } | null;
   trials: Trial[];
   rounds: Round[];
   /** Of the trial that runs. */
@@ -71,6 +72,17 @@ const KNOBS: [string, string][] = [
   ["ecn", "on,off"],
 ];
 
+/** What each trial does. */
+const WORKLOADS: [string, string][] = [
+  ["bulk", "one long transfer"],
+  ["download-12mb", "a download of 12 MB"],
+  ["page", "a page of 44 objects"],
+  ["transactions", "requests, one after the other"],
+  ["bursts", "bursts with pauses"],
+  ["stream", "a stream of messages"],
+  ["load", "latency under load"],
+];
+
 /** An experiment: chosen, started, watched. */
 export function Experiment() {
   const [last, setRun, asked] = useLast("experiment");
@@ -100,6 +112,7 @@ function Choose({ start }: { start: (run: Run) => void }) {
   const [budget, setBudget] = useState("");
   const [trial, setTrial] = useState("");
   const [direction, setDirection] = useState("down");
+  const [workload, setWorkload] = useState("bulk");
   const [busy, problem, run] = useDoing();
   const levels = Object.fromEntries(Object.entries(knobs).filter(([, levels]) => levels.trim() !== ""));
   const place = where === "target" ? { target: target.trim() } : lab === DRAWN ? { path: own } : { lab };
@@ -108,6 +121,7 @@ function Choose({ start }: { start: (run: Run) => void }) {
     knobs: Object.keys(knobs),
     levels,
     direction,
+    workload,
     ...(budget.trim() && { budget: budget.trim() }),
     ...(trial.trim() && { trial: trial.trim() }),
   };
@@ -167,6 +181,7 @@ function Choose({ start }: { start: (run: Run) => void }) {
         </div>
       </fieldset>
       <div class="row">
+        <Choice label="Workload" value={workload} set={setWorkload} options={WORKLOADS} />
         <Choice
           label="Direction"
           value={direction}
@@ -312,7 +327,7 @@ function Progress({ heard, stop }: { heard: Heard; stop: () => void }) {
       {heard.begin ? <progress max={heard.begin.max_trials} value={counted} aria-label="Trials" /> : <progress aria-label="Preparing" />}
       {last && (
         <p>
-          Last trial: {heard.begin?.arms[last.arm] ?? last.phase}, <strong>{rate(last.goodput_bps)}</strong>
+          Last trial: {heard.begin?.arms[last.arm] ?? last.phase}, <strong>{figure(heard.begin?.measured ?? GOODPUT, last.figure)}</strong>
           {last.status !== "completed" && ` (${last.status}: ${last.notes.join("; ")})`}
         </p>
       )}
@@ -377,26 +392,27 @@ function Evidence({ heard }: { heard: Heard }) {
   );
 }
 
-/** Goodput of every trial that counts. */
+/** Goodput of every trial that counts, or what else its workload is known by. */
 function Goodput({ heard }: { heard: Heard }) {
+  const measured = heard.begin?.measured ?? GOODPUT;
   const arms = heard.begin?.arms ?? [];
   const data = useMemo(() => {
     const trials = heard.trials.filter((trial) => trial.phase === "round" && trial.status === "completed");
     const lines = arms.map((label, arm) => ({
       label,
       points: true,
-      values: trials.map((trial) => (trial.arm === arm ? (trial.goodput_bps ?? 0) / 1e6 : null)),
+      values: trials.map((trial) => (trial.arm === arm ? onAxis(measured, trial.figure ?? 0) : null)),
     }));
     return { x: trials.map((_, place) => place + 1), lines };
   }, [heard.trials, heard.begin]);
   if (data.x.length === 0) return null;
   return (
-    <Section id="goodput" title="Goodput">
+    <Section id="goodput" title={title(measured)}>
       <Chart
-        label={`Goodput of ${data.x.length} trials of ${arms.length} settings, in the order in which they ran`}
+        label={`${title(measured)} of ${data.x.length} trials of ${arms.length} settings, in the order in which they ran`}
         whole
         xLabel="Trial"
-        yLabel="Goodput, Mbit/s"
+        yLabel={axis(measured)}
         format={mbit}
         {...data}
       />
@@ -415,7 +431,7 @@ function Trials({ heard }: { heard: Heard }) {
         columns={[
           { name: "Round", cell: (trial) => trial.round || trial.phase },
           { name: "Setting", cell: (trial) => heard.begin?.arms[trial.arm] ?? "–" },
-          { name: "Goodput", cell: (trial) => rate(trial.goodput_bps) },
+          { name: title(heard.begin?.measured ?? GOODPUT), cell: (trial) => figure(heard.begin?.measured ?? GOODPUT, trial.figure) },
           { name: "Status", cell: (trial) => [trial.status, ...trial.notes].join("; ") },
         ]}
       />

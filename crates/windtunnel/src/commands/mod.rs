@@ -6,10 +6,10 @@ pub(crate) mod analyse;
 pub(crate) mod calibrate;
 /// Congestion controls.
 pub(crate) mod cc;
-/// Experiments side by side.
-pub(crate) mod compare;
 /// Client, edge and backend.
 pub(crate) mod cdn;
+/// Experiments side by side.
+pub(crate) mod compare;
 /// What works on this machine.
 pub(crate) mod doctor;
 /// How much servers send before anything is acknowledged.

@@ -39,6 +39,7 @@ pub(crate) fn columns(samples: &[Sample]) -> Value {
         "min_rtt": column(|sample| sample.min_rtt),
         "retransmits": column(|sample| sample.retransmits),
         "snd_wnd": column(|sample| sample.snd_wnd),
-        "delivery_rate_bps": column(|sample| sample.delivery_rate_bps),
+        // The model paces without a limit at first, which no reader of JSON could take exactly.
+        "delivery_rate_bps": column(|sample| if sample.delivery_rate_bps >= 1 << 53 { 0 } else { sample.delivery_rate_bps }),
     })
 }

@@ -492,7 +492,7 @@ impl<T: Tunnel> Session<'_, T> {
     fn announce(&self, prepared: &Prepared, plan: &Plan, most: usize, progress: &mut Progress) {
         let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
         let expected = per_trial * u32::try_from(most).unwrap_or(u32::MAX);
-        progress.begin(&plan.id, prepared.design.labels(), most, expected);
+        progress.begin(plan, prepared.design.labels(), most, expected);
         progress.say(&format!(
             "{} settings, trials of {:.1} s, at most {most} of them: {} or less; Ctrl-C stops and keeps what was measured",
             prepared.design.arms.len(),

@@ -1,12 +1,14 @@
 //! What a person sees while an experiment runs: on stderr, and only if that is a terminal; or a line of JSON for each
 //! event on standard output.
 
+use super::drive::Plan;
 use crate::edge::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 use wt_experiment::Experiment;
+use wt_report::tune::Measured;
 use wt_trial::{TrialOutcome, TrialSpec};
 
 /// How progress is told.
@@ -48,14 +50,14 @@ impl Progress {
     }
 
     /// The experiment begins.
-    pub(crate) fn begin(&mut self, id: &str, labels: Vec<String>, most_trials: usize, at_most: Duration) {
+    pub(crate) fn begin(&mut self, plan: &Plan, labels: Vec<String>, most_trials: usize, at_most: Duration) {
         self.labels = labels;
         self.bar.set_length(most_trials as u64);
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials at most · {elapsed} of {msg}");
         self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.bar.set_message(super::minutes(at_most));
         if self.stream {
-            let event = json!({"event": "begin", "id": id, "arms": self.labels, "max_trials": most_trials, "expected_s": at_most.as_secs_f64()});
+            let event = json!({"event": "begin", "id": plan.id, "arms": self.labels, "max_trials": most_trials, "expected_s": at_most.as_secs_f64(), "measured": Measured::of_workload(&plan.workload)});
             say!("{event}");
         }
     }

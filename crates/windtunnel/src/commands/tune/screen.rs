@@ -146,7 +146,7 @@ impl<T: Tunnel> Session<'_, T> {
         let trials = rounds * screen.trials_per_round();
         let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
         let expected = per_trial.saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX));
-        progress.begin(&plan.id, prepared.design.labels(), trials, expected);
+        progress.begin(&plan, prepared.design.labels(), trials, expected);
         progress.say(&format!(
             "{} knobs at once, rounds of {} trials, at most {rounds} of them: {} or less, then the confirmation",
             factors.len(),
