@@ -128,6 +128,14 @@ impl Loaded {
     /// Loads and registers it under a name of 1 to 15 letters, digits and underscores.
     fn load_as(choice: &Choice, name: String) -> Result<Self, LoadError> {
         let object = choice.algorithm.object().ok_or(LoadError::NotBuilt)?;
+        Self::load_object(choice, name, object)
+    }
+
+    /// Loads an object that clang made of the algorithm's source, and registers it under this name.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load_object(choice: &Choice, name: String, object: &[u8]) -> Result<Self, LoadError> {
         let missing = missing_capabilities();
         if !missing.is_empty() {
             return Err(LoadError::Capabilities { missing });

@@ -90,3 +90,25 @@ fn members_within_members_without_a_name_are_found() {
     assert_eq!(kernel.size(name.type_id), Ok(16));
     assert!(kernel.member_names(id).unwrap().contains(&"ssthresh"));
 }
+
+#[test]
+fn what_the_verifier_rejects_is_told_with_its_reason_and_leaves_nothing() {
+    if !may_load() {
+        return;
+    }
+    let choice = own("hd@pmax=43%");
+    let mut object = choice.algorithm.object().unwrap().to_vec();
+    let elf = wt_bpf::elf::Elf::parse(&object).unwrap();
+    let program = elf.section("struct_ops/ssthresh").unwrap().data.to_vec();
+    let at = object.windows(program.len()).position(|bytes| bytes == program).unwrap();
+    // r0 = r9, and nobody has written r9.
+    object[at..at + 8].copy_from_slice(&[0xbf, 0x90, 0, 0, 0, 0, 0, 0]);
+    let error = Loaded::load_object(&choice, choice.kernel_name(), &object).unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains(&format!("verifier rejects {} (ssthresh)", choice.kernel_name())), "{told}");
+    assert!(told.contains("R9 !read_ok"), "{told}");
+    assert!(matches!(&error, LoadError::Rejected { log, .. } if log.lines().count() > 1));
+    assert!(!available().contains(&choice.kernel_name()));
+    // The name is free.
+    drop(Loaded::load(&choice).unwrap());
+}

@@ -125,6 +125,8 @@ pub fn download(
 ) -> Result<EndReport, LoadError> {
     let mut stream = connection.stream;
     let bytes = request.to_bytes()?;
+    // Also if this process is killed meanwhile.
+    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
     let start = monotonic_ns();
     stream.write_all(&bytes)?;
     let job = Job {
@@ -134,9 +136,7 @@ pub fn download(
         window: connection.window,
         most: Allowance::endless(),
     };
-    let report = receive(&mut stream, &job, cancel)?;
-    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
-    Ok(report)
+    Ok(receive(&mut stream, &job, cancel)?)
 }
 
 /// Uploads as the request says. The server, which receives, has the clock; its report counts.
@@ -162,11 +162,12 @@ pub fn upload(
         refused.push(error.to_string());
     }
     let bytes = request.to_bytes()?;
+    // Also if this process is killed meanwhile.
+    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
     let start = monotonic_ns();
     stream.write_all(&bytes)?;
     let job = Job { amount: request.amount, start_ns: start, deadline, window: None, most: Allowance::endless() };
     let mut report = send(&mut stream, &job, cancel)?;
     report.refused = refused;
-    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
     Ok(report)
 }

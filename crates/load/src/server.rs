@@ -179,8 +179,9 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
     }
     let start = monotonic_ns();
     let Ok(request) = Request::from_bytes(&head) else { return };
+    // From the beginning: if this process is killed, nothing shall go on without it and hold its congestion control.
+    let _ = tcp::reset_on_close(&stream);
     if let Ok(report) = transfer(&mut stream, &request, is_talk(&head), start, shared) {
-        let _ = tcp::reset_on_close(&stream);
         shared.store(request.token, report);
     }
 }

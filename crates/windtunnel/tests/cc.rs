@@ -175,12 +175,50 @@ fn a_kill_at_any_point_leaves_nothing_in_the_kernel() {
         eventually("unregistering after a kill", || !available().contains(&name));
     }
     assert_eq!(loaded, 6);
-    if shown_by_bpftool(&name).is_none() {
+    freed(&name);
+}
+
+/// Waits until the kernel has nothing of this name any more.
+fn freed(name: &str) {
+    eventually("unregistering", || !available().iter().any(|known| known == name));
+    if shown_by_bpftool(name).is_none() {
         eprintln!("not run: bpftool isn't here, so only the list of the kernel was looked at");
         return;
     }
     // The kernel frees maps and programs after a grace period.
-    eventually("freeing of maps, programs and links", || shown_by_bpftool(&name).is_some_and(|left| left.is_empty()));
+    eventually("freeing of maps, programs and links", || shown_by_bpftool(name).is_some_and(|left| left.is_empty()));
+}
+
+#[test]
+fn a_kill_while_connections_use_it_leaves_nothing_in_the_kernel() {
+    if !may_load() {
+        return;
+    }
+    let _machine = alone();
+    let home = tempfile::tempdir().unwrap();
+    let choice = "westwood@interval=62ms";
+    let name = json(&["cc", "show", choice, "--json"])["kernel_name"].as_str().unwrap().to_owned();
+    // Connections of programs that aren't ours live on for as long as the kernel lets them: here there are none.
+    let compare = ["cc", "compare", "--lab", "adsl", "--algorithms", choice, "--rounds", "1", "--trial", "9s"];
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--cc", choice];
+    let run = ["lab", "run", "adsl", "--cc", choice, "--", "sleep", "9"];
+    for args in [&run[..], &compare, &serve] {
+        for pause_ms in [0, 700] {
+            let mut child = windtunnel(home.path())
+                .args(args)
+                .env("XDG_STATE_HOME", home.path())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            eventually("loading", || available().contains(&name));
+            // At once, and when connections are under way.
+            let _ = wt_sys::poll::wait_readable(&[], Some(std::time::Duration::from_millis(pause_ms)));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            freed(&name);
+        }
+    }
 }
 
 #[test]

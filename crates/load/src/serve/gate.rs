@@ -392,8 +392,9 @@ fn run_test(mut waiting: Waiting, most: &Allowance, shared: &Shared) -> u64 {
         return 0;
     }
     let Waiting { mut stream, request, talk, .. } = waiting;
-    let Ok(report) = transfer(&mut stream, &request, talk, most, shared) else { return 0 };
+    // From the beginning: if this process is killed, nothing shall go on without it and hold its congestion control.
     let _ = tcp::reset_on_close(&stream);
+    let Ok(report) = transfer(&mut stream, &request, talk, most, shared) else { return 0 };
     let counter = match request.direction {
         Direction::Down => &shared.metrics.sent_bytes,
         Direction::Up => &shared.metrics.received_bytes,
