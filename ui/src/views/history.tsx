@@ -44,7 +44,7 @@ function Past({ id, back }: { id: string; back: () => void }) {
         </a>
       </div>
       <Fetched of={report} again={again}>
-        {(report) => (report.arms ? <Verdict report={report} /> : <p>This is a screen of many knobs: windtunnel report {id} tells it.</p>)}
+        {(report) => (report.arms ? <Verdict report={report} /> : <p>The page draws no picture of this one: windtunnel report {id} tells it.</p>)}
       </Fetched>
     </>
   );
