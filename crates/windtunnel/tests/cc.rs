@@ -294,22 +294,15 @@ fn compare_keeps_its_contract_on_a_short_path() {
     assert_eq!(resumed.code, 2, "{}", resumed.err);
 }
 
-/// A path without losses of its own, with a queue of at most 24 ms.
-const QUIET: &str = r#"
-title = "t"
-source = "s"
-[[link]]
-name = "l"
-mtu = 1500
-down = { rate = "10mbit", delay = "30ms", queue_packets = 20 }
-up = { rate = "10mbit", delay = "30ms", queue_packets = 20 }
-"#;
-
 /// Runs one trial of reno in which this happens: the answer, and the trial as the journal has it.
 fn disturbed(name: &str) -> (serde_json::Value, serde_json::Value) {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("quiet.toml");
-    std::fs::write(&path, QUIET).unwrap();
+    // 52 packets fill the path; with a queue as long reno never leaves it idle. A short one keeps the RTT below 84 ms.
+    let queue = if name == "rtt-step" { 20 } else { 60 };
+    let way = format!("{{ rate = \"10mbit\", delay = \"30ms\", queue_packets = {queue} }}");
+    let head = "title = \"t\"\nsource = \"s\"\n[[link]]\nname = \"l\"\nmtu = 1500\n";
+    std::fs::write(&path, format!("{head}down = {way}\nup = {way}\n")).unwrap();
     let args = ["--algorithms", "reno", "--rounds", "1", "--trial", "3s", "--quiet", "--json", "--disturb", name];
     let mut command = windtunnel(home.path());
     let ran_once = ran(command.args(["cc", "compare", "--lab"]).arg(&path).args(args).output().unwrap());
@@ -338,7 +331,11 @@ fn every_disturbance_happens_on_a_real_kernels_path_and_the_recovery_is_timed() 
             "loss" => assert_eq!(losses, 1, "{outcome}"),
             "burst" => assert_eq!(losses, 10),
             "outage" => assert!(depth < 0.1, "nothing arrives for a second: {after}"),
-            "half-rate" => assert!((0.3..0.75).contains(&depth), "{after}"),
+            "half-rate" => {
+                // Half of the line for 0.6 s costs 360 kB, and what comes of it some more.
+                let cost = after["mean_cost_bytes"].as_f64().unwrap();
+                assert!(depth < 0.7 && cost > 250e3, "{after}");
+            }
             "rtt-step" => {
                 // 60 ms and half of that, and a little for a packet's own length; before it at most 60 ms and the queue.
                 let last = outcome["sender"].as_array().unwrap().last().unwrap();
@@ -350,7 +347,8 @@ fn every_disturbance_happens_on_a_real_kernels_path_and_the_recovery_is_timed() 
                 assert!(number("other_kBps") > 20.0 && number("own_kBps") > 20.0, "{beside}");
                 assert!((0.5..=1.0).contains(&number("jain")), "{beside}");
                 let both = number("other_kBps") + number("own_kBps");
-                assert!(both < 1250.0, "two flows don't get more than the line carries: {beside}");
+                // The line, and within 0.45 s what had waited behind a lost packet: at most what path and queue hold.
+                assert!(both < 1206.0 + 112.0 * 1.448 / 0.45, "no more than the line carries: {beside}");
                 assert_eq!(beside["convergence"]["events"], 1);
             }
         }
