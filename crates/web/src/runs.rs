@@ -73,7 +73,8 @@ pub(crate) struct Run {
     kind: Kind,
     request: serde_json::Value,
     said: Said,
-    scenario: Option<Scenario>,
+    /// Until it ends: then the file of a drawn path goes away.
+    scenario: Mutex<Option<Scenario>>,
     started_unix_us: i64,
     log: Mutex<Log>,
     grown: watch::Sender<()>,
@@ -308,7 +309,7 @@ impl Runs {
             kind: job.kind,
             request: job.request,
             said: job.said,
-            scenario: job.scenario,
+            scenario: Mutex::new(job.scenario),
             started_unix_us: wt_sys::clock::unix_us(),
             log: Mutex::default(),
             grown: watch::Sender::new(()),
@@ -394,11 +395,9 @@ async fn follow(run: Arc<Run>, mut child: Child) {
         Kind::Lab => exit_code != 0 && !stopped,
         Kind::Probe | Kind::Workload => exit_code > 1 && !stopped || exit_code == 1 && !said.is_empty(),
     };
-    let said = run
-        .scenario
-        .as_ref()
-        .and_then(|scenario| scenario.drawn.as_ref())
-        .map_or(said.clone(), |drawn| drawn.plain(&said));
+    let scenario = run.scenario.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let drawn = scenario.and_then(|scenario| scenario.drawn);
+    let said = drawn.map_or(said.clone(), |drawn| drawn.plain(&said));
     let error = failed.then(|| ApiError::of_exit(exit_code, &said).problem);
     run.end(End { exit_code, error });
 }

@@ -35,11 +35,13 @@ impl Answer {
 impl Server {
     fn start() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
+        std::fs::create_dir(directory.path().join("tmp")).expect("a folder");
         let mut child = Command::new(binary())
             .args(["web", "--listen", "127.0.0.1:0", "--json"])
             .env("XDG_DATA_HOME", directory.path())
             .env("WINDTUNNEL_STATE_DIR", directory.path().join("state"))
             .env("WINDTUNNEL_ROOT", directory.path())
+            .env("TMPDIR", directory.path().join("tmp"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -335,6 +337,8 @@ fn a_drawn_path_is_checked_probed_and_kept_up() {
     up.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("event: end"), "{rest}");
     assert_eq!(server.post(&works, &json!({"kind": "ping"})).status, 409);
+    let left: Vec<_> = std::fs::read_dir(server.directory.path().join("tmp")).unwrap().flatten().collect();
+    assert!(left.is_empty(), "the files of drawn paths go away: {left:?}");
 }
 
 #[test]
