@@ -226,7 +226,8 @@ impl Scan {
             return false;
         }
         let beyond = self.config.sizes.last().copied().filter(|size| *size > self.config.pmtu);
-        let lossy = self.threshold().and_then(|_| self.passing().last());
+        // A dozen tell from this loss on.
+        let lossy = self.threshold().filter(|found| found.high.loss() >= 0.25).and_then(|_| self.passing().last());
         let Some(size) = beyond.or(lossy) else { return false };
         self.queue_up(vec![(size, Kind::LooseEcho); LOOSE as usize], false, false);
         true

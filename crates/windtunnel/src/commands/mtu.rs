@@ -4,6 +4,7 @@
 mod scan;
 
 use super::probing::{Cost, Driver, ProbeOptions, Target, hosts};
+use super::report::write_whole;
 use crate::edge::{Exit, Failure, Fault, Outcome, say};
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -51,6 +52,9 @@ pub(crate) struct MtuArgs {
     /// direction]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=1_000_000), requires = "scan")]
     most: Option<u32>,
+    /// Draw loss by size, with its intervals, into a file
+    #[arg(long, value_name = "FILE", requires = "scan")]
+    svg: Option<PathBuf>,
     /// The path's rate, by which gains are reckoned
     #[arg(long, value_name = "RATE", default_value = "100mbit", requires = "scan")]
     rate: BitsPerSecond,
@@ -138,6 +142,9 @@ fn scan(args: &MtuArgs, targets: &[Target], reports: &[SearchReport], cost: Cost
     };
     let ask = scan::Ask { from: args.from, to: args.to, step: args.step, most: args.most, rate: args.rate };
     let scanned = scan::run(target, report, &ask, &args.options, cost)?;
+    if let Some(file) = &args.svg {
+        write_whole(file, &scanned.svg())?;
+    }
     if args.options.json {
         let mut json = to_json(target, report, cost);
         scanned.add_to(&mut json, cost);

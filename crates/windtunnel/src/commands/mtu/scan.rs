@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
-use wt_probe::{Goodput, Kind, Scan, ScanConfig, SearchReport, goodput};
-use wt_report::{Axis, Chart, Series};
+use wt_probe::{Goodput, Kind, LossCount, Scan, ScanConfig, SearchReport, goodput};
+use wt_report::{Axis, Chart, Rule, Series};
 use wt_units::BitsPerSecond;
 
 /// No scan takes longer.
@@ -27,6 +27,8 @@ const SLOW: Duration = Duration::from_millis(1);
 const LEAST_RATE: f64 = 20.0;
 /// At most so many leave at once.
 const BURST: u32 = 8;
+/// With so many probes a size stands for itself in the chart.
+const ENOUGH: u32 = 40;
 /// No more sizes than this.
 const MOST_SIZES: usize = 500;
 
@@ -47,6 +49,7 @@ pub(super) struct Scanned {
     best: u16,
     gain: Goodput,
     rate: BitsPerSecond,
+    pmtu: u16,
     ip: IpAddr,
 }
 
@@ -76,7 +79,9 @@ pub(super) fn run(
     // An MSS was heard of only if the target accepts connections.
     let split = driver.kinds().contains(&Kind::OldSegment) && report.mss.is_some();
     let passing = u32::try_from(sizes.iter().filter(|size| **size <= pmtu).count()).unwrap_or(u32::MAX);
-    let left = |most: u32| ask.most.unwrap_or(most).saturating_sub(before.packets).max(1);
+    // The acknowledgement that completes a handshake is a packet, too.
+    let before = before.packets + u32::from(split || kind == Kind::OldSegment);
+    let left = |most: u32| ask.most.unwrap_or(most).saturating_sub(before).max(1);
     let config = ScanConfig {
         sizes,
         pmtu,
@@ -84,7 +89,7 @@ pub(super) fn run(
         split,
         loose: !target.ip.is_ipv6(),
         first: FIRST.max(passing.saturating_mul(LEAST_OF_EACH)).min(left(MOST)),
-        quick: left(MOST).min(QUICK.saturating_sub(before.packets)),
+        quick: left(MOST).min(QUICK.saturating_sub(before)),
         most: left(MOST),
         most_in_all: left(MOST_IN_ALL),
     };
@@ -93,7 +98,7 @@ pub(super) fn run(
     let headers = if target.ip.is_ipv6() { 60 } else { 40 };
     let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
     let (best, gain) = best(&scan, pmtu, headers, rtt, ask.rate);
-    Ok(Scanned { scan, cost, best, gain, rate: ask.rate, ip: target.ip })
+    Ok(Scanned { scan, cost, best, gain, rate: ask.rate, pmtu, ip: target.ip })
 }
 
 fn sizes(ask: &Ask, target: &Target) -> Result<Vec<u16>, Failure> {
@@ -189,18 +194,51 @@ impl Scanned {
             let _ = writeln!(text, "{:>6} {sent:>6} {answered:>8} {loss:>5.1} %  {interval:<17} {rtt:>9}", row.size);
         }
         if rows.len() > 2 {
-            let points = rows.iter().map(|row| (f64::from(row.size), row.count.loss() * 100.0)).collect();
-            let chart = Chart {
-                title: "Loss by packet size".to_owned(),
-                x: Axis::linear("size", "bytes"),
-                y: Axis::linear("loss", "%"),
-                series: vec![Series::steps("loss", points)],
-                ..Chart::default()
-            };
-            let _ = writeln!(text, "\n{}", chart.to_terminal(90, 14, false));
+            let _ = writeln!(text, "\n{}", self.chart().to_terminal(90, 16, false));
         }
         let _ = write!(text, "{}", self.verdict());
         text
+    }
+
+    /// Loss by size, with its intervals; neighbours that few packets were sent of are taken together.
+    fn chart(&self) -> Chart {
+        let threshold = self.scan.threshold();
+        let rows = self.scan.sizes();
+        let side = |size: u16| threshold.is_some_and(|found| size > found.below);
+        let mut groups: Vec<(u16, u16, LossCount)> = Vec::new();
+        for row in rows.iter().filter(|row| row.size <= self.pmtu) {
+            match groups.last_mut() {
+                Some(group) if group.2.sent < ENOUGH && side(group.1) == side(row.size) => {
+                    (group.1, group.2) = (row.size, group.2.plus(row.count));
+                }
+                _ => groups.push((row.size, row.size, row.count)),
+            }
+        }
+        let points: Vec<_> = groups
+            .iter()
+            .map(|(from, to, count)| {
+                let (low, high) = count.interval();
+                ((f64::from(*from) + f64::from(*to)) / 2.0, low * 100.0, count.loss() * 100.0, high * 100.0)
+            })
+            .collect();
+        let rules = threshold.map(|found| {
+            let middle = (f64::from(found.below) + f64::from(found.above)) / 2.0;
+            Rule::vertical(middle, format!("loss begins: {} to {} bytes", found.below, found.above))
+        });
+        Chart {
+            title: "Loss by packet size".to_owned(),
+            subtitle: "estimates with 95 % intervals; sizes of few packets are taken together".to_owned(),
+            x: Axis::linear("size", "bytes"),
+            y: Axis::linear("loss", "%"),
+            series: vec![Series::intervals("loss", &points)],
+            rules: rules.into_iter().collect(),
+            ..Chart::default()
+        }
+    }
+
+    /// The chart as a picture.
+    pub(super) fn svg(&self) -> String {
+        self.chart().to_svg(720, 400)
     }
 
     fn verdict(&self) -> String {
@@ -252,7 +290,13 @@ impl Scanned {
         }
         if let Some(loose) = self.scan.loose() {
             let (size, answered, sent) = (loose.size, loose.count.answered, loose.count.sent);
-            let what = if answered * 2 > sent { "routers cut them up" } else { "they don't get through either" };
+            let high = self.scan.threshold().map_or(0.0, |found| found.high.loss());
+            let what = match loose.size > self.pmtu {
+                true if answered * 2 > sent => "routers cut them up",
+                true => "they don't get through either",
+                false if loose.count.loss() * 3.0 < high => "routers cut them up, and fewer get lost",
+                false => "they get lost as well",
+            };
             let _ = writeln!(text, "  without DF, of {sent} packets of {size} bytes {answered} were answered: {what}");
         }
         text
