@@ -86,7 +86,12 @@ impl Scan {
         let longest = counts.iter().skip(counts.len() - counts.len().div_ceil(10));
         let longest = longest.fold(LossCount::default(), |sum, row| sum.plus(row.1));
         let harmless = longest.interval_at(0.999).1 < HARMLESS;
-        let block = (self.packets() / 4).max(self.config.quick / 8).min(self.left());
+        // The last look before all must be quick comes just then.
+        let until = match self.config.quick.saturating_sub(self.packets()) {
+            left @ 40.. => left,
+            _ => self.left(),
+        };
+        let block = (self.packets() / 4).max(self.config.quick / 8).min(until);
         if self.evidence.is_some() || harmless || block < 40 {
             return false;
         }

@@ -142,9 +142,6 @@ fn scan(args: &MtuArgs, targets: &[Target], reports: &[SearchReport], cost: Cost
     };
     let ask = scan::Ask { from: args.from, to: args.to, step: args.step, most: args.most, rate: args.rate };
     let scanned = scan::run(target, report, &ask, &args.options, cost)?;
-    if let Some(file) = &args.svg {
-        write_whole(file, &scanned.svg())?;
-    }
     if args.options.json {
         let mut json = to_json(target, report, cost);
         scanned.add_to(&mut json, cost);
@@ -152,6 +149,10 @@ fn scan(args: &MtuArgs, targets: &[Target], reports: &[SearchReport], cost: Cost
     } else {
         show(target, report, cost);
         say!("{}", scanned.text());
+    }
+    // Last, so that a file that can't be written costs nothing.
+    if let Some(file) = &args.svg {
+        write_whole(file, &scanned.svg()).map_err(|failure| failure.hint("name another file"))?;
     }
     Ok(Exit::Done)
 }

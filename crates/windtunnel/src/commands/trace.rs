@@ -202,6 +202,7 @@ fn show(target: &Target, trace: &Trace, names: &HashMap<IpAddr, String>, cost: C
         say!("{}", line(&hop, names));
     }
     let end = match (trace.target(), trace.by_tcp()) {
+        (Some(1), false) => "1 hop".to_owned(),
         (Some(hops), false) => format!("{hops} hops"),
         (Some(hops), true) => format!("{hops} hops; the target answers TCP only"),
         (None, _) if trace.is_open() => "the target accepts TCP, but doesn't say how far it is".to_owned(),
