@@ -287,3 +287,17 @@ fn a_silent_server_is_given_up() {
     });
     told(&server.tune(&[]), 4, "nothing came within");
 }
+
+#[test]
+fn a_page_whose_objects_have_other_lengths_than_were_asked_for_is_named() {
+    let server = Server::start(|number, stream| {
+        if number == 0 {
+            // The pilot, which asks for no part.
+            head(stream, "200 OK")?;
+            return pour(stream);
+        }
+        head(stream, "206 Partial Content\r\nContent-Length: 5\r\nContent-Range: bytes 0-4/9999999")?;
+        stream.write_all(b"short")
+    });
+    told(&server.tune(&["--workload", "page"]), 1, "has 5 bytes, not 32400");
+}

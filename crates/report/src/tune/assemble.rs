@@ -7,9 +7,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
-use wt_trial::{PathFacts, Phase, Status, TrialRecord};
+use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
 use wt_units::{BitsPerSecond, Knob, Level, Settings};
 
+/// So many more segments sent again in a trial are worth a word.
+const MANY_MORE: f64 = 3.0;
 /// Below this p value the drift of the path is worth a word.
 const DRIFT: f64 = 0.01;
 
@@ -173,6 +175,7 @@ impl TuneInputs<'_> {
             state: state(arm),
             goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
             figure: figures.get(figures.len() / 2).copied(),
+            retransmits: resent(records, arm.arm),
             ratio: arm.ratio.and_then(finite),
             low: arm.lower.map(f64::exp).and_then(finite).filter(|_| !current),
             high: arm.upper.map(f64::exp).and_then(finite).filter(|_| !current),
@@ -284,8 +287,29 @@ impl TuneInputs<'_> {
                 ));
             }
         }
+        warnings.extend(self.price(records, arms));
         warnings.extend(self.drift(records));
         warnings
+    }
+
+    /// What a setting that makes short work faster costs: a larger first window is a burst, and what the path's queue doesn't
+    /// hold of it is lost.
+    fn price(&self, records: &[&TrialRecord], arms: &[Arm]) -> Vec<String> {
+        let usual = arms.first().and_then(|arm| arm.retransmits).unwrap_or(0.0);
+        if Measured::of(records).scale != Scale::Time {
+            return Vec::new();
+        }
+        let costly = arms.iter().skip(1).filter_map(|arm| Some((arm, arm.retransmits?)));
+        let costly = costly.filter(|(_, again)| *again >= usual + MANY_MORE);
+        costly
+            .map(|(arm, again)| {
+                format!(
+                    "{} loses more: {again:.0} segments a trial are sent again, with the current settings {usual:.0}. Others on \
+                     the path lose with it.",
+                    arm.label
+                )
+            })
+            .collect()
     }
 
     /// Whether the current settings' own goodput changed from round to round.
@@ -371,6 +395,14 @@ fn goodputs(records: &[&TrialRecord], arm: usize) -> Vec<f64> {
         r.spec.arm == arm && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
     };
     records.iter().filter(counts).map(|r| r.outcome.goodput_bps()).filter(|bps| bps.is_finite() && *bps > 0.0).collect()
+}
+
+/// Segments that an arm's sender sent again in a trial, the mean.
+fn resent(records: &[&TrialRecord], arm: usize) -> Option<f64> {
+    let seen = |r: &&TrialRecord| r.outcome.observed.get("retransmits").and_then(serde_json::Value::as_f64);
+    let own = records.iter().filter(|r| r.spec.arm == arm && r.outcome.status == Status::Completed);
+    let all: Vec<f64> = own.filter_map(seen).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
 /// The figures of an arm's trials that count, in their order.

@@ -252,6 +252,8 @@ pub struct Arm {
     pub goodput_bps: Option<f64>,
     /// Median figure of its trials: see `measured`.
     pub figure: Option<f64>,
+    /// Segments sent again in a trial, the mean; `null` where the sender isn't ours.
+    pub retransmits: Option<f64>,
     /// Estimated ratio to the current settings of what was compared; larger is better.
     pub ratio: Option<f64>,
     /// The ratio is at least this; `null` while nothing can be excluded.

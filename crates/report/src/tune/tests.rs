@@ -103,6 +103,29 @@ fn a_true_gain_is_told_with_its_bounds() {
 }
 
 #[test]
+fn a_page_is_told_by_its_time_and_what_a_setting_loses_is_told_beside_it() {
+    let mut story = adsl(1.06, 200).run();
+    for record in &mut story.records {
+        record.spec.workload = wt_trial::Workload::Page { page: wt_trial::Page::built_in() };
+        let again = if record.spec.arm == 4 { 44 } else { 0 };
+        record.outcome.observed.insert("retransmits".into(), again.into());
+    }
+    let report = report_of(&story);
+    assert_eq!((report.measured.name, report.measured.unit, report.measured.better), ("load time", "s", "smaller"));
+    assert_eq!((report.arms[0].retransmits, report.arms[4].retransmits), (Some(0.0), Some(44.0)));
+    let priced: Vec<&String> = report.warnings.iter().filter(|warning| warning.contains("loses more")).collect();
+    assert!(
+        matches!(priced.as_slice(), [one] if one.starts_with("mtu=1444") && one.contains("44 segments")),
+        "{priced:?}"
+    );
+    for text in [report.to_terminal(100, false), visible(&report.to_html())] {
+        let text = text.to_lowercase();
+        assert!(text.contains("load time") && !text.contains("goodput"), "{text}");
+    }
+    assert!(report.to_csv().lines().nth(1).unwrap().ends_with(",s,load time"));
+}
+
+#[test]
 fn no_difference_is_told_as_such_and_nowhere_is_anything_called_faster() {
     let report = none();
     assert_eq!(report.verdict.kind, VerdictKind::NoDifference);

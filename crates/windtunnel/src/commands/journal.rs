@@ -12,6 +12,7 @@ use std::time::Duration;
 use wt_journal::{
     Filter, Imported, Journal as _, JournalError, Owner, Prune, SqliteJournal, StoredExperiment, TrialId, WithSamples,
 };
+use wt_report::tune::Measured;
 use wt_sys::clock::unix_us;
 use wt_sys::process::ProcessIdentity;
 use wt_trial::TrialRecord;
@@ -259,7 +260,10 @@ fn show(journal: &SqliteJournal, key: &str, json: bool) -> Outcome {
         let all = left_out + trials.len();
         say!("\nThe last {} of {all} trials; windtunnel journal export has them all.", trials.len());
     }
-    say!("\n{:>5} {:>5}  {:<40} {:>12}  status", "round", "order", "settings", "Mbit/s");
+    // The pilot is a transfer, whatever the trials do.
+    let of_rounds = trials.iter().find(|trial| trial.spec.round > 0).or(trials.last());
+    let measured = of_rounds.map_or("goodput", |trial| Measured::of_workload(&trial.spec.workload).head());
+    say!("\n{:>5} {:>5}  {:<40} {:>12}  status", "round", "order", "settings", measured);
     for trial in &trials {
         show_trial(&found, trial);
     }
@@ -277,7 +281,9 @@ fn show_trial(found: &StoredExperiment, trial: &TrialRecord) {
         label.to_owned()
     };
     let (round, order, status) = (trial.spec.round, trial.spec.order, trial.outcome.status.name());
-    say!("{round:>5} {order:>5}  {label:<40} {:>12.3}  {status}", trial.outcome.goodput_bps() / 1e6);
+    let workload = &trial.spec.workload;
+    let figure = Measured::of_workload(workload).show(trial.outcome.figure(workload.scale()));
+    say!("{round:>5} {order:>5}  {label:<40} {figure:>12}  {status}");
     for note in &trial.outcome.notes {
         say!("{:>13}{note}", "");
     }
