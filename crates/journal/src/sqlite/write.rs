@@ -116,8 +116,7 @@ impl SqliteJournal {
         let scopes = to_json("the scopes", &outcome.scopes)?;
         let observed = to_json("what was observed", &outcome.observed)?;
         let notes = to_json("the notes", &outcome.notes)?;
-        let measures = (!outcome.measures.is_empty()).then_some(&outcome.measures);
-        let measures = measures.map(|measures| to_json("what was measured", measures)).transpose()?;
+        let measures = measures_of(outcome)?;
         self.transact(|t| {
             let changed = t
                 .prepare_cached(
@@ -143,11 +142,7 @@ impl SqliteJournal {
                 trial
             ])?;
             if let Some(measures) = &measures {
-                t.prepare_cached("INSERT INTO measures (trial, score, data) VALUES (?, ?, ?)")?.execute(params![
-                    trial,
-                    outcome.measures.score,
-                    measures
-                ])?;
+                write_measures(t, trial, outcome.measures.score, measures)?;
             }
             write_samples(t, trial, "sender", &outcome.sender)?;
             write_samples(t, trial, "receiver", &outcome.receiver)
@@ -323,6 +318,7 @@ struct Detail {
     scopes: String,
     observed: String,
     notes: String,
+    measures: Option<String>,
 }
 
 impl Detail {
@@ -335,6 +331,7 @@ impl Detail {
             scopes: to_json("the scopes", &outcome.scopes)?,
             observed: to_json("what was observed", &outcome.observed)?,
             notes: to_json("the notes", &outcome.notes)?,
+            measures: measures_of(outcome)?,
         })
     }
 }
@@ -377,8 +374,24 @@ fn insert_trial(t: &Transaction<'_>, key: i64, trial: &TrialRecord, detail: &Det
         signed(outcome.limits.sndbuf_limited_us),
         detail.notes
     ])?;
+    if let Some(measures) = &detail.measures {
+        write_measures(t, number, outcome.measures.score, measures)?;
+    }
     write_samples(t, number, "sender", &outcome.sender)?;
     write_samples(t, number, "receiver", &outcome.receiver)
+}
+
+/// What was measured beyond payload and time as JSON, if there is something.
+fn measures_of(outcome: &TrialOutcome) -> Result<Option<String>, JournalError> {
+    let measures = (!outcome.measures.is_empty()).then_some(&outcome.measures);
+    measures.map(|measures| to_json("what was measured", measures)).transpose()
+}
+
+/// Writes that down.
+fn write_measures(t: &Transaction<'_>, trial: TrialId, score: Option<f64>, measures: &str) -> Result<(), Trouble> {
+    let mut insert = t.prepare_cached("INSERT INTO measures (trial, score, data) VALUES (?, ?, ?)")?;
+    insert.execute(params![trial, score, measures])?;
+    Ok(())
 }
 
 /// Puts the keys of what is to go into `temp.pruned`; the names of those that were meant too and stay.
