@@ -108,8 +108,20 @@ fn each_workload_is_told_in_its_own_words_and_units() {
         ("load", "round trips a minute under load", "1/min", "/under_load/loaded/p95_us", "beside the transfer"),
     ] {
         let home = tempfile::tempdir().unwrap();
-        let args =
-            ["--lab", "lan", "--workload", workload, "--knobs", "cc", "--trial", "400ms", "--budget", "8 trials"];
+        let args = [
+            "--lab",
+            "lan",
+            "--workload",
+            workload,
+            "--knobs",
+            "rwin",
+            "--levels",
+            "rwin=64KiB",
+            "--trial",
+            "400ms",
+            "--budget",
+            "6 trials",
+        ];
         let (report, ran) = tune(home.path(), &args);
         assert_eq!(report["measured"]["name"], name, "{workload}: {}", ran.err);
         assert_eq!(report["measured"]["unit"], unit);
@@ -130,7 +142,8 @@ fn several_flows_and_both_ways_are_goodput_and_say_what_each_got() {
         [(&["--workload", "competing:rivals=2"][..], 3, "jain"), (&["--direction", "both"], 2, "at once")]
     {
         let home = tempfile::tempdir().unwrap();
-        let usual = ["--lab", "lan", "--knobs", "cc", "--trial", "400ms", "--budget", "8 trials"];
+        let usual =
+            ["--lab", "lan", "--knobs", "rwin", "--levels", "rwin=64KiB", "--trial", "400ms", "--budget", "6 trials"];
         let (report, ran) = tune(home.path(), &[args, &usual].concat());
         assert_eq!(report["measured"]["unit"], "bit/s", "{}", ran.err);
         for trial in trials(&report) {
@@ -144,7 +157,20 @@ fn several_flows_and_both_ways_are_goodput_and_say_what_each_got() {
 fn a_soak_is_told_by_its_thirds_and_a_short_one_claims_no_decay() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();
-    let args = ["--lab", "lan", "--workload", "soak", "--length", "1s", "--knobs", "cc", "--budget", "8 trials"];
+    let args = [
+        "--lab",
+        "lan",
+        "--workload",
+        "soak",
+        "--length",
+        "1s",
+        "--knobs",
+        "rwin",
+        "--levels",
+        "rwin=64KiB",
+        "--budget",
+        "6 trials",
+    ];
     let (report, _) = tune(home.path(), &args);
     let soaks = report["soak"].as_array().unwrap();
     assert!(soaks.iter().any(|soak| soak["what"] == "goodput" && soak["arm"] == 0), "{report:#}");
@@ -157,7 +183,18 @@ fn ctrl_c_in_the_middle_of_a_stream_ends_at_once_with_what_was_measured() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     let mut command = windtunnel(home.path());
-    command.args(["tune", "--lab", "lan", "--workload", "stream", "--knobs", "cc", "--json", "--trial", "30s"]);
+    command.args([
+        "tune",
+        "--lab",
+        "lan",
+        "--workload",
+        "stream",
+        "--levels",
+        "rwin=64KiB",
+        "--json",
+        "--trial",
+        "30s",
+    ]);
     let child = command.args(["--budget", "1h"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let shown = || said(home.path(), &["journal", "show", "--json"]);
     let stored = || -> Value { serde_json::from_str(&shown()).unwrap_or_default() };
