@@ -67,6 +67,8 @@ struct Linux {
     rto: Option<Time>,
     backoff: u32,
     tlp: Option<Time>,
+    /// How often the SYN came: after two repetitions it begins with one segment, as Linux does (`tcp_init_transfer()`).
+    syns: u32,
 }
 
 impl Linux {
@@ -87,6 +89,7 @@ impl Linux {
             rto: None,
             backoff: 0,
             tlp: None,
+            syns: 0,
         }
     }
 
@@ -128,6 +131,7 @@ impl Server for Linux {
         }
         if segment.flags.has(TcpFlags::SYN) {
             self.client = segment.seq.wrapping_add(1);
+            self.syns += 1;
             self.mss = u32::from(u16::from_be_bytes([segment.options[2], segment.options[3]]));
             self.sack = segment.options.len() > 12;
             if self.sack {
@@ -152,7 +156,8 @@ impl Server for Linux {
             self.client = self.client.wrapping_add(segment.payload.len() as u32);
             self.rto = Some(now + RTO);
             self.tlp = (self.sack && self.kind.probes).then_some(now + 2 * RTT);
-            return self.push((self.kind.window)(self.mss), u32::MAX);
+            let window = if self.syns > 2 { 1 } else { (self.kind.window)(self.mss) };
+            return self.push(window, u32::MAX);
         }
         let acked = segment.ack.wrapping_sub(self.isn.wrapping_add(1));
         if acked > self.acked && acked <= self.sent {

@@ -15,6 +15,8 @@ const READ: u32 = 64 << 10;
 const MOST_SENT: u32 = 16;
 /// Resets: one at the end, and one each for at most so many packets that still come.
 const MOST_RESETS: u32 = 3;
+/// After so long without an answer to it a SYN-ACK is sent again (RFC 6298 section 2).
+const LATE: Duration = Duration::from_millis(900);
 /// How long a server may think before it sends something.
 const THINKING: Duration = Duration::from_secs(5);
 /// How long nothing new comes until a flight counts as over without a retransmission.
@@ -122,6 +124,9 @@ pub struct Reading {
     pub exhausted: bool,
     /// Whether our own receive window may have stopped it.
     pub capped: bool,
+    /// Whether the handshake was repeated or late: then the server begins with one segment (RFC 5681 section 3.1), and
+    /// this isn't its initial window.
+    pub late: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +170,8 @@ pub struct Connection {
     /// The flight as it was when all of it was acknowledged.
     settled: Option<(u32, u32)>,
     more: bool,
+    /// The handshake was repeated, or took as long as if it had been.
+    late: bool,
     /// New data came by themselves after the flight: the application, not the window, had paused.
     grew: bool,
     out: VecDeque<Outgoing>,
@@ -195,6 +202,7 @@ impl Connection {
             verified: false,
             settled: None,
             more: false,
+            late: false,
             grew: false,
             out: VecDeque::new(),
             sent: 0,
@@ -224,6 +232,7 @@ impl Connection {
             return self.stop(now, if self.flight.segments() > 0 { End::Flight } else { End::Reset });
         }
         if segment.flags.has(TcpFlags::SYN) {
+            self.late = true;
             if self.state == State::Flying && self.flight.last_new().is_none() {
                 self.say_again(now);
             }
@@ -338,8 +347,9 @@ impl Connection {
             spare: self.flight.spare(),
             bytes,
             max_segment: self.flight.max_segment(),
-            sure: (self.verified || probed) && !self.grew,
-            more: !exhausted && !self.grew && (self.more || probed || length.is_some()),
+            sure: (self.verified || probed) && !self.grew && !self.late,
+            late: self.late,
+            more: !exhausted && !self.grew && !self.late && (self.more || probed || length.is_some()),
             exhausted,
             capped: bytes.saturating_add(self.flight.max_segment()) > window,
         }
@@ -357,6 +367,7 @@ impl Connection {
         self.peer_isn = segment.seq;
         self.timestamp = segment.timestamp;
         self.rtt = now.saturating_sub(self.sent_at);
+        self.late = self.tries > 2 || self.rtt >= LATE;
         self.flight = Flight::new(self.setup.mss, self.rtt, self.setup.full && options.sack);
         self.state = State::Flying;
         self.end = End::NoData;

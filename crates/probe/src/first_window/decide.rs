@@ -37,6 +37,8 @@ pub enum Why {
     Paused,
     /// Our own window may have been the limit.
     Capped,
+    /// The handshake was repeated or late, so that the server began with less than else.
+    Late,
     /// There never were full segments.
     SmallSegments,
     /// Nobody accepts connections.
@@ -60,6 +62,7 @@ impl Why {
             Self::OneProbe => "only one probe saw a whole flight",
             Self::Paused => "the server paused within its response",
             Self::Capped => "our own receive window may have been the limit",
+            Self::Late => "the handshake was repeated or late, and servers then begin with one segment",
             Self::SmallSegments => "the server sent no full segments",
             Self::Refused => "connection refused",
             Self::Silent => "no answer to SYNs",
@@ -179,7 +182,9 @@ fn same_bytes(whole: &[&Reading]) -> bool {
 
 /// Why "at least".
 fn doubt(flights: &[&Reading], whole: &[&Reading], agreeing: &[&Reading]) -> Why {
-    if flights.iter().any(|r| r.capped) {
+    if flights.iter().any(|r| r.late) && agreeing.len() < 2 {
+        Why::Late
+    } else if flights.iter().any(|r| r.capped) {
         Why::Capped
     } else if flights.iter().any(|r| r.exhausted) && agreeing.len() < 2 {
         Why::ShortResponse
@@ -223,6 +228,7 @@ mod tests {
             more: true,
             exhausted: false,
             capped: false,
+            late: false,
         }
     }
 

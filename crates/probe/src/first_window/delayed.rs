@@ -6,8 +6,8 @@ use std::time::Duration;
 const LEAST_PAUSE: Duration = Duration::from_millis(3);
 /// After so long without anything, or half a round trip, what follows an acknowledgement is its consequence.
 const QUIET: Duration = Duration::from_millis(5);
-/// A tail loss probe comes later than two round trips after the flight, by two ticks of the kernel's at least.
-const PROBE_PAUSE: Duration = Duration::from_millis(2);
+/// A tail loss probe comes two round trips and two ticks of the kernel (of 4 ms mostly) after the flight: later than this.
+const PROBE_PAUSE: Duration = Duration::from_millis(4);
 /// From this RTT on the delayed acknowledgement leaves before a tail loss probe comes.
 const LONG: Duration = Duration::from_millis(20);
 /// How long a server may think before it sends something.
@@ -167,6 +167,7 @@ impl Delayed {
             sure: self.more,
             more: self.more,
             exhausted,
+            late: false,
             capped: bytes.saturating_add(full) > self.opened.window,
         })
     }
@@ -175,7 +176,8 @@ impl Delayed {
     /// that it came with the flight, and no such probe came apart. On a long path it comes after the acknowledgement.
     fn may_have_probe(&self) -> bool {
         let rtt = self.opened.rtt;
-        let in_time = self.grown < self.begun + 3 * rtt + PROBE_PAUSE;
+        // The server's RTT may have been shorter than ours on a busy host: only its two ticks are certain.
+        let in_time = self.grown < self.begun + rtt + PROBE_PAUSE;
         !in_time && self.probe.is_none() && rtt < LONG
     }
 

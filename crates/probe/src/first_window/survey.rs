@@ -41,7 +41,7 @@ impl Default for SurveyConfig {
         Self {
             sizes: [1240, 64],
             rate: 100,
-            rate_private: 5000,
+            rate_private: 2000,
             apart: Duration::from_secs(1),
             apart_private: Duration::ZERO,
             at_once: 2000,
@@ -67,6 +67,8 @@ pub struct Survey<O> {
     queue: Queue<(usize, Goal)>,
     /// Who refused is never asked again.
     refused: HashSet<(IpAddr, u16)>,
+    /// Until then nobody is begun.
+    held_until: Time,
     active: HashMap<IpAddr, Active>,
     running: usize,
     timers: BinaryHeap<Reverse<(Time, IpAddr)>>,
@@ -85,6 +87,7 @@ impl<O: Opener> Survey<O> {
             rng,
             queue: Queue::new(config),
             refused: HashSet::new(),
+            held_until: Time::ZERO,
             active: HashMap::new(),
             running: 0,
             timers: BinaryHeap::new(),
@@ -125,6 +128,11 @@ impl<O: Opener> Survey<O> {
         }
     }
 
+    /// Begins nobody until then: packets wait longer than they should, on this host or on the way.
+    pub fn hold(&mut self, until: Time) {
+        self.held_until = self.held_until.max(until);
+    }
+
     /// The next segment to send.
     pub fn poll(&mut self) -> Option<Send> {
         self.sends.pop_front()
@@ -135,7 +143,7 @@ impl<O: Opener> Survey<O> {
     pub fn wakeup(&self) -> Option<Time> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let room = self.running < self.config.at_once;
-        let begin = self.queue.wakeup().filter(|_| room);
+        let begin = self.queue.wakeup().filter(|_| room).map(|at| at.max(self.held_until));
         timer.into_iter().chain(begin).min()
     }
 
@@ -202,7 +210,7 @@ impl<O: Opener> Survey<O> {
 
     /// Begins those whose turn it is.
     fn begin(&mut self, now: Time) {
-        while self.running < self.config.at_once {
+        while self.running < self.config.at_once && now >= self.held_until {
             let active = &self.active;
             let busy = |address| active.get(&address).is_some_and(|active: &Active| !active.told);
             let Some((address, (job, goal))) = self.queue.next(now, busy) else { return };

@@ -19,6 +19,8 @@ pub(super) const AT_ONCE: usize = 32;
 pub(super) const TICK: Duration = Duration::from_micros(200);
 /// How long a handshake may take.
 const CONNECTING: Duration = Duration::from_secs(5);
+/// After so long a SYN-ACK is sent again (RFC 6298 section 2).
+const LATE: Duration = Duration::from_millis(900);
 /// The receive buffer to ask for, bytes; the kernel gives what it may.
 const BUFFER: u32 = 256 << 10;
 /// Connections to one host, those that said nothing included.
@@ -87,6 +89,10 @@ impl Probe {
 
     /// The handshake is done: sends the request.
     fn ask(&mut self, now: Time, info: &TcpInfo, facts: &mut Option<Facts>) -> Looked {
+        if info.total_retrans > 0 || now >= self.begun + LATE {
+            // After a repeated handshake a server begins with one segment (RFC 5681 section 3.1).
+            return Looked::Done(None);
+        }
         facts.get_or_insert(Facts {
             // Our own MSS bounds what the kernel tells of theirs.
             mss: None,
@@ -134,6 +140,7 @@ fn empty(mss: u16, end: End) -> Reading {
         more: false,
         exhausted: false,
         capped: false,
+        late: false,
     }
 }
 

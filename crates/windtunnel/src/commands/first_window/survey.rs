@@ -23,6 +23,8 @@ const RESOLVERS: usize = 16;
 const AHEAD: usize = 20_000;
 /// Between two looks at whether somebody pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(200);
+/// Packets that have waited so long for us mean that this host is busy: then nobody else is begun.
+const LAG: Duration = Duration::from_millis(10);
 /// So many packets are read before others may leave.
 const BATCH: usize = 256;
 
@@ -95,8 +97,15 @@ impl Asked for Ours<'_> {
 
     fn step(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) -> Result<(), Failure> {
         let survey = &mut self.survey;
-        let hear = |(at, from, port, to, segment): super::net::Heard<'_>| survey.handle(at, from, port, to, &segment);
+        let mut lag = Duration::ZERO;
+        let hear = |(at, from, port, to, segment): super::net::Heard<'_>| {
+            lag = lag.max(now.saturating_sub(at));
+            survey.handle(at, from, port, to, &segment);
+        };
         self.net.hear(BATCH, hear).map_err(|error| Failure::ours(error.to_string()))?;
+        if lag >= LAG {
+            self.survey.hold(now + 2 * lag);
+        }
         self.survey.wake(now);
         self.take(found);
         Ok(())
