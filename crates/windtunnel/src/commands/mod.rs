@@ -24,6 +24,8 @@ pub(crate) mod model;
 pub(crate) mod mtu;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
+/// How long a real browser takes for a page.
+pub(crate) mod page;
 /// One screen about a path.
 pub(crate) mod path;
 /// What other settings would do, by the model.

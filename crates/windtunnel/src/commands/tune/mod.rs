@@ -8,6 +8,8 @@ pub(crate) mod design;
 mod drive;
 /// What is said at the end.
 mod finish;
+/// Pages of browsers.
+mod har;
 /// The A/A test.
 pub(crate) mod identical;
 /// The real path.

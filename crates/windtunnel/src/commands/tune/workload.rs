@@ -27,7 +27,11 @@ const KNOWN: [(&str, &[&str], &str); 10] = [
     ),
     ("bursts", &["request", "blocks", "pause", "count"], "bursts of large and small answers with pauses between them"),
     ("stream", &["message", "interval"], "small messages at a steady pace: how late are they?"),
-    ("page", &["size", "connections"], "44 objects (265 kB) over 6 cold connections; with size= one object"),
+    (
+        "page",
+        &["size", "connections", "har"],
+        "44 objects (265 kB) over 6 cold connections; with size= one object, with har= those of a browser's HAR file",
+    ),
     ("competing", &["rivals"], "one transfer beside others that have the current settings"),
     ("load", &[], "small round trips on the idle path, then beside a transfer that fills it"),
     ("help", &[], "this list"),
@@ -55,6 +59,8 @@ pub(crate) struct Wanted {
     blocks: Vec<Bytes>,
     numbers: BTreeMap<&'static str, u32>,
     times: BTreeMap<&'static str, Duration>,
+    /// The page of a HAR file.
+    page: Option<Page>,
 }
 
 impl std::str::FromStr for Wanted {
@@ -64,8 +70,14 @@ impl std::str::FromStr for Wanted {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let known = KNOWN.iter().find(|(known, ..)| *known == name.trim());
         let Some((kind, keys, _)) = known.filter(|(kind, ..)| *kind != "help") else { return Err(list(name)) };
-        let mut wanted =
-            Self { kind, sizes: BTreeMap::new(), blocks: Vec::new(), numbers: BTreeMap::new(), times: BTreeMap::new() };
+        let mut wanted = Self {
+            kind,
+            sizes: BTreeMap::new(),
+            blocks: Vec::new(),
+            numbers: BTreeMap::new(),
+            times: BTreeMap::new(),
+            page: None,
+        };
         for pair in rest.split(',').filter(|pair| !pair.trim().is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| format!("\"{pair}\": write KEY=VALUE"))?;
             let Some(key) = keys.iter().find(|known| **known == key.trim()) else {
@@ -73,6 +85,9 @@ impl std::str::FromStr for Wanted {
                 return Err(format!("{kind} has no parameter \"{}\"; it has {keys}", key.trim()));
             };
             wanted.set(key, value.trim()).map_err(|why| format!("{key}={value}: {why}"))?;
+        }
+        if wanted.page.is_some() && wanted.sizes.contains_key("size") {
+            return Err("size= and har= exclude each other".to_owned());
         }
         Ok(wanted)
     }
@@ -112,6 +127,7 @@ impl Wanted {
                 }
                 self.numbers.insert(key, number);
             }
+            "har" => self.page = Some(super::har::read(std::path::Path::new(value))?),
             "pause" | "think" | "interval" => {
                 let time = parse_duration(value).map_err(|error| error.to_string())?;
                 let least = if key == "interval" { Duration::from_micros(100) } else { Duration::ZERO };
@@ -214,7 +230,8 @@ impl Wanted {
             "download-12mb" => Workload::Bulk { direction: Direction::Down, amount: Amount::Size(TWELVE_MB) },
             "soak" => Workload::Soak { direction, time },
             "page" => {
-                let mut page = size.map_or_else(Page::built_in, Page::single);
+                let har = || self.page.clone().unwrap_or_else(Page::built_in);
+                let mut page = size.map_or_else(har, Page::single);
                 if let Some(connections) = self.numbers.get("connections") {
                     page.connections = *connections;
                 } else if size.is_none() {
