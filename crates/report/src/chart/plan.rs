@@ -45,8 +45,22 @@ pub(super) struct Plane {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) name: String,
-    /// Series and its mark, where it has one; `x` is the share along the values.
+    /// Series and its marks, in the order of the series; `x` is the share along the values.
     pub(super) marks: Vec<(usize, Mark)>,
+}
+
+impl Row {
+    /// How many series have marks here; each has a line of its own.
+    pub(super) fn lanes(&self) -> usize {
+        self.lane(usize::MAX)
+    }
+
+    /// Which line a series has.
+    pub(super) fn lane(&self, series: usize) -> usize {
+        let mut before: Vec<usize> = self.marks.iter().map(|(one, _)| *one).filter(|one| *one < series).collect();
+        before.dedup();
+        before.len()
+    }
 }
 
 /// A chart with names along one axis, lying on its side.
@@ -84,6 +98,9 @@ pub(super) fn plane(chart: &Chart) -> Option<Plane> {
     Some(Plane { x, y, shapes, lines })
 }
 
+/// Marks of one series of points in a row.
+const MOST_MARKS: usize = 30;
+
 /// The layout of a chart with names; `None` if there is nothing to show.
 pub(super) fn rows(chart: &Chart) -> Option<Rows> {
     let shown = chart.categories.len().min(MOST_ROWS);
@@ -104,9 +121,14 @@ pub(super) fn rows(chart: &Chart) -> Option<Rows> {
             rows[row].marks.push((index, Mark { x: share, y: 0.0, ends }));
         }
     }
-    // One row never holds more than one mark of a series: a bound on the work, and what a reader expects.
+    // A bound on the work, and on what a reader can tell apart.
     for row in &mut rows {
-        row.marks.dedup_by_key(|(series, _)| *series);
+        let mut seen = (usize::MAX, 0);
+        row.marks.retain(|(series, _)| {
+            seen = if seen.0 == *series { (*series, seen.1 + 1) } else { (*series, 1) };
+            let points = chart.series.get(*series).is_some_and(|series| series.kind == Kind::Points);
+            seen.1 <= if points { MOST_MARKS } else { 1 }
+        });
     }
     let lines = rules
         .filter_map(|rule| Some(Line { kind: rule.kind, at: values.share(rule.at)?, label: clean(&rule.label) }))

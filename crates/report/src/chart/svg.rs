@@ -359,8 +359,8 @@ fn draw_rows(pen: &mut Pen<'_>, chart: &Chart, plan: &Rows, head: i32, width: i3
         let (name_at, from) = if above { ((8, start + 9), start + 18) } else { ((8, start + height / 2), start) };
         pen.text(&fit(&row.name, if above { width - 16 } else { left - 16 }), name_at, HPos::Left, TEXT, false);
         let room = start + height - from;
-        for (nth, (series, mark)) in row.marks.iter().enumerate() {
-            let y = from + room * (nth as i32 * 2 + 1) / (row.marks.len() as i32 * 2);
+        for (series, mark) in &row.marks {
+            let y = from + room * (row.lane(*series) as i32 * 2 + 1) / (row.lanes() as i32 * 2);
             match chart.series.get(*series).map(|series| &series.kind) {
                 Some(Kind::Bars) => pen.bar(*series, mark, frame, y),
                 _ => draw_lying(pen, *series, mark, frame, y),

@@ -65,14 +65,14 @@ fn draw_rows(chart: &Chart, plan: &Rows, width: usize, color: bool, out: &mut Ve
     let columns = width.saturating_sub(gutter + 3).max(10);
     for row in &plan.rows {
         let name = cut(&row.name, gutter);
-        let mut canvas = Canvas::new(columns, row.marks.len().max(1));
+        let mut canvas = Canvas::new(columns, row.lanes().max(1));
         for line in &plan.lines {
             canvas.upright(line.at);
         }
-        for (place, (series, mark)) in row.marks.iter().enumerate() {
+        for (series, mark) in &row.marks {
             match chart.series.get(*series).map(|series| &series.kind) {
-                Some(Kind::Bars) => canvas.lying_bar(place, *series, mark),
-                _ => canvas.interval(place, *series, mark),
+                Some(Kind::Bars) => canvas.lying_bar(row.lane(*series), *series, mark),
+                _ => canvas.interval(row.lane(*series), *series, mark),
             }
         }
         for place in 0..canvas.rows {

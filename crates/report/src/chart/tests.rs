@@ -201,3 +201,19 @@ proptest! {
         prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
 }
+
+#[test]
+fn a_row_shows_every_point_of_a_series_and_one_interval() {
+    let chart = Chart {
+        y: Axis::linear("goodput", "kB/s"),
+        categories: vec!["reno".to_owned(), "chd".to_owned()],
+        series: vec![
+            Series::points("runs", vec![(0.0, 50.0), (0.0, 55.0), (0.0, 60.0), (1.0, 90.0)]),
+            Series::intervals("mean", &[(0.0, 52.0, 55.0, 58.0), (1.0, 88.0, 90.0, 92.0)]),
+        ],
+        ..Chart::default()
+    };
+    let rows = plan::rows(&chart).unwrap().rows;
+    assert_eq!(rows.iter().map(|row| row.marks.len()).collect::<Vec<_>>(), [4, 2]);
+    assert_eq!((rows[0].lanes(), rows[0].lane(0), rows[0].lane(1)), (2, 0, 1));
+}
