@@ -1,4 +1,5 @@
 use std::time::Duration;
+use wt_trial::Cancel;
 
 /// The first pause after a refusal.
 const FIRST: Duration = Duration::from_secs(1);
@@ -56,6 +57,27 @@ impl Manners {
     /// A round begins: it gets its chance.
     pub fn begin_round(&mut self) {
         self.gave_up = false;
+    }
+}
+
+/// The monotonic clock.
+pub(crate) fn clock() -> Duration {
+    Duration::from_nanos(wt_sys::clock::monotonic_ns())
+}
+
+/// Waits; false when the user wants to stop.
+pub(crate) fn leave_alone(time: Duration, cancel: &Cancel) -> bool {
+    let end = clock() + time;
+    loop {
+        let left = end.saturating_sub(clock());
+        if cancel.is_cancelled() {
+            return false;
+        }
+        if left.is_zero() {
+            return true;
+        }
+        // Waits for nothing but time; a signal ends it early, and the flag is looked at again.
+        let _ = wt_sys::poll::wait_readable(&[], Some(left.min(Duration::from_millis(50))));
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::change::{ChangeError, Changer, Made, Place};
-use crate::manners::Manners;
+use crate::manners::{Manners, clock, leave_alone};
 use crate::scope::{Scope, scope_of, usual_knobs};
 use crate::target::Target;
 use serde_json::json;
@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use wt_host::TxnError;
 use wt_load::{EndReport, Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
-use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{
     Amount, Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
@@ -417,26 +416,6 @@ fn mark_skipped(outcome: &mut TrialOutcome, hits: u64) {
 
 fn broken(error: &dyn std::fmt::Display) -> TunnelError {
     TunnelError::Broken { tunnel: NAME, why: error.to_string() }
-}
-
-fn clock() -> Duration {
-    Duration::from_nanos(monotonic_ns())
-}
-
-/// Waits; false when the user wants to stop.
-fn leave_alone(time: Duration, cancel: &Cancel) -> bool {
-    let end = clock() + time;
-    loop {
-        let left = end.saturating_sub(clock());
-        if cancel.is_cancelled() {
-            return false;
-        }
-        if left.is_zero() {
-            return true;
-        }
-        // Waits for nothing but time; a signal ends it early, and the flag is looked at again.
-        let _ = wt_sys::poll::wait_readable(&[], Some(left.min(Duration::from_millis(50))));
-    }
 }
 
 /// What is set on the connection's own socket: an MTU as the MSS that it leaves room for.
