@@ -104,7 +104,14 @@ pub fn machines(bytes: &[u8]) {
     let kinds = vec![Kind::Echo, Kind::OldSegment, Kind::Udp];
     match which % 4 {
         0 => {
-            let config = SearchConfig { max: 1500, v6: which & 4 > 0, kinds, handshake: true, patient: which & 8 > 0 };
+            let config = SearchConfig {
+                max: 1500,
+                v6: which & 4 > 0,
+                kinds,
+                handshake: true,
+                patient: which & 8 > 0,
+                losses: true,
+            };
             let mut search = Search::new(config, rng);
             drive(&mut search, rest, 4000);
             let _ = search.report();

@@ -11,7 +11,10 @@ const ALL: [Kind; 3] = [Kind::Echo, Kind::OldSegment, Kind::Udp];
 
 fn search(net: &Net, kinds: &[Kind]) -> Search {
     let max = net.links[0].mtu;
-    Search::new(SearchConfig { max, v6: net.v6, kinds: kinds.to_vec(), handshake: true, patient: true }, rng(net.seed))
+    Search::new(
+        SearchConfig { max, v6: net.v6, kinds: kinds.to_vec(), handshake: true, patient: true, losses: true },
+        rng(net.seed),
+    )
 }
 
 fn find(net: &Net, kinds: &[Kind]) -> (SearchReport, Ran) {

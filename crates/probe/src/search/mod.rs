@@ -47,6 +47,8 @@ pub struct SearchConfig {
     pub handshake: bool,
     /// Whether routers that ration what they say are given time; with many targets at once they all do.
     pub patient: bool,
+    /// Whether losses of short and of long packets are counted; not where a scan does it anyway.
+    pub losses: bool,
 }
 
 /// What a probe was sent for.

@@ -353,7 +353,7 @@ impl Search {
     /// Short and long packets in random order, when any that should get through was lost.
     fn plan_loss(&mut self) {
         let Some(pmtu) = self.evidence.passed() else { return self.finish() };
-        let lossy = self.evidence.loss_below(pmtu) > 0.0 && self.kind_for(pmtu) != Kind::Udp;
+        let lossy = self.config.losses && self.evidence.loss_below(pmtu) > 0.0 && self.kind_for(pmtu) != Kind::Udp;
         let [short, long] = self.arms;
         let clear = likelihood_ratio(short, long) >= CLEAR;
         let lossless = short.sent > 0 && short.plus(long).lost() == 0;

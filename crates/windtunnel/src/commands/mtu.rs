@@ -70,7 +70,7 @@ pub(crate) fn run(args: &MtuArgs) -> Outcome {
     let hosts = hosts(&args.hosts, args.file.as_deref())?;
     let targets: Vec<Target> =
         hosts.iter().map(|host| Target::find(host, args.options.ip, 80)).collect::<Result<_, _>>()?;
-    let Searched { reports, cost, reverse } = search(&targets, &args.options)?;
+    let Searched { reports, cost, reverse } = search(&targets, &args.options, !args.scan)?;
     if args.scan {
         return scan(args, &targets, &reports, cost.plus(reverse));
     }
@@ -105,7 +105,8 @@ pub(crate) struct Searched {
 }
 
 /// Searches for all targets at once, those of one version of IP after those of the other.
-pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<Searched, Failure> {
+/// Losses are counted if asked for.
+pub(crate) fn search(targets: &[Target], options: &ProbeOptions, losses: bool) -> Result<Searched, Failure> {
     let mut reports: Vec<Option<SearchReport>> = targets.iter().map(|_| None).collect();
     let (mut cost, mut reverse) = (Cost::default(), Cost::default());
     for v6 in [false, true] {
@@ -117,7 +118,8 @@ pub(crate) fn search(targets: &[Target], options: &ProbeOptions) -> Result<Searc
         let kinds = driver.kinds();
         let handshake = kinds.contains(&Kind::OldSegment) || kinds.contains(&Kind::Stream);
         let patient = of_version.len() <= FEW;
-        let config = |i: usize| SearchConfig { max: targets[i].mtu, v6, kinds: kinds.clone(), handshake, patient };
+        let config =
+            |i: usize| SearchConfig { max: targets[i].mtu, v6, kinds: kinds.clone(), handshake, patient, losses };
         let mut machines: Vec<Search> =
             of_version.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
         let (spent, reverse_pmtu, on_top) = if let ([only], [machine]) = (&of_version[..], &mut machines[..]) {

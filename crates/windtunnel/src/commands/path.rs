@@ -71,7 +71,7 @@ struct Found<'a> {
 pub(crate) fn run(args: &PathArgs) -> Outcome {
     let target = Target::find(&args.host, args.options.ip, 80)?;
     let targets = std::slice::from_ref(&target);
-    let Searched { mut reports, cost, reverse } = search(targets, &args.options)?;
+    let Searched { mut reports, cost, reverse } = search(targets, &args.options, true)?;
     let searched = cost.plus(reverse);
     let report = reports.pop().ok_or_else(|| Failure::ours("the search has no report"))?;
     let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(&target, &report)) };

@@ -381,7 +381,7 @@ fn inspect(args: &TuneArgs, target: &Target, told: &Progress) -> Result<Inspecte
         told.say("probing the path MTU");
         let options =
             ProbeOptions { ip: None, unprivileged: false, pps: None, seed: Some(args.options.seed), json: false };
-        if let Ok(mut searched) = search(std::slice::from_ref(&to), &options)
+        if let Ok(mut searched) = search(std::slice::from_ref(&to), &options, true)
             && let Some(report) = searched.reports.pop()
         {
             pmtu = report.pmtu.map_or(device_mtu, u64::from);
