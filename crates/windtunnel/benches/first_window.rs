@@ -70,7 +70,7 @@ fn one() {
 /// Asks for each window in turn, by commands that read the file `host`.
 fn windows(controls: &str, windows: &str, commands: &str) -> Vec<Value> {
     let script = format!(
-        "set -e; n=0; for cc in {controls}; do for iw in {windows}; do n=$((n+1)); row $n 1 $iw $cc > host; \
+        "set -e; k=0; for cc in {controls}; do for iw in {windows}; do k=$((k+1)); row $k 1 $iw $cc > host; \
          {commands}; done; done"
     );
     shell(&script).map(|ran| findings(&ran)).unwrap_or_default()
