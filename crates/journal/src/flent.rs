@@ -32,6 +32,8 @@ pub fn export_flent(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Re
     let up = chart.up;
     let length = chart.x.last().copied().unwrap_or(0.0);
     let time = crate::id::iso_time(begun);
+    let results = chart.results();
+    let raw = chart.raw(&results, begun as f64 / 1e6);
     let file = json!({
         "metadata": {
             "NAME": if up { "tcp_upload" } else { "tcp_download" },
@@ -54,8 +56,8 @@ pub fn export_flent(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Re
         },
         "version": FORMAT,
         "x_values": chart.x,
-        "results": chart.results(),
-        "raw_values": {},
+        "results": results,
+        "raw_values": raw,
     });
     serde_json::to_writer(&mut *out, &file).map_err(|e| JournalError::Export(e.into()))?;
     out.write_all(b"\n").map_err(JournalError::Export)
@@ -106,6 +108,19 @@ impl Chart {
         self.x.push(x);
         self.rate.push(rate);
         self.rtt.push(rtt);
+    }
+
+    /// The same values each with its own time, s since 1970: without them flent takes the file for empty.
+    fn raw(&self, results: &Value, begun_s: f64) -> Value {
+        let points = |series: &Value| -> Value {
+            let values = series.as_array().into_iter().flatten().zip(&self.x);
+            values
+                .filter(|(value, _)| value.is_number())
+                .map(|(value, x)| json!({"t": begun_s + x, "val": value}))
+                .collect()
+        };
+        let series = results.as_object().into_iter().flatten();
+        Value::Object(series.map(|(name, series)| (name.clone(), points(series))).collect())
     }
 
     fn results(&self) -> Value {

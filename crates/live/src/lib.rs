@@ -8,6 +8,8 @@
 
 /// Routes and host-wide settings for the time of one trial.
 mod change;
+/// The link of this host, as it is.
+mod link;
 /// How much we may ask of servers that aren't ours.
 mod manners;
 /// Where each knob is set.

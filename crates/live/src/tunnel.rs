@@ -349,6 +349,7 @@ impl Tunnel for LiveTunnel {
         if !leave_alone(wait, cancel) {
             return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped by the user"));
         }
+        let link = crate::link::link_to(self.config.targets[self.turn].peer.ip());
         let change = self.change(&spec.settings, spec.deadline)?;
         let mut own = own_settings(&spec.settings, self.config.targets[self.turn].headers());
         let control = spec.settings.name(Knob::Cc).and_then(|name| self.config.controls.get(name)).cloned();
@@ -372,6 +373,7 @@ impl Tunnel for LiveTunnel {
         self.pay(moved.max(fetched.report.bytes));
         let headers = self.config.targets[self.turn].headers();
         let mut outcome = outcome(fetched, direction, headers);
+        outcome.observed.extend(link.map(|link| ("link".to_owned(), link)));
         if self.config.targets.len() > 1 {
             let url = self.config.targets[self.turn].url.to_string();
             outcome.observed.insert("target".to_owned(), json!(url));

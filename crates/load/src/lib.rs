@@ -43,6 +43,10 @@ mod wire;
 /// Workloads beyond a single transfer.
 pub mod work;
 
+/// What is fed with random bytes.
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
+
 pub use client::{Connection, LoadError, download, upload};
 pub use fetch::{Far, Fetch, FetchError, Fetched, USER_AGENT, bring, fetch, work_at};
 pub use intact::Reference;

@@ -49,5 +49,7 @@ pub mod tun;
 pub mod vnet;
 /// Listening to a device's packets, both ways.
 pub mod watch;
+/// Wi-Fi: the rate and the strength of the signal.
+pub mod wireless;
 
 pub use error::{SysError, SysResult};

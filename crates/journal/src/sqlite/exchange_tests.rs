@@ -131,6 +131,7 @@ fn flents_file_has_as_many_values_in_each_series_as_times_and_rates_in_mbit() {
     for (name, series) in file["results"].as_object().unwrap() {
         assert_eq!(series.as_array().unwrap().len(), x.len(), "{name}");
     }
+    assert_eq!(file["raw_values"]["TCP download"][0]["val"], 24.0);
     // Three bytes a microsecond, twice in a row.
     let rates: Vec<f64> =
         file["results"]["TCP download"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();

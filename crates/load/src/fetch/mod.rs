@@ -408,3 +408,12 @@ pub(crate) fn lost(error: WireError, patience: Duration, in_handshake: bool) -> 
         WireError::Broken(error) => FetchError::Load(LoadError::Broken(error)),
     }
 }
+
+/// Reads bytes as the head of an answer.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    if let Ok(Some((used, head))) = head::parse(bytes) {
+        assert!(used <= bytes.len());
+        let _ = (head.line(), head.pause(Duration::from_secs(1_700_000_000)));
+    }
+}

@@ -327,3 +327,14 @@ impl Data<'_> {
         }
     }
 }
+
+/// Reads bytes as everything that a server may say.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    if let Ok(Some((used, _))) = reply::parse(bytes) {
+        assert!(used <= bytes.len());
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = (reply::extended_port(text), reply::passive_address(text));
+    }
+}

@@ -237,3 +237,12 @@ fn cookie() -> [u8; COOKIE] {
     }
     cookie
 }
+
+/// Reads bytes as everything that a server may say.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    let _ = Results::parse(bytes);
+    if let Some(first) = bytes.first() {
+        let _ = State::of(*first).map(State::byte);
+    }
+}

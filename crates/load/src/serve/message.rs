@@ -260,6 +260,20 @@ pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
     })
 }
 
+/// Reads bytes as every message.
+#[cfg(any(fuzzing, test))]
+pub(super) fn read_all(bytes: &[u8]) {
+    if let Some(ask) = Ask::from_bytes(bytes) {
+        let _ = ask.to_bytes();
+    }
+    if let Some(answer) = Answer::from_bytes(bytes) {
+        let _ = answer.to_bytes();
+    }
+    if let Some(report) = report_from_json(bytes) {
+        let _ = report_to_json(&report);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

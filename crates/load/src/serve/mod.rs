@@ -211,3 +211,9 @@ impl Shared {
         reports.by_token.remove(&token)
     }
 }
+
+/// Reads bytes as everything that the two ends may say to each other behind the handshake.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    message::read_all(bytes);
+}

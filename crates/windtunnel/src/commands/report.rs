@@ -2,6 +2,8 @@
 
 /// What the journal holds of an experiment.
 mod history;
+/// The link under an experiment.
+mod link;
 /// What a screen came to.
 mod screen;
 
@@ -15,7 +17,7 @@ use std::time::Duration;
 use wt_experiment::{Assessment, Experiment, VerdictKind};
 use wt_journal::{Journal, State, StoredExperiment};
 use wt_report::{PlanStep, Run, Setting, TuneInputs, TuneReport};
-use wt_trial::TrialRecord;
+use wt_trial::{Direction, TrialRecord};
 use wt_units::Knob;
 
 pub(crate) use history::{History, Judged, observation};
@@ -135,10 +137,17 @@ impl Told<'_> {
         {
             self.plan(&mut report, address);
         }
+        report.warnings.extend(link::warnings(self.records, self.direction(), self.stored.arms.len()));
         if let Some(history) = self.history {
             history.complete(&mut report);
         }
         report
+    }
+
+    /// Which way the payload went.
+    fn direction(&self) -> Direction {
+        let up = self.stored.config["workload"]["direction"] == "up";
+        if up { Direction::Up } else { Direction::Down }
     }
 
     /// What makes the recommended settings hold on this host, and the one command that does it.

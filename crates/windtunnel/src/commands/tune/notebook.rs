@@ -141,6 +141,7 @@ fn config(args: &TuneArgs, prepared: &Prepared, plan: &Plan, more: &[(&str, serd
         "workload": plan.workload,
         "per_trial_us": plan.per_trial(std::time::Duration::from_micros(prepared.path.rtt_us)).as_micros() as u64,
         "cool_down_us": plan.cool_down.as_micros() as u64,
+        "host": host(),
         "command": command(),
         "plateau": plateau.map(|((knob, _), p)| json!({"knob": knob.name(), "levels": p.levels, "epsilon": p.epsilon, "strict": p.strict})),
     });
@@ -148,6 +149,15 @@ fn config(args: &TuneArgs, prepared: &Prepared, plan: &Plan, more: &[(&str, serd
         config[*name] = value.clone();
     }
     config
+}
+
+/// This machine: two experiments of different hosts aren't compared.
+fn host() -> serde_json::Value {
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    json!({"name": read("hostname"), "kernel": read("osrelease")})
 }
 
 /// What was typed, so that it can be typed again.

@@ -1,0 +1,12 @@
+//! A profile of far ends.
+#![no_main]
+
+#[path = "../../../crates/windtunnel/src/commands/tune/profile.rs"]
+#[allow(dead_code)]
+mod profile;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = profile::parse(text);
+    }
+});
