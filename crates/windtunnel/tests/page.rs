@@ -30,8 +30,8 @@ fn a_browser_tells_first_byte_load_and_every_request_and_the_window_shows_in_it(
     assert_eq!(runs.len(), 2, "{report:#}");
     for one in runs {
         let ms = |name: &str| one[name].as_f64().unwrap_or_else(|| panic!("{name}: {one:#}"));
-        // RTT 100 ms: a handshake and an answer at least; then the parts at least one more round trip.
-        assert!(ms("first_byte_ms") >= 195.0, "{one:#}");
+        // RTT 100 ms: an answer at least, since a browser connects before it counts; then one more round trip for the parts.
+        assert!(ms("first_byte_ms") >= 99.0, "{one:#}");
         assert!(ms("load_ms") >= ms("first_byte_ms") + 95.0, "{one:#}");
         assert!(ms("dom_content_loaded_ms") <= ms("load_ms") + 1.0, "{one:#}");
         let sizes: Vec<f64> =
