@@ -12,6 +12,7 @@ use crate::stats::{Counters, Round};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 use wt_link::{Packet, Time};
@@ -25,8 +26,11 @@ const SMALL: usize = 2048;
 /// Large buffers kept for reuse.
 const SPARE: usize = 64;
 
-/// The engine asks to be woken at most so long before something is due.
+/// The engine asks to be woken at most so long before something is due, ns; several in a process share it.
 const EARLIEST: u64 = 300_000;
+
+/// Engines that run in this process.
+static ENGINES: AtomicU64 = AtomicU64::new(0);
 
 /// A sleeping thread on a core that is free runs after so long at most.
 const LONGEST_WAKE: u64 = 100_000;
@@ -35,7 +39,8 @@ const LONGEST_WAKE: u64 = 100_000;
 /// takes 50 to 200 µs to go on. What it is woken too early it spins.
 ///
 /// The margin follows the lateness of most wake-ups: a step up for each that was later, a smaller one down for each that
-/// was not, so that it rests where as many steps go up as down, at 6 of 7.
+/// was not, so that it rests where as many steps go up as down, at 6 of 7. Who waits for longer than a wake-up can take waits
+/// for a core: there it would only take more of what is short, and goes back to nothing.
 #[derive(Debug, Default)]
 struct Margin(u64);
 
@@ -47,7 +52,11 @@ impl Margin {
     ///
     /// [`Margin::of_an_arrival`] tells how long ago that was which woke it.
     fn learn(&mut self, late_ns: u64) {
-        self.0 = if late_ns > self.0 { (self.0 + Self::UP).min(EARLIEST) } else { self.0.saturating_sub(Self::DOWN) };
+        self.0 = match late_ns {
+            waited if waited > EARLIEST => self.0 / 2,
+            late if late > self.0 => (self.0 + Self::UP).min(EARLIEST / ENGINES.load(Relaxed).max(1)),
+            _ => self.0.saturating_sub(Self::DOWN),
+        };
     }
 
     /// How long ago the packet came that has woken the engine: no device says it, and a wake-up takes what it takes, whether a
@@ -131,8 +140,16 @@ pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
         margin: Margin::default(),
         earlier: 0,
     };
-    while engine.turn()? {}
-    Ok(())
+    ENGINES.fetch_add(1, Relaxed);
+    let ended = loop {
+        match engine.turn() {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(broken) => break Err(broken),
+        }
+    };
+    ENGINES.fetch_sub(1, Relaxed);
+    ended
 }
 
 impl Engine {
