@@ -315,7 +315,6 @@ struct Detail {
     asked: String,
     workload: String,
     granted: String,
-    measures: Option<String>,
     scopes: String,
     observed: String,
     notes: String,
@@ -329,9 +328,6 @@ impl Detail {
             asked: to_json("the settings", &spec.settings)?,
             workload: to_json("the workload", &spec.workload)?,
             granted: to_json("the granted settings", &outcome.granted)?,
-            measures: (!outcome.measures.is_empty())
-                .then(|| to_json("what was measured", &outcome.measures))
-                .transpose()?,
             scopes: to_json("the scopes", &outcome.scopes)?,
             observed: to_json("what was observed", &outcome.observed)?,
             notes: to_json("the notes", &outcome.notes)?,
