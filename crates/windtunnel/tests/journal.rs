@@ -7,9 +7,9 @@ use common::{Ran, eventually, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 
-/// A path on which a window of 4 KiB is a quarter of what it takes.
+/// A path on which a window of 4 KiB is a quarter of what it takes; it loses packets, so that no two trials are alike.
 const PATH: &str = "title = \"t\"\nsource = \"a test\"\n[[link]]\nname = \"line\"\nmtu = 1500\n\
-    down = { rate = \"20mbit\", delay = \"4ms\" }\nup = { rate = \"20mbit\", delay = \"4ms\" }\n";
+    down = { rate = \"20mbit\", delay = \"4ms\", loss = \"0.5%\" }\nup = { rate = \"20mbit\", delay = \"4ms\" }\n";
 
 fn wt(home: &Path, args: &[&str]) -> Ran {
     ran(windtunnel(home).args(args).current_dir(home).output().unwrap())
@@ -105,9 +105,11 @@ fn exchanged(home: &Path, first: &str, second: &str) {
     let flent = object(&wt(home, &["journal", "export", first, "--format", "flent"]));
     let points = flent["x_values"].as_array().unwrap().len();
     assert!(points > 100 && flent["results"]["TCP download"].as_array().unwrap().len() == points, "{points}");
-    let best =
-        flent["results"]["TCP download"].as_array().unwrap().iter().filter_map(Value::as_f64).fold(0.0, f64::max);
-    assert!((5.0..60.0).contains(&best), "{best} Mbit/s");
+    let rates: Vec<f64> =
+        flent["results"]["TCP download"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+    // Single points are above the line's rate where a gap is filled and all that came behind it counts at once.
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    assert!((1.0..20.0).contains(&mean), "{mean} Mbit/s");
     let csv = wt(home, &["journal", "export", first, "--form", "csv"]);
     assert!(csv.out.starts_with("trial,phase,round"), "{}", csv.out);
 

@@ -16,7 +16,7 @@ pub(super) fn text(comparison: &Comparison) -> String {
         lines.push(match &between.difference {
             Some(found) => level(&between.experiment, &between.against, found),
             None => format!(
-                "{} and {}: too few trials of the current settings for an interval.",
+                "{} and {}: too few trials of the current settings for an interval, or all alike.",
                 between.experiment, between.against
             ),
         });
