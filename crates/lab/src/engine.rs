@@ -32,8 +32,9 @@ const EARLIEST: u64 = 300_000;
 /// Engines that run in this process.
 static ENGINES: AtomicU64 = AtomicU64::new(0);
 
-/// A sleeping thread on a core that is free runs after so long at most.
-const LONGEST_WAKE: u64 = 100_000;
+/// A packet that wakes the engine counts as having come at most so much earlier, ns: less than what nearly every wake-up of a halted
+/// processor takes, so that no round trip is shorter than the path's.
+const LONGEST_WAKE: u64 = 50_000;
 
 /// How late this machine's timers wake the engine, and so how much earlier it asks for: a virtual processor that had halted
 /// takes 50 to 200 µs to go on. What it is woken too early it spins.
