@@ -1,5 +1,5 @@
 # make demo   builds, and tunes a real kernel over an emulated ADSL line (3 minutes after the build)
-# make test   everything that CI checks (under 12 minutes on two cores)
+# make test   everything that CI checks (about half an hour from nothing on two cores)
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
 # make page-test  the page in headless Chromium
