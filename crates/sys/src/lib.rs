@@ -29,7 +29,7 @@ pub mod poll;
 pub mod probe;
 /// Processes: identity, parents' deaths, children in namespaces.
 pub mod process;
-/// Packet sockets with a ring.
+/// Packet sockets, plain or with a ring.
 mod ring;
 /// Routes as the kernel dumps them, with all metrics, to be put back exactly.
 pub mod route;

@@ -1,12 +1,10 @@
 use crate::SysResult;
-use crate::ring::{PacketSocket, Ring, Shape, index_of};
+use crate::ring::{PACKET_IGNORE_OUTGOING, PACKET_VNET_HDR, PacketSocket, Ring, Shape, index_of};
 use crate::vnet::VNET_LEN;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
-const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 /// A frame holds a 64 KiB super-packet with all its headers, in whole pages.
 const SHAPE: Shape = Shape { frame: 17 * 4096, per_block: 16, blocks: 16 };

@@ -1,4 +1,4 @@
-//! Sockets of `AF_PACKET` with a `TPACKET_V2` ring that the kernel fills.
+//! Sockets of `AF_PACKET`, plain or with a `TPACKET_V2` ring that the kernel fills.
 //!
 //! Version 3 of the ring holds packets back until a block is full or a timer fires, which ruins delays.
 
@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const PACKET_RX_RING: libc::c_int = 5;
 const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VERSION: libc::c_int = 10;
+pub(crate) const PACKET_VNET_HDR: libc::c_int = 15;
+pub(crate) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const TPACKET_V2: libc::c_int = 1;
 const STATUS_KERNEL: u32 = 0;
 const STATUS_USER: u32 = 1;
@@ -105,6 +107,15 @@ impl PacketSocket {
         check(result, || format!("set option {option} of a packet socket")).map(drop)
     }
 
+    /// Begins to receive one protocol (`ETH_P_…`) from a device, without a ring.
+    ///
+    /// # Errors
+    /// [`SysError`].
+    pub(crate) fn listen(self, protocol: libc::c_int, index: libc::c_int) -> SysResult<OwnedFd> {
+        bind(&self.0, protocol, index)?;
+        Ok(self.0)
+    }
+
     /// Gives it its ring, and begins to receive from a device; 0 stands for all of them.
     ///
     /// # Errors
@@ -125,17 +136,22 @@ impl PacketSocket {
         let mapped = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED);
         let start = mapped.ok_or_else(|| SysError::last("map the ring of a packet socket"))?;
         let ring = Ring { socket: self.0, start, shape, next: 0 };
-        // SAFETY: an all-zero sockaddr_ll is valid.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = index;
-        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the address lives through the call and has the length that we say.
-        let result = unsafe { libc::bind(ring.socket.as_raw_fd(), (&raw const address).cast(), length) };
-        check(result, || format!("bind a packet socket to device {index}"))?;
+        bind(&ring.socket, libc::ETH_P_ALL, index)?;
         Ok(ring)
     }
+}
+
+/// Begins to receive packets of a protocol from a device.
+fn bind(socket: &OwnedFd, protocol: libc::c_int, index: libc::c_int) -> SysResult<()> {
+    // SAFETY: an all-zero sockaddr_ll is valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (protocol as u16).to_be();
+    address.sll_ifindex = index;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address lives through the call and has the length that we say.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    check(result, || format!("bind a packet socket to device {index}")).map(drop)
 }
 
 /// The frames that have come.

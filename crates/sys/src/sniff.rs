@@ -1,10 +1,8 @@
-use crate::error::check;
+use crate::SysResult;
+use crate::ring::{PACKET_IGNORE_OUTGOING, PACKET_VNET_HDR, PacketSocket, index_of};
 use crate::vnet::{VNET_LEN, VnetHeader};
-use crate::{SysError, SysResult};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-const PACKET_VNET_HDR: libc::c_int = 15;
-const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// The largest packet with all that may stand before it.
@@ -36,39 +34,14 @@ impl Sniffer {
     /// Listens at a device.
     ///
     /// # Errors
-    /// [`SysError`]; `EPERM` without `CAP_NET_RAW`, `ENODEV` when there is no such device.
+    /// [`SysError`](crate::SysError); `EPERM` without `CAP_NET_RAW`, `ENODEV` when there is no such device.
     pub fn open(device: &str, v6: bool) -> SysResult<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // Protocol 0 receives nothing until the socket is bound to its one device.
-        // SAFETY: socket takes numbers.
-        let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) }, || "open a packet socket".to_owned())?;
-        // SAFETY: the kernel has just given us this descriptor.
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = PacketSocket::open(libc::SOCK_RAW)?;
         for option in [PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING] {
-            let (value, length): (libc::c_int, _) = (1, size_of::<libc::c_int>() as libc::socklen_t);
-            // SAFETY: reads one int from a live variable.
-            let result = unsafe {
-                libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw const value).cast(), length)
-            };
-            check(result, || format!("set option {option} of a packet socket"))?;
+            socket.set(libc::SOL_PACKET, option, &1)?;
         }
-        let name = std::ffi::CString::new(device).map_err(|_| SysError {
-            doing: format!("find the device {device:?}"),
-            source: std::io::Error::from(std::io::ErrorKind::InvalidInput),
-        })?;
-        // SAFETY: the name is a live C string.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        let index = libc::c_int::try_from(index).unwrap_or(0);
-        check(if index == 0 { -1 } else { 0 }, || format!("find the device {device}"))?;
-        // SAFETY: an all-zero sockaddr_ll is valid.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (if v6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP } as u16).to_be();
-        address.sll_ifindex = index;
-        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the address lives through the call and has the length that we say.
-        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-        check(result, || format!("listen at the device {device}"))?;
+        let protocol = if v6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP };
+        let socket = socket.listen(protocol, index_of(device)?)?;
         Ok(Self { socket, buffer: vec![0; LARGEST] })
     }
 
