@@ -69,6 +69,12 @@ export function useAnswer<T>(run: Run | null): Answered<T> {
   });
 }
 
+/** Whether a run goes on: its answer may be here before it has ended, and until then the server starts no other one. */
+export function useUnderWay(run: Run | null): boolean {
+  const { end } = useAnswer(run);
+  return run !== null && run.end === null && end === null;
+}
+
 /** The newest run of a kind, which goes on even if the page was closed; and how another one is shown. */
 export function useLast(kind: Run["kind"]): [Run | null, (run: Run | null) => void, boolean] {
   const [run, setRun] = useState<Run | null>(null);

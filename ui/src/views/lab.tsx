@@ -4,7 +4,7 @@ import { drawn, keep, type Drawn, type Link, type Way } from "../drawn";
 import { mbit, ms, rate, size } from "../format";
 import { Choice, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest, Wide } from "../parts";
 import { Chart } from "../chart";
-import { rates, useAnswer, useLast, type Columns, type Run } from "../run";
+import { rates, useAnswer, useLast, useUnderWay, type Columns, type Run } from "../run";
 import { Now, type Presets } from "./experiment";
 
 /** What `lab show --json` prints, as far as it is drawn. */
@@ -273,11 +273,12 @@ function Running({ run }: { run: Run }) {
   const { result, end } = useAnswer<Up>(run);
   const [busy, problem, doing] = useDoing();
   const [work, setWork] = useState<Run | null>(null);
+  const works = useUnderWay(work);
   if (end) return end.error ? <Trouble problem={end.error} /> : <p class="quiet">The lab is down; nothing of it is left.</p>;
   if (!result) return <p class="progress" role="status">The lab is being built …</p>;
   return (
     <Section id="up" class="verdict faster" title={`The lab is up, over ${result.backend}`}>
-      <Work start={(body) => doing(() => post<Run>(`labs/${run.id}/workloads`, body).then(setWork))} busy={busy} />
+      <Work start={(body) => doing(() => post<Run>(`labs/${run.id}/workloads`, body).then(setWork))} busy={busy || works} />
       {problem && <Trouble problem={problem} />}
       {work && <Worked key={work.id} run={work} />}
       <details>

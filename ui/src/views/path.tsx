@@ -6,7 +6,7 @@ import { Chart } from "../chart";
 import { drawn } from "../drawn";
 import { count, mbit, ms, percent, rate } from "../format";
 import { Choice, Figure, Section, Sentences, Table, Text, Trouble, useDoing, useGet, Wide } from "../parts";
-import { useAnswer, useLast, type Run } from "../run";
+import { useAnswer, useLast, useUnderWay, type Run } from "../run";
 import { Encapsulation, query, Sawtooth, type Ask } from "./calculator";
 import { Paths } from "./experiment";
 
@@ -85,7 +85,9 @@ export function Path() {
   const [lab, setLab] = useState("black-hole");
   const [last, setRun] = useLast("probe");
   const [seen, setSeen] = useState<Record<string, Run>>({});
-  const [busy, problem, doing] = useDoing();
+  const [asking, problem, doing] = useDoing();
+  const goes = useUnderWay(last);
+  const busy = asking || goes;
   const place = where === "target" ? { target: target.trim() } : lab === "(drawn)" ? { path: own } : { lab };
   const ask = (kind: string): void =>
     doing(() =>
