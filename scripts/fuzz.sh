@@ -8,10 +8,16 @@ seconds=${2:-60}
 host=$(rustc -vV | sed -n 's/^host: //p')
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 coverage="$coverage -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
+# What only fuzzing may see of a crate.
+coverage="$coverage --cfg fuzzing -Cdebug-assertions"
 RUSTFLAGS="$coverage" cargo build --release --locked --target "$host"
-if [ "$1" = all ]; then set -- packets edits answers machines framing; else set -- "$1"; fi
+if [ "$1" = all ]; then
+    set -- packets edits answers machines framing control iperf3 ftp http capture profile
+else
+    set -- "$1"
+fi
 for target in "$@"; do
     mkdir -p "corpus/$target" "artifacts/$target"
-    "target/$host/release/$target" -max_total_time="$seconds" -max_len=1500 -timeout=10 \
+    "target/$host/release/$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=1024 \
         -artifact_prefix="artifacts/$target/" "corpus/$target"
 done

@@ -1,4 +1,4 @@
-//! Every parser of what strangers say, as a function of bytes: for fuzzing (`fuzz/load`), and for a test with random bytes.
+//! Every parser of what strangers say, as a function of bytes: for fuzzing (`fuzz/`), and for a test with random bytes.
 
 /// What speaks with our own server: requests, questions, answers, reports, addresses.
 pub fn control(bytes: &[u8]) {

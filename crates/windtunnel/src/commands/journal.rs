@@ -54,6 +54,9 @@ enum JournalCommand {
         json: bool,
     },
     /// Shows what TCP said over time: congestion window, RTT, bytes; of all trials or of one
+    #[command(after_help = "Examples:
+  windtunnel journal samples
+  windtunnel journal samples last --trial 42 --json")]
     Samples {
         #[arg(default_value = "last")]
         experiment: String,
@@ -76,6 +79,9 @@ enum JournalCommand {
     ///
     /// Each experiment is taken as a whole or not at all; one that is here already stays as it is. The files are left as they
     /// are. Ends with code 1 if something was refused.
+    #[command(after_help = "Examples:
+  windtunnel journal import trials.json /mnt/other/journal.sqlite3
+  ssh far windtunnel journal export last | windtunnel journal import -")]
     Import {
         /// Exported JSON, one object or several after each other, or journals; - is standard input
         #[arg(required = true, value_name = "FILE")]
@@ -85,6 +91,9 @@ enum JournalCommand {
         json: bool,
     },
     /// Throws experiments away; never one that is under way, nor one that another continues
+    #[command(after_help = "Examples:
+  windtunnel journal prune --older-than 90d --dry-run
+  windtunnel journal prune --keep 50 --samples-only")]
     Prune {
         /// Only these: names, or beginnings of them
         #[arg(value_name = "EXPERIMENT", required_unless_present_any = ["older_than", "keep"])]

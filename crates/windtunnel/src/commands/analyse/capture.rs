@@ -14,10 +14,10 @@ const BUFFER: usize = 1 << 20;
 /// What only captures have.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CaptureArgs {
-    /// Of a capture, only these packets, in tcpdump's words: host, net, port, portrange, src, dst, tcp, ip6, and, or, not
+    /// Only these packets, in tcpdump's words: host, net, port, portrange, src, dst, tcp, ip6, and, or, not
     #[arg(long, value_name = "EXPRESSION")]
     pub(crate) filter: Option<Filter>,
-    /// Of a capture, tell so many connections: those with the most payload [default: 10, with --json 10000]
+    /// Tell so many connections: those with the most payload [default: 10, with --json 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
 }

@@ -1,8 +1,8 @@
 //! A profile of far ends.
 #![no_main]
 
-#[path = "../../../crates/windtunnel/src/commands/tune/profile.rs"]
-#[allow(dead_code)]
+#[path = "../../crates/windtunnel/src/commands/tune/profile.rs"]
+#[expect(dead_code, reason = "the program uses the rest")]
 mod profile;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
