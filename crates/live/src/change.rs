@@ -9,6 +9,10 @@ use wt_units::{Knob, Level, Settings};
 /// After a trial should have been over for so long, the guard puts everything back, whatever has become of us.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// So many times what is held by another process is waited for, some seconds each: its own guard, on a slow disk, or another
+/// windtunnel. The guard has longer than all of them, and puts everything back if they don't do.
+const ATTEMPTS: u32 = 6;
+
 /// Changes routes and host-wide settings for the time of one trial, through the same transaction and guard as
 /// `settings apply`.
 #[derive(Debug)]
@@ -74,7 +78,7 @@ impl Changer {
             return Ok(Made { id: None, granted: settings.clone() });
         }
         let options = ApplyOptions { confirm_within: at_most + GRACE, yes: false, guard: self.guard.clone() };
-        let applied = wt_host::apply(&mut self.system, &self.store, &survey, &plan, &options)?;
+        let applied = patiently(|| wt_host::apply(&mut self.system, &self.store, &survey, &plan, &options))?;
         let level = |(knob, asked): (Knob, &Level)| {
             let row = applied.applied.iter().find(|row| row.key == knob.name());
             let granted = row.and_then(|row| row.granted.as_ref()).map(|value| knob.parse_level(&value.to_string()));
@@ -86,10 +90,21 @@ impl Changer {
     /// Puts it back.
     pub(crate) fn put_back(&mut self, made: &Made) -> Result<(), ChangeError> {
         let Some(id) = made.id else { return Ok(()) };
-        match wt_host::undo(&mut self.system, &self.store, Some(id), &self.guard) {
+        match patiently(|| wt_host::undo(&mut self.system, &self.store, Some(id), &self.guard)) {
             // The guard was first.
             Ok(_) | Err(TxnError::NotInForce { .. } | TxnError::NothingToUndo) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Does it, as soon as no other process changes the settings.
+fn patiently<T>(mut what: impl FnMut() -> Result<T, TxnError>) -> Result<T, TxnError> {
+    for _ in 1..ATTEMPTS {
+        match what() {
+            Err(TxnError::Busy { .. }) => {}
+            done => return done,
+        }
+    }
+    what()
 }
