@@ -14,7 +14,7 @@ case $want in
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.
-        tools="$tools nginx:nginx-light vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget"
+        tools="$tools nginx:nginx-light vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget sshd:openssh-server scp:openssh-client"
         # The page is built, and driven in a browser.
         tools="$tools node:nodejs npm:npm chromium:chromium"
         ;;
@@ -47,8 +47,8 @@ if [ -n "$missing" ]; then
         fi
         # shellcheck disable=SC2086
         DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >/dev/null
-        for daemon in nginx vsftpd; do
-            case $missing in *"$daemon"*) systemctl disable -q $daemon 2>/dev/null || true ;; esac
+        for pair in nginx:nginx-light vsftpd:vsftpd ssh:openssh-server; do
+            case $missing in *"${pair##*:}"*) systemctl disable -q "${pair%%:*}" 2>/dev/null || true ;; esac
         done
     else
         echo "setup: missing:$missing" >&2

@@ -1,30 +1,121 @@
 use crate::error::check;
 use crate::{SysError, SysResult};
+use std::ffi::CString;
 use std::fs::File;
+use std::io::{PipeWriter, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Moves this process into a new user namespace in which it is root, with new network and mount namespaces.
 ///
-/// Our own user becomes uid 0 in there; no other user exists. Files keep belonging to our user outside.
+/// Where we are root already, every user there is keeps its name and its files in there, so that servers can step down to
+/// users of their own. Otherwise our own user becomes uid 0, and no other user exists.
 ///
 /// # Errors
 /// [`SysError`]; `EPERM` or `ENOSPC` where user namespaces are forbidden, `EINVAL` when the process has several threads.
 ///
 /// # Source
-/// user_namespaces(7): a process may map its own uid and gid without privilege once `setgroups` is denied.
+/// user_namespaces(7): a process may map its own uid and gid without privilege once `setgroups` is denied; who has
+/// `CAP_SETUID` and `CAP_SETGID` in the namespace above may map all that there are.
 pub fn enter_user_namespace() -> SysResult<()> {
     // SAFETY: these calls only read credentials.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWUTS;
+    let everybody = if uid == 0 && gid == 0 { Mapper::start() } else { None };
     unshare(flags, "create a user namespace")?;
-    let write = |file: &str, text: String| {
-        std::fs::write(file, text).map_err(SysError::io(format!("write {file} of the new user namespace")))
-    };
-    write("/proc/self/setgroups", "deny".to_owned())?;
-    write("/proc/self/uid_map", format!("0 {uid} 1"))?;
-    write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    if !everybody.is_some_and(Mapper::map) {
+        let write = |file: &str, text: String| {
+            std::fs::write(file, text).map_err(SysError::io(format!("write {file} of the new user namespace")))
+        };
+        write("/proc/self/setgroups", "deny".to_owned())?;
+        write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+        write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    }
     // What we mount must not reach the host.
     mount("none", "/", None, libc::MS_REC | libc::MS_PRIVATE)
+}
+
+/// A process that stays above the new namespace, since only from there all users can be mapped into it.
+struct Mapper {
+    child: libc::pid_t,
+    /// Closed without a word, it tells the child to end.
+    go: Option<PipeWriter>,
+}
+
+impl Mapper {
+    /// Starts it; `None` where that can't be.
+    fn start() -> Option<Self> {
+        let pid = std::process::id();
+        let [users, groups] = ["uid_map", "gid_map"].map(|file| {
+            let known = std::fs::read_to_string(format!("/proc/self/{file}")).ok()?;
+            Some((CString::new(format!("/proc/{pid}/{file}")).ok()?, identity(&known)?))
+        });
+        let maps = [users?, groups?];
+        let (ready, go) = std::io::pipe().ok()?;
+        // SAFETY: the child calls nothing but system calls until it ends.
+        let child = unsafe { libc::fork() };
+        match child {
+            -1 => None,
+            0 => {
+                // SAFETY: both are open and ours; the child must not hold the end that it waits for.
+                unsafe { libc::close(go.as_raw_fd()) };
+                write_maps(ready.as_raw_fd(), &maps)
+            }
+            child => Some(Self { child, go: Some(go) }),
+        }
+    }
+
+    /// Lets it map the users of the namespace in which this process is now; whether it could.
+    fn map(mut self) -> bool {
+        self.go.as_mut().is_some_and(|go| go.write_all(&[1]).is_ok()) && self.end()
+    }
+
+    /// Waits for its end; whether all went well.
+    fn end(&mut self) -> bool {
+        let mut status = 0;
+        drop(self.go.take());
+        // SAFETY: waitpid writes one int; the child ends once it is told or the pipe is closed.
+        let ended = unsafe { libc::waitpid(self.child, &raw mut status, 0) };
+        ended == self.child && status == 0
+    }
+}
+
+impl Drop for Mapper {
+    fn drop(&mut self) {
+        if self.go.is_some() {
+            self.end();
+        }
+    }
+}
+
+/// In the child: waits for a byte, writes the maps, and ends.
+fn write_maps(ready: libc::c_int, maps: &[(CString, String); 2]) -> ! {
+    let mut byte = 0u8;
+    // SAFETY: reads one byte into a live one; all strings live on in the child's copy of the memory.
+    let mut done = unsafe { libc::read(ready, (&raw mut byte).cast(), 1) } == 1;
+    for (file, text) in maps {
+        // SAFETY: as above; open, write and _exit are async-signal-safe.
+        done = done
+            && unsafe {
+                let fd = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                fd >= 0 && libc::write(fd, text.as_ptr().cast(), text.len()) == text.len() as libc::ssize_t
+            };
+    }
+    // SAFETY: ends the child at once, without what the parent would do at its end.
+    unsafe { libc::_exit(libc::c_int::from(!done)) }
+}
+
+/// The map under which all whom a namespace knows stay who they are; `None` unless it knows more than one.
+fn identity(known: &str) -> Option<String> {
+    let mut map = String::new();
+    let mut all = 0u64;
+    for line in known.lines() {
+        let mut fields = line.split_whitespace();
+        let inside: u32 = fields.next()?.parse().ok()?;
+        let count: u32 = fields.nth(1)?.parse().ok()?;
+        all += u64::from(count);
+        map.push_str(&format!("{inside} {inside} {count}\n"));
+    }
+    (all > 1).then_some(map)
 }
 
 /// Moves this process into new network and mount namespaces, without a user namespace: for root where those are forbidden.
@@ -48,7 +139,7 @@ pub(crate) fn unshare(flags: libc::c_int, doing: &str) -> SysResult<()> {
 /// [`SysError`] with source and target.
 pub fn mount(source: &str, target: &str, kind: Option<&str>, flags: libc::c_ulong) -> SysResult<()> {
     let text = |text: &str| {
-        std::ffi::CString::new(text).map_err(|_| SysError {
+        CString::new(text).map_err(|_| SysError {
             doing: format!("mount {source} on {target}"),
             source: std::io::Error::from(std::io::ErrorKind::InvalidInput),
         })

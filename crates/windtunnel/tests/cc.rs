@@ -8,6 +8,7 @@ mod common;
 
 use common::{Ran, alone, eventually, json, ran, run, shared, windtunnel};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 
 /// Whether this user may load BPF programs and the binary has them.
@@ -378,6 +379,47 @@ fn an_unmodified_program_gets_the_control_of_the_lab() {
         assert_eq!(ours.code, 0, "{}{}", ours.out, ours.err);
         assert!(ours.out.contains(" wt_vegas_"), "{}", ours.out);
         eventually("unregistering", || !available().iter().any(|name| name.starts_with("wt_vegas_")));
+    }
+}
+
+/// A copy by OpenSSH's own scp to OpenSSH's own server in the lab, under a congestion control; what `ss` said meanwhile, and
+/// `same` in the end.
+fn secure_copy(cc: &str) -> Ran {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(
+        home.path().join("path.toml"),
+        "title = \"a slow copy\"\nsource = \"this test\"\n[[link]]\nname = \"link\"\nmtu = 1500\n\
+         down = { rate = \"8mbit\", delay = \"10ms\" }\nup = { rate = \"8mbit\", delay = \"10ms\" }\n",
+    )
+    .unwrap();
+    let script = r#"set -e; umask 077; PATH=$PATH:/usr/sbin:/sbin
+        ssh-keygen -q -t ed25519 -N '' -f host; ssh-keygen -q -t ed25519 -N '' -f user; cp user.pub keys
+        head -c 1500000 /dev/urandom > file
+        printf '%s\n' 'Port 2222' "HostKey $PWD/host" "AuthorizedKeysFile $PWD/keys" 'StrictModes no' 'UsePAM no' \
+            'PidFile none' 'PermitRootLogin yes' 'Subsystem sftp internal-sftp' > sshd.conf
+        "$WT" lab run path.toml --cc "$CC" --server "mkdir -p /run/sshd; exec $(command -v sshd) -D -q -f $PWD/sshd.conf" -- sh -c '
+            until ssh-keyscan -p 2222 server 2>/dev/null | grep -q ssh; do :; done
+            scp -q -F none -P 2222 -i user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null file "server:$PWD/got" & copy=$!
+            until ss -tinH state established "( dport = :2222 )" | grep bytes_acked; do kill -0 $copy; done
+            wait $copy; cmp file got && echo same'"#;
+    let mut command = Command::new("timeout");
+    command.args(["60", "sh", "-c", script]).env("WT", common::binary()).env("CC", cc);
+    ran(command.current_dir(home.path()).output().unwrap())
+}
+
+#[test]
+fn a_secure_copy_between_unmodified_programs_gets_the_control_of_the_lab() {
+    let _machine = shared();
+    // Only in root's lab there are the users that sshd steps down to.
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("not run: sshd needs root");
+        return;
+    }
+    let copied = secure_copy("cubic");
+    assert!(copied.out.contains(" cubic ") && copied.out.ends_with("same\n"), "{}{}", copied.out, copied.err);
+    if may_load() {
+        let copied = secure_copy("chd@freebsd-hz100");
+        assert!(copied.out.contains(" wt_chd") && copied.out.ends_with("same\n"), "{}{}", copied.out, copied.err);
     }
 }
 
