@@ -1,16 +1,11 @@
 import { useMemo, useState } from "preact/hooks";
 import { post, remove } from "../api";
-import { Token } from "../change";
 import { Chart } from "../chart";
-import { drawn, type Drawn } from "../drawn";
 import { axis, duration, evidence, figure, GOODPUT, mbit, ms, onAxis, rate, title, type Measured } from "../format";
 import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest } from "../parts";
+import { usePlace } from "../place";
 import { Verdict, type Report } from "../report";
 import { rates, useEvents, useLast, type End, type Run, type Sample } from "../run";
-
-export interface Presets {
-  presets: { name: string; title: string }[];
-}
 
 interface Preset {
   title: string;
@@ -101,13 +96,15 @@ export function Experiment() {
   );
 }
 
-const DRAWN = "(drawn)";
-
 function Choose({ start }: { start: (run: Run) => void }) {
-  const own = drawn();
-  const [where, setWhere] = useState("lab");
-  const [target, setTarget] = useState("");
-  const [lab, setLab] = useState(own && location.search === "?drawn" ? DRAWN : "adsl");
+  const place = usePlace({
+    lab: "adsl",
+    real: "on the real path",
+    label: "Far end",
+    placeholder: "https://example.org/file.iso",
+    hint: "A file on a web or FTP server, or iperf3://HOST. It is asked politely, one connection at a time.",
+    doing: "Measuring a real path",
+  });
   const [knobs, setKnobs] = useState<Record<string, string>>({ rwin: "", mtu: "", cc: "" });
   const [budget, setBudget] = useState("");
   const [trial, setTrial] = useState("");
@@ -115,9 +112,8 @@ function Choose({ start }: { start: (run: Run) => void }) {
   const [workload, setWorkload] = useState("bulk");
   const [busy, problem, run] = useDoing();
   const levels = Object.fromEntries(Object.entries(knobs).filter(([, levels]) => levels.trim() !== ""));
-  const place = where === "target" ? { target: target.trim() } : lab === DRAWN ? { path: own } : { lab };
   const request = {
-    ...place,
+    ...place.request,
     knobs: Object.keys(knobs),
     levels,
     direction,
@@ -125,7 +121,7 @@ function Choose({ start }: { start: (run: Run) => void }) {
     ...(budget.trim() && { budget: budget.trim() }),
     ...(trial.trim() && { trial: trial.trim() }),
   };
-  const sensible = where === "lab" && Object.keys(knobs).length > 0;
+  const sensible = !place.real && Object.keys(knobs).length > 0;
   const [plan, unplanned] = useLatest<Plan | null>(JSON.stringify(request), () => (sensible ? post("experiments/plan", request) : Promise.resolve(null)), 400);
   /** The levels that the path suggests. */
   const suggested = (knob: string): string =>
@@ -145,21 +141,9 @@ function Choose({ start }: { start: (run: Run) => void }) {
         Settings in random order, your current one always among them. In the lab real kernels meet over an emulated path, and nothing on this
         host changes.
       </p>
-      <div class="row">
-        <Choice
-          label="Where"
-          value={where}
-          set={setWhere}
-          size="short"
-          options={[
-            ["lab", "in the lab"],
-            ["target", "on the real path"],
-          ]}
-        />
-        {where === "lab" ? <Paths lab={lab} set={setLab} own={own} /> : <Target target={target} set={setTarget} />}
-      </div>
-      {where === "lab" && lab !== DRAWN && <Facts lab={lab} />}
-      {where === "target" && <Token what="Measuring a real path" />}
+      {place.fields}
+      {place.preset && <Facts lab={place.preset} />}
+      {place.token}
       <fieldset>
         <legend>What to vary</legend>
         <p class="quiet">Without levels they are chosen from the path.</p>
@@ -196,28 +180,10 @@ function Choose({ start }: { start: (run: Run) => void }) {
       </div>
       {plan && !unplanned && <Planned plan={plan} />}
       {(problem ?? unplanned) && <Trouble problem={(problem ?? unplanned)!} />}
-      <button type="submit" class="primary" disabled={busy || Object.keys(knobs).length === 0 || (where === "target" && target.trim() === "")}>
+      <button type="submit" class="primary" disabled={busy || Object.keys(knobs).length === 0 || !place.complete}>
         Start
       </button>
     </form>
-  );
-}
-
-function Target({ target, set }: { target: string; set: (target: string) => void }) {
-  const hint = "A file on a web or FTP server, or iperf3://HOST. It is asked politely, one connection at a time.";
-  return <Text label="Far end" size="long" value={target} set={set} placeholder="https://example.org/file.iso" hint={hint} />;
-}
-
-/** The lab's paths: those that are shipped, and the one that was drawn. */
-export function Paths({ lab, set, own }: { lab: string; set: (lab: string) => void; own: Drawn | null }) {
-  const [presets, again] = useGet<Presets>("lab/presets");
-  return (
-    <Fetched of={presets} again={again}>
-      {({ presets }) => {
-        const shipped = presets.map(({ name, title }): [string, string] => [name, title]);
-        return <Choice label="Path" size="long" value={lab} set={set} options={own ? [[DRAWN, `${own.title || "drawn"} (drawn in Lab)`], ...shipped] : shipped} />;
-      }}
-    </Fetched>
   );
 }
 

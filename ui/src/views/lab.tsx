@@ -5,7 +5,8 @@ import { mbit, ms, rate, size } from "../format";
 import { Choice, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest, Wide } from "../parts";
 import { Chart } from "../chart";
 import { rates, useAnswer, useLast, useUnderWay, type Columns, type Run } from "../run";
-import { Now, type Presets } from "./experiment";
+import type { Presets } from "../place";
+import { Now } from "./experiment";
 
 /** What `lab show --json` prints, as far as it is drawn. */
 interface Shown {

@@ -1,14 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { post } from "../api";
-import { Token } from "../change";
 import { Chart } from "../chart";
-import { drawn } from "../drawn";
 import { count, mbit, ms, percent, rate } from "../format";
-import { Choice, Figure, Section, Sentences, Table, Text, Trouble, useDoing, useGet, Wide } from "../parts";
+import { Figure, Section, Sentences, Table, Trouble, useDoing, useGet, Wide } from "../parts";
+import { usePlace } from "../place";
 import { useAnswer, useLast, useUnderWay, type Run } from "../run";
 import { Encapsulation, query, Sawtooth, type Ask } from "./calculator";
-import { Paths } from "./experiment";
 
 interface Hop {
   ttl: number;
@@ -79,19 +77,22 @@ const FRAMINGS: Record<string, string> = { PPPoE: "pppoe-llc-bridged-fcs-atm", E
 
 /** What a path does to packets: hops, sizes, where they die. */
 export function Path() {
-  const own = drawn();
-  const [where, setWhere] = useState("lab");
-  const [target, setTarget] = useState("");
-  const [lab, setLab] = useState("black-hole");
+  const place = usePlace({
+    lab: "black-hole",
+    real: "real path",
+    label: "Host",
+    placeholder: "example.org:443",
+    hint: "A name or an address, and a TCP port if you like",
+    doing: "Probing a real path",
+  });
   const [last, setRun] = useLast("probe");
   const [seen, setSeen] = useState<Record<string, Run>>({});
   const [asking, problem, doing] = useDoing();
   const goes = useUnderWay(last);
-  const busy = asking || goes;
-  const place = where === "target" ? { target: target.trim() } : lab === "(drawn)" ? { path: own } : { lab };
+  const busy = asking || goes || !place.complete;
   const ask = (kind: string): void =>
     doing(() =>
-      post<Run>("probes", { kind, ...place }).then((run) => {
+      post<Run>("probes", { kind, ...place.request }).then((run) => {
         setSeen(kind === "path" ? { path: run } : { ...seen, [kind]: run });
         setRun(run);
       }),
@@ -108,29 +109,13 @@ export function Path() {
           ask("path");
         }}
       >
-        <div class="row">
-          <Choice
-            label="Where"
-            value={where}
-            set={setWhere}
-            size="short"
-            options={[
-              ["lab", "in the lab"],
-              ["target", "real path"],
-            ]}
-          />
-          {where === "lab" ? (
-            <Paths lab={lab} set={setLab} own={own} />
-          ) : (
-            <Text label="Host" size="long" value={target} set={setTarget} placeholder="example.org:443" hint="A name or an address, and a TCP port if you like" />
-          )}
-        </div>
-        {where === "target" && <Token what="Probing a real path" />}
+        {place.fields}
+        {place.token}
         <div class="buttons">
-          <button type="submit" class="primary" disabled={busy || (where === "target" && target.trim() === "")}>
+          <button type="submit" class="primary" disabled={busy}>
             Probe the path
           </button>
-          <button type="button" disabled={busy || (where === "target" && target.trim() === "")} onClick={() => ask("scan")}>
+          <button type="button" disabled={busy} onClick={() => ask("scan")}>
             Scan sizes
           </button>
         </div>
