@@ -306,7 +306,7 @@ unsafe fn read_control(message: &libc::msghdr, received: &mut Received) {
             (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) if len >= size_of::<libc::timespec>() => {
                 // SAFETY: there are as many bytes as a timespec has.
                 let stamp = unsafe { data.cast::<libc::timespec>().read_unaligned() };
-                received.at_ns = monotonic_of(stamp);
+                received.at_ns = crate::clock::monotonic_of(stamp.tv_sec, stamp.tv_nsec);
             }
             (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
                 if len >= size_of::<libc::sock_extended_err>() =>
@@ -343,21 +343,6 @@ unsafe fn offender(at: *const u8, len: usize) -> Option<IpAddr> {
     // SAFETY: both sides have `len` bytes and don't overlap.
     unsafe { std::ptr::copy_nonoverlapping(at, (&raw mut storage).cast(), len) };
     from_raw(&storage).map(|address| address.ip())
-}
-
-/// The kernel stamps packets with the wall clock; the monotonic time is as long ago as that was.
-fn monotonic_of(stamp: libc::timespec) -> u64 {
-    let mut wall = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `wall` is a valid timespec to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut wall) };
-    let now = crate::clock::monotonic_ns();
-    if stamp.tv_sec == 0 {
-        return now;
-    }
-    let ns = |time: libc::timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
-    let age = u64::try_from((ns(wall) - ns(stamp)).max(0)).unwrap_or(0);
-    // A clock that was set meanwhile doesn't make a packet older than a second.
-    now.saturating_sub(age.min(1_000_000_000))
 }
 
 fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {

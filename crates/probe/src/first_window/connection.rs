@@ -21,7 +21,7 @@ const LATE: Duration = Duration::from_millis(900);
 const THINKING: Duration = Duration::from_secs(5);
 /// How long nothing new comes until a flight counts as over without a retransmission.
 const QUIET: Duration = Duration::from_secs(4);
-/// How long others may follow a segment that looks like a tail loss probe.
+/// How long packets of a connection that is closed may still be under way, beside the RTT.
 const SETTLING: Duration = Duration::from_millis(5);
 /// How long new data may take once it has been allowed, beside the RTT.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -110,8 +110,13 @@ pub struct Reading {
     pub end: End,
     /// Segments of the flight.
     pub segments: u32,
-    /// How many of them may be a tail loss probe instead.
+    /// How many of them may be a tail loss probe instead, so that the window is smaller.
     pub spare: u32,
+    /// Whether none of them can be one, so that they agree with others or contradict them.
+    pub firm: bool,
+    /// Whether it was the window that stopped the server, and no pause of its application: a tail loss probe with new data
+    /// followed.
+    pub limited: bool,
     /// Bytes of the flight.
     pub bytes: u32,
     /// The longest segment, bytes.
@@ -127,6 +132,8 @@ pub struct Reading {
     /// Whether the handshake was repeated or late: then the server begins with one segment (RFC 5681 section 3.1), and
     /// this isn't its initial window.
     pub late: bool,
+    /// Whether this host has lost packets that came meanwhile.
+    pub deaf: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +164,12 @@ pub struct Connection {
     deadline: Time,
     tries: u32,
     sent_at: Time,
+    /// When the last message was sent for the first time.
+    asked_at: Time,
+    opened: Time,
     rtt: Duration,
+    /// Several SYNs were sent, and nobody knows which one was answered: then the RTT is an upper bound.
+    vague: bool,
     peer: Option<SynAck>,
     peer_isn: u32,
     timestamp: Option<u32>,
@@ -172,6 +184,8 @@ pub struct Connection {
     more: bool,
     /// The handshake was repeated, or took as long as if it had been.
     late: bool,
+    /// This host has lost packets meanwhile.
+    deaf: bool,
     /// New data came by themselves after the flight: the application, not the window, had paused.
     grew: bool,
     out: VecDeque<Outgoing>,
@@ -191,7 +205,10 @@ impl Connection {
             deadline: now,
             tries: 0,
             sent_at: now,
+            asked_at: now,
+            opened: now,
             rtt: Duration::ZERO,
+            vague: false,
             peer: None,
             peer_isn: 0,
             timestamp: None,
@@ -203,6 +220,7 @@ impl Connection {
             settled: None,
             more: false,
             late: false,
+            deaf: false,
             grew: false,
             out: VecDeque::new(),
             sent: 0,
@@ -240,6 +258,11 @@ impl Connection {
         }
         if ours <= self.said.len() as u32 {
             self.acked = self.acked.max(ours);
+        }
+        if self.vague && self.state == State::Flying && self.tries == 1 && self.acked as usize == self.said.len() {
+            self.vague = false;
+            self.rtt = self.rtt.min(now.saturating_sub(self.sent_at));
+            self.flight.set_rtt(self.rtt);
         }
         self.timestamp = segment.timestamp.or(self.timestamp);
         self.handle_data(now, start, segment);
@@ -279,6 +302,11 @@ impl Connection {
             self.tries = 0;
             self.ask(now);
         }
+    }
+
+    /// This host has lost packets: who knows whether they were of this connection. What has come is a lower bound.
+    pub fn deafen(&mut self) {
+        self.deaf |= self.state != State::Over;
     }
 
     /// Ends the connection with a reset.
@@ -340,19 +368,29 @@ impl Connection {
         let exhausted = self.flight.finished() || length.is_some_and(|length| length <= u64::from(bytes));
         let scaled = self.peer.is_some_and(|peer| peer.options.window_scale.is_some());
         let window = if scaled { FURTHEST } else { 65_535 };
+        let counts = !self.grew && !self.late && !self.deaf;
         Reading {
             mss: self.setup.mss,
             end: self.end,
             segments,
             spare: self.flight.spare(),
+            firm: self.flight.spare() == 0 || self.verified && self.flight.has_tail() && self.is_prompt(),
+            limited: probed && counts,
             bytes,
             max_segment: self.flight.max_segment(),
-            sure: (self.verified || probed) && !self.grew && !self.late,
+            sure: (self.verified || probed) && counts,
             late: self.late,
-            more: !exhausted && !self.grew && !self.late && (self.more || probed || length.is_some()),
+            deaf: self.deaf,
+            more: !exhausted && counts && (self.more || probed || length.is_some()),
             exhausted,
             capped: bytes.saturating_add(self.flight.max_segment()) > window,
         }
+    }
+
+    /// Whether the last segment came too early for a tail loss probe: that is three round trips after the request at least,
+    /// or two where the request was the second message.
+    fn is_prompt(&self) -> bool {
+        self.flight.last_new().is_some_and(|last| last <= self.asked_at + self.rtt * 7 / 4)
     }
 
     fn handle_opening(&mut self, now: Time, segment: &Incoming<'_>, ours: u32) {
@@ -366,8 +404,11 @@ impl Connection {
         self.peer = Some(SynAck { options, window: segment.window });
         self.peer_isn = segment.seq;
         self.timestamp = segment.timestamp;
-        self.rtt = now.saturating_sub(self.sent_at);
-        self.late = self.tries > 2 || self.rtt >= LATE;
+        // Of several SYNs the first one may have been answered (RFC 6298 section 3); a round trip that is taken for too
+        // short would make a tail loss probe of any segment that comes a little later than the others.
+        self.vague = self.tries > 1;
+        self.rtt = now.saturating_sub(self.opened);
+        self.late = self.tries > 2 || now.saturating_sub(self.sent_at) >= LATE;
         self.flight = Flight::new(self.setup.mss, self.rtt, self.setup.full && options.sack);
         self.state = State::Flying;
         self.end = End::NoData;
@@ -411,7 +452,7 @@ impl Connection {
             State::Flying if arrived == Arrived::Again => self.state = State::Held,
             // A tail loss probe tells the flight's end before the retransmission timer does.
             State::Flying if arrived == Arrived::New && self.flight.probe().is_some() => {
-                self.deadline = now + SETTLING.max(self.rtt / 4)
+                self.deadline = now + self.flight.settling();
             }
             State::Flying if arrived == Arrived::New => self.deadline = now + QUIET,
             State::Held | State::Asking if arrived == Arrived::New && start >= known => self.grew = true,
@@ -454,6 +495,9 @@ impl Connection {
             return;
         }
         self.sent_at = now;
+        if self.tries == 1 {
+            self.asked_at = now;
+        }
         self.deadline = now + Duration::from_secs(1).max(3 * self.rtt);
         let most = usize::from(self.peer.and_then(|peer| peer.options.mss).unwrap_or(536).clamp(88, 1360)) - 12;
         let from = (self.acked as usize).min(self.said.len());

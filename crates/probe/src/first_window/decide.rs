@@ -39,6 +39,8 @@ pub enum Why {
     Capped,
     /// The handshake was repeated or late, so that the server began with less than else.
     Late,
+    /// This host has lost packets that came.
+    Deaf,
     /// There never were full segments.
     SmallSegments,
     /// Nobody accepts connections.
@@ -63,6 +65,7 @@ impl Why {
             Self::Paused => "the server paused within its response",
             Self::Capped => "our own receive window may have been the limit",
             Self::Late => "the handshake was repeated or late, and servers then begin with one segment",
+            Self::Deaf => "this host was too busy to hear every packet",
             Self::SmallSegments => "the server sent no full segments",
             Self::Refused => "connection refused",
             Self::Silent => "no answer to SYNs",
@@ -103,10 +106,11 @@ const TIMESTAMP: u32 = 12;
 
 /// What the probes of a host allow to say.
 ///
-/// "Exactly N" needs two probes with different MSS that both saw N segments of a server that had more to send, one of which
-/// knows for certain how much was sent, or three without such knowledge; and no probe that saw more. So one lost tail
-/// never makes a number too small, and neither does an application that pauses: it pauses after so many bytes, which are
-/// a different number of segments at a different MSS.
+/// "Exactly N" needs two probes with segments of different sizes that both saw N segments of a server that had more to send,
+/// no more and no less, one of which knows for certain how much was sent, or three without such knowledge; and no probe that
+/// saw more. So one lost tail never makes a number too small, and neither does an application that pauses: it pauses after
+/// so many bytes, which are a different number of segments at a different size. Where one segment of a probe may be a tail
+/// loss probe, it would agree with two numbers, and so it agrees with none.
 #[must_use]
 pub fn decide(readings: &[Reading]) -> Decision {
     let flights: Vec<&Reading> = readings.iter().filter(|r| r.end == End::Flight && r.segments > 0).collect();
@@ -121,48 +125,69 @@ pub fn decide(readings: &[Reading]) -> Decision {
         };
     };
     let whole: Vec<&Reading> = flights.iter().copied().filter(|r| r.more && !r.capped).collect();
-    let with = |reading: &Reading, verdict, limit, why| Decision {
+    let with = |reading: &Reading, segments: u32, verdict, limit, why| Decision {
         verdict,
-        segments: least(reading),
-        bytes: reading.bytes.saturating_sub(reading.spare * reading.max_segment),
+        segments,
+        bytes: reading.bytes.saturating_sub((reading.segments - segments) * reading.max_segment),
         mss: reading.max_segment,
         limit,
         why,
     };
-    let agreeing: Vec<&Reading> =
-        whole.iter().copied().filter(|r| least(r) <= least(most) && least(most) <= r.segments).collect();
+    let largest = flights.iter().map(|r| shown(r)).max().unwrap_or(0);
+    let agreeing: Vec<&Reading> = whole.iter().copied().filter(|r| r.firm && r.segments == largest).collect();
     if let Some(longest) = agreed(&agreeing) {
-        return with(longest, Verdict::Exact, Some(Limit::Segments), Why::Agreed);
+        return with(longest, longest.segments, Verdict::Exact, Some(Limit::Segments), Why::Agreed);
     }
     if let Some(longest) = by_size(&flights, &whole) {
-        return with(longest, Verdict::Exact, Some(Limit::Rfc5681), Why::Agreed);
+        return with(longest, longest.segments, Verdict::Exact, Some(Limit::Rfc5681), Why::Agreed);
     }
     let limit = if same_bytes(&whole) { Some(Limit::Bytes) } else { None };
-    with(most, Verdict::AtLeast, limit, doubt(&flights, &whole, &agreeing))
+    with(most, least(most), Verdict::AtLeast, limit, doubt(&flights, &whole, &agreeing))
 }
 
 /// The probe with the longest segments, if these are enough to be believed.
 fn agreed<'a>(agreeing: &[&'a Reading]) -> Option<&'a Reading> {
-    let certain = agreeing.iter().filter(|r| r.spare == 0);
-    let longest = certain.clone().max_by_key(|r| r.max_segment)?;
-    let different = agreeing.iter().any(|r| r.mss != longest.mss);
+    let longest = agreeing.iter().max_by_key(|r| r.max_segment)?;
+    let different = agreeing.iter().any(|r| r.mss != longest.mss && r.max_segment != longest.max_segment);
     let full = agreeing.iter().any(|r| is_full(r));
-    let sure = certain.clone().any(|r| r.sure);
-    (different && full && (sure || certain.count() >= 3)).then_some(longest)
+    let sure = agreeing.iter().any(|r| r.sure);
+    // On a busy path one that came early may be a tail loss probe all the same; where there are none, it can't.
+    let plain = agreeing.iter().any(|r| r.spare == 0);
+    (different && full && plain && (sure || agreeing.len() >= 3)).then_some(longest)
 }
 
-/// RFC 5681's law, if two sure probes follow it at sizes for which it gives different numbers.
+/// RFC 5681's law, if probes follow it at sizes for which it gives different numbers, and each number was seen where it was
+/// the window that stopped the server: an application that pauses may send three long segments where four fit, too.
 fn by_size<'a>(flights: &[&Reading], whole: &[&'a Reading]) -> Option<&'a Reading> {
-    let lawful = |r: &&Reading| r.segments == rfc5681(r.max_segment) && is_full(r);
-    let sure: Vec<&Reading> = whole.iter().copied().filter(|r| r.sure && r.spare == 0 && lawful(r)).collect();
-    let longest = sure.iter().max_by_key(|r| r.max_segment)?;
-    let different = sure.iter().any(|r| r.segments != longest.segments);
-    (different && flights.iter().all(lawful)).then_some(*longest)
+    let limited: Vec<&Reading> = whole.iter().copied().filter(|r| r.limited && is_lawful(r)).collect();
+    let longest = limited.iter().max_by_key(|r| r.max_segment)?;
+    let different = limited.iter().any(|r| r.segments != longest.segments);
+    (different && flights.iter().all(|r| is_lawful(r))).then_some(*longest)
+}
+
+/// Whether these probes would follow RFC 5681's law, if one more showed that it was the window that stopped the server; gives
+/// the size to offer.
+pub(super) fn may_be_lawful(readings: &[Reading]) -> Option<u16> {
+    let flights = || readings.iter().filter(|r| r.end == End::Flight && r.segments > 0);
+    let lawful = flights().all(is_lawful);
+    let longest = flights().max_by_key(|r| r.max_segment).filter(|r| !r.limited && r.segments < 4)?;
+    let different = flights().any(|r| r.segments != longest.segments);
+    (lawful && different).then(|| longest.mss - longest.mss / 16)
+}
+
+/// Whether a flight is one that RFC 5681 has as initial window.
+fn is_lawful(reading: &Reading) -> bool {
+    reading.firm && reading.segments == rfc5681(reading.max_segment) && is_full(reading)
 }
 
 /// The segments that a flight had for certain.
 fn least(reading: &Reading) -> u32 {
     reading.segments - reading.spare.min(reading.segments)
+}
+
+/// The segments that it showed, as far as that is one number.
+fn shown(reading: &Reading) -> u32 {
+    if reading.firm { reading.segments } else { least(reading) }
 }
 
 /// Whether it had segments as long as it was allowed to.
@@ -184,13 +209,15 @@ fn same_bytes(whole: &[&Reading]) -> bool {
 fn doubt(flights: &[&Reading], whole: &[&Reading], agreeing: &[&Reading]) -> Why {
     if flights.iter().any(|r| r.late) && agreeing.len() < 2 {
         Why::Late
+    } else if flights.iter().any(|r| r.deaf) && agreeing.len() < 2 {
+        Why::Deaf
     } else if flights.iter().any(|r| r.capped) {
         Why::Capped
     } else if flights.iter().any(|r| r.exhausted) && agreeing.len() < 2 {
         Why::ShortResponse
     } else if same_bytes(whole) {
         Why::Paused
-    } else if flights.iter().any(|r| least(r) != least(flights[0])) {
+    } else if flights.iter().any(|r| shown(r) != shown(flights[0])) {
         Why::Disagree
     } else if !whole.is_empty() && !whole.iter().any(|r| is_full(r)) {
         Why::SmallSegments
@@ -222,6 +249,8 @@ mod tests {
             end: End::Flight,
             segments,
             spare: 0,
+            firm: true,
+            limited: true,
             bytes: segments * u32::from(mss),
             max_segment: u32::from(mss),
             sure: true,
@@ -229,6 +258,7 @@ mod tests {
             exhausted: false,
             capped: false,
             late: false,
+            deaf: false,
         }
     }
 
@@ -269,12 +299,18 @@ mod tests {
 
     #[test]
     fn a_segment_that_may_be_a_loss_probe_neither_counts_nor_contradicts() {
-        let spare = |mss, n| Reading { spare: 1, ..seen(mss, n) };
+        let spare = |mss, n| Reading { spare: 1, firm: false, ..seen(mss, n) };
         for n in [10, 11] {
-            assert_eq!(claim(&[seen(1240, 10), spare(64, n)]), (Verdict::Exact, 10, Why::Agreed), "{n}");
+            // Either number would do, so a pause of the other one's application would go unnoticed.
+            assert_eq!(claim(&[seen(1240, 10), spare(64, n)]).0, Verdict::AtLeast, "{n}");
+            assert_eq!(claim(&[seen(1240, 10), spare(64, n), seen(536, 10)]), (Verdict::Exact, 10, Why::Agreed), "{n}");
         }
         assert_eq!(claim(&[seen(1240, 10), spare(64, 12)]), (Verdict::AtLeast, 11, Why::Disagree));
+        assert_eq!(claim(&[seen(1240, 10), spare(64, 12), seen(536, 10)]), (Verdict::AtLeast, 11, Why::Disagree));
         assert_eq!(claim(&[spare(1240, 11), spare(64, 11)]).0, Verdict::AtLeast);
+        let firm = |mss, n| Reading { spare: 1, ..seen(mss, n) };
+        assert_eq!(claim(&[seen(1240, 10), firm(64, 10)]), (Verdict::Exact, 10, Why::Agreed), "none of the ten is one");
+        assert_eq!(claim(&[seen(1240, 10), firm(64, 11), seen(536, 10)]), (Verdict::AtLeast, 10, Why::Disagree));
     }
 
     #[test]
@@ -287,6 +323,13 @@ mod tests {
     fn windows_by_the_size_of_segments_are_known() {
         let decision = decide(&[seen(1240, 3), seen(64, 4)]);
         assert_eq!((decision.verdict, decision.segments, decision.limit), (Verdict::Exact, 3, Some(Limit::Rfc5681)));
+        let paused = Reading { limited: false, ..seen(1240, 3) };
+        assert_eq!(claim(&[paused, seen(64, 4)]), (Verdict::AtLeast, 4, Why::Disagree), "perhaps it paused");
+        assert_eq!(may_be_lawful(&[paused, seen(64, 4)]), Some(1163));
+        assert_eq!(may_be_lawful(&[seen(1240, 3), seen(64, 4)]), None);
+        let third = decide(&[paused, seen(64, 4), seen(1163, 3)]);
+        assert_eq!((third.verdict, third.segments, third.limit), (Verdict::Exact, 3, Some(Limit::Rfc5681)));
+        assert_eq!(decide(&[paused, seen(64, 4), seen(1163, 4)]).verdict, Verdict::Exact, "it had paused");
         let bytes = decide(&[seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }]);
         assert_eq!((bytes.verdict, bytes.limit), (Verdict::AtLeast, Some(Limit::Bytes)));
     }

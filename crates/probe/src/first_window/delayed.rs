@@ -157,17 +157,21 @@ impl Delayed {
         let max_segment = if segments <= least + 1 { full.min(bytes) } else { bytes.div_ceil(segments.max(1)) };
         let end = if bytes > 0 { End::Flight } else { End::NoData };
         let exhausted = bytes > 0 && self.counts.ended;
+        let spare = u32::from(segments > 1 && self.may_have_probe());
         Some(Reading {
             mss,
             end,
             segments,
-            spare: u32::from(segments > 1 && self.may_have_probe()),
+            spare,
+            firm: spare == 0,
+            limited: self.more && self.probe.is_some(),
             bytes,
             max_segment,
             sure: self.more,
             more: self.more,
             exhausted,
             late: false,
+            deaf: false,
             capped: bytes.saturating_add(full) > self.opened.window,
         })
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 const MOST_PIECES: usize = 1024;
 /// A copy that comes sooner after new data was duplicated on the way, not sent again by a timer.
 const LEAST_QUIET: Duration = Duration::from_millis(3);
+/// Two ticks of a server's kernel, at 4 ms each, and a little.
+const SETTLING: Duration = Duration::from_millis(10);
 /// A tail loss probe of Linux comes at least two jiffies after the flight.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
@@ -17,7 +19,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(1);
 /// tcp(7) and ip-route(8): Linux counts its congestion window and `initcwnd` in segments, whatever their length.
 #[derive(Debug, Clone)]
 pub struct Flight {
-    /// The MSS that was offered: no segment is longer.
+    /// The MSS that was offered, bytes.
     offered: u32,
     rtt: Duration,
     /// Whether the server may send tail loss probes: only with SACK it does.
@@ -33,8 +35,22 @@ pub struct Flight {
     fin: Option<u32>,
     /// How far the server says it has sent, by the sequence number of what carries no data.
     said: u32,
-    /// The last arrival if it came alone after a pause: its first byte and its segments.
-    late: Option<(u32, u32)>,
+    /// Whether the last new segment was as long as the longest one.
+    full: bool,
+    /// What came after the last pause.
+    late: Option<Late>,
+}
+
+/// What came after a pause.
+#[derive(Debug, Clone, Copy)]
+struct Late {
+    /// The first byte.
+    start: u32,
+    /// How many segments.
+    count: u32,
+    pause: Duration,
+    /// Whether the segment before the pause was a full one.
+    after_full: bool,
 }
 
 /// What an arrival means for the flight.
@@ -64,15 +80,22 @@ impl Flight {
             last_new: None,
             fin: None,
             said: 0,
+            full: false,
             late: None,
         }
     }
 
+    /// The path's round trip took so long, as is known only now.
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
     /// Takes a packet's payload of `len` bytes from byte `start`. `unit` is the size of the segments of which the network
-    /// device has merged it, if it has.
+    /// device has merged it, if it has; else it is one segment, however long: some servers send no segments shorter than
+    /// 536 bytes, whatever they are offered.
     pub fn arrive(&mut self, at: Time, start: u32, len: u32, unit: Option<u16>) -> Arrived {
         let end = start.saturating_add(len);
-        let unit = unit.map_or(self.offered.min(len.max(1)), u32::from).max(1);
+        let unit = unit.map_or(len, u32::from).max(1);
         let pause = self.last_new.map(|last| at.saturating_sub(last));
         let new = self.add(start, end);
         let quiet = pause.is_some_and(|pause| pause >= LEAST_QUIET.max(self.rtt / 4));
@@ -91,13 +114,14 @@ impl Flight {
         if start == 0 && quiet {
             return Arrived::Again;
         }
-        let alone = pause.is_some_and(|pause| pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 2));
-        self.late = match self.late {
+        let alone = pause.filter(|pause| *pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 2));
+        self.late = match (alone, self.late) {
             // Only the last pause counts: a handshake may have others.
-            _ if alone => Some((start, count)),
-            Some((first, before)) => Some((first, before.saturating_add(count))),
-            None => None,
+            (Some(pause), _) => Some(Late { start, count, pause, after_full: self.full }),
+            (None, Some(late)) => Some(Late { count: late.count.saturating_add(count), ..late }),
+            (None, None) => None,
         };
+        self.full = length == self.max_segment && len.is_multiple_of(unit);
         Arrived::New
     }
 
@@ -118,14 +142,22 @@ impl Flight {
     /// RFC 8985 section 7: after two round trips without an acknowledgement a sender with SACK sends one segment more.
     #[must_use]
     pub fn probe(&self) -> Option<u32> {
-        self.late
-            .filter(|(start, count)| self.probing && *count == 1 && *start > 0 && *start >= self.before_late())
-            .map(|late| late.0)
+        let late = self.late.filter(|late| self.probing && late.count == 1 && late.start > 0)?;
+        (late.start >= self.before_late()).then_some(late.start)
+    }
+
+    /// How long to wait for others after what may be a tail loss probe. If it was the window's last segment, held up on the
+    /// way or by the application, then the real probe comes two round trips and two ticks later; but who was held up for
+    /// longer than that is overtaken by nobody, and no application pauses after a full segment.
+    #[must_use]
+    pub fn settling(&self) -> Duration {
+        let whole = SETTLING + self.rtt * 5 / 2;
+        if self.late.is_some_and(|late| late.after_full && late.pause >= whole) { SETTLING } else { whole }
     }
 
     /// The end of what came before the late segment.
     fn before_late(&self) -> u32 {
-        let start = self.late.map_or(u32::MAX, |late| late.0);
+        let start = self.late.map_or(u32::MAX, |late| late.start);
         self.ranges.iter().map(|range| if range.0 < start { range.1.min(start) } else { 0 }).max().unwrap_or(0)
     }
 
@@ -133,6 +165,12 @@ impl Flight {
     #[must_use]
     pub fn spare(&self) -> u32 {
         u32::from(self.probing && self.probe().is_none() && self.segments > 1)
+    }
+
+    /// Whether everything that the server says it has sent was seen, as far as the end is concerned.
+    #[must_use]
+    pub fn has_tail(&self) -> bool {
+        self.said <= self.ranges.last().map_or(0, |range| range.1)
     }
 
     /// How many bytes have been sent, as far as is known; without a tail loss probe.
@@ -230,9 +268,11 @@ mod tests {
         let mut flight = Flight::new(1240, RTT, true);
         flight.arrive(ms(80), 0, 536 * 9 + 100, Some(536));
         assert_eq!(flight.segments(), 10);
-        let mut blind = Flight::new(64, RTT, true);
-        blind.arrive(ms(80), 0, 640, None);
-        assert_eq!(blind.segments(), 10);
+        let mut longer = Flight::new(64, RTT, true);
+        for i in 0..3 {
+            longer.arrive(ms(80), i * 536, 536, None);
+        }
+        assert_eq!((longer.segments(), longer.max_segment()), (3, 536), "longer than was offered");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::connection::{Connection, End, Incoming, Outgoing, Reading, Setup, SynAck};
-use super::decide::{Decision, Verdict, Why, decide};
+use super::decide::{Decision, Verdict, Why, decide, may_be_lawful};
 use super::session::{Head, Session};
 use crate::Time;
 use std::net::IpAddr;
@@ -141,7 +141,8 @@ pub struct Host {
     first: usize,
     isn: u32,
     begun: Time,
-    next_at: Option<(Time, u16)>,
+    /// When the next probe begins, with which MSS, and whether it offers all options.
+    next_at: Option<(Time, u16, bool)>,
     redirects: u8,
     found: Option<Found>,
 }
@@ -186,8 +187,8 @@ impl Host {
                 connection.wake(now);
             }
         }
-        if let Some((_, mss)) = self.next_at.take_if(|(at, _)| *at <= now) {
-            self.open(mss, false, opener, now);
+        if let Some((_, mss, full)) = self.next_at.take_if(|(at, ..)| *at <= now) {
+            self.open(mss, full, opener, now);
         }
         self.step(now, opener);
     }
@@ -195,7 +196,7 @@ impl Host {
     /// When it wants to be woken.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        let next = self.next_at.map(|(at, _)| at);
+        let next = self.next_at.map(|(at, ..)| at);
         self.connections.iter().filter_map(|(_, connection)| connection.deadline()).chain(next).min()
     }
 
@@ -205,6 +206,11 @@ impl Host {
         self.connections.iter_mut().enumerate().find_map(|(from, (port, connection))| {
             connection.poll().map(|segment| Send { address, port: *port, from, segment })
         })
+    }
+
+    /// This host of ours has lost packets.
+    pub fn deafen(&mut self) {
+        self.connections.iter_mut().for_each(|(_, connection)| connection.deafen());
     }
 
     /// Ends all connections, whatever is known.
@@ -267,7 +273,7 @@ impl Host {
             return self.open_both(opener, now);
         }
         match self.next_size() {
-            Some(mss) => self.next_at = Some((now + APART, mss)),
+            Some((mss, full)) => self.next_at = Some((now + APART, mss, full)),
             None => self.finish(now),
         }
     }
@@ -279,8 +285,8 @@ impl Host {
         (self.redirects == 0).then(|| self.goal.redirected(&head.location?)).flatten()
     }
 
-    /// The size of the next probe, if another one could decide.
-    fn next_size(&self) -> Option<u16> {
+    /// The size of the next probe, and whether it offers all options, if another one could decide.
+    fn next_size(&self) -> Option<(u16, bool)> {
         let readings = self.readings();
         let count = readings.len();
         if count >= PROBES_EACH || self.connections.len() >= MOST_PROBES {
@@ -288,6 +294,10 @@ impl Host {
         }
         if !readings.iter().any(|r| r.end == End::Flight) {
             return None;
+        }
+        // Only with SACK a server shows that it was the window that stopped it.
+        if let Some(mss) = may_be_lawful(&readings) {
+            return Some((mss, true));
         }
         let used = |mss: u16| readings.iter().any(|r| r.mss == mss);
         // Short segments fill a window with few bytes.
@@ -297,7 +307,7 @@ impl Host {
             return None;
         }
         let sizes = if short { [88, 104, 72] } else { [536, 88, 1000] };
-        sizes.into_iter().find(|mss| !used(*mss))
+        sizes.into_iter().find(|mss| !used(*mss)).map(|mss| (mss, false))
     }
 
     fn readings(&self) -> Vec<Reading> {

@@ -35,7 +35,6 @@ pub(super) struct Net {
     numbers: HashMap<(bool, u16), usize>,
     /// Our address towards a host.
     sources: HashMap<IpAddr, IpAddr>,
-    buffer: Vec<u8>,
 }
 
 /// So many addresses are remembered.
@@ -62,7 +61,7 @@ impl Net {
         }
         let all: Vec<u16> = numbers.keys().map(|(_, port)| *port).collect();
         let tap = SegmentTap::open(&all)?;
-        Ok(Self { v4, v6, tap, numbers, sources: HashMap::new(), buffer: vec![0; 70_000] })
+        Ok(Self { v4, v6, tap, numbers, sources: HashMap::new() })
     }
 
     /// What to wait for.
@@ -92,15 +91,21 @@ impl Net {
         let _ = version.socket.send(SocketAddr::new(send.address, 0), &bytes, None);
     }
 
-    /// Tells the next segments, at most so many.
-    pub(super) fn hear(&mut self, most: usize, mut each: impl FnMut(Heard<'_>)) -> SysResult<()> {
-        for _ in 0..most {
-            let Some(tapped) = self.tap.receive(&mut self.buffer)? else { break };
-            if let Some(heard) = read(&self.buffer, &tapped, &self.numbers) {
-                each(heard);
-            }
-        }
-        Ok(())
+    /// Tells the next segments, at most so many; false if there may be more.
+    pub(super) fn hear(&mut self, most: usize, mut each: impl FnMut(Heard<'_>)) -> bool {
+        let Self { tap, numbers, .. } = self;
+        !(0..most).all(|_| {
+            tap.receive(|tapped| {
+                if let Some(heard) = read(tapped, numbers) {
+                    each(heard);
+                }
+            })
+        })
+    }
+
+    /// Packets for us that this host had no room for since this was last asked.
+    pub(super) fn take_drops(&mut self) -> u64 {
+        self.tap.take_drops()
     }
 
     /// The address of ours that packets to a host bear.
@@ -120,8 +125,8 @@ impl Net {
     }
 }
 
-fn read<'a>(buffer: &'a [u8], tapped: &Tapped, numbers: &HashMap<(bool, u16), usize>) -> Option<Heard<'a>> {
-    let packet = IpView::new(buffer.get(tapped.start..tapped.end)?).ok()?;
+fn read<'a>(tapped: &Tapped<'a>, numbers: &HashMap<(bool, u16), usize>) -> Option<Heard<'a>> {
+    let packet = IpView::new(tapped.bytes).ok()?;
     let (protocol, bytes) = packet.transport()?;
     let view = TcpView::new(bytes).ok().filter(|_| protocol == Protocol::TCP)?;
     let number = *numbers.get(&(packet.src().is_ipv6(), view.dst_port()))?;

@@ -25,6 +25,8 @@ const AHEAD: usize = 20_000;
 const LOOK: Duration = Duration::from_millis(200);
 /// Packets that have waited so long for us mean that this host is busy: then nobody else is begun.
 const LAG: Duration = Duration::from_millis(10);
+/// After packets have found no room on this host, nobody is begun for so long.
+const DEAF: Duration = Duration::from_millis(100);
 /// So many packets are read before others may leave.
 const BATCH: usize = 256;
 
@@ -97,16 +99,20 @@ impl Asked for Ours<'_> {
 
     fn step(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) -> Result<(), Failure> {
         let survey = &mut self.survey;
-        let mut lag = Duration::ZERO;
-        let hear = |(at, from, port, to, segment): super::net::Heard<'_>| {
-            lag = lag.max(now.saturating_sub(at));
+        let (mut lag, mut last) = (Duration::ZERO, Time::ZERO);
+        let drained = self.net.hear(BATCH, |(at, from, port, to, segment)| {
+            (lag, last) = (lag.max(now.saturating_sub(at)), at);
             survey.handle(at, from, port, to, &segment);
-        };
-        self.net.hear(BATCH, hear).map_err(|error| Failure::ours(error.to_string()))?;
+        });
         if lag >= LAG {
-            self.survey.hold(now + 2 * lag);
+            survey.hold(now + 2 * lag);
         }
-        self.survey.wake(now);
+        // Only a ring that was full gives more than is read at once.
+        if !drained && self.net.take_drops() > 0 {
+            survey.deafen(now + DEAF);
+        }
+        // Timers don't overtake packets that wait.
+        survey.wake(if drained { now } else { last });
         self.take(found);
         Ok(())
     }
@@ -133,6 +139,9 @@ impl Asked for Ours<'_> {
 /// Asks all of them, by connections of our own over `net`, or by the kernel's where there is none; `tell` gets each finding
 /// as it comes.
 ///
+/// Whoever listens to packets does nothing else: names are looked up and findings are told by other threads, since a file
+/// that is written slowly would hold up timers and fill the ring.
+///
 /// # Errors
 /// A failure when this host can't.
 pub(super) fn run(
@@ -144,17 +153,9 @@ pub(super) fn run(
     let ours = |error: &dyn std::fmt::Display| Failure::ours(error.to_string());
     let tls = config().map_err(|error| ours(&error))?;
     let ends = Applications { tls, agent: plan.agent.clone() };
-    let mut asked: Box<dyn Asked + '_> = match net {
-        Some(net) => {
-            let quiet_at = Time::ZERO;
-            Box::new(Ours { net, survey: Survey::new(plan.config, &ends, rng), quiet_at, stopped: false })
-        }
-        None => Box::new(Kernels::new(plan.config, &ends)),
-    };
     let waker = Waker::new().map_err(|error| ours(&error))?;
-    wt_sys::poll::sharpen_timers();
-    let next = AtomicUsize::new(0);
-    let (next, waker) = (&next, &waker);
+    let (next, closed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (next, closed, waker, ends) = (&next, &closed, &waker, &ends);
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(AHEAD);
         for _ in 0..RESOLVERS.min(plan.urls.len()) {
@@ -162,11 +163,33 @@ pub(super) fn run(
             scope.spawn(move || resolve(plan, next, &sender, waker));
         }
         drop(sender);
-        let result = drive(plan, asked.as_mut(), &receiver, waker, &mut tell);
-        // Resolvers that still have something to say find nobody who listens.
-        next.store(plan.urls.len(), Ordering::Relaxed);
-        drop(receiver);
-        result
+        let (teller, told) = mpsc::channel();
+        let asking = scope.spawn(move || {
+            wt_sys::poll::sharpen_timers();
+            let mut asked: Box<dyn Asked + '_> = match net {
+                Some(net) => {
+                    let quiet_at = Time::ZERO;
+                    Box::new(Ours { net, survey: Survey::new(plan.config, ends, rng), quiet_at, stopped: false })
+                }
+                None => Box::new(Kernels::new(plan.config, ends)),
+            };
+            let result = drive(plan, asked.as_mut(), &receiver, waker, closed, &teller);
+            // Resolvers that still have something to say find nobody who listens.
+            next.store(plan.urls.len(), Ordering::Relaxed);
+            result
+        });
+        let mut result = Ok(());
+        for finding in told {
+            result = tell(finding);
+            if result.is_err() {
+                break;
+            }
+        }
+        // Nobody tells what is found from now on.
+        closed.store(result.is_err(), Ordering::Relaxed);
+        waker.wake();
+        let asked = asking.join().unwrap_or_else(|_| Err(Failure::ours("the thread that asks has died")));
+        result.and(asked)
     })
 }
 
@@ -189,7 +212,8 @@ fn drive(
     asked: &mut dyn Asked,
     resolved: &mpsc::Receiver<Resolved>,
     waker: &Waker,
-    tell: &mut impl FnMut(Finding) -> Result<(), Failure>,
+    closed: &AtomicBool,
+    tell: &mpsc::Sender<Finding>,
 ) -> Result<(), Failure> {
     let now = || Time::from_nanos(wt_sys::clock::monotonic_ns());
     let (mut open, mut stopped) = (true, false);
@@ -215,14 +239,15 @@ fn drive(
             }
         }
         asked.step(now(), &mut found)?;
-        if !stopped && plan.stop.load(Ordering::Relaxed) {
+        if !stopped && (plan.stop.load(Ordering::Relaxed) || closed.load(Ordering::Relaxed)) {
             asked.stop(now(), &mut found);
             (stopped, open) = (true, false);
         }
         for (number, finding) in found.drain(..) {
             let url = &plan.urls[number];
             let (host, provider) = (url.host.to_ascii_lowercase(), url.provider());
-            tell(Finding { url: url.text.clone(), host, provider, ..finding })?;
+            // Whoever told has had trouble, and says so himself.
+            let _ = tell.send(Finding { url: url.text.clone(), host, provider, ..finding });
         }
         if !open && asked.is_done(now()) {
             return Ok(());
