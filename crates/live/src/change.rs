@@ -52,6 +52,13 @@ pub(crate) struct Made {
     pub(crate) granted: Settings,
 }
 
+/// A change that waits, and what to do.
+#[derive(Debug)]
+pub(crate) struct InTheWay {
+    pub(crate) why: String,
+    pub(crate) remedy: String,
+}
+
 /// Where it is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -85,6 +92,21 @@ impl Changer {
             (knob, granted.and_then(Result::ok).unwrap_or_else(|| asked.clone()))
         };
         Ok(Made { id: Some(applied.id), granted: settings.iter().map(level).collect() })
+    }
+
+    /// What to do about a change that still waits, if there is one: no other one can be made meanwhile.
+    pub(crate) fn in_the_way(&mut self) -> Result<Option<InTheWay>, ChangeError> {
+        let Some(pending) = wt_host::pending(&mut self.system, &self.store)? else { return Ok(None) };
+        let id = pending.id;
+        let undo = format!("windtunnel settings undo {id} puts it back now");
+        let remedy = if pending.guarded {
+            format!("wait: its guard puts it back in {} s unless it is confirmed; or {undo}", pending.seconds_left)
+        } else {
+            undo
+        };
+        let why =
+            format!("change {id} to this host is still in force, of `settings apply` or of a trial that was killed");
+        Ok(Some(InTheWay { why, remedy }))
     }
 
     /// Puts it back.

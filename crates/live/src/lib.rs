@@ -10,8 +10,12 @@
 mod change;
 /// The link of this host, as it is.
 mod link;
+/// Networks that are lost.
+mod lost;
 /// How much we may ask of servers that aren't ours.
 mod manners;
+/// What came of a trial.
+mod outcome;
 /// Where each knob is set.
 mod scope;
 /// Far ends.

@@ -1,5 +1,7 @@
-use crate::change::{ChangeError, Changer, Made, Place};
+use crate::change::{ChangeError, Changer, InTheWay, Made, Place};
+use crate::lost::{self, Lost};
 use crate::manners::{Manners, clock, leave_alone};
+use crate::outcome::{outcome, tell_granted};
 use crate::scope::{Scope, scope_of, usual_knobs};
 use crate::target::Target;
 use serde_json::json;
@@ -8,10 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wt_host::TxnError;
-use wt_load::{EndReport, Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
-use wt_sys::tcp::TcpInfo;
+use wt_load::{Fetch, FetchError, Fetched, LoadError, Scheme, Tls};
+use wt_sys::ns::read_net_sysctl;
 use wt_trial::{
-    Amount, Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
+    Amount, Cancel, Direction, LoadedControl, PathFacts, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
     TunnelKind, Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
@@ -21,8 +23,6 @@ const NAME: &str = "live";
 const MOST_REDIRECTS: usize = 5;
 /// A far end that wants to be left alone for longer ends the experiment.
 const LONGEST_WAIT: Duration = Duration::from_secs(900);
-/// Bytes after which the kernel knows how large the peer's segments are.
-const TELLING: u64 = 32 * 1024;
 
 /// What a live tunnel is made of.
 #[derive(Debug)]
@@ -71,6 +71,8 @@ pub struct LiveTunnel {
     useless: Vec<bool>,
     round: u32,
     turn: usize,
+    /// The device over which the target was reached last.
+    device: Option<String>,
 }
 
 impl LiveTunnel {
@@ -79,7 +81,7 @@ impl LiveTunnel {
     pub fn new(config: LiveConfig) -> Self {
         let manners = vec![Manners::new(); config.targets.len()];
         let useless = vec![false; config.targets.len()];
-        Self { config, manners, given_up: None, useless, round: 0, turn: 0 }
+        Self { config, manners, given_up: None, useless, round: 0, turn: 0, device: None }
     }
 
     /// The far ends, as they are by now: redirections followed.
@@ -159,8 +161,21 @@ impl LiveTunnel {
         match changer.make(&settings, place, deadline) {
             Ok(made) => Ok(Some((made, word))),
             Err(error @ ChangeError::Transaction(TxnError::NotPutBack { .. })) => Err(broken(&error)),
+            // Made meanwhile, by somebody else.
+            Err(ChangeError::Transaction(TxnError::Pending { .. })) => {
+                let waits = changer.in_the_way().ok().flatten();
+                let (why, remedy) = waits.map_or_else(
+                    || ("another change to this host was being made".to_owned(), None),
+                    |InTheWay { why, remedy }| (why, Some(remedy)),
+                );
+                Err(TunnelError::Environment { why, remedy })
+            }
+            Err(error @ ChangeError::Transaction(TxnError::Busy { .. })) => {
+                let remedy = Some("wait until it has ended; --resume goes on".to_owned());
+                Err(TunnelError::Environment { why: error.to_string(), remedy })
+            }
             Err(error @ (ChangeError::Transaction(_) | ChangeError::System(_))) => {
-                Err(TunnelError::Environment { why: error.to_string() })
+                Err(TunnelError::Environment { why: error.to_string(), remedy: None })
             }
             Err(error) => {
                 let (knob, level) = first.unwrap_or((Knob::Mtu, Level::Auto));
@@ -218,10 +233,44 @@ impl LiveTunnel {
         }
     }
 
+    /// Whether what came of a transfer, or didn't, was the network's loss, not the settings' or the far end's doing.
+    fn lost_in(&self, fetched: &Result<Fetched, FetchError>, direction: Direction) -> Option<Lost> {
+        let peer = self.config.targets[self.turn].peer;
+        match fetched {
+            Ok(fetched) => lost::lost_meanwhile(&fetched.report, direction, peer),
+            Err(FetchError::Load(error)) => {
+                let lost = lost::got_nowhere(error, peer)?;
+                // Where another far end answers, it is this one that doesn't.
+                let others = self.config.targets.iter().enumerate();
+                let mut others = others.filter(|(turn, other)| other.peer != peer && !self.useless[*turn]);
+                (lost.here || others.all(|(_, other)| lost::lost_at(other.peer).is_some())).then_some(lost)
+            }
+            Err(FetchError::Silence(_)) => lost::lost_at(peer),
+            Err(_) => lost::missing_here(peer.ip()),
+        }
+    }
+
+    /// Waits for the network: the trial is spoilt if it comes back, and if it doesn't, so is the rest.
+    fn lost(&self, lost: Lost, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
+        let peer = self.config.targets[self.turn].peer;
+        let why = lost::with_device(&lost, self.device.as_deref());
+        match lost::wait_for_return(peer, lost, cancel) {
+            None => Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, STOPPED)),
+            Some(Ok(after)) => {
+                let note = format!("the network was lost for {:.1} s: {why}", after.as_secs_f64());
+                Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note))
+            }
+            Some(Err(lost)) => {
+                let why = lost::with_device(&lost, self.device.as_deref());
+                Err(TunnelError::Lost { why: format!("the network is lost: {why}"), here: lost.here })
+            }
+        }
+    }
+
     /// What an attempt that brought nothing is.
     fn failed(&mut self, error: FetchError, spec: &TrialSpec) -> Result<TrialOutcome, TunnelError> {
         match error {
-            // A setting can't keep a connection from being made: the network is gone, or the server.
+            // A setting can't keep a connection from being made, and the network is there.
             FetchError::Load(LoadError::Connect(cause)) => {
                 self.failed(FetchError::Refused { why: cause.to_string(), pause: None }, spec)
             }
@@ -237,7 +286,7 @@ impl LiveTunnel {
                 );
                 Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note))
             }
-            FetchError::Cancelled => Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped by the user")),
+            FetchError::Cancelled => Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, STOPPED)),
             FetchError::Load(LoadError::Refused { knob, source }) => {
                 let level = spec.settings.get(knob).cloned().unwrap_or(Level::Auto);
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: source.to_string() })
@@ -287,6 +336,12 @@ impl Tunnel for LiveTunnel {
         self.config.facts.clone()
     }
 
+    fn header_len(&self) -> u64 {
+        let longest = self.config.targets.iter().map(Target::headers).max().unwrap_or(40);
+        let without = read_net_sysctl("ipv4/tcp_timestamps").is_ok_and(|on| on == "0");
+        longest + if without { 0 } else { 12 }
+    }
+
     fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
         let headers = self.config.targets.first().map_or(40, Target::headers);
         for (knob, level) in settings.iter().filter(|(_, level)| **level != Level::Auto) {
@@ -325,6 +380,17 @@ impl Tunnel for LiveTunnel {
         Ok(())
     }
 
+    fn stands_ready(&mut self, arms: &[&Settings]) -> Result<(), TunnelError> {
+        let wide = |knob| matches!(self.scope(knob), Ok(Scope::Route | Scope::Host));
+        let wide = arms.iter().any(|arm| arm.iter().any(|(knob, level)| *level != Level::Auto && wide(knob)));
+        let Some(changer) = self.config.changer.as_mut().filter(|_| wide) else { return Ok(()) };
+        match changer.in_the_way() {
+            Ok(None) => Ok(()),
+            Ok(Some(InTheWay { why, remedy })) => Err(TunnelError::Environment { why, remedy: Some(remedy) }),
+            Err(error) => Err(TunnelError::Environment { why: error.to_string(), remedy: None }),
+        }
+    }
+
     fn gives_up_round(&self) -> bool {
         self.given_up == Some(self.round) && self.round != 0
     }
@@ -347,9 +413,16 @@ impl Tunnel for LiveTunnel {
             return Err(TunnelError::FarEnd { why });
         }
         if !leave_alone(wait, cancel) {
-            return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, "stopped by the user"));
+            return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, STOPPED));
         }
         let link = crate::link::link_to(self.config.targets[self.turn].peer.ip());
+        let peer = self.config.targets[self.turn].peer;
+        if let Some(name) = link.as_ref().and_then(|link| link["device"].as_str()) {
+            self.device = Some(name.to_owned());
+        }
+        if let Some(lost) = lost::missing_here(peer.ip()) {
+            return self.lost(lost, cancel);
+        }
         let change = self.change(&spec.settings, spec.deadline)?;
         let mut own = own_settings(&spec.settings, self.config.targets[self.turn].headers());
         let control = spec.settings.name(Knob::Cc).and_then(|name| self.config.controls.get(name)).cloned();
@@ -362,6 +435,10 @@ impl Tunnel for LiveTunnel {
         let fetched = self.transfer(spec, &own, cancel);
         if let (Some((made, _)), Some(changer)) = (&change, &mut self.config.changer) {
             changer.put_back(made).map_err(|error| broken(&error))?;
+        }
+        if let Some(lost) = self.lost_in(&fetched, direction) {
+            self.pay(fetched.map_or(0, |fetched| fetched.report.bytes));
+            return self.lost(lost, cancel);
         }
         let fetched = match fetched {
             Ok(fetched) => fetched,
@@ -428,155 +505,6 @@ fn own_settings(settings: &Settings, headers: u64) -> Settings {
         own.set(Knob::Mss, Level::Number(mss));
     }
     own
-}
-
-/// Joins what is known of a transfer.
-fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
-    let Fetched { report, connect_time, granted, length, mut notes, far, other } = fetched;
-    let status = status(&report, &mut notes);
-    // Where the sender is ours, its word counts.
-    let sender = other.as_ref().filter(|_| direction == Direction::Down);
-    let mut observed = match sender {
-        Some(sender) => BTreeMap::from_iter(
-            observed(&report, direction, headers).into_iter().chain(seen_by_sender(sender, headers)),
-        ),
-        None => observed(&report, direction, headers),
-    };
-    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
-    observed.insert("length".to_owned(), json!(length));
-    if let Some(far) = far {
-        observed.extend(far.retransmits.map(|n| ("retransmits".to_owned(), json!(n))));
-        observed.extend(far.congestion_control.map(|name| ("cc".to_owned(), json!(name))));
-    }
-    let limits_of = |info: &TcpInfo| Limits {
-        busy_us: info.busy_time,
-        rwnd_limited_us: info.rwnd_limited,
-        sndbuf_limited_us: info.sndbuf_limited,
-    };
-    let limits = match (direction, &other) {
-        (Direction::Up, _) => limits_of(&report.info),
-        (Direction::Down, Some(sender)) => limits_of(&sender.info),
-        (Direction::Down, None) => Limits::default(),
-    };
-    let theirs = other.map(|other| other.samples).unwrap_or_default();
-    let (sender, receiver) = match direction {
-        Direction::Up => (report.samples, theirs),
-        Direction::Down => (theirs, report.samples),
-    };
-    TrialOutcome {
-        status,
-        bytes: report.bytes,
-        elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
-        granted,
-        scopes: BTreeMap::new(),
-        observed,
-        sender,
-        receiver,
-        limits,
-        notes,
-        measures: report.measures,
-    }
-}
-
-/// What the sender's kernel saw, if the sender is ours.
-fn seen_by_sender(sender: &EndReport, headers: u64) -> BTreeMap<String, serde_json::Value> {
-    let mut seen = observed(sender, Direction::Up, headers);
-    // Of the handshake this end knows as much, and of its own window more.
-    for known in ["window_scale", "sack", "timestamps", "ecn"] {
-        seen.remove(known);
-    }
-    seen
-}
-
-/// What this end's kernel saw.
-fn observed(report: &EndReport, direction: Direction, headers: u64) -> BTreeMap<String, serde_json::Value> {
-    let info = &report.info;
-    let options = if info.timestamps() { 12 } else { 0 };
-    let known = |us: u32| (us != u32::MAX && us > 0).then_some(us);
-    let mss = match direction {
-        Direction::Up => Some(info.snd_mss),
-        Direction::Down => (info.bytes_received >= TELLING).then_some(info.rcv_mss),
-    };
-    let widest = match direction {
-        Direction::Up => report.samples.iter().map(|s| s.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd)),
-        Direction::Down => u64::from(info.rcv_wnd),
-    };
-    let rtt = match direction {
-        Direction::Up => known(info.rtt),
-        Direction::Down => known(info.rcv_rtt).or(known(info.rtt)),
-    };
-    let scale = info.window_scale().map(|(peers, own)| if direction == Direction::Up { peers } else { own });
-    let mut observed = BTreeMap::from([
-        ("mss", json!(mss)),
-        ("pmtu", json!(mss.map(|mss| u64::from(mss) + options + headers))),
-        ("rwin_max", json!((widest > 0).then_some(widest))),
-        ("window_scale", json!(scale)),
-        ("sack", json!(info.sack())),
-        ("timestamps", json!(info.timestamps())),
-        ("ecn", json!(info.ecn())),
-        ("min_rtt_us", json!(known(info.min_rtt).or(known(info.rtt)))),
-        ("rtt_us", json!(rtt)),
-    ]);
-    match direction {
-        Direction::Up => {
-            observed.insert("cc", json!(report.congestion_control));
-            observed.insert("retransmits", json!(info.total_retrans));
-            observed.insert("segments", json!(info.data_segs_out));
-        }
-        Direction::Down => {
-            observed.insert("out_of_order", json!(info.rcv_ooopack));
-            observed.insert("segments", json!(info.data_segs_in));
-        }
-    }
-    observed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
-    notes.extend(report.refused.iter().cloned());
-    match &report.finish {
-        Finish::Cancelled => Status::Aborted,
-        Finish::Corrupt(at) => {
-            notes.push(format!("the bytes from {at} on aren't those that the server sent before"));
-            Status::Failed
-        }
-        Finish::Garbage(why) => {
-            notes.push(why.clone());
-            Status::Failed
-        }
-        _ if report.bytes == 0 => {
-            notes.push("the connection stood, but no byte of the payload arrived".to_owned());
-            Status::Failed
-        }
-        Finish::Done => Status::Completed,
-        Finish::Deadline => Status::Incomplete,
-        Finish::PeerLeft(why) | Finish::Lost(why) => {
-            notes.push(why.clone());
-            Status::Incomplete
-        }
-    }
-}
-
-/// Says what was granted under the names of what was asked for, and where it was set.
-fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers: u64, theirs: &dyn Fn(Knob) -> bool) {
-    let socket = std::mem::take(&mut outcome.granted);
-    for (knob, asked) in spec.settings.iter() {
-        let (level, scope) = match knob {
-            _ if theirs(knob) => (socket.get(knob).cloned(), "socket (of the far end)"),
-            Knob::Mtu => {
-                let mss = socket.number(Knob::Mss).map(|mss| Level::Number(mss + headers));
-                (mss, "socket (as the MSS of that MTU)")
-            }
-            Knob::Rwin => (socket.get(knob).cloned(), "socket (receive buffer fixed, autotuning off)"),
-            _ => (socket.get(knob).cloned(), "socket"),
-        };
-        if *asked == Level::Auto {
-            continue;
-        }
-        if let Some(level) = level {
-            outcome.granted.set(knob, level);
-            outcome.scopes.insert(knob.name().to_owned(), scope.to_owned());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ mod workload;
 
 pub use control::LoadedControl;
 pub use measures::{Exchanges, Lateness, Measures, ObjectTime, Spread, Third, UnderLoad};
-pub use outcome::{Limits, PathFacts, Sample, Status, TrialOutcome, TrialRecord};
+pub use outcome::{Limits, PathFacts, STOPPED, Sample, Status, TrialOutcome, TrialRecord};
 pub use page::{MOST_OBJECTS, Page, PageObject, USUAL_CONNECTIONS};
 pub use soak::{SHORTEST_SOAK, ack_gaps, thirds};
 pub use spec::{Phase, TrialSpec};

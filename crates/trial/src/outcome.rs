@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_units::Settings;
 
+/// The note of a trial that the user's wish to stop cut short.
+pub const STOPPED: &str = "stopped by the user";
+
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -84,6 +84,14 @@ pub enum TunnelError {
         /// What it said or did, and what to try.
         why: String,
     },
+    /// The network between here and the far end is gone, and didn't come back while it was waited for.
+    #[error("{why}")]
+    Lost {
+        /// What is missing.
+        why: String,
+        /// Whether it is missing at this host, rather than somewhere on the way.
+        here: bool,
+    },
     /// What the user allowed is used up: bytes, time.
     #[error("{why}")]
     Spent {
@@ -95,6 +103,8 @@ pub enum TunnelError {
     Environment {
         /// What it lacks.
         why: String,
+        /// What to try, where that is known.
+        remedy: Option<String>,
     },
     /// The machinery broke: a namespace is gone, the emulator stopped.
     #[error("the {tunnel} tunnel broke: {why}")]
@@ -125,11 +135,24 @@ pub trait Tunnel {
     /// What is known of the path without running anything, for payload in this direction.
     fn path(&self, direction: Direction) -> PathFacts;
 
+    /// Bytes of a segment's headers, IP's and TCP's with the options that every segment has; usually IPv4 with timestamps.
+    fn header_len(&self) -> u64 {
+        52
+    }
+
     /// Whether these settings can be set here.
     ///
     /// # Errors
     /// [`TunnelError::CannotSet`] with the reason.
     fn check(&self, settings: &Settings) -> Result<(), TunnelError>;
+
+    /// Whether anything stands in the way of such trials right now.
+    ///
+    /// # Errors
+    /// [`TunnelError::Environment`] with what to do about it.
+    fn stands_ready(&mut self, _: &[&Settings]) -> Result<(), TunnelError> {
+        Ok(())
+    }
 
     /// Whether the rest of this round had better not be run: the far end refuses again and again.
     fn gives_up_round(&self) -> bool {

@@ -95,7 +95,7 @@ fn a_kill_leaves_one_trial_aborted_and_the_guard_puts_the_host_back() {
          snap | diff before - >&2 && echo unchanged >&2\n\
          \"$WT\" journal show last --json\n\
          # The guard may still wait for the change that was under way.\n\
-         i=0; code=3; while [ $code = 3 ] && [ $i -lt 200 ]; do tune --resume last --budget '10 trials'; code=$?; i=$((i+1)); sleep 0.5; done\n\
+         i=0; code=3; while [ $code = 3 ] && [ $i -lt 200 ]; do tune --resume last --budget '10 trials' 2> told; code=$?; i=$((i+1)); sleep 0.5; done\n\
          snap | diff before - >&2 && echo unchanged >&2; echo \"resumed $code\" >&2",
     );
     assert!(ran.err.matches("unchanged").count() == 2 && ran.err.contains("resumed 1"), "{}", ran.err);
@@ -110,22 +110,92 @@ fn a_kill_leaves_one_trial_aborted_and_the_guard_puts_the_host_back() {
 }
 
 #[test]
-fn a_network_that_is_lost_spoils_no_trial_before_and_once_it_is_back_it_goes_on() {
+fn a_change_that_still_waits_is_told_with_what_to_do_before_anything_is_measured() {
     let _machine = shared();
     let (ran, _home) = script(
-        "tuning --levels mss=1000,1100,1200,1300 --budget '200 trials' > /dev/null & pid=$!\n\
+        "\"$WT\" settings apply initrwnd=20 --to 198.19.0.1 --confirm-within 10m > /dev/null; echo \"applied $?\" >&2\n\
+         tune --levels initrwnd=4 --budget '10 trials'; echo \"waits $?\" >&2; \"$WT\" journal list --json\n\
+         tune --levels mss=1000 --budget '4 trials' > /dev/null; echo \"another $?\" >&2\n\
+         \"$WT\" settings undo > /dev/null; tune --levels initrwnd=4 --budget '4 trials' > /dev/null; echo \"after $?\" >&2\n\
+         snap | diff before - >&2 && echo unchanged >&2",
+    );
+    for wanted in [
+        "applied 0",
+        "waits 3",
+        "another 1",
+        "after 1",
+        "unchanged",
+        "its guard puts it back in",
+        "windtunnel settings undo 1",
+    ] {
+        assert!(ran.err.contains(wanted), "{wanted}: {}", ran.err);
+    }
+    assert_eq!(objects(&ran)[0]["experiments"].as_array().map(Vec::len), Some(0), "{}", ran.out);
+}
+
+#[test]
+fn a_network_that_is_lost_ends_it_with_the_reason_and_once_it_is_back_it_goes_on() {
+    let _machine = shared();
+    let (ran, _home) = script(
+        "tuning --levels mss=1000,1100,1200,1300 --budget '200 trials' > out 2> told & pid=$!\n\
          after 9; ip route add unreachable 198.19.0.1/32; ip route flush cache\n\
-         until \"$WT\" journal show last --json | grep -q '\"status\":\"\\(invalid\\|failed\\)\"' || ! kill -0 $pid; do sleep 0.2; done\n\
-         kill -INT $pid; wait $pid; echo \"lost $?\" >&2; ip route del unreachable 198.19.0.1/32\n\
+         wait $pid; echo \"lost $?\" >&2; cat told >&2; ip route del unreachable 198.19.0.1/32\n\
          snap | diff before - >&2 && echo unchanged >&2\n\
-         \"$WT\" journal show last --json; tune --resume last --budget '10 trials'; echo \"resumed $?\" >&2",
+         cat out; \"$WT\" journal show last --json; tune --resume last --budget '10 trials'; echo \"resumed $?\" >&2",
     );
     assert!(ran.err.contains("unchanged") && ran.err.contains("resumed 1"), "{}", ran.err);
-    let objects = objects(&ran);
-    let [shown, resumed] = objects.as_slice() else { panic!("{}{}", ran.out, ran.err) };
+    assert!(ran.err.contains("lost 1") && ran.err.contains("the network is lost: this host"), "{}", ran.err);
+    lost_and_resumed(&ran);
+}
+
+/// What a lost network leaves: the report, the journal and the report of what went on.
+fn lost_and_resumed(ran: &Ran) {
+    assert!(ran.err.contains("windtunnel tune --resume 2"), "{}", ran.err);
+    let objects = objects(ran);
+    let [report, shown, resumed] = objects.as_slice() else { panic!("{}{}", ran.out, ran.err) };
+    assert_eq!((&report["verdict"]["kind"], &shown["experiment"]["state"]), (&"stopped".into(), &"stopped".into()));
+    let warning = report["warnings"][0].as_str().unwrap_or_default();
+    assert!(warning.contains("the network is lost"), "{report:#}");
     assert!(count(shown, "completed") >= 6 && count(shown, "running") == 0, "{shown:#}");
-    assert_ne!(shown["experiment"]["state"], "running", "{shown:#}");
+    // The one in which it was lost says nothing, and none was taken for a server that refuses.
+    assert_eq!((count(shown, "aborted"), count(shown, "failed"), count(shown, "incomplete")), (1, 0, 0), "{shown:#}");
     assert!(resumed["rounds"].as_u64().unwrap() >= 2, "{resumed:#}");
+}
+
+#[test]
+fn an_interface_that_goes_down_in_a_trial_is_named_and_a_route_of_ours_goes_with_it() {
+    let _machine = shared();
+    // What goes with the interface whoever is running is put back by the script, as an administrator would.
+    let (ran, _home) = script(
+        "dev=$(ip -o route get 198.19.0.1 | sed 's/.* dev \\([^ ]*\\).*/\\1/'); ip -4 route save table main > routes\n\
+         up() { ip link set $dev up; ip -4 route restore < routes 2>/dev/null; }\n\
+         four() { ip -4 route show table all; sysctl net.ipv4.tcp_rmem; }\n\
+         ip link set $dev down; up; four > before4\n\
+         tuning --levels initrwnd=4,8,16,32 --budget '200 trials' > out 2> told & pid=$!\n\
+         after 9; ip link set $dev down\n\
+         wait $pid; echo \"lost $?\" >&2; cat told >&2; up\n\
+         four | diff before4 - >&2 && echo unchanged >&2\n\
+         cat out; \"$WT\" journal show last --json; tune --resume last --budget '10 trials'; echo \"resumed $?\" >&2\n\
+         four | diff before4 - >&2 && echo unchanged >&2",
+    );
+    assert!(ran.err.matches("unchanged").count() == 2 && ran.err.contains("resumed 1"), "{}", ran.err);
+    assert!(ran.err.contains("lost 1") && ran.err.contains("the network is lost: the interface "), "{}", ran.err);
+    lost_and_resumed(&ran);
+}
+
+#[test]
+fn a_network_that_comes_back_soon_costs_one_trial() {
+    let _machine = shared();
+    let (ran, _home) = script(
+        "tuning --levels mss=1000 --budget '24 trials' > out & pid=$!\n\
+         after 6; ip route add unreachable 198.19.0.1/32; ip route flush cache; sleep 2; ip route del unreachable 198.19.0.1/32\n\
+         wait $pid; echo \"over $?\" >&2; \"$WT\" journal show last --json",
+    );
+    assert!(ran.err.contains("over 1"), "{}{}", ran.out, ran.err);
+    let objects = objects(&ran);
+    let [shown] = objects.as_slice() else { panic!("{}{}", ran.out, ran.err) };
+    assert_eq!(shown["experiment"]["state"], "finished", "{shown:#}");
+    assert_eq!((count(shown, "invalid"), count(shown, "aborted"), count(shown, "failed")), (1, 0, 0), "{shown:#}");
 }
 
 #[test]

@@ -348,6 +348,12 @@ impl Route {
         self.head[7]
     }
 
+    /// Whether it says that what it is for can't be reached: blackhole, unreachable, prohibit, throw.
+    #[must_use]
+    pub fn leads_nowhere(&self) -> bool {
+        (6..=9).contains(&self.kind())
+    }
+
     /// Whether the gateway is taken to be on the link whatever the addresses say.
     #[must_use]
     pub fn is_onlink(&self) -> bool {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use wt_experiment::{Assessment, Experiment, VerdictKind};
 use wt_journal::{Journal, State, StoredExperiment};
 use wt_report::{PlanStep, Run, Setting, TuneInputs, TuneReport};
-use wt_trial::{Direction, TrialRecord};
+use wt_trial::{Direction, STOPPED, Status, TrialRecord};
 use wt_units::Knob;
 
 pub(crate) use history::{History, Judged, observation};
@@ -138,10 +138,18 @@ impl Told<'_> {
             self.plan(&mut report, address);
         }
         report.warnings.extend(link::warnings(self.records, self.direction(), self.stored.arms.len()));
+        report.warnings.splice(0..0, self.cut_short());
         if let Some(history) = self.history {
             history.complete(&mut report);
         }
         report
+    }
+
+    /// What ended it before its time, if that wasn't the user.
+    fn cut_short(&self) -> Option<String> {
+        let last = self.records.last().filter(|record| record.outcome.status == Status::Aborted)?;
+        let why = last.outcome.notes.first().filter(|note| note.as_str() != STOPPED)?;
+        Some(format!("It ended before its time: {why}. windtunnel tune --resume {} goes on with it.", self.stored.id))
     }
 
     /// Which way the payload went.

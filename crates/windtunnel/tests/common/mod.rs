@@ -13,12 +13,13 @@ pub(crate) fn binary() -> PathBuf {
     std::env::var_os("WINDTUNNEL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_windtunnel").into(), PathBuf::from)
 }
 
-/// The command with a home of its own, so that no journal of the user's is touched.
+/// The command with a home and a place for changes of its own, so that nothing of the user's is touched, and no test waits for another.
 pub(crate) fn windtunnel(home: &std::path::Path) -> Command {
     let mut command = Command::new(binary());
     command
         .env("HOME", home)
         .env("XDG_DATA_HOME", home.join("data"))
+        .env("WINDTUNNEL_STATE_DIR", home.join("changes"))
         .env_remove("XDG_CONFIG_HOME")
         .stdin(Stdio::null());
     command

@@ -41,7 +41,7 @@ pub(crate) fn settings(asked: &[One], mss: u64) -> Result<Settings, Failure> {
 /// # Errors
 /// As [`settings`].
 pub(super) fn design(asked: &[One], known: &Known<'_>) -> Result<Design, Failure> {
-    let settings = settings(asked, known.mss())?;
+    let settings = settings(asked, known.mss)?;
     let current = Arm {
         settings: Settings::new(),
         label: format!("current ({})", known.current),

@@ -132,7 +132,8 @@ fn predict(scenario: Scenario, args: &PredictArgs) -> Result<Prediction, Failure
         framing.best_mtu(Bytes(most.saturating_sub(47)), segment).ok().map(Bytes::get)
     };
     let controls = wt_sim::cc::NAMES.map(str::to_owned);
-    let known = Known { current: &current, path: &facts, congestion_controls: &controls, best_mtu: &best_mtu };
+    let mss = facts.pmtu.saturating_sub(tunnel.header_len()).max(1);
+    let known = Known { current: &current, path: &facts, congestion_controls: &controls, mss, best_mtu: &best_mtu };
     let design = match &args.set[..] {
         [] => design(&args.knobs, &args.levels, &known)?,
         set => asked::design(set, &known)?,

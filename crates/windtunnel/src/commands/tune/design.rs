@@ -6,8 +6,6 @@ use wt_units::{Bytes, Knob, Level, Settings};
 
 /// The most settings that one experiment compares; beyond that, screen first.
 const MOST_ARMS: usize = 16;
-/// Header bytes of a segment with timestamps over IPv4.
-const HEADERS: u64 = 52;
 /// MTUs that are recommended to people, wherever they come from.
 const USUAL_MTUS: [u64; 5] = [1492, 1454, 1400, 1280, 576];
 
@@ -42,16 +40,13 @@ pub(crate) struct Known<'a> {
     pub(crate) current: &'a Settings,
     pub(crate) path: &'a PathFacts,
     pub(crate) congestion_controls: &'a [String],
+    /// TCP payload of a full-sized packet, bytes.
+    pub(crate) mss: u64,
     /// The MTU up to a bound that fills its cells best, where the framing is known.
     pub(crate) best_mtu: &'a dyn Fn(u64) -> Option<u64>,
 }
 
 impl Known<'_> {
-    /// TCP payload of a full-sized packet, bytes.
-    pub(crate) fn mss(&self) -> u64 {
-        self.path.pmtu.saturating_sub(HEADERS).max(1)
-    }
-
     fn default_levels(&self, knob: Knob) -> Vec<(Level, String)> {
         match knob {
             Knob::Rwin => self.windows(),
@@ -76,14 +71,14 @@ impl Known<'_> {
 
     /// Half, once and twice the bandwidth-delay product, in whole segments.
     fn windows(&self) -> Vec<(Level, String)> {
-        let segments = (self.path.bdp_bytes as f64 / self.mss() as f64).max(1.0);
+        let segments = (self.path.bdp_bytes as f64 / self.mss as f64).max(1.0);
         let mut levels: Vec<(Level, String)> = Vec::new();
         for (times, why) in [
             (0.5, "half the bandwidth-delay product: too small if the model is right"),
             (1.0, "the bandwidth-delay product"),
             (2.0, "twice the bandwidth-delay product"),
         ] {
-            let level = Level::Number((segments * times).ceil().max(2.0) as u64 * self.mss());
+            let level = Level::Number((segments * times).ceil().max(2.0) as u64 * self.mss);
             if levels.iter().all(|(known, _)| *known != level) {
                 levels.push((level, why.to_owned()));
             }
@@ -196,14 +191,14 @@ pub(crate) fn design(knobs: &[Knob], given: &[Levels], known: &Known<'_>) -> Res
 fn add(arms: &mut Vec<Arm>, knob: Knob, levels: Vec<(Level, String)>, known: &Known<'_>) -> Vec<usize> {
     let mut added = Vec::new();
     for (level, why) in levels {
-        let level = level.resolve(Bytes(known.mss()));
+        let level = level.resolve(Bytes(known.mss));
         let settings = Settings::new().with(knob, level.clone());
         let holds = level == Level::Auto || known.current.get(knob) == Some(&level);
         if holds || arms.iter().any(|arm| arm.settings == settings) {
             continue;
         }
         added.push(arms.len());
-        arms.push(Arm { label: label(knob, &level, known.mss()), settings, why });
+        arms.push(Arm { label: label(knob, &level, known.mss), settings, why });
     }
     added
 }
@@ -267,7 +262,13 @@ mod tests {
             .with(Knob::Mtu, Level::Number(1492))
             .with(Knob::Cc, Level::Name("cubic".to_owned()));
         let controls = ["reno", "cubic"].map(str::to_owned);
-        test(&Known { current: &current, path: &path(), congestion_controls: &controls, best_mtu: &|_| Some(1444) })
+        test(&Known {
+            current: &current,
+            path: &path(),
+            congestion_controls: &controls,
+            mss: 1440,
+            best_mtu: &|_| Some(1444),
+        })
     }
 
     fn labels(design: &Design) -> Vec<String> {

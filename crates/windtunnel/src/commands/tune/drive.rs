@@ -77,7 +77,8 @@ impl Driver<'_> {
             Err(error) => {
                 let aborted = TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string());
                 self.notebook.finish(id, &aborted)?;
-                if let TunnelError::FarEnd { .. } | TunnelError::Spent { .. } = error {
+                if let TunnelError::FarEnd { .. } | TunnelError::Lost { .. } | TunnelError::Spent { .. } = error {
+                    self.records.push(TrialRecord { id, spec, started_unix_us: started, outcome: aborted });
                     self.ended = Some(error);
                     return Ok(None);
                 }
@@ -145,7 +146,7 @@ impl Driver<'_> {
             self.record(experiment, &round)?;
             given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
             if given_up == GIVEN_UP {
-                let why = "the far end refuses again and again; what was measured before is kept".to_owned();
+                let why = "the far end refuses again and again".to_owned();
                 self.ended = Some(TunnelError::FarEnd { why });
                 experiment.stop(StopReason::User);
                 return self.end(experiment);
@@ -167,7 +168,9 @@ impl Driver<'_> {
         match self.ended.take() {
             Some(why) if experiment.rounds() == 0 => Err(tunnel_failure(&why)),
             Some(why) => {
-                self.progress.say(&why.to_string());
+                self.progress.end();
+                let go_on = format!("windtunnel tune --resume {}", self.plan.id);
+                self.progress.warn(&format!("{why}; what was measured before is kept, and {go_on} goes on with it"));
                 Ok(())
             }
             None => Ok(()),
@@ -233,8 +236,14 @@ pub(crate) fn tunnel_failure(error: &TunnelError) -> Failure {
             .because("its certificate is signed by nobody whom this system believes")
             .hint("--ca FILE names a private authority"),
         TunnelError::FarEnd { .. } => Failure::new(Fault::FarEnd, error.to_string()),
-        TunnelError::Environment { .. } => Failure::environment(error.to_string())
-            .hint("knobs that one socket takes need no privilege: rwin, mtu, mss, ttl; for uploads cc and sndbuf"),
+        TunnelError::Lost { here, .. } => {
+            let fault = if *here { Fault::Environment } else { Fault::FarEnd };
+            Failure::new(fault, error.to_string())
+                .hint("windtunnel journal list shows what was kept; once the network is back, --resume goes on with it")
+        }
+        TunnelError::Environment { why, remedy } => Failure::environment(why).hint(remedy.as_deref().unwrap_or(
+            "knobs that one socket takes need no privilege: rwin, mtu, mss, ttl; for uploads cc and sndbuf",
+        )),
         _ => Failure::usage(error.to_string()),
     }
 }

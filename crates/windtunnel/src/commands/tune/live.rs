@@ -41,6 +41,8 @@ const FEWEST_OF_A_BUDGET: u64 = 30;
 const LEAST: u64 = 64 * 1024;
 /// And takes no longer than this beyond its time.
 const PILOT_PATIENCE: Duration = Duration::from_secs(10);
+/// No path that carries TCP in earnest has smaller segments (RFC 9293 section 3.7.1, less the options).
+const LEAST_MSS: u64 = 500;
 /// With less than this a pilot has shown nothing: a segment or so.
 const NOTHING: u64 = 2000;
 /// How often a server may refuse the pilot.
@@ -93,6 +95,8 @@ pub(super) struct Live {
     rate: Cell<Option<BitsPerSecond>>,
     /// Bytes of the file, if they are known.
     length: Cell<Option<u64>>,
+    /// The largest segment that was seen, bytes of payload.
+    mss: Cell<Option<u64>>,
     /// What it is taken for before that.
     assumed: BitsPerSecond,
     /// Bytes that the pilot cost.
@@ -105,6 +109,11 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn rate(&self) -> BitsPerSecond {
         self.rate.get().unwrap_or(self.assumed)
+    }
+
+    /// The largest segment that was seen, bytes of payload.
+    pub(super) fn mss(&self) -> Option<u64> {
+        self.mss.get()
     }
 
     /// Goes into the journaled configuration.
@@ -283,6 +292,7 @@ fn session<'a>(args: &'a TuneArgs, named: Vec<Named>, names: &[String]) -> Resul
         by_time: matches!(first.url.scheme, Scheme::Iperf3 | Scheme::Wt),
         rate: Cell::new(None),
         length: Cell::new(None),
+        mss: Cell::new(None),
         assumed: inspected.facts.physical_goodput_bps.map_or(ASSUMED, BitsPerSecond),
         spent: Cell::new(0),
         loss: inspected.loss,
@@ -433,6 +443,7 @@ impl<T: Tunnel> Session<'_, T> {
                 live.spent.set(spent);
                 live.rate.set(Some(BitsPerSecond(pilot.1.goodput_bps() as u64)).filter(|rate| rate.get() > 0));
                 live.length.set(pilot.1.observed.get("length").and_then(Value::as_u64));
+                live.mss.set(pilot.1.observed.get("mss").and_then(Value::as_u64).filter(|mss| *mss >= LEAST_MSS));
             }
             // An upload that was over at once says nothing of the rate.
             match larger {

@@ -289,7 +289,8 @@ impl<T: Tunnel> Session<'_, T> {
         }
         // What can't be run at all shall be told before anything is measured.
         if !self.args.screen {
-            self.prepare(facts.clone(), &self.plan(&facts))?;
+            let prepared = self.prepare(facts.clone(), &self.plan(&facts))?;
+            self.stands_ready(&prepared)?;
         }
         let pilot = self.pilot(&facts, &progress)?;
         if self.cancel.is_cancelled() {
@@ -341,7 +342,7 @@ impl<T: Tunnel> Session<'_, T> {
         let rtt = Duration::from_micros(facts.rtt_us);
         let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(20));
         progress.say(&format!("measuring the RTT first ({:.1} s)", length.as_secs_f64()));
-        let mss = facts.pmtu.saturating_sub(52).max(1);
+        let mss = self.mss(facts);
         let window = (facts.bdp_bytes / 2 / mss).max(2) * mss;
         let mut settings = Settings::new().with(Knob::Rwin, Level::Number(window));
         if self.tunnel.current().number(Knob::Mtu).is_some_and(|mtu| mtu > facts.pmtu) {
@@ -362,8 +363,13 @@ impl<T: Tunnel> Session<'_, T> {
     /// Chooses what is compared.
     fn prepare(&self, path: PathFacts, plan: &Plan) -> Result<Prepared, Failure> {
         let current = self.tunnel.current();
-        let known =
-            Known { current: &current, path: &path, congestion_controls: &self.controls, best_mtu: self.best_mtu };
+        let known = Known {
+            current: &current,
+            path: &path,
+            congestion_controls: &self.controls,
+            mss: self.mss(&path),
+            best_mtu: self.best_mtu,
+        };
         let design = match self.args.identical {
             Some(candidates) => design::identical(candidates, &known)?,
             None => design::design(&self.knobs(), &self.args.levels, &known)?,
@@ -399,6 +405,21 @@ impl<T: Tunnel> Session<'_, T> {
             ..PlateauConfig::new(levels.clone())
         });
         Ok(Prepared { path, current, design, config })
+    }
+
+    /// TCP payload of a full-sized packet, bytes: as it was seen, or what the headers leave of the path MTU.
+    fn mss(&self, path: &PathFacts) -> u64 {
+        /// The option of timestamps, which a far end may refuse (RFC 7323 section 3).
+        const OPTIONS: u64 = 12;
+        let usual = path.pmtu.saturating_sub(self.tunnel.header_len()).max(1);
+        let seen = self.live.as_ref().and_then(live::Live::mss);
+        seen.filter(|seen| *seen <= usual + OPTIONS).unwrap_or(usual)
+    }
+
+    /// Whether anything stands in the way of the trials right now.
+    fn stands_ready(&mut self, prepared: &Prepared) -> Result<(), Failure> {
+        let arms: Vec<&Settings> = prepared.design.arms.iter().map(|arm| &arm.settings).collect();
+        self.tunnel.stands_ready(&arms).map_err(|error| drive::tunnel_failure(&error))
     }
 
     /// What is varied.

@@ -49,6 +49,12 @@ impl Progress {
         }
     }
 
+    /// Says what a person must know however quiet it is to be.
+    pub(crate) fn warn(&self, text: &str) {
+        use std::io::Write as _;
+        self.bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "windtunnel: {text}")));
+    }
+
     /// The experiment begins.
     pub(crate) fn begin(&mut self, plan: &Plan, labels: Vec<String>, most_trials: usize, at_most: Duration) {
         self.labels = labels;

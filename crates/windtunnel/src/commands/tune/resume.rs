@@ -90,6 +90,7 @@ impl<T: Tunnel> Session<'_, T> {
         if self.args.dry_run {
             return show(&prepared, &plan);
         }
+        self.stands_ready(&prepared)?;
         let journal = journal::open(self.args.journal.as_deref())?;
         let start = Start {
             experiment,

@@ -49,8 +49,10 @@ impl<T: Tunnel> Session<'_, T> {
     /// The knobs with their two levels, as they were written.
     fn factors(&self, path: &PathFacts) -> Result<Vec<Factor>, Failure> {
         let current = self.tunnel.current();
-        let known = Known { current: &current, path, congestion_controls: &self.controls, best_mtu: self.best_mtu };
-        let resolve = |level: &Level| level.clone().resolve(Bytes(known.mss()));
+        let mss = self.mss(path);
+        let known =
+            Known { current: &current, path, congestion_controls: &self.controls, mss, best_mtu: self.best_mtu };
+        let resolve = |level: &Level| level.clone().resolve(Bytes(known.mss));
         let mut factors: Vec<Factor> = Vec::new();
         for Levels { knob, levels } in &self.args.levels {
             let [low, high] = levels.as_slice() else {

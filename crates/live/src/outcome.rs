@@ -1,0 +1,160 @@
+//! What came of a trial on the real path, put together from what both ends saw.
+
+use serde_json::json;
+use std::collections::BTreeMap;
+use wt_load::{EndReport, Fetched, Finish};
+use wt_sys::tcp::TcpInfo;
+use wt_trial::{Direction, Limits, Status, TrialOutcome, TrialSpec};
+use wt_units::{Knob, Level};
+
+/// Bytes after which the kernel knows how large the peer's segments are.
+const TELLING: u64 = 32 * 1024;
+
+/// Joins what is known of a transfer.
+pub(crate) fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
+    let Fetched { report, connect_time, granted, length, mut notes, far, other } = fetched;
+    let status = status(&report, &mut notes);
+    // Where the sender is ours, its word counts.
+    let sender = other.as_ref().filter(|_| direction == Direction::Down);
+    let mut observed = match sender {
+        Some(sender) => BTreeMap::from_iter(
+            observed(&report, direction, headers).into_iter().chain(seen_by_sender(sender, headers)),
+        ),
+        None => observed(&report, direction, headers),
+    };
+    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
+    observed.insert("length".to_owned(), json!(length));
+    if let Some(far) = far {
+        observed.extend(far.retransmits.map(|n| ("retransmits".to_owned(), json!(n))));
+        observed.extend(far.congestion_control.map(|name| ("cc".to_owned(), json!(name))));
+    }
+    let limits_of = |info: &TcpInfo| Limits {
+        busy_us: info.busy_time,
+        rwnd_limited_us: info.rwnd_limited,
+        sndbuf_limited_us: info.sndbuf_limited,
+    };
+    let limits = match (direction, &other) {
+        (Direction::Up, _) => limits_of(&report.info),
+        (Direction::Down, Some(sender)) => limits_of(&sender.info),
+        (Direction::Down, None) => Limits::default(),
+    };
+    let theirs = other.map(|other| other.samples).unwrap_or_default();
+    let (sender, receiver) = match direction {
+        Direction::Up => (report.samples, theirs),
+        Direction::Down => (theirs, report.samples),
+    };
+    TrialOutcome {
+        status,
+        bytes: report.bytes,
+        elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
+        granted,
+        scopes: BTreeMap::new(),
+        observed,
+        sender,
+        receiver,
+        limits,
+        notes,
+        measures: report.measures,
+    }
+}
+
+/// What the sender's kernel saw, if the sender is ours.
+fn seen_by_sender(sender: &EndReport, headers: u64) -> BTreeMap<String, serde_json::Value> {
+    let mut seen = observed(sender, Direction::Up, headers);
+    // Of the handshake this end knows as much, and of its own window more.
+    for known in ["window_scale", "sack", "timestamps", "ecn"] {
+        seen.remove(known);
+    }
+    seen
+}
+
+/// What this end's kernel saw.
+fn observed(report: &EndReport, direction: Direction, headers: u64) -> BTreeMap<String, serde_json::Value> {
+    let info = &report.info;
+    let options = if info.timestamps() { 12 } else { 0 };
+    let known = |us: u32| (us != u32::MAX && us > 0).then_some(us);
+    let mss = match direction {
+        Direction::Up => Some(info.snd_mss),
+        Direction::Down => (info.bytes_received >= TELLING).then_some(info.rcv_mss),
+    };
+    let widest = match direction {
+        Direction::Up => report.samples.iter().map(|s| s.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd)),
+        Direction::Down => u64::from(info.rcv_wnd),
+    };
+    let rtt = match direction {
+        Direction::Up => known(info.rtt),
+        Direction::Down => known(info.rcv_rtt).or(known(info.rtt)),
+    };
+    let scale = info.window_scale().map(|(peers, own)| if direction == Direction::Up { peers } else { own });
+    let mut observed = BTreeMap::from([
+        ("mss", json!(mss)),
+        ("pmtu", json!(mss.map(|mss| u64::from(mss) + options + headers))),
+        ("rwin_max", json!((widest > 0).then_some(widest))),
+        ("window_scale", json!(scale)),
+        ("sack", json!(info.sack())),
+        ("timestamps", json!(info.timestamps())),
+        ("ecn", json!(info.ecn())),
+        ("min_rtt_us", json!(known(info.min_rtt).or(known(info.rtt)))),
+        ("rtt_us", json!(rtt)),
+    ]);
+    match direction {
+        Direction::Up => {
+            observed.insert("cc", json!(report.congestion_control));
+            observed.insert("retransmits", json!(info.total_retrans));
+            observed.insert("segments", json!(info.data_segs_out));
+        }
+        Direction::Down => {
+            observed.insert("out_of_order", json!(info.rcv_ooopack));
+            observed.insert("segments", json!(info.data_segs_in));
+        }
+    }
+    observed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
+    notes.extend(report.refused.iter().cloned());
+    match &report.finish {
+        Finish::Cancelled => Status::Aborted,
+        Finish::Corrupt(at) => {
+            notes.push(format!("the bytes from {at} on aren't those that the server sent before"));
+            Status::Failed
+        }
+        Finish::Garbage(why) => {
+            notes.push(why.clone());
+            Status::Failed
+        }
+        _ if report.bytes == 0 => {
+            notes.push("the connection stood, but no byte of the payload arrived".to_owned());
+            Status::Failed
+        }
+        Finish::Done => Status::Completed,
+        Finish::Deadline => Status::Incomplete,
+        Finish::PeerLeft(why) | Finish::Lost(why) => {
+            notes.push(why.clone());
+            Status::Incomplete
+        }
+    }
+}
+
+/// Says what was granted under the names of what was asked for, and where it was set.
+pub(crate) fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers: u64, theirs: &dyn Fn(Knob) -> bool) {
+    let socket = std::mem::take(&mut outcome.granted);
+    for (knob, asked) in spec.settings.iter() {
+        let (level, scope) = match knob {
+            _ if theirs(knob) => (socket.get(knob).cloned(), "socket (of the far end)"),
+            Knob::Mtu => {
+                let mss = socket.number(Knob::Mss).map(|mss| Level::Number(mss + headers));
+                (mss, "socket (as the MSS of that MTU)")
+            }
+            Knob::Rwin => (socket.get(knob).cloned(), "socket (receive buffer fixed, autotuning off)"),
+            _ => (socket.get(knob).cloned(), "socket"),
+        };
+        if *asked == Level::Auto {
+            continue;
+        }
+        if let Some(level) = level {
+            outcome.granted.set(knob, level);
+            outcome.scopes.insert(knob.name().to_owned(), scope.to_owned());
+        }
+    }
+}
