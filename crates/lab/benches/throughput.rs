@@ -47,7 +47,7 @@ fn goodput(client: &NetNs, server: &NetNs) -> f64 {
     let address = SocketAddr::new(SERVER_V4.into(), PORT);
     let listener = server.run(|| wt_sys::tcp::listen(address)).unwrap().unwrap();
     let server = Server::start(listener, ServerConfig::default()).unwrap();
-    let sender = SenderOptions { congestion_control: Some("reno".to_owned()), send_buffer: None };
+    let sender = SenderOptions { congestion_control: Some("reno".to_owned()), ..SenderOptions::default() };
     let request = Request { direction: Direction::Down, amount: Amount::Time(LENGTH), token: 1, sender, window: None };
     let report = client
         .run(|| {

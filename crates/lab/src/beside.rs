@@ -78,7 +78,7 @@ pub(crate) struct Besides {
 impl Beside {
     /// With the kernel's name of its congestion control.
     pub(crate) fn new(competitor: &Competitor, kernel_name: &str, direction: Direction) -> Self {
-        let sender = SenderOptions { congestion_control: Some(kernel_name.to_owned()), send_buffer: None };
+        let sender = SenderOptions { congestion_control: Some(kernel_name.to_owned()), ..SenderOptions::default() };
         let amount = Amount::Time(competitor.lasts);
         let request = Request { direction, amount, token: monotonic_ns().rotate_left(32), sender, window: None };
         Self { competitor: competitor.clone(), request }

@@ -314,6 +314,7 @@ fn sender_options(settings: &Settings) -> SenderOptions {
     SenderOptions {
         congestion_control: settings.name(Knob::Cc).map(str::to_owned),
         send_buffer: small(settings, Knob::Sndbuf),
+        ..SenderOptions::default()
     }
 }
 

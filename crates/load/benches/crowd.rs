@@ -1,17 +1,31 @@
 //! A thousand clients at once on one `serve`: how fair, and how much memory. `cargo bench -p wt-load --bench crowd`.
+//!
+//! Shares are counted over the time in which all of them run: a client that came first had the machine for itself, which is no
+//! unfairness of the server's.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and stops when it can't go on")]
 
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
-use wt_load::{Fetch, Quota, Reference, Serve, ServeConfig, SharedKey, Tls, Url, fetch};
-use wt_trial::{Amount, Cancel};
+use wt_load::{EndReport, Fetch, Quota, Reference, Serve, ServeConfig, SharedKey, Tls, Url, fetch};
+use wt_trial::{Amount, Cancel, Sample};
 use wt_units::Settings;
 
 const ROLE: &str = "CROWD_ROLE";
 const CLIENTS: usize = 1000;
-const TIME: Duration = Duration::from_secs(10);
+const TIME: Duration = Duration::from_secs(20);
+
+/// When samples were taken, by their own clock and bytes, which together no two connections share: µs of the monotonic clock.
+static TAKEN: Mutex<Option<HashMap<(u64, u64), u64>>> = Mutex::new(None);
+
+fn note(receiver: bool, sample: &Sample) {
+    if receiver && let Some(taken) = TAKEN.lock().unwrap().as_mut() {
+        taken.insert((sample.t_us, sample.bytes), wt_sys::clock::monotonic_ns() / 1000);
+    }
+}
 
 fn main() {
     match std::env::var(ROLE).as_deref() {
@@ -30,7 +44,7 @@ fn server() {
         max_waiting: CLIENTS,
         longest: Duration::from_secs(60),
         quota: Quota::default(),
-        congestion_controls: std::collections::BTreeMap::new(),
+        congestion_controls: BTreeMap::new(),
     };
     let serve = Serve::start(vec![TcpListener::bind("127.0.0.1:0").unwrap()], config).unwrap();
     println!("wt://{}@{}", key.to_hex(), serve.addresses()[0]);
@@ -48,7 +62,9 @@ fn crowd() {
     let peer = format!("{}:{}", url.host, url.port).parse().unwrap();
     let (tls, cancel) = (Tls::new(None).unwrap(), Cancel::new());
     let start = std::sync::Barrier::new(CLIENTS);
-    let (rates, peak) = std::thread::scope(|scope| {
+    *TAKEN.lock().unwrap() = Some(HashMap::new());
+    wt_load::listen(note);
+    let (results, peak) = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let work = || {
@@ -61,31 +77,81 @@ fn crowd() {
                         deadline: TIME * 6,
                         tls: &tls,
                     };
-                    let fetched = fetch(&job, &mut Reference::new(), &cancel).map(|f| f.report);
-                    fetched.map(|report| report.bytes as f64 / report.elapsed.as_secs_f64())
+                    fetch(&job, &mut Reference::new(), &cancel).map(|fetched| fetched.report)
                 };
                 std::thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, work).unwrap()
             })
             .collect();
-        let rates: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
-        (rates, peak_kib(child.id()))
+        let results: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        (results, peak_kib(child.id()))
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    let mut failures = std::collections::BTreeMap::<String, usize>::new();
-    for error in rates.iter().filter_map(|rate| rate.as_ref().err()) {
+    let mut failures = BTreeMap::<String, usize>::new();
+    for error in results.iter().filter_map(|result| result.as_ref().err()) {
         *failures.entry(error.to_string()).or_default() += 1;
     }
     for (why, count) in failures {
         println!("{count} times: {why}");
     }
-    let rates: Vec<f64> = rates.into_iter().map(|rate| rate.unwrap_or(0.0)).collect();
-    let served = rates.iter().filter(|rate| **rate > 0.0).count();
-    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
-    let jain = sum * sum / (CLIENTS as f64 * squares);
-    println!("{served} of {CLIENTS} clients served, {:.2} Gbit/s in all", sum * 8.0 / 1e9);
-    println!("fairness (Jain): {jain:.3}");
+    let reports: Vec<EndReport> =
+        results.into_iter().filter_map(Result::ok).filter(|report| report.bytes > 0).collect();
+    tell(&reports);
     println!("the server's memory at most: {:.0} MiB", peak as f64 / 1024.0);
+}
+
+/// How many were served, and how fairly.
+fn tell(reports: &[EndReport]) {
+    let taken = TAKEN.lock().unwrap().take().unwrap();
+    let begins: Vec<Option<u64>> = reports
+        .iter()
+        .map(|report| {
+            let seen =
+                report.samples.iter().find_map(|sample| Some((sample, taken.get(&(sample.t_us, sample.bytes))?)));
+            seen.map(|(sample, at)| at.saturating_sub(sample.t_us))
+        })
+        .collect();
+    let from = begins.iter().flatten().max().copied().unwrap_or(0);
+    let until = begins.iter().flatten().min().map_or(0, |first| first + TIME.as_micros() as u64);
+    // One that wasn't served had nothing.
+    let nothing = || std::iter::repeat_n(0.0, CLIENTS - reports.len());
+    let own = reports.iter().map(|report| report.bytes as f64 / report.elapsed.as_secs_f64());
+    let own: Vec<f64> = own.chain(nothing()).collect();
+    let together: f64 = own.iter().sum();
+    println!("{} of {CLIENTS} clients served, {:.2} Gbit/s in all", reports.len(), together * 8.0 / 1e9);
+    println!("fairness (Jain), each over its own {} s: {:.3}", TIME.as_secs(), jain(&own));
+    if until <= from {
+        println!("at no time did all of them run");
+        return;
+    }
+    // Nor had one that never got as far as a sample.
+    let shares: Vec<f64> = reports
+        .iter()
+        .zip(&begins)
+        .map(|(report, begin)| {
+            begin.map_or(0.0, |begin| at(report, until - begin) - at(report, from.saturating_sub(begin)))
+        })
+        .chain(nothing())
+        .collect();
+    println!("fairness (Jain), over the {:.1} s in which all ran: {:.3}", (until - from) as f64 / 1e6, jain(&shares));
+}
+
+/// The bytes that had come by then, between two samples by a straight line.
+fn at(report: &EndReport, t_us: u64) -> f64 {
+    let (mut before, mut bytes) = (0, 0);
+    for sample in &report.samples {
+        if sample.t_us >= t_us {
+            let part = (t_us - before) as f64 / (sample.t_us - before).max(1) as f64;
+            return bytes as f64 + part * sample.bytes.saturating_sub(bytes) as f64;
+        }
+        (before, bytes) = (sample.t_us, sample.bytes);
+    }
+    bytes as f64
+}
+
+fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
+    sum * sum / (shares.len().max(1) as f64 * squares)
 }
 
 /// The most memory that a process has had, KiB.

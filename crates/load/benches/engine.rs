@@ -1,22 +1,33 @@
-//! Our own transfer against iperf3's, over the same loopback, in interleaved pairs. `cargo bench -p wt-load --bench engine`.
+//! Our own transfer against iperf3's, over the same loopback, in interleaved pairs, as fast as each goes and with writes of 1500 bytes.
+//! `cargo bench -p wt-load --bench engine`.
+//!
+//! With small writes each of ours is a call of write(2) of its own, as each of `iperf3 -l 1500` is: nothing is put together before the kernel.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and stops when it can't go on")]
 
+use std::io::BufRead as _;
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use wt_load::{Fetch, Quota, Reference, Serve, ServeConfig, SharedKey, Tls, Url, fetch};
-use wt_trial::{Amount, Cancel};
+use wt_load::{
+    Connection, Fetch, Quota, Reference, Request, SenderOptions, Serve, ServeConfig, Server, ServerConfig, SharedKey,
+    Tls, Url, download, fetch,
+};
+use wt_trial::{Amount, Cancel, Direction};
 use wt_units::Settings;
 
 const ROLE: &str = "ENGINE_ROLE";
 const PAIRS: usize = 5;
 const TIME: Duration = Duration::from_secs(5);
 const PORT: u16 = 5299;
+/// The small writes, bytes.
+const SMALL: u16 = 1500;
 
 fn main() {
     match std::env::var(ROLE) {
         Ok(url) if url == "server" => server(),
-        Ok(url) => client(&url.parse().unwrap()),
+        Ok(role) if role == "plain" => plain_server(),
+        Ok(url) if url.starts_with("wt:") => client(&url.parse().unwrap()),
+        Ok(address) => small_writes(address.parse().unwrap()),
         Err(_) => compare(),
     }
 }
@@ -34,6 +45,27 @@ fn server() {
     let serve = Serve::start(vec![TcpListener::bind("127.0.0.1:0").unwrap()], config).unwrap();
     println!("wt://{}@{}", key.to_hex(), serve.addresses()[0]);
     let _ = std::io::stdin().lines().next();
+}
+
+/// The far end that the lab has: nobody needs a key, and the sender's writes can be made small.
+fn plain_server() {
+    let server = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), ServerConfig::default()).unwrap();
+    println!("{}", server.address());
+    let _ = std::io::stdin().lines().next();
+}
+
+/// One download in small writes; prints bytes and seconds.
+fn small_writes(peer: SocketAddr) {
+    let connection = Connection::open(&peer, &Settings::new(), TIME).unwrap();
+    let request = Request {
+        direction: Direction::Down,
+        amount: Amount::Time(TIME),
+        token: 1,
+        sender: SenderOptions { write_size: Some(SMALL), ..SenderOptions::default() },
+        window: None,
+    };
+    let report = download(connection, &request, TIME * 2, &Cancel::new()).unwrap();
+    println!("{} {}", report.bytes, report.elapsed.as_secs_f64());
 }
 
 /// One download; prints bytes and seconds.
@@ -54,20 +86,33 @@ fn cpu(pid: u32) -> f64 {
 }
 
 fn compare() {
-    let mut ours = Command::new(std::env::current_exe().unwrap());
-    let mut ours = ours.env(ROLE, "server").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    use std::io::BufRead as _;
-    std::io::BufReader::new(ours.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let port = PORT.to_string();
     let started = Command::new("iperf3").args(["-s", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut iperf) = started else {
         println!("iperf3 isn't installed: nothing to compare with");
-        ours.kill().unwrap();
-        ours.wait().unwrap();
         return;
     };
-    let own = std::process::id();
+    // It says nothing when it listens.
+    while std::net::TcpStream::connect(("127.0.0.1", PORT)).is_err() {
+        std::thread::yield_now();
+    }
+    let small = SMALL.to_string();
+    let (goodput, cpu) = pairs("server", &iperf, &[]);
+    println!("goodput: x{goodput:.2} of iperf3's");
+    println!("CPU per byte, both ends: x{cpu:.2} of iperf3's");
+    let (goodput, _) = pairs("plain", &iperf, &["-l", &small]);
+    println!("goodput with writes of {SMALL} bytes: x{goodput:.2} of iperf3's");
+    iperf.kill().unwrap();
+    iperf.wait().unwrap();
+}
+
+/// Pairs of transfers, ours and iperf3's with these arguments; the medians of goodput and of CPU per byte, ours over iperf3's.
+fn pairs(role: &str, iperf: &Child, more: &[&str]) -> (f64, f64) {
+    let mut ours = Command::new(std::env::current_exe().unwrap());
+    let mut ours = ours.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(ours.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (own, port) = (std::process::id(), PORT.to_string());
     let measure = |server: &Child, run: &mut dyn FnMut() -> (f64, f64)| {
         let before = cpu(server.id()) + cpu(own);
         let (bytes, seconds) = run();
@@ -82,10 +127,10 @@ fn compare() {
             let mut words = text.split_whitespace().map(|word| word.parse::<f64>().unwrap());
             (words.next().unwrap(), words.next().unwrap())
         });
-        let theirs = measure(&iperf, &mut || {
+        let theirs = measure(iperf, &mut || {
             let seconds = TIME.as_secs().to_string();
-            let out =
-                Command::new("iperf3").args(["-c", "127.0.0.1", "-p", &port, "-R", "-J", "-t", &seconds]).output();
+            let usual = ["-c", "127.0.0.1", "-p", &port, "-R", "-J", "-t", &seconds];
+            let out = Command::new("iperf3").args(usual).args(more).output();
             let json: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
             let sum = &json["end"]["sum_received"];
             (sum["bytes"].as_f64().unwrap(), sum["seconds"].as_f64().unwrap())
@@ -96,14 +141,11 @@ fn compare() {
         );
         rows.push((mine.0 / theirs.0, mine.1 / theirs.1));
     }
-    for child in [&mut ours, &mut iperf] {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    ours.kill().unwrap();
+    ours.wait().unwrap();
     let median = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    println!("goodput: x{:.2} of iperf3's", median(rows.iter().map(|row| row.0).collect()));
-    println!("CPU per byte, both ends: x{:.2} of iperf3's", median(rows.iter().map(|row| row.1).collect()));
+    (median(rows.iter().map(|row| row.0).collect()), median(rows.iter().map(|row| row.1).collect()))
 }

@@ -135,6 +135,7 @@ pub fn download(
         deadline,
         window: connection.window,
         most: Allowance::endless(),
+        turns: None,
     };
     Ok(receive(&mut stream, &job, cancel)?)
 }
@@ -166,8 +167,15 @@ pub fn upload(
     tcp::reset_on_close(&stream).map_err(|error| error.source)?;
     let start = monotonic_ns();
     stream.write_all(&bytes)?;
-    let job = Job { amount: request.amount, start_ns: start, deadline, window: None, most: Allowance::endless() };
-    let mut report = send(&mut stream, &job, cancel)?;
+    let job = Job {
+        amount: request.amount,
+        start_ns: start,
+        deadline,
+        window: None,
+        most: Allowance::endless(),
+        turns: None,
+    };
+    let mut report = send(&mut stream, &job, request.sender.write_size, cancel)?;
     report.refused = refused;
     Ok(report)
 }

@@ -307,6 +307,7 @@ fn parse(head: &[u8]) -> Option<(usize, Asked, Manner)> {
                 .filter(|name| name.len() <= 15)
                 .map(str::to_owned),
             send_buffer: header("windtunnel-send-buffer").and_then(|value| value.parse().ok()),
+            ..SenderOptions::default()
         },
     };
     Some((length, asked, manner))

@@ -36,6 +36,8 @@ mod server;
 mod tls;
 /// Sending and receiving as fast as it goes.
 mod transfer;
+/// Who of many transfers may go on.
+mod turns;
 /// Addresses of far ends.
 mod url;
 /// A connection on which nothing waits for too long.

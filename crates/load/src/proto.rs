@@ -16,6 +16,8 @@ pub struct SenderOptions {
     pub congestion_control: Option<String>,
     /// The send buffer, bytes, if not the system's.
     pub send_buffer: Option<u32>,
+    /// The bytes of each write(2), as a program with small messages makes them; else as much as goes in at once.
+    pub write_size: Option<u16>,
 }
 
 impl SenderOptions {
@@ -29,7 +31,7 @@ impl SenderOptions {
 
 /// What a client asks of the server at the head of a connection.
 ///
-/// On the wire, big-endian: magic (4), direction (1), amount's kind (1: time, 2: size, 3: time of taking turns), reserved (2),
+/// On the wire, big-endian: magic (4), direction (1), amount's kind (1: time, 2: size, 3: time of taking turns), bytes of each write (2),
 /// amount in µs or bytes (8),
 /// token (8), send buffer (4), receive window (4), congestion control padded with zeros (16).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +58,9 @@ pub enum RequestError {
     #[error("the request's {0} is out of range")]
     OutOfRange(&'static str),
 }
+
+/// Smaller writes would only cost the server's processor.
+const LEAST_WRITE: u16 = 64;
 
 /// The kind of amount of a connection on which both take turns.
 const TALK: u8 = 3;
@@ -85,6 +90,7 @@ impl Request {
             Amount::Size(size) => (2, size.get()),
         };
         bytes[5] = kind;
+        bytes[6..8].copy_from_slice(&self.sender.write_size.unwrap_or(0).to_be_bytes());
         bytes[8..16].copy_from_slice(&amount.to_be_bytes());
         bytes[16..24].copy_from_slice(&self.token.to_be_bytes());
         bytes[24..28].copy_from_slice(&self.sender.send_buffer.unwrap_or(0).to_be_bytes());
@@ -145,7 +151,11 @@ impl Request {
             return Err(RequestError::OutOfRange("congestion control"));
         }
         let congestion_control = (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned());
-        let sender = SenderOptions { congestion_control, send_buffer: given(small(24)) };
+        let write_size = Some(u16::from_be_bytes([bytes[6], bytes[7]])).filter(|size| *size > 0);
+        if write_size.is_some_and(|size| size < LEAST_WRITE) {
+            return Err(RequestError::OutOfRange("size of writes"));
+        }
+        let sender = SenderOptions { congestion_control, send_buffer: given(small(24)), write_size };
         Ok(Self { direction, amount, token: number(16), sender, window: given(small(28)) })
     }
 }
@@ -159,7 +169,11 @@ mod tests {
             direction: Direction::Down,
             amount: Amount::Time(Duration::from_millis(2500)),
             token: 0xDEAD_BEEF_0123,
-            sender: SenderOptions { congestion_control: Some("cubic".to_owned()), send_buffer: Some(65_536) },
+            sender: SenderOptions {
+                congestion_control: Some("cubic".to_owned()),
+                send_buffer: Some(65_536),
+                write_size: Some(1500),
+            },
             window: Some(23_168),
         }
     }

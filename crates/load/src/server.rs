@@ -195,8 +195,14 @@ fn transfer(
 ) -> std::io::Result<EndReport> {
     let asked = if let Amount::Time(time) = request.amount { time } else { Duration::ZERO };
     let deadline = asked + shared.config.grace;
-    let job =
-        Job { amount: request.amount, start_ns: start, deadline, window: request.window, most: Allowance::endless() };
+    let job = Job {
+        amount: request.amount,
+        start_ns: start,
+        deadline,
+        window: request.window,
+        most: Allowance::endless(),
+        turns: None,
+    };
     answer(stream, request, talk, &job, &shared.cancel)
 }
 

@@ -2,9 +2,11 @@ use crate::allowance::Allowance;
 use crate::pattern;
 use crate::proto::Request;
 use crate::sample::{End, Sampler, Seen, interval};
+use crate::turns::{Turn, Turns};
 use std::io::{self, Read as _};
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{wait_readable, wait_writable};
@@ -89,6 +91,14 @@ pub(crate) struct Job {
     pub(crate) window: Option<u32>,
     /// What may be moved, whatever was asked for.
     pub(crate) most: Allowance,
+    /// Those with whom it takes turns.
+    pub(crate) turns: Option<Arc<Turns>>,
+}
+
+/// What a read or a write gave, with its bytes.
+fn moved(result: io::Result<usize>) -> (io::Result<usize>, u64) {
+    let bytes = result.as_ref().map_or(0, |bytes| *bytes as u64);
+    (result, bytes)
 }
 
 /// Reads the pattern until the time is up or the last byte came.
@@ -104,6 +114,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
         .map_err(|error| error.source)?;
     stream.set_nonblocking(true)?;
     let mut buffer = vec![0; AT_ONCE];
+    let mut turn = Turn::among(job.turns.as_ref());
     let mut bytes = 0;
     let mut last_ns = start_ns;
     let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
@@ -119,7 +130,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
         if cancel.is_cancelled() {
             break Finish::Cancelled;
         }
-        match stream.read(&mut buffer) {
+        match turn.take(|| moved(stream.read(&mut buffer))) {
             Ok(0) if bytes >= wanted => break Finish::Done,
             Ok(0) => break Finish::PeerLeft("the peer closed the connection early".to_owned()),
             Ok(n) => {
@@ -190,13 +201,19 @@ pub(crate) fn answer(
         return receive(stream, job, cancel);
     }
     let refused = request.sender.apply(stream);
-    let mut report = send(stream, job, cancel)?;
+    let mut report = send(stream, job, request.sender.write_size, cancel)?;
     report.refused = refused;
     Ok(report)
 }
 
-/// Writes the pattern until all is sent, or until the receiver, which has the clock, leaves.
-pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
+/// Writes the pattern until all is sent, or until the receiver, which has the clock, leaves; in writes of a given size, or of as much as
+/// goes in.
+pub(crate) fn send(
+    stream: &mut TcpStream,
+    job: &Job,
+    write_size: Option<u16>,
+    cancel: &Cancel,
+) -> io::Result<EndReport> {
     let Job { amount, start_ns, deadline, .. } = *job;
     let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX };
     let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
@@ -205,6 +222,7 @@ pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Re
     let sampler =
         Sampler::start(stream.try_clone()?, End::Sender, start_ns, interval(expected)).map_err(|error| error.source)?;
     stream.set_nonblocking(true)?;
+    let mut turn = Turn::among(job.turns.as_ref());
     let mut bytes = 0;
     let mut info = TcpInfo::default();
     let finish = loop {
@@ -220,7 +238,11 @@ pub(crate) fn send(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Re
             break drain(stream, limit_ns, cancel, &mut info)?;
         }
         let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
-        match pattern::send(stream, bytes, left) {
+        let piece = || match write_size {
+            Some(size) => pattern::write(stream, bytes, left, size),
+            None => pattern::send(stream, bytes, left),
+        };
+        match turn.take(|| moved(piece())) {
             Ok(n) => {
                 bytes += n as u64;
                 job.most.take(n as u64);

@@ -166,6 +166,7 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
         deadline: job.deadline,
         window: exchange.window,
         most: Allowance::endless(),
+        turns: None,
     };
     let report = intake(&mut exchange.wire, Body::new(head.framing), &begun, &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
@@ -205,8 +206,14 @@ pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
         None => {}
     }
     let start_ns = monotonic_ns();
-    let outflow_job =
-        Job { amount: job.amount, start_ns, deadline: job.deadline, window: None, most: Allowance::endless() };
+    let outflow_job = Job {
+        amount: job.amount,
+        start_ns,
+        deadline: job.deadline,
+        window: None,
+        most: Allowance::endless(),
+        turns: None,
+    };
     let report = outflow(&mut exchange.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
     if report.finish == Finish::Done {

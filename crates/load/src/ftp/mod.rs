@@ -54,8 +54,14 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     let framing = length.map_or(Framing::Close, |length| Framing::Length(length - skip));
     let version = format!("from {skip}");
     let (mut check, changed) = reference.compare(Some(version), length);
-    let intake_job =
-        Job { amount: job.amount, start_ns, deadline: job.deadline, window: data.window, most: Allowance::endless() };
+    let intake_job = Job {
+        amount: job.amount,
+        start_ns,
+        deadline: job.deadline,
+        window: data.window,
+        most: Allowance::endless(),
+        turns: None,
+    };
     let report = intake(&mut data.wire, Body::new(framing), &[], &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
@@ -89,6 +95,7 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
         deadline: job.deadline,
         window: None,
         most: Allowance::endless(),
+        turns: None,
     };
     let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();

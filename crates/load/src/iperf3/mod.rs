@@ -47,7 +47,14 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     data.write_all(&control.cookie).map_err(|error| lost(error, job.deadline, false))?;
     control.expect(State::TestStart)?;
     let amount = if parameters.bytes > 0 { Amount::Size(Bytes(parameters.bytes)) } else { job.amount };
-    let transfer = Job { amount, start_ns: monotonic_ns(), deadline: job.deadline, window, most: Allowance::endless() };
+    let transfer = Job {
+        amount,
+        start_ns: monotonic_ns(),
+        deadline: job.deadline,
+        window,
+        most: Allowance::endless(),
+        turns: None,
+    };
     let mut digits = Digits::default();
     let report = if reverse {
         intake(&mut data, Body::new(Framing::Close), &[], &transfer, &mut digits)

@@ -44,10 +44,11 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
         deadline: job.deadline,
         window,
         most: Allowance::endless(),
+        turns: None,
     };
     let report = match direction {
         Direction::Down => receive(&mut socket, &transfer, cancel),
-        Direction::Up => send(&mut socket, &transfer, cancel),
+        Direction::Up => send(&mut socket, &transfer, None, cancel),
     };
     let mut report = report.map_err(LoadError::Broken)?;
     let _ = tcp::reset_on_close(&socket);

@@ -414,8 +414,14 @@ fn transfer(
 ) -> std::io::Result<EndReport> {
     let longest = shared.config.longest;
     let deadline = if let Amount::Time(time) = request.amount { time.min(longest) } else { longest } + GRACE;
-    let job =
-        Job { amount: request.amount, start_ns: monotonic_ns(), deadline, window: request.window, most: most.clone() };
+    let job = Job {
+        amount: request.amount,
+        start_ns: monotonic_ns(),
+        deadline,
+        window: request.window,
+        most: most.clone(),
+        turns: Some(Arc::clone(&shared.turns)),
+    };
     let mut request = request.clone();
     match &mut request.sender.congestion_control {
         Some(name) => {

@@ -24,6 +24,7 @@ pub use key::{KeyError, SharedKey};
 pub use queue::Quota;
 
 use crate::transfer::EndReport;
+use crate::turns::Turns;
 use gate::Gate;
 use groups::Groups;
 use metrics::Metrics;
@@ -74,6 +75,8 @@ struct Shared {
     arrived: Condvar,
     accounts: Mutex<Accounts>,
     groups: Groups,
+    /// Which of many tests at once moves its next piece.
+    turns: Arc<Turns>,
     metrics: Metrics,
 }
 
@@ -114,6 +117,7 @@ impl Serve {
             arrived: Condvar::new(),
             accounts,
             groups: Groups::default(),
+            turns: Arc::new(Turns::new()),
             metrics: Metrics::default(),
         });
         let gate = Gate::new(listeners, Arc::clone(&shared));

@@ -146,10 +146,10 @@ fn transfer(
     cancel: &Cancel,
 ) -> Result<EndReport, FetchError> {
     let Opened { mut stream, window, .. } = opened;
-    let job = Job { amount, start_ns: monotonic_ns(), deadline, window, most: Allowance::endless() };
+    let job = Job { amount, start_ns: monotonic_ns(), deadline, window, most: Allowance::endless(), turns: None };
     let report = match direction {
         Direction::Down => receive(&mut stream, &job, cancel),
-        Direction::Up => send(&mut stream, &job, cancel),
+        Direction::Up => send(&mut stream, &job, None, cancel),
     };
     let report = report.map_err(LoadError::Broken)?;
     let _ = tcp::reset_on_close(&stream);

@@ -97,6 +97,7 @@ fn request(direction: Direction, amount: Amount, settings: &Settings) -> Request
         sender: SenderOptions {
             congestion_control: settings.name(Knob::Cc).map(str::to_owned),
             send_buffer: small(Knob::Sndbuf),
+            ..SenderOptions::default()
         },
         window: if direction == Direction::Up { small(Knob::Rwin) } else { None },
     }
