@@ -12,15 +12,23 @@
 pub mod cc;
 /// The event loop.
 mod net;
+/// What a simulation came to.
+mod report;
 /// Workloads.
 mod run;
 /// What travels.
 mod segment;
+/// What a simulation is asked to do.
+mod spec;
 /// TCP.
 mod tcp;
 /// The model as a tunnel.
 mod tunnel;
+/// The workloads of trials, as jobs of flows; and what was measured.
+mod work;
 
-pub use run::{Exchange, FlowReport, FlowSpec, Job, MAX_FLOWS, Report, SimError, Simulation};
+pub use report::{Exchanged, FlowReport, Report};
+pub use run::Simulation;
+pub use spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError};
 pub use tcp::StackConfig;
 pub use tunnel::{SimPath, SimTunnel};

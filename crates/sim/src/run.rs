@@ -1,163 +1,27 @@
 //! Workloads over the event loop: bulk, exchanges, pages, relays.
 //!
-//! What this leaves out: programs that take time to answer, and browsers' own order of requests (a page is a list that its
-//! connections take from in turn).
+//! What this leaves out: programs that take time to compute an answer, and what browsers do between objects (a page is a list
+//! that its connections take from in turn, once its first object has come).
 
 use crate::cc;
 use crate::net::{Drops, EndId, Net};
+use crate::report::{Exchanged, FlowReport, Report, sample};
+use crate::spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError};
 use crate::tcp::{Endpoint, StackConfig};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
-use wt_link::{ConfigError, PathConfig, PathStats, Side};
-use wt_trial::{Amount, Direction, Sample};
+use wt_link::{PathConfig, Side};
+use wt_trial::{Amount, Direction, Repeat, Sample};
 
-/// Flows of one simulation at most.
-pub const MAX_FLOWS: usize = 10_000;
 /// Bytes with which our own client asks for a transfer.
 const REQUEST: u64 = 48;
 /// How long a program takes to wake up and answer, ns: an idle processor and a context switch.
 const REACTION_NS: u64 = 50_000;
 /// Samples that one flow keeps at most.
 const MAX_SAMPLES: usize = 2_000;
-
-/// Why a simulation can't be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    /// The path makes no sense.
-    #[error(transparent)]
-    Path(#[from] ConfigError),
-    /// A congestion control that the model hasn't.
-    #[error("the model has no congestion control \"{name}\"; it has {}", cc::NAMES.join(", "))]
-    UnknownCongestionControl {
-        /// What was asked for.
-        name: String,
-    },
-    /// More flows than the model runs.
-    #[error("{asked} flows are more than the {MAX_FLOWS} that the model runs at once")]
-    TooManyFlows {
-        /// How many were asked for.
-        asked: usize,
-    },
-    /// A workload that the model doesn't run.
-    #[error("the model runs bulk transfers and pages, not {name}")]
-    Workload {
-        /// Its name.
-        name: &'static str,
-    },
-    /// An MTU that TCP doesn't fit into.
-    #[error("an MTU of {mtu} bytes leaves TCP no room: at least 68 are needed (RFC 791)")]
-    MtuTooSmall {
-        /// What was asked for.
-        mtu: u32,
-    },
-}
-
-/// A request and its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
-    /// Bytes of the request.
-    pub ask: u64,
-    /// Bytes of the answer.
-    pub answer: u64,
-    /// How long the client waits before it asks.
-    pub pause: Duration,
-}
-
-/// What a connection is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Job {
-    /// One transfer as fast as it goes.
-    Bulk {
-        /// Which way.
-        direction: Direction,
-        /// How much.
-        amount: Amount,
-    },
-    /// One exchange after the other: transactions, or bursts when there are pauses.
-    Exchanges(Vec<Exchange>),
-    /// Takes exchanges from the pool of the page with this number.
-    Page(usize),
-}
-
-/// A connection between the ends of a path.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FlowSpec {
-    /// At host A.
-    pub client: StackConfig,
-    /// At host B.
-    pub server: StackConfig,
-    /// What to do.
-    pub job: Job,
-    /// When the client begins to connect.
-    pub start: Duration,
-}
-
-/// What one flow came to.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct FlowReport {
-    /// From the first SYN until the connection stood; `None` if it never did.
-    pub connect: Option<Duration>,
-    /// From the request until all was there; `None` if it wasn't.
-    pub elapsed: Option<Duration>,
-    /// When each exchange was complete, since the simulation began.
-    pub completions: Vec<Duration>,
-    /// Payload that the receiving application has read.
-    pub bytes: u64,
-    /// Segments sent again by the sender of the payload.
-    pub retransmits: u64,
-    /// Time-outs at that end.
-    pub timeouts: u64,
-    /// Segments with payload that it sent.
-    pub data_segments: u64,
-    /// Acknowledgements without payload of the receiver.
-    pub acks: u64,
-    /// Reductions of the window that it took back.
-    pub undos: u64,
-    /// Smoothed and smallest RTT, µs.
-    pub srtt_us: u64,
-    /// The smallest RTT, µs; 0 without a sample.
-    pub min_rtt_us: u64,
-    /// Payload of a full-sized segment at the end, bytes.
-    pub mss: u32,
-    /// The path's MTU as the sender knew it at the end, bytes.
-    pub pmtu: u32,
-    /// The widest window that the receiver advertised, bytes.
-    pub widest_window: u64,
-    /// Time with something to send; of it waiting for the receiver's window, and for the own buffer.
-    pub busy: [Duration; 3],
-    /// What was agreed to: timestamps, SACK, ECN.
-    pub agreed: (bool, bool, bool),
-    /// The shift of the receiver's window.
-    pub window_scale: u8,
-    /// Whether the connection was given up.
-    pub failed: bool,
-    /// The sender over time, if samples were asked for.
-    pub sender: Vec<Sample>,
-    /// The receiver over time, if samples were asked for.
-    pub receiver: Vec<Sample>,
-}
-
-/// What a simulation came to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// Each flow, in the order in which they were added.
-    pub flows: Vec<FlowReport>,
-    /// When it ended.
-    pub ended: Duration,
-    /// Whether it ended because of its bound of events.
-    pub cut_short: bool,
-    /// Events: packets that arrived or were dropped, timers.
-    pub events: u64,
-    /// Packets that queues dropped.
-    pub queue_drops: u64,
-    /// Packets that were lost otherwise.
-    pub losses: u64,
-    /// Packets that were too big for a link.
-    pub too_big: u64,
-    /// What the stages counted, by path.
-    pub paths: Vec<PathStats>,
-}
+/// Exchanges of one flow at most.
+const MAX_EXCHANGES: usize = 500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -173,6 +37,10 @@ struct Flow {
     server: EndId,
     stage: Stage,
     queue: VecDeque<Exchange>,
+    /// Turns that were brought to their end.
+    turns: u32,
+    /// The exchange that is under way.
+    current: Exchanged,
     /// Bytes of all requests and answers so far.
     asked: u64,
     answered: u64,
@@ -195,11 +63,20 @@ struct Relay {
     far: usize,
 }
 
+/// A page while it is loaded.
+struct Page {
+    /// What nobody has asked for yet.
+    left: VecDeque<Exchange>,
+    asked: u32,
+    /// The connections that wait for its first object.
+    waiting: Vec<usize>,
+}
+
 /// Flows, what they do, and the paths that they share.
 pub struct Simulation {
     net: Net,
     flows: Vec<Flow>,
-    pages: Vec<VecDeque<Exchange>>,
+    pages: Vec<Page>,
     relays: Vec<Relay>,
     wake: BinaryHeap<Reverse<(u64, usize)>>,
     now_ns: u64,
@@ -279,6 +156,8 @@ impl Simulation {
             server: client + 1,
             stage: Stage::Waiting,
             queue: VecDeque::new(),
+            turns: 0,
+            current: Exchanged::default(),
             asked: 0,
             answered: 0,
             served: 0,
@@ -291,11 +170,14 @@ impl Simulation {
             spec,
         });
         self.running += 1;
-        self.wake.push(Reverse((start, number)));
+        if start < u64::MAX {
+            self.wake.push(Reverse((start, number)));
+        }
         Ok(number)
     }
 
-    /// Adds a page: so many connections that take its requests in turn. Returns the numbers of the flows.
+    /// Adds a page: the first connection asks for its first object alone, since that names the others; then the other
+    /// connections are made, and all take requests in turn. Returns the numbers of the flows.
     ///
     /// # Errors
     /// [`SimError`].
@@ -309,10 +191,13 @@ impl Simulation {
             return Err(SimError::TooManyFlows { asked: connections });
         }
         let page = self.pages.len();
-        self.pages.push(requests.into());
-        let spec =
-            FlowSpec { client: ends.0.clone(), server: ends.1.clone(), job: Job::Page(page), start: Duration::ZERO };
-        (0..connections).map(|_| self.add_flow(spec.clone())).collect()
+        self.pages.push(Page { left: requests.into(), asked: 0, waiting: Vec::new() });
+        let spec = |start| FlowSpec { client: ends.0.clone(), server: ends.1.clone(), job: Job::Page(page), start };
+        let flows: Vec<usize> = (0..connections)
+            .map(|number| self.add_flow(spec(if number == 0 { Duration::ZERO } else { Duration::MAX })))
+            .collect::<Result<_, _>>()?;
+        self.pages[page].waiting = flows.iter().skip(1).copied().collect();
+        Ok(flows)
     }
 
     /// Adds a relay: the client asks it over the first path, it asks the origin over `path` and hands on what comes. Returns
@@ -420,7 +305,7 @@ impl Simulation {
         let exchange = |ask, answer| Exchange { ask, answer, pause: Duration::ZERO };
         match &flow.spec.job {
             Job::Exchanges(list) => flow.queue = list.iter().copied().collect(),
-            Job::Page(_) => {}
+            Job::Page(_) | Job::Repeated { .. } => {}
             Job::Bulk { direction, amount } => {
                 let bytes = match *amount {
                     Amount::Size(size) => size.get(),
@@ -443,10 +328,33 @@ impl Simulation {
 
     /// Takes up the next exchange, at once or after its pause; without one the flow is done.
     fn next_exchange(&mut self, number: usize) {
+        let now = self.now_ns;
         let flow = &mut self.flows[number];
-        let next = match flow.spec.job {
-            Job::Page(page) => self.pages[page].pop_front(),
-            _ => flow.queue.pop_front(),
+        let next = match &flow.spec.job {
+            _ if flow.report.exchanges.len() >= MAX_EXCHANGES => None,
+            Job::Page(page) => {
+                let page = &mut self.pages[*page];
+                flow.current.number = page.asked;
+                page.asked += 1;
+                page.left.pop_front()
+            }
+            Job::Repeated { turn, pause, amount } => {
+                if flow.queue.is_empty() {
+                    let enough = match *amount {
+                        Repeat::Count(count) => flow.turns >= count,
+                        Repeat::Time(time) => flow.turns > 0 && now >= flow.begun_ns.saturating_add(nanos(time)),
+                    };
+                    if !enough {
+                        flow.queue = turn.iter().copied().collect();
+                        if let Some(first) = flow.queue.front_mut().filter(|_| flow.turns > 0) {
+                            first.pause = *pause;
+                        }
+                        flow.turns += 1;
+                    }
+                }
+                flow.queue.pop_front()
+            }
+            Job::Exchanges(_) | Job::Bulk { .. } => flow.queue.pop_front(),
         };
         match next {
             None => self.finish(number),
@@ -463,6 +371,9 @@ impl Simulation {
         let flow = &mut self.flows[number];
         flow.asked += exchange.ask;
         flow.pending_answer = exchange.answer;
+        flow.current.asked = Duration::from_nanos(now);
+        flow.current.first_byte = Duration::ZERO;
+        flow.current.bytes = exchange.answer;
         let (client, asked, is_far) = (flow.client, flow.asked, matches!(flow.relay, Some((_, true))));
         if !is_far {
             self.net.act(client, now, |end, out| end.write_to(now, asked, out));
@@ -498,8 +409,19 @@ impl Simulation {
         }
         let flow = &mut self.flows[number];
         let got = self.net.end(client).received();
+        let here = Duration::from_nanos(now);
+        if flow.served == flow.asked && flow.current.first_byte.is_zero() && got + flow.pending_answer > flow.answered {
+            flow.current.first_byte = here;
+        }
         if flow.served == flow.asked && flow.pausing.is_none() && got >= flow.answered && flow.asked > 0 {
-            flow.report.completions.push(Duration::from_nanos(now));
+            let done = Exchanged { done: here, ..flow.current };
+            flow.report.exchanges.push(done);
+            flow.current.number += 1;
+            if let Job::Page(page) = flow.spec.job {
+                for waiting in std::mem::take(&mut self.pages[page].waiting) {
+                    self.wake.push(Reverse((now, waiting)));
+                }
+            }
             self.next_exchange(number);
         }
     }
@@ -557,6 +479,12 @@ impl Simulation {
         flow.stage = Stage::Done;
         self.running -= 1;
         self.note_result(number);
+        // Without its first object a page has no others.
+        if let Job::Page(page) = self.flows[number].spec.job {
+            for waiting in std::mem::take(&mut self.pages[page].waiting) {
+                self.finish(waiting);
+            }
+        }
     }
 
     /// Takes down what the ends have counted.
@@ -616,23 +544,5 @@ impl Simulation {
             too_big,
             paths: (0..=self.relays.len()).map(|line| self.net.line_stats(line)).collect(),
         }
-    }
-}
-
-/// What `tcp_info` would say of a sender.
-fn sample(end: &Endpoint, t_us: u64) -> Sample {
-    let tcb = end.tcb();
-    let mss = u64::from(tcb.mss);
-    let ssthresh = if tcb.snd_ssthresh >= cc::INFINITE_SSTHRESH { 0 } else { u64::from(tcb.snd_ssthresh) * mss };
-    Sample {
-        t_us,
-        bytes: end.counters().bytes_acked,
-        snd_cwnd: u64::from(tcb.snd_cwnd) * mss,
-        ssthresh,
-        rtt: u64::from(tcb.srtt_us >> 3),
-        min_rtt: if tcb.min_rtt_us == u32::MAX { 0 } else { u64::from(tcb.min_rtt_us) },
-        retransmits: end.counters().retransmits,
-        snd_wnd: end.peer_window(),
-        delivery_rate_bps: tcb.pacing_rate.saturating_mul(8),
     }
 }

@@ -1,15 +1,17 @@
 //! The model as a place where trials run.
 
 use crate::cc;
-use crate::run::{FlowReport, FlowSpec, Job, Report, SimError, Simulation};
+use crate::report::{FlowReport, Report};
+use crate::run::Simulation;
+use crate::spec::SimError;
 use crate::tcp::StackConfig;
+use crate::work::{self, Judged};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_link::PathConfig;
 use wt_trial::{
-    Cancel, Direction, Limits, Measures, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
-    Workload,
+    Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
 };
 use wt_units::{Knob, Level, Settings};
 
@@ -88,23 +90,26 @@ impl SimTunnel {
         (client, server)
     }
 
-    /// Runs one transfer; samples are taken this often, if at all.
+    /// Runs a trial; samples are taken this often.
     ///
     /// # Errors
-    /// [`SimError`].
+    /// [`SimError`] when the model can't run it.
+    pub fn try_run(&self, spec: &TrialSpec, sample_every: Duration) -> Result<TrialOutcome, SimError> {
+        Ok(outcome(spec, self.simulate(spec, Some(sample_every))?))
+    }
+
+    /// Runs the flows of a trial, the one first that is judged; samples are taken this often, if at all.
+    ///
+    /// # Errors
+    /// [`SimError`] when the model can't run it.
     pub fn simulate(&self, spec: &TrialSpec, sample_every: Option<Duration>) -> Result<Report, SimError> {
-        let Workload::Bulk { direction, amount } = spec.workload else {
-            return Err(SimError::Workload { name: spec.workload.name() });
-        };
-        let (client, server) = self.stacks(&spec.settings, direction);
         let mut simulation = Simulation::new(&self.path.config, self.path.icmp.clone(), spec.seed)?;
         simulation.bound_events(MAX_EVENTS);
         if let Some(interval) = sample_every {
             simulation.sample_every(interval);
         }
-        let job = Job::Bulk { direction, amount };
-        simulation.add_flow(FlowSpec { client, server, job, start: Duration::ZERO })?;
-        Ok(simulation.run(spec.deadline))
+        let limit = work::set_up(self, spec, &mut simulation)?;
+        Ok(simulation.run(limit))
     }
 
     /// The path.
@@ -167,19 +172,26 @@ impl Tunnel for SimTunnel {
         }
         let expected = spec.workload.time().unwrap_or(Duration::from_secs(10));
         let every = (expected / 250).clamp(Duration::from_millis(10), Duration::from_millis(200));
-        let report = self.simulate(spec, Some(every));
-        let report = report.map_err(|error| match error {
+        self.try_run(spec, every).map_err(|error| match error {
             SimError::Workload { .. } => TunnelError::CannotRun { tunnel: NAME, why: error.to_string() },
             error => TunnelError::Broken { tunnel: NAME, why: error.to_string() },
-        })?;
-        Ok(outcome(spec, report))
+        })
     }
 }
 
 /// What a simulation says, in the words of a trial.
 fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
+    let Judged { bytes, elapsed, measures, flow } = work::judge(spec, &report);
     let Report { queue_drops, losses, too_big, cut_short, .. } = report;
-    let mut flow: FlowReport = report.flows.pop().unwrap_or_default();
+    // All connections of a page are one work; elsewhere the others aren't judged.
+    let sum = |of: fn(&FlowReport) -> u64| -> u64 {
+        if measures.objects.is_empty() { of(&report.flows[flow]) } else { report.flows.iter().map(of).sum() }
+    };
+    let (again, segments) = match report.flows.is_empty() {
+        true => (0, 0),
+        false => (sum(|flow| flow.retransmits), sum(|flow| flow.data_segments)),
+    };
+    let mut flow = if report.flows.is_empty() { FlowReport::default() } else { report.flows.swap_remove(flow) };
     let mut notes = Vec::new();
     if cut_short {
         notes.push(format!("the model stopped after {MAX_EVENTS} events"));
@@ -187,7 +199,7 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
     if flow.failed {
         notes.push("the connection was given up after too many time-outs".to_owned());
     }
-    let status = match (flow.elapsed, flow.bytes) {
+    let status = match (elapsed, bytes) {
         (_, 0) => Status::Failed,
         (Some(_), _) => Status::Completed,
         (None, _) => Status::Incomplete,
@@ -209,17 +221,18 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         ("ecn", json!(ecn)),
         ("min_rtt_us", json!(flow.min_rtt_us)),
         ("rtt_us", json!(mean_rtt(&flow))),
-        ("retransmits", json!(flow.retransmits)),
+        ("retransmits", json!(again)),
+        ("segments", json!(segments)),
         ("queue_drops", json!(queue_drops)),
         ("losses", json!(losses)),
         ("too_big", json!(too_big)),
         ("connect_us", json!(flow.connect.map(|time| time.as_micros() as u64))),
     ];
-    let elapsed = flow.elapsed.unwrap_or(spec.deadline);
+    let elapsed = elapsed.unwrap_or(spec.deadline);
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     TrialOutcome {
         status,
-        bytes: flow.bytes,
+        bytes,
         elapsed_us: micros(elapsed),
         granted,
         scopes,
@@ -232,7 +245,7 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         sender: std::mem::take(&mut flow.sender),
         receiver: std::mem::take(&mut flow.receiver),
         notes,
-        measures: Measures::default(),
+        measures,
     }
 }
 

@@ -1,8 +1,10 @@
 use crate::common::{Line, flow, run, stack};
 use std::time::Duration;
-use wt_sim::{Exchange, FlowSpec, Job, Simulation, StackConfig};
-use wt_trial::{Amount, Direction};
-use wt_units::Bytes;
+use wt_sim::{Exchange, FlowSpec, Job, SimPath, SimTunnel, Simulation, StackConfig};
+use wt_trial::{
+    Amount, Cancel, Direction, Page, PathFacts, Phase, Repeat, Status, TrialOutcome, TrialSpec, Tunnel, Workload,
+};
+use wt_units::{Bytes, Knob, Level, Settings};
 
 fn exchange(ask: u64, answer: u64) -> Exchange {
     Exchange { ask, answer, pause: Duration::ZERO }
@@ -12,9 +14,9 @@ fn exchange(ask: u64, answer: u64) -> Exchange {
 fn small_transactions_take_a_round_trip_each() {
     let job = Job::Exchanges(vec![exchange(100, 500); 20]);
     let report = run(&Line::new(100.0, 40, 100), flow(&stack("cubic"), job), 1);
-    let times = &report.flows[0].completions;
+    let times = &report.flows[0].exchanges;
     assert_eq!(times.len(), 20);
-    let each = (times[19] - times[0]).as_secs_f64() / 19.0;
+    let each = (times[19].done - times[0].done).as_secs_f64() / 19.0;
     assert!((0.0400..0.0405).contains(&each), "{each} s each");
 }
 
@@ -37,7 +39,7 @@ fn a_page_of_44_requests_over_six_connections_gains_from_a_larger_first_window()
         let flows = simulation.add_page((&stack("cubic"), &server), 6, requests).unwrap();
         assert_eq!(flows.len(), 6);
         let report = simulation.run(Duration::from_secs(60));
-        let done: usize = report.flows.iter().map(|flow| flow.completions.len()).sum();
+        let done: usize = report.flows.iter().map(|flow| flow.exchanges.len()).sum();
         assert_eq!(done, 44);
         report.ended
     };
@@ -87,4 +89,137 @@ fn flows_that_begin_later_get_their_share() {
     let rate = |n: usize| report.flows[n].bytes as f64 / report.flows[n].elapsed.unwrap().as_secs_f64();
     assert!(rate(second) > 0.25 * 2.4e6, "{} bytes/s", rate(second));
     assert!(rate(first) > rate(second));
+}
+
+/// A trial of this workload over a line, as the model tells it.
+fn trial(line: &Line, workload: Workload, settings: Settings, seed: u64) -> TrialOutcome {
+    let facts = PathFacts { rtt_us: line.rtt.as_micros() as u64, pmtu: 1500, ..PathFacts::default() };
+    let path = SimPath {
+        name: "line".to_owned(),
+        config: line.path(),
+        icmp: vec![true],
+        client_mtu: 1500,
+        server_mtu: 1500,
+        facts: [facts.clone(), facts],
+    };
+    let spec = TrialSpec {
+        experiment: "test".to_owned(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings,
+        workload,
+        deadline: Duration::from_secs(600),
+        seed,
+    };
+    SimTunnel::new(path, stack("cubic")).unwrap().try_run(&spec, Duration::from_millis(50)).unwrap()
+}
+
+#[test]
+fn transactions_are_counted_and_each_takes_a_round_trip() {
+    let line = Line::new(100.0, 40, 100);
+    let (request, response, think) = (Bytes(200), Bytes(2_000), Duration::from_millis(10));
+    let by_count = Workload::Transactions { request, response, think, amount: Repeat::Count(50) };
+    let outcome = trial(&line, by_count, Settings::new(), 1);
+    let exchanges = outcome.measures.exchanges.unwrap();
+    assert_eq!((outcome.status, exchanges.latency.count, outcome.bytes), (Status::Completed, 50, 50 * 2_200));
+    assert!((40_000..41_500).contains(&exchanges.latency.p50_us), "{exchanges:?}");
+    assert!((exchanges.per_second * 0.0505 - 1.0).abs() < 0.03, "with pauses: {}", exchanges.per_second);
+    assert!(outcome.elapsed_us < 50 * 41_500, "pauses aren't waited for: {}", outcome.elapsed_us);
+    let by_time = Workload::Transactions { request, response, think, amount: Repeat::Time(Duration::from_secs(2)) };
+    let exchanges = trial(&line, by_time, Settings::new(), 1).measures.exchanges.unwrap();
+    assert!((38..=41).contains(&exchanges.latency.count), "{}", exchanges.latency.count);
+}
+
+#[test]
+fn bursts_cost_more_with_a_small_first_window() {
+    let workload = || Workload::Bursts {
+        request: Bytes(200),
+        blocks: vec![Bytes(65_536), Bytes(1_024), Bytes(131_072)],
+        pause: Duration::from_secs(1),
+        amount: Repeat::Count(4),
+    };
+    let line = Line::new(50.0, 80, 400);
+    let elapsed = |n| trial(&line, workload(), Settings::new().with(Knob::Initcwnd, Level::Number(n)), 1);
+    let (small, large) = (elapsed(2), elapsed(32));
+    assert_eq!(small.measures.exchanges.unwrap().latency.count, 12);
+    assert_eq!(small.bytes, 4 * (65_536 + 1_024 + 131_072 + 600));
+    // From 2 to 32 segments the window takes four doublings; after each pause it is where it was, less a half for each RTO.
+    assert!(small.elapsed_us > large.elapsed_us + 3 * 80_000, "{} and {}", small.elapsed_us, large.elapsed_us);
+}
+
+#[test]
+fn a_page_asks_for_its_first_object_alone_and_then_over_all_connections() {
+    let page = Page::built_in();
+    let line = Line::new(50.0, 80, 400);
+    let outcome = trial(&line, Workload::Page { page: page.clone() }, Settings::new(), 1);
+    let objects = &outcome.measures.objects;
+    assert_eq!((outcome.status, outcome.bytes, objects.len()), (Status::Completed, 265_100, 44));
+    assert!(objects.iter().zip(&page.objects).all(|(came, wanted)| came.bytes == wanted.size.get()));
+    assert!(objects.iter().zip(0..).all(|(came, number)| came.object == number));
+    let first = objects[0];
+    assert!(objects[1..].iter().all(|object| object.asked_us >= first.done_us), "{first:?}");
+    let used: std::collections::BTreeSet<u32> = objects.iter().map(|object| object.connection).collect();
+    assert_eq!(used.len(), 6);
+    let fresh = objects.iter().filter(|object| object.connection > 0).map(|object| object.asked_us).min().unwrap();
+    assert!(fresh >= first.done_us + 80_000, "the others begin cold: {fresh} after {}", first.done_us);
+    assert!(objects.iter().all(|object| object.first_byte_us >= object.asked_us + 80_000));
+    assert_eq!(outcome.elapsed_us, objects.iter().map(|object| object.done_us).max().unwrap());
+    let again = trial(&line, Workload::Page { page }, Settings::new(), 1);
+    assert_eq!(again, outcome, "the same seed gives the same page");
+}
+
+#[test]
+fn rivals_with_the_same_settings_share_and_a_small_window_gives_way() {
+    let workload = || Workload::Competing { direction: Direction::Down, rivals: 3, time: Duration::from_secs(30) };
+    let line = Line::new(40.0, 40, 140);
+    let flows = |settings| trial(&line, workload(), settings, 1).measures.flows_bps;
+    let even = flows(Settings::new());
+    assert_eq!(even.len(), 4);
+    let sum: f64 = even.iter().sum();
+    assert!((0.85 * 40e6..40e6).contains(&sum), "{even:?}");
+    assert!(even[0] > 0.1 * sum, "a late flow gets its share: {even:?}");
+    let given_way = flows(Settings::new().with(Knob::Rwin, Level::Number(14_480)));
+    assert!((given_way[0] / (14_480.0 * 8.0 / 0.05)) < 1.3, "window over RTT at most: {given_way:?}");
+    assert!(given_way[1..].iter().sum::<f64>() > 0.8 * 40e6, "{given_way:?}");
+}
+
+#[test]
+fn a_transfer_each_way_at_once_fills_both() {
+    let outcome =
+        trial(&Line::new(20.0, 40, 70), Workload::Duplex { time: Duration::from_secs(20) }, Settings::new(), 1);
+    let flows = &outcome.measures.flows_bps;
+    assert!(flows.len() == 2 && flows.iter().all(|bps| (0.7 * 20e6..20e6).contains(bps)), "{flows:?}");
+    let score = outcome.measures.score.unwrap() * 8.0;
+    assert!((score / (flows[0] * flows[1]).sqrt() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_the_model_lacks_is_named() {
+    let line = Line::new(20.0, 40, 70);
+    let workload = Workload::Load { direction: Direction::Down, time: Duration::from_secs(3) };
+    let facts = PathFacts::default();
+    let path = SimPath {
+        name: "line".to_owned(),
+        config: line.path(),
+        icmp: vec![true],
+        client_mtu: 1500,
+        server_mtu: 1500,
+        facts: [facts.clone(), facts],
+    };
+    let mut tunnel = SimTunnel::new(path, stack("cubic")).unwrap();
+    let spec = TrialSpec {
+        experiment: "test".to_owned(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings: Settings::new(),
+        workload,
+        deadline: Duration::from_secs(60),
+        seed: 1,
+    };
+    let error = tunnel.run(&spec, &Cancel::new()).unwrap_err();
+    assert!(error.to_string().contains("\"load\""), "{error}");
 }

@@ -1,0 +1,202 @@
+//! The workloads of trials, as jobs of flows; and what was measured.
+//!
+//! What this leaves out: streams of messages, and latency under load. TLS, and names that must be resolved first: a page begins
+//! with the first SYN. In a page head and body of an answer are written at once, where our server's kernel may make two
+//! segments of them; it matters for objects that fill a window to the byte.
+
+use crate::report::{FlowReport, Report};
+use crate::run::Simulation;
+use crate::spec::{Exchange, FlowSpec, Job, SimError};
+use crate::tcp::StackConfig;
+use crate::tunnel::SimTunnel;
+use std::time::Duration;
+use wt_trial::bulk::Arrivals;
+use wt_trial::{Amount, Direction, Exchanges, Measures, ObjectTime, Repeat, Spread, TrialSpec, Workload, thirds};
+use wt_units::{Bytes, Settings};
+
+/// What our client says before each request of a conversation, bytes.
+const RECORD: u64 = 24;
+/// A request of HTTP, and the head of its answer, as ours are, bytes.
+const HTTP_REQUEST: u64 = 250;
+const HTTP_HEAD: u64 = 175;
+
+/// How long others fill the path before the flow begins that is judged, as in the lab.
+fn lead(time: Duration) -> Duration {
+    (time / 3).clamp(Duration::from_millis(200), Duration::from_secs(10))
+}
+
+/// Adds the flows of a trial, the one first that is judged; says when to stop at the latest.
+pub(crate) fn set_up(tunnel: &SimTunnel, spec: &TrialSpec, simulation: &mut Simulation) -> Result<Duration, SimError> {
+    let mut flow = |settings: &Settings, direction, job, start| {
+        let (client, server) = tunnel.stacks(settings, direction);
+        simulation.add_flow(FlowSpec { client, server, job, start })
+    };
+    let now = Duration::ZERO;
+    let bulk = |direction, amount| Job::Bulk { direction, amount };
+    match &spec.workload {
+        Workload::Bulk { direction, amount } => flow(&spec.settings, *direction, bulk(*direction, *amount), now)?,
+        Workload::Soak { direction, time } => {
+            flow(&spec.settings, *direction, bulk(*direction, Amount::Time(*time)), now)?
+        }
+        Workload::Duplex { time } => {
+            for direction in [Direction::Down, Direction::Up] {
+                flow(&spec.settings, direction, bulk(direction, Amount::Time(*time)), now)?;
+            }
+            0
+        }
+        Workload::Competing { direction, rivals, time } => {
+            let lead = lead(*time);
+            flow(&spec.settings, *direction, bulk(*direction, Amount::Time(*time)), lead)?;
+            for _ in 0..*rivals {
+                flow(&Settings::new(), *direction, bulk(*direction, Amount::Time(lead + *time)), now)?;
+            }
+            return Ok(spec.deadline.saturating_add(lead));
+        }
+        Workload::Transactions { request, response, think, amount } => {
+            let job = talk(&[(*request, *response)], *think, *amount);
+            conversation(tunnel, spec, job, simulation)?
+        }
+        Workload::Bursts { request, blocks, pause, amount } => {
+            let turn: Vec<_> = blocks.iter().map(|block| (*request, *block)).collect();
+            conversation(tunnel, spec, talk(&turn, *pause, *amount), simulation)?
+        }
+        Workload::Page { page } => {
+            let ends = at_once(tunnel.stacks(&spec.settings, Direction::Down));
+            let ask = |object: &wt_trial::PageObject| Exchange {
+                ask: HTTP_REQUEST,
+                answer: HTTP_HEAD + object.size.get(),
+                pause: Duration::ZERO,
+            };
+            let connections = (page.connections as usize).clamp(1, page.objects.len().max(1));
+            simulation.add_page((&ends.0, &ends.1), connections, page.objects.iter().map(ask).collect())?;
+            0
+        }
+        Workload::Stream { .. } | Workload::Load { .. } => {
+            return Err(SimError::Workload { name: spec.workload.name() });
+        }
+    };
+    Ok(spec.deadline)
+}
+
+/// One turn again and again.
+fn talk(turn: &[(Bytes, Bytes)], pause: Duration, amount: Repeat) -> Job {
+    let exchange = |(request, answer): &(Bytes, Bytes)| Exchange {
+        ask: RECORD + request.get(),
+        answer: answer.get(),
+        pause: Duration::ZERO,
+    };
+    Job::Repeated { turn: turn.iter().map(exchange).collect(), pause, amount }
+}
+
+/// Ends that let small segments go at once, as programs that take turns ask for.
+fn at_once((client, server): (StackConfig, StackConfig)) -> (StackConfig, StackConfig) {
+    (StackConfig { nagle: false, ..client }, StackConfig { nagle: false, ..server })
+}
+
+fn conversation(
+    tunnel: &SimTunnel,
+    spec: &TrialSpec,
+    job: Job,
+    simulation: &mut Simulation,
+) -> Result<usize, SimError> {
+    let (client, server) = at_once(tunnel.stacks(&spec.settings, spec.workload.direction()));
+    simulation.add_flow(FlowSpec { client, server, job, start: Duration::ZERO })
+}
+
+/// What a trial came to.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    /// Of all that was to be moved, what has come.
+    pub(crate) bytes: u64,
+    /// How long that took; `None` if not all was done in time.
+    pub(crate) elapsed: Option<Duration>,
+    pub(crate) measures: Measures,
+    /// Which flow's ends are looked at.
+    pub(crate) flow: usize,
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Payload over time, bit/s.
+fn rate(flow: &FlowReport) -> f64 {
+    flow.elapsed.filter(|time| !time.is_zero()).map_or(0.0, |time| flow.bytes as f64 * 8.0 / time.as_secs_f64())
+}
+
+/// The same between two times of its own clock, from samples.
+fn rate_between(flow: &FlowReport, from: Duration, until: Duration) -> f64 {
+    let end = micros(flow.elapsed.unwrap_or(until));
+    let arrivals = Arrivals::new(&flow.receiver, end, flow.bytes);
+    arrivals.mean(micros(from), micros(until).min(arrivals.end_us())).map_or(0.0, |bytes| bytes * 8.0)
+}
+
+/// What the flows of a trial came to, by the lab's rules.
+pub(crate) fn judge(spec: &TrialSpec, report: &Report) -> Judged {
+    let Some(first) = report.flows.first() else { return Judged::default() };
+    let judged = Judged { bytes: first.bytes, elapsed: first.elapsed, ..Judged::default() };
+    let measures = match &spec.workload {
+        Workload::Soak { .. } => Measures {
+            thirds: thirds(&first.sender, &first.receiver, first.elapsed.unwrap_or(report.ended), &[]),
+            ..Measures::default()
+        },
+        Workload::Duplex { .. } => {
+            let flows_bps: Vec<f64> = report.flows.iter().map(rate).collect();
+            // Nothing at all counts as one byte a second: a logarithm is taken of it.
+            let score = flows_bps.iter().map(|bps| (bps / 8.0).max(1.0).sqrt()).product();
+            Measures { flows_bps, score: Some(score), ..Measures::default() }
+        }
+        Workload::Competing { time, .. } => {
+            let lead = lead(*time);
+            let others = report.flows.iter().skip(1).map(|flow| rate_between(flow, lead, lead + *time));
+            Measures { flows_bps: std::iter::once(rate(first)).chain(others).collect(), ..Measures::default() }
+        }
+        Workload::Transactions { .. } | Workload::Bursts { .. } => return judge_talk(spec, first),
+        Workload::Page { page } => return judge_page(page.objects.len(), report),
+        Workload::Bulk { .. } | Workload::Stream { .. } | Workload::Load { .. } => Measures::default(),
+    };
+    Judged { measures, ..judged }
+}
+
+/// Exchanges: the client has the clock, and only while it waits.
+fn judge_talk(spec: &TrialSpec, flow: &FlowReport) -> Judged {
+    let times: Vec<u64> = flow.exchanges.iter().map(|one| micros(one.done - one.asked)).collect();
+    let busy = flow.exchanges.iter().map(|one| one.done - one.asked).sum();
+    let whole = match (flow.exchanges.first(), flow.exchanges.last()) {
+        (Some(first), Some(last)) => last.done - first.asked,
+        _ => Duration::ZERO,
+    };
+    let per_second = if whole.is_zero() { 0.0 } else { times.len() as f64 / whole.as_secs_f64() };
+    let request = match &spec.workload {
+        Workload::Transactions { request, .. } | Workload::Bursts { request, .. } => request.get(),
+        _ => 0,
+    };
+    let bytes = flow.exchanges.iter().map(|one| one.bytes + request).sum();
+    let exchanges = Spread::of(times).map(|latency| Exchanges { latency, per_second });
+    let measures = Measures { exchanges, ..Measures::default() };
+    Judged { bytes, elapsed: flow.elapsed.map(|_| busy), measures, flow: 0 }
+}
+
+/// A page is there when its last object is.
+fn judge_page(wanted: usize, report: &Report) -> Judged {
+    let mut objects = Vec::new();
+    for (connection, flow) in report.flows.iter().enumerate() {
+        objects.extend(flow.exchanges.iter().map(|one| ObjectTime {
+            object: one.number,
+            connection: u32::try_from(connection).unwrap_or(u32::MAX),
+            asked_us: micros(one.asked),
+            first_byte_us: micros(one.first_byte),
+            done_us: micros(one.done),
+            bytes: one.bytes - HTTP_HEAD,
+        }));
+    }
+    objects.sort_by_key(|object| object.object);
+    let last = report.flows.iter().flat_map(|flow| &flow.exchanges).map(|one| one.done).max();
+    let flow = (0..report.flows.len()).max_by_key(|flow| report.flows[*flow].bytes).unwrap_or(0);
+    Judged {
+        bytes: objects.iter().map(|object| object.bytes).sum(),
+        elapsed: last.filter(|_| objects.len() == wanted),
+        measures: Measures { objects, ..Measures::default() },
+        flow,
+    }
+}
