@@ -22,4 +22,4 @@ mod words;
 
 pub use chart::{Axis, Chart, Kind, Rule, RuleKind, Scale, Series};
 pub use html::Page;
-pub use tune::{LimitedBy, LimitsReport, PlanStep, Run, Setting, TuneInputs, TuneReport};
+pub use tune::{LimitedBy, LimitsReport, Measured, PlanStep, Run, Setting, TuneInputs, TuneReport};

@@ -44,6 +44,26 @@ fn a_path_from_flags_is_answered_with_a_range_where_there_is_chance() {
 }
 
 #[test]
+fn workloads_have_the_labs_words_and_are_told_by_their_own_figures() {
+    let page = json(&["predict", "lte", "--json", "--workload", "page", "--knobs", "initcwnd"]);
+    assert_eq!((&page["workload"]["kind"], &page["bytes"]), (&"page".into(), &265_100.into()));
+    assert_eq!((&page["measured"]["name"], &page["measured"]["better"]), (&"load time".into(), &"smaller".into()));
+    let load = |answer: &Value| answer["figure"].as_f64().unwrap();
+    let (current, small) = (&page["arms"][0], arm(&page, "initcwnd", "4"));
+    assert!(load(small) > load(current), "{small} against {current}");
+    let gain = small["gain"].as_f64().unwrap();
+    assert!((load(current) / load(small) - 1.0 - gain).abs() < 1e-9, "a longer time is a loss: {gain}");
+    let talk = json(&["predict", "adsl", "--json", "--workload", "transactions:think=20ms,count=30", "--knobs", "cc"]);
+    assert_eq!(talk["measured"]["unit"], "1/s");
+    let each = 1.0 / load(&talk["arms"][0]);
+    assert!((0.052..0.062).contains(&each), "20 ms and a round trip of about 35: {each}");
+    let beside = json(&["predict", "adsl", "--json", "--workload", "competing:rivals=2", "--levels", "rwin=4x"]);
+    let current = &beside["arms"][0];
+    let limit = beside["path_facts"]["physical_goodput_bps"].as_f64().unwrap();
+    assert!((0.1..0.6).contains(&(load(current) / limit)), "one of three: {current}");
+}
+
+#[test]
 fn nonsense_ends_with_usage_and_a_reason() {
     for (args, reason) in [
         (&["predict", "--rate", "0"][..], "without a rate"),
@@ -54,6 +74,9 @@ fn nonsense_ends_with_usage_and_a_reason() {
         (&["predict", "nowhere"], "no preset"),
         (&["predict"], "--rate"),
         (&["predict", "adsl", "--rate", "8mbit"], "cannot be used"),
+        (&["predict", "adsl", "--workload", "load"], "\"load\""),
+        (&["predict", "adsl", "--workload", "pages"], "no workload"),
+        (&["predict", "adsl", "--workload", "page", "--size", "1MB"], "one transfer"),
         (&["replay", "/dev/null"], "no study"),
         (&["calibrate", "--only", "the moon"], "the moon"),
     ] {
@@ -84,6 +107,9 @@ fn the_studies_are_replayed_with_their_own_figures_beside() {
     assert!((1..4).all(|row| model(&ttl, row) == model(&ttl, 0)), "a time to live changes nothing");
     let scp = study("freebsd-scp");
     assert!((50.0..70.0).contains(&model(&scp, 0)), "reported were 55 to 60 kB/s, the model says {}", model(&scp, 0));
+    assert!(model(&scp, 1) > 1.2 * model(&scp, 0), "chd bears loss: {} against {}", model(&scp, 1), model(&scp, 0));
+    let pages = study("first-window-pages");
+    assert!(model(&pages, 0) > 1.1 * model(&pages, 1), "a window of 3 costs round trips: {pages}");
     let adsl = study("adsl-factorial");
     assert!(adsl["notes"][0].as_str().unwrap().contains("20 %") && adsl["notes"][0].as_str().unwrap().contains("85 %"));
 }

@@ -26,6 +26,12 @@ impl Measured {
         Self { scale: Scale::Goodput, name: "goodput", unit: "bit/s", better: "larger" }
     }
 
+    /// The time that a transfer of fixed size takes.
+    #[must_use]
+    pub fn completion() -> Self {
+        Self { scale: Scale::Time, name: "completion time", unit: "s", better: "smaller" }
+    }
+
     /// What is compared for this workload.
     #[must_use]
     pub fn of_workload(workload: &Workload) -> Self {
@@ -34,7 +40,7 @@ impl Measured {
             (Scale::Goodput, Workload::Duplex { .. }) => ("goodput both ways (geometric mean)", "bit/s", "larger"),
             (Scale::Goodput, _) => return Self::goodput(),
             (Scale::Time, Workload::Page { .. }) => ("load time", "s", "smaller"),
-            (Scale::Time, _) => ("completion time", "s", "smaller"),
+            (Scale::Time, _) => return Self::completion(),
             (Scale::Rate, Workload::Bursts { .. }) => ("answers a second", "1/s", "larger"),
             (Scale::Rate, _) => ("transactions a second", "1/s", "larger"),
             (Scale::Lateness, _) => ("lateness (99 %)", "s", "smaller"),

@@ -3,15 +3,16 @@
 /// Settings that are asked for together.
 pub(crate) mod asked;
 /// The shipped calibration.
-mod known;
+pub(crate) mod known;
 /// A path from flags.
 mod path;
 /// The answer in its forms.
 mod show;
 /// The computation.
-mod surface;
+pub(crate) mod surface;
 
 use super::tune::design::{Design, Known, Levels, design};
+use super::tune::workload::Wanted;
 use super::{lab, model};
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use surface::{Answer, Question};
 use wt_lab::Scenario;
 use wt_link::{Discipline, LossConfig, PathConfig, RateConfig, StageConfig};
+use wt_report::Measured;
 use wt_sim::StackConfig;
 use wt_trial::{Amount, Cancel, Direction, Tunnel, Workload};
 use wt_units::{Bytes, Knob, Level};
@@ -38,6 +40,7 @@ use wt_wire::{Headers, IpVersion, Transport};
   windtunnel predict transatlantic --knobs cc,initcwnd --size 1MB
   windtunnel predict --rate 8mbit --rtt 40ms --loss 0.1% --queue 64KiB --framing pppoe-llcsnap
   windtunnel predict transatlantic --set cc=bbr,initcwnd=20 --size 3MB
+  windtunnel predict lte --workload page --knobs initcwnd
   windtunnel predict dialup --levels rwin=1x..16x --svg rwin.svg")]
 pub(crate) struct PredictArgs {
     /// A preset's name or a TOML file; or describe the path with --rate and its companions
@@ -53,6 +56,10 @@ pub(crate) struct PredictArgs {
     /// Settings to compare with the current ones, all of them together; then nothing else is varied
     #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["knobs", "levels"])]
     set: Vec<asked::One>,
+    /// What is done, in the words of `tune`: bulk, soak, transactions, bursts, page, competing, with their parameters;
+    /// --workload help lists all
+    #[arg(long, value_name = "WORKLOAD[:KEY=VALUE,…]", default_value = "bulk")]
+    workload: Wanted,
     /// A transfer of this size [default: as much as goes in 75 RTTs, 3 s to 60 s]
     #[arg(long, value_name = "SIZE", conflicts_with = "time")]
     size: Option<Bytes>,
@@ -87,7 +94,7 @@ fn knob(text: &str) -> Result<Knob, String> {
 struct Prediction {
     scenario: Scenario,
     direction: Direction,
-    amount: Amount,
+    workload: Workload,
     design: Design,
     answers: Vec<Answer>,
     seeds: u64,
@@ -143,15 +150,20 @@ fn predict(scenario: Scenario, args: &PredictArgs) -> Result<Prediction, Failure
     }
     let usual =
         Duration::from_micros(facts.rtt_us.saturating_mul(75)).clamp(Duration::from_secs(3), Duration::from_secs(60));
-    let amount = match (args.size, args.time) {
-        (Some(size), _) if size.get() == 0 => return Err(Failure::usage("--size 0: there is nothing to transfer")),
-        (Some(size), _) => Amount::Size(size),
-        (None, time) => Amount::Time(time.unwrap_or(usual)),
+    let time = args.time.or_else(|| args.workload.usual_time()).unwrap_or(usual);
+    let workload = match args.size {
+        Some(size) if size.get() == 0 => return Err(Failure::usage("--size 0: there is nothing to transfer")),
+        Some(_) if !args.workload.is_plain() => {
+            return Err(Failure::usage("--size is for one transfer")
+                .hint("page:size=… and bulk:size=… have sizes of their own"));
+        }
+        Some(size) => Workload::Bulk { direction, amount: Amount::Size(size) },
+        None => args.workload.workload(direction, time),
     };
     let mut question = Question {
         tunnel: &tunnel,
         arms: &design.arms,
-        workload: Workload::Bulk { direction, amount },
+        workload: workload.clone(),
         deadline: DEADLINE,
         seeds: args.seeds,
         seed: args.seed,
@@ -163,16 +175,16 @@ fn predict(scenario: Scenario, args: &PredictArgs) -> Result<Prediction, Failure
     question.seeds = if has_chance(&scenario.path()) { args.seeds } else { 1 };
     let answers = question.answer(&cancel).map_err(fail)?;
     let (seeds, error) = (question.seeds, known::error_on(&scenario, &facts));
-    Ok(Prediction { direction, amount, answers, seeds, error, design, scenario })
+    Ok(Prediction { direction, workload, answers, seeds, error, design, scenario })
 }
 
 /// Often enough to see slow start: twice a round trip.
-fn fine(rtt_us: u64) -> Duration {
+pub(crate) fn fine(rtt_us: u64) -> Duration {
     Duration::from_micros(rtt_us / 2).clamp(Duration::from_millis(2), Duration::from_millis(50))
 }
 
 /// Whether anything on a path is left to chance.
-fn has_chance(path: &PathConfig) -> bool {
+pub(crate) fn has_chance(path: &PathConfig) -> bool {
     let by_chance = |stage: &StageConfig| match stage {
         StageConfig::Loss(loss) => !matches!(loss, LossConfig::EveryNth { .. } | LossConfig::Next { .. }),
         StageConfig::Queue(queue) => {
@@ -191,11 +203,20 @@ fn has_chance(path: &PathConfig) -> bool {
 }
 
 impl Prediction {
-    /// The gain of an answer over the current settings: a ratio of goodputs, or of completion times, less one.
+    /// What is compared, and how people are told of it.
+    fn measured(&self) -> Measured {
+        match self.workload {
+            Workload::Bulk { amount: Amount::Size(_), .. } => Measured::completion(),
+            _ => Measured::of_workload(&self.workload),
+        }
+    }
+
+    /// The gain of an answer over the current settings: the ratio of what is compared, less one; more is better.
     fn gain(&self, answer: &Answer) -> Option<f64> {
         let current = self.answers.first()?;
-        let ratio = match (answer.completion, current.completion, self.amount) {
-            (Some(time), Some(now), Amount::Size(_)) => now.as_secs_f64() / time.as_secs_f64(),
+        let ratio = match (answer.figure, current.figure) {
+            (Some(figure), Some(now)) if self.measured().better == "smaller" => now / figure,
+            (Some(figure), Some(now)) => figure / now,
             _ => answer.goodput_bps / current.goodput_bps,
         };
         ratio.is_finite().then_some(ratio - 1.0)

@@ -1,8 +1,8 @@
+use super::surface::Answer;
 use super::{Prediction, say};
 use serde_json::{Value, json};
-use std::time::Duration;
 use wt_report::{Axis, Chart, Rule, Series};
-use wt_trial::{Amount, Direction};
+use wt_trial::{Amount, Direction, Workload};
 use wt_units::{Bytes, Knob, format_duration};
 
 /// `6.68 Mbit/s`.
@@ -12,19 +12,6 @@ fn rate(bps: f64) -> String {
         bps if bps >= 1e6 => format!("{:.2} Mbit/s", bps / 1e6),
         bps => format!("{:.2} kbit/s", bps / 1e3),
     }
-}
-
-fn time(time: Option<Duration>) -> String {
-    time.map_or_else(
-        || "–".to_owned(),
-        |time| {
-            if time.as_secs() >= 1 {
-                format!("{:.2} s", time.as_secs_f64())
-            } else {
-                format!("{:.1} ms", time.as_secs_f64() * 1e3)
-            }
-        },
-    )
 }
 
 fn percent(share: f64) -> String {
@@ -51,10 +38,12 @@ fn error_sentence(prediction: &Prediction) -> String {
 pub(super) fn terminal(prediction: &Prediction) {
     let scenario = &prediction.scenario;
     let way = if prediction.direction == Direction::Down { "to the client" } else { "to the server" };
-    let what = match prediction.amount {
-        Amount::Size(size) => format!("{size} {way}"),
-        Amount::Time(time) => format!("{} of payload {way}", format_duration(time)),
+    let what = match &prediction.workload {
+        Workload::Bulk { amount: Amount::Size(size), .. } => format!("{size} {way}"),
+        Workload::Bulk { amount: Amount::Time(time), .. } => format!("{} of payload {way}", format_duration(*time)),
+        other => other.to_string(),
     };
+    let measured = prediction.measured();
     say!("model of {}: {}", scenario.name, scenario.title);
     let fates = if prediction.seeds == 1 {
         "nothing is left to chance".to_owned()
@@ -63,17 +52,19 @@ pub(super) fn terminal(prediction: &Prediction) {
     };
     say!("{what}; {fates}");
     say!("");
-    say!("{:<34} {:>13} {:>9} {:>9} {:>9} {:>7}", "setting", "goodput", "gain", "time", "queueing", "again");
+    let head = if measured.is_goodput() { "" } else { measured.head() };
+    say!("{:<34} {:>13} {:>9} {head:>15} {:>9} {:>7}", "setting", "goodput", "gain", "queueing", "again");
     for answer in &prediction.answers {
         let label = &prediction.design.arms[answer.arm].label;
         let label: String = label.chars().take(34).collect();
         let gain = prediction.gain(answer).filter(|_| answer.arm > 0).map_or_else(String::new, percent);
         let mark = if prediction.is_worth_measuring(answer) { " *" } else { "" };
-        let done = if matches!(prediction.amount, Amount::Size(_)) { time(answer.completion) } else { String::new() };
+        let figure = answer.figure.filter(|figure| figure.is_finite());
+        let figure = if measured.is_goodput() { String::new() } else { measured.show(figure) };
         let queueing = format!("{:.1} ms", answer.queueing_us / 1e3);
         let again = format!("{:.2} %", answer.retransmitted * 100.0);
         let goodput = rate(answer.goodput_bps);
-        say!("{label:<34} {goodput:>13} {gain:>9} {done:>9} {queueing:>9} {again:>7}{mark}");
+        say!("{label:<34} {goodput:>13} {gain:>9} {figure:>15} {queueing:>9} {again:>7}{mark}");
     }
     say!("");
     let chart = chart(prediction);
@@ -102,8 +93,27 @@ fn advise(prediction: &Prediction) {
     say!("  windtunnel tune --lab {path} {}", levels.join(" "));
 }
 
-/// Goodput against the knob with most levels.
+/// What is compared, and as what it is drawn: its name, unit, and the figure of an answer in it.
+fn drawn(prediction: &Prediction) -> (&'static str, &'static str, impl Fn(&Answer) -> Option<f64> + use<>) {
+    let measured = prediction.measured();
+    let is_time = matches!(prediction.workload, Workload::Bulk { .. });
+    let goodput = measured.is_goodput() || is_time;
+    let (name, unit) = if goodput { ("goodput", "Mbit/s") } else { (measured.name, measured.unit) };
+    // Goodput both ways is a figure in bit/s, too.
+    let scale = if measured.unit == "bit/s" { 1e-6 } else { 1.0 };
+    let unit = if measured.unit == "bit/s" { "Mbit/s" } else { unit };
+    (name, unit, move |answer: &Answer| {
+        if goodput {
+            Some(answer.goodput_bps / 1e6)
+        } else {
+            answer.figure.filter(|f| f.is_finite()).map(|f| f * scale)
+        }
+    })
+}
+
+/// What is compared against the knob with most levels.
 pub(super) fn chart(prediction: &Prediction) -> Chart {
+    let (name, unit_of, figure) = drawn(prediction);
     let count = |knob: Knob| {
         prediction
             .answers
@@ -120,40 +130,52 @@ pub(super) fn chart(prediction: &Prediction) -> Chart {
         .answers
         .iter()
         .filter_map(|answer| match prediction.varied(answer.arm) {
-            Some((known, level)) if known == knob => Some((level.number()? as f64, answer.goodput_bps / 1e6)),
+            Some((known, level)) if known == knob => Some((level.number()? as f64, figure(answer)?)),
             _ => None,
         })
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let unit = if matches!(knob, Knob::Initcwnd | Knob::Initrwnd) { "segments" } else { "bytes" };
     let mut rules = Vec::new();
-    if let Some(current) = prediction.answers.first() {
-        rules.push(Rule::horizontal(current.goodput_bps / 1e6, "current"));
+    if let Some(current) = prediction.answers.first().and_then(&figure) {
+        rules.push(Rule::horizontal(current, "current"));
     }
     let ceiling = prediction.scenario.facts(prediction.direction).physical_goodput_bps;
-    if let Some(bps) = ceiling {
+    // What takes turns, or shares, doesn't come near the link's limit.
+    let alone = matches!(prediction.workload, Workload::Bulk { .. } | Workload::Soak { .. });
+    if let Some(bps) = ceiling.filter(|_| alone) {
         rules.push(Rule::horizontal(bps as f64 / 1e6, "the link's limit"));
     }
     Chart {
-        title: format!("Goodput against {knob} on {}", prediction.scenario.name),
+        title: format!("{} against {knob} on {}", title(name), prediction.scenario.name),
         subtitle: "a model's answer, not a measurement".to_owned(),
         x: Axis::log2(knob.name(), unit),
-        y: Axis::linear("goodput", "Mbit/s"),
+        y: Axis::linear(name, unit_of),
         series: vec![Series::line("model", points)],
         rules,
         ..Chart::default()
     }
 }
 
-/// Goodput of each setting, one row each.
+/// A name as the beginning of a title.
+fn title(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+/// Each setting, one row each; goodput with the range of nine in ten fates.
 fn by_name(prediction: &Prediction) -> Chart {
-    let points = prediction.answers.iter().map(|answer| {
-        (answer.arm as f64, answer.range_bps.0 / 1e6, answer.goodput_bps / 1e6, answer.range_bps.1 / 1e6)
+    let (name, unit, figure) = drawn(prediction);
+    let goodput = name == "goodput";
+    let points = prediction.answers.iter().filter_map(|answer| {
+        let middle = figure(answer)?;
+        let (low, high) = if goodput { (answer.range_bps.0 / 1e6, answer.range_bps.1 / 1e6) } else { (middle, middle) };
+        Some((answer.arm as f64, low, middle, high))
     });
     Chart {
-        title: format!("Goodput on {}", prediction.scenario.name),
+        title: format!("{} on {}", title(name), prediction.scenario.name),
         subtitle: "a model's answer, not a measurement".to_owned(),
-        y: Axis::linear("goodput", "Mbit/s"),
+        y: Axis::linear(name, unit),
         series: vec![Series::intervals("model", &points.collect::<Vec<_>>())],
         categories: prediction.design.arms.iter().map(|arm| arm.label.clone()).collect(),
         ..Chart::default()
@@ -175,6 +197,7 @@ pub(super) fn json(prediction: &Prediction) -> Value {
                 "goodput_bps": answer.goodput_bps,
                 "goodput_p5_bps": answer.range_bps.0,
                 "goodput_p95_bps": answer.range_bps.1,
+                "figure": answer.figure.filter(|figure| figure.is_finite()),
                 "completion_us": answer.completion.map(|time| time.as_micros() as u64),
                 "queueing_delay_us": answer.queueing_us,
                 "retransmitted_share": answer.retransmitted,
@@ -197,15 +220,15 @@ pub(super) fn json(prediction: &Prediction) -> Value {
             "worst": error.worst,
         })
     });
-    let (bytes, time_us) = match prediction.amount {
-        Amount::Size(Bytes(bytes)) => (Some(bytes), None),
-        Amount::Time(time) => (None, Some(time.as_micros() as u64)),
-    };
+    let bytes = prediction.workload.size().map(Bytes::get);
+    let time_us = prediction.workload.time().map(|time| time.as_micros() as u64);
     json!({
         "schema_version": 1,
         "tunnel": "sim",
         "path": prediction.scenario.name,
         "direction": prediction.direction,
+        "workload": prediction.workload,
+        "measured": prediction.measured(),
         "bytes": bytes,
         "time_us": time_us,
         "seeds": prediction.seeds,

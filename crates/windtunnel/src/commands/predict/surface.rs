@@ -4,8 +4,8 @@ use crate::commands::tune::design::Arm;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wt_sim::{Report, SimError, SimTunnel};
-use wt_trial::{Cancel, Phase, Sample, TrialSpec, Workload};
+use wt_sim::{SimError, SimTunnel};
+use wt_trial::{Amount, Cancel, Phase, Sample, Scale, Status, TrialOutcome, TrialSpec, Workload};
 
 /// What the model says of one setting, over all seeds.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     /// Payload over time, bit/s: the median, and the range of nine in ten seeds.
     pub(crate) goodput_bps: f64,
     pub(crate) range_bps: (f64, f64),
+    /// What is compared: the median of its figures, infinite where most weren't whole; `None` if nothing was measured.
+    pub(crate) figure: Option<f64>,
     /// From the request to the last byte; `None` if not all arrived in time.
     pub(crate) completion: Option<Duration>,
     /// The mean of the smoothed RTT over the smallest one, less one of these.
@@ -45,6 +47,7 @@ pub(crate) struct Question<'a> {
 #[derive(Debug, Clone, Default)]
 struct One {
     goodput_bps: f64,
+    figure: Option<f64>,
     completion_us: Option<f64>,
     queueing_us: f64,
     sent: u64,
@@ -101,27 +104,35 @@ impl Question<'_> {
             // The same seeds for every setting: they meet the same losses.
             seed: self.seed.wrapping_add(number),
         };
-        let mut report = self.tunnel.simulate(&spec, Some(self.sample_every))?;
-        let figures = one(&report);
-        let samples = match report.flows.first_mut() {
-            Some(flow) if self.samples && number == 0 => std::mem::take(&mut flow.sender),
-            _ => Vec::new(),
-        };
+        let mut outcome = self.tunnel.try_run(&spec, self.sample_every)?;
+        let figures = one(&self.workload, &outcome);
+        let samples = if self.samples && number == 0 { std::mem::take(&mut outcome.sender) } else { Vec::new() };
         Ok(One { samples, ..figures })
     }
 }
 
-fn one(report: &Report) -> One {
-    let Some(flow) = report.flows.first() else { return One::default() };
-    let elapsed = flow.elapsed.unwrap_or(report.ended);
-    let rtts: Vec<u64> = flow.sender.iter().map(|sample| sample.rtt).filter(|rtt| *rtt > 0).collect();
-    let mean = if rtts.is_empty() { flow.srtt_us as f64 } else { rtts.iter().sum::<u64>() as f64 / rtts.len() as f64 };
+fn one(workload: &Workload, outcome: &TrialOutcome) -> One {
+    let observed = |name: &str| outcome.observed.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let rtts: Vec<u64> = outcome.sender.iter().map(|sample| sample.rtt).filter(|rtt| *rtt > 0).collect();
+    let mean =
+        if rtts.is_empty() { observed("rtt_us") as f64 } else { rtts.iter().sum::<u64>() as f64 / rtts.len() as f64 };
+    let whole = outcome.status == Status::Completed;
+    let scale = match workload {
+        Workload::Bulk { amount: Amount::Size(_), .. } => Scale::Time,
+        _ => workload.scale(),
+    };
+    let figure = match scale {
+        // What never was whole took longer than all that was.
+        Scale::Time if !whole => Some(f64::INFINITY),
+        scale => outcome.figure(scale),
+    };
     One {
-        goodput_bps: if elapsed.is_zero() { 0.0 } else { flow.bytes as f64 * 8.0 / elapsed.as_secs_f64() },
-        completion_us: flow.elapsed.map(|time| time.as_secs_f64() * 1e6),
-        queueing_us: (mean - flow.min_rtt_us as f64).max(0.0),
-        sent: flow.data_segments,
-        again: flow.retransmits,
+        goodput_bps: outcome.goodput_bps(),
+        figure,
+        completion_us: whole.then_some(outcome.elapsed_us as f64),
+        queueing_us: (mean - observed("min_rtt_us") as f64).max(0.0),
+        sent: observed("segments"),
+        again: observed("retransmits"),
         samples: Vec::new(),
     }
 }
@@ -135,11 +146,14 @@ fn summary(arm: usize, runs: &[One]) -> Answer {
     let goodputs = sorted(&|one| one.goodput_bps);
     let completions = sorted(&|one| one.completion_us.unwrap_or(f64::INFINITY));
     let completion = quantile(&completions, 0.5);
+    let mut figures: Vec<f64> = runs.iter().filter_map(|one| one.figure).collect();
+    figures.sort_by(f64::total_cmp);
     let (sent, again) = runs.iter().fold((0, 0), |(sent, again), one| (sent + one.sent, again + one.again));
     Answer {
         arm,
         goodput_bps: quantile(&goodputs, 0.5),
         range_bps: (quantile(&goodputs, 0.05), quantile(&goodputs, 0.95)),
+        figure: (!figures.is_empty()).then(|| quantile(&figures, 0.5)),
         completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
         queueing_us: quantile(&sorted(&|one| one.queueing_us), 0.5),
         retransmitted: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },

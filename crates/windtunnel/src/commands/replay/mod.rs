@@ -193,21 +193,26 @@ fn line(toml: &str, stack: StackConfig) -> Result<SimTunnel, Failure> {
     model::tunnel(&scenario, stack)
 }
 
+/// One trial of a replay.
+fn trial(settings: &Settings, workload: Workload, seed: u64) -> TrialSpec {
+    TrialSpec {
+        experiment: "replay".to_owned(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings: settings.clone(),
+        workload,
+        deadline: Duration::from_secs(3_600),
+        seed,
+    }
+}
+
 /// Goodput of a download, bytes per second; the mean over seeds.
 fn goodput(tunnel: &SimTunnel, settings: &Settings, amount: Amount, seeds: u64) -> Result<f64, Failure> {
     let mut sum = 0.0;
     for seed in 1..=seeds {
-        let spec = TrialSpec {
-            experiment: "replay".to_owned(),
-            phase: Phase::Round,
-            round: 1,
-            order: 1,
-            arm: 0,
-            settings: settings.clone(),
-            workload: Workload::Bulk { direction: Direction::Down, amount },
-            deadline: Duration::from_secs(3_600),
-            seed,
-        };
+        let spec = trial(settings, Workload::Bulk { direction: Direction::Down, amount }, seed);
         let report = tunnel.simulate(&spec, None).map_err(|error| model::failure(&error))?;
         let Some(flow) = report.flows.first() else { continue };
         let elapsed = flow.elapsed.unwrap_or(report.ended).as_secs_f64();

@@ -1,12 +1,11 @@
-use super::{Replay, Row, Sheet, goodput, line};
+use super::{Replay, Row, Sheet, goodput, line, trial};
 use crate::commands::model;
 use crate::edge::Failure;
 use std::time::Duration;
 use wt_lab::presets;
-use wt_link::{LinkConfig, PathConfig, QueueConfig, StageConfig};
-use wt_sim::{Exchange, SimTunnel, Simulation, StackConfig};
-use wt_trial::{Amount, Tunnel as _};
-use wt_units::{BitsPerSecond, Bytes, Knob, Level, Settings};
+use wt_sim::{SimTunnel, StackConfig};
+use wt_trial::{Amount, MOST_OBJECTS, Page, PageObject, Tunnel as _, Workload};
+use wt_units::{Bytes, Knob, Level, Settings};
 
 /// The telephone line of the studies.
 const MODEM: &str = "title = \"a telephone line\"\nsource = \"the study\"\n[client]\nmtu = 1500\n[server]\nmtu = 1500\n[[link]]\n\
@@ -199,33 +198,42 @@ fn adsl_factorial(sheet: &Sheet) -> Result<Replay, Failure> {
     Ok(Replay { name: sheet.name.clone(), unit: "Mbit/s; setting: MTU/RWIN", path, rows, notes })
 }
 
-/// The load time of a page over six connections, ms.
-fn page_load(initcwnd: u32, requests: usize, kilobytes: f64, rtt_ms: u64) -> Result<f64, Failure> {
-    let stages = || {
-        let queue = StageConfig::Queue(QueueConfig::drop_tail(BitsPerSecond(20_000_000), 200));
-        vec![queue, StageConfig::Delay { delay: Duration::from_millis(rtt_ms) / 2 }]
+/// The path of the page loads: what the study doesn't say is assumed.
+const WEB: &str = "title = \"a web server\"\nsource = \"the study\"\n[client]\nmtu = 1500\n[server]\nmtu = 1500\n[[link]]\n\
+name = \"access\"\nmtu = 1500\nframing = \"raw\"\n\
+down = { rate = \"20mbit\", delay = \"30ms\", queue_packets = 200 }\nup = { rate = \"20mbit\", delay = \"30ms\", queue_packets = 200 }\n";
+
+/// A page of so many objects and bytes: as our own where it has as many objects, else one document of a fifth of it and the
+/// rest alike.
+fn page(requests: usize, total: u64) -> Page {
+    let own = Page::built_in();
+    let sizes: Vec<u64> = if requests == own.objects.len() {
+        own.objects.iter().map(|object| object.size.get() * total / own.size().get()).collect()
+    } else {
+        let rest = total * 4 / 5 / (requests as u64 - 1).max(1);
+        (0..requests).map(|number| if number == 0 { total / 5 } else { rest }).collect()
     };
-    let link = LinkConfig { forward: stages(), backward: stages(), medium: None };
-    let fail = |error: wt_sim::SimError| model::failure(&error);
-    let mut simulation = Simulation::new(&PathConfig { links: vec![link] }, Vec::new(), 1).map_err(fail)?;
-    let ends = (StackConfig::default(), StackConfig { initcwnd, ..StackConfig::default() });
-    // One document of a fifth of the page, the rest alike.
-    let total = (kilobytes * 1e3) as u64;
-    let answers = (0..requests).map(|n| if n == 0 { total / 5 } else { total * 4 / 5 / (requests as u64 - 1).max(1) });
-    let exchanges = answers.map(|answer| Exchange { ask: 500, answer, pause: Duration::ZERO }).collect();
-    simulation.add_page((&ends.0, &ends.1), 6, exchanges).map_err(fail)?;
-    Ok(simulation.run(Duration::from_secs(600)).ended.as_secs_f64() * 1e3)
+    let objects = sizes.into_iter().map(|size| PageObject { path: None, size: Bytes(size.max(1)) }).collect();
+    Page { name: "the study's".to_owned(), objects, connections: own.connections }
+}
+
+/// The load time of a page over six cold connections, ms.
+fn page_load(tunnel: &SimTunnel, initcwnd: u32, page: Page) -> Result<f64, Failure> {
+    let settings = Settings::new().with(Knob::Initcwnd, Level::Number(u64::from(initcwnd)));
+    let outcome = tunnel.try_run(&trial(&settings, Workload::Page { page }, 1), Duration::from_millis(100));
+    Ok(outcome.map_err(|error| model::failure(&error))?.elapsed_us as f64 / 1e3)
 }
 
 fn pages(sheet: &Sheet) -> Result<Replay, Failure> {
-    const RTT_MS: u64 = 60;
+    let tunnel = line(WEB, StackConfig::default())?;
     let mut rows = Vec::new();
     for row in 0..sheet.rows.len() {
         let cell = |column| sheet.number(row, column);
         let (Some(initcwnd), Some(requests), Some(load), Some(size)) = (cell(0), cell(1), cell(2), cell(3)) else {
             continue;
         };
-        let modelled = Some(page_load((initcwnd as u32).max(1), (requests as usize).clamp(1, 10_000), size, RTT_MS)?);
+        let page = page((requests as usize).clamp(1, MOST_OBJECTS), (size.clamp(0.0, 1e9) * 1e3) as u64);
+        let modelled = Some(page_load(&tunnel, (initcwnd as u32).max(1), page)?);
         let label = format!("initcwnd {initcwnd}, {requests} requests");
         rows.push(Row { label, measured: vec![load], modelled });
     }
@@ -233,7 +241,9 @@ fn pages(sheet: &Sheet) -> Result<Replay, Failure> {
         "The study names neither rate nor RTT, so the model's level is an assumption's; what compares is the ratio of the rows.".to_owned(),
         "A larger first window saves one or two round trips of each answer that exceeds the smaller one; a factor of three is more than that explains.".to_owned(),
     ];
-    let path = format!("six connections, 20 Mbit/s and RTT {RTT_MS} ms (both assumed)");
+    let path =
+        "our own page of 44 objects, as large as the study's; six connections, 20 Mbit/s and RTT 60 ms (both assumed)"
+            .to_owned();
     Ok(Replay { name: sheet.name.clone(), unit: "ms", path, rows, notes })
 }
 
@@ -247,12 +257,14 @@ fn scp(sheet: &Sheet) -> Result<Replay, Failure> {
     let mut rows = Vec::new();
     for row in 0..sheet.rows.len() {
         let name = match sheet.rows[row][0].as_str() {
-            "newreno" => "reno",
+            // As the FreeBSD of the time had it, whose clock ticked a hundred times a second.
+            "chd" => "chd@freebsd-hz100",
+            "hd" => "hd@freebsd-hz100",
             name => name,
         };
-        let known = wt_sim::cc::NAMES.contains(&name);
+        let known = wt_sim::cc::by_name(name, 1).is_some();
         let modelled = if known { Some(modelled(name)?) } else { None };
-        rows.push(Row { label: sheet.rows[row][0].clone(), measured: sheet.numbers(row, 1), modelled });
+        rows.push(Row { label: name.to_owned(), measured: sheet.numbers(row, 1), modelled });
     }
     for name in ["cubic", "bbr"] {
         rows.push(Row { label: name.to_owned(), measured: Vec::new(), modelled: Some(modelled(name)?) });

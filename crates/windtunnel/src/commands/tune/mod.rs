@@ -25,7 +25,7 @@ mod resume;
 /// Many knobs at once.
 mod screen;
 /// What each trial does.
-mod workload;
+pub(crate) mod workload;
 
 use crate::commands::cc::controls::Controls;
 use crate::commands::lab::{self, LabOptions};
