@@ -30,5 +30,5 @@ mod work;
 pub use report::{Exchanged, FlowReport, Report};
 pub use run::Simulation;
 pub use spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError};
-pub use tcp::StackConfig;
+pub use tcp::{BufferTuning, StackConfig};
 pub use tunnel::{SimPath, SimTunnel};

@@ -246,6 +246,7 @@ impl Endpoint {
         }
         if acked > 0 {
             ack.found |= found::DATA_ACKED;
+            self.mtu_probe_acked();
         }
         self.measure(ack, before, (first_ns, last_ns), acked);
         if acked > 0 {

@@ -1,3 +1,25 @@
+/// How a kernel tunes the receive buffer to the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BufferTuning {
+    /// Linux until 6.15: room for sixteen segments more, and none for what lies beyond a hole.
+    Cushioned,
+    /// Linux since 6.16.
+    #[default]
+    Lean,
+}
+
+impl BufferTuning {
+    /// That of a release, as uname(2) names it: `6.12.117`.
+    #[must_use]
+    pub fn of_release(release: &str) -> Self {
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < (6, 16) => Self::Cushioned,
+            _ => Self::Lean,
+        }
+    }
+}
+
 /// Settings of one end's stack; the defaults are those of Linux 6.18.
 ///
 /// # Source
@@ -19,6 +41,8 @@ pub struct StackConfig {
     pub initrwnd: Option<u32>,
     /// `tcp_rmem`: initial and largest receive buffer, bytes.
     pub rmem: (u64, u64),
+    /// How the receive buffer is tuned.
+    pub tuning: BufferTuning,
     /// Largest send buffer (`tcp_wmem`), bytes.
     pub wmem_max: u64,
     /// A window that is never exceeded, with a fixed buffer of four times its size; autotuning is off then.
@@ -55,6 +79,7 @@ impl Default for StackConfig {
             initcwnd: 10,
             initrwnd: None,
             rmem: (131_072, 32 << 20),
+            tuning: BufferTuning::Lean,
             wmem_max: 4 << 20,
             rwin: None,
             sndbuf: None,

@@ -37,5 +37,5 @@ mod timers;
 /// The receive window and its tuning.
 mod window;
 
-pub use config::StackConfig;
+pub use config::{BufferTuning, StackConfig};
 pub(crate) use endpoint::{Endpoint, Out};

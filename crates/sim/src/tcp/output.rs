@@ -13,6 +13,7 @@
 //! | `tcp_sndbuf_expand` | – | [`Endpoint::expand_buffer`] |
 
 use super::endpoint::{Endpoint, Out, Phase, Waiting};
+use super::pmtu::MtuProbe;
 use super::scoreboard::{Id, Sent, mark};
 use super::timers::Kind;
 use crate::cc::{CaEvent, CaState};
@@ -88,6 +89,13 @@ impl Endpoint {
     pub(super) fn write_xmit(&mut self, push: Option<Push>, out: &mut Out) {
         let max_segs = self.burst_limit();
         let (mut sent, mut cwnd_limited, mut window_limited) = (0, false, false);
+        if push.is_none() && !self.is_paced_out() {
+            match self.probe_mtu(out) {
+                MtuProbe::Wait => return,
+                MtuProbe::Sent => sent = 1,
+                MtuProbe::No => {}
+            }
+        }
         while self.has_unsent() {
             if self.is_paced_out() {
                 break;
@@ -207,7 +215,11 @@ impl Endpoint {
 
     /// Sends so many bytes as one burst; returns how many segments that were.
     fn send_burst(&mut self, len: u64, out: &mut Out) -> u32 {
-        let mss = u64::from(self.tcb.mss);
+        self.send_cut(len, u64::from(self.tcb.mss), out)
+    }
+
+    /// The same in segments of another size.
+    pub(super) fn send_cut(&mut self, len: u64, mss: u64, out: &mut Out) -> u32 {
         let (begin, prior_out) = (self.tcb.snd_nxt, self.tcb.packets_out);
         if self.tcb.in_flight() == 0 {
             self.cc_event(CaEvent::TxStart);

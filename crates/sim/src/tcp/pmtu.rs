@@ -1,18 +1,19 @@
 //! The path's MTU: what routers say of it, and how a black hole is found when they don't.
 //!
-//! What this leaves out: the search upwards for a larger MTU (`tcp_mtu_probe`), so a connection that found a black hole keeps
-//! the small segments; the validation of ICMP messages.
+//! What this leaves out: the validation of ICMP messages, and `tcp_mtu_probing` = 2, which searches without a black hole.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|
 //! | `tcp_v4_mtu_reduced`, `tcp_simple_retransmit` | 1191 | [`Endpoint::on_too_big`] |
 //! | `tcp_bound_to_half_wnd` | – | [`Endpoint::mss_for`] |
+//! | `tcp_mtu_probe`, `tcp_mtup_probe_success`, `tcp_mtup_probe_failed` | 4821 §7.3–7.5 | [`Endpoint::probe_mtu`]: halves what is open, down to 8 bytes |
 //! | `tcp_mtu_probing` after `tcp_retries1` | 4821 §7.7 | [`Endpoint::detect_black_hole`]: after about three seconds without an answer |
 
 use super::config::StackConfig;
 use super::endpoint::{Endpoint, Out, Phase};
-use super::scoreboard::mark;
+use super::scoreboard::{Sent, mark};
 use crate::cc::CaState;
+use crate::segment::Range;
 
 /// `tcp_base_mss`.
 const BASE_MSS: u32 = 1_024;
@@ -33,12 +34,53 @@ pub(super) struct Pmtu {
     probing: bool,
     /// The MSS below which the search for a black hole goes on.
     search_low: u32,
+    /// No larger packet is known to get through, and none larger than that is tried, bytes.
+    low: u32,
+    high: u32,
+    /// A packet that is larger than what is known to get through, and on its way: where it begins and ends.
+    probe: Option<Range>,
+    /// When the search began, ns.
+    since_ns: u64,
 }
+
+/// What became of the wish to send a larger packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MtuProbe {
+    /// It was sent.
+    Sent,
+    /// It will be, when there is room: nothing else goes before.
+    Wait,
+    /// There is nothing to find out, or it isn't the time.
+    No,
+}
+
+/// The search is over when so much is open (`tcp_probe_threshold`), bytes.
+const OPEN_BYTES: u32 = 8;
+/// After so long it begins anew (`tcp_probe_interval`), ns.
+const PROBE_AGAIN_NS: u64 = 600_000_000_000;
+/// With a smaller window a lost probe would cost too much, segments.
+const PROBE_CWND: u32 = 11;
 
 impl Pmtu {
     pub(super) fn new(config: &StackConfig) -> Self {
         let peer_mss = config.announced_mss();
-        Self { mtu: config.mtu, peer_mss, probing: false, search_low: BASE_MSS }
+        Self {
+            mtu: config.mtu,
+            peer_mss,
+            probing: false,
+            search_low: BASE_MSS,
+            low: 0,
+            high: 0,
+            probe: None,
+            since_ns: 0,
+        }
+    }
+}
+
+impl Pmtu {
+    /// Nothing will be learnt from a probe that is under way; true if there was one.
+    pub(super) fn forget_probe(&mut self) -> bool {
+        self.probe.take().is_some()
     }
 }
 
@@ -69,7 +111,7 @@ impl Endpoint {
     }
 
     /// Nobody answers, and it has been like that for a while: perhaps large packets vanish.
-    pub(super) fn detect_black_hole(&mut self, out: &mut Out) {
+    pub(super) fn detect_black_hole(&mut self) {
         let stamp = self.snd.retrans_stamp;
         if !self.config.mtu_probing || stamp == 0 || self.clock_ms() - stamp < BLACK_HOLE_MS {
             return;
@@ -77,16 +119,82 @@ impl Endpoint {
         if self.pmtu.probing {
             self.pmtu.search_low = (self.pmtu.search_low / 2).clamp(FLOOR_MSS, BASE_MSS);
         }
+        if !self.pmtu.probing {
+            self.pmtu.since_ns = self.tcb.now_ns;
+        }
         self.pmtu.probing = true;
+        self.pmtu.high = self.pmtu.peer_mss.min(self.config.announced_mss()) + 40;
         let mss = self.tcb.mss.min(self.pmtu.search_low - self.option_len());
         if mss < self.tcb.mss {
             self.pmtu.mtu = mss + 40 + self.option_len();
             self.recut(mss);
         }
-        let _ = out;
+        self.pmtu.low = self.tcb.mss + 40 + self.option_len();
     }
 
-    fn recut(&mut self, mss: u32) {
+    /// Sends a packet larger than those that are known to get through, if there is something to find out.
+    pub(super) fn probe_mtu(&mut self, out: &mut Out) -> MtuProbe {
+        let tcb = &self.tcb;
+        if !self.pmtu.probing || self.pmtu.probe.is_some() || tcb.ca_state != CaState::Open || tcb.snd_cwnd < PROBE_CWND
+        {
+            return MtuProbe::No;
+        }
+        let Pmtu { low, high, since_ns, .. } = self.pmtu;
+        if high.saturating_sub(low) < OPEN_BYTES {
+            if tcb.now_ns.saturating_sub(since_ns) >= PROBE_AGAIN_NS {
+                self.pmtu.high = self.pmtu.peer_mss.min(self.config.announced_mss()) + 40;
+                (self.pmtu.low, self.pmtu.since_ns) = (self.pmtu.mtu, tcb.now_ns);
+            }
+            return MtuProbe::No;
+        }
+        let size = u64::from(low.midpoint(high).saturating_sub(40 + self.option_len()));
+        let needed = size + u64::from(self.snd.reordering + 1) * u64::from(tcb.mss);
+        if self.snd.write_seq - tcb.snd_nxt < needed || self.snd.snd_wnd < needed {
+            return MtuProbe::No;
+        }
+        if tcb.snd_nxt + needed > tcb.snd_una + self.snd.snd_wnd {
+            return MtuProbe::Wait;
+        }
+        if tcb.in_flight() + 2 > tcb.snd_cwnd {
+            return if tcb.in_flight() == 0 { MtuProbe::No } else { MtuProbe::Wait };
+        }
+        let start = tcb.snd_nxt;
+        // It counts as two packets.
+        self.tcb.snd_cwnd -= 1;
+        self.send_cut(size, size, out);
+        self.pmtu.probe = Some(Range { start, end: start + size });
+        MtuProbe::Sent
+    }
+
+    /// Everything up to here has arrived: the larger packet, too?
+    pub(super) fn mtu_probe_acked(&mut self) {
+        let Some(probe) = self.pmtu.probe.filter(|probe| probe.end <= self.tcb.snd_una) else { return };
+        self.pmtu.probe = None;
+        let mtu = (probe.end - probe.start) as u32 + 40 + self.option_len();
+        let cwnd = u64::from(self.tcb.snd_cwnd) * u64::from(self.pmtu.mtu) / u64::from(mtu);
+        self.tcb.snd_cwnd = cwnd.max(1) as u32;
+        self.tcb.snd_cwnd_cnt = 0;
+        self.tcb.snd_ssthresh = self.tcb.current_ssthresh();
+        (self.pmtu.low, self.pmtu.mtu) = (mtu, mtu);
+        self.tcb.mss = self.mss_for(mtu);
+    }
+
+    /// A loss was found: true if it is only that of the larger packet, which then goes out again in smaller ones, and nothing
+    /// is congested. A probe among other losses tells nothing.
+    pub(super) fn mtu_probe_lost(&mut self) -> bool {
+        let Some(probe) = self.pmtu.probe.take() else { return false };
+        if self.tcb.ca_state >= CaState::Cwr || self.tcb.snd_una != probe.start {
+            self.recut(self.tcb.mss);
+            return false;
+        }
+        self.pmtu.high = (probe.end - probe.start) as u32 + 40 + self.option_len() - 1;
+        self.tcb.snd_cwnd += 1;
+        self.recut(self.tcb.mss);
+        self.lose(|sent| sent.seq < probe.end);
+        true
+    }
+
+    pub(super) fn recut(&mut self, mss: u32) {
         self.tcb.mss = mss;
         let counts = self.snd.board.resegment(mss as u16);
         [self.tcb.packets_out, self.tcb.sacked_out, self.tcb.lost_out, self.tcb.retrans_out] = counts;
@@ -96,16 +204,24 @@ impl Endpoint {
     fn shrink(&mut self, mss: u32, out: &mut Out) {
         let old = self.tcb.mss;
         self.recut(mss);
+        if self.lose(|_| old > mss) {
+            self.retransmit_queue(out);
+        }
+    }
+
+    /// Takes for lost what can't have arrived, which isn't congestion's fault; true if anything is lost.
+    fn lose(&mut self, which: impl Fn(&Sent) -> bool) -> bool {
         let mut next = (!self.snd.board.is_empty()).then(|| self.snd.board.first_id());
         while let Some(id) = next {
             next = self.snd.board.following(id);
-            if old > mss && !self.snd.board.get(id).has(mark::SACKED) {
+            let sent = self.snd.board.get(id);
+            if which(sent) && !sent.has(mark::SACKED) {
                 self.mark_lost(id);
                 self.snd.board.unlink(id);
             }
         }
         if self.tcb.lost_out == 0 {
-            return;
+            return false;
         }
         if self.tcb.ca_state != CaState::Loss {
             self.snd.high_seq = self.tcb.snd_nxt;
@@ -114,6 +230,6 @@ impl Endpoint {
             self.snd.undo_marker = None;
             self.set_state(CaState::Loss);
         }
-        self.retransmit_queue(out);
+        true
     }
 }

@@ -134,6 +134,9 @@ impl Endpoint {
         let lost = self.tcb.lost;
         self.rack_detect();
         if prior != self.tcb.in_flight() {
+            if self.mtu_probe_lost() {
+                return self.retransmit_queue(out);
+            }
             if self.tcb.ca_state != CaState::Recovery {
                 self.enter_recovery(false);
                 if !self.cc.controls_rate() {

@@ -111,7 +111,9 @@ impl Endpoint {
             self.try_to_open(ack);
             return false;
         }
-        self.enter_recovery(ack.has(found::ECE));
+        if !self.mtu_probe_lost() {
+            self.enter_recovery(ack.has(found::ECE));
+        }
         true
     }
 

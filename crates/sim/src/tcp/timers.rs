@@ -192,7 +192,10 @@ impl Endpoint {
             self.phase = Phase::Failed;
             return;
         }
-        self.detect_black_hole(out);
+        if self.pmtu.forget_probe() {
+            self.recut(self.tcb.mss);
+        }
+        self.detect_black_hole();
         self.enter_loss();
         self.timers.retries += 1;
         let first = self.snd.board.first_id();

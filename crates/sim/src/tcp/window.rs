@@ -8,9 +8,10 @@
 //! | `tcp_select_initial_window` | 9293 §3.8.6, 7323 §2 | [`Endpoint::init_window`] |
 //! | `__tcp_select_window` | 9293 §3.8.6.2.2 | [`Endpoint::select_window`] |
 //! | `tcp_grow_window` | – | [`Endpoint::grow_window`]: two segments for each one that arrives |
-//! | `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow` (6.18) | – | [`Endpoint::adjust_space`]: twice what was read in an RTT, and more while that grows |
+//! | `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow` (since 6.16; before that [`BufferTuning::Cushioned`]) | – | [`Endpoint::adjust_space`]: twice what was read in an RTT, and more while that grows |
 //! | `tcp_rcv_rtt_measure_ts` | 7323 §4 | [`Endpoint::measure_rtt_by_echo`] |
 
+use super::config::BufferTuning;
 use super::endpoint::Endpoint;
 use crate::segment::Segment;
 
@@ -196,13 +197,14 @@ impl Endpoint {
 
     /// Room for twice what was read in an RTT, and for as much again as that has grown.
     fn grow_buffer(&mut self, new: u64, old: u64) {
-        if self.rcv.locked || old == 0 {
+        let lean = self.config.tuning == BufferTuning::Lean;
+        if self.rcv.locked || old == 0 || !(lean || new > old) {
             return;
         }
-        let mut window = new * 2;
+        let mut window = new * 2 + if lean { 0 } else { 16 * u64::from(self.rcv.advmss) };
         let growth = u128::from(window) * u128::from(new - old) / u128::from(old);
         window = window.saturating_add((growth as u64).saturating_mul(2));
-        if let Some(last) = self.rcv.pieces.back() {
+        if let Some(last) = self.rcv.pieces.back().filter(|_| lean) {
             window += last.end - self.rcv.nxt;
         }
         let buffer = ((window << 8) / self.rcv.ratio).min(self.config.rmem.1);

@@ -1,5 +1,6 @@
 use crate::common::{Line, download, flow, goodput_bps, run, seconds_of, stack};
 use std::time::Duration;
+use wt_link::{Event, Packet, Path, Side, Time};
 use wt_sim::{Simulation, StackConfig};
 
 #[test]
@@ -111,4 +112,45 @@ fn a_larger_initial_window_saves_round_trips() {
     };
     // 28 segments: 1+2+4+8+16, 4+8+16, 10+20, 32.
     assert_eq!([1, 4, 10, 32].map(elapsed), [5, 3, 2, 1]);
+}
+
+/// The mean wait in front of the line, in service times, of packets that come at random at this share of its rate.
+fn mean_wait(line: &Line, load: f64) -> f64 {
+    const PACKETS: u64 = 300_000;
+    let service = Duration::from_nanos(1_500 * 8 * 1_000_000_000 / line.bps).as_secs_f64();
+    let mut path: Path<Time> = Path::new(&line.path(), 1).unwrap();
+    let (mut state, mut at, mut waited, mut seen) = (0x9E37_79B9_7F4A_7C15_u64, 0.0, 0.0, 0_u64);
+    let mut take = |path: &mut Path<Time>, now: Time| {
+        while let Some(event) = path.poll(now) {
+            let Event::Deliver { at, packet } = event.event else { panic!("nothing is dropped: {event:?}") };
+            waited += (at - packet.payload).as_secs_f64() - service - line.rtt.as_secs_f64() / 2.0;
+            seen += 1;
+        }
+    };
+    for _ in 0..PACKETS {
+        // A Poisson process: exponential times between arrivals, from the bits of an xorshift.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let uniform = ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+        at += -uniform.ln() * service / load;
+        let now = Time((at * 1e9) as u64);
+        while let Some(due) = path.next_due().filter(|due| due.0 <= now.0) {
+            take(&mut path, due);
+        }
+        path.push(Side::BToA, now, Packet::new(1_500, now));
+    }
+    take(&mut path, Time(u64::MAX / 2));
+    assert_eq!(seen, PACKETS);
+    waited / seen as f64 / service
+}
+
+#[test]
+fn packets_that_come_at_random_wait_as_the_formula_of_pollaczek_and_khinchine_says() {
+    // M/D/1: half the load over what is left of the line, in service times.
+    for load in [0.3, 0.5, 0.8] {
+        let (wait, theory) = (mean_wait(&Line::new(12.0, 20, 1_000_000), load), load / (2.0 * (1.0 - load)));
+        println!("load {load}: waits {wait:.4} service times, the formula says {theory:.4}");
+        assert!((wait / theory - 1.0).abs() < 0.03, "load {load}: {wait} against {theory}");
+    }
 }

@@ -29,7 +29,31 @@ fn a_black_hole_swallows_everything_unless_it_is_looked_for() {
     assert_eq!(found.flows[0].bytes, 200_000);
     let elapsed = found.flows[0].elapsed.unwrap();
     assert!((3.0..12.0).contains(&elapsed.as_secs_f64()), "after several time-outs, not {elapsed:?}");
-    assert!(found.flows[0].pmtu <= 1_076, "{}", found.flows[0].pmtu);
+    assert!((1_065..=1_400).contains(&found.flows[0].pmtu), "{}", found.flows[0].pmtu);
+}
+
+#[test]
+fn after_a_black_hole_larger_packets_are_tried_until_the_search_is_over() {
+    let mut path = Line { mtu: 1_400, ..Line::new(20.0, 40, 400) }.path();
+    let found = |path: &wt_link::PathConfig| {
+        let mut simulation = Simulation::new(path, vec![false], 1).unwrap();
+        let stack = StackConfig { mtu_probing: true, ..stack("reno") };
+        simulation.add_flow(flow(&stack, download(20_000_000))).unwrap();
+        simulation.run(Duration::from_secs(120))
+    };
+    let report = found(&path);
+    let flow = &report.flows[0];
+    assert_eq!(flow.bytes, 20_000_000);
+    assert!((1_392..=1_400).contains(&flow.pmtu), "{}", flow.pmtu);
+    // Each halving above the limit costs one packet, and the search began with a dozen that vanished.
+    assert!(report.too_big < 40, "{}", report.too_big);
+    // Until the hole is found it takes time-outs; after that a lost probe is no congestion.
+    let ideal = 20e6 * 8.0 / 20e6 * 1_400.0 / 1_348.0;
+    assert!(flow.timeouts <= 5 && flow.elapsed.unwrap().as_secs_f64() < ideal + 8.0, "{flow:?}");
+    // Where nothing vanishes nothing is searched for.
+    path = Line::new(20.0, 40, 400).path();
+    let report = found(&path);
+    assert_eq!((report.flows[0].pmtu, report.flows[0].timeouts), (1_500, 0));
 }
 
 #[test]
