@@ -211,3 +211,27 @@ fn an_interrupted_start_and_a_dry_run_journal_nothing() {
     assert!(dry.out.contains("rwin=") && dry.out.contains("mtu=1444"), "{}", dry.out);
     assert!(!home.path().join("data").exists());
 }
+
+#[test]
+fn what_the_model_expects_is_told_beside_and_again_by_a_later_report() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let told = |args: &[&str]| -> Value {
+        let ran = ran(windtunnel(home.path()).args(args).output().unwrap());
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+    };
+    let common = ["tune", "--json", "--quiet", "--lab", "adsl", "--knobs", "rwin", "--levels", "rwin=4x,40x"];
+    let of = |more: &[&str]| told(&[&common[..], more].concat());
+    let report = of(&["--trial", "300ms", "--budget", "6 trials"]);
+    let arms = report["model"]["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), 2, "{}", report["model"]);
+    let small = &arms[0];
+    assert!(small["expected_gain"].as_f64().unwrap() < -0.3, "four segments are a fifth of the product: {small}");
+    assert_eq!((&small["weight"], &small["left_out"]), (&0.5.into(), &false.into()), "it was named");
+    assert!(report["model"]["known_error"].as_f64().unwrap() > 0.0);
+    let again = told(&["report", "last", "--json"]);
+    assert_eq!(again["model"], report["model"]);
+    assert_eq!((&again["verdict"], &again["arms"]), (&report["verdict"], &report["arms"]), "weights are journaled");
+    assert_eq!(of(&["--dry-run", "--no-model"])["model"], Value::Null);
+    assert!(of(&["--dry-run"])["model"]["arms"].is_array());
+}

@@ -102,6 +102,7 @@ impl TuneReport {
                 &records,
                 arms.iter().filter_map(|arm| arm.goodput_bps).reduce(f64::max),
             ),
+            model: None,
             plan: Vec::new(),
             trial_table: records.iter().map(|record| inputs.trial(record)).collect(),
             traces: traces(&main, &records, |arm| inputs.label(arm)),

@@ -63,6 +63,10 @@ pub struct TuneReport {
     /// Whether long transfers decay; there only if that was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub soak: Vec<SoakReport>,
+    /// What a model expected of each setting before the first trial: `known_error` (a share), and of each `expected_gain`, its
+    /// `weight` and whether it was `left_out`. It chose and weighed candidates and is no evidence. There only where one was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<serde_json::Value>,
     /// The changes that make the recommended settings hold; empty where there is nothing to change, or nothing real.
     pub plan: Vec<PlanStep>,
     /// Every trial of a round, in the order in which they ran.

@@ -130,6 +130,7 @@ impl Told<'_> {
         let by_knob = self.by_knob(&assessment);
         report.verdict.text = by_knob.iter().fold(report.verdict.text, |text, line| format!("{text}\n{line}"));
         report.verdict.details.extend(by_knob);
+        report.model = Some(config["model"].clone()).filter(|model| !model.is_null());
         let live = &config["live"];
         report.path.loss = live["loss"].as_f64();
         if let Some(address) = live["address"].as_str()

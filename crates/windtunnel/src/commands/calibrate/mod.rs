@@ -232,7 +232,7 @@ fn compare(cell: Cell, args: &CalibrateArgs, cancel: &Cancel) -> Result<Row, Fai
 }
 
 /// The model's ends set up as this kernel's.
-fn kernel_stack(lab: &LabTunnel) -> StackConfig {
+pub(crate) fn kernel_stack(lab: &LabTunnel) -> StackConfig {
     let server = &lab.lab().server;
     let numbers = |name: &str| -> Vec<u64> {
         let text = server.sysctl(name).unwrap_or_default();

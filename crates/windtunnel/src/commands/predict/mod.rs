@@ -205,10 +205,7 @@ pub(crate) fn has_chance(path: &PathConfig) -> bool {
 impl Prediction {
     /// What is compared, and how people are told of it.
     fn measured(&self) -> Measured {
-        match self.workload {
-            Workload::Bulk { amount: Amount::Size(_), .. } => Measured::completion(),
-            _ => Measured::of_workload(&self.workload),
-        }
+        surface::measured(&self.workload)
     }
 
     /// The gain of an answer over the current settings: the ratio of what is compared, less one; more is better.

@@ -4,6 +4,7 @@ use crate::commands::tune::design::Arm;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use wt_report::Measured;
 use wt_sim::{SimError, SimTunnel};
 use wt_trial::{Amount, Cancel, Phase, Sample, Scale, Status, TrialOutcome, TrialSpec, Workload};
 
@@ -53,6 +54,14 @@ struct One {
     sent: u64,
     again: u64,
     samples: Vec<Sample>,
+}
+
+/// What the figures of a workload are: of a transfer of fixed size, its time.
+pub(crate) fn measured(workload: &Workload) -> Measured {
+    match workload {
+        Workload::Bulk { amount: Amount::Size(_), .. } => Measured::completion(),
+        _ => Measured::of_workload(workload),
+    }
 }
 
 fn quantile(sorted: &[f64], share: f64) -> f64 {
@@ -117,11 +126,7 @@ fn one(workload: &Workload, outcome: &TrialOutcome) -> One {
     let mean =
         if rtts.is_empty() { observed("rtt_us") as f64 } else { rtts.iter().sum::<u64>() as f64 / rtts.len() as f64 };
     let whole = outcome.status == Status::Completed;
-    let scale = match workload {
-        Workload::Bulk { amount: Amount::Size(_), .. } => Scale::Time,
-        _ => workload.scale(),
-    };
-    let figure = match scale {
+    let figure = match measured(workload).scale {
         // What never was whole took longer than all that was.
         Scale::Time if !whole => Some(f64::INFINITY),
         scale => outcome.figure(scale),

@@ -223,6 +223,8 @@ fn config(stored: &StoredExperiment) -> Config {
     config.alpha = kept["alpha"].as_f64().unwrap_or(config.alpha);
     config.indifference = kept["indifference"].as_f64().unwrap_or(config.indifference);
     config.max_trials = max_trials(stored);
+    let weights = kept["weights"].as_array();
+    config.weights = weights.map(|weights| weights.iter().filter_map(serde_json::Value::as_f64).collect());
     let levels = kept["plateau"]["levels"].as_array();
     config.plateau = levels.map(|levels| PlateauConfig {
         epsilon: kept["plateau"]["epsilon"].as_f64().unwrap_or(0.1),

@@ -65,8 +65,16 @@ pub(crate) fn run(what: &Identical<'_>) -> Result<Claims, Failure> {
     };
     let tunnel = LabTunnel::new(lab::start(lab::load(what.lab)?, &args.options)?).map_err(|e| lab::failure(&e))?;
     let controls = tunnel.congestion_controls().to_vec();
-    Session { args: &args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, live: None }
-        .identical(what)
+    Session {
+        args: &args,
+        tunnel,
+        best_mtu: &|_| None,
+        controls,
+        cancel: cancel_on_signals()?,
+        oracle: None,
+        live: None,
+    }
+    .identical(what)
 }
 
 impl<T: Tunnel> Session<'_, T> {

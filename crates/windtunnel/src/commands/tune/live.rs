@@ -315,7 +315,15 @@ fn session<'a>(args: &'a TuneArgs, named: Vec<Named>, names: &[String]) -> Resul
         allowance,
         targets,
     });
-    Ok(Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, live: Some(live) })
+    Ok(Session {
+        args,
+        tunnel,
+        best_mtu: &|_| None,
+        controls,
+        cancel: cancel_on_signals()?,
+        oracle: None,
+        live: Some(live),
+    })
 }
 
 fn unfound(error: &FindError) -> Failure {

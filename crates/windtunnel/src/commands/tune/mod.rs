@@ -6,6 +6,8 @@ mod budget;
 pub(crate) mod design;
 /// Running the rounds.
 mod drive;
+/// What the model expects.
+mod expected;
 /// What is said at the end.
 mod finish;
 /// Pages of browsers.
@@ -27,6 +29,7 @@ mod screen;
 /// What each trial does.
 pub(crate) mod workload;
 
+use crate::commands::calibrate::kernel_stack;
 use crate::commands::cc::controls::Controls;
 use crate::commands::lab::{self, LabOptions};
 use crate::commands::report::Forms;
@@ -35,6 +38,7 @@ use budget::Budget;
 use clap::{Args, ValueEnum};
 use design::{Design, Known, Levels};
 use drive::{Driver, Plan};
+use expected::{Expected, Oracle};
 use notebook::Notebook;
 use progress::Progress;
 use std::path::PathBuf;
@@ -112,6 +116,9 @@ pub(crate) struct TuneArgs {
     live: live::LiveArgs,
     #[command(flatten)]
     options: LabOptions,
+    /// Let no model choose which settings are worth a trial, nor weigh them; it never decides what is claimed
+    #[arg(long)]
+    no_model: bool,
     /// Kept with the experiment
     #[arg(long)]
     comment: Option<String>,
@@ -222,10 +229,12 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
         bottleneck.best_mtu(Bytes(most.saturating_sub(47)), SEGMENT).ok().map(Bytes::get)
     };
     let loaded = Controls::load(names(args.levels.iter().flat_map(|levels| &levels.levels)))?;
+    let path = scenario.clone();
     let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
+    let oracle = if args.no_model { None } else { Oracle::new(&path, kernel_stack(&tunnel)) };
     loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
-    Session { args, tunnel, best_mtu: &best_mtu, controls, cancel: cancel_on_signals()?, live: None }.run()
+    Session { args, tunnel, best_mtu: &best_mtu, controls, cancel: cancel_on_signals()?, oracle, live: None }.run()
 }
 
 /// The names among levels: those of congestion controls of ours have to be loaded before the lab is made.
@@ -253,6 +262,8 @@ struct Session<'a, T> {
     best_mtu: &'a dyn Fn(u64) -> Option<u64>,
     controls: Vec<String>,
     cancel: Cancel,
+    /// The path's model, where the path is known.
+    oracle: Option<Oracle>,
     /// On the real path: what is known of the far end.
     live: Option<live::Live>,
 }
@@ -265,6 +276,8 @@ struct Prepared {
     path: PathFacts,
     current: Settings,
     design: Design,
+    /// What the model expects of it.
+    expected: Option<Expected>,
     config: Config,
 }
 
@@ -370,14 +383,21 @@ impl<T: Tunnel> Session<'_, T> {
             mss: self.mss(&path),
             best_mtu: self.best_mtu,
         };
-        let design = match self.args.identical {
+        let mut design = match self.args.identical {
             Some(candidates) => design::identical(candidates, &known)?,
             None => design::design(&self.knobs(), &self.args.levels, &known)?,
         };
         for arm in &design.arms {
             self.tunnel.check(&arm.settings).map_err(|error| drive::tunnel_failure(&error))?;
         }
+        let named = |arm: &design::Arm| {
+            arm.settings.iter().any(|(knob, _)| self.args.levels.iter().any(|levels| levels.knob == knob))
+        };
+        let oracle = self.oracle.as_ref().filter(|_| self.args.identical.is_none());
+        let expected = oracle.and_then(|oracle| oracle.choose(&mut design, &plan.workload, &path, &named));
         let mut config = Config::new(design.arms.len());
+        let weights = expected.as_ref().map(Expected::weights);
+        config.weights = weights.filter(|weights| weights.iter().any(|weight| *weight != weights[0]));
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = self.bytes_per_trial(&path, plan);
         let rounds = |n: usize| design.arms.len() * n;
@@ -404,7 +424,7 @@ impl<T: Tunnel> Session<'_, T> {
             strict: self.args.strict,
             ..PlateauConfig::new(levels.clone())
         });
-        Ok(Prepared { path, current, design, config })
+        Ok(Prepared { path, current, design, expected, config })
     }
 
     /// TCP payload of a full-sized packet, bytes: as it was seen, or what the headers leave of the path MTU.
@@ -481,7 +501,8 @@ impl<T: Tunnel> Session<'_, T> {
     ) -> Result<Measured, Failure> {
         let Start { mut experiment, rounds, mut records, pilot, more } = start;
         let live = self.live.as_ref().map(|live| ("live", live.config()));
-        let more: Vec<(&str, serde_json::Value)> = more.into_iter().chain(live).collect();
+        let expected = prepared.expected.as_ref().map(|expected| ("model", expected.to_json()));
+        let more: Vec<(&str, serde_json::Value)> = more.into_iter().chain(live).chain(expected).collect();
         let mut notebook = Notebook::create(self.args, &self.tunnel, prepared, &plan, &more)?;
         let plan = Plan { id: notebook.id().to_owned(), ..plan };
         if let Some((spec, outcome, started)) = pilot {
@@ -522,6 +543,9 @@ impl<T: Tunnel> Session<'_, T> {
             plan.length().as_secs_f64(),
             minutes(expected)
         ));
+        for line in prepared.expected.iter().flat_map(Expected::lines) {
+            progress.say(&line);
+        }
         if let Some(bytes) = self.expected_bytes(plan, most) {
             progress.say(&bytes);
         }
@@ -544,6 +568,7 @@ fn show(prepared: &Prepared, plan: &Plan) -> Outcome {
     for arm in &prepared.design.arms {
         say!("  {:<40} {}", arm.label, arm.why);
     }
+    prepared.expected.iter().flat_map(Expected::lines).for_each(|line| say!("  {line}"));
     Ok(Exit::Done)
 }
 
@@ -557,6 +582,7 @@ fn show_json(prepared: &Prepared, plan: &Plan) -> Exit {
         "{}",
         serde_json::json!({
             "schema_version": 1, "path": prepared.path, "current": prepared.current, "arms": arms, "max_trials": most,
+            "model": prepared.expected.as_ref().map(Expected::to_json),
             "trial_s": plan.length().as_secs_f64(),
             "expected_s": per_trial.saturating_mul(u32::try_from(most).unwrap_or(u32::MAX)).as_secs_f64(),
         })

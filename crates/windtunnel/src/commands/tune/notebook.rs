@@ -138,6 +138,7 @@ fn config(args: &TuneArgs, prepared: &Prepared, plan: &Plan, more: &[(&str, serd
         "alpha": prepared.config.alpha,
         "indifference": prepared.config.indifference,
         "max_trials": prepared.config.max_trials,
+        "weights": prepared.config.weights,
         "workload": plan.workload,
         "per_trial_us": plan.per_trial(std::time::Duration::from_micros(prepared.path.rtt_us)).as_micros() as u64,
         "cool_down_us": plan.cool_down.as_micros() as u64,

@@ -52,7 +52,8 @@ pub(super) fn run(args: &TuneArgs, key: &str) -> Outcome {
     let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
     loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
-    let session = Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, live: None };
+    let session =
+        Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, oracle: None, live: None };
     session.resume(&stored, &history)
 }
 
@@ -82,6 +83,7 @@ impl<T: Tunnel> Session<'_, T> {
             path: stored.path.clone(),
             current,
             design: design_again(stored),
+            expected: None,
             config: experiment.config().clone(),
         };
         for arm in &prepared.design.arms {

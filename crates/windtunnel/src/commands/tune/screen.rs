@@ -76,8 +76,13 @@ impl<T: Tunnel> Session<'_, T> {
     /// Says what would be run.
     pub(super) fn show_screen(&self, path: PathFacts, plan: &Plan) -> Outcome {
         let factors = self.factors(&path)?;
-        let prepared =
-            Prepared { current: self.tunnel.current(), design: design_of(&factors), config: Config::new(2), path };
+        let prepared = Prepared {
+            current: self.tunnel.current(),
+            design: design_of(&factors),
+            expected: None,
+            config: Config::new(2),
+            path,
+        };
         let screen = Screen::new(factors.len(), prepared.config.alpha).map_err(|e| Failure::usage(e.to_string()))?;
         let (rounds, most) = self.affordable(&screen, &prepared, plan)?;
         let runs = screen.trials_per_round();
@@ -97,8 +102,13 @@ impl<T: Tunnel> Session<'_, T> {
     /// Screens, confirms what came out, and reports.
     pub(super) fn screen(mut self, path: PathFacts, plan: Plan, pilot: Pilot, mut progress: Progress) -> Outcome {
         let factors = self.factors(&path)?;
-        let prepared =
-            Prepared { current: self.tunnel.current(), design: design_of(&factors), config: Config::new(2), path };
+        let prepared = Prepared {
+            current: self.tunnel.current(),
+            design: design_of(&factors),
+            expected: None,
+            config: Config::new(2),
+            path,
+        };
         let screen = Screen::new(factors.len(), prepared.config.alpha).map_err(|e| Failure::usage(e.to_string()))?;
         let (rounds, most) = self.affordable(&screen, &prepared, &plan)?;
         let mut screening = self.run_screen(&prepared, &plan, factors, screen, rounds, pilot, &mut progress)?;
@@ -203,6 +213,7 @@ impl<T: Tunnel> Session<'_, T> {
             path: prepared.path.clone(),
             current: prepared.current.clone(),
             design: Design { arms, plateau: None },
+            expected: None,
             config: Config { max_trials: Some(left), ..Config::new(2) },
         };
         let mut start = Start::fresh(&prepared, None)?;
