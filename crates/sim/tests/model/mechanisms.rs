@@ -35,7 +35,7 @@ fn a_black_hole_swallows_everything_unless_it_is_looked_for() {
 #[test]
 fn after_a_black_hole_larger_packets_are_tried_until_the_search_is_over() {
     let mut path = Line { mtu: 1_400, ..Line::new(20.0, 40, 400) }.path();
-    let found = |path: &wt_link::PathConfig| {
+    let found = |path: &PathConfig| {
         let mut simulation = Simulation::new(path, vec![false], 1).unwrap();
         let stack = StackConfig { mtu_probing: true, ..stack("reno") };
         simulation.add_flow(flow(&stack, download(20_000_000))).unwrap();

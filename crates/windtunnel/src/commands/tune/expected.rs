@@ -225,7 +225,8 @@ mod tests {
         let oracle = Oracle::new(&scenario, stack).unwrap();
         let (path, current) = (scenario.facts(Direction::Down), oracle.tunnel.current());
         let controls = ["reno", "cubic", "bbr", "some_other"].map(str::to_owned);
-        let known = Known { current: &current, path: &path, congestion_controls: &controls, best_mtu: &|_| None };
+        let known =
+            Known { current: &current, path: &path, congestion_controls: &controls, mss: 1448, best_mtu: &|_| None };
         let given: Vec<Levels> = given.iter().map(|text| text.parse().unwrap()).collect();
         let mut design = design(&[Knob::Rwin, Knob::Cc], &given, &known).unwrap();
         let time = Duration::from_secs(40);
