@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Where classic BPF finds the network header, whatever the device's own header.
 const NET_OFF: u32 = 0xfff0_0000;
-/// A frame holds 64 KiB of merged segments with all their headers, in whole pages. The ring isn't bounded by
+/// A frame holds the beginning of merged segments: handshakes and heads of responses. The ring isn't bounded by
 /// `net.core.rmem_max`, as a socket's buffer is: ten first flights would fill that.
-const SHAPE: Shape = Shape { frame: 17 * 4096, per_block: 16, blocks: 16 };
+const SHAPE: Shape = Shape { frame: 8192, per_block: 8, blocks: 256 };
 
 /// The TCP segments that arrive for a few ports, on all devices, as the network sent them: for those that the device or
 /// the kernel has merged it tells of what size they were. A raw socket doesn't.
@@ -20,7 +20,7 @@ pub struct SegmentTap(Ring);
 /// A packet that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tapped<'a> {
-    /// The IP packet.
+    /// The IP packet, or its beginning if it is longer than 8 kB.
     pub bytes: &'a [u8],
     /// Payload of each of the segments of which it was merged, bytes; `None` for a packet as it was sent.
     pub unit: Option<u16>,

@@ -1,4 +1,5 @@
 use super::flight::{Arrived, Flight};
+use super::reading::{End, Reading};
 use super::session::{Session, Stream};
 use crate::{SynOptions, Time};
 use std::collections::VecDeque;
@@ -54,8 +55,10 @@ pub struct Incoming<'a> {
     pub options: Option<SynOptions>,
     /// The server's clock, if it sends timestamps.
     pub timestamp: Option<u32>,
-    /// Its payload.
+    /// Its payload, or the beginning of it.
     pub payload: &'a [u8],
+    /// How long the whole payload is, bytes.
+    pub len: u32,
     /// The payload of each segment of which the device has merged it, bytes.
     pub unit: Option<u16>,
 }
@@ -84,56 +87,6 @@ pub struct SynAck {
     pub options: SynOptions,
     /// Its window, bytes.
     pub window: u16,
-}
-
-/// How a connection ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum End {
-    /// A flight was seen.
-    Flight,
-    /// Nobody accepts connections there.
-    Refused,
-    /// No answer to three SYNs.
-    Silent,
-    /// The server broke it off.
-    Reset,
-    /// It was accepted and the request got no answer.
-    NoData,
-}
-
-/// What a connection has shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
-    /// The MSS that was offered, bytes.
-    pub mss: u16,
-    /// How it ended.
-    pub end: End,
-    /// Segments of the flight.
-    pub segments: u32,
-    /// How many of them may be a tail loss probe instead, so that the window is smaller.
-    pub spare: u32,
-    /// Whether none of them can be one, so that they agree with others or contradict them.
-    pub firm: bool,
-    /// Whether it was the window that stopped the server, and no pause of its application: a tail loss probe with new data
-    /// followed.
-    pub limited: bool,
-    /// Bytes of the flight.
-    pub bytes: u32,
-    /// The longest segment, bytes.
-    pub max_segment: u32,
-    /// Whether the server has told how much it sent, so that no lost segment is missing.
-    pub sure: bool,
-    /// Whether the server had more to send, and it was the window that stopped it.
-    pub more: bool,
-    /// Whether the response fits into the flight.
-    pub exhausted: bool,
-    /// Whether our own receive window may have stopped it.
-    pub capped: bool,
-    /// Whether the handshake was repeated or late: then the server begins with one segment (RFC 5681 section 3.1), and
-    /// this isn't its initial window.
-    pub late: bool,
-    /// Whether this host has lost packets that came meanwhile.
-    pub deaf: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,8 +137,8 @@ pub struct Connection {
     more: bool,
     /// The handshake was repeated, or took as long as if it had been.
     late: bool,
-    /// This host has lost packets meanwhile.
-    deaf: bool,
+    /// Our SYN was repeated: what a server begins with then shows only if it is more than one segment.
+    repeated: bool,
     /// New data came by themselves after the flight: the application, not the window, had paused.
     grew: bool,
     out: VecDeque<Outgoing>,
@@ -220,7 +173,7 @@ impl Connection {
             settled: None,
             more: false,
             late: false,
-            deaf: false,
+            repeated: false,
             grew: false,
             out: VecDeque::new(),
             sent: 0,
@@ -304,11 +257,6 @@ impl Connection {
         }
     }
 
-    /// This host has lost packets: who knows whether they were of this connection. What has come is a lower bound.
-    pub fn deafen(&mut self) {
-        self.deaf |= self.state != State::Over;
-    }
-
     /// Ends the connection with a reset.
     pub fn close(&mut self, now: Time) {
         if self.state != State::Over {
@@ -368,19 +316,21 @@ impl Connection {
         let exhausted = self.flight.finished() || length.is_some_and(|length| length <= u64::from(bytes));
         let scaled = self.peer.is_some_and(|peer| peer.options.window_scale.is_some());
         let window = if scaled { FURTHEST } else { 65_535 };
-        let counts = !self.grew && !self.late && !self.deaf;
+        let spare = self.flight.spare();
+        // A second SYN and the server's own timer make two repetitions of the SYN-ACK, after which Linux begins with one.
+        let late = self.late || self.repeated && segments - spare.min(segments) <= 1;
+        let counts = !self.grew && !late;
         Reading {
             mss: self.setup.mss,
             end: self.end,
             segments,
-            spare: self.flight.spare(),
-            firm: self.flight.spare() == 0 || self.verified && self.flight.has_tail() && self.is_prompt(),
+            spare,
+            firm: spare == 0 || self.verified && self.flight.has_tail() && self.is_prompt(),
             limited: probed && counts,
             bytes,
             max_segment: self.flight.max_segment(),
             sure: (self.verified || probed) && counts,
-            late: self.late,
-            deaf: self.deaf,
+            late,
             more: !exhausted && counts && (self.more || probed || length.is_some()),
             exhausted,
             capped: bytes.saturating_add(self.flight.max_segment()) > window,
@@ -407,6 +357,7 @@ impl Connection {
         // Of several SYNs the first one may have been answered (RFC 6298 section 3); a round trip that is taken for too
         // short would make a tail loss probe of any segment that comes a little later than the others.
         self.vague = self.tries > 1;
+        self.repeated = self.tries > 1;
         self.rtt = now.saturating_sub(self.opened);
         self.late = self.tries > 2 || now.saturating_sub(self.sent_at) >= LATE;
         self.flight = Flight::new(self.setup.mss, self.rtt, self.setup.full && options.sack);
@@ -418,7 +369,7 @@ impl Connection {
     }
 
     fn handle_data(&mut self, now: Time, start: u32, segment: &Incoming<'_>) {
-        let len = u32::try_from(segment.payload.len()).unwrap_or(u32::MAX);
+        let len = segment.len;
         let fin = segment.flags.has(TcpFlags::FIN);
         if self.state == State::Allowing {
             let (_, settled) = self.settled.unwrap_or_default();

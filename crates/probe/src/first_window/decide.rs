@@ -1,4 +1,4 @@
-use super::connection::{End, Reading};
+use super::reading::{End, Reading};
 
 /// How much may be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,8 +39,6 @@ pub enum Why {
     Capped,
     /// The handshake was repeated or late, so that the server began with less than else.
     Late,
-    /// This host has lost packets that came.
-    Deaf,
     /// There never were full segments.
     SmallSegments,
     /// Nobody accepts connections.
@@ -65,7 +63,6 @@ impl Why {
             Self::Paused => "the server paused within its response",
             Self::Capped => "our own receive window may have been the limit",
             Self::Late => "the handshake was repeated or late, and servers then begin with one segment",
-            Self::Deaf => "this host was too busy to hear every packet",
             Self::SmallSegments => "the server sent no full segments",
             Self::Refused => "connection refused",
             Self::Silent => "no answer to SYNs",
@@ -148,7 +145,10 @@ pub fn decide(readings: &[Reading]) -> Decision {
 /// The probe with the longest segments, if these are enough to be believed.
 fn agreed<'a>(agreeing: &[&'a Reading]) -> Option<&'a Reading> {
     let longest = agreeing.iter().max_by_key(|r| r.max_segment)?;
-    let different = agreeing.iter().any(|r| r.mss != longest.mss && r.max_segment != longest.max_segment);
+    // As many bytes at either size are as many as an application wrote before it paused.
+    let differs =
+        |r: &&Reading| r.mss != longest.mss && r.max_segment != longest.max_segment && r.bytes != longest.bytes;
+    let different = agreeing.iter().any(differs);
     let full = agreeing.iter().any(|r| is_full(r));
     let sure = agreeing.iter().any(|r| r.sure);
     // On a busy path one that came early may be a tail loss probe all the same; where there are none, it can't.
@@ -209,8 +209,6 @@ fn same_bytes(whole: &[&Reading]) -> bool {
 fn doubt(flights: &[&Reading], whole: &[&Reading], agreeing: &[&Reading]) -> Why {
     if flights.iter().any(|r| r.late) && agreeing.len() < 2 {
         Why::Late
-    } else if flights.iter().any(|r| r.deaf) && agreeing.len() < 2 {
-        Why::Deaf
     } else if flights.iter().any(|r| r.capped) {
         Why::Capped
     } else if flights.iter().any(|r| r.exhausted) && agreeing.len() < 2 {
@@ -258,7 +256,6 @@ mod tests {
             exhausted: false,
             capped: false,
             late: false,
-            deaf: false,
         }
     }
 
@@ -286,6 +283,7 @@ mod tests {
             (vec![seen(1240, 10), seen(64, 10), unsure(536, 11)], 11, Why::Disagree),
             (vec![short(1240, 3), seen(64, 10)], 10, Why::ShortResponse),
             (vec![seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }], 58, Why::Paused),
+            (vec![Reading { bytes: 100, ..seen(88, 2) }, Reading { bytes: 100, ..seen(64, 2) }], 2, Why::OneProbe),
             (vec![Reading { capped: true, ..seen(1240, 52) }, seen(64, 52)], 52, Why::Capped),
             (
                 vec![Reading { max_segment: 40, ..seen(1240, 1) }, Reading { max_segment: 40, ..seen(64, 1) }],

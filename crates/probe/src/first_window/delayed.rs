@@ -1,4 +1,4 @@
-use super::connection::{End, Reading};
+use super::reading::{End, Reading};
 use crate::Time;
 use std::time::Duration;
 
@@ -171,7 +171,6 @@ impl Delayed {
             more: self.more,
             exhausted,
             late: false,
-            deaf: false,
             capped: bytes.saturating_add(full) > self.opened.window,
         })
     }

@@ -5,6 +5,9 @@ use std::time::Duration;
 const MOST_PIECES: usize = 1024;
 /// A copy that comes sooner after new data was duplicated on the way, not sent again by a timer.
 const LEAST_QUIET: Duration = Duration::from_millis(3);
+/// How much later than two round trips and a half a tail loss probe comes at most: two ticks of 10 ms, and a little. What comes
+/// still later was held up on the way.
+const LATEST: Duration = Duration::from_millis(30);
 /// Two ticks of a server's kernel, at 4 ms each, and a little.
 const SETTLING: Duration = Duration::from_millis(10);
 /// A tail loss probe of Linux comes at least two jiffies after the flight.
@@ -48,6 +51,8 @@ struct Late {
     start: u32,
     /// How many segments.
     count: u32,
+    /// How many there were before.
+    first: u32,
     pause: Duration,
     /// Whether the segment before the pause was a full one.
     after_full: bool,
@@ -117,7 +122,7 @@ impl Flight {
         let alone = pause.filter(|pause| *pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 2));
         self.late = match (alone, self.late) {
             // Only the last pause counts: a handshake may have others.
-            (Some(pause), _) => Some(Late { start, count, pause, after_full: self.full }),
+            (Some(pause), _) => Some(Late { start, count, first: self.segments - count, pause, after_full: self.full }),
             (None, Some(late)) => Some(Late { count: late.count.saturating_add(count), ..late }),
             (None, None) => None,
         };
@@ -143,6 +148,11 @@ impl Flight {
     #[must_use]
     pub fn probe(&self) -> Option<u32> {
         let late = self.late.filter(|late| self.probing && late.count == 1 && late.start > 0)?;
+        // One segment alone is waited for as long as its acknowledgement may be held back; other probes come in time.
+        let in_time = late.pause <= self.rtt * 5 / 2 + LATEST || late.first == 1;
+        if !in_time {
+            return None;
+        }
         (late.start >= self.before_late()).then_some(late.start)
     }
 
@@ -164,7 +174,7 @@ impl Flight {
     /// How many of the segments may be a tail loss probe that couldn't be told apart.
     #[must_use]
     pub fn spare(&self) -> u32 {
-        u32::from(self.probing && self.probe().is_none() && self.segments > 1)
+        u32::from(self.probing && self.probe().is_none() && self.segments() > 1)
     }
 
     /// Whether everything that the server says it has sent was seen, as far as the end is concerned.

@@ -1,5 +1,6 @@
-use super::connection::{Connection, End, Incoming, Outgoing, Reading, Setup, SynAck};
+use super::connection::{Connection, Incoming, Outgoing, Setup, SynAck};
 use super::decide::{Decision, Verdict, Why, decide, may_be_lawful};
+use super::reading::{End, Reading};
 use super::session::{Head, Session};
 use crate::Time;
 use std::net::IpAddr;
@@ -208,11 +209,6 @@ impl Host {
         })
     }
 
-    /// This host of ours has lost packets.
-    pub fn deafen(&mut self) {
-        self.connections.iter_mut().for_each(|(_, connection)| connection.deafen());
-    }
-
     /// Ends all connections, whatever is known.
     pub fn give_up(&mut self, now: Time) {
         if self.found.is_none() {
@@ -273,7 +269,11 @@ impl Host {
             return self.open_both(opener, now);
         }
         match self.next_size() {
-            Some((mss, full)) => self.next_at = Some((now + APART, mss, full)),
+            Some((mss, full)) => {
+                // Hosts that share their trouble don't come back all at once.
+                let apart = APART + Duration::from_millis(u64::from(self.isn % 512));
+                self.next_at = Some((now + apart, mss, full));
+            }
             None => self.finish(now),
         }
     }

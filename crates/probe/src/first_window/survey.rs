@@ -133,13 +133,6 @@ impl<O: Opener> Survey<O> {
         self.held_until = self.held_until.max(until);
     }
 
-    /// Packets found no room on this host: no open connection tells for certain what it was sent, and nobody is begun
-    /// until then.
-    pub fn deafen(&mut self, until: Time) {
-        self.active.values_mut().filter(|active| !active.told).for_each(|active| active.host.deafen());
-        self.hold(until);
-    }
-
     /// The next segment to send.
     pub fn poll(&mut self) -> Option<Send> {
         self.sends.pop_front()

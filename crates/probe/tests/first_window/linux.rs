@@ -64,8 +64,10 @@ pub(crate) struct Linux {
     tlp: Option<Time>,
     /// The last segment: its first byte and its length.
     last: (u32, u32),
-    /// How often the SYN came: after two repetitions it begins with one segment, as Linux does (`tcp_init_transfer()`).
-    syns: u32,
+    /// When the SYN-ACK is sent again, and how often it was, by its timer or because another SYN came: after two repetitions
+    /// it begins with one segment, as Linux does (`tcp_init_transfer()`).
+    syn_ack: Option<Time>,
+    repeated: u32,
 }
 
 impl Linux {
@@ -93,8 +95,21 @@ impl Linux {
             backoff: 0,
             tlp: None,
             last: (0, 0),
-            syns: 0,
+            syn_ack: None,
+            repeated: 0,
         }
+    }
+
+    fn accept(&self) -> Reply {
+        let options = SynOptions {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack: self.sack,
+            timestamps: self.sack,
+            ..SynOptions::default()
+        };
+        let flags = TcpFlags::SYN | TcpFlags::ACK;
+        Reply { seq: self.isn, ack: self.client, flags, options: Some(options), payload: vec![] }
     }
 
     fn reply(&self, at: u32, len: u32) -> Reply {
@@ -159,26 +174,21 @@ impl Linux {
 impl Server for Linux {
     fn hear(&mut self, now: Time, segment: &Outgoing) -> Vec<Reply> {
         if segment.flags.has(TcpFlags::RST) {
-            (self.rto, self.tlp, self.writes, self.stream) = (None, None, None, Vec::new());
+            (self.rto, self.tlp, self.syn_ack, self.writes, self.stream) = (None, None, None, None, Vec::new());
             return vec![];
         }
         if segment.flags.has(TcpFlags::SYN) {
             self.client = segment.seq.wrapping_add(1);
-            self.syns += 1;
             self.mss = u32::from(u16::from_be_bytes([segment.options[2], segment.options[3]])).max(self.kind.least_mss);
             self.sack = segment.options.len() > 12;
             if self.sack {
                 self.mss -= 12;
             }
-            let options = SynOptions {
-                mss: Some(1460),
-                window_scale: Some(7),
-                sack: self.sack,
-                timestamps: self.sack,
-                ..SynOptions::default()
-            };
-            let flags = TcpFlags::SYN | TcpFlags::ACK;
-            return vec![Reply { seq: self.isn, ack: self.client, flags, options: Some(options), payload: vec![] }];
+            match self.syn_ack {
+                Some(_) => self.repeated += 1,
+                None => self.syn_ack = (self.asked == 0).then(|| now + Duration::from_secs(1)),
+            }
+            return vec![self.accept()];
         }
         let ahead = segment.seq.wrapping_sub(self.client) as i32;
         if ahead < 0 && !segment.payload.is_empty() {
@@ -186,8 +196,9 @@ impl Server for Linux {
         }
         if ahead == 0 && !segment.payload.is_empty() {
             if self.asked == 0 {
+                self.syn_ack = None;
                 self.window = match self.kind.window {
-                    _ if self.syns > 2 => 1,
+                    _ if self.repeated > 1 => 1,
                     Window::Segments(segments) => segments,
                     Window::By(rule) => rule(self.mss),
                 };
@@ -206,10 +217,15 @@ impl Server for Linux {
     }
 
     fn timer(&self) -> Option<Time> {
-        self.tlp.into_iter().chain(self.rto).chain(self.writes.map(|(at, _)| at)).min()
+        self.tlp.into_iter().chain(self.rto).chain(self.syn_ack).chain(self.writes.map(|(at, _)| at)).min()
     }
 
     fn fire(&mut self, now: Time) -> Vec<Reply> {
+        if self.syn_ack.take_if(|at| *at <= now).is_some() {
+            self.repeated += 1;
+            self.syn_ack = (self.repeated < 5).then(|| now + Duration::from_secs(1 << self.repeated));
+            return vec![self.accept()];
+        }
         if let Some((_, end)) = self.writes.take_if(|(at, _)| *at <= now) {
             self.written = end;
             return self.push(now, u32::MAX);

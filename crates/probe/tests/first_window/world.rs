@@ -215,6 +215,7 @@ impl World {
                         options: reply.options,
                         timestamp: None,
                         payload: &reply.payload,
+                        len: reply.payload.len() as u32,
                         unit: None,
                     };
                     survey.handle(now, address, port, to, &segment);

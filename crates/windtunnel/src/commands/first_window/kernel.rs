@@ -140,7 +140,6 @@ fn empty(mss: u16, end: End) -> Reading {
         more: false,
         exhausted: false,
         capped: false,
-        deaf: false,
         firm: true,
         limited: false,
         late: false,

@@ -172,13 +172,20 @@ fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "windtunnel: {text}");
 }
 
+/// Whether findings are kept.
+enum Keeping {
+    NotYet,
+    On(Notes),
+    Off,
+}
+
 /// Everything that is made of findings as they come.
 struct Tell<'a> {
     args: &'a FirstWindowArgs,
     all: Vec<serde_json::Value>,
     providers: Providers,
     table: Option<show::Table>,
-    notes: Option<Notes>,
+    notes: Keeping,
     answered: bool,
 }
 
@@ -187,14 +194,10 @@ impl<'a> Tell<'a> {
         if !args.json && !args.json_stream {
             show::header();
         }
-        let notes = match Notes::open(args.journal.as_deref()) {
-            Ok(notes) => Some(notes),
-            Err(failure) if args.journal.is_some() => return Err(failure),
-            // Whoever has no place for a journal can ask all the same.
-            Err(failure) => {
-                note(&format!("nothing is kept of this: {}", failure.what));
-                None
-            }
+        // One that was named must be there before anybody is asked; the usual one is opened while hosts are asked.
+        let notes = match &args.journal {
+            Some(file) => Keeping::On(Notes::open(Some(file))?),
+            None => Keeping::NotYet,
         };
         let table = args.csv.is_some().then(show::Table::new);
         Ok(Self { args, all: Vec::new(), providers: Providers::default(), table, notes, answered: false })
@@ -218,11 +221,21 @@ impl<'a> Tell<'a> {
 
     /// Writes into the journal; one that fails stops nobody who hasn't named it.
     fn keep(&mut self, write: impl FnOnce(&mut Notes) -> Result<(), Failure>) -> Result<(), Failure> {
-        let Some(notes) = &mut self.notes else { return Ok(()) };
+        if let Keeping::NotYet = self.notes {
+            self.notes = match Notes::open(None) {
+                Ok(notes) => Keeping::On(notes),
+                // Whoever has no place for a journal can ask all the same.
+                Err(failure) => {
+                    note(&format!("nothing is kept of this: {}", failure.what));
+                    Keeping::Off
+                }
+            };
+        }
+        let Keeping::On(notes) = &mut self.notes else { return Ok(()) };
         match write(notes) {
             Err(failure) if self.args.journal.is_none() => {
                 note(&format!("no more is kept of this: {}", failure.what));
-                self.notes = None;
+                self.notes = Keeping::Off;
                 Ok(())
             }
             result => result,

@@ -126,7 +126,8 @@ impl Net {
 }
 
 fn read<'a>(tapped: &Tapped<'a>, numbers: &HashMap<(bool, u16), usize>) -> Option<Heard<'a>> {
-    let packet = IpView::new(tapped.bytes).ok()?;
+    let packet = IpView::quoted(tapped.bytes).ok()?;
+    let cut = packet.total_len().saturating_sub(tapped.bytes.len());
     let (protocol, bytes) = packet.transport()?;
     let view = TcpView::new(bytes).ok().filter(|_| protocol == Protocol::TCP)?;
     let number = *numbers.get(&(packet.src().is_ipv6(), view.dst_port()))?;
@@ -146,6 +147,7 @@ fn read<'a>(tapped: &Tapped<'a>, numbers: &HashMap<(bool, u16), usize>) -> Optio
         options,
         timestamp,
         payload: view.payload(),
+        len: u32::try_from(view.payload().len() + cut).ok()?,
         unit: tapped.unit,
     };
     Some((Duration::from_nanos(tapped.at_ns), packet.src(), view.src_port(), number, segment))

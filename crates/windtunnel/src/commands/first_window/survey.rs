@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Packets that have waited so long for us mean that this host is busy: then nobody else is begun.
 const LAG: Duration = Duration::from_millis(10);
 /// After packets have found no room on this host, nobody is begun for so long.
-const DEAF: Duration = Duration::from_millis(100);
+const FULL: Duration = Duration::from_millis(100);
 /// So many packets are read before others may leave.
 const BATCH: usize = 256;
 
@@ -107,9 +107,9 @@ impl Asked for Ours<'_> {
         if lag >= LAG {
             survey.hold(now + 2 * lag);
         }
-        // Only a ring that was full gives more than is read at once.
+        // A ring that was full gives more than is read at once.
         if !drained && self.net.take_drops() > 0 {
-            survey.deafen(now + DEAF);
+            survey.hold(now + FULL);
         }
         // Timers don't overtake packets that wait.
         survey.wake(if drained { now } else { last });
