@@ -1,4 +1,4 @@
-use crate::ask::{self, ChangeRequest, OverheadQuery, PredictQuery, SamplesQuery, WhichChange, words};
+use crate::ask::{self, ChangeRequest, CompareQuery, OverheadQuery, PredictQuery, SamplesQuery, WhichChange, words};
 use crate::command::{Answer, Program};
 use crate::door::Door;
 use crate::drawn::PathRequest;
@@ -88,6 +88,7 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(journaled))
         .routes(routes!(samples))
         .routes(routes!(report))
+        .routes(routes!(compare))
 }
 
 /// The whole server: the API, its document, and the page for everything else.
@@ -264,6 +265,13 @@ async fn journal(State(app): Shared) -> Result<Answer, ApiError> {
     responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
 async fn report(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
     app.program.ask(&words(&["report", ask::name("an experiment", &place(name)?)?, "--json"])).await
+}
+
+/// Experiments of the journal side by side: `windtunnel compare NAME NAME --json`. Whether they can be compared is in the answer
+#[utoipa::path(get, path = "/api/v1/compare", params(CompareQuery),
+    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
+async fn compare(State(app): Shared, Query(ask): Query<CompareQuery>) -> Result<Answer, ApiError> {
+    app.program.ask(&ask.args()?).await
 }
 
 /// An experiment of the journal with its trials, without samples: `windtunnel journal show NAME --json`

@@ -168,6 +168,41 @@ impl SamplesQuery {
     }
 }
 
+/// Which experiments are put side by side: the options of `windtunnel compare`.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CompareQuery {
+    /// Two experiments or more, joined by commas: their names, or beginnings of them; the others are compared with the first
+    #[param(max_length = 1024, example = "20261121-0815,20261122-0815")]
+    experiments: String,
+    /// Put them side by side though they can't be compared
+    #[serde(default)]
+    anyway: bool,
+}
+
+impl CompareQuery {
+    /// `compare --json` of these experiments.
+    ///
+    /// # Errors
+    /// [`ApiError`] where it can't be an experiment's name.
+    pub(crate) fn args(&self) -> Result<Vec<String>, ApiError> {
+        let mut args = words(&["compare", "--json"]);
+        if self.anyway {
+            args.push("--anyway".to_owned());
+        }
+        let names: Vec<&str> = self.experiments.split(',').map(str::trim).collect();
+        limited("experiments", names.len())?;
+        if names.len() < 2 {
+            return Err(ApiError::bad("two experiments or more are compared").hint("?experiments=NAME,NAME"));
+        }
+        for one in names {
+            args.push(name("an experiment", one)?.to_owned());
+        }
+        Ok(args)
+    }
+}
+
 /// Which way the payload goes, seen from the client.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -448,6 +483,15 @@ mod tests {
         let expected = ["settings", "apply", "--json", "--to=host", "--confirm-within=30s", "--", "cc=--help"];
         assert_eq!(change.args(true).unwrap(), expected);
         assert!(!change.args(false).unwrap().contains(&"--confirm-within=30s".to_owned()));
+    }
+
+    #[test]
+    fn a_comparison_names_two_experiments_or_more_and_nothing_else() {
+        let of = |experiments: &str, anyway| CompareQuery { experiments: experiments.to_owned(), anyway }.args();
+        assert_eq!(of("a1, b2,last", true).unwrap(), ["compare", "--json", "--anyway", "a1", "b2", "last"]);
+        for bad in ["", "a1", "a1,", "a1,--journal=/x", "a1,../b"] {
+            assert!(of(bad, false).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -137,6 +137,20 @@ fn answers_are_the_objects_that_the_command_line_prints() {
         assert_eq!((answer.status, answer.json()), (200, server.command(args)), "{path}");
         assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
     }
+    let tune = [
+        "tune",
+        "--lab=lan",
+        "--knobs=rwin",
+        "--levels=rwin=64KiB",
+        "--trial=200ms",
+        "--budget=4 trials",
+        "--json",
+        "--quiet",
+    ];
+    let [one, other] = [(); 2].map(|()| server.command(&tune)["id"].as_str().unwrap().to_owned());
+    let answer = server.get(&format!("/api/v1/compare?experiments={one},{other}&anyway=true"));
+    assert_eq!(answer.json(), server.command(&["compare", &one, &other, "--anyway", "--json"]), "{}", answer.body);
+    assert_eq!((answer.status, answer.json()["kind"].as_str()), (200, Some("compare")));
     let settings = server.get("/api/v1/settings").json();
     assert_eq!(settings["schema_version"], 1);
     assert!(!settings["knobs"].as_array().unwrap().is_empty());
@@ -163,6 +177,10 @@ fn errors_say_what_happened_and_are_never_our_fault() {
         ("/api/v1/runs/nope", 404, "no such"),
         ("/api/v1/reports/nope", 400, "no experiment"),
         ("/api/v1/reports/--json", 400, "name of an experiment"),
+        ("/api/v1/compare", 400, "missing field"),
+        ("/api/v1/compare?experiments=nope", 400, "two experiments"),
+        ("/api/v1/compare?experiments=nope,--json", 400, "name of an experiment"),
+        ("/api/v1/compare?experiments=nope,nor-this", 400, "no experiment"),
         ("/api/v1/experiments/nope", 404, "no such experiment"),
         ("/api/v1/experiments/nope/events", 404, "no such experiment"),
         ("/api/v1/nothing", 404, "nothing there"),

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../chart";
 import { count, evidence, figure, mbit, rate, times, when } from "../format";
@@ -232,14 +233,28 @@ function Compared({ one, other }: { one: string; other: string }) {
     <Fetched of={a} again={againA}>
       {(a) => (
         <Fetched of={b} again={againB}>
-          {(b) => <SideBySide reports={[a, b]} />}
+          {(b) => (
+            <SideBySide reports={[a, b]}>
+              <Said of={[one, other]} />
+            </SideBySide>
+          )}
         </Fetched>
       )}
     </Fetched>
   );
 }
 
-function SideBySide({ reports: [a, b] }: { reports: [Report, Report] }) {
+/** What the command line says of two experiments: whether they can be compared, and what differs. */
+function Said({ of }: { of: [string, string] }) {
+  const [said, again] = useGet<{ text: string }>(`compare?anyway=true&experiments=${of.map(encodeURIComponent).join(",")}`);
+  return (
+    <Fetched of={said} again={again}>
+      {({ text }) => text.split("\n").map((line) => <p key={line}>{line}</p>)}
+    </Fetched>
+  );
+}
+
+function SideBySide({ reports: [a, b], children }: { reports: [Report, Report]; children: ComponentChildren }) {
   if (!a.arms || !b.arms) return <p class="quiet">Screens of many knobs can't be compared here.</p>;
   const key = (arm: Arm): string => (arm.state === "current" ? "current" : JSON.stringify(Object.entries(arm.settings).sort()));
   const keys = [...new Set([...a.arms, ...b.arms].map(key))];
@@ -267,10 +282,8 @@ function SideBySide({ reports: [a, b] }: { reports: [Report, Report] }) {
         rows={rows}
         columns={[{ name: "Setting", cell: (row) => row.label }, ...side("This one", a, (row) => row.left), ...side("The other", b, (row) => row.right)]}
       />
-      <p class="quiet">
-        Ratios are each against the current setting of the same experiment. That two experiments differ is no evidence: they ran at different times, and maybe on different
-        paths.
-      </p>
+      <p class="quiet">Ratios are each against the current setting of the same experiment.</p>
+      {children}
     </Section>
   );
 }
