@@ -4,6 +4,7 @@ use crate::transfer::{EndReport, Job, receive, send};
 use crate::work::{Leg, Opened};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpSocket};
@@ -88,6 +89,12 @@ impl Connection {
         }
         let window = settings.number(Knob::Rwin).map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
         Ok(Self { stream, window, connect_time, granted })
+    }
+
+    /// A connection that somebody else made and whose bytes come through this stream socket, be it a local one.
+    #[must_use]
+    pub fn through(socket: OwnedFd, connect_time: Duration) -> Self {
+        Self { stream: TcpStream::from(socket), window: None, connect_time, granted: Settings::new() }
     }
 
     /// Asks our server for a connection of this purpose.

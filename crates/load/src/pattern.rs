@@ -76,6 +76,17 @@ pub(crate) fn first_difference(offset: u64, bytes: &[u8]) -> Option<u64> {
     None
 }
 
+/// How many bytes of the pattern are missing at `offset`, if these bytes are what stands behind them: data that was lost,
+/// rather than changed.
+pub(crate) fn missing(offset: u64, bytes: &[u8]) -> Option<u64> {
+    /// So many bytes can't agree by chance with one of a period's places.
+    const ENOUGH: usize = 8;
+    let found = bytes.len() >= ENOUGH;
+    let bytes = &bytes[..bytes.len().min(ENOUGH)];
+    let shift = (1..PERIOD).find(|shift| found && at(offset + *shift as u64, bytes.len()) == bytes)?;
+    Some(shift as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +96,16 @@ mod tests {
         for offset in [0, 1, 65_520, 65_521, 1 << 40] {
             assert_eq!(first_difference(offset, at(offset, CHUNK)), None);
         }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_from_what_is_changed() {
+        for (offset, gap) in [(0, 1460), (65_500, 100), (1 << 33, 65_520)] {
+            assert_eq!(missing(offset, at(offset + gap, 1000)), Some(gap));
+        }
+        let mut changed = at(0, 1000).to_vec();
+        changed[0] ^= 1;
+        assert_eq!((missing(0, &changed), missing(0, at(5, 7))), (None, None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::net::TcpStream;
 use std::time::Duration;
-use wt_sys::tcp;
+use wt_sys::{SysError, tcp};
 use wt_trial::{Amount, Direction};
 use wt_units::Bytes;
 
@@ -18,6 +18,9 @@ pub struct SenderOptions {
     pub send_buffer: Option<u32>,
     /// The bytes of each write(2), as a program with small messages makes them; else as much as goes in at once.
     pub write_size: Option<u16>,
+    /// Whether it sends at once what doesn't fill a segment (`TCP_NODELAY`): so a window is used whole that is no multiple of
+    /// the MSS.
+    pub no_delay: bool,
 }
 
 impl SenderOptions {
@@ -25,15 +28,17 @@ impl SenderOptions {
     pub(crate) fn apply(&self, stream: &TcpStream) -> Vec<String> {
         let control = self.congestion_control.as_ref().map(|name| tcp::set_congestion_control(stream, name));
         let buffer = self.send_buffer.map(|size| tcp::set_send_buffer(stream, size));
-        [control, buffer].into_iter().flatten().filter_map(|set| Some(set.err()?.to_string())).collect()
+        let no_delay = self.no_delay.then(|| {
+            stream.set_nodelay(true).map_err(|source| SysError { doing: "set TCP_NODELAY".to_owned(), source })
+        });
+        [control, buffer, no_delay].into_iter().flatten().filter_map(|set| Some(set.err()?.to_string())).collect()
     }
 }
 
 /// What a client asks of the server at the head of a connection.
 ///
-/// On the wire, big-endian: magic (4), direction (1), amount's kind (1: time, 2: size, 3: time of taking turns), bytes of each write (2),
-/// amount in µs or bytes (8),
-/// token (8), send buffer (4), receive window (4), congestion control padded with zeros (16).
+/// On the wire, big-endian: magic (4), direction (1), amount's kind (1: time, 2: size, 3: time of taking turns; 128 more: the sender
+/// doesn't delay), bytes of each write (2), amount in µs or bytes (8), token (8), send buffer (4), receive window (4), congestion control padded with zeros (16).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Which way the payload goes.
@@ -65,9 +70,12 @@ const LEAST_WRITE: u16 = 64;
 /// The kind of amount of a connection on which both take turns.
 const TALK: u8 = 3;
 
+/// Added to the kind of amount where the sender sets `TCP_NODELAY`.
+const NO_DELAY: u8 = 128;
+
 /// Whether these bytes ask for a connection on which both take turns.
 pub(crate) fn is_talk(bytes: &[u8; REQUEST_LEN]) -> bool {
-    bytes[5] == TALK
+    bytes[5] & !NO_DELAY == TALK
 }
 
 /// No transfer takes longer.
@@ -91,6 +99,9 @@ impl Request {
         };
         bytes[5] = kind;
         bytes[6..8].copy_from_slice(&self.sender.write_size.unwrap_or(0).to_be_bytes());
+        if self.sender.no_delay {
+            bytes[5] |= NO_DELAY;
+        }
         bytes[8..16].copy_from_slice(&amount.to_be_bytes());
         bytes[16..24].copy_from_slice(&self.token.to_be_bytes());
         bytes[24..28].copy_from_slice(&self.sender.send_buffer.unwrap_or(0).to_be_bytes());
@@ -112,7 +123,7 @@ impl Request {
         if let Amount::Size(_) = self.amount {
             return Err(RequestError::OutOfRange("amount"));
         }
-        bytes[5] = TALK;
+        bytes[5] = TALK | bytes[5] & NO_DELAY;
         Ok(bytes)
     }
 
@@ -130,7 +141,7 @@ impl Request {
             _ => return Err(RequestError::OutOfRange("direction")),
         };
         let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let amount = match bytes[5] {
+        let amount = match bytes[5] & !NO_DELAY {
             1 | TALK => Amount::Time(Duration::from_micros(number(8))),
             2 => Amount::Size(Bytes(number(8))),
             _ => return Err(RequestError::OutOfRange("kind of amount")),
@@ -155,7 +166,8 @@ impl Request {
         if write_size.is_some_and(|size| size < LEAST_WRITE) {
             return Err(RequestError::OutOfRange("size of writes"));
         }
-        let sender = SenderOptions { congestion_control, send_buffer: given(small(24)), write_size };
+        let no_delay = bytes[5] & NO_DELAY != 0;
+        let sender = SenderOptions { congestion_control, send_buffer: given(small(24)), write_size, no_delay };
         Ok(Self { direction, amount, token: number(16), sender, window: given(small(28)) })
     }
 }
@@ -173,6 +185,7 @@ mod tests {
                 congestion_control: Some("cubic".to_owned()),
                 send_buffer: Some(65_536),
                 write_size: Some(1500),
+                no_delay: true,
             },
             window: Some(23_168),
         }

@@ -115,7 +115,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     stream.set_nonblocking(true)?;
     let mut buffer = vec![0; AT_ONCE];
     let mut turn = Turn::among(job.turns.as_ref());
-    let mut bytes = 0;
+    let (mut bytes, mut missing) = (0, None);
     let mut last_ns = start_ns;
     let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
     let finish = loop {
@@ -135,6 +135,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
             Ok(0) => break Finish::PeerLeft("the peer closed the connection early".to_owned()),
             Ok(n) => {
                 if let Some(at) = pattern::first_difference(bytes, &buffer[..n]) {
+                    missing = pattern::missing(at, &buffer[usize::try_from(at - bytes).unwrap_or(0)..n]);
                     break Finish::Corrupt(at);
                 }
                 bytes += n as u64;
@@ -172,7 +173,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
         congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
         refused: Vec::new(),
         start: None,
-        measures: Measures::default(),
+        measures: Measures { missing_bytes: missing, ..Measures::default() },
     })
 }
 

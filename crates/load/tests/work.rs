@@ -206,6 +206,7 @@ fn a_stack_that_loses_data_in_a_fast_answer_is_caught_at_its_byte() {
         "{:?}",
         worked.report.finish
     );
+    assert_eq!(worked.report.measures.missing_bytes, Some(100));
 }
 
 #[test]

@@ -77,6 +77,34 @@ pub fn thread_times(thread: u32) -> Option<(u64, u64)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
+/// What a process has used so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// CPU time of all its threads that live, nanoseconds.
+    pub cpu_ns: u64,
+    /// The most memory that it ever had, bytes.
+    pub peak_bytes: u64,
+}
+
+/// What a process of ours has used; `None` when it has ended, or the kernel doesn't count.
+///
+/// # Source
+/// Documentation/scheduler/sched-stats.rst of Linux, /proc/PID/schedstat; `VmHWM` of proc_pid_status(5). The peak that
+/// wait4(2) tells isn't used: it begins with that of the process which started this one.
+#[must_use]
+pub fn usage(pid: u32) -> Option<Usage> {
+    let mut cpu_ns = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        // A thread may end meanwhile.
+        let Ok(text) = std::fs::read_to_string(task.path().join("schedstat")) else { continue };
+        cpu_ns += text.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Usage { cpu_ns, peak_bytes: kib * 1024 })
+}
+
 /// How long a hypervisor ran something else on any core of this machine that had work, since boot, nanoseconds; zero where
 /// nobody counts it.
 ///

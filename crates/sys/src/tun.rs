@@ -32,18 +32,7 @@ impl Tun {
     /// # Errors
     /// [`SysError`]; `EACCES` where /dev/net/tun is closed to us, `ENOENT` where it doesn't exist.
     pub fn create(name: &str) -> SysResult<Self> {
-        let path = "/dev/net/tun";
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(path)
-            .map_err(SysError::io(format!("open {path}")))?;
-        let mut request = interface_request(name)?;
-        request.ifr_ifru.ifru_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
-        // SAFETY: TUNSETIFF reads and writes one ifreq, which lives through the call.
-        let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) };
-        check(result, || format!("create the TUN device {name}"))?;
+        let file = Self::open(name, IFF_VNET_HDR)?;
         let size = VNET_LEN as libc::c_int;
         // SAFETY: TUNSETVNETHDRSZ reads one int.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETVNETHDRSZ, &raw const size) };
@@ -52,6 +41,31 @@ impl Tun {
         let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) };
         check(result, || format!("set the offloads of {name}"))?;
         Ok(Self(file))
+    }
+
+    /// Makes the device for a stack that knows no super-packets: each packet is an IP packet as it would be on a wire,
+    /// without a header before it.
+    ///
+    /// # Errors
+    /// As [`Tun::create`].
+    pub fn plain(name: &str) -> SysResult<Self> {
+        Self::open(name, 0).map(Self)
+    }
+
+    fn open(name: &str, flags: libc::c_short) -> SysResult<File> {
+        let path = "/dev/net/tun";
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(path)
+            .map_err(SysError::io(format!("open {path}")))?;
+        let mut request = interface_request(name)?;
+        request.ifr_ifru.ifru_flags = IFF_TUN | IFF_NO_PI | flags;
+        // SAFETY: TUNSETIFF reads and writes one ifreq, which lives through the call.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) };
+        check(result, || format!("create the TUN device {name}"))?;
+        Ok(file)
     }
 
     /// Reads one packet with its header into `buffer`; `None` if there is none now.

@@ -26,6 +26,9 @@ pub struct Measures {
     /// Goodput of each of several flows at once, the one that is compared first, bit/s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows_bps: Vec<f64>,
+    /// How many bytes are missing where one wasn't what was sent, if what came is what stands behind them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_bytes: Option<u64>,
 }
 
 /// Times of many things of one kind.

@@ -12,6 +12,10 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == wt_lab::INIT) {
         return ExitCode::from(wt_lab::init(args));
     }
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == wt_stacks::ADAPTER) {
+        return ExitCode::from(wt_stacks::adapter(args));
+    }
     let failure = match cli::Cli::parse().run() {
         Ok(exit) => return exit.into(),
         Err(failure) => failure,

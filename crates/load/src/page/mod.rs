@@ -9,10 +9,12 @@ mod http;
 mod talk;
 
 pub use http::{HttpPage, PageMemory};
-pub(crate) use talk::TalkPage;
+use talk::TalkPage;
 
 use crate::fetch::FetchError;
 use crate::transfer::Finish;
+use crate::work::FarEnd;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +28,13 @@ use wt_units::Settings;
 pub enum PageStop {
     /// It broke off, was late, or isn't what it should be.
     Finish(Finish),
+    /// So many bytes are missing from a byte on.
+    Missing {
+        /// From which.
+        at: u64,
+        /// How many.
+        bytes: u64,
+    },
     /// The far end refuses, or there is nothing of the kind.
     Fetch(FetchError),
 }
@@ -85,6 +94,8 @@ pub type Open<'a> = dyn Fn(u32) -> Result<Box<dyn PageConnection + 'a>, PageStop
 pub struct PageLoad {
     /// How it ended: the first trouble, if there was one.
     pub finish: Finish,
+    /// How many bytes are missing where one isn't what was sent, if what came is what stands behind them.
+    pub missing_bytes: Option<u64>,
     /// From before the first connection until the last byte of the last object; until the trouble, if there was one.
     pub elapsed: Duration,
     /// Bytes of the objects that came whole.
@@ -190,6 +201,23 @@ impl Shared<'_> {
     }
 }
 
+/// Loads a page over our own protocol: requests and answers of the same sizes as over HTTP; the numbers of the connections
+/// that were used.
+///
+/// # Errors
+/// [`FetchError`] when the far end refuses; a load that broke off is a result.
+pub fn load_page_from(
+    far: &dyn FarEnd,
+    page: &Page,
+    deadline: Duration,
+    cancel: &Cancel,
+) -> Result<(PageLoad, BTreeSet<u32>), FetchError> {
+    let over = TalkPage { far, deadline };
+    let loaded = load_page(page, &|number| over.open(number, cancel), cancel)?;
+    let used = loaded.objects.iter().map(|object| object.connection).collect();
+    Ok((loaded, used))
+}
+
 /// Loads a page; the clock runs from before the first connection until the last byte.
 ///
 /// # Errors
@@ -216,9 +244,10 @@ pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Res
         shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     objects.sort_by_key(|object| object.object);
     let last = objects.iter().map(|object| object.done_us).max().map(Duration::from_micros);
-    let finish = match trouble {
-        None => Finish::Done,
-        Some(PageStop::Finish(finish)) => finish,
+    let (finish, missing_bytes) = match trouble {
+        None => (Finish::Done, None),
+        Some(PageStop::Finish(finish)) => (finish, None),
+        Some(PageStop::Missing { at, bytes }) => (Finish::Corrupt(at), Some(bytes)),
         Some(PageStop::Fetch(error)) => return Err(error),
     };
     let elapsed = match &finish {
@@ -226,5 +255,5 @@ pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Res
         _ => Duration::from_nanos(monotonic_ns().saturating_sub(start_ns)),
     };
     let bytes = objects.iter().map(|object| object.bytes).sum();
-    Ok(PageLoad { finish, elapsed, bytes, objects, connections })
+    Ok(PageLoad { finish, missing_bytes, elapsed, bytes, objects, connections })
 }

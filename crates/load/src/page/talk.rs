@@ -47,7 +47,10 @@ impl PageConnection for TalkConnection<'_> {
         let answer = u32::try_from(object.size.get()).unwrap_or(u32::MAX);
         let asked = self.talk.ask(Record::Exchange { request: REQUEST, answer });
         let taken = asked.and_then(|()| self.talk.take(u64::from(answer), &"an object of the page"));
-        let (first_byte_ns, done_ns) = taken.map_err(|finish: Finish| PageStop::Finish(finish))?;
+        let (first_byte_ns, done_ns) = taken.map_err(|finish| match (finish, self.talk.missing) {
+            (Finish::Corrupt(at), Some(bytes)) => PageStop::Missing { at, bytes },
+            (finish, _) => PageStop::Finish(finish),
+        })?;
         Ok(Brought { first_byte_ns, done_ns, bytes: object.size.get(), open: true })
     }
 

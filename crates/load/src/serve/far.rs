@@ -5,11 +5,10 @@ use super::key::SharedKey;
 use super::message::Ask;
 use crate::client::{Connection, LoadError};
 use crate::fetch::{CONNECT, Fetch, FetchError, Fetched, refused_or_not};
-use crate::page::{PageLoad, TalkPage, load_page};
+use crate::page::{PageLoad, load_page_from};
 use crate::proto::SenderOptions;
 use crate::transfer::{EndReport, Finish};
 use crate::work::{FarEnd, Leg, Opened, Worked, join, work};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Amount, Cancel, Direction, Measures, Page, Workload};
@@ -100,9 +99,7 @@ pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Resu
 /// A page over connections of our own protocol; with it the tokens of those that were used.
 fn page_over(served: &Served<'_>, page: &Page, cancel: &Cancel) -> Result<(Worked, Vec<u64>), FetchError> {
     let deadline = served.job.deadline;
-    let over = TalkPage { far: served, deadline };
-    let loaded = load_page(page, &|number| over.open(number, cancel), cancel)?;
-    let used: BTreeSet<u32> = loaded.objects.iter().map(|object| object.connection).collect();
+    let (loaded, used) = load_page_from(served, page, deadline, cancel)?;
     let tokens: Vec<u64> = used.into_iter().map(|number| served.token.wrapping_add(number.into())).collect();
     Ok((of_page(loaded, deadline), tokens))
 }
@@ -120,10 +117,10 @@ impl EndReport {
     /// What the client saw of a page. One that isn't whole took all the time there was, however early it broke off.
     #[must_use]
     pub fn of_page(loaded: PageLoad, deadline: Duration) -> Self {
-        let PageLoad { finish, elapsed, bytes, objects, connections } = loaded;
+        let PageLoad { finish, missing_bytes, elapsed, bytes, objects, connections } = loaded;
         let info = connections.into_iter().map(|end| end.info).max_by_key(|info| info.bytes_received);
         let elapsed = if matches!(finish, Finish::Done | Finish::Cancelled) { elapsed } else { deadline };
-        let measures = Measures { objects, ..Measures::default() };
+        let measures = Measures { objects, missing_bytes, ..Measures::default() };
         Self { info: info.unwrap_or_default(), measures, ..Self::of_several(finish, bytes, elapsed) }
     }
 

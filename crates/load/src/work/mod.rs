@@ -205,7 +205,7 @@ fn talked(workload: &Workload, far: &dyn FarEnd, deadline: Duration, cancel: &Ca
         samples: sampler.finish(),
         info,
         congestion_control,
-        measures: done.measures,
+        measures: Measures { missing_bytes: talk.missing, ..done.measures },
         ..EndReport::of_several(done.finish, done.bytes, if whole { done.busy } else { deadline })
     };
     Ok(Worked { report, connect_time, granted, tokens: vec![token], others: Vec::new(), lead: Duration::ZERO })

@@ -33,6 +33,8 @@ pub(crate) struct Talk<'a> {
     /// Payload so far.
     pub(crate) sent: u64,
     pub(crate) received: u64,
+    /// How many bytes are missing where one wasn't what was sent, if what came is what stands behind them.
+    pub(crate) missing: Option<u64>,
 }
 
 impl<'a> Talk<'a> {
@@ -44,9 +46,22 @@ impl<'a> Talk<'a> {
         cancel: &'a Cancel,
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        // Each request and answer goes at once, however small it is.
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, cancel, limit_ns, window, most, buffer: vec![0; AT_ONCE], sent: 0, received: 0 })
+        // Each request and answer goes at once, however small it is. A local socket has no such option, and needs none.
+        match stream.set_nodelay(true) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            set => set?,
+        }
+        Ok(Self {
+            stream,
+            cancel,
+            limit_ns,
+            window,
+            most,
+            buffer: vec![0; AT_ONCE],
+            sent: 0,
+            received: 0,
+            missing: None,
+        })
     }
 
     pub(crate) fn into_stream(self) -> TcpStream {
@@ -148,6 +163,7 @@ impl<'a> Talk<'a> {
     /// Checks what has just been read.
     fn count(&mut self, n: usize) -> Result<(), Finish> {
         if let Some(at) = pattern::first_difference(self.received, &self.buffer[..n]) {
+            self.missing = pattern::missing(at, &self.buffer[usize::try_from(at - self.received).unwrap_or(0)..n]);
             return Err(Finish::Corrupt(at));
         }
         self.received += n as u64;

@@ -44,6 +44,8 @@ pub(crate) mod self_test;
 pub(crate) mod serve;
 /// This host's TCP/IP settings.
 pub(crate) mod settings;
+/// TCP/IP stacks side by side.
+pub(crate) mod stacks;
 /// The hops of a path.
 pub(crate) mod trace;
 /// The main job: vary, measure, decide.

@@ -9,6 +9,7 @@ mod screen;
 
 use crate::commands::cc::compare;
 use crate::commands::journal;
+use crate::commands::stacks;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
 use std::io::{IsTerminal as _, Write as _};
@@ -68,6 +69,9 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let stored = journal.load(&args.experiment).map_err(|error| journal::failure(&error))?;
     if stored.config["compare"].is_object() {
         return compare::again(&journal, &stored, &args.forms);
+    }
+    if stored.config["stacks"].is_object() {
+        return stacks::again(&journal, &stored, &args.forms);
     }
     if let Some(screened) = Screened::read(&journal, &stored)? {
         let stopped = stored.state != State::Finished;

@@ -36,6 +36,10 @@ pub(super) fn run(args: &TuneArgs, key: &str) -> Outcome {
         return Err(Failure::usage(format!("{} is a comparison of congestion controls", stored.id))
             .hint("windtunnel report tells what came of it; cc compare runs another one"));
     }
+    if stored.config["stacks"].is_object() {
+        return Err(Failure::usage(format!("{} is a comparison of stacks", stored.id))
+            .hint("windtunnel report tells what came of it; stacks compare runs another one"));
+    }
     let history = History::read(&journal, &stored)?;
     if stored.tunnel == TunnelKind::Live.name() {
         drop(journal);

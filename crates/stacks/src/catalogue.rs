@@ -1,0 +1,245 @@
+use crate::adapter::{BUILT_IN, describe};
+use crate::profile::{PROFILES, Profile};
+use crate::protocol::Description;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use wt_units::Bytes;
+
+/// The kernel's own sockets in the lab's client: no adapter at all, to measure what adapters cost.
+pub const DIRECT: &str = "linux-direct";
+/// Programs of stacks that aren't built in begin so.
+const PROGRAM: &str = "windtunnel-stack-";
+/// Where such programs are looked for first.
+const FOLDER: &str = "WINDTUNNEL_STACKS";
+
+/// A stack that there is, or could be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// The word in flags.
+    pub name: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// How its adapter comes to be, if it isn't built in.
+    build: Option<&'static str>,
+}
+
+/// What can be had of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Built {
+    /// No adapter is needed.
+    Direct,
+    /// It is in this program.
+    In(Description),
+    /// It is a program of its own.
+    Program(PathBuf),
+    /// There is no adapter: what to install and to run.
+    No(&'static str),
+}
+
+/// What those need for which no adapter is shipped yet.
+macro_rules! own_adapter {
+    ($what:literal) => {
+        concat!($what, "; no adapter is shipped yet: write one as docs/guide/stacks.md says and name its folder in WINDTUNNEL_STACKS")
+    };
+}
+const OWN_LWIP: &str = own_adapter!("apt-get install gcc liblwip-dev");
+const OWN_GVISOR: &str = own_adapter!("install Go 1.24 or later");
+const OWN_UML: &str = own_adapter!("apt-get install user-mode-linux");
+
+/// All stacks, in the order in which they are listed.
+pub const STACKS: [Stack; 6] = [
+    Stack {
+        name: DIRECT,
+        title: "the kernel's own sockets, without an adapter: the yardstick of adapters",
+        build: None,
+    },
+    Stack { name: "linux", title: "the kernel of this machine, behind an adapter like all others", build: None },
+    Stack { name: "smoltcp", title: "smoltcp (Rust), for machines without an operating system", build: None },
+    Stack { name: "lwip", title: "lwIP (C), of many embedded systems", build: Some(OWN_LWIP) },
+    Stack { name: "gvisor", title: "gVisor's netstack (Go), of sandboxes and VPN clients", build: Some(OWN_GVISOR) },
+    Stack { name: "uml", title: "an older Linux as a process (Debian's user-mode-linux)", build: Some(OWN_UML) },
+];
+
+impl Stack {
+    /// The stack of this name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<&'static Self> {
+        STACKS.iter().find(|stack| stack.name == name)
+    }
+
+    /// Where its adapter is.
+    #[must_use]
+    pub fn built(&self) -> Built {
+        if self.name == DIRECT {
+            return Built::Direct;
+        }
+        match (describe(self.name), self.build) {
+            (Some(description), _) => Built::In(description),
+            (None, Some(how)) => program(self.name).map_or(Built::No(how), Built::Program),
+            (None, None) => Built::No("it is part of this program"),
+        }
+    }
+}
+
+/// The adapter's program, if it is anywhere that we look.
+fn program(name: &str) -> Option<PathBuf> {
+    let file = format!("{PROGRAM}{name}");
+    let own = std::env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent);
+    let named = std::env::var_os(FOLDER).map(PathBuf::from);
+    // Where `make stacks` puts it: beside the folder of the build; where packages do: libexec.
+    let places = [
+        named,
+        beside.map(|folder| folder.join("../stacks")),
+        beside.map(|folder| folder.join("../libexec/windtunnel")),
+        beside.map(Path::to_path_buf),
+    ];
+    places.into_iter().flatten().map(|place| place.join(&file)).find(|file| file.is_file())
+}
+
+/// A stack with its settings, as it is written: `smoltcp`, `linux:cc=reno`, `smoltcp:rwin=8KiB:late-acks=60s`, `windows-95`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// As it was written.
+    pub label: String,
+    /// The stack.
+    pub stack: &'static Stack,
+    /// The old stack that it stands in for, if it does.
+    pub profile: Option<&'static Profile>,
+    /// The receive window, bytes, if not the stack's own.
+    pub window: Option<u32>,
+    /// The MSS to announce, bytes.
+    pub mss: Option<u32>,
+    /// The MTU of the stack's device, bytes, if not that of the path's first link.
+    pub mtu: Option<u32>,
+    /// What else the adapter is told.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Why a choice makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// No such stack.
+    #[error("there is no stack \"{0}\"; there are {1}")]
+    Unknown(String, String),
+    /// A setting that can't be read.
+    #[error("\"{0}\": {1}")]
+    Setting(String, String),
+}
+
+/// Names of everything that can be chosen.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    STACKS.iter().map(|stack| stack.name).chain(PROFILES.iter().map(|profile| profile.name)).collect()
+}
+
+impl std::str::FromStr for Choice {
+    type Err = ChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        let mut parts = text.split(':').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let profile = PROFILES.iter().find(|profile| profile.name == name);
+        let stack = Stack::of(profile.map_or(name, |profile| profile.stands_on));
+        let stack = stack.ok_or_else(|| ChoiceError::Unknown(name.to_owned(), names().join(", ")))?;
+        let mut choice = Self {
+            label: text.trim().to_owned(),
+            stack,
+            profile,
+            window: profile.and_then(|profile| profile.window.number()),
+            mss: profile.and_then(|profile| profile.mss.number()),
+            mtu: None,
+            options: BTreeMap::new(),
+        };
+        for part in parts {
+            let wrong = |why: &str| ChoiceError::Setting(part.to_owned(), why.to_owned());
+            let (key, value) = part.split_once('=').ok_or_else(|| wrong("write NAME=VALUE"))?;
+            choice.set(key.trim(), value.trim()).map_err(|why| wrong(&why))?;
+        }
+        Ok(choice)
+    }
+}
+
+impl Choice {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let bytes = |least: u64, most: u64| -> Result<Option<u32>, String> {
+            let bytes: Bytes = value.parse().map_err(|error: wt_units::ParseError| error.to_string())?;
+            let sensible = (least..=most).contains(&bytes.get());
+            let number = u32::try_from(bytes.get()).ok().filter(|_| sensible);
+            number.map(Some).ok_or_else(|| format!("allowed is {least} to {most} bytes"))
+        };
+        match key {
+            "rwin" => self.window = bytes(256, 1 << 30)?,
+            "mss" => self.mss = bytes(64, 65_495)?,
+            "mtu" => self.mtu = bytes(576, 65_535)?,
+            _ => {
+                if let Some((_, known)) = BUILT_IN.iter().find(|(name, _)| *name == self.stack.name)
+                    && !known.contains(&key)
+                {
+                    return Err(format!("{} has rwin, mss, mtu, {}", self.stack.name, known.join(", ")));
+                }
+                if self.stack.name == DIRECT && key != "cc" {
+                    return Err(format!("{DIRECT} has rwin, mss, cc"));
+                }
+                self.options.insert(key.to_owned(), value.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The same with another window.
+    #[must_use]
+    pub fn with_window(&self, window: u32) -> Self {
+        Self { window: Some(window), ..self.clone() }
+    }
+
+    /// Its name, and its window if that was set.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.window {
+            Some(window) if !self.label.contains("rwin=") => format!("{} (rwin {window})", self.label),
+            _ => self.label.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_names_with_settings() {
+        let choice: Choice = "smoltcp:rwin=8KiB:mss=536:cc=reno".parse().unwrap();
+        assert_eq!((choice.stack.name, choice.window, choice.mss), ("smoltcp", Some(8192), Some(536)));
+        assert_eq!(choice.options["cc"], "reno");
+        let old: Choice = "windows-95".parse().unwrap();
+        assert_eq!((old.window, old.profile.unwrap().name), (Some(8192), "windows-95"));
+        let raised: Choice = "windows-95:rwin=20KiB".parse().unwrap();
+        assert_eq!(raised.window, Some(20_480));
+    }
+
+    #[test]
+    fn mistakes_name_what_there_is() {
+        for (text, part) in [
+            ("smolctp", "smoltcp"),
+            ("smoltcp:colour=red", "ack-delay"),
+            ("smoltcp:rwin", "NAME=VALUE"),
+            ("smoltcp:rwin=1", "256"),
+            ("linux-direct:late-acks=60s", "rwin"),
+            ("", "linux"),
+        ] {
+            let error = text.parse::<Choice>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_built_says_what_to_install() {
+        for stack in &STACKS {
+            if let Built::No(how) = stack.built() {
+                assert!(how.contains("install"), "{}", stack.name);
+            }
+        }
+        assert!(matches!(Stack::of("smoltcp").unwrap().built(), Built::In(_)));
+    }
+}

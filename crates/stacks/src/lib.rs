@@ -1,0 +1,28 @@
+//! TCP/IP stacks side by side, on the same path, as a client feels them.
+//!
+//! A stack is brought by an *adapter*: a small program that owns a TUN device in the lab's client, and carries byte streams
+//! between local sockets and connections of its stack ([`protocol`]). The workloads themselves, their clocks and the check of
+//! every byte are those of `wt-load`, the same code for every stack.
+#![forbid(unsafe_code)]
+
+/// The adapters that are built in.
+pub mod adapter;
+/// Which stacks there are, and where their adapters are found.
+pub mod catalogue;
+/// What is wrong with a stack, by name and date.
+pub mod finding;
+/// What is documented of seven stacks of the nineties.
+pub mod profile;
+/// What adapters are told and tell.
+pub mod protocol;
+/// An adapter that runs.
+mod running;
+/// What is seen of a stack from outside.
+mod seen;
+/// Trials through adapters.
+mod tunnel;
+
+pub use adapter::{ADAPTER, adapter};
+pub use catalogue::{Built, Choice, ChoiceError, Stack};
+pub use seen::Seen;
+pub use tunnel::{StackError, StackTunnel};

@@ -1,0 +1,104 @@
+//! Seven TCP/IP stacks of the nineties, as far as they are documented: settings under which a stack of today stands in for each.
+//!
+//! What nobody wrote down is [`Fact::Unknown`], and then the stack that stands in keeps its own. The stand-in shares
+//! the documented settings, and nothing else: no claim about the old code follows from how it does.
+
+use serde::Serialize;
+
+/// A documented value, or that there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fact<T> {
+    /// Documented, and where.
+    Known(T, &'static str),
+    /// Nobody wrote it down where we could read it.
+    Unknown,
+}
+
+impl<T: Copy> Fact<T> {
+    /// The value, if it is known.
+    #[must_use]
+    pub fn number(&self) -> Option<T> {
+        if let Self::Known(value, _) = self { Some(*value) } else { None }
+    }
+}
+
+/// What is documented of an old stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Profile {
+    /// The word in flags.
+    pub name: &'static str,
+    /// Its own name.
+    pub title: &'static str,
+    /// The stack that stands in.
+    pub stands_on: &'static str,
+    /// The receive window that it had unless somebody set another, bytes.
+    pub window: Fact<u32>,
+    /// Whether a user could set the window.
+    pub window_can_be_set: Fact<bool>,
+    /// The MSS on Ethernet, bytes.
+    pub mss: Fact<u32>,
+    /// How long it delayed ACKs, ms.
+    pub ack_delay_ms: Fact<u32>,
+    /// Whether it had selective acknowledgements.
+    pub sack: Fact<bool>,
+    /// Whether it had window scaling.
+    pub window_scaling: Fact<bool>,
+}
+
+/// The comparison set every stack from 8 KB to 20 KB.
+const COMPARED: &str = "the magazine's comparison, which raised all seven from 8 KB to 20 KB";
+const Q158474: &str = "Microsoft Knowledge Base Q158474 (DefaultRcvWindow)";
+const MATRIX: &str = "tables of Windows registry settings by version (dslreports.com, Tweak Matrix)";
+
+const fn unknown(name: &'static str, title: &'static str) -> Profile {
+    Profile {
+        name,
+        title,
+        stands_on: "smoltcp",
+        window: Fact::Known(8192, COMPARED),
+        window_can_be_set: Fact::Known(true, COMPARED),
+        mss: Fact::Unknown,
+        ack_delay_ms: Fact::Unknown,
+        sack: Fact::Unknown,
+        window_scaling: Fact::Unknown,
+    }
+}
+
+/// The seven.
+pub const PROFILES: [Profile; 7] = [
+    unknown("supertcp", "SuperTCP"),
+    unknown("onnet-2.0", "OnNet 2.0"),
+    unknown("onnet32", "OnNet32"),
+    unknown("wfw-tcpip-32b", "Microsoft TCP/IP-32b for Windows for Workgroups"),
+    Profile {
+        window: Fact::Known(8192, Q158474),
+        window_can_be_set: Fact::Known(true, Q158474),
+        sack: Fact::Known(false, MATRIX),
+        window_scaling: Fact::Known(false, MATRIX),
+        ..unknown("windows-95", "Microsoft TCP/IP for Windows 95")
+    },
+    Profile {
+        window_can_be_set: Fact::Known(true, "Trumpet Winsock's set-up: TCP RWIN, TCP MSS, MTU (its INSTALL.DOC)"),
+        ..unknown("trumpet-2.0b", "Trumpet Winsock 2.0b")
+    },
+    unknown("chameleon", "Chameleon"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_fact_has_a_source_and_there_are_seven() {
+        for profile in &PROFILES {
+            for fact in [profile.window, profile.mss, profile.ack_delay_ms] {
+                assert!(
+                    matches!(fact, Fact::Unknown) || matches!(fact, Fact::Known(1.., source) if !source.is_empty())
+                );
+            }
+            assert_eq!(profile.window.number(), Some(8192), "{}", profile.name);
+        }
+        assert_eq!(PROFILES.len(), 7);
+    }
+}

@@ -1,0 +1,174 @@
+use crate::adapter::ADAPTER;
+use crate::catalogue::{Built, Choice};
+use crate::protocol::{Arguments, CONNECTED, Done, Ready};
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::wait_readable;
+use wt_sys::process::{self, Usage};
+
+/// How long an adapter may take until it is ready, and to end when it shall.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PARTING: Duration = Duration::from_secs(2);
+/// A line of an adapter is at most so long.
+const LONGEST_LINE: usize = 64 * 1024;
+/// Of what it complains of, so much is told.
+const MOST_TOLD: usize = 2_000;
+
+/// An adapter's process; ends with this value.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines,
+    /// What it said when it was ready.
+    pub(crate) ready: Ready,
+    /// What it had used by then.
+    pub(crate) at_start: Usage,
+}
+
+/// What became of an adapter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// What it had used at the end of its work.
+    pub(crate) usage: Option<Usage>,
+    /// Its last line.
+    pub(crate) done: Option<Done>,
+    /// Why that isn't how it should have ended, if it isn't.
+    pub(crate) trouble: Option<String>,
+}
+
+impl Running {
+    /// Starts an adapter in this thread's network namespace. It dies with this thread.
+    ///
+    /// # Errors
+    /// Why it isn't ready.
+    pub(crate) fn start(choice: &Choice, arguments: &Arguments) -> Result<Self, String> {
+        let (program, first): (OsString, Vec<OsString>) = match choice.stack.built() {
+            Built::In(_) => ("/proc/self/exe".into(), vec![ADAPTER.into(), choice.stack.name.into()]),
+            Built::Program(path) => (path.into(), Vec::new()),
+            Built::Direct | Built::No(_) => return Err(format!("{} has no adapter", choice.stack.name)),
+        };
+        let mut command = Command::new(&program);
+        command.args(first).args(arguments.to_args());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process::die_with_parent(&mut command);
+        let failed = |error: io::Error| format!("can't start {}: {error}", program.to_string_lossy());
+        let mut child = command.spawn().map_err(failed)?;
+        let stdout = child.stdout.take().ok_or("the adapter has no output")?;
+        let mut lines = Lines { stdout, buffer: Vec::new() };
+        let ready = lines.next(PATIENCE).and_then(|line| serde_json::from_str::<Ready>(&line).ok());
+        match ready.filter(|ready| ready.ready) {
+            Some(ready) => {
+                let at_start = process::usage(child.id()).unwrap_or_default();
+                Ok(Self { child, lines, ready, at_start })
+            }
+            None => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let why = complaint(&mut child);
+                Err(if why.is_empty() { "the adapter didn't get ready within 10 s".to_owned() } else { why })
+            }
+        }
+    }
+
+    /// What it has used.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        process::usage(self.child.id())
+    }
+
+    /// Ends it, and says how that went.
+    pub(crate) fn end(mut self) -> Ended {
+        let usage = self.usage();
+        // Before it is told to end: whoever has ended by now wasn't asked to.
+        let early = self.child.try_wait().ok().flatten();
+        drop(self.child.stdin.take());
+        let done = self.lines.next(PARTING).and_then(|line| serde_json::from_str::<Done>(&line).ok());
+        let trouble = match (early, &done) {
+            (Some(status), _) => Some(match status.signal() {
+                Some(signal) => format!("the adapter crashed: signal {signal}"),
+                None => format!("the adapter ended by itself with code {}", status.code().unwrap_or(-1)),
+            }),
+            (None, None) => Some("the adapter didn't end when it was told to".to_owned()),
+            (None, Some(_)) => None,
+        };
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let told = complaint(&mut self.child);
+        let trouble = trouble.map(|what| if told.is_empty() { what } else { format!("{what}: {told}") });
+        Ended { usage, done, trouble }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What it complained of, when it has ended.
+fn complaint(child: &mut Child) -> String {
+    let mut text = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        let _ = stderr.take(MOST_TOLD as u64).read_to_end(&mut text);
+    }
+    String::from_utf8_lossy(&text).trim().to_owned()
+}
+
+/// Lines from an adapter.
+#[derive(Debug)]
+struct Lines {
+    stdout: ChildStdout,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line, if it comes in time and isn't absurd.
+    fn next(&mut self, patience: Duration) -> Option<String> {
+        let limit = monotonic_ns() + patience.as_nanos() as u64;
+        loop {
+            if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=at).collect();
+                return String::from_utf8(line).ok();
+            }
+            let left = Duration::from_nanos(limit.saturating_sub(monotonic_ns()));
+            if left.is_zero() || self.buffer.len() > LONGEST_LINE {
+                return None;
+            }
+            if wait_readable(&[self.stdout.as_fd()], Some(left)).ok()? == 0 {
+                continue;
+            }
+            let mut piece = [0; 4096];
+            match self.stdout.read(&mut piece) {
+                Ok(0) | Err(_) => return None,
+                Ok(n) => self.buffer.extend_from_slice(&piece[..n]),
+            }
+        }
+    }
+}
+
+/// Opens a connection of the adapter's stack: the local socket through which its bytes go, and how long the handshake took.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn connect(path: &std::path::Path, patience: Duration) -> io::Result<(OwnedFd, Duration)> {
+    let begun = monotonic_ns();
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
+    let mut byte = [0];
+    match stream.read(&mut byte) {
+        Ok(1) if byte[0] == CONNECTED => {}
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the stack can't connect")),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the stack doesn't connect"));
+        }
+        Err(error) => return Err(error),
+    }
+    stream.set_read_timeout(None)?;
+    Ok((stream.into(), Duration::from_nanos(monotonic_ns() - begun)))
+}

@@ -1,0 +1,136 @@
+use serde::{Deserialize, Serialize};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wt_flow::{Analysis, Bounds, ConnectionReport, Tracker};
+use wt_sys::SysResult;
+use wt_sys::poll::wait_readable;
+use wt_sys::watch::Watch;
+
+/// How often one looks whether to stop.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Packets that one may still take when the trial is over.
+const LAST: u32 = 100_000;
+
+/// What is seen of a stack at its own device: nothing that the stack says of itself.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// How late it acknowledges, if it acknowledged anything.
+    pub ack_delay: Option<AckDelay>,
+    /// What its SYN offered.
+    pub offer: Option<Offer>,
+    /// The largest window that it advertised, bytes.
+    pub window: u32,
+    /// Segments that it sent again.
+    pub retransmissions: u64,
+    /// Segments that the server sent again to it.
+    pub server_retransmissions: u64,
+    /// From a request's last byte to the answer's first, µs: the smallest, if there were any.
+    pub answer_us: Option<f64>,
+    /// Packets that came too fast to be looked at.
+    pub missed: u64,
+}
+
+/// How late a stack acknowledges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AckDelay {
+    /// The median, µs.
+    pub median_us: f64,
+    /// In the first and in the last third of the time, µs.
+    pub ends_us: Option<(f64, f64)>,
+    /// Means over time: s, µs.
+    pub course: Vec<(f64, f64)>,
+}
+
+/// What a SYN offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Largest segment that it takes, bytes.
+    pub mss: Option<u16>,
+    /// The shift of its windows.
+    pub window_scale: Option<u8>,
+    /// Whether it understands SACK.
+    pub sack: bool,
+    /// Whether it sends timestamps.
+    pub timestamps: bool,
+}
+
+/// Listens at a device until it is stopped.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<(Analysis, u64)>,
+}
+
+impl Watcher {
+    /// Begins, in this thread's network namespace.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn start(device: &str) -> SysResult<Self> {
+        let mut watch = Watch::open(device)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut tracker = Tracker::new(Bounds { followed: 1024, told: 1024, ..Bounds::default() }, None);
+            let mut see = |packet: &wt_sys::watch::Watched<'_>| match wt_wire::ip_behind_ethertype(
+                packet.ethertype,
+                packet.bytes,
+            ) {
+                Some(ip) => {
+                    let before = packet.bytes.len() - ip.len().min(packet.bytes.len());
+                    tracker.packet(0, packet.at_ns, ip, packet.original_len.saturating_sub(before));
+                }
+                None => tracker.no_ip(),
+            };
+            while !stopped.load(Ordering::Acquire) {
+                if !watch.receive(&mut see) {
+                    let _ = wait_readable(&[watch.as_fd()], Some(GLANCE));
+                }
+            }
+            for _ in 0..LAST {
+                if !watch.receive(&mut see) {
+                    break;
+                }
+            }
+            (tracker.finish(&[]), watch.take_drops())
+        });
+        Ok(Self { stop, thread })
+    }
+
+    /// What was seen.
+    pub(crate) fn finish(self) -> Seen {
+        self.stop.store(true, Ordering::Release);
+        let Ok((analysis, missed)) = self.thread.join() else { return Seen::default() };
+        Seen { missed, ..Seen::of(&analysis.connections) }
+    }
+}
+
+impl Seen {
+    /// Of the connections of one trial. Delays are those of the one with the most payload.
+    fn of(connections: &[ConnectionReport]) -> Self {
+        let Some(main) = connections.iter().max_by_key(|one| one.bytes()) else { return Self::default() };
+        let delay = main.client.ack_delay.as_ref().map(|delay| AckDelay {
+            median_us: delay.median_us,
+            ends_us: delay.thirds_us.map(|[first, _, last]| (first, last)),
+            course: delay.course.clone(),
+        });
+        let offer = main.client.offer.map(|offer| Offer {
+            mss: offer.mss,
+            window_scale: offer.window_scale,
+            sack: offer.sack,
+            timestamps: offer.timestamps,
+        });
+        let window = connections.iter().map(|one| one.client.window.max).max().unwrap_or(0);
+        Self {
+            ack_delay: delay,
+            offer,
+            window,
+            retransmissions: connections.iter().map(|one| one.client.sent.retransmissions).sum(),
+            server_retransmissions: connections.iter().map(|one| one.server.sent.retransmissions).sum(),
+            answer_us: main.answer_time.map(|spread| spread.min_us),
+            missed: 0,
+        }
+    }
+}

@@ -1,0 +1,395 @@
+use crate::catalogue::{Built, Choice};
+use crate::protocol::{Arguments, Ready};
+use crate::running::{Ended, Running, connect};
+use crate::seen::{Seen, Watcher};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_lab::{CLIENT_V4, DEVICE, Lab, SERVER_V4};
+use wt_load::page::load_page_from;
+use wt_load::work::{FarEnd, Leg, Opened, Worked, join, work};
+use wt_load::{Connection, EndReport, FetchError, Finish, LoadError, Request, SenderOptions, Server, ServerConfig};
+use wt_sys::clock::monotonic_ns;
+use wt_sys::netlink::{Netlink, RouteMetrics};
+use wt_sys::ns::write_net_sysctl;
+use wt_sys::process::Usage;
+use wt_sys::{SysError, tcp};
+use wt_trial::{
+    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
+    Workload,
+};
+use wt_units::{Knob, Level, Settings};
+
+/// Where the server listens.
+const PORT: u16 = 7411;
+/// The address of a stack behind an adapter: of 198.18.0.0/15, kept for benchmarks (RFC 2544).
+const STACK_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+/// The device of an adapter.
+const STACK_DEVICE: &str = "wts0";
+/// How long the server's view of a connection may take after its end.
+const REPORT_WAIT: Duration = Duration::from_secs(3);
+const NAME: &str = "lab";
+
+/// Why stacks can't be compared here.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// The lab's client can't be prepared.
+    #[error("can't prepare the lab for stacks: {0}")]
+    SetUp(#[from] SysError),
+    /// A stack without an adapter.
+    #[error("{name} isn't built")]
+    NotBuilt {
+        /// The stack.
+        name: &'static str,
+        /// What to install and to run.
+        how: &'static str,
+    },
+    /// A folder for local sockets.
+    #[error("can't make a folder for local sockets: {0}")]
+    Folder(#[from] std::io::Error),
+}
+
+/// A lab in which each arm of an experiment is a stack.
+#[derive(Debug)]
+pub struct StackTunnel {
+    lab: Lab,
+    server: Server,
+    arms: Vec<Choice>,
+    folder: tempfile::TempDir,
+    trials: u64,
+}
+
+impl StackTunnel {
+    /// Prepares the lab: a server of ours, and a client that forwards between the path and the adapters.
+    ///
+    /// # Errors
+    /// [`StackError`].
+    pub fn new(lab: Lab, arms: Vec<Choice>) -> Result<Self, StackError> {
+        for choice in &arms {
+            if let Built::No(how) = choice.stack.built() {
+                return Err(StackError::NotBuilt { name: choice.stack.name, how });
+            }
+        }
+        let address = SocketAddr::new(SERVER_V4.into(), PORT);
+        let listener = lab.server.run(|| tcp::listen(address)).and_then(|made| made)?;
+        let server = Server::start(listener, ServerConfig::default())?;
+        lab.client.run(|| {
+            write_net_sysctl("ipv4/ip_forward", "1")?;
+            // What the stack gets shall be what came over the path, and nothing of the client's own.
+            write_net_sysctl("ipv4/conf/all/send_redirects", "0")?;
+            write_net_sysctl("ipv4/conf/all/rp_filter", "0")?;
+            write_net_sysctl(&format!("ipv4/conf/{DEVICE}/rp_filter"), "0")
+        })??;
+        Ok(Self { lab, server, arms, folder: tempfile::tempdir()?, trials: 0 })
+    }
+
+    /// The stacks.
+    #[must_use]
+    pub fn arms(&self) -> &[Choice] {
+        &self.arms
+    }
+
+    /// The lab itself.
+    #[must_use]
+    pub fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    fn broken(error: &dyn std::fmt::Display) -> TunnelError {
+        TunnelError::Broken { tunnel: NAME, why: error.to_string() }
+    }
+
+    fn arguments(&self, choice: &Choice) -> Arguments {
+        Arguments {
+            device: STACK_DEVICE.to_owned(),
+            address: STACK_V4,
+            server: SocketAddrV4::new(SERVER_V4, PORT),
+            mtu: choice.mtu.unwrap_or(self.lab.scenario().client_mtu),
+            listen: self.folder.path().join(format!("{}.sock", self.trials)),
+            mss: choice.mss,
+            window: choice.window,
+            options: choice.options.clone(),
+        }
+    }
+}
+
+/// The kernel's side of an adapter's device.
+fn bring_up(mtu: u32) -> Result<(), SysError> {
+    let mut netlink = Netlink::open()?;
+    netlink.start(STACK_DEVICE, Some(mtu), Some(10_000), false)?;
+    netlink.set_route(STACK_DEVICE, STACK_V4.into(), 32, &RouteMetrics::default())
+}
+
+/// What one trial came to, before the server's view is known.
+#[derive(Debug)]
+struct Ran {
+    worked: Result<Worked, FetchError>,
+    took: Duration,
+    seen: Seen,
+    ready: Option<Ready>,
+    used: Option<(Usage, Usage)>,
+    trouble: Option<String>,
+}
+
+/// A connection to the lab's server through a stack.
+struct Far<'a> {
+    spec: &'a TrialSpec,
+    choice: &'a Choice,
+    /// The adapter's local socket; without one the kernel itself.
+    adapter: Option<PathBuf>,
+    token: u64,
+}
+
+impl FarEnd for Far<'_> {
+    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
+        let token = self.token.wrapping_add(number.into());
+        let (direction, amount) = match *leg {
+            Leg::Transfer { direction, amount, .. } => (direction, amount),
+            Leg::Talk { time } => (self.spec.workload.direction(), Amount::Time(time)),
+        };
+        // The same for every stack: a window that is no multiple of the MSS is used whole.
+        let sender = SenderOptions { no_delay: true, ..SenderOptions::default() };
+        let request = Request { direction, amount, token, sender, window: None };
+        let connection = match &self.adapter {
+            Some(path) => {
+                let opened = connect(path, self.spec.deadline);
+                let (socket, took) = opened.map_err(|error| FetchError::Load(LoadError::Broken(error)))?;
+                Connection::through(socket, took)
+            }
+            None => {
+                let peer = SocketAddr::new(SERVER_V4.into(), PORT);
+                Connection::open_with_all(&peer, &self.choice.settings(), self.spec.deadline)?
+            }
+        };
+        Ok(connection.ask(&request, leg)?)
+    }
+}
+
+impl Choice {
+    /// As knobs: what the kernel itself is told, and what stands in the journal.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let mut settings = Settings::new();
+        for (knob, number) in [(Knob::Rwin, self.window), (Knob::Mss, self.mss), (Knob::Mtu, self.mtu)] {
+            if let Some(number) = number {
+                settings.set(knob, Level::Number(number.into()));
+            }
+        }
+        if let Some(name) = self.options.get("cc") {
+            settings.set(Knob::Cc, Level::Name(name.clone()));
+        }
+        settings
+    }
+}
+
+impl Far<'_> {
+    /// Runs the workload.
+    fn work(&self, cancel: &Cancel) -> Result<Worked, FetchError> {
+        let deadline = self.spec.deadline;
+        let Workload::Page { page } = &self.spec.workload else {
+            return work(&self.spec.workload, self, deadline, cancel);
+        };
+        let (loaded, used) = load_page_from(self, page, deadline, cancel)?;
+        let first = loaded.connections.first();
+        Ok(Worked {
+            connect_time: first.map_or(Duration::ZERO, |end| end.connect_time),
+            granted: first.map_or_else(Settings::new, |end| end.granted.clone()),
+            report: EndReport::of_page(loaded, deadline),
+            tokens: used.into_iter().map(|number| self.token.wrapping_add(number.into())).collect(),
+            others: Vec::new(),
+            lead: Duration::ZERO,
+        })
+    }
+
+    /// The same, watched.
+    fn watched(&self, device: &str, cancel: &Cancel) -> Result<(Result<Worked, FetchError>, Duration, Seen), SysError> {
+        let watcher = Watcher::start(device)?;
+        let begun = monotonic_ns();
+        let worked = self.work(cancel);
+        let took = Duration::from_nanos(monotonic_ns() - begun);
+        Ok((worked, took, watcher.finish()))
+    }
+}
+
+impl StackTunnel {
+    /// One trial, on a thread in the client's namespace. The outer error means that the lab is broken.
+    fn trial(&self, spec: &TrialSpec, choice: &Choice, token: u64, cancel: &Cancel) -> Result<Ran, SysError> {
+        if choice.stack.built() == Built::Direct {
+            let far = Far { spec, choice, adapter: None, token };
+            let (worked, took, seen) = far.watched(DEVICE, cancel)?;
+            return Ok(Ran { worked, took, seen, ready: None, used: None, trouble: None });
+        }
+        let arguments = self.arguments(choice);
+        let failed = |why: String| {
+            let (worked, seen) = (Err(FetchError::Never(why.clone())), Seen::default());
+            Ok(Ran { worked, took: Duration::ZERO, seen, ready: None, used: None, trouble: Some(why) })
+        };
+        let running = match Running::start(choice, &arguments) {
+            Ok(running) => running,
+            Err(why) => return failed(why),
+        };
+        if let Err(error) = bring_up(arguments.mtu) {
+            let why =
+                running.end().trouble.map_or_else(|| format!("its device: {error}"), |why| format!("{why}; {error}"));
+            return failed(why);
+        }
+        let (ready, at_start) = (running.ready.clone(), running.at_start);
+        let far = Far { spec, choice, adapter: Some(arguments.listen.clone()), token };
+        let (worked, took, seen) = far.watched(STACK_DEVICE, cancel)?;
+        let Ended { usage, trouble, .. } = running.end();
+        let used = usage.map(|usage| (at_start, usage));
+        Ok(Ran { worked, took, seen, ready: Some(ready), used, trouble })
+    }
+}
+
+impl Tunnel for StackTunnel {
+    fn kind(&self) -> TunnelKind {
+        TunnelKind::Lab
+    }
+
+    fn target(&self) -> String {
+        self.lab.scenario().name.clone()
+    }
+
+    fn current(&self) -> Settings {
+        self.arms.first().map(Choice::settings).unwrap_or_default()
+    }
+
+    fn path(&self, direction: Direction) -> PathFacts {
+        self.lab.scenario().facts(direction)
+    }
+
+    fn check(&self, _: &Settings) -> Result<(), TunnelError> {
+        Ok(())
+    }
+
+    /// Runs one trial with the stack of `spec.arm`. Whatever the stack does is an outcome.
+    fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
+        let choice = self.arms.get(spec.arm).ok_or_else(|| Self::broken(&"there is no such stack"))?.clone();
+        self.trials += 1;
+        self.lab.reset(spec.seed).map_err(|error| Self::broken(&error))?;
+        let before = self.lab.stats();
+        let token = spec.seed ^ u64::from(spec.order) << 24 ^ monotonic_ns();
+        let ran = self.lab.client.run(|| self.trial(spec, &choice, token, cancel)).and_then(|ran| ran);
+        let mut ran = ran.map_err(|error| Self::broken(&error))?;
+        let mut servers: Vec<Option<EndReport>> = Vec::new();
+        if let Ok(worked) = &mut ran.worked {
+            let wait = |number: usize| if number == 0 { REPORT_WAIT } else { Duration::from_millis(500) };
+            let tokens = worked.tokens.iter().enumerate();
+            servers.extend(tokens.map(|(number, token)| self.server.take_report(*token, wait(number))));
+            join(&spec.workload, worked, &servers);
+        }
+        let stats = self.lab.stats().since(&before);
+        let page = matches!(spec.workload, Workload::Page { .. });
+        let server = EndReport::joined(servers.into_iter().flatten().collect(), page);
+        let mut outcome = outcome(spec, &choice, ran, server);
+        outcome.observed.insert("lab".to_owned(), stats.to_json());
+        outcome.observed.insert("queue_drops".to_owned(), json!(stats.queue_full));
+        let rtt = Duration::from_micros(self.path(Direction::Down).rtt_us);
+        if outcome.status == Status::Completed
+            && let Some(complaint) = stats.complaint(rtt)
+        {
+            outcome.status = Status::Invalid;
+            outcome.notes.push(complaint);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Whether every byte came as it was sent.
+fn integrity(end: &EndReport, server: Option<&EndReport>) -> &'static str {
+    match &end.finish {
+        // What came is as it was sent, but not all of it.
+        Finish::Corrupt(_) if end.measures.missing_bytes.is_some() => "lost",
+        Finish::Corrupt(_) | Finish::Garbage(_) => "corrupt",
+        Finish::Lost(_) => "lost",
+        // The stack has acknowledged what its program never got.
+        Finish::Deadline if server.is_some_and(|server| server.info.bytes_acked > end.bytes + 1) => "lost",
+        _ => "ok",
+    }
+}
+
+/// How it ended, in words where that needs some.
+fn status(finish: &Finish) -> (Status, Option<String>) {
+    match finish {
+        Finish::Done => (Status::Completed, None),
+        Finish::Cancelled => (Status::Aborted, None),
+        Finish::Deadline => (Status::Incomplete, Some("it wasn't done when the time was up".to_owned())),
+        Finish::Corrupt(at) => (Status::Failed, Some(format!("byte {at} isn't the one that was sent"))),
+        Finish::PeerLeft(why) | Finish::Garbage(why) | Finish::Lost(why) => (Status::Failed, Some(why.clone())),
+    }
+}
+
+/// Joins what the engine, the server, the listener and the operating system saw.
+fn outcome(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport>) -> TrialOutcome {
+    let Ran { worked, took, seen, ready, used, trouble } = ran;
+    let mut observed: BTreeMap<String, serde_json::Value> = BTreeMap::new();
+    let name = ready.as_ref().map_or(choice.stack.name, |ready| ready.name.as_str());
+    observed.insert("stack".to_owned(), json!(name));
+    observed.insert("version".to_owned(), json!(ready.as_ref().map(|ready| ready.version.clone())));
+    observed.insert("took_us".to_owned(), json!(took.as_micros() as u64));
+    observed.insert("seen".to_owned(), json!(seen));
+    if let Some((start, end)) = used {
+        observed.insert("cpu_ns".to_owned(), json!(end.cpu_ns.saturating_sub(start.cpu_ns)));
+        observed.insert("peak_bytes".to_owned(), json!(end.peak_bytes));
+    }
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(ready) = &ready {
+        observed.insert("granted".to_owned(), json!(ready.granted));
+        notes.extend(ready.refused.iter().cloned());
+    }
+    let crashed = trouble.is_some();
+    notes.extend(trouble);
+    let worked = match worked {
+        Ok(worked) => worked,
+        Err(error) => {
+            notes.push(error.to_string());
+            observed.insert("integrity".to_owned(), json!("ok"));
+            let status = if matches!(error, FetchError::Cancelled) { Status::Aborted } else { Status::Failed };
+            return TrialOutcome { observed, notes, ..TrialOutcome::empty(status, spec.deadline, "") };
+        }
+    };
+    let Worked { report, connect_time, granted, .. } = worked;
+    // Where the server receives, it has the clock, and knows whether all came whole.
+    let up = spec.workload.direction() == Direction::Up && !spec.workload.is_talk();
+    let judged = if up { server.as_ref().unwrap_or(&report) } else { &report };
+    let whole = integrity(&report, server.as_ref().filter(|_| !up && !spec.workload.is_talk()));
+    let whole = if up && whole == "ok" { integrity(judged, None) } else { whole };
+    observed.insert("integrity".to_owned(), json!(whole));
+    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
+    if let Some(server) = &server {
+        observed.insert("server_retransmits".to_owned(), json!(server.info.total_retrans));
+    }
+    let own_finish = if up && report.finish == Finish::Done { &judged.finish } else { &report.finish };
+    let (mut status, why) = status(own_finish);
+    notes.extend(match (&report.finish, report.measures.missing_bytes) {
+        (Finish::Corrupt(at), Some(bytes)) => Some(format!("{bytes} bytes are missing from byte {at} on")),
+        _ => why,
+    });
+    if crashed && status == Status::Completed {
+        status = Status::Failed;
+    }
+    TrialOutcome {
+        status,
+        bytes: judged.bytes,
+        elapsed_us: u64::try_from(judged.elapsed.as_micros()).unwrap_or(u64::MAX),
+        granted,
+        scopes: BTreeMap::new(),
+        observed,
+        sender: server.map(|server| server.samples).unwrap_or_default(),
+        receiver: judged_samples(&report, up),
+        limits: Limits::default(),
+        notes,
+        measures: report.measures,
+    }
+}
+
+/// Samples of the receiver's kernel, where there is one that can be asked.
+fn judged_samples(report: &EndReport, up: bool) -> Vec<wt_trial::Sample> {
+    if up { Vec::new() } else { report.samples.clone() }
+}
+
+/// The client's own address, so that nobody takes it for the stack's.
+const _: () = assert!(CLIENT_V4.to_bits() != STACK_V4.to_bits());

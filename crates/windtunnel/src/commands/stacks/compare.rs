@@ -1,0 +1,392 @@
+use super::result::{Comparison, Row};
+use super::verdict::{fewest_rounds, threshold};
+use crate::commands::lab::{self, LabOptions};
+use crate::commands::report::{Forms, write_whole};
+use crate::commands::tune::notebook::{Notebook, begun, command};
+use crate::commands::tune::workload::{Wanted, expected};
+use crate::commands::tune::{cancel_on_signals, minutes, trial_time};
+use crate::edge::{Failure, Fault, Outcome};
+use clap::Args;
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha12Rng;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_journal::{Journal, NewExperiment, State, StoredExperiment, TrialId, WithSamples};
+use wt_stacks::{Choice, StackError, StackTunnel};
+use wt_sys::clock::unix_us;
+use wt_trial::bulk::PathNow;
+use wt_trial::{Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload};
+use wt_units::{BitsPerSecond, Bytes};
+
+/// A trial that says nothing is run again at most so often.
+const REPEATS: u32 = 20;
+/// Transactions of a trial are as many as fit into this time on an idle path, within bounds.
+const TALK: Duration = Duration::from_secs(3);
+/// How long a soak takes if nobody says it.
+const SOAK: Duration = Duration::from_secs(300);
+
+/// Compares TCP/IP stacks on an emulated path
+///
+/// Every round runs each stack once with each workload, in random order. Soaks are run once: they are judged by how they go on, not
+/// by how fast they are. What a stack does wrong is told, and never ends the comparison.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel stacks compare --lab ethernet-hub --stacks linux,smoltcp --workloads transactions,bursts,download-12mb
+  windtunnel stacks compare --stacks linux,smoltcp,windows-95 --rwin 8KiB,20KiB --workloads transactions
+  windtunnel stacks compare --stacks smoltcp:late-acks=6s --workloads soak --soak 40s")]
+pub(super) struct CompareArgs {
+    /// The path: a preset's name or a TOML file
+    #[arg(long, value_name = "PATH", default_value = "ethernet-hub")]
+    lab: String,
+    /// Which: names of windtunnel stacks list, each with settings of its own: smoltcp:rwin=8KiB:cc=reno
+    #[arg(long, value_delimiter = ',', default_value = "linux,smoltcp")]
+    stacks: Vec<String>,
+    /// What they do: names of windtunnel tune --workload help, with their parameters
+    #[arg(long, default_value = "transactions,bursts,download-12mb,page,soak")]
+    workloads: String,
+    /// Run each stack with each of these receive windows
+    #[arg(long, value_delimiter = ',', value_name = "BYTES")]
+    rwin: Vec<Bytes>,
+    /// Rounds [default: two more than a ranking needs at least]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// How long a soak takes
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = trial_time)]
+    soak: Duration,
+    #[command(flatten)]
+    options: LabOptions,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    /// Also write a self-contained page with the pictures
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Kept with the comparison
+    #[arg(long)]
+    comment: Option<String>,
+    /// Where every trial is kept [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Failure`] that says what to try.
+pub(super) fn run(args: &CompareArgs) -> Outcome {
+    let choices = choices(args)?;
+    let scenario = lab::load(&args.lab)?;
+    let facts = scenario.facts(Direction::Down);
+    let path = PathNow { base_rtt_us: facts.rtt_us, capacity_bps: facts.physical_goodput_bps };
+    let workloads = workloads(&args.workloads, path, args.soak)?;
+    for choice in &choices {
+        if let wt_stacks::Built::No(how) = choice.stack.built() {
+            return Err(not_built(choice.stack.name, how));
+        }
+    }
+    let tunnel = StackTunnel::new(lab::start(scenario, &args.options)?, choices).map_err(failure)?;
+    let ranked = workloads.iter().filter(|workload| !is_soak(workload)).count();
+    let arms = tunnel.arms().len();
+    let needed = fewest_rounds(threshold(arms * (arms - 1) / 2, ranked)) + 2;
+    let rounds = match args.rounds {
+        _ if ranked == 0 => 1,
+        Some(rounds) => rounds,
+        None if arms == 1 => 3,
+        None => needed,
+    };
+    let config = Config { lab: args.lab.clone(), path, workloads };
+    let notebook = notebook(args, &tunnel, &config)?;
+    let mut session = Session { args, tunnel, notebook, cancel: cancel_on_signals()?, config, done: 0 };
+    session.announce(rounds);
+    let mut rows: Vec<Row> = session.tunnel.arms().iter().map(|choice| Row::new(choice.clone())).collect();
+    let stopped = session.rounds(rounds, &mut rows)?;
+    let comparison = Comparison::new(&session.config, rows);
+    let state = if stopped { State::Stopped } else { State::Finished };
+    let id = session.notebook.id().to_owned();
+    session.notebook.end(state, &comparison.verdict_json())?;
+    if let Some(file) = &args.html {
+        write_whole(file, &comparison.page(&id))?;
+    }
+    Ok(comparison.tell(&id, args.json))
+}
+
+/// What is compared, on what.
+#[derive(Debug, Clone)]
+pub(super) struct Config {
+    pub(super) lab: String,
+    pub(super) path: PathNow,
+    pub(super) workloads: Vec<Workload>,
+}
+
+pub(super) fn is_soak(workload: &Workload) -> bool {
+    matches!(workload, Workload::Soak { .. })
+}
+
+/// Each stack with each window.
+fn choices(args: &CompareArgs) -> Result<Vec<Choice>, Failure> {
+    let mut all: Vec<Choice> = Vec::new();
+    for text in &args.stacks {
+        let usage = |why: String| Failure::usage(why).hint("windtunnel stacks list shows what there is");
+        let choice: Choice = text.parse().map_err(|error: wt_stacks::ChoiceError| usage(error.to_string()))?;
+        if args.rwin.is_empty() {
+            all.push(choice.clone());
+        }
+        for bytes in &args.rwin {
+            let window = u32::try_from(bytes.get()).ok().filter(|bytes| (256..=1 << 30).contains(bytes));
+            let window = window.ok_or_else(|| Failure::usage(format!("--rwin {bytes}: allowed is 256B to 1GiB")))?;
+            all.push(choice.with_window(window));
+        }
+    }
+    let twice = all.iter().enumerate().find(|(at, one)| all[..*at].iter().any(|other| other.title() == one.title()));
+    match twice {
+        Some((_, choice)) => Err(Failure::usage(format!("{} is named twice", choice.title()))),
+        None if all.len() > 64 => Err(Failure::usage("more than 64 stacks and windows at once")),
+        None => Ok(all),
+    }
+}
+
+/// The workloads of a list; a parameter after a comma belongs to the one before it.
+fn workloads(text: &str, path: PathNow, soak: Duration) -> Result<Vec<Workload>, Failure> {
+    let mut names: Vec<String> = Vec::new();
+    for piece in text.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
+        match names.last_mut() {
+            Some(last) if piece.contains('=') && !piece.contains(':') => *last = format!("{last},{piece}"),
+            _ => names.push(piece.to_owned()),
+        }
+    }
+    if names.is_empty() {
+        return Err(Failure::usage("no workload is named").hint("--workloads transactions,download-12mb"));
+    }
+    let rtt = Duration::from_micros(path.base_rtt_us).max(Duration::from_millis(1));
+    let count = (TALK.as_micros() / rtt.as_micros()).clamp(20, 500);
+    let mut all: Vec<Workload> = Vec::new();
+    for name in names {
+        // So many rather than so long: the same bytes for every stack.
+        let name = match name.split_once(':') {
+            None if name == "transactions" => format!("{name}:count={count}"),
+            Some(("transactions", rest)) if !rest.contains("count=") => format!("{name},count={count}"),
+            _ => name,
+        };
+        let wanted: Wanted = name.parse().map_err(Failure::usage)?;
+        let workload = wanted.workload(Direction::Down, if name == "soak" { soak } else { SOAK / 30 });
+        if matches!(workload, Workload::Competing { .. } | Workload::Load { .. } | Workload::Duplex { .. }) {
+            return Err(Failure::usage(format!("{} isn't compared between stacks", workload.name()))
+                .hint("transactions, bursts, bulk, download-12mb, stream, page, soak"));
+        }
+        if all.iter().any(|other| other.name() == workload.name()) {
+            return Err(Failure::usage(format!("the workload {} is named twice", workload.name())));
+        }
+        all.push(workload);
+    }
+    Ok(all)
+}
+
+fn not_built(name: &str, how: &str) -> Failure {
+    Failure::environment(format!("the adapter of {name} isn't built")).hint(how.to_owned())
+}
+
+fn failure(error: StackError) -> Failure {
+    match error {
+        StackError::NotBuilt { name, how } => not_built(name, how),
+        other => Failure::environment(other.to_string()).hint("run `windtunnel doctor`"),
+    }
+}
+
+/// Begins to write the comparison down.
+fn notebook(args: &CompareArgs, tunnel: &StackTunnel, config: &Config) -> Result<Notebook, Failure> {
+    let arm = |choice: &Choice| wt_journal::Arm { label: choice.title(), settings: choice.settings() };
+    let new = NewExperiment {
+        comment: args.comment.clone().unwrap_or_default(),
+        current: tunnel.current(),
+        arms: tunnel.arms().iter().map(arm).collect(),
+        config: json!({
+            "lab": config.lab,
+            "command": command(),
+            "stacks": {
+                "arms": tunnel.arms().iter().map(|choice| json!([choice.label, choice.window])).collect::<Vec<_>>(),
+                "workloads": config.workloads,
+            },
+        }),
+        seed: args.options.seed,
+        path: tunnel.path(Direction::Down),
+        ..begun(tunnel)
+    };
+    Notebook::open(args.journal.as_deref(), &new)
+}
+
+struct Session<'a> {
+    args: &'a CompareArgs,
+    tunnel: StackTunnel,
+    notebook: Notebook,
+    cancel: Cancel,
+    config: Config,
+    done: u32,
+}
+
+impl Session<'_> {
+    fn say(&self, text: &str) {
+        use std::io::Write as _;
+        if !self.args.quiet {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// How long a workload takes, roughly.
+    fn expected(&self, workload: &Workload) -> Duration {
+        let rtt = Duration::from_micros(self.config.path.base_rtt_us);
+        let fixed = || expected(workload, rtt, BitsPerSecond(self.config.path.capacity_bps.unwrap_or(1).max(1)));
+        workload.time().unwrap_or_else(fixed)
+    }
+
+    fn announce(&self, rounds: u32) {
+        let arms = u32::try_from(self.tunnel.arms().len()).unwrap_or(u32::MAX);
+        let each = self.config.workloads.iter().map(|workload| {
+            let times = if is_soak(workload) { 1 } else { rounds };
+            (self.expected(workload) + self.cool_down()) * times
+        });
+        let all = each.sum::<Duration>() * arms;
+        self.say(&format!("{arms} stacks, {rounds} rounds: about {}, longer with small windows", minutes(all)));
+    }
+
+    /// The ends need a few round trips to let go.
+    fn cool_down(&self) -> Duration {
+        (Duration::from_micros(self.config.path.base_rtt_us) * 4)
+            .clamp(Duration::from_millis(50), Duration::from_secs(5))
+    }
+
+    /// Whether it was stopped before its end.
+    fn rounds(&mut self, rounds: u32, rows: &mut [Row]) -> Result<bool, Failure> {
+        let mut rng = ChaCha12Rng::seed_from_u64(self.args.options.seed);
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        for round in 1..=rounds {
+            for at in 0..self.config.workloads.len() {
+                let workload = self.config.workloads[at].clone();
+                if is_soak(&workload) && round > 1 {
+                    continue;
+                }
+                order.shuffle(&mut rng);
+                let mut outcomes = Vec::with_capacity(order.len());
+                for index in &order {
+                    match self.place(round, *index, &workload, &rows[*index])? {
+                        Some(outcome) => outcomes.push((*index, outcome)),
+                        // A round that isn't complete compares nothing; those before it do.
+                        None if round > 1 || at > 0 => return Ok(true),
+                        None => return Err(Failure::new(Fault::Stopped, "stopped before anything was compared")),
+                    }
+                }
+                for (index, outcome) in outcomes {
+                    rows[index].take(workload.name(), outcome);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// One trial, again when the lab misbehaved; `None` when the user wants to stop.
+    fn place(
+        &mut self,
+        round: u32,
+        index: usize,
+        workload: &Workload,
+        row: &Row,
+    ) -> Result<Option<TrialOutcome>, Failure> {
+        let mut last = None;
+        for _ in 0..=REPEATS {
+            let outcome = self.trial(round, index, workload)?;
+            if outcome.status == Status::Aborted || self.cancel.is_cancelled() {
+                return Ok(None);
+            }
+            let told = match outcome.status {
+                Status::Completed => super::result::figure(workload.name(), &outcome),
+                status => format!("{}: {}", status.name(), outcome.notes.join("; ")),
+            };
+            self.say(&format!("  round {round}: {:<28} {:<13} {told}", row.title(), workload.name()));
+            if outcome.status != Status::Invalid {
+                return Ok(Some(outcome));
+            }
+            last = Some(outcome);
+        }
+        Ok(last)
+    }
+
+    fn trial(&mut self, round: u32, index: usize, workload: &Workload) -> Result<TrialOutcome, Failure> {
+        self.done += 1;
+        let spec = TrialSpec {
+            experiment: self.notebook.id().to_owned(),
+            phase: Phase::Round,
+            round,
+            order: self.done,
+            arm: index,
+            settings: self.tunnel.arms()[index].settings(),
+            workload: workload.clone(),
+            // A stack with a small window takes its time; one that hangs shall not take the night.
+            deadline: self.expected(workload) * 20 + Duration::from_secs(30),
+            // All of a round meet the same random losses.
+            seed: self.args.options.seed.wrapping_add(u64::from(round)),
+        };
+        let id = self.notebook.begin(&spec, unix_us())?;
+        let outcome = match self.tunnel.run(&spec, &self.cancel) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string()))?;
+                return Err(Failure::ours(error.to_string()).hint("run `windtunnel doctor`"));
+            }
+        };
+        self.notebook.finish(id, &outcome)?;
+        // Waits for nothing but time; a signal ends it early.
+        let _ = wt_sys::poll::wait_readable(&[], Some(self.cool_down()));
+        Ok(outcome)
+    }
+}
+
+/// Tells a comparison of the journal again: the same trials give the same answer.
+///
+/// # Errors
+/// A [`Failure`] that says what the journal lacks.
+pub(crate) fn again(journal: &dyn Journal, stored: &StoredExperiment, forms: &Forms) -> Outcome {
+    if forms.csv.is_some() {
+        return Err(Failure::usage("a comparison of stacks has no table of settings")
+            .hint("windtunnel journal export last --form csv writes every trial"));
+    }
+    let lacks = || Failure::ours(format!("{} doesn't say what was compared", stored.id));
+    let stacks = &stored.config["stacks"];
+    let workloads = serde_json::from_value(stacks["workloads"].clone()).map_err(|_| lacks())?;
+    let mut rows = Vec::new();
+    for arm in stacks["arms"].as_array().ok_or_else(lacks)? {
+        let choice: Choice = arm[0].as_str().and_then(|text| text.parse().ok()).ok_or_else(lacks)?;
+        let window = arm[1].as_u64().and_then(|window| u32::try_from(window).ok());
+        rows.push(Row::new(Choice { window, ..choice }));
+    }
+    // The last of several is the one that counted: those before it were thrown away.
+    let mut rounds: BTreeMap<(u32, String), BTreeMap<usize, TrialOutcome>> = BTreeMap::new();
+    let mut take = |trial: wt_trial::TrialRecord| {
+        if !matches!(trial.outcome.status, Status::Running | Status::Aborted) {
+            let key = (trial.spec.round, trial.spec.workload.name().to_owned());
+            rounds.entry(key).or_default().insert(trial.spec.arm, trial.outcome);
+        }
+        Ok(())
+    };
+    let read = journal.for_each_trial_from(&stored.id, TrialId::MIN, WithSamples::Yes, &mut take);
+    read.map_err(|error| crate::commands::journal::failure(&error))?;
+    let all = rows.len();
+    for ((_, workload), outcomes) in rounds.into_iter().filter(|(_, outcomes)| outcomes.len() == all) {
+        for (index, outcome) in outcomes {
+            if let Some(row) = rows.get_mut(index) {
+                row.take(&workload, outcome);
+            }
+        }
+    }
+    let path = PathNow { base_rtt_us: stored.path.rtt_us, capacity_bps: stored.path.physical_goodput_bps };
+    let lab = stored.config["lab"].as_str().unwrap_or(&stored.target).to_owned();
+    let comparison = Comparison::new(&Config { lab, path, workloads }, rows);
+    if let Some(file) = &forms.html {
+        write_whole(file, &comparison.page(&stored.id))?;
+    }
+    Ok(comparison.tell(&stored.id, forms.json))
+}

@@ -1,0 +1,210 @@
+//! `windtunnel stacks`: stacks behind adapters, in labs of their own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests fail like tests, and say what can't run"
+)]
+mod common;
+
+use common::{Ran, json, ran, run, shared, windtunnel};
+use serde_json::Value;
+use std::path::Path;
+
+/// Whether adapters can have their devices.
+fn may_run() -> bool {
+    let open = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok();
+    if !open {
+        eprintln!("not run: /dev/net/tun is closed to this user, and adapters need a TUN device");
+    }
+    open
+}
+
+/// 10 Mbit/s over so many ms there and back.
+fn path(folder: &Path, rtt_ms: u32) -> String {
+    let delay = f64::from(rtt_ms) / 2.0;
+    let one = format!("{{ rate = \"10mbit\", delay = \"{delay}ms\", queue_packets = 100 }}");
+    let text = format!("title = \"t\"\nsource = \"s\"\n[[link]]\nname = \"l\"\nmtu = 1500\ndown = {one}\nup = {one}\n");
+    let file = folder.join("path.toml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn compare(folder: &Path, more: &[&str]) -> (Ran, Value) {
+    let lab = path(folder, 10);
+    let mut command = windtunnel(folder);
+    command.args(["stacks", "compare", "--json", "-q", "--lab", &lab, "--rounds", "1"]).args(more);
+    let ran = ran(command.output().unwrap());
+    let told = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
+    (ran, told)
+}
+
+fn stack<'a>(told: &'a Value, name: &str) -> &'a Value {
+    told["stacks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == name)
+        .unwrap_or_else(|| panic!("no {name}: {told}"))
+}
+
+fn findings<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
+    let all = stack(told, name)["findings"].as_array().unwrap();
+    all.iter().map(|one| one["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_list_says_what_there_is_and_what_the_others_need() {
+    let listed = json(&["stacks", "list", "--json"]);
+    let stacks = listed["stacks"].as_array().unwrap();
+    for name in ["linux-direct", "linux", "smoltcp"] {
+        assert!(stacks.iter().any(|one| one["name"] == name && one["built"] == true), "{name}");
+    }
+    for one in stacks.iter().filter(|one| one["built"] == false) {
+        assert!(one["install"].as_str().unwrap().contains("install"), "{one}");
+    }
+    let profiles = listed["profiles"].as_array().unwrap();
+    assert_eq!(profiles.len(), 7);
+    for one in profiles {
+        assert_eq!(one["window"]["known"][0], 8192, "{one}");
+    }
+    let text = run(&["stacks", "list"]).out;
+    assert!(text.contains("Trumpet Winsock 2.0b") && text.contains("unknown:"), "{text}");
+}
+
+#[test]
+fn nonsense_is_refused_with_what_there_is() {
+    for (args, part) in [
+        (&["--stacks", "smolctp"][..], "smoltcp"),
+        (&["--stacks", "linux,linux"], "twice"),
+        (&["--stacks", "smoltcp:colour=red"], "ack-delay"),
+        (&["--rwin", "1B"], "256B"),
+        (&["--workloads", "sok"], "soak"),
+        (&["--workloads", "competing"], "isn't compared"),
+        (&["--workloads", ","], "no workload"),
+        (&["--workloads", "bulk,download-12mb"], "twice"),
+        (&["--lab", "ethernet-hob"], "ethernet-hub"),
+    ] {
+        let ran = run(&[&["stacks", "compare"], args].concat());
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains(part), "{args:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn an_adapter_that_is_not_built_says_what_to_install() {
+    let ran = run(&["stacks", "compare", "--stacks", "uml"]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.contains("isn't built") && ran.err.contains("apt-get install"), "{}", ran.err);
+}
+
+#[test]
+fn every_stack_moves_the_same_bytes_and_is_counted_by_the_operating_system() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let workloads = "transactions:count=20,bursts:count=1,pause=0ms,bulk:size=300kB,page";
+    let stacks = "linux-direct,linux:cc=reno,smoltcp,windows-95";
+    let (_, told) = compare(home.path(), &["--stacks", stacks, "--workloads", workloads]);
+    assert_eq!(told["same_bytes"], true);
+    for name in stacks.split(',') {
+        let one = stack(&told, name);
+        assert_eq!((one["integrity"].as_str(), one["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{one}");
+        for workload in ["transactions", "bursts", "bulk", "page"] {
+            let figures = &one["workloads"][workload];
+            assert!(figures["bytes"][0].as_u64().unwrap() > 0, "{name} {workload}: {figures}");
+            let cpu = figures["cpu_s_per_gb"].as_f64();
+            assert_eq!(cpu.is_some_and(|cpu| cpu > 0.0), name != "linux-direct", "{name} {workload}: {figures}");
+        }
+        let transactions = &one["workloads"]["transactions"];
+        // Each takes a round trip of 10 ms and more.
+        assert!(transactions["p50_us"].as_f64().unwrap() >= 10_000.0, "{transactions}");
+        assert!(transactions["per_second"].as_f64().unwrap() <= 100.0, "{transactions}");
+        assert!(transactions["p99_us"].as_f64() >= transactions["p50_us"].as_f64());
+        assert!(one["memory_bytes"].as_f64().is_none_or(|bytes| bytes > 1e6), "{one}");
+        assert!(one["ack_delay_trend"].as_object().unwrap().contains_key("p"));
+    }
+    assert_eq!(stack(&told, "smoltcp")["conformance"]["timestamps"], "no");
+    assert_eq!(stack(&told, "linux:cc=reno")["conformance"]["timestamps"], "yes");
+    let old = stack(&told, "windows-95");
+    assert_eq!(old["settings"]["stands_in_for"], "Microsoft TCP/IP for Windows 95");
+    // No packet of it ever offered more.
+    assert_eq!(old["workloads"]["bulk"]["window_bytes"], 8192.0);
+    // One round shows nothing, and says so.
+    assert!(told["verdicts"].as_array().unwrap().iter().all(|verdict| verdict["kind"] == "not-shown"), "{told}");
+    let again = ran(windtunnel(home.path()).args(["report", "last", "--json"]).output().unwrap());
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(again["stacks"], told["stacks"], "the journal tells the same");
+}
+
+#[test]
+fn data_that_is_lost_when_the_answer_is_fast_is_found_and_only_then() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    // The answer takes at least the RTT of 10 ms.
+    let stacks = "smoltcp:fast-loss=5s,linux:fast-loss=5s,smoltcp:fast-loss=1ms,linux";
+    let workloads = "transactions:count=5,bulk:size=50kB";
+    let (ran, told) = compare(home.path(), &["--stacks", stacks, "--workloads", workloads]);
+    assert!(ran.code <= 1, "a stack that loses data is a result: {}", ran.err);
+    for name in ["smoltcp:fast-loss=5s", "linux:fast-loss=5s"] {
+        let one = stack(&told, name);
+        assert_eq!((one["integrity"].as_str(), findings(&told, name)), (Some("lost"), vec!["data-lost"]), "{one}");
+        assert!(one["findings"][0]["at_s"].as_f64().unwrap() < 10.0, "{one}");
+        assert_eq!(one["failures"].as_array().unwrap().len(), 2, "{one}");
+    }
+    for name in ["smoltcp:fast-loss=1ms", "linux"] {
+        assert_eq!((stack(&told, name)["integrity"].as_str(), findings(&told, name)), (Some("ok"), vec![]), "{name}");
+    }
+}
+
+#[test]
+fn acks_that_come_later_and_later_are_found_and_dated_and_others_are_left_alone() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    // A fifth of the time without it, as once a minute of five.
+    let stacks = "linux:late-acks=1s,smoltcp:late-acks=1s,smoltcp";
+    let (_, told) = compare(home.path(), &["--stacks", stacks, "--workloads", "soak", "--soak", "5s"]);
+    for name in ["linux:late-acks=1s", "smoltcp:late-acks=1s"] {
+        let one = stack(&told, name);
+        assert_eq!(findings(&told, name), ["ack-delay-grows"], "{one}");
+        let at = one["findings"][0]["at_s"].as_f64().unwrap();
+        assert!((0.5..=2.0).contains(&at), "{at}");
+        let trend = &one["ack_delay_trend"];
+        assert!(trend["end_ms"].as_f64().unwrap() > 100.0 && trend["p"].as_f64().unwrap() < 0.001, "{trend}");
+        assert_eq!(one["integrity"], "ok");
+    }
+    assert_eq!(findings(&told, "smoltcp"), Vec::<&str>::new(), "{told}");
+}
+
+#[test]
+fn an_adapter_that_crashes_or_hangs_is_a_result() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("windtunnel-stack-lwip");
+    let ready = r#"echo '{"ready":true,"name":"lwip","version":"0"}'"#;
+    for (body, part) in [("echo no device >&2; exit 7", "no device"), (ready, "wts0")] {
+        std::fs::write(&script, format!("#!/bin/sh\n{body}\n")).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let lab = path(home.path(), 10);
+        let mut command = windtunnel(home.path());
+        command.env("WINDTUNNEL_STACKS", home.path());
+        command.args(["stacks", "compare", "--json", "-q", "--lab", &lab, "--rounds", "1"]);
+        command.args(["--stacks", "lwip,smoltcp", "--workloads", "transactions:count=3"]);
+        let ran = ran(command.output().unwrap());
+        let told: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
+        let why = stack(&told, "lwip")["failures"][0]["why"].as_str().unwrap().to_owned();
+        assert!(why.contains(part), "{why}");
+        assert_eq!(stack(&told, "smoltcp")["failures"].as_array().unwrap().len(), 0, "{told}");
+    }
+}
