@@ -2,13 +2,14 @@
 # make test   everything that CI checks (about half an hour from nothing on two cores)
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
+# make stacks  adapters of lwIP and gVisor for `windtunnel stacks`, where their tool chains are
 # make page-test  the page in headless Chromium
 # make page-bench  how quick the page and its server are
 CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: all page page-test page-bench pictures build demo test lint unit bench crosscheck setup clean
+.PHONY: stacks all page page-test page-bench pictures build demo test lint unit bench crosscheck setup clean
 
 all: build
 
@@ -49,6 +50,10 @@ unit:
 
 bench: build
 	$(CARGO) bench --workspace --locked
+
+# Adapters of TCP/IP stacks in other languages: gcc with liblwip-dev, and Go.
+stacks:
+	@scripts/stacks.sh
 
 crosscheck:
 	@scripts/crosscheck/run.sh

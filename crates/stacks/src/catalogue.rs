@@ -42,8 +42,8 @@ macro_rules! own_adapter {
         concat!($what, "; no adapter is shipped yet: write one as docs/guide/stacks.md says and name its folder in WINDTUNNEL_STACKS")
     };
 }
-const OWN_LWIP: &str = own_adapter!("apt-get install gcc liblwip-dev");
-const OWN_GVISOR: &str = own_adapter!("install Go 1.24 or later");
+const OWN_LWIP: &str = "apt-get install gcc liblwip-dev; then make stacks";
+const OWN_GVISOR: &str = "install Go 1.23 or later; then make stacks";
 const OWN_UML: &str = own_adapter!("apt-get install user-mode-linux");
 
 /// All stacks, in the order in which they are listed.

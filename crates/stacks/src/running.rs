@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::wait_readable;
@@ -88,19 +88,40 @@ impl Running {
         let early = self.child.try_wait().ok().flatten();
         drop(self.child.stdin.take());
         let done = self.lines.next(PARTING).and_then(|line| serde_json::from_str::<Done>(&line).ok());
-        let trouble = match (early, &done) {
-            (Some(status), _) => Some(match status.signal() {
-                Some(signal) => format!("the adapter crashed: signal {signal}"),
-                None => format!("the adapter ended by itself with code {}", status.code().unwrap_or(-1)),
+        // A process that is on its way out writes no last line, and has a status a moment later.
+        let late = if done.is_none() { self.exit_within(PARTING) } else { None };
+        let trouble = match (early.or(late), &done) {
+            (_, Some(_)) => None,
+            (Some(status), None) => Some(match (status.signal(), status.code().unwrap_or(0)) {
+                (Some(signal), _) => format!("the adapter crashed: signal {signal}"),
+                // As a shell tells of a program that it ran.
+                (None, code @ 129..) => format!("the adapter crashed: signal {}", code - 128),
+                (None, code) => format!("the adapter ended by itself with code {code}"),
             }),
-            (None, None) => Some("the adapter didn't end when it was told to".to_owned()),
-            (None, Some(_)) => None,
+            (None, None) => Some("the adapter didn't end when it was told to: it hangs".to_owned()),
         };
         let _ = self.child.kill();
         let _ = self.child.wait();
         let told = complaint(&mut self.child);
         let trouble = trouble.map(|what| if told.is_empty() { what } else { format!("{what}: {told}") });
         Ended { usage, done, trouble }
+    }
+}
+
+impl Running {
+    /// How it ended, if it does in time.
+    fn exit_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let limit = monotonic_ns() + patience.as_nanos() as u64;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if monotonic_ns() < limit => {
+                    // Waits for nothing but time.
+                    let _ = wait_readable(&[], Some(Duration::from_millis(10)));
+                }
+                _ => return None,
+            }
+        }
     }
 }
 

@@ -191,19 +191,25 @@ fn an_adapter_that_crashes_or_hangs_is_a_result() {
     }
     let _others = shared();
     let home = tempfile::tempdir().unwrap();
-    let script = home.path().join("windtunnel-stack-lwip");
-    let ready = r#"echo '{"ready":true,"name":"lwip","version":"0"}'"#;
-    for (body, part) in [("echo no device >&2; exit 7", "no device"), (ready, "wts0")] {
+    let script = home.path().join("windtunnel-stack-uml");
+    let ready = r#"echo '{"ready":true,"name":"uml","version":"0"}'"#;
+    let (crash, hang) = (format!("{ready}; kill -SEGV $$"), format!("{ready}; exec sleep 60"));
+    for (body, part) in [
+        ("echo no device >&2; exit 7", "no device"),
+        (ready, "wts0"),
+        (crash.as_str(), "crashed: signal 11"),
+        (hang.as_str(), "it hangs"),
+    ] {
         std::fs::write(&script, format!("#!/bin/sh\n{body}\n")).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         let lab = path(home.path(), 10);
         let mut command = windtunnel(home.path());
         command.env("WINDTUNNEL_STACKS", home.path());
         command.args(["stacks", "compare", "--json", "-q", "--lab", &lab, "--rounds", "1"]);
-        command.args(["--stacks", "lwip,smoltcp", "--workloads", "transactions:count=3"]);
+        command.args(["--stacks", "uml,smoltcp", "--workloads", "transactions:count=3"]);
         let ran = ran(command.output().unwrap());
         let told: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
-        let why = stack(&told, "lwip")["failures"][0]["why"].as_str().unwrap().to_owned();
+        let why = stack(&told, "uml")["failures"][0]["why"].as_str().unwrap().to_owned();
         assert!(why.contains(part), "{why}");
         assert_eq!(stack(&told, "smoltcp")["failures"].as_array().unwrap().len(), 0, "{told}");
     }
