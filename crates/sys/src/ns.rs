@@ -138,6 +138,20 @@ pub(crate) fn unshare(flags: libc::c_int, doing: &str) -> SysResult<()> {
 /// # Errors
 /// [`SysError`] with source and target.
 pub fn mount(source: &str, target: &str, kind: Option<&str>, flags: libc::c_ulong) -> SysResult<()> {
+    mount_with(source, target, kind, flags, "")
+}
+
+/// As [`mount`], with options of the file system's own.
+///
+/// # Errors
+/// As [`mount`].
+pub fn mount_with(
+    source: &str,
+    target: &str,
+    kind: Option<&str>,
+    flags: libc::c_ulong,
+    options: &str,
+) -> SysResult<()> {
     let text = |text: &str| {
         CString::new(text).map_err(|_| SysError {
             doing: format!("mount {source} on {target}"),
@@ -146,8 +160,10 @@ pub fn mount(source: &str, target: &str, kind: Option<&str>, flags: libc::c_ulon
     };
     let (from, to, kind) = (text(source)?, text(target)?, kind.map(text).transpose()?);
     let kind = kind.as_ref().map_or(std::ptr::null(), |kind| kind.as_ptr());
+    let data = text(options)?;
+    let data = if options.is_empty() { std::ptr::null() } else { data.as_ptr().cast() };
     // SAFETY: all pointers are null or live C strings.
-    let result = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), kind, flags, std::ptr::null()) };
+    let result = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), kind, flags, data) };
     check(result, || format!("mount {source} on {target}")).map(drop)
 }
 

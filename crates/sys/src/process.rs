@@ -258,6 +258,32 @@ pub fn wait_any() -> SysResult<Option<(u32, u8)>> {
     }
 }
 
+/// Switches the machine off. For process 1 of a virtual one, which only its own kernel asks for.
+///
+/// # Errors
+/// [`SysError`]; `EPERM` without `CAP_SYS_BOOT`. Anybody but process 1 is refused without asking the kernel.
+///
+/// # Source
+/// `RB_POWER_OFF`, reboot(2).
+pub fn power_off() -> SysResult<()> {
+    let refused = || SysError {
+        doing: "switch off".to_owned(),
+        source: std::io::Error::from(std::io::ErrorKind::PermissionDenied),
+    };
+    if std::process::id() != 1 {
+        return Err(refused());
+    }
+    // SAFETY: both take numbers or nothing.
+    check(
+        unsafe {
+            libc::sync();
+            libc::reboot(libc::RB_POWER_OFF)
+        },
+        || "switch off".to_owned(),
+    )
+    .map(drop)
+}
+
 /// Waits until a signal ends this process.
 pub fn wait_for_ever() -> ! {
     loop {

@@ -9,12 +9,15 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == wt_lab::INIT) {
+    let first = args.next().unwrap_or_default();
+    if first == wt_lab::INIT {
         return ExitCode::from(wt_lab::init(args));
     }
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == wt_stacks::ADAPTER) {
+    if first == wt_stacks::ADAPTER {
         return ExitCode::from(wt_stacks::adapter(args));
+    }
+    if first == wt_lab::GUEST {
+        return ExitCode::from(wt_lab::guest(args));
     }
     let failure = match cli::Cli::parse().run() {
         Ok(exit) => return exit.into(),

@@ -14,6 +14,8 @@ mod show;
 mod stats;
 /// One transfer from within.
 mod transfer;
+/// On a kernel of its own.
+pub(crate) mod virtual_time;
 
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};

@@ -3,6 +3,7 @@
 /// The paths.
 mod table;
 
+use super::lab::virtual_time::VirtualArgs;
 use super::lab::{self, LabOptions};
 use super::model;
 use crate::edge::{Exit, Failure, Outcome, say};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use table::Cell;
 use wt_lab::{Lab, LabTunnel};
 use wt_link::StageConfig;
-use wt_sim::StackConfig;
+use wt_sim::{BufferTuning, StackConfig};
 use wt_trial::{Amount, Cancel, Direction, Phase, Sample, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
 use wt_units::Settings;
 
@@ -44,6 +45,8 @@ pub(crate) struct CalibrateArgs {
     traces: bool,
     #[command(flatten)]
     options: LabOptions,
+    #[command(flatten)]
+    time: VirtualArgs,
 }
 
 /// The tables.
@@ -60,6 +63,9 @@ enum Which {
 /// How often a row is run at most, for each time that it should be.
 const MOST_ATTEMPTS: u64 = 3;
 
+/// Points of a row's congestion window over time at most.
+const POINTS: usize = 12;
+
 /// What both said of one row.
 struct Row {
     cell: Cell,
@@ -74,6 +80,8 @@ struct Row {
     /// The sender over time in the first run of each.
     traces: [Vec<Sample>; 2],
     invalid: u32,
+    /// The model's ends.
+    stack: StackConfig,
 }
 
 /// The middle of a sorted list.
@@ -115,6 +123,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
     cells.retain(wanted);
     if cells.is_empty() {
         return Err(Failure::usage(format!("no row of the table contains \"{}\"", args.only.join("\" or \""))));
+    }
+    if let Some(exit) = args.time.instead()? {
+        return Ok(exit);
     }
     wt_lab::enter().map_err(|error| lab::failure(&error))?;
     let cancel = Cancel::new();
@@ -179,6 +190,7 @@ fn compare(cell: Cell, args: &CalibrateArgs, cancel: &Cancel) -> Result<Row, Fai
         drops: [0; 2],
         traces: [Vec::new(), Vec::new()],
         invalid: 0,
+        stack: stack.clone(),
     };
     let observed = |outcome: &TrialOutcome, name: &str| outcome.observed.get(name).and_then(|value| value.as_u64());
     let mut lab_rtt = u64::MAX;
@@ -231,6 +243,11 @@ fn compare(cell: Cell, args: &CalibrateArgs, cancel: &Cancel) -> Result<Row, Fai
     Ok(row)
 }
 
+/// This kernel.
+fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
 /// The model's ends set up as this kernel's.
 pub(crate) fn kernel_stack(lab: &LabTunnel) -> StackConfig {
     let server = &lab.lab().server;
@@ -244,6 +261,7 @@ pub(crate) fn kernel_stack(lab: &LabTunnel) -> StackConfig {
     StackConfig {
         rmem: (*rmem.get(1).unwrap_or(&usual.rmem.0), *rmem.get(2).unwrap_or(&usual.rmem.1)),
         wmem_max: *wmem.get(2).unwrap_or(&usual.wmem_max),
+        tuning: BufferTuning::of_release(&release()),
         // A socket that began with BBR keeps its pacing when it is switched to another congestion control.
         pacing: default_cc.trim() == "bbr",
         ..usual
@@ -302,14 +320,24 @@ fn print_regions(rows: &[Row]) {
     }
 }
 
+/// The lab's congestion window over time: pairs of µs and bytes, of the first run.
+fn thinned(samples: &[Sample]) -> Vec<[u64; 2]> {
+    let step = samples.len().div_ceil(POINTS).max(1);
+    samples.iter().step_by(step).map(|sample| [sample.t_us, sample.snd_cwnd]).collect()
+}
+
 fn answer(rows: &[Row], traces: bool) -> serde_json::Value {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let ends = rows.first().map(|row| {
+        let StackConfig { rmem, wmem_max, pacing, .. } = &row.stack;
+        json!({ "rmem": rmem, "wmem_max": wmem_max, "pacing": pacing })
+    });
     let row = |row: &Row| {
         let mut object = json!({
             "region": row.cell.region,
             "name": row.cell.name,
             "settings": row.cell.settings,
             "bytes": row.cell.size.get(),
+            "line": row.cell.line,
             "lab_us": row.lab_us,
             "model_us": row.sim(),
             "error": row.error(),
@@ -317,6 +345,7 @@ fn answer(rows: &[Row], traces: bool) -> serde_json::Value {
             "retransmits": row.retransmits,
             "queue_drops": row.drops,
             "late": row.invalid,
+            "cwnd": thinned(&row.traces[0]),
         });
         if traces {
             object["traces"] = json!({ "lab": row.traces[0], "model": row.traces[1] });
@@ -336,7 +365,9 @@ fn answer(rows: &[Row], traces: bool) -> serde_json::Value {
     };
     json!({
         "schema_version": 1,
-        "kernel": kernel.trim(),
+        "kernel": release(),
+        "virtual": wt_lab::is_guest(),
+        "ends": ends,
         "regions": regions(rows).into_iter().map(region).collect::<Vec<_>>(),
         "rows": rows.iter().map(row).collect::<Vec<_>>(),
     })

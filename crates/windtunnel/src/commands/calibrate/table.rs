@@ -1,5 +1,6 @@
 //! The paths on which the model is compared with a kernel.
 
+use serde::Serialize;
 use std::fmt::Write as _;
 use wt_lab::Scenario;
 use wt_units::{Bytes, Knob, Settings};
@@ -11,8 +12,8 @@ pub(crate) struct Cell {
     pub(crate) name: String,
     /// Which part of the world it stands for.
     pub(crate) region: &'static str,
-    /// The path, as TOML.
-    pub(crate) path: String,
+    /// The path.
+    pub(crate) line: Line,
     /// Random loss: several seeds are needed.
     pub(crate) lossy: bool,
     /// What is set.
@@ -22,10 +23,12 @@ pub(crate) struct Cell {
 }
 
 /// Figures of a path of one link.
-struct Line {
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Line {
     rate_bps: u64,
     rtt_us: u64,
     queue_packets: u64,
+    /// Share of the packets to the client.
     loss: f64,
     mtu: u64,
     framing: &'static str,
@@ -61,12 +64,12 @@ impl Cell {
     fn new(region: &'static str, name: String, line: &Line, settings: &[(Knob, &str)], size: u64) -> Self {
         let level = |(knob, text): &(Knob, &str)| knob.parse_level(text).ok().map(|level| (*knob, level));
         let settings = settings.iter().filter_map(level).collect();
-        Self { name, region, path: line.toml(), lossy: line.loss > 0.0, settings, size: Bytes(size) }
+        Self { name, region, line: line.clone(), lossy: line.loss > 0.0, settings, size: Bytes(size) }
     }
 
     /// The path, ready for both.
     pub(crate) fn scenario(&self) -> Result<Scenario, String> {
-        Scenario::parse(&format!("{}.toml", self.name.replace([' ', '/'], "-")), &self.path)
+        Scenario::parse(&format!("{}.toml", self.name.replace([' ', '/'], "-")), &self.line.toml())
             .map_err(|error| error.to_string())
     }
 }

@@ -1,6 +1,7 @@
 //! Running programs in the lab, and keeping it up.
 
 use super::stats::{StatsForm, tell};
+use super::virtual_time::VirtualArgs;
 use super::{LabOptions, failure, load, start_recording};
 use crate::commands::cc::controls::Controls;
 use crate::edge::{Exit, Failure, Outcome, say};
@@ -22,6 +23,7 @@ use wt_load::{Server, ServerConfig};
   windtunnel lab run adsl --record adsl.pcapng --stats -- curl -o /dev/null http://server/bytes/3MB
   windtunnel lab run adsl --server 'iperf3 -s -1' -- sh -c 'sleep 0.2; iperf3 -c server -R'
   windtunnel lab run dialup -- ping -c 3 server
+  windtunnel lab run dialup --virtual --kernel target/uml/linux -- ping -c 100 server
   sudo windtunnel lab run freebsd-scp --cc chd@freebsd-hz100 -- scp file server:   # with an sshd in --server")]
 pub(super) struct RunArgs {
     #[command(flatten)]
@@ -110,6 +112,8 @@ struct On {
     /// Says on stderr how the lab itself did: how late packets left, what it lost, CPU that it didn't get
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<StatsForm>,
+    #[command(flatten)]
+    time: VirtualArgs,
 }
 
 impl On {
@@ -300,6 +304,9 @@ fn serve_http(lab: &Lab) -> Result<Vec<Server>, Failure> {
 }
 
 fn run(on: &On, program: &Program) -> Outcome {
+    if let Some(exit) = on.time.instead()? {
+        return Ok(exit);
+    }
     let running = Running::start(on)?;
     let code = running.tunnel.lab().run_program(program);
     let code = code.map_err(|error| Failure::environment(error.to_string()))?;
@@ -309,6 +316,10 @@ fn run(on: &On, program: &Program) -> Outcome {
 
 /// `lab up`.
 pub(super) fn up(args: &UpArgs) -> Outcome {
+    if args.on.time.is_asked() {
+        return Err(Failure::usage("lab up --virtual: time would stand still for whoever enters")
+            .hint("windtunnel lab run PATH --virtual --kernel FILE -- PROGRAM"));
+    }
     let outside = user_namespace();
     let running = Running::start(&args.on)?;
     let inside = user_namespace();
