@@ -101,7 +101,10 @@ fn an_experiment_goes_on_where_it_was_left_and_changes_nothing_that_was_journale
     let second =
         object(&wt(home.path(), &["tune", "--resume", id, "--quiet", "--json", "--budget", "6 trials", "--seed", "9"]));
     assert_ne!(second["id"], first["id"]);
-    assert_eq!((&second["rounds"], &second["trials"]), (&4.into(), &12.into()), "{second}");
+    assert_eq!(second["rounds"], 4, "{second}");
+    // Three a round; in the last two an identical one may have fallen too far behind to be measured on.
+    let trials = second["trials"].as_u64().unwrap();
+    assert!((8..=12).contains(&trials), "{second}");
     // The evidence of the first session is part of the second's, figure by figure.
     for (old, new) in first["arms"].as_array().unwrap().iter().zip(second["arms"].as_array().unwrap()) {
         let (old, new) = (old["series"].as_array().unwrap(), new["series"].as_array().unwrap());
