@@ -63,6 +63,15 @@ impl Tls {
         Ok(Self(Arc::new(config.with_root_certificates(roots).with_no_client_auth())))
     }
 
+    /// The same, as somebody who has never been there: no session is resumed. With `http2` nothing else is spoken.
+    #[must_use]
+    pub(crate) fn afresh(&self, http2: bool) -> Self {
+        let mut config = rustls::ClientConfig::clone(&self.0);
+        config.resumption = rustls::client::Resumption::in_memory_sessions(64);
+        config.alpn_protocols = if http2 { vec![b"h2".to_vec()] } else { Vec::new() };
+        Self(Arc::new(config))
+    }
+
     /// A session with this host, before its handshake.
     pub(crate) fn session(&self, host: &str) -> io::Result<rustls::ClientConnection> {
         let name = ServerName::try_from(host.to_owned())

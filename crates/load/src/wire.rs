@@ -55,6 +55,11 @@ impl<'a> Wire<'a> {
         Ok(())
     }
 
+    /// What was agreed to be spoken through TLS.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.tls.as_ref().and_then(|tls| tls.alpn_protocol())
+    }
+
     /// The socket, for its options and what the kernel knows of it.
     pub(crate) fn socket(&self) -> &TcpStream {
         &self.socket
@@ -110,6 +115,16 @@ impl<'a> Wire<'a> {
             if let Err(error) = tls.write_tls(&mut self.socket) {
                 self.bear(error, true)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Hands over what TLS holds back; `WouldBlock` if the kernel doesn't take all of it.
+    pub(crate) fn flush_now(&mut self) -> io::Result<()> {
+        while let Some(tls) = &mut self.tls
+            && tls.wants_write()
+        {
+            tls.write_tls(&mut self.socket)?;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use wt_load::page::{HttpPage, PageLoad, PageMemory, load_page};
-use wt_load::{Fetch, FetchError, Finish, SenderOptions, Server, ServerConfig, Tls, Url};
-use wt_trial::{Amount, Cancel, Page};
+use wt_load::{Fetch, FetchError, Finish, SenderOptions, Server, ServerConfig, Tls, Url, work_at};
+use wt_trial::{Amount, Cancel, Page, Workload};
 use wt_units::{Bytes, Settings};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -198,5 +198,54 @@ fn our_server_keeps_a_connection_only_for_those_who_ask() {
         if !kept {
             assert_eq!(stream.read(&mut [0]).unwrap(), 0);
         }
+    }
+}
+
+/// Frames of HTTP/2 (RFC 9113 section 4.1): length, type, flags, stream, payload.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+#[test]
+fn servers_that_speak_http_2_badly_end_a_load_and_take_nothing_with_them() {
+    let settings = frame(4, 0, 0, &[]);
+    // Each says what the load must come to.
+    let cases: [(&str, Vec<u8>, bool); 6] = [
+        ("HTTP/1.1", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), true),
+        ("a frame longer than allowed", [&settings[..], &[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat(), true),
+        ("data of a stream that nobody opened", [&settings[..], &frame(0, 0, 9, b"xx")].concat(), true),
+        ("headers that make no sense", [&settings[..], &frame(1, 4, 1, &[0xff; 40])].concat(), true),
+        ("a refusal", [&settings[..], &frame(1, 5, 1, &[0x8d])].concat(), true),
+        ("nothing more", settings.clone(), false),
+    ];
+    for (name, bytes, at_once) in cases {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // The preface and the client's settings.
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(&bytes);
+            let mut rest = Vec::new();
+            let _ = stream.read_to_end(&mut rest);
+        });
+        let url: Url = format!("http://{address}/file").parse().unwrap();
+        let (own, tls, cancel) = (Settings::new(), Tls::nobody().unwrap(), Cancel::new());
+        let deadline = if at_once { PATIENCE } else { Duration::from_millis(300) };
+        let amount = Amount::Size(Bytes(1));
+        let fetch = Fetch { url: &url, peer: address, settings: &own, amount, deadline, tls: &tls };
+        let page = Page { http2: true, connections: 1, ..Page::built_in() };
+        let done = work_at(&fetch, &Workload::Page { page }, &PageMemory::default(), &cancel);
+        match (name, done) {
+            ("nothing more", Ok(done)) => assert_eq!(done.report.finish, Finish::Deadline),
+            ("a refusal", Err(FetchError::Never(why))) => assert!(why.contains("404"), "{why}"),
+            (_, Ok(done)) => {
+                let finish = done.report.finish;
+                assert!(matches!(finish, Finish::Garbage(_) | Finish::PeerLeft(_)), "{name}: {finish:?}");
+            }
+            (_, Err(error)) => panic!("{name}: {error}"),
+        }
+        serving.join().unwrap();
     }
 }

@@ -22,6 +22,9 @@ pub struct Page {
     pub objects: Vec<PageObject>,
     /// How many connections.
     pub connections: u32,
+    /// Whether it is loaded over HTTP/2: then there is one connection, and all objects but the first are asked for at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
 }
 
 /// Connections that browsers open to one host over HTTP/1.1.
@@ -49,13 +52,18 @@ impl Page {
     #[must_use]
     pub fn built_in() -> Self {
         let objects = BUILT_IN.iter().map(|size| PageObject { path: None, size: Bytes(u64::from(*size)) }).collect();
-        Self { name: "built-in".to_owned(), objects, connections: USUAL_CONNECTIONS }
+        Self { name: "built-in".to_owned(), objects, connections: USUAL_CONNECTIONS, http2: false }
     }
 
     /// One object over one connection.
     #[must_use]
     pub fn single(size: Bytes) -> Self {
-        Self { name: format!("one object of {size}"), objects: vec![PageObject { path: None, size }], connections: 1 }
+        Self {
+            name: format!("one object of {size}"),
+            objects: vec![PageObject { path: None, size }],
+            connections: 1,
+            http2: false,
+        }
     }
 
     /// The bytes of all objects.
@@ -71,11 +79,12 @@ impl std::fmt::Display for Page {
         let connections = self.connections as usize;
         write!(
             f,
-            "a page of {} object{} ({:.1} kB) over {connections} cold connection{}",
+            "a page of {} object{} ({:.1} kB) over {connections} cold connection{}{}",
             self.objects.len(),
             plural(self.objects.len()),
             self.size().get() as f64 / 1e3,
-            plural(connections)
+            plural(connections),
+            if self.http2 { " with HTTP/2" } else { "" }
         )
     }
 }

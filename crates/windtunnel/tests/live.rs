@@ -496,6 +496,40 @@ fn a_page_is_loaded_through_tls_and_too_small_a_file_is_named() {
 }
 
 #[test]
+fn a_page_over_http_2_takes_one_connection_and_asks_for_all_objects_at_once() {
+    let _machine = shared();
+    let script = format!(
+        "{AUTHORITY}\nSITE=\"listen 8443 ssl http2; ssl_certificate $PWD/s.pem; \
+         ssl_certificate_key $PWD/s.key; }} server {{ listen 8444 ssl; root $PWD/www; ssl_certificate $PWD/s.pem; \
+         ssl_certificate_key $PWD/s.key;\"\n{NGINX}\n\
+         TUNE=\"$WT tune --workload page:http=2 --levels mss=1000 --pause 20ms --ca ca.pem\"\n\
+         $TUNE https://server:8443/file --budget '4 trials' --json; \
+         $TUNE http://server:8080/file; echo code $? >&2; \
+         $TUNE https://server:8444/file --budget '4 trials'; echo code $? >&2; \
+         $WT tune --lab adsl --workload page:http=2; echo code $? >&2"
+    );
+    let home = tempfile::tempdir().unwrap();
+    let ran = shell(home.path(), NEAR, &script);
+    let report = json_of(&ran);
+    let table = report["trial_table"].as_array().unwrap();
+    assert!(table.len() >= 4, "{report:#} {}", ran.err);
+    for row in table {
+        assert_eq!((&row["status"], &row["bytes"]), (&"completed".into(), &265_100.into()), "{row} {}", ran.err);
+        let objects = row["measures"]["objects"].as_array().unwrap();
+        assert!(objects.len() == 44 && objects.iter().all(|object| object["connection"] == 0), "{row}");
+        let time = |at: usize, name: &str| objects[at][name].as_u64().unwrap();
+        // The first alone; then the last is asked for before the second has come.
+        assert!((1..44).all(|at| time(at, "asked_us") >= time(0, "done_us")), "{row}");
+        assert!(time(43, "asked_us") <= time(1, "done_us"), "{row}");
+    }
+    let log = std::fs::read_to_string(home.path().join("access.log")).unwrap();
+    let of_pages = || log.lines().filter(|line| line.contains("\"windtunnel/") && line.contains(" 206 "));
+    assert!(of_pages().count() >= 4 * 44 && of_pages().all(|line| line.contains("HTTP/2.0")), "{log}");
+    assert!(ran.err.contains("doesn't speak HTTP/2") && ran.err.contains("code 4"), "{}", ran.err);
+    assert_eq!(ran.err.matches("code 2").count(), 2, "{}", ran.err);
+}
+
+#[test]
 fn workloads_that_need_a_far_end_of_ours_say_so_before_anything_is_sent() {
     let _machine = shared();
     let (ran, home) = nginx(

@@ -12,7 +12,7 @@ use crate::allowance::Allowance;
 use crate::client::{Connection, LoadError};
 use crate::intact::Reference;
 use crate::intake::{intake, outflow};
-use crate::page::{HttpPage, PageMemory, load_page};
+use crate::page::{HttpPage, PageMemory, load_page, load_page_http2};
 use crate::pattern;
 use crate::proto::SenderOptions;
 use crate::tls::Tls;
@@ -242,6 +242,9 @@ pub fn work_at(
     cancel: &Cancel,
 ) -> Result<Fetched, FetchError> {
     match (job.url.scheme, workload) {
+        (Scheme::Wt, Workload::Page { page }) if page.http2 => {
+            Err(FetchError::Never("a far end of ours speaks no HTTP/2: name an http:// or https:// server".to_owned()))
+        }
         (Scheme::Wt, _) => crate::serve::work(job, workload, cancel),
         (Scheme::Http | Scheme::Https, Workload::Page { page }) => page_at(job, page, memory, cancel),
         _ => {
@@ -253,8 +256,15 @@ pub fn work_at(
 
 /// A page of a server that isn't ours: parts of one file, or what the page names.
 fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    // Each load is somebody's first.
+    let tls = job.tls.afresh(page.http2);
+    let job = &Fetch { tls: &tls, ..*job };
     let http = HttpPage { fetch: job, memory: Some(memory), token: None, sender: SenderOptions::default() };
-    let loaded = load_page(page, &|number| http.open(number, cancel), cancel)?;
+    let loaded = if page.http2 {
+        load_page_http2(page, job, memory, cancel)?
+    } else {
+        load_page(page, &|number| http.open(number, cancel), cancel)?
+    };
     let first = loaded.connections.first();
     let connect_time = first.map_or(Duration::ZERO, |end| end.connect_time);
     let granted = first.map_or_else(Settings::new, |end| end.granted.clone());
@@ -404,11 +414,20 @@ fn is_refusal(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::ConnectionReset)
 }
 
+/// Whether the far end speaks nothing of what we offered, which is never more than HTTP/2.
+fn speaks_otherwise(error: &std::io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)))
+}
+
 pub(crate) fn lost(error: WireError, patience: Duration, in_handshake: bool) -> FetchError {
     match error {
         WireError::Deadline => FetchError::Silence(patience),
         WireError::Cancelled => FetchError::Cancelled,
         WireError::Broken(error) if is_refusal(&error) => FetchError::Refused { why: error.to_string(), pause: None },
+        WireError::Broken(error) if in_handshake && speaks_otherwise(&error) => {
+            FetchError::Never(format!("the server doesn't speak HTTP/2: TLS: {error}"))
+        }
         WireError::Broken(error) if in_handshake && error.kind() == std::io::ErrorKind::InvalidData => {
             FetchError::Never(format!("TLS: {error}"))
         }

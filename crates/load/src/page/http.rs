@@ -29,7 +29,7 @@ type Known = (Option<String>, u64);
 
 impl PageMemory {
     /// Whether this is what came before: of another version it is something else, and learnt anew.
-    fn agrees(&self, path: &str, bytes: u64, version: Option<String>, hash: u64) -> bool {
+    pub(super) fn agrees(&self, path: &str, bytes: u64, version: Option<String>, hash: u64) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (path.to_owned(), bytes);
         match known.get(&key) {
@@ -237,19 +237,29 @@ impl PageConnection for HttpConnection<'_> {
 }
 
 /// Looks at the bytes of an object as they come.
-struct Check {
+pub(super) struct Check {
     pattern: bool,
     hasher: DefaultHasher,
     bytes: u64,
 }
 
 impl Check {
-    fn new(pattern: bool) -> Self {
+    pub(super) fn new(pattern: bool) -> Self {
         Self { pattern, hasher: DefaultHasher::new(), bytes: 0 }
     }
 
+    /// How many there were.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What they were.
+    pub(super) fn hash(&self) -> u64 {
+        self.hasher.finish()
+    }
+
     /// Where the first byte lies that can't be right.
-    fn take(&mut self, bytes: &[u8]) -> Option<u64> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Option<u64> {
         let wrong = if self.pattern {
             pattern::first_difference(self.bytes, bytes)
         } else {

@@ -5,10 +5,13 @@
 
 /// Objects over HTTP/1.1.
 mod http;
+/// Objects over HTTP/2.
+mod http2;
 /// Objects over our own protocol.
 mod talk;
 
 pub use http::{HttpPage, PageMemory};
+pub(crate) use http2::load_page as load_page_http2;
 use talk::TalkPage;
 
 use crate::fetch::FetchError;

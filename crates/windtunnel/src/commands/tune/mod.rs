@@ -164,6 +164,11 @@ impl TuneArgs {
         if self.direction == DirectionName::Both {
             self.workload.both(Duration::ZERO).map_err(Failure::usage)?;
         }
+        if self.workload.is_http2() && self.target.is_none() && self.resume.is_none() {
+            let what = "the lab's own server speaks no HTTP/2";
+            return Err(Failure::usage(what)
+                .hint("windtunnel lab run PATH --server 'nginx …' -- windtunnel tune https://server/file …"));
+        }
         Ok(())
     }
 }

@@ -29,8 +29,9 @@ const KNOWN: [(&str, &[&str], &str); 10] = [
     ("stream", &["message", "interval"], "small messages at a steady pace: how late are they?"),
     (
         "page",
-        &["size", "connections", "har"],
-        "44 objects (265 kB) over 6 cold connections; with size= one object, with har= those of a browser's HAR file",
+        &["size", "connections", "har", "http"],
+        "44 objects (265 kB) over 6 cold connections; with size= one object, with har= those of a browser's HAR file, with http=2 \
+         over one connection with HTTP/2",
     ),
     ("competing", &["rivals"], "one transfer beside others that have the current settings"),
     ("load", &[], "small round trips on the idle path, then beside a transfer that fills it"),
@@ -89,6 +90,9 @@ impl std::str::FromStr for Wanted {
         if wanted.page.is_some() && wanted.sizes.contains_key("size") {
             return Err("size= and har= exclude each other".to_owned());
         }
+        if wanted.is_http2() && wanted.numbers.contains_key("connections") {
+            return Err("HTTP/2 has one connection: leave connections= out".to_owned());
+        }
         Ok(wanted)
     }
 }
@@ -127,6 +131,10 @@ impl Wanted {
                 }
                 self.numbers.insert(key, number);
             }
+            "http" => {
+                let version = value.parse().ok().filter(|version| (1..=2).contains(version));
+                self.numbers.insert(key, version.ok_or_else(|| "write 1 or 2".to_owned())?);
+            }
             "har" => self.page = Some(super::har::read(std::path::Path::new(value))?),
             "pause" | "think" | "interval" => {
                 let time = parse_duration(value).map_err(|error| error.to_string())?;
@@ -162,6 +170,11 @@ impl Wanted {
         self.kind == "page"
     }
 
+    /// Whether it is loaded over HTTP/2.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.numbers.get("http") == Some(&2)
+    }
+
     /// Whether it is one transfer whose amount follows from the path and the budget.
     pub(crate) fn is_plain(&self) -> bool {
         self.kind == "bulk" && self.sizes.is_empty()
@@ -173,6 +186,9 @@ impl Wanted {
     /// Why not, and what would do.
     pub(crate) fn check(&self, scheme: Scheme) -> Result<(), String> {
         match (self.kind, scheme) {
+            ("page", scheme) if self.is_http2() && scheme != Scheme::Https => {
+                Err("HTTP/2 is agreed upon in the handshake of TLS: name an https:// server that speaks it".to_owned())
+            }
             (_, Scheme::Wt) | ("bulk" | "download-12mb" | "soak", _) | ("page", Scheme::Http | Scheme::Https) => Ok(()),
             ("page", _) => Err("a page is loaded over http://, https:// or wt://".to_owned()),
             (kind, _) => Err(format!("{kind} needs a far end of ours, wt://KEY@HOST")),
@@ -237,6 +253,9 @@ impl Wanted {
                 } else if size.is_none() {
                     page.connections = USUAL_CONNECTIONS;
                 }
+                if self.is_http2() {
+                    (page.http2, page.connections) = (true, 1);
+                }
                 Workload::Page { page }
             }
             _ => Workload::Bulk { direction, amount: size.map_or(Amount::Time(time), Amount::Size) },
@@ -248,6 +267,7 @@ impl Wanted {
 pub(crate) fn expected(workload: &Workload, rtt: Duration, rate: BitsPerSecond) -> Duration {
     let size = workload.size().unwrap_or(Bytes(0));
     let round_trips = match workload {
+        Workload::Page { page } if page.http2 => 8,
         Workload::Page { page } => 4 + page.objects.len() / page.connections.max(1) as usize,
         Workload::Transactions { amount: Repeat::Count(count), .. } => *count as usize,
         Workload::Bursts { blocks, amount: Repeat::Count(count), .. } => blocks.len() * *count as usize,
@@ -306,6 +326,8 @@ mod tests {
             ("pages", "page"),
             ("help", "download-12mb"),
             ("page:colour=red", "connections"),
+            ("page:http=3", "1 or 2"),
+            ("page:http=2,connections=6", "one connection"),
             ("page:connections=0", "1 to 60"),
             ("stream:interval=1us", "100us"),
             ("transactions:think=1h", "60s"),
