@@ -161,6 +161,25 @@ fn unprivileged_https_and_short_responses_are_lower_bounds_or_right() {
 }
 
 #[test]
+fn a_killed_survey_leaves_nothing_behind() {
+    // Rules, routes, devices, sockets, firewall and sysctls before and after; a host that never answers keeps it busy.
+    let script = "all() { ip rule; ip route show table all; ip link; \
+        cat /proc/net/tcp /proc/net/tcp6 /proc/net/raw /proc/net/packet | wc -l; \
+        cat /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/ip_default_ttl; \
+        if command -v nft >/dev/null; then nft list ruleset; fi; }
+        set_window 10 cubic; all > before
+        $WT first-window http://server:8080/1m.bin http://10.3.0.9:8080/ --json-stream > found & pid=$!
+        while ! [ -s found ]; do kill -0 $pid || break; done
+        ip rule > rules; all > during
+        kill -9 $pid; wait $pid; echo code $?; all > after
+        cmp before during >/dev/null || echo busy; cmp before after && echo nothing";
+    let Some(ran) = shell(script) else { return };
+    assert!(ran.out.contains("busy"), "its sockets were seen: {}{}", ran.out, ran.err);
+    assert!(ran.out.contains("code 137"), "it was killed: {}{}", ran.out, ran.err);
+    assert!(ran.out.ends_with("nothing\n"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn findings_go_into_tables_pictures_and_the_history_of_hosts() {
     let script = "row 1 2 3 cubic > hosts; row 2 2 10 cubic >> hosts; echo http://server:81/ Nobody >> hosts; \
         echo http://server:81/again Nobody >> hosts; WT=\"$WT first-window\"; \
