@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use wt_load::{EndReport, Fetched, Finish};
 use wt_sys::tcp::TcpInfo;
-use wt_trial::{Direction, Limits, Status, TrialOutcome, TrialSpec};
+use wt_trial::{Direction, Limits, Status, TrialOutcome, TrialSpec, Workload, thirds};
 use wt_units::{Knob, Level};
 
 /// Bytes after which the kernel knows how large the peer's segments are.
@@ -55,6 +56,20 @@ pub(crate) fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> T
         limits,
         notes,
         measures: report.measures,
+    }
+}
+
+/// Looks at a soak by its thirds where that wasn't done at both ends; no other transfer is.
+pub(crate) fn by_thirds(outcome: &mut TrialOutcome, spec: &TrialSpec) {
+    let seen = &mut outcome.measures.thirds;
+    let whole = seen.iter().any(|third| third.goodput_bps > 0.0);
+    match spec.workload {
+        Workload::Soak { .. } if !whole => {
+            let elapsed = Duration::from_micros(outcome.elapsed_us);
+            *seen = thirds(&outcome.sender, &outcome.receiver, elapsed, seen);
+        }
+        Workload::Soak { .. } => {}
+        _ => seen.clear(),
     }
 }
 

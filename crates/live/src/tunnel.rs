@@ -1,7 +1,7 @@
 use crate::change::{ChangeError, Changer, InTheWay, Made, Place};
 use crate::lost::{self, Lost};
 use crate::manners::{Manners, clock, leave_alone};
-use crate::outcome::{outcome, tell_granted};
+use crate::outcome::{by_thirds, outcome, tell_granted};
 use crate::scope::{Scope, scope_of, usual_knobs};
 use crate::target::Target;
 use serde_json::json;
@@ -455,6 +455,7 @@ impl Tunnel for LiveTunnel {
             let url = self.config.targets[self.turn].url.to_string();
             outcome.observed.insert("target".to_owned(), json!(url));
         }
+        by_thirds(&mut outcome, spec);
         tell_granted(&mut outcome, spec, headers, &|knob| self.scope(knob) == Ok(Scope::FarEnd));
         if let Some(control) = &control {
             name_as_asked(&mut outcome, spec, control);

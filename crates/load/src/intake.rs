@@ -163,17 +163,19 @@ pub(crate) fn outflow(
     };
     let end_ns = if timed && finish == Finish::Done { limit_ns } else { monotonic_ns() };
     let acked = info.bytes_acked.saturating_sub(acked_before);
+    let elapsed = Duration::from_nanos(end_ns.saturating_sub(start_ns));
+    let (samples, thirds) = sampler.finish_with_gaps(amount, elapsed);
     Ok(EndReport {
         // Payload in a buffer has reached nobody.
         bytes: if bytes >= wanted && finish == Finish::Done { bytes } else { bytes.min(acked) },
         finish,
-        elapsed: Duration::from_nanos(end_ns.saturating_sub(start_ns)),
-        samples: sampler.finish(),
+        elapsed,
+        samples,
         info,
         congestion_control: tcp::congestion_control(wire.socket()).unwrap_or_default(),
         refused: Vec::new(),
         start: None,
-        measures: Measures::default(),
+        measures: Measures { thirds, ..Measures::default() },
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{Waker, wait_readable};
 use wt_sys::tcp::TcpInfo;
-use wt_trial::Sample;
+use wt_trial::{Amount, SHORTEST_SOAK, Sample, Third, ack_gaps};
 
 /// Which of the two byte counters of `tcp_info` is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +44,10 @@ pub(crate) struct Sampler {
 
 /// What a sampler saw.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) samples: Vec<Sample>,
+struct Seen {
+    samples: Vec<Sample>,
     /// When data was under way: the time and for how long no ACK had come, both in µs.
-    pub(crate) silences: Vec<(u64, u64)>,
+    silences: Vec<(u64, u64)>,
 }
 
 /// How often to ask: every 10 to 50 ms, so that one sees slow start and recovery, and no more than [`MOST`] times.
@@ -93,11 +93,20 @@ impl Sampler {
 
     /// Stops and hands over the samples.
     pub(crate) fn finish(self) -> Vec<Sample> {
-        self.finish_with_silences().samples
+        self.stop().samples
     }
 
-    /// Stops and hands over all it saw.
-    pub(crate) fn finish_with_silences(self) -> Seen {
+    /// Stops and hands over the samples, and of a transfer of a time that is long enough the gaps between ACKs by its thirds.
+    pub(crate) fn finish_with_gaps(self, amount: Amount, elapsed: Duration) -> (Vec<Sample>, Vec<Third>) {
+        let Seen { samples, silences } = self.stop();
+        let gaps = match amount {
+            Amount::Time(time) if time >= SHORTEST_SOAK => ack_gaps(&silences, time.min(elapsed)),
+            Amount::Time(_) | Amount::Size(_) => Vec::new(),
+        };
+        (samples, gaps)
+    }
+
+    fn stop(self) -> Seen {
         self.stop.wake();
         self.thread.join().unwrap_or_default()
     }

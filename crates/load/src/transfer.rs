@@ -1,7 +1,7 @@
 use crate::allowance::Allowance;
 use crate::pattern;
 use crate::proto::Request;
-use crate::sample::{End, Sampler, Seen, interval};
+use crate::sample::{End, Sampler, interval};
 use crate::turns::{Turn, Turns};
 use std::io::{self, Read as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{wait_readable, wait_writable};
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel, Direction, Measures, SHORTEST_SOAK, Sample, ack_gaps};
+use wt_trial::{Amount, Cancel, Direction, Measures, Sample};
 
 /// How one end of a transfer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,8 +261,7 @@ pub(crate) fn send(
     };
     let last = TcpInfo::read(stream).ok().filter(|last| last.bytes_acked >= info.bytes_acked && last.state == 1);
     let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(start_ns));
-    let Seen { samples, silences } = sampler.finish_with_silences();
-    let thirds = if expected >= SHORTEST_SOAK { ack_gaps(&silences, expected.min(elapsed)) } else { Vec::new() };
+    let (samples, thirds) = sampler.finish_with_gaps(amount, elapsed);
     Ok(EndReport {
         finish,
         bytes,

@@ -2,8 +2,8 @@ use crate::bulk::{Arrivals, quantile};
 use crate::{Sample, Third};
 use std::time::Duration;
 
-/// Transfers that take at least so long are looked at by thirds.
-pub const SHORTEST_SOAK: Duration = Duration::from_secs(30);
+/// The gaps between ACKs of transfers that take at least so long are looked at by thirds.
+pub const SHORTEST_SOAK: Duration = Duration::from_secs(3);
 
 /// The thirds of a long transfer, from both ends' samples. `gaps` holds how long no ACK came, as the sender saw it; what isn't
 /// known is zero.

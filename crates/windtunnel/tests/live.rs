@@ -137,6 +137,24 @@ fn what_capped_the_current_settings_is_named_and_the_remedy_is_one_command() {
 }
 
 #[test]
+fn a_soak_at_a_server_that_isnt_ours_is_looked_at_by_thirds() {
+    let _machine = shared();
+    let (ran, _home) = nginx(
+        "",
+        "truncate -s 60M www/file; $WT tune http://server:8080/file --workload soak --length 3s --levels rwin=64KiB \
+         --budget '4 trials' --no-probes --json --quiet",
+    );
+    let report = json_of(&ran);
+    let table = report["trial_table"].as_array().unwrap();
+    let done: Vec<&Value> = table.iter().filter(|trial| trial["status"] == "completed").collect();
+    assert!(done.len() >= 4, "{report:#}");
+    for trial in done {
+        let thirds = trial["measures"]["thirds"].as_array().unwrap_or_else(|| panic!("{trial}"));
+        assert!(thirds.len() == 3 && thirds.iter().all(|third| third["goodput_bps"].as_f64() > Some(1e6)), "{trial}");
+    }
+}
+
+#[test]
 fn never_more_bytes_than_the_budget_are_asked_for() {
     let _machine = shared();
     let (ran, home) = nginx("", "$WT tune http://server:8080/file --knobs mtu --budget 6MB --json --pause 20ms");

@@ -178,6 +178,30 @@ fn a_soak_is_told_by_its_thirds_and_a_short_one_claims_no_decay() {
     speaks(home.path(), "load time", "by thirds");
 }
 
+/// A path on which ACKs have room for two seconds, and then come a tenth of a second apart.
+const LATE_ACKS: &str = "title = \"late ACKs\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+    down = { rate = \"20mbit\", delay = \"5ms\" }\n\
+    up = { steps = { rates = [[\"0s\", \"1mbit\"], [\"2s\", \"4kbit\"]] }, delay = \"5ms\" }\n";
+
+#[test]
+fn a_gap_between_acks_that_grows_within_a_soak_is_in_its_thirds() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("late.toml");
+    std::fs::write(&path, LATE_ACKS).unwrap();
+    let lab = path.to_str().unwrap();
+    let soak = ["--lab", lab, "--workload", "soak", "--length", "3s", "--levels", "rwin=64KiB", "--knobs", "rwin"];
+    let (report, ran) = tune(home.path(), &[&soak[..], &["--budget", "4 trials"]].concat());
+    let trials = trials(&report);
+    assert!(trials.len() >= 4, "{}{}", ran.out, ran.err);
+    for trial in trials {
+        let gap = |third: usize| trial["measures"]["thirds"][third]["ack_gap_us"].as_u64().unwrap();
+        // 52 bytes at 4 kbit/s are 104 ms.
+        assert!(gap(0) < 60_000 && gap(2) > 80_000, "{trial}");
+    }
+    assert!(report["soak"].as_array().unwrap().iter().any(|soak| soak["what"] == "ack-gap"), "{report:#}");
+}
+
 #[test]
 fn ctrl_c_in_the_middle_of_a_stream_ends_at_once_with_what_was_measured() {
     let _machine = shared();
