@@ -202,7 +202,8 @@ fn https_with_a_private_authority_and_ipv6_work_and_without_the_authority_nothin
     let script = format!(
         "{AUTHORITY}\nSITE=\"{site}\"\n{NGINX}\n$WT tune https://server6:8443/file --ip 6 --ca ca.pem {tune}; echo six $? >&2; \
          $WT tune https://198.19.0.1:8443/file --ca ca.pem {tune} > /dev/null; echo address $? >&2; \
-         $WT tune https://server:8443/file {tune}; echo strange $? >&2"
+         $WT tune https://server:8443/file {tune}; echo strange $? >&2; \
+         $WT tune http://server6:8080/file --ip 6 --levels rwin=8x --dry-run >&2"
     );
     let ran = shell(home.path(), NEAR, &script);
     let report = json_of(&ran);
@@ -210,7 +211,7 @@ fn https_with_a_private_authority_and_ipv6_work_and_without_the_authority_nothin
     assert!(report["rounds"].as_u64().unwrap() >= 1, "{report:#}");
     // The MSS that an MTU leaves room for is twenty bytes smaller than over IPv4.
     assert!(report["granted"].as_array().unwrap().iter().all(|row| row["differs"] == false), "{}", report["granted"]);
-    for wanted in ["six 1", "address 1", "strange 4", "TLS", "--ca"] {
+    for wanted in ["six 1", "address 1", "strange 4", "TLS", "--ca", "rwin=11424 (8×1428)"] {
         assert!(ran.err.contains(wanted), "{wanted}: {}", ran.err);
     }
 }

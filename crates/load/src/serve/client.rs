@@ -62,16 +62,31 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
             None
         }
     };
-    if let (Direction::Up, Some(other)) = (direction, &other) {
-        // The receiver has the clock.
-        report.bytes = other.bytes;
-        report.elapsed = other.elapsed;
-        if report.finish == Finish::Done || matches!(report.finish, Finish::PeerLeft(_)) {
-            report.finish = other.finish.clone();
-        }
+    if direction == Direction::Up {
+        settle(&mut report, other.as_ref());
     }
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
     Ok(Fetched { report, connect_time, granted, length: None, notes, far, other })
+}
+
+/// The receiver of an upload has the clock. But it can't have received more than was sent, nor in half the time; and if it says
+/// nothing, what was acknowledged is all that is known.
+pub(super) fn settle(report: &mut EndReport, other: Option<&EndReport>) {
+    let may_be_done = matches!(report.finish, Finish::Done | Finish::PeerLeft(_));
+    let Some(other) = other else {
+        report.bytes = report.bytes.min(report.info.bytes_acked);
+        if may_be_done {
+            report.finish = Finish::Lost("the server doesn't say what it received".to_owned());
+        }
+        return;
+    };
+    report.bytes = other.bytes.min(report.bytes);
+    if other.elapsed >= report.elapsed / 2 {
+        report.elapsed = other.elapsed;
+    }
+    if may_be_done {
+        report.finish = other.finish.clone();
+    }
 }
 
 /// What is set here, and what the server is asked to set.
@@ -231,4 +246,27 @@ pub(super) fn ask_for_report(
         json.extend(session.sealed(PIECE.min(length - json.len()), limit)?);
     }
     Ok(report_from_json(&json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(finish: Finish, bytes: u64, millis: u64) -> EndReport {
+        EndReport::of_several(finish, bytes, Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_server_that_lies_about_an_upload_or_says_nothing_gains_nothing() {
+        let told = |other: Option<EndReport>| {
+            let mut report = end(Finish::Done, 1_000_000, 1000);
+            report.info.bytes_acked = 400_000;
+            settle(&mut report, other.as_ref());
+            (report.bytes, report.elapsed.as_millis(), report.finish == Finish::Done)
+        };
+        assert_eq!(told(Some(end(Finish::Done, 900_000, 990))), (900_000, 990, true));
+        assert_eq!(told(Some(end(Finish::Done, u64::MAX, 1))), (1_000_000, 1000, true));
+        assert_eq!(told(Some(end(Finish::Corrupt(7), 7, 900))), (7, 900, false));
+        assert_eq!(told(None), (400_000, 1000, false));
+    }
 }

@@ -1,6 +1,6 @@
 //! A server with a key as the far end of workloads of several connections.
 
-use super::client::{Session, ask_for_report, far, split};
+use super::client::{Session, ask_for_report, far, settle, split};
 use super::key::SharedKey;
 use super::message::Ask;
 use crate::client::{Connection, LoadError};
@@ -84,12 +84,8 @@ pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Resu
     join(workload, &mut worked, &servers);
     let Worked { mut report, connect_time, mut granted, .. } = worked;
     let other = EndReport::joined(servers.into_iter().flatten().collect(), matches!(workload, Workload::Page { .. }));
-    if let (Direction::Up, false, Some(other)) = (direction, workload.is_talk(), &other) {
-        // The receiver has the clock.
-        (report.bytes, report.elapsed) = (other.bytes, other.elapsed);
-        if report.finish == Finish::Done || matches!(report.finish, Finish::PeerLeft(_)) {
-            report.finish = other.finish.clone();
-        }
+    if direction == Direction::Up && !workload.is_talk() {
+        settle(&mut report, other.as_ref());
     }
     let (_, request) = split(job, direction);
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
