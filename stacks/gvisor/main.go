@@ -154,7 +154,9 @@ func start(args arguments) (*stack.Stack, map[string]any, []string, error) {
 		return nil, nil, nil, err
 	}
 	if args.window > 0 {
-		fixed := tcpip.TCPReceiveBufferSizeRangeOption{Min: 1, Default: int(args.window), Max: int(args.window)}
+		// It advertises half of its buffer, and keeps the other half for what packets take beyond their payload.
+		buffer := 2 * int(args.window)
+		fixed := tcpip.TCPReceiveBufferSizeRangeOption{Min: 1, Default: buffer, Max: buffer}
 		moderate := tcpip.TCPModerateReceiveBufferOption(false)
 		if err := errors.Join(set(&fixed), set(&moderate)); err != nil {
 			return nil, nil, nil, err

@@ -21,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lwip/init.h"
@@ -305,6 +306,10 @@ int main(int argc, char **argv) {
     }
     parse(argc, argv);
     signal(SIGPIPE, SIG_IGN);
+    /* lwIP takes its first local port from rand(): another one than any process before. */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    srand((unsigned)(now.tv_nsec ^ now.tv_sec ^ getpid()));
     for (int i = 0; i < MOST; i++) all[i].fd = -1;
     tun = open_tun();
     tcpip_init(ready, NULL);

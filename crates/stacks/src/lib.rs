@@ -9,6 +9,8 @@
 pub mod adapter;
 /// Which stacks there are, and where their adapters are found.
 pub mod catalogue;
+/// What a stack can do, by packet scripts.
+pub mod conformance;
 /// What is wrong with a stack, by name and date.
 pub mod finding;
 /// What is documented of seven stacks of the nineties.

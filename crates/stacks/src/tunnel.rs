@@ -126,6 +126,8 @@ fn bring_up(mtu: u32) -> Result<(), SysError> {
 #[derive(Debug)]
 struct Ran {
     worked: Result<Worked, FetchError>,
+    /// The server's views, in the order of the connections.
+    servers: Vec<Option<EndReport>>,
     took: Duration,
     seen: Seen,
     ready: Option<Ready>,
@@ -214,17 +216,34 @@ impl Far<'_> {
 }
 
 impl StackTunnel {
+    /// What the server saw, once it has.
+    fn reports(&self, worked: &Result<Worked, FetchError>) -> Vec<Option<EndReport>> {
+        let Ok(worked) = worked else { return Vec::new() };
+        let wait = |number: usize| if number == 0 { REPORT_WAIT } else { Duration::from_millis(500) };
+        let tokens = worked.tokens.iter().enumerate();
+        tokens.map(|(number, token)| self.server.take_report(*token, wait(number))).collect()
+    }
+
     /// One trial, on a thread in the client's namespace. The outer error means that the lab is broken.
     fn trial(&self, spec: &TrialSpec, choice: &Choice, token: u64, cancel: &Cancel) -> Result<Ran, SysError> {
         if choice.stack.built() == Built::Direct {
             let far = Far { spec, choice, adapter: None, token };
             let (worked, took, seen) = far.watched(DEVICE, cancel)?;
-            return Ok(Ran { worked, took, seen, ready: None, used: None, trouble: None });
+            let servers = self.reports(&worked);
+            return Ok(Ran { worked, servers, took, seen, ready: None, used: None, trouble: None });
         }
         let arguments = self.arguments(choice);
         let failed = |why: String| {
             let (worked, seen) = (Err(FetchError::Never(why.clone())), Seen::default());
-            Ok(Ran { worked, took: Duration::ZERO, seen, ready: None, used: None, trouble: Some(why) })
+            Ok(Ran {
+                worked,
+                servers: Vec::new(),
+                took: Duration::ZERO,
+                seen,
+                ready: None,
+                used: None,
+                trouble: Some(why),
+            })
         };
         let running = match Running::start(choice, &arguments) {
             Ok(running) => running,
@@ -238,9 +257,11 @@ impl StackTunnel {
         let (ready, at_start) = (running.ready.clone(), running.at_start);
         let far = Far { spec, choice, adapter: Some(arguments.listen.clone()), token };
         let (worked, took, seen) = far.watched(STACK_DEVICE, cancel)?;
+        // While the stack lives, so that the server sees its connections end.
+        let servers = self.reports(&worked);
         let Ended { usage, trouble, .. } = running.end();
         let used = usage.map(|usage| (at_start, usage));
-        Ok(Ran { worked, took, seen, ready: Some(ready), used, trouble })
+        Ok(Ran { worked, servers, took, seen, ready: Some(ready), used, trouble })
     }
 }
 
@@ -274,11 +295,8 @@ impl Tunnel for StackTunnel {
         let token = spec.seed ^ u64::from(spec.order) << 24 ^ monotonic_ns();
         let ran = self.lab.client.run(|| self.trial(spec, &choice, token, cancel)).and_then(|ran| ran);
         let mut ran = ran.map_err(|error| Self::broken(&error))?;
-        let mut servers: Vec<Option<EndReport>> = Vec::new();
+        let servers = std::mem::take(&mut ran.servers);
         if let Ok(worked) = &mut ran.worked {
-            let wait = |number: usize| if number == 0 { REPORT_WAIT } else { Duration::from_millis(500) };
-            let tokens = worked.tokens.iter().enumerate();
-            servers.extend(tokens.map(|(number, token)| self.server.take_report(*token, wait(number))));
             join(&spec.workload, worked, &servers);
         }
         let stats = self.lab.stats().since(&before);
@@ -324,7 +342,7 @@ fn status(finish: &Finish) -> (Status, Option<String>) {
 
 /// Joins what the engine, the server, the listener and the operating system saw.
 fn outcome(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport>) -> TrialOutcome {
-    let Ran { worked, took, seen, ready, used, trouble } = ran;
+    let Ran { worked, took, seen, ready, used, trouble, .. } = ran;
     let mut observed: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     let name = ready.as_ref().map_or(choice.stack.name, |ready| ready.name.as_str());
     observed.insert("stack".to_owned(), json!(name));

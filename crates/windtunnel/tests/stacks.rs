@@ -32,7 +32,7 @@ fn path(folder: &Path, rtt_ms: u32) -> String {
 fn compare(folder: &Path, more: &[&str]) -> (Ran, Value) {
     let lab = path(folder, 10);
     let mut command = windtunnel(folder);
-    command.args(["stacks", "compare", "--json", "-q", "--lab", &lab, "--rounds", "1"]).args(more);
+    command.args(["stacks", "compare", "--json", "-q", "--no-conformance", "--lab", &lab, "--rounds", "1"]).args(more);
     let ran = ran(command.output().unwrap());
     let told = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
     (ran, told)
@@ -205,7 +205,7 @@ fn an_adapter_that_crashes_or_hangs_is_a_result() {
         let lab = path(home.path(), 10);
         let mut command = windtunnel(home.path());
         command.env("WINDTUNNEL_STACKS", home.path());
-        command.args(["stacks", "compare", "--json", "-q", "--lab", &lab, "--rounds", "1"]);
+        command.args(["stacks", "compare", "--json", "-q", "--no-conformance", "--lab", &lab, "--rounds", "1"]);
         command.args(["--stacks", "uml,smoltcp", "--workloads", "transactions:count=3"]);
         let ran = ran(command.output().unwrap());
         let told: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
@@ -213,4 +213,44 @@ fn an_adapter_that_crashes_or_hangs_is_a_result() {
         assert!(why.contains(part), "{why}");
         assert_eq!(stack(&told, "smoltcp")["failures"].as_array().unwrap().len(), 0, "{told}");
     }
+}
+
+#[test]
+fn packet_scripts_tell_what_a_stack_can_do() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let lab = path(home.path(), 10);
+    let mut command = windtunnel(home.path());
+    command.args(["stacks", "compare", "--json", "-q", "--lab", &lab, "--rounds", "1", "--stacks", "linux,smoltcp"]);
+    let output = command.args(["--workloads", "transactions:count=1"]).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let linux = &stack(&told, "linux")["conformance"];
+    for what in [
+        "window_scaling",
+        "sack",
+        "timestamps",
+        "pmtu_discovery",
+        "zero_window_probe",
+        "rst_handling",
+        "out_of_order_reassembly",
+        "simultaneous_close",
+    ] {
+        assert_eq!(linux[what], "yes", "{what}: {linux}");
+    }
+    let smoltcp = &stack(&told, "smoltcp")["conformance"];
+    // Its README says that it probes no closed windows; timestamps are there, but nobody switches them on.
+    for (what, answer) in [
+        ("timestamps", "no"),
+        ("pmtu_discovery", "no"),
+        ("zero_window_probe", "no"),
+        ("out_of_order_reassembly", "yes"),
+    ] {
+        assert_eq!(smoltcp[what], answer, "{what}: {smoltcp}");
+    }
+    let again = ran(windtunnel(home.path()).args(["report", "last", "--json"]).output().unwrap());
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(again["stacks"][0]["conformance"], told["stacks"][0]["conformance"]);
 }

@@ -165,6 +165,7 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String
         sockets: SocketSet::new(Vec::new()),
         carried: Vec::new(),
         done: local::nothing_done(),
+        first: monotonic_ns() / 1000,
     };
     let stdin = std::io::stdin();
     loop {
@@ -223,6 +224,8 @@ struct Loop<'a> {
     sockets: SocketSet<'static>,
     carried: Vec<Carried>,
     done: Done,
+    /// Where local ports begin.
+    first: u64,
 }
 
 impl Loop<'_> {
@@ -233,7 +236,8 @@ impl Loop<'_> {
         socket.set_congestion_control(self.options.cc);
         socket.set_nagle_enabled(self.options.nagle);
         socket.set_ack_delay(self.options.ack_delay.map(Into::into));
-        let port = FIRST_PORT + u16::try_from(self.done.connections % 16_000).unwrap_or(0);
+        // Another one than any before: the server may still remember those of another process.
+        let port = FIRST_PORT + u16::try_from((self.first + self.done.connections) % 16_000).unwrap_or(0);
         let server = (IpAddress::Ipv4(*self.arguments.server.ip()), self.arguments.server.port());
         socket.connect(self.interface.context(), server, port).map_err(|error| error.to_string())?;
         let handle = self.sockets.add(socket);

@@ -56,6 +56,9 @@ pub(super) struct CompareArgs {
     /// How long a soak takes
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = trial_time)]
     soak: Duration,
+    /// Don't ask by packet scripts what each stack can do
+    #[arg(long)]
+    no_conformance: bool,
     #[command(flatten)]
     options: LabOptions,
     /// One JSON object
@@ -101,10 +104,18 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
         None => needed,
     };
     let config = Config { lab: args.lab.clone(), path, workloads };
-    let notebook = notebook(args, &tunnel, &config)?;
+    let mut rows: Vec<Row> = tunnel.arms().iter().map(|choice| Row::new(choice.clone())).collect();
+    if !args.no_conformance {
+        // Before the rounds: nothing else shall run beside them.
+        std::thread::scope(|scope| {
+            for row in &mut rows {
+                scope.spawn(|| row.glance());
+            }
+        });
+    }
+    let notebook = notebook(args, &tunnel, &config, &rows)?;
     let mut session = Session { args, tunnel, notebook, cancel: cancel_on_signals()?, config, done: 0 };
     session.announce(rounds);
-    let mut rows: Vec<Row> = session.tunnel.arms().iter().map(|choice| Row::new(choice.clone())).collect();
     let stopped = session.rounds(rounds, &mut rows)?;
     let comparison = Comparison::new(&session.config, rows);
     let state = if stopped { State::Stopped } else { State::Finished };
@@ -199,7 +210,7 @@ fn failure(error: StackError) -> Failure {
 }
 
 /// Begins to write the comparison down.
-fn notebook(args: &CompareArgs, tunnel: &StackTunnel, config: &Config) -> Result<Notebook, Failure> {
+fn notebook(args: &CompareArgs, tunnel: &StackTunnel, config: &Config, rows: &[Row]) -> Result<Notebook, Failure> {
     let arm = |choice: &Choice| wt_journal::Arm { label: choice.title(), settings: choice.settings() };
     let new = NewExperiment {
         comment: args.comment.clone().unwrap_or_default(),
@@ -211,6 +222,7 @@ fn notebook(args: &CompareArgs, tunnel: &StackTunnel, config: &Config) -> Result
             "stacks": {
                 "arms": tunnel.arms().iter().map(|choice| json!([choice.label, choice.window])).collect::<Vec<_>>(),
                 "workloads": config.workloads,
+                "conformance": rows.iter().map(Row::glanced).collect::<Vec<_>>(),
             },
         }),
         seed: args.options.seed,
@@ -358,10 +370,11 @@ pub(crate) fn again(journal: &dyn Journal, stored: &StoredExperiment, forms: &Fo
     let stacks = &stored.config["stacks"];
     let workloads = serde_json::from_value(stacks["workloads"].clone()).map_err(|_| lacks())?;
     let mut rows = Vec::new();
-    for arm in stacks["arms"].as_array().ok_or_else(lacks)? {
+    for (at, arm) in stacks["arms"].as_array().ok_or_else(lacks)?.iter().enumerate() {
         let choice: Choice = arm[0].as_str().and_then(|text| text.parse().ok()).ok_or_else(lacks)?;
         let window = arm[1].as_u64().and_then(|window| u32::try_from(window).ok());
-        rows.push(Row::new(Choice { window, ..choice }));
+        let glanced = serde_json::from_value(stacks["conformance"][at].clone()).unwrap_or_default();
+        rows.push(Row::known(Choice { window, ..choice }, glanced));
     }
     // The last of several is the one that counted: those before it were thrown away.
     let mut rounds: BTreeMap<(u32, String), BTreeMap<usize, TrialOutcome>> = BTreeMap::new();

@@ -5,6 +5,7 @@ use crate::edge::{Exit, say};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wt_report::Page;
+use wt_stacks::conformance::Conformance;
 use wt_stacks::finding::{Finding, Trend};
 use wt_stacks::{Choice, Seen};
 use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
@@ -15,6 +16,8 @@ use wt_trial::{Status, TrialOutcome};
 pub(super) struct Row {
     choice: Choice,
     trials: BTreeMap<String, Vec<TrialOutcome>>,
+    /// What packet scripts said, if any were played.
+    conformance: Option<Conformance>,
 }
 
 /// What a workload is ranked by; more is better.
@@ -69,11 +72,26 @@ fn seen(outcome: &TrialOutcome) -> Option<Seen> {
 
 impl Row {
     pub(super) fn new(choice: Choice) -> Self {
-        Self { choice, trials: BTreeMap::new() }
+        Self { choice, trials: BTreeMap::new(), conformance: None }
     }
 
     pub(super) fn title(&self) -> String {
         self.choice.title()
+    }
+
+    /// One whose packet scripts were played before.
+    pub(super) fn known(choice: Choice, conformance: Option<Conformance>) -> Self {
+        Self { conformance, ..Self::new(choice) }
+    }
+
+    /// What the packet scripts said.
+    pub(super) fn glanced(&self) -> Option<&Conformance> {
+        self.conformance.as_ref()
+    }
+
+    /// Plays the packet scripts.
+    pub(super) fn glance(&mut self) {
+        self.conformance = Some(Conformance::of(&self.choice));
     }
 
     pub(super) fn take(&mut self, workload: &str, outcome: TrialOutcome) {
@@ -229,21 +247,23 @@ impl Row {
         self.all().filter_map(|(_, outcome)| number(outcome, "peak_bytes")).max_by(f64::total_cmp)
     }
 
-    /// What its SYN offered. What only a packet script could tell isn't known.
+    /// What packet scripts said; without them what its SYN offered, the rest untested.
     fn conformance(&self) -> Value {
         let offer = self.all().find_map(|(_, outcome)| seen(outcome)?.offer);
-        let of = |yes: Option<bool>| yes.map_or(json!("unknown"), |yes| json!(if yes { "yes" } else { "no" }));
-        let mut told = json!({
-            "window_scaling": of(offer.map(|offer| offer.window_scale.is_some())),
-            "sack": of(offer.map(|offer| offer.sack)),
-            "timestamps": of(offer.map(|offer| offer.timestamps)),
-            "mss": offer.and_then(|offer| offer.mss),
-        });
-        for untested in
-            ["pmtu_discovery", "zero_window_probe", "rst_handling", "out_of_order_reassembly", "simultaneous_close"]
-        {
-            told[untested] = json!("not tested");
-        }
+        let mut told = match &self.conformance {
+            Some(conformance) => json!(conformance),
+            None => {
+                let of = |yes: Option<bool>| yes.map_or(json!("unknown"), |yes| json!(if yes { "yes" } else { "no" }));
+                json!({
+                    "window_scaling": of(offer.map(|offer| offer.window_scale.is_some())),
+                    "sack": of(offer.map(|offer| offer.sack)),
+                    "timestamps": of(offer.map(|offer| offer.timestamps)),
+                    "pmtu_discovery": "not tested", "zero_window_probe": "not tested", "rst_handling": "not tested",
+                    "out_of_order_reassembly": "not tested", "simultaneous_close": "not tested",
+                })
+            }
+        };
+        told["mss"] = json!(offer.and_then(|offer| offer.mss));
         told
     }
 
@@ -369,6 +389,13 @@ impl Comparison {
             all.push(format!("Of {rest} other pairs these rounds show nothing."));
         }
         for row in &self.rows {
+            if let Value::Object(told) = row.conformance() {
+                let lacks: Vec<String> =
+                    told.iter().filter(|(_, answer)| *answer == "no").map(|(what, _)| what.replace('_', " ")).collect();
+                if !lacks.is_empty() {
+                    all.push(format!("{} has no {}.", row.title(), lacks.join(", no ")));
+                }
+            }
             let findings = row.findings();
             all.extend(
                 findings.iter().map(|(workload, found)| format!("{} ({workload}): {}.", row.title(), found.text())),
