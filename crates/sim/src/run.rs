@@ -16,8 +16,6 @@ use wt_trial::{Amount, Direction, Repeat, Sample};
 
 /// Bytes with which our own client asks for a transfer.
 const REQUEST: u64 = 48;
-/// How long a program takes to wake up and answer, ns: an idle processor and a context switch.
-const REACTION_NS: u64 = 50_000;
 /// Samples that one flow keeps at most.
 const MAX_SAMPLES: usize = 2_000;
 /// Exchanges of one flow at most.
@@ -393,7 +391,8 @@ impl Simulation {
             flow.answered += flow.pending_answer;
             if flow.pending_answer > 0 && !matches!(relay, Some((_, false))) {
                 flow.reacting = true;
-                self.wake.push(Reverse((now + REACTION_NS, number)));
+                let at = now.saturating_add(nanos(flow.spec.server.reaction));
+                self.wake.push(Reverse((at, number)));
             }
         }
         if relay.is_some() {

@@ -153,6 +153,9 @@ impl Cubic {
         if tcb.snd_una > self.round.end_seq {
             self.round.reset(tcb);
         }
+        if tcb.snd_cwnd < HYSTART_LOW_WINDOW {
+            return;
+        }
         let now = tcb.now_us();
         if now - self.round.last_ack_us <= HYSTART_TRAIN_GAP_US {
             self.round.last_ack_us = now;
@@ -224,7 +227,7 @@ impl CongestionControl for Cubic {
         if self.delay_min_us == 0 || self.delay_min_us > delay {
             self.delay_min_us = delay;
         }
-        if !self.round.found && tcb.in_slow_start() && tcb.snd_cwnd >= HYSTART_LOW_WINDOW {
+        if !self.round.found && tcb.in_slow_start() {
             self.hystart(tcb, delay);
         }
     }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 /// How a kernel tunes the receive buffer to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BufferTuning {
@@ -47,6 +49,9 @@ pub struct StackConfig {
     pub wmem_max: u64,
     /// A window that is never exceeded, with a fixed buffer of four times its size; autotuning is off then.
     pub rwin: Option<u32>,
+    /// What the kernel leaves free in front of each buffer for headers (`MAX_TCP_HEADER`), bytes: more where it was built with
+    /// tunnels and wireless devices.
+    pub header_room: u64,
     /// A fixed send buffer, bytes.
     pub sndbuf: Option<u64>,
     /// What a received packet of full size occupies in memory, over its payload.
@@ -65,6 +70,8 @@ pub struct StackConfig {
     pub mtu_probing: bool,
     /// Small segments wait while a small one is on the way.
     pub nagle: bool,
+    /// How long its programs take to wake up and answer: an idle processor and a context switch.
+    pub reaction: Duration,
     /// The window is cut after a pause.
     pub slow_start_after_idle: bool,
 }
@@ -82,8 +89,9 @@ impl Default for StackConfig {
             tuning: BufferTuning::Lean,
             wmem_max: 4 << 20,
             rwin: None,
+            header_room: 320,
             sndbuf: None,
-            truesize_ratio: 1.59,
+            truesize_ratio: 2304.0 / 1448.0,
             sack: true,
             timestamps: true,
             window_scaling: true,
@@ -91,6 +99,7 @@ impl Default for StackConfig {
             pmtud: true,
             mtu_probing: false,
             nagle: true,
+            reaction: Duration::from_micros(50),
             slow_start_after_idle: true,
         }
     }

@@ -236,7 +236,7 @@ impl Endpoint {
         }
         self.snd.app_limit = offset;
         self.restart_after_idle();
-        self.fill();
+        self.fill(out);
         if self.phase == Phase::Established {
             self.push_pending(out);
         }
@@ -244,7 +244,7 @@ impl Endpoint {
 
     /// How many bytes the send buffer has room for: zero until enough was acknowledged.
     pub(crate) fn write_room(&self) -> u64 {
-        self.room().saturating_sub(self.snd.write_seq - self.tcb.snd_una)
+        self.snd.sndbuf.saturating_sub(self.queued())
     }
 
     /// When something happens by itself next, ns.

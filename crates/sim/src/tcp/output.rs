@@ -32,10 +32,11 @@ const GSO_MAX: u64 = 65_536;
 const GSO_MAX_SEGS: u32 = 44;
 /// Segments that go out before pacing begins.
 const UNPACED: u64 = 10;
-/// What a buffer costs beside its payload, bytes.
-const BUFFER_OVERHEAD: u64 = 1_280;
-/// What the kernel reckons for a segment of an Ethernet when it sizes the send buffer, bytes.
-const SEGMENT_ROOM: u64 = 4_352;
+/// A program that found no room tries again after so long at the latest: ours looks whether anybody wants it to stop, ns.
+const GLANCE_NS: u64 = 50_000_000;
+/// What the kernel's own records of a buffer take: `struct sk_buff` and `struct skb_shared_info`, bytes.
+const BUFFER_RECORD: u64 = 256;
+const SHARED_RECORD: u64 = 320;
 
 impl Endpoint {
     /// Bytes of options on every segment.
@@ -424,32 +425,58 @@ impl Endpoint {
         (self.snd.cwnd_stamp, self.snd.snd_cwnd_used) = (tcb.now_ns, 0);
     }
 
-    /// Payload that the send buffer holds, what its segments cost beside it taken off.
-    pub(super) fn room(&self) -> u64 {
-        let overhead = u64::from(self.snd.board.bursts) * BUFFER_OVERHEAD;
-        // What isn't sent yet lies in buffers of 64 KiB.
-        let room = self.snd.sndbuf.saturating_sub(overhead);
-        (room - room / 50).max(2 * u64::from(self.tcb.mss))
+    /// What a buffer costs beside its payload, bytes.
+    const fn buffer_overhead(&self) -> u64 {
+        (self.config.header_room + SHARED_RECORD).next_power_of_two() + BUFFER_RECORD
     }
 
-    /// Lets the application write as much as fits.
-    pub(super) fn fill(&mut self) {
-        let most = self.tcb.snd_una + self.room();
-        let to = self.snd.app_limit.min(most.max(self.snd.write_seq));
-        self.snd.write_seq = to;
-        self.snd.no_space = to < self.snd.app_limit;
+    /// Payload of a whole buffer: as many segments as one burst may have.
+    fn whole_buffer(&self) -> u64 {
+        let mss = u64::from(self.tcb.mss);
+        // No more than half of the peer's window, as each segment.
+        let most = (GSO_MAX - 1 - self.config.header_room).min((self.snd.max_window / 2).max(mss));
+        (most / mss).clamp(1, u64::from(GSO_MAX_SEGS)) * mss
+    }
+
+    /// What is in the send buffer, with what the kernel reckons for it: what is out in the bursts in which it left.
+    pub(super) fn queued(&self) -> u64 {
+        let unsent = self.snd.write_seq - self.tcb.snd_nxt;
+        let buffers = u64::from(self.snd.board.bursts) + unsent.div_ceil(self.whole_buffer());
+        self.snd.write_seq - self.tcb.snd_una + buffers * self.buffer_overhead()
+    }
+
+    /// Lets the application write as much as fits, buffer by buffer; what may go leaves meanwhile.
+    pub(super) fn fill(&mut self, out: &mut Out) {
+        while self.add_buffer() {
+            if self.phase == Phase::Established {
+                self.push_pending(out);
+            }
+        }
+        self.snd.no_space = self.snd.write_seq < self.snd.app_limit;
+        self.timers.glance = if self.snd.no_space { self.tcb.now_ns + GLANCE_NS } else { u64::MAX };
         self.check_app_limited();
     }
 
+    /// Completes the last buffer, or adds one if there is any room: it may exceed it. False if there is none.
+    fn add_buffer(&mut self) -> bool {
+        let tight = self.snd.write_seq - self.tcb.snd_una < 2 * u64::from(self.tcb.mss);
+        if self.snd.write_seq >= self.snd.app_limit || (self.queued() >= self.snd.sndbuf && !tight) {
+            return false;
+        }
+        let whole = self.whole_buffer();
+        let begun = (self.snd.write_seq - self.tcb.snd_nxt) % whole;
+        self.snd.write_seq = self.snd.app_limit.min(self.snd.write_seq + whole - begun);
+        true
+    }
+
     /// After an acknowledgement: grows the send buffer, and wakes the application when a third of it is free.
-    pub(super) fn check_space(&mut self) {
+    pub(super) fn check_space(&mut self, out: &mut Out) {
         if !self.snd.no_space {
             return;
         }
         self.expand_buffer();
-        let queued = self.snd.write_seq - self.tcb.snd_una;
-        if queued * 3 <= self.room() * 2 {
-            self.fill();
+        if self.queued() * 3 <= self.snd.sndbuf * 2 {
+            self.fill(out);
         }
     }
 
@@ -459,7 +486,9 @@ impl Endpoint {
             return;
         }
         let segs = self.config.initcwnd.max(10).max(self.tcb.snd_cwnd).max(self.snd.reordering + 1);
-        let wanted = u64::from(segs) * u64::from(self.cc.sndbuf_expand()) * SEGMENT_ROOM;
+        let room =
+            (u64::from(self.tcb.mss) + self.config.header_room + SHARED_RECORD).next_power_of_two() + BUFFER_RECORD;
+        let wanted = u64::from(segs) * u64::from(self.cc.sndbuf_expand()) * room;
         if wanted > self.snd.sndbuf {
             self.snd.sndbuf = wanted.min(self.config.wmem_max);
         }

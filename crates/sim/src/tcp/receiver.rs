@@ -488,8 +488,8 @@ impl Endpoint {
             self.measure_rtt_by_echo(segment);
             self.on_data(segment, ce);
         }
-        self.check_space();
         self.push_pending(out);
+        self.check_space(out);
         self.check_ack(out);
         if segment.len > 0 {
             self.read(out);

@@ -38,6 +38,8 @@ pub(super) struct Timers {
     pub(super) delayed_ack: u64,
     pub(super) pacing: u64,
     pub(super) compressed_ack: u64,
+    /// The application, which found no room, looks again.
+    pub(super) glance: u64,
     /// Time-outs in a row.
     pub(super) retries: u32,
     pub(super) probes: u32,
@@ -45,14 +47,22 @@ pub(super) struct Timers {
 
 impl Default for Timers {
     fn default() -> Self {
-        Self { sender: None, delayed_ack: NEVER, pacing: NEVER, compressed_ack: NEVER, retries: 0, probes: 0 }
+        Self {
+            sender: None,
+            delayed_ack: NEVER,
+            pacing: NEVER,
+            compressed_ack: NEVER,
+            glance: NEVER,
+            retries: 0,
+            probes: 0,
+        }
     }
 }
 
 impl Timers {
     pub(super) fn due(&self) -> u64 {
         let sender = self.sender.map_or(NEVER, |(_, at)| at);
-        sender.min(self.delayed_ack).min(self.pacing).min(self.compressed_ack)
+        sender.min(self.delayed_ack).min(self.pacing).min(self.compressed_ack).min(self.glance)
     }
 
     pub(super) fn kind(&self) -> Option<Kind> {
@@ -81,6 +91,13 @@ impl Endpoint {
         if self.timers.delayed_ack <= now_ns {
             self.timers.delayed_ack = NEVER;
             self.delayed_ack_timeout(out);
+        }
+        if self.timers.glance <= now_ns {
+            self.timers.glance = NEVER;
+            self.fill(out);
+            if self.phase == Phase::Established {
+                self.push_pending(out);
+            }
         }
         if self.timers.pacing <= now_ns {
             self.timers.pacing = NEVER;

@@ -4,6 +4,7 @@
 
 mod common;
 mod fuzz;
+mod golden;
 mod laws;
 mod mechanisms;
 mod nonsense;

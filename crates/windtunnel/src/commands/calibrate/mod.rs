@@ -63,6 +63,8 @@ enum Which {
 /// How often a row is run at most, for each time that it should be.
 const MOST_ATTEMPTS: u64 = 3;
 
+/// How long our server takes to answer in virtual time, where nothing but reading the clock takes any.
+const VIRTUAL_REACTION: Duration = Duration::from_micros(10);
 /// Points of a row's congestion window over time at most.
 const POINTS: usize = 12;
 
@@ -264,6 +266,9 @@ pub(crate) fn kernel_stack(lab: &LabTunnel) -> StackConfig {
         tuning: BufferTuning::of_release(&release()),
         // A socket that began with BBR keeps its pacing when it is switched to another congestion control.
         pacing: default_cc.trim() == "bbr",
+        // That kernel has neither tunnels nor wireless devices.
+        header_room: if wt_lab::is_guest() { 192 } else { usual.header_room },
+        reaction: if wt_lab::is_guest() { VIRTUAL_REACTION } else { usual.reaction },
         ..usual
     }
 }
