@@ -209,7 +209,7 @@ impl Scoreboard {
         self.resume = id.unwrap_or_else(|| self.id(self.ring.len()));
     }
 
-    /// Cuts every burst anew into segments of at most `mss` bytes; each part inherits the marks and times of the whole.
+    /// Cuts everything anew into segments of at most `mss` bytes; each part inherits the marks and times of the whole.
     /// Returns how many parts each mark has now: all, SACKED, LOST, RETRANS.
     pub(super) fn resegment(&mut self, mss: u16) -> [u32; 4] {
         let mut order: Vec<Id> = Vec::with_capacity(self.ring.len());
@@ -220,23 +220,16 @@ impl Scoreboard {
         }
         let mut parts: Vec<(usize, usize)> = Vec::with_capacity(self.ring.len());
         let mut ring = VecDeque::with_capacity(self.ring.len() * 2);
-        let mut at = 0;
-        while at < self.ring.len() {
-            let first = self.ring[at];
-            // A burst is one buffer of the kernel's: its parts are cut together, as long as the same is known of them.
-            let like = |sent: &&Sent| sent.flags == first.flags & !mark::HEAD && sent.sent_ns == first.sent_ns;
-            let more = self.ring.iter().skip(at + 1).take_while(like).count();
-            let end = self.ring[at + more].end();
-            let (begin, mut seq) = (ring.len(), first.seq);
-            while seq < end {
-                let len = u64::from(mss).min(end - seq) as u16;
-                let flags = if seq == first.seq { first.flags } else { first.flags & !mark::HEAD };
-                ring.push_back(Sent { seq, len, flags, prev: NIL, next: NIL, ..first });
-                seq += u64::from(len);
+        for sent in &self.ring {
+            let begin = ring.len();
+            let mut at = 0;
+            while at < sent.len {
+                let len = mss.min(sent.len - at);
+                let head = if at == 0 { sent.flags } else { sent.flags & !mark::HEAD };
+                ring.push_back(Sent { seq: sent.seq + u64::from(at), len, flags: head, prev: NIL, next: NIL, ..*sent });
+                at += len;
             }
             parts.push((begin, ring.len()));
-            parts.extend(std::iter::repeat_n((ring.len(), ring.len()), more));
-            at += 1 + more;
         }
         let old: Vec<usize> = order.iter().map(|id| self.index(*id)).collect();
         self.ring = ring;
