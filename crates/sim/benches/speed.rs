@@ -1,12 +1,13 @@
 //! How many packets per second the model moves.
 //!
 //! `cargo bench -p wt-sim` prints one line per case: packets through the bottleneck (data and acknowledgements) per second of
-//! computing, the median of several runs. The figures to compare with are those of ns-3.37 on a machine of the same class:
+//! computing, the median of several runs; and, where valgrind is installed, instructions per packet, which no load changes. The figures to compare with are those of ns-3.37 on a machine of the same class:
 //! 37,000 packets/s with one CUBIC flow at 100 Mbit/s and 50 ms, 28,500 with a hundred of them, and 96.5 s for 6 s at 1 Gbit/s.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
 use std::hint::black_box;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wt_link::{LinkConfig, PathConfig, QueueConfig, StageConfig};
@@ -51,7 +52,46 @@ fn report(name: &str, run: impl Fn() -> Report, peer: Option<f64>) {
     println!("{name:<44} {:7.3} s {packets:>9} packets {:7.2} M packets/s {times}", seconds, rate / 1e6);
 }
 
+/// What callgrind counts: two seconds of one flow.
+fn short(cc: &str) -> u64 {
+    let stack = StackConfig { congestion_control: cc.to_owned(), ..StackConfig::default() };
+    let line = path(100_000_000, Duration::from_millis(50), 417);
+    let report = simulate(&line, 1, Amount::Time(Duration::from_secs(2)), &stack);
+    report.paths.iter().map(|path| path.pushed).sum()
+}
+
+/// Instructions per packet, which no load of the machine changes, where valgrind is there.
+fn count_instructions(cc: &str) {
+    let Ok(own) = std::env::current_exe() else { return };
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(own).args([COUNT, cc]);
+    let Ok(output) = command.output() else {
+        println!("no instructions are counted: there is no valgrind (apt-get install valgrind)");
+        return;
+    };
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let collected = told.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
+    let packets = String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().ok();
+    match (collected, packets) {
+        (Some(instructions), Some(packets)) => println!(
+            "{:<44} {:7.1} M instructions, {:.0} per packet",
+            format!("2 s of one {cc} flow, by callgrind"),
+            instructions / 1e6,
+            instructions / packets
+        ),
+        _ => println!("callgrind counted nothing: {}", told.lines().last().unwrap_or_default()),
+    }
+}
+
+/// Runs what is counted, and says how many packets that was.
+const COUNT: &str = "--count";
+
 fn main() {
+    let mut args = std::env::args().skip(1);
+    if args.next().as_deref() == Some(COUNT) {
+        println!("{}", short(&args.next().unwrap_or_default()));
+        return;
+    }
     let cubic = StackConfig { congestion_control: "cubic".to_owned(), ..StackConfig::default() };
     let small = StackConfig { sndbuf: Some(1 << 20), rmem: (131_072, 1 << 20), ..cubic.clone() };
     let minute = Amount::Time(Duration::from_secs(60));
@@ -65,6 +105,7 @@ fn main() {
     let six = Amount::Time(Duration::from_secs(6));
     report("1 CUBIC flow, 1 Gbit/s, 50 ms, 6 s", || simulate(&fast, 1, six, &large), None);
     dial_up(&cubic);
+    ["cubic", "bbr"].into_iter().for_each(count_instructions);
     if let Ok(status) = std::fs::read_to_string("/proc/self/status")
         && let Some(peak) = status.lines().find(|line| line.starts_with("VmHWM"))
     {
