@@ -10,6 +10,8 @@ use wt_link::StageConfig;
 use wt_sim::{BufferTuning, Report, Simulation, StackConfig};
 
 const GRID: &str = include_str!("golden/grid.json");
+/// The same with `--only "100Mbit 50ms" --repeat 40` instead of the table: 200 fates each.
+const LOSSY: &str = include_str!("golden/lossy.json");
 
 /// The error of one cell.
 struct Judged {
@@ -120,4 +122,22 @@ fn completion_times_are_those_of_a_real_kernel() {
     assert!(median <= 0.001 && p90 <= 0.02 && within >= 66, "what misses is printed above");
     let others = rows.iter().filter(|row| !MISSES.contains(&row.name.as_str()));
     assert!(others.clone().all(|row| row.error().abs() <= 0.06) && worst <= 0.1, "what misses is printed above");
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures are to be read, with --nocapture")]
+fn under_random_loss_times_are_spread_as_a_real_kernels() {
+    let golden: Value = serde_json::from_str(LOSSY).unwrap();
+    for row in golden["rows"].as_array().unwrap() {
+        let mut kernel: Vec<f64> = row["lab_us"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        let elapsed = |seed| simulate(&golden, row, seed).flows[0].elapsed.unwrap().as_secs_f64() * 1e6;
+        let mut model: Vec<f64> = (1..=200).map(elapsed).collect();
+        kernel.sort_by(f64::total_cmp);
+        model.sort_by(f64::total_cmp);
+        let ratio = |share| quantile(&model, share) / quantile(&kernel, share);
+        let (name, half, most, worst) = (&row["name"], ratio(0.5), ratio(0.9), ratio(1.0));
+        println!("{name}: model over kernel {half:.3} in the median, {most:.3} at 90 %, {worst:.3} at most");
+        assert_eq!(kernel.len(), 200);
+        assert!((0.9..=1.1).contains(&half) && (0.9..=1.1).contains(&most) && worst <= 1.5, "{name}");
+    }
 }
