@@ -125,7 +125,6 @@ fn completion_times_are_those_of_a_real_kernel() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures are to be read, with --nocapture")]
 fn under_random_loss_times_are_spread_as_a_real_kernels() {
     let golden: Value = serde_json::from_str(LOSSY).unwrap();
     for row in golden["rows"].as_array().unwrap() {
