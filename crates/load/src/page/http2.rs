@@ -62,7 +62,7 @@ pub(crate) fn load_page(
     let _ = tcp::reset_on_close(wire.socket());
     let bytes = objects.iter().map(|object| object.bytes).sum();
     let connections = vec![ConnectionEnd { connect_time, granted, info }];
-    Ok(PageLoad { finish, elapsed, bytes, objects, connections })
+    Ok(PageLoad { finish, missing_bytes: None, elapsed, bytes, objects, connections })
 }
 
 /// The connection, for those who read and write and for those who wait.
