@@ -45,11 +45,7 @@ pub(crate) fn load_page(
     let shared = Rc::new(Shared { wire: RefCell::new(wire), window, full: Cell::new(false) });
     let (streams, objects) = (Vec::new(), Vec::new());
     let mut load = Load { page, fetch, memory, start_ns, shared: Rc::clone(&shared), streams, next: 0, objects };
-    let finish = match load.run(cancel) {
-        Ok(()) => Finish::Done,
-        Err(PageStop::Finish(finish)) => finish,
-        Err(PageStop::Fetch(error)) => return Err(error),
-    };
+    let (finish, missing_bytes) = PageStop::told(load.run(cancel).err())?;
     let mut objects = load.objects;
     objects.sort_by_key(|object| object.object);
     let last = objects.iter().map(|object| object.done_us).max().map(Duration::from_micros);
@@ -62,7 +58,7 @@ pub(crate) fn load_page(
     let _ = tcp::reset_on_close(wire.socket());
     let bytes = objects.iter().map(|object| object.bytes).sum();
     let connections = vec![ConnectionEnd { connect_time, granted, info }];
-    Ok(PageLoad { finish, missing_bytes: None, elapsed, bytes, objects, connections })
+    Ok(PageLoad { finish, missing_bytes, elapsed, bytes, objects, connections })
 }
 
 /// The connection, for those who read and write and for those who wait.

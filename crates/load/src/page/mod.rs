@@ -42,6 +42,18 @@ pub enum PageStop {
     Fetch(FetchError),
 }
 
+impl PageStop {
+    /// How a load ended, and how many bytes were missing.
+    fn told(stop: Option<Self>) -> Result<(Finish, Option<u64>), FetchError> {
+        match stop {
+            None => Ok((Finish::Done, None)),
+            Some(Self::Finish(finish)) => Ok((finish, None)),
+            Some(Self::Missing { at, bytes }) => Ok((Finish::Corrupt(at), Some(bytes))),
+            Some(Self::Fetch(error)) => Err(error),
+        }
+    }
+}
+
 impl From<FetchError> for PageStop {
     fn from(error: FetchError) -> Self {
         match error {
@@ -247,12 +259,7 @@ pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Res
         shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     objects.sort_by_key(|object| object.object);
     let last = objects.iter().map(|object| object.done_us).max().map(Duration::from_micros);
-    let (finish, missing_bytes) = match trouble {
-        None => (Finish::Done, None),
-        Some(PageStop::Finish(finish)) => (finish, None),
-        Some(PageStop::Missing { at, bytes }) => (Finish::Corrupt(at), Some(bytes)),
-        Some(PageStop::Fetch(error)) => return Err(error),
-    };
+    let (finish, missing_bytes) = PageStop::told(trouble)?;
     let elapsed = match &finish {
         Finish::Done => last.unwrap_or_default(),
         _ => Duration::from_nanos(monotonic_ns().saturating_sub(start_ns)),
