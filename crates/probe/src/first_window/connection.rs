@@ -395,6 +395,9 @@ impl Connection {
             }
             return;
         }
+        if self.flight.last_new().is_none() {
+            self.flight.answered(now.saturating_sub(self.asked_at));
+        }
         let known = self.flight.bytes();
         let arrived = self.flight.arrive(now, start, len, segment.unit);
         self.end = End::Flight;

@@ -25,6 +25,8 @@ pub struct Flight {
     /// The MSS that was offered, bytes.
     offered: u32,
     rtt: Duration,
+    /// How long the first answer took.
+    answer: Duration,
     /// Whether the server may send tail loss probes: only with SACK it does.
     probing: bool,
     /// Disjoint ranges in order.
@@ -77,6 +79,7 @@ impl Flight {
         Self {
             offered: u32::from(offered.max(1)),
             rtt,
+            answer: Duration::ZERO,
             probing,
             ranges: Vec::new(),
             segments: 0,
@@ -93,6 +96,17 @@ impl Flight {
     /// The path's round trip took so long, as is known only now.
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
+    }
+
+    /// The first answer took so long from the request on: at least as long as the server found its round trip, which our own
+    /// delays are part of.
+    pub fn answered(&mut self, after: Duration) {
+        self.answer = after;
+    }
+
+    /// The server's round trip at most.
+    fn slow(&self) -> Duration {
+        self.rtt.max(self.answer)
     }
 
     /// Takes a packet's payload of `len` bytes from byte `start`. `unit` is the size of the segments of which the network
@@ -149,7 +163,7 @@ impl Flight {
     pub fn probe(&self) -> Option<u32> {
         let late = self.late.filter(|late| self.probing && late.count == 1 && late.start > 0)?;
         // One segment alone is waited for as long as its acknowledgement may be held back; other probes come in time.
-        let in_time = late.pause <= self.rtt * 5 / 2 + LATEST || late.first == 1;
+        let in_time = late.pause <= self.slow() * 5 / 2 + LATEST || late.first == 1;
         if !in_time {
             return None;
         }
@@ -161,7 +175,7 @@ impl Flight {
     /// longer than that is overtaken by nobody, and no application pauses after a full segment.
     #[must_use]
     pub fn settling(&self) -> Duration {
-        let whole = SETTLING + self.rtt * 5 / 2;
+        let whole = SETTLING + self.slow() * 5 / 2;
         if self.late.is_some_and(|late| late.after_full && late.pause >= whole) { SETTLING } else { whole }
     }
 
