@@ -46,6 +46,9 @@ pub enum StackError {
         /// What to install and to run.
         how: &'static str,
     },
+    /// Adapters can't have their devices.
+    #[error("can't open /dev/net/tun: {0}")]
+    NoTun(std::io::Error),
     /// A folder for local sockets.
     #[error("can't make a folder for local sockets: {0}")]
     Folder(#[from] std::io::Error),
@@ -71,6 +74,10 @@ impl StackTunnel {
             if let Built::No(how) = choice.stack.built() {
                 return Err(StackError::NotBuilt { name: choice.stack.name, how });
             }
+        }
+        if arms.iter().any(|choice| choice.stack.built() != Built::Direct) {
+            let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+            drop(opened.map_err(StackError::NoTun)?);
         }
         let address = SocketAddr::new(SERVER_V4.into(), PORT);
         let listener = lab.server.run(|| tcp::listen(address)).and_then(|made| made)?;

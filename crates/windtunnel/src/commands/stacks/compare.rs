@@ -205,6 +205,9 @@ fn not_built(name: &str, how: &str) -> Failure {
 fn failure(error: StackError) -> Failure {
     match error {
         StackError::NotBuilt { name, how } => not_built(name, how),
+        StackError::NoTun(_) => Failure::environment(error.to_string())
+            .because("the adapters of stacks need a TUN device")
+            .hint("run as root, or let everybody open it: sudo chmod 666 /dev/net/tun"),
         other => Failure::environment(other.to_string()).hint("run `windtunnel doctor`"),
     }
 }
