@@ -370,7 +370,10 @@ fn outcome(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport
     let worked = match worked {
         Ok(worked) => worked,
         Err(error) => {
-            notes.push(error.to_string());
+            // What kept the adapter from its start is told once.
+            if !notes.contains(&error.to_string()) {
+                notes.push(error.to_string());
+            }
             observed.insert("integrity".to_owned(), json!("ok"));
             let status = if matches!(error, FetchError::Cancelled) { Status::Aborted } else { Status::Failed };
             return TrialOutcome { observed, notes, ..TrialOutcome::empty(status, spec.deadline, "") };

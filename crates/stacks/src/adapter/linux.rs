@@ -50,6 +50,11 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String
     let ns = NetNs::create().map_err(told)?;
     let inner = ns.run(|| Tun::create(INNER)).and_then(|made| made).map_err(told)?;
     ns.run(|| set_up(arguments)).and_then(|done| done).map_err(told)?;
+    if let Some(name) = arguments.options.get("cc") {
+        // Before anybody waits for a connection with it.
+        let tried = || tcp::set_congestion_control(&TcpSocket::new(&SocketAddr::from(arguments.server))?, name);
+        ns.run(tried).and_then(|set| set).map_err(told)?;
+    }
     let late = LateAcks::new(faults);
     std::thread::spawn(move || pump(outer, inner, late));
     let listener = local::begin(&arguments.listen, &ready(arguments))?;
