@@ -43,7 +43,9 @@ fn wrong(all: &[Value]) -> usize {
         Some("at-least") => one["segments"].as_u64() > Some(window(one)),
         _ => false,
     };
-    all.iter().filter(false_claim).count()
+    let wrong: Vec<&Value> = all.iter().filter(false_claim).collect();
+    wrong.iter().for_each(|one| println!("wrong: {one}"));
+    wrong.len()
 }
 
 fn one() {

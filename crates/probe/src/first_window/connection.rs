@@ -276,11 +276,12 @@ impl Connection {
         self.state == State::Over
     }
 
-    /// Until when data that were allowed may still be under way, after it has ended: our ports must stay ours until then,
+    /// Until when something may still be under way, after it has ended: our ports must stay ours until then,
     /// or this host's kernel answers them.
     #[must_use]
     pub fn quiet_at(&self) -> Time {
-        if self.settled.is_some() { self.deadline + self.rtt + self.rtt / 4 + SETTLING } else { self.deadline }
+        // What the server's timer sent before our reset arrived comes after it.
+        if self.peer.is_some() { self.deadline + self.rtt + self.rtt / 4 + SETTLING } else { self.deadline }
     }
 
     /// What the SYN-ACK said.
