@@ -38,22 +38,13 @@ pub(crate) fn send(mut to: &TcpStream, offset: u64, len: usize) -> io::Result<us
     }
 }
 
-/// Writes what stands at `offset` by calls of write(2) of `size` bytes each, at most [`CHUNK`] and `len` in all; how many bytes the
-/// kernel took.
+/// Sends what stands at `offset` in writes of `size` bytes each, many of them by one call, at most [`CHUNK`] and `len` in all; how
+/// many bytes the kernel took.
 ///
 /// # Errors
 /// The socket's, if nothing went before.
-pub(crate) fn write(mut to: &TcpStream, offset: u64, len: usize, size: u16) -> io::Result<usize> {
-    let len = len.min(CHUNK);
-    let mut done = 0;
-    while done < len {
-        match to.write(at(offset + done as u64, usize::from(size).min(len - done))) {
-            Ok(n) => done += n,
-            Err(error) if done == 0 => return Err(error),
-            Err(_) => break,
-        }
-    }
-    Ok(done)
+pub(crate) fn write(to: &TcpStream, offset: u64, len: usize, size: u16) -> io::Result<usize> {
+    wt_sys::tcp::send_pieces(to, at(offset, len), usize::from(size))
 }
 
 /// What stands at `offset` of every transfer, `len` bytes of it (at most [`CHUNK`]).

@@ -16,7 +16,7 @@ pub struct SenderOptions {
     pub congestion_control: Option<String>,
     /// The send buffer, bytes, if not the system's.
     pub send_buffer: Option<u32>,
-    /// The bytes of each write(2), as a program with small messages makes them; else as much as goes in at once.
+    /// The bytes of each write, many of which go by one sendmmsg(2); else as much as goes in at once.
     pub write_size: Option<u16>,
     /// Whether it sends at once what doesn't fill a segment (`TCP_NODELAY`): so a window is used whole that is no multiple of
     /// the MSS.

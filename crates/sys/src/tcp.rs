@@ -175,6 +175,35 @@ pub fn receive_buffer(fd: &impl AsFd) -> SysResult<u32> {
     get_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, "read SO_RCVBUF")
 }
 
+/// Sends bytes in pieces of `size`, each a write of its own, up to [`PIECES`] of them by one call; how many bytes the kernel took.
+///
+/// # Errors
+/// The socket's, if nothing went before.
+///
+/// # Source
+/// sendmmsg(2).
+pub fn send_pieces(stream: &TcpStream, bytes: &[u8], size: usize) -> std::io::Result<usize> {
+    let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    let mut pieces = [empty; PIECES];
+    // SAFETY: an all-zero mmsghdr is valid.
+    let mut messages: [libc::mmsghdr; PIECES] = unsafe { std::mem::zeroed() };
+    let mut count = 0;
+    for (bytes, (piece, message)) in bytes.chunks(size.max(1)).zip(pieces.iter_mut().zip(&mut messages)) {
+        // The kernel only reads what a message that is sent points to.
+        *piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        message.msg_hdr.msg_iov = std::ptr::from_mut(piece);
+        message.msg_hdr.msg_iovlen = 1;
+        count += 1;
+    }
+    // SAFETY: `count` messages, each with one piece of a live slice; the kernel writes their lengths.
+    let sent = unsafe { libc::sendmmsg(stream.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_NOSIGNAL) };
+    let sent = usize::try_from(sent).map_err(|_| std::io::Error::last_os_error())?;
+    Ok(messages.iter().take(sent).map(|message| message.msg_len as usize).sum())
+}
+
+/// So many pieces go by one call at most.
+pub const PIECES: usize = 64;
+
 /// Fixes the send buffer, bytes of payload. Silently bounded by `net.core.wmem_max`.
 ///
 /// # Errors
