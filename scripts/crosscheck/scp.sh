@@ -17,7 +17,7 @@ printf '%s\n' 'Port 2222' "HostKey $place/host" "AuthorizedKeysFile $place/keys"
 sshd=$(PATH=$PATH:/usr/sbin command -v sshd)
 for seed in $(seq "${2:-5}"); do
     for cc in reno cubic chd@freebsd-hz100 chd@freebsd-hz1000; do
-        LABEL="seed $seed, $cc" "$BINARY" lab run freebsd-scp --seed "$seed" --cc "$cc" \
+        LABEL="seed $seed, $cc" timeout 300 "$BINARY" lab run freebsd-scp --seed "$seed" --cc "$cc" \
             --server "mkdir -p /run/sshd; exec $sshd -D -q -f $place/sshd.conf" -- sh -c '
             until ssh-keyscan -p 2222 server 2>/dev/null | grep -q ssh; do :; done
             begin=$(date +%s%N)

@@ -2,33 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod far;
+
+use far::Far;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
-use wt_load::work::{FarEnd, Leg, Opened, work};
-use wt_load::{Connection, FetchError, Finish, Request, SenderOptions};
+use wt_load::Finish;
+use wt_load::work::work;
+
 use wt_sys::clock::monotonic_ns;
-use wt_trial::{Amount, Cancel, Direction, Workload};
-use wt_units::Settings;
+use wt_trial::{Cancel, Direction, Workload};
 
 const TIME: Duration = Duration::from_millis(400);
 const DEADLINE: Duration = Duration::from_secs(1);
 /// What ends a sender whose peer never leaves comes two seconds after the deadline; other connections have run before.
 const IN_TIME: Duration = Duration::from_secs(30);
-
-struct Far(SocketAddr);
-
-impl FarEnd for Far {
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
-        let (direction, amount) = match *leg {
-            Leg::Transfer { direction, amount, .. } => (direction, amount),
-            Leg::Talk { time } => (Direction::Down, Amount::Time(time)),
-        };
-        let request =
-            Request { direction, amount, token: number.into(), sender: SenderOptions::default(), window: None };
-        Ok(Connection::open(&self.0, &Settings::new(), DEADLINE)?.ask(&request, leg)?)
-    }
-}
 
 /// What a server does once it has heard what is wanted.
 type Act = fn(&mut TcpStream) -> std::io::Result<()>;
@@ -86,7 +75,7 @@ fn ends_in_time_and_not_well(workload: &Workload) {
 
 fn at(workload: &Workload, (kind, act): &(&str, Act)) {
     let begun = monotonic_ns();
-    let worked = work(workload, &Far(hostile(*act)), DEADLINE, &Cancel::new());
+    let worked = work(workload, &Far(hostile(*act), DEADLINE), DEADLINE, &Cancel::new());
     let took = Duration::from_nanos(monotonic_ns() - begun);
     assert!(took < IN_TIME, "{} at one that {kind}: {took:?}", workload.name());
     if let Ok(worked) = worked {

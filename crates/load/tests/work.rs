@@ -3,11 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod far;
+
+use far::Far;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use wt_load::page::PageMemory;
-use wt_load::work::{FarEnd, Leg, Opened, Worked, join, work};
+use wt_load::work::{Leg, Worked, join, work};
 use wt_load::{
     Connection, Fetch, FetchError, Fetched, Finish, Quota, Request, SenderOptions, Serve, ServeConfig, Server,
     ServerConfig, SharedKey, Tls, Url, work_at,
@@ -18,21 +21,6 @@ use wt_units::{Bytes, Settings};
 const PATIENCE: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(300);
 
-/// A server that listens here and speaks our protocol, or should.
-struct Far(SocketAddr);
-
-impl FarEnd for Far {
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
-        let (direction, amount) = match *leg {
-            Leg::Transfer { direction, amount, .. } => (direction, amount),
-            Leg::Talk { time } => (Direction::Down, Amount::Time(time)),
-        };
-        let token = 500 + u64::from(number);
-        let request = Request { direction, amount, token, sender: SenderOptions::default(), window: None };
-        Ok(Connection::open(&self.0, &Settings::new(), PATIENCE)?.ask(&request, leg)?)
-    }
-}
-
 fn server() -> Server {
     Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), ServerConfig::default()).unwrap()
 }
@@ -40,7 +28,7 @@ fn server() -> Server {
 /// Runs a workload at our server, both views joined.
 fn run(workload: &Workload) -> Worked {
     let server = server();
-    let mut worked = work(workload, &Far(server.address()), PATIENCE, &Cancel::new()).unwrap();
+    let mut worked = work(workload, &Far(server.address(), PATIENCE), PATIENCE, &Cancel::new()).unwrap();
     let servers: Vec<_> = worked.tokens.iter().map(|token| server.take_report(*token, PATIENCE)).collect();
     assert!(servers.iter().all(Option::is_some), "every connection has its report");
     join(workload, &mut worked, &servers);
@@ -172,7 +160,7 @@ fn pattern(from: usize, count: usize) -> Vec<u8> {
 }
 
 fn at(address: SocketAddr, workload: &Workload, patience: Duration) -> Worked {
-    work(workload, &Far(address), patience, &Cancel::new()).unwrap()
+    work(workload, &Far(address, PATIENCE), patience, &Cancel::new()).unwrap()
 }
 
 #[test]
@@ -276,7 +264,7 @@ fn cancelling_ends_each_of_them_at_once() {
         Workload::Competing { direction: Direction::Down, rivals: 2, time: hour },
         Workload::Duplex { time: hour },
     ] {
-        let (cancel, far) = (Cancel::new(), Far(server.address()));
+        let (cancel, far) = (Cancel::new(), Far(server.address(), PATIENCE));
         let stopper = cancel.clone();
         let worked = std::thread::scope(|scope| {
             let running = scope.spawn(|| work(&workload, &far, hour, &cancel).unwrap());

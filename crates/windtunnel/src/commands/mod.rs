@@ -44,6 +44,8 @@ pub(crate) mod self_test;
 pub(crate) mod serve;
 /// This host's TCP/IP settings.
 pub(crate) mod settings;
+/// What comparisons over one emulated path share.
+pub(crate) mod side_by_side;
 /// TCP/IP stacks side by side.
 pub(crate) mod stacks;
 /// The hops of a path.

@@ -2,6 +2,7 @@ use super::result::{Comparison, Row};
 use super::verdict::{fewest_rounds, threshold};
 use crate::commands::lab::{self, LabOptions};
 use crate::commands::report::{Forms, write_whole};
+use crate::commands::side_by_side::{REPEATS, Trials};
 use crate::commands::tune::notebook::{Notebook, begun, command};
 use crate::commands::tune::workload::{Wanted, expected};
 use crate::commands::tune::{cancel_on_signals, minutes, trial_time};
@@ -16,13 +17,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wt_journal::{Journal, NewExperiment, State, StoredExperiment, TrialId, WithSamples};
 use wt_stacks::{Choice, StackError, StackTunnel};
-use wt_sys::clock::unix_us;
 use wt_trial::bulk::PathNow;
-use wt_trial::{Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload};
+use wt_trial::{Direction, Status, TrialOutcome, Tunnel as _, Workload};
 use wt_units::{BitsPerSecond, Bytes};
 
-/// A trial that says nothing is run again at most so often.
-const REPEATS: u32 = 20;
 /// Transactions of a trial are as many as fit into this time on an idle path, within bounds.
 const TALK: Duration = Duration::from_secs(3);
 /// How long a soak takes if nobody says it.
@@ -114,13 +112,22 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
         });
     }
     let notebook = notebook(args, &tunnel, &config, &rows)?;
-    let mut session = Session { args, tunnel, notebook, cancel: cancel_on_signals()?, config, done: 0 };
+    let trials = Trials {
+        tunnel,
+        notebook,
+        cancel: cancel_on_signals()?,
+        seed: args.options.seed,
+        rtt: Duration::from_micros(path.base_rtt_us),
+        quiet: args.quiet,
+        done: 0,
+    };
+    let mut session = Session { trials, config };
     session.announce(rounds);
     let stopped = session.rounds(rounds, &mut rows)?;
     let comparison = Comparison::new(&session.config, rows);
     let state = if stopped { State::Stopped } else { State::Finished };
-    let id = session.notebook.id().to_owned();
-    session.notebook.end(state, &comparison.verdict_json())?;
+    let id = session.trials.notebook.id().to_owned();
+    session.trials.notebook.end(state, &comparison.verdict_json())?;
     if let Some(file) = &args.html {
         write_whole(file, &comparison.page(&id))?;
     }
@@ -235,23 +242,12 @@ fn notebook(args: &CompareArgs, tunnel: &StackTunnel, config: &Config, rows: &[R
     Notebook::open(args.journal.as_deref(), &new)
 }
 
-struct Session<'a> {
-    args: &'a CompareArgs,
-    tunnel: StackTunnel,
-    notebook: Notebook,
-    cancel: Cancel,
+struct Session {
+    trials: Trials<StackTunnel>,
     config: Config,
-    done: u32,
 }
 
-impl Session<'_> {
-    fn say(&self, text: &str) {
-        use std::io::Write as _;
-        if !self.args.quiet {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
-        }
-    }
-
+impl Session {
     /// How long a workload takes, roughly.
     fn expected(&self, workload: &Workload) -> Duration {
         let rtt = Duration::from_micros(self.config.path.base_rtt_us);
@@ -260,24 +256,18 @@ impl Session<'_> {
     }
 
     fn announce(&self, rounds: u32) {
-        let arms = u32::try_from(self.tunnel.arms().len()).unwrap_or(u32::MAX);
+        let arms = u32::try_from(self.trials.tunnel.arms().len()).unwrap_or(u32::MAX);
         let each = self.config.workloads.iter().map(|workload| {
             let times = if is_soak(workload) { 1 } else { rounds };
-            (self.expected(workload) + self.cool_down()) * times
+            (self.expected(workload) + self.trials.cool_down()) * times
         });
         let all = each.sum::<Duration>() * arms;
-        self.say(&format!("{arms} stacks, {rounds} rounds: about {}, longer with small windows", minutes(all)));
-    }
-
-    /// The ends need a few round trips to let go.
-    fn cool_down(&self) -> Duration {
-        (Duration::from_micros(self.config.path.base_rtt_us) * 4)
-            .clamp(Duration::from_millis(50), Duration::from_secs(5))
+        self.trials.say(&format!("{arms} stacks, {rounds} rounds: about {}, longer with small windows", minutes(all)));
     }
 
     /// Whether it was stopped before its end.
     fn rounds(&mut self, rounds: u32, rows: &mut [Row]) -> Result<bool, Failure> {
-        let mut rng = ChaCha12Rng::seed_from_u64(self.args.options.seed);
+        let mut rng = ChaCha12Rng::seed_from_u64(self.trials.seed);
         let mut order: Vec<usize> = (0..rows.len()).collect();
         for round in 1..=rounds {
             for at in 0..self.config.workloads.len() {
@@ -314,14 +304,14 @@ impl Session<'_> {
         let mut last = None;
         for _ in 0..=REPEATS {
             let outcome = self.trial(round, index, workload)?;
-            if outcome.status == Status::Aborted || self.cancel.is_cancelled() {
+            if outcome.status == Status::Aborted || self.trials.cancel.is_cancelled() {
                 return Ok(None);
             }
             let told = match outcome.status {
                 Status::Completed => super::result::figure(workload.name(), &outcome),
                 status => format!("{}: {}", status.name(), outcome.notes.join("; ")),
             };
-            self.say(&format!("  round {round}: {:<28} {:<13} {told}", row.title(), workload.name()));
+            self.trials.say(&format!("  round {round}: {:<28} {:<13} {told}", row.title(), workload.name()));
             if outcome.status != Status::Invalid {
                 return Ok(Some(outcome));
             }
@@ -331,32 +321,10 @@ impl Session<'_> {
     }
 
     fn trial(&mut self, round: u32, index: usize, workload: &Workload) -> Result<TrialOutcome, Failure> {
-        self.done += 1;
-        let spec = TrialSpec {
-            experiment: self.notebook.id().to_owned(),
-            phase: Phase::Round,
-            round,
-            order: self.done,
-            arm: index,
-            settings: self.tunnel.arms()[index].settings(),
-            workload: workload.clone(),
-            // A stack with a small window takes its time; one that hangs shall not take the night.
-            deadline: self.expected(workload) * 20 + Duration::from_secs(30),
-            // All of a round meet the same random losses.
-            seed: self.args.options.seed.wrapping_add(u64::from(round)),
-        };
-        let id = self.notebook.begin(&spec, unix_us())?;
-        let outcome = match self.tunnel.run(&spec, &self.cancel) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string()))?;
-                return Err(Failure::ours(error.to_string()).hint("run `windtunnel doctor`"));
-            }
-        };
-        self.notebook.finish(id, &outcome)?;
-        // Waits for nothing but time; a signal ends it early.
-        let _ = wt_sys::poll::wait_readable(&[], Some(self.cool_down()));
-        Ok(outcome)
+        let settings = self.trials.tunnel.arms()[index].settings();
+        // A stack with a small window takes its time; one that hangs shall not take the night.
+        let deadline = self.expected(workload) * 20 + Duration::from_secs(30);
+        self.trials.run((round, index), settings, workload.clone(), deadline)
     }
 }
 

@@ -532,3 +532,11 @@ pub(super) fn measured(live: &Live, facts: &PathFacts, pilot: &TrialOutcome) -> 
     let bdp = live.rate() * Duration::from_micros(rtt_us);
     PathFacts { rtt_us, bdp_bytes: bdp.get(), ..facts.clone() }
 }
+
+/// TCP payload of a full-sized packet, bytes: as it was seen, or what the headers leave of the path MTU.
+pub(super) fn payload(live: Option<&Live>, path: &PathFacts, headers: u64) -> u64 {
+    /// The option of timestamps, which a far end may refuse (RFC 7323 section 3).
+    const OPTIONS: u64 = 12;
+    let usual = path.pmtu.saturating_sub(headers).max(1);
+    live.and_then(Live::mss).filter(|seen| *seen <= usual + OPTIONS).unwrap_or(usual)
+}

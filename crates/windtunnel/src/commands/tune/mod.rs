@@ -360,7 +360,7 @@ impl<T: Tunnel> Session<'_, T> {
         let rtt = Duration::from_micros(facts.rtt_us);
         let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(20));
         progress.say(&format!("measuring the RTT first ({:.1} s)", length.as_secs_f64()));
-        let mss = self.mss(facts);
+        let mss = live::payload(self.live.as_ref(), facts, self.tunnel.header_len());
         let window = (facts.bdp_bytes / 2 / mss).max(2) * mss;
         let mut settings = Settings::new().with(Knob::Rwin, Level::Number(window));
         if self.tunnel.current().number(Knob::Mtu).is_some_and(|mtu| mtu > facts.pmtu) {
@@ -385,7 +385,7 @@ impl<T: Tunnel> Session<'_, T> {
             current: &current,
             path: &path,
             congestion_controls: &self.controls,
-            mss: self.mss(&path),
+            mss: live::payload(self.live.as_ref(), &path, self.tunnel.header_len()),
             best_mtu: self.best_mtu,
         };
         let mut design = match self.args.identical {
@@ -430,15 +430,6 @@ impl<T: Tunnel> Session<'_, T> {
             ..PlateauConfig::new(levels.clone())
         });
         Ok(Prepared { path, current, design, expected, config })
-    }
-
-    /// TCP payload of a full-sized packet, bytes: as it was seen, or what the headers leave of the path MTU.
-    fn mss(&self, path: &PathFacts) -> u64 {
-        /// The option of timestamps, which a far end may refuse (RFC 7323 section 3).
-        const OPTIONS: u64 = 12;
-        let usual = path.pmtu.saturating_sub(self.tunnel.header_len()).max(1);
-        let seen = self.live.as_ref().and_then(live::Live::mss);
-        seen.filter(|seen| *seen <= usual + OPTIONS).unwrap_or(usual)
     }
 
     /// Whether anything stands in the way of the trials right now.

@@ -49,7 +49,7 @@ impl<T: Tunnel> Session<'_, T> {
     /// The knobs with their two levels, as they were written.
     fn factors(&self, path: &PathFacts) -> Result<Vec<Factor>, Failure> {
         let current = self.tunnel.current();
-        let mss = self.mss(path);
+        let mss = super::live::payload(self.live.as_ref(), path, self.tunnel.header_len());
         let known =
             Known { current: &current, path, congestion_controls: &self.controls, mss, best_mtu: self.best_mtu };
         let resolve = |level: &Level| level.clone().resolve(Bytes(known.mss));
@@ -73,16 +73,16 @@ impl<T: Tunnel> Session<'_, T> {
         Ok(factors)
     }
 
+    /// What a screen compares.
+    fn screened(&self, factors: &[Factor], path: PathFacts) -> Prepared {
+        let (current, design) = (self.tunnel.current(), design_of(factors));
+        Prepared { current, design, expected: None, config: Config::new(2), path }
+    }
+
     /// Says what would be run.
     pub(super) fn show_screen(&self, path: PathFacts, plan: &Plan) -> Outcome {
         let factors = self.factors(&path)?;
-        let prepared = Prepared {
-            current: self.tunnel.current(),
-            design: design_of(&factors),
-            expected: None,
-            config: Config::new(2),
-            path,
-        };
+        let prepared = self.screened(&factors, path);
         let screen = Screen::new(factors.len(), prepared.config.alpha).map_err(|e| Failure::usage(e.to_string()))?;
         let (rounds, most) = self.affordable(&screen, &prepared, plan)?;
         let runs = screen.trials_per_round();
@@ -102,13 +102,7 @@ impl<T: Tunnel> Session<'_, T> {
     /// Screens, confirms what came out, and reports.
     pub(super) fn screen(mut self, path: PathFacts, plan: Plan, pilot: Pilot, mut progress: Progress) -> Outcome {
         let factors = self.factors(&path)?;
-        let prepared = Prepared {
-            current: self.tunnel.current(),
-            design: design_of(&factors),
-            expected: None,
-            config: Config::new(2),
-            path,
-        };
+        let prepared = self.screened(&factors, path);
         let screen = Screen::new(factors.len(), prepared.config.alpha).map_err(|e| Failure::usage(e.to_string()))?;
         let (rounds, most) = self.affordable(&screen, &prepared, &plan)?;
         let mut screening = self.run_screen(&prepared, &plan, factors, screen, rounds, pilot, &mut progress)?;

@@ -12,6 +12,7 @@ mod result;
 use super::controls::{Controls, ours};
 use crate::commands::lab::{self, LabOptions};
 use crate::commands::report::write_whole;
+use crate::commands::side_by_side::{REPEATS, Trials};
 use crate::commands::tune::notebook::{Notebook, begun, command};
 use crate::commands::tune::{cancel_on_signals, minutes, trial_time};
 use crate::edge::{Failure, Fault, Outcome};
@@ -26,13 +27,9 @@ use std::time::Duration;
 use wt_journal::{NewExperiment, State};
 use wt_lab::scenario::Disturbance;
 use wt_lab::{Competitor, LabTunnel};
-use wt_sys::clock::unix_us;
 use wt_trial::bulk::{BulkMetrics, PathNow};
-use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
+use wt_trial::{Amount, Direction, Status, TrialOutcome, Tunnel, Workload};
 use wt_units::{Knob, Level, Settings};
-
-/// A trial that says nothing is run again at most so often.
-const REPEATS: u32 = 20;
 
 /// Compares congestion controls on an emulated path
 ///
@@ -214,21 +211,23 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
         })?;
     }
     let notebook = notebook(args, &tunnel, &arms, length, disturbance)?;
-    let mut session = Session {
-        args,
+    let trials = Trials {
         tunnel,
         notebook,
         cancel: cancel_on_signals()?,
-        path: PathNow { base_rtt_us: facts.rtt_us, capacity_bps: facts.physical_goodput_bps },
-        length,
+        seed: args.options.seed,
+        rtt,
+        quiet: args.quiet,
         done: 0,
     };
+    let path = PathNow { base_rtt_us: facts.rtt_us, capacity_bps: facts.physical_goodput_bps };
+    let mut session = Session { trials, rounds: args.rounds, path, length };
     session.announce(arms.len());
-    session.rounds(&mut arms)?;
+    session.run(&mut arms)?;
     let comparison = Comparison::new(&args.lab, session.path, length, disturbance, &arms);
-    let state = if session.cancel.is_cancelled() { State::Stopped } else { State::Finished };
-    let id = session.notebook.id().to_owned();
-    session.notebook.end(state, &comparison.verdict_json())?;
+    let state = if session.trials.cancel.is_cancelled() { State::Stopped } else { State::Finished };
+    let id = session.trials.notebook.id().to_owned();
+    session.trials.notebook.end(state, &comparison.verdict_json())?;
     if let Some(folder) = &args.svg {
         charts::write(folder, &comparison, &arms)?;
     }
@@ -270,44 +269,29 @@ fn notebook(
     Notebook::open(args.journal.as_deref(), &new)
 }
 
-struct Session<'a> {
-    args: &'a CompareArgs,
-    tunnel: LabTunnel,
-    notebook: Notebook,
-    cancel: Cancel,
+struct Session {
+    trials: Trials<LabTunnel>,
+    rounds: u32,
     path: PathNow,
     length: Duration,
-    done: u32,
 }
 
-impl Session<'_> {
-    fn say(&self, text: &str) {
-        use std::io::Write as _;
-        if !self.args.quiet {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
-        }
-    }
-
+impl Session {
     fn announce(&self, arms: usize) {
-        let trials = u32::try_from(arms).unwrap_or(u32::MAX).saturating_mul(self.args.rounds);
-        let each = self.length + self.cool_down();
-        self.say(&format!(
+        let trials = u32::try_from(arms).unwrap_or(u32::MAX).saturating_mul(self.rounds);
+        let each = self.length + self.trials.cool_down();
+        self.trials.say(&format!(
             "{arms} congestion controls, {} rounds, trials of {:.0} s: about {}",
-            self.args.rounds,
+            self.rounds,
             self.length.as_secs_f64(),
             minutes(each * trials)
         ));
     }
 
-    /// The path is emptied before each trial; the ends need a few round trips to let go.
-    fn cool_down(&self) -> Duration {
-        (Duration::from_micros(self.path.base_rtt_us) * 4).clamp(Duration::from_millis(50), Duration::from_secs(5))
-    }
-
-    fn rounds(&mut self, arms: &mut [Arm]) -> Result<(), Failure> {
-        let mut rng = ChaCha12Rng::seed_from_u64(self.args.options.seed);
+    fn run(&mut self, arms: &mut [Arm]) -> Result<(), Failure> {
+        let mut rng = ChaCha12Rng::seed_from_u64(self.trials.seed);
         let mut order: Vec<usize> = (0..arms.len()).collect();
-        for round in 1..=self.args.rounds {
+        for round in 1..=self.rounds {
             order.shuffle(&mut rng);
             let mut runs = Vec::with_capacity(arms.len());
             for index in &order {
@@ -317,7 +301,7 @@ impl Session<'_> {
                     Ok(None) if round > 1 => return Ok(()),
                     Ok(None) => return Err(Failure::new(Fault::Stopped, "stopped in the first round")),
                     Err(failure) if round > 1 => {
-                        self.say(&format!("{failure}\n  so it ends here, after {} complete rounds", round - 1));
+                        self.trials.say(&format!("{failure}\n  so it ends here, after {} complete rounds", round - 1));
                         return Ok(());
                     }
                     Err(failure) => return Err(failure),
@@ -335,46 +319,25 @@ impl Session<'_> {
         let mut why = String::new();
         for _ in 0..=REPEATS {
             let outcome = self.trial(round, index, arm)?;
-            if outcome.status == Status::Aborted || self.cancel.is_cancelled() {
+            if outcome.status == Status::Aborted || self.trials.cancel.is_cancelled() {
                 return Ok(None);
             }
             why = outcome.notes.join("; ");
             if let Some(run) = arm.take(outcome, &self.path) {
                 let rate = run.outcome.goodput_bps() / 8e3;
-                self.say(&format!("  round {round}: {:<24} {rate:7.1} kB/s", arm.label()));
+                self.trials.say(&format!("  round {round}: {:<24} {rate:7.1} kB/s", arm.label()));
                 return Ok(Some(run));
             }
-            self.say(&format!("  round {round}: {:<24} thrown away: {why}", arm.label()));
+            self.trials.say(&format!("  round {round}: {:<24} thrown away: {why}", arm.label()));
         }
         Err(Failure::new(Fault::Environment, format!("{} can't be measured: {why}", arm.label()))
             .hint("let the machine be idle; on some virtual machines' kernels BPF programs are skipped now and then"))
     }
 
     fn trial(&mut self, round: u32, index: usize, arm: &Arm) -> Result<TrialOutcome, Failure> {
-        self.done += 1;
-        let spec = TrialSpec {
-            experiment: self.notebook.id().to_owned(),
-            phase: Phase::Round,
-            round,
-            order: self.done,
-            arm: index,
-            settings: arm.settings(),
-            workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(self.length) },
-            deadline: self.length + Duration::from_secs(30),
-            // All of a round meet the same random losses.
-            seed: self.args.options.seed.wrapping_add(u64::from(round)),
-        };
-        let id = self.notebook.begin(&spec, unix_us())?;
-        let outcome = match self.tunnel.run(&spec, &self.cancel) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string()))?;
-                return Err(Failure::ours(error.to_string()).hint("run `windtunnel doctor`"));
-            }
-        };
-        self.notebook.finish(id, &outcome)?;
-        // Waits for nothing but time; a signal ends it early.
-        let _ = wt_sys::poll::wait_readable(&[], Some(self.cool_down()));
+        let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Time(self.length) };
+        let deadline = self.length + Duration::from_secs(30);
+        let outcome = self.trials.run((round, index), arm.settings(), workload, deadline)?;
         if !outcome.notes.is_empty() && outcome.status == Status::Completed {
             let refused = outcome.notes.iter().find(|note| note.contains("congestion control"));
             if let Some(note) = refused {
