@@ -32,8 +32,8 @@ const EARLIEST: u64 = 300_000;
 /// Engines that run in this process.
 static ENGINES: AtomicU64 = AtomicU64::new(0);
 
-/// A packet that wakes the engine counts as having come at most so much earlier, ns: less than what nearly every wake-up of a halted
-/// processor takes, so that no round trip is shorter than the path's.
+/// A packet that wakes the engine counts as having come at most so much earlier, ns: what nearly every wake-up of a halted processor
+/// takes at least. Where one took less, as on a processor that had just gone idle, a packet is that much too early: no more.
 const LONGEST_WAKE: u64 = 50_000;
 
 /// How late this machine's timers wake the engine, and so how much earlier it asks for: a virtual processor that had halted
@@ -187,11 +187,14 @@ impl Engine {
         }
         let wait = if self.is_virtual { wait.map(in_steps) } else { wait };
         let fds: Vec<BorrowedFd<'_>> = self.ports.iter().map(Port::as_fd).chain([self.waker.as_fd()]).collect();
+        let before = self.now();
         let ready = wait_readable(&fds, wait).map_err(|error| error.to_string())?;
         if let Some(asked) = asked.filter(|_| ready == 0 && !self.is_virtual) {
             self.margin.learn(self.now().0.saturating_sub(asked.0));
         }
-        self.earlier = if ready == 0 { 0 } else { self.margin.of_an_arrival() };
+        // It came while we waited: what was there before had no wake-up.
+        let waited = self.now().0.saturating_sub(before.0);
+        self.earlier = if ready == 0 { 0 } else { self.margin.of_an_arrival().min(waited) };
         if ready >> self.ports.len() & 1 != 0 {
             self.waker.clear();
             return Ok(self.obey());

@@ -119,7 +119,8 @@ fn every_stack_moves_the_same_bytes_and_is_counted_by_the_operating_system() {
         }
         let transactions = &one["workloads"]["transactions"];
         // Each takes a round trip of 10 ms and more.
-        assert!(transactions["p50_us"].as_f64().unwrap() >= 10_000.0, "{transactions}");
+        // Each of two wake-ups of the lab may have been credited with 50 µs more than it took.
+        assert!(transactions["p50_us"].as_f64().unwrap() >= 9_900.0, "{transactions}");
         assert!(transactions["per_second"].as_f64().unwrap() <= 100.0, "{transactions}");
         assert!(transactions["p99_us"].as_f64() >= transactions["p50_us"].as_f64());
         assert!(one["memory_bytes"].as_f64().is_none_or(|bytes| bytes > 1e6), "{one}");
