@@ -222,6 +222,19 @@ fn a_target_that_answers_udp_alone_is_found_without_waiting_for_a_fixed_second()
 }
 
 #[test]
+fn words_of_routers_that_get_lost_once_are_not_rationed() {
+    let mut hushed = 0;
+    for from in (100..500).step_by(5) {
+        let hush = Some((Duration::from_millis(from), Duration::from_millis(from + 25)));
+        let net = Net { echo: false, tcp: false, hush, ..Net::new(8) };
+        let (report, _) = find(&net, &ALL);
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::IcmpBlocked), "from {from} ms: {report:#?}");
+        hushed += u32::from(report.sizes.iter().any(|size| size.size == 1401 && size.silent >= 4));
+    }
+    assert!(hushed > 0, "no burst was hushed");
+}
+
+#[test]
 fn the_same_seed_sends_the_same_packets() {
     let mut net = Net::new(77);
     lossy(&mut net, [0.3; 2]);

@@ -459,7 +459,8 @@ impl Machine for Search {
             Said::TooBig { .. } => {
                 let least = u32::from(self.least());
                 let believable = self.evidence.hint(answer.from, answer.said, flight.item.size, least);
-                if believable && flight.fate == Fate::Waiting {
+                // Late words count, too: nothing else can have become of it.
+                if believable && matches!(flight.fate, Fate::Waiting | Fate::Silent) {
                     self.set_fate(index, Fate::TooBig);
                 }
             }

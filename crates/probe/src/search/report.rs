@@ -1,6 +1,7 @@
 use super::evidence::Fate;
 use super::{Flight, Purpose, Search, Stage};
 use crate::{Kind, LossCount, Rtt, Time, likelihood_ratio};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The likelihood ratio above which two losses differ: wrong once in 1000 times.
@@ -213,13 +214,32 @@ impl Search {
     }
 
     /// Whether packets that are too long vanish more often than those that aren't.
+    ///
+    /// Rationing goes on: what was unsaid in one burst alone, and said for the same packets in another, was lost or late.
     fn refusals_rationed(&self, pmtu: u16, refused: u32, silent: u32) -> bool {
+        if self.silent_in_one_burst_alone(pmtu) {
+            return false;
+        }
         if self.method() == Kind::Udp {
             // What gets through is rationed itself.
             return silent >= 4 && silent * 4 > refused + silent;
         }
         let refusals = LossCount { sent: refused + silent, answered: refused };
         silent >= 2 && likelihood_ratio(self.evidence.count_up_to(pmtu), refusals) >= CLEAR
+    }
+
+    /// Whether of several bursts with packets above the PMTU all but one had each of them called too long.
+    fn silent_in_one_burst_alone(&self, pmtu: u16) -> bool {
+        let told = |flight: &&Flight| flight.item.size > pmtu && flight.item.ttl.is_none();
+        let mut bursts = BTreeMap::new();
+        for flight in self.flights.iter().filter(told) {
+            let (refused, silent): &mut (u32, u32) = bursts.entry(flight.round).or_default();
+            *refused += u32::from(flight.fate == Fate::TooBig);
+            *silent += u32::from(flight.fate == Fate::Silent);
+        }
+        let silent = bursts.values().filter(|(_, silent)| *silent > 0).count();
+        let told = bursts.values().filter(|(refused, silent)| *silent == 0 && *refused > 1).count();
+        silent == 1 && told > 0
     }
 
     /// How many packets above the PMTU were called too long, and how many vanished.

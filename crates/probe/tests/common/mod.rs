@@ -76,6 +76,8 @@ pub struct Net {
     pub pps: u32,
     /// From some time on, the path is another one.
     pub later: Option<(Duration, Vec<Link>)>,
+    /// From when until when all that routers say gets lost.
+    pub hush: Option<(Duration, Duration)>,
     pub seed: u64,
 }
 
@@ -94,6 +96,7 @@ impl Net {
             stream_limit: u16::MAX,
             pps: 20_000,
             later: None,
+            hush: None,
             seed,
         }
     }
@@ -181,7 +184,8 @@ impl World<'_> {
                     return answer(0, None, Said::LocalTooBig);
                 }
                 let mtu = u32::from(link.says.unwrap_or(link.mtu));
-                let says = link.icmp && allowed(&mut self.limits[number], link.limit, now);
+                let heard = net.hush.is_none_or(|(from, until)| !(from..until).contains(&now));
+                let says = link.icmp && allowed(&mut self.limits[number], link.limit, now) && heard;
                 return says.then(|| answer(hops, router, Said::TooBig { mtu }))?;
             }
             if link.drop_above.is_some_and(|most| probe.ip_len > most) || self.lost(link, probe.ip_len, 0) {

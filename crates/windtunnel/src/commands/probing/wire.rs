@@ -24,6 +24,8 @@ const MOST_STREAMING: usize = 16;
 const LONGEST_STREAM: Duration = Duration::from_secs(4);
 /// Error numbers of Linux.
 const EMSGSIZE: i32 = 90;
+/// How often a packet is tried to be sent.
+const ATTEMPTS: u32 = 6;
 const EAGAIN: i32 = 11;
 const ENOBUFS: i32 = 105;
 
@@ -447,11 +449,12 @@ fn transmit(
 ) -> Result<Sent, Failure> {
     let to = SocketAddr::new(ends.target, port);
     let mut last = None;
-    // With an error queue a send may fail for what an earlier packet met; that uses the error up.
-    for attempt in 0..4 {
+    // With an error queue a send may fail for what an earlier packet met; that uses the error up. In a burst the next one's may
+    // have come meanwhile, so that only a fault that stays is this packet's.
+    for attempt in 0..ATTEMPTS {
         match socket.send(to, bytes, ttl) {
             Ok(()) => return Ok(gone),
-            Err(error) if error.errno() == Some(EMSGSIZE) && attempt > 0 => return Ok(Sent::TooBig),
+            Err(error) if error.errno() == Some(EMSGSIZE) && attempt + 1 == ATTEMPTS => return Ok(Sent::TooBig),
             Err(error) if matches!(error.errno(), Some(EAGAIN | ENOBUFS)) => {
                 let _ = wt_sys::poll::wait_writable(&[socket.as_fd()], Some(Duration::from_millis(1)));
                 last = Some(error);
