@@ -1,6 +1,7 @@
 //! How fast the emulator is, as a ratio to a bare veth pair in the same run: rounds of one transfer each, in turn.
 //!
-//! `cargo bench -p wt-lab`; needs no root. Medians of five rounds of 1.5 s.
+//! `cargo bench -p wt-lab --bench throughput [-- WORD]`, with a word only the cases that hold it; needs no root. Medians of five
+//! rounds of 1.5 s.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and fails loudly")]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -76,13 +77,15 @@ fn median(mut figures: Vec<f64>) -> f64 {
 fn main() {
     wt_lab::enter().unwrap();
     let mut bares = Vec::new();
-    let cases = [
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let mut cases = vec![
         ("TUN", Backend::Tun, "400gbit"),
         ("AF_PACKET", Backend::Veth, "400gbit"),
         ("TUN at 10 Gbit/s", Backend::Tun, "10gbit"),
         ("TUN at 1 Gbit/s", Backend::Tun, "1gbit"),
     ];
-    let mut figures = cases.map(|_| (Vec::new(), Vec::new()));
+    cases.retain(|(name, ..)| words.is_empty() || words.iter().any(|word| name.contains(word.as_str())));
+    let mut figures = vec![(Vec::new(), Vec::new()); cases.len()];
     for _ in 0..ROUNDS {
         let (client, server) = bare();
         bares.push(goodput(&client, &server));

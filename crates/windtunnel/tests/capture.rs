@@ -47,7 +47,8 @@ fn a_transfer_over_a_path_that_is_known_gives_its_rtt_at_both_ends_and_its_losse
     assert_eq!((&client["captured"], &server["captured"]), (&"near-client".into(), &"near-server".into()));
     for end in [client, server] {
         let rtt = end["min_rtt_us"].as_f64().unwrap();
-        assert!((30_000.0..33_000.0).contains(&rtt), "{rtt}");
+        // The lab may credit each of two wake-ups with 50 µs more than it took.
+        assert!((29_900.0..33_000.0).contains(&rtt), "{rtt}");
         assert_eq!(end["handshake"]["complete"], true);
         assert_eq!(end["client"]["offer"]["mss"], 1460);
     }
