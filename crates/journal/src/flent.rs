@@ -1,4 +1,5 @@
-use crate::{Journal, JournalError, WithSamples};
+use crate::{Journal, JournalError, StoredExperiment, WithSamples};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use wt_trial::{Sample, TrialRecord};
@@ -8,11 +9,41 @@ const FORMAT: u32 = 4;
 /// Points of one trial at most: flent draws, it doesn't analyse.
 const MOST_POINTS: usize = 2_000;
 
+/// What flent has no place for, so that [`import_json`](crate::import_json) can read the experiment again: in `metadata`, which flent
+/// keeps as it is, under `WINDTUNNEL`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) schema_version: u32,
+    pub(crate) experiment: StoredExperiment,
+    pub(crate) trials: Vec<KeptTrial>,
+}
+
+/// A trial without its samples, but for the first one of those that are drawn.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct KeptTrial {
+    /// Points in the series, without the empty one behind them.
+    pub(crate) points: usize,
+    /// Whose samples they are.
+    pub(crate) series: Series,
+    pub(crate) trial: TrialRecord,
+}
+
+/// Whose samples are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Series {
+    Receiver,
+    Sender,
+    /// There are none.
+    None,
+}
+
 /// Writes an experiment as a data file of flent: the rate and the RTT over the time since it began, in the series that its
 /// tests `tcp_download` and `tcp_upload` draw, and the rate once more in a series for each of the settings.
 ///
 /// Between trials there are points without a value, so that no line joins them. Rates are of the receiver's samples, or of the
-/// sender's where the receiver has none; a trial without samples is one point, its mean.
+/// sender's where the receiver has none; a trial without samples is one point, its mean. What flent doesn't know stands in the
+/// metadata, so that the file can be taken in again: the same but for samples, of which there are the points that are drawn.
 ///
 /// # Errors
 /// Those of [`Journal::load`] and [`JournalError::Export`].
@@ -22,10 +53,11 @@ const MOST_POINTS: usize = 2_000;
 pub fn export_flent(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Result<(), JournalError> {
     let experiment = journal.load(key)?;
     let mut chart = Chart::new(experiment.arms.iter().map(|arm| arm.label.clone()).collect());
-    let mut first = None;
+    let (mut first, mut kept) = (None, Vec::new());
     journal.for_each_trial(&experiment.id, WithSamples::Yes, &mut |trial| {
         let begun = *first.get_or_insert(trial.started_unix_us);
-        chart.add(&trial, trial.started_unix_us.saturating_sub(begun) as f64 / 1e6);
+        let since = trial.started_unix_us.saturating_sub(begun) as f64 / 1e6;
+        kept.push(chart.add(trial, since));
         Ok(())
     })?;
     let begun = first.unwrap_or(experiment.started_unix_us);
@@ -53,6 +85,7 @@ pub fn export_flent(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Re
             "BATCH_NAME": experiment.id,
             "BATCH_TIME": null,
             "WINDTUNNEL_VERSION": experiment.version,
+            "WINDTUNNEL": Kept { schema_version: crate::export::SCHEMA_VERSION, experiment, trials: kept },
         },
         "version": FORMAT,
         "x_values": chart.x,
@@ -78,11 +111,17 @@ impl Chart {
         Self { labels, x: Vec::new(), rate: Vec::new(), rtt: Vec::new(), up: false }
     }
 
-    fn add(&mut self, trial: &TrialRecord, begun_s: f64) {
+    fn add(&mut self, mut trial: TrialRecord, begun_s: f64) -> KeptTrial {
         // Every workload that has a direction names it so.
         self.up = serde_json::to_value(&trial.spec.workload).is_ok_and(|workload| workload["direction"] == "up");
         let outcome = &trial.outcome;
-        let samples = if outcome.receiver.len() > 1 { &outcome.receiver } else { &outcome.sender };
+        let (series, samples) = if outcome.receiver.len() > 1 {
+            (Series::Receiver, &outcome.receiver)
+        } else {
+            (Series::Sender, &outcome.sender)
+        };
+        let series = if samples.len() < 2 { Series::None } else { series };
+        let before = self.x.len();
         // Time goes forward, also if a clock was set back meanwhile.
         let begun_s = begun_s.max(self.x.last().map_or(0.0, |last| last + 1e-6));
         if samples.len() < 2 {
@@ -100,8 +139,12 @@ impl Chart {
                 self.point(begun_s + after.t_us as f64 / 1e6, (time > 0).then_some((rate, trial.spec.arm)), rtt);
             }
         }
+        let points = self.x.len() - before;
         let gap = self.x.last().map_or(begun_s, |last| last + 1e-3);
         self.point(gap, None, None);
+        trial.outcome.receiver.truncate(usize::from(series == Series::Receiver));
+        trial.outcome.sender.truncate(usize::from(series == Series::Sender));
+        KeptTrial { points, series, trial }
     }
 
     fn point(&mut self, x: f64, rate: Option<(f64, usize)>, rtt: Option<f64>) {

@@ -21,6 +21,25 @@ pub(crate) fn iso_time(unix_us: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
+/// The time that such a text means, µs since 1970, or that of seconds with fewer digits or none behind them, in UTC; `None` for any other.
+pub(crate) fn parse_iso_time(text: &str) -> Option<i64> {
+    let (date, time) = text.trim_end_matches('Z').split_once(['T', ' '])?;
+    let number = |text: &str, most: i64| text.parse::<i64>().ok().filter(|n| (0..=most).contains(n));
+    let [year, month, day] = date.splitn(3, '-').collect::<Vec<_>>().try_into().ok()?;
+    let [hour, minute, second] = time.splitn(3, ':').collect::<Vec<_>>().try_into().ok()?;
+    let (year, month, day) = (number(year, 9999)?, number(month, 12)?, number(day, 31)?);
+    let (second, fraction) = second.split_once('.').unwrap_or((second, "0"));
+    let micros = number(format!("{fraction:0<6}").get(..6)?, 999_999)?;
+    let seconds = number(hour, 23)? * 3_600 + number(minute, 59)? * 60 + number(second, 60)?;
+    // As `civil` counts: from the first of March of the year 0.
+    let (year, march_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days = days + (153 * march_month + 2) / 5 + day - 1 - 719_468;
+    let whole = civil(days);
+    (month > 0 && day > 0 && whole.1 == month && whole.2 == day)
+        .then_some((days * 86_400 + seconds) * 1_000_000 + micros)
+}
+
 /// Small letters, digits and single dashes, at most 24 of them.
 fn slug(text: &str) -> String {
     let mut slug = String::new();
@@ -84,6 +103,27 @@ mod tests {
             (-1, "19691231-235959"),
         ] {
             assert_eq!(experiment_id(seconds * 1_000_000, "x", 1), format!("{text}-x-0001"));
+        }
+    }
+
+    #[test]
+    fn a_time_that_was_written_is_read_again_and_nothing_else_is_a_time() {
+        for seconds in [0, 951_782_400, 1_795_248_900, 4_107_542_399, 4_107_542_400] {
+            let at = seconds * 1_000_000 + 123_456;
+            assert_eq!(parse_iso_time(&iso_time(at)), Some(at));
+        }
+        assert_eq!(parse_iso_time("2026-11-21T08:15:00"), Some(1_795_248_900_000_000));
+        assert_eq!(parse_iso_time("2026-11-21T08:15:00.5Z"), Some(1_795_248_900_500_000));
+        for text in [
+            "",
+            "T",
+            "2026-02-30T00:00:00Z",
+            "2026-00-01T00:00:00Z",
+            "2026-11-21",
+            "2026-11-21T25:00:00Z",
+            "ü-1-1T0:0:0.ü",
+        ] {
+            assert_eq!(parse_iso_time(text), None, "{text}");
         }
     }
 

@@ -1,14 +1,41 @@
+use crate::export::SCHEMA_VERSION;
+use crate::from_flent::{FlentFile, Metadata};
 use crate::{Filter, Journal, JournalError, State, StoredExperiment, WithSamples};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::io::Read;
 use wt_trial::TrialRecord;
 
-/// An experiment as [`export_json`](crate::export_json) writes it.
+/// An experiment as [`export_json`](crate::export_json) writes it, or a data file of flent: what of one is there isn't of the other.
 #[derive(Debug, Deserialize)]
-struct Exported {
-    schema_version: u32,
-    experiment: StoredExperiment,
-    trials: Vec<TrialRecord>,
+struct Object {
+    schema_version: Option<u32>,
+    experiment: Option<StoredExperiment>,
+    trials: Option<Vec<TrialRecord>>,
+    metadata: Option<Metadata>,
+    x_values: Option<Vec<f64>>,
+    results: Option<BTreeMap<String, Vec<Option<f64>>>>,
+}
+
+impl Object {
+    /// The experiment and its trials, or what is wrong.
+    fn experiment(self) -> Result<(StoredExperiment, Vec<TrialRecord>), String> {
+        match self {
+            Self { metadata: Some(metadata), x_values: Some(x), results: Some(results), .. } => {
+                FlentFile { metadata, x, results }.experiment()
+            }
+            Self { schema_version: Some(version), experiment: Some(experiment), trials: Some(trials), .. } => {
+                if version == SCHEMA_VERSION {
+                    Ok((experiment, trials))
+                } else {
+                    Err(format!("its schema_version is {version}, and this program reads {SCHEMA_VERSION}"))
+                }
+            }
+            Self { schema_version: Some(_), experiment: None, .. } => Err("it has no experiment".to_owned()),
+            Self { schema_version: Some(_), .. } => Err("it has no trials".to_owned()),
+            _ => Err("it has neither a schema_version nor flent's metadata, x_values and results".to_owned()),
+        }
+    }
 }
 
 /// What an import did.
@@ -85,23 +112,23 @@ fn is_same(
     Ok(head && same)
 }
 
-/// Takes in experiments that [`export_json`](crate::export_json) has written, one object or several after each other. Each is
-/// taken as a whole or not at all, and none twice; trials get numbers of this journal.
+/// Takes in experiments that [`export_json`](crate::export_json) has written, or data files of flent, one object or several after each
+/// other. Each is taken as a whole or not at all, and none twice; trials get numbers of this journal.
+///
+/// Of flent's own files the rates of TCP and the round trips become one experiment of one trial; of those that
+/// [`export_flent`](crate::export_flent) has written the whole experiment comes back, with the samples that were drawn.
 ///
 /// # Errors
 /// [`JournalError::NotAnExport`] at the first object that is none; those before it were taken. Those of writing.
 pub fn import_json(journal: &mut dyn Journal, input: impl Read) -> Result<Imported, JournalError> {
     let mut imported = Imported::default();
-    for (number, object) in serde_json::Deserializer::from_reader(input).into_iter::<Exported>().enumerate() {
+    for (number, object) in serde_json::Deserializer::from_reader(input).into_iter::<Object>().enumerate() {
         let not = |why: String| JournalError::NotAnExport { number: number + 1, why };
-        let Exported { schema_version, experiment, trials } = object.map_err(|e| not(e.to_string()))?;
-        if schema_version != crate::export::SCHEMA_VERSION {
-            return Err(not(format!(
-                "its schema_version is {schema_version}, and this program reads {}",
-                crate::export::SCHEMA_VERSION
-            )));
-        }
+        let (experiment, trials) = object.map_err(|e| not(e.to_string()))?.experiment().map_err(not)?;
         imported.take(journal, &experiment, &trials)?;
+    }
+    if imported == Imported::default() {
+        return Err(JournalError::NotAnExport { number: 1, why: "there is nothing".to_owned() });
     }
     Ok(imported)
 }

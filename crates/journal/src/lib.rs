@@ -26,6 +26,8 @@ mod error;
 mod export;
 /// Writing it as flent's data.
 mod flent;
+/// Reading flent's data.
+mod from_flent;
 /// Names of experiments.
 mod id;
 /// Taking in what others have written.

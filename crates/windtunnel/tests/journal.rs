@@ -110,6 +110,24 @@ fn exchanged(home: &Path, first: &str, second: &str) {
     // Single points are above the line's rate where a gap is filled and all that came behind it counts at once.
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     assert!((1.0..20.0).contains(&mean), "{mean} Mbit/s");
+    // Into a third one and out of it again; and a test that flent itself ran.
+    let third = tempfile::tempdir().unwrap();
+    std::fs::write(third.path().join("first.flent"), flent.to_string()).unwrap();
+    let taken = object(&wt(third.path(), &["journal", "import", "first.flent", "--json"]));
+    assert_eq!(taken["imported"], serde_json::json!([first]), "{taken}");
+    assert_eq!(object(&wt(third.path(), &["journal", "export", first, "--format", "flent"])), flent);
+    let verdict = |home: &Path| object(&wt(home, &["report", first, "--json"]))["verdict"].clone();
+    assert_eq!(verdict(third.path()), verdict(home));
+    let one = serde_json::json!({
+        "metadata": {"NAME": "tcp_download", "HOST": "far", "TIME": "2020-01-02T03:04:05.000000Z"}, "version": 4,
+        "x_values": [0.0, 1.0, 2.0], "results": {"TCP download": [null, 8.0, 16.0]}, "raw_values": {},
+    });
+    std::fs::write(third.path().join("one.flent"), one.to_string()).unwrap();
+    assert_eq!(object(&wt(third.path(), &["journal", "import", "one.flent", "--json"]))["trials"], 1);
+    assert!(wt(third.path(), &["journal", "show", "2020"]).out.contains("12.0 Mbit/s"));
+    let nothing = wt(third.path(), &["report", "2020"]);
+    assert!(nothing.code == 2 && nothing.err.contains("compares no settings"), "{}", nothing.err);
+
     let csv = wt(home, &["journal", "export", first, "--form", "csv"]);
     assert!(csv.out.starts_with("trial,phase,round"), "{}", csv.out);
 
@@ -121,10 +139,14 @@ fn exchanged(home: &Path, first: &str, second: &str) {
     assert_eq!(gone["experiments"], 1);
     assert_eq!(object(&wt(other.path(), &["journal", "list", "--json"]))["experiments"].as_array().unwrap().len(), 3);
     std::fs::write(other.path().join("x"), "nonsense").unwrap();
+    std::fs::write(other.path().join("x.gz"), [0x1f, 0x8b, 8, 0]).unwrap();
+    std::fs::write(other.path().join("empty"), "").unwrap();
     for (args, wanted) in [
         (&["journal", "prune"][..], "required"),
         (&["journal", "prune", "--older-than", "soon"], "90d"),
         (&["journal", "import", "x"], "x: object 1 is no exported experiment"),
+        (&["journal", "import", "x.gz"], "zcat x.gz | windtunnel journal import -"),
+        (&["journal", "import", "empty"], "there is nothing"),
         (&["journal", "import", "missing"], "cannot read"),
         (&["journal", "prune", "nosuch"], "no experiment"),
     ] {

@@ -75,15 +75,16 @@ enum JournalCommand {
         #[arg(long = "format", alias = "form", value_enum, default_value_t = Form::Json)]
         form: Form,
     },
-    /// Takes in what `export --format json` wrote, or all of another journal; nothing comes twice
+    /// Takes in what `export` wrote as JSON or for flent, data files of flent itself, or all of another journal; nothing comes twice
     ///
-    /// Each experiment is taken as a whole or not at all; one that is here already stays as it is. The files are left as they
+    /// Of flent's own tests the rates of TCP and the round trips become an experiment of one trial. Each experiment is taken as a whole or not at all; one that is here already stays as it is. The files are left as they
     /// are. Ends with code 1 if something was refused.
     #[command(after_help = "Examples:
   windtunnel journal import trials.json /mnt/other/journal.sqlite3
-  ssh far windtunnel journal export last | windtunnel journal import -")]
+  ssh far windtunnel journal export last | windtunnel journal import -
+  zcat tcp_download.flent.gz | windtunnel journal import -")]
     Import {
-        /// Exported JSON, one object or several after each other, or journals; - is standard input
+        /// Exported JSON or flent's data, one object or several after each other, or journals; - is standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         /// One JSON object
@@ -182,7 +183,7 @@ pub(crate) fn failure(error: &JournalError) -> Failure {
         }
         JournalError::Newer { .. } => Failure::environment(text).hint("use the newer Windtunnel, or another --journal"),
         JournalError::NotAnExport { .. } => Failure::usage(text).hint(
-            "windtunnel journal export --format json writes what import reads; or name a journal, an SQLite file",
+            "windtunnel journal export writes what import reads (json, flent); or name a journal, an SQLite file",
         ),
         JournalError::Busy { .. } => Failure::environment(text).hint("wait until the other program has ended"),
         _ => Failure::ours(text),
@@ -352,6 +353,10 @@ fn import_one(journal: &mut SqliteJournal, file: &Path) -> Result<Imported, Fail
     };
     let mut head = Vec::new();
     input.by_ref().take(SQLITE.len() as u64).read_to_end(&mut head).map_err(failed)?;
+    if head.starts_with(&[0x1f, 0x8b]) {
+        return Err(Failure::usage(format!("{} is compressed", file.display()))
+            .hint(format!("zcat {} | windtunnel journal import -", file.display())));
+    }
     if head == SQLITE {
         let other = SqliteJournal::open_to_read(file).map_err(|error| failure(&error))?;
         return wt_journal::import_journal(journal, &other).map_err(|error| failure(&error));

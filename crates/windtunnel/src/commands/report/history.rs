@@ -81,6 +81,10 @@ impl History {
     /// # Errors
     /// A [`Failure`] that says what the journal lacks.
     pub(crate) fn read(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Self, Failure> {
+        if stored.config["flent"].is_string() {
+            let what = format!("{} is one test that flent ran: it compares no settings", stored.id);
+            return Err(Failure::usage(what).hint(format!("windtunnel journal show {}", stored.id)));
+        }
         let mut sessions = Vec::new();
         let mut seen = BTreeSet::new();
         let mut next = Some(stored.clone());
