@@ -194,6 +194,27 @@ fn uploads_vary_what_the_sender_has() {
 }
 
 #[test]
+fn what_is_gone_on_with_keeps_its_direction_and_a_budget_of_bytes_is_one_of_its_own_trials() {
+    let _machine = shared();
+    let (ran, home) = nginx(
+        "location /up/ { dav_methods PUT; }",
+        "tune() { $WT tune \"$@\" --json --pause 20ms --no-probes; echo code $? >&2; }\n\
+         tune http://server:8080/up/file --direction up --levels cc=reno --levels mss=1000 --trial 200ms --budget '6 trials'\n\
+         tune --resume last --budget 12MB --dry-run; tune --resume last --budget 12MB",
+    );
+    let objects: Vec<Value> = ran.out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let [first, dry, second] = objects.as_slice() else { panic!("{}{}", ran.out, ran.err) };
+    assert_eq!(ran.err.matches("code 1").count(), 2, "{}", ran.err);
+    let rounds = |report: &Value| report["rounds"].as_u64().unwrap();
+    assert!(rounds(second) >= rounds(first) + 2, "{second:#}");
+    let most = dry["expected_bytes"].as_u64().unwrap();
+    assert!(dry["max_trials"].as_u64().unwrap() > 6 && most > 0, "{dry:#}");
+    let directions = second["granted"].as_array().unwrap().iter().map(|row| &row["scope"]);
+    assert!(directions.clone().count() == 2 && directions.clone().all(|scope| scope == "socket"), "{second:#}");
+    assert!(requests(home.path()).iter().all(|(status, _)| matches!(status, 201 | 204)));
+}
+
+#[test]
 fn https_with_a_private_authority_and_ipv6_work_and_without_the_authority_nothing_is_sent() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();

@@ -13,6 +13,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -116,6 +117,11 @@ impl Live {
         self.mss.get()
     }
 
+    /// The share of probes that got lost, if there were any.
+    pub(super) fn loss(&self) -> Option<f64> {
+        self.loss
+    }
+
     /// Goes into the journaled configuration.
     pub(super) fn config(&self) -> Value {
         let mut config = self.description.clone();
@@ -211,7 +217,7 @@ pub(super) fn run(args: &TuneArgs, target: &str) -> Outcome {
             return Err(Failure::usage(why).hint("or --direction up and --direction down, one after the other"));
         }
     }
-    session(args, named, &names)?.run()
+    session(args, named, &names, &Again::default())?.run()
 }
 
 /// The far ends that a target stands for.
@@ -248,7 +254,13 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
         all.extend(named(&url)?);
     }
     let names = stored.arms.iter().filter_map(|arm| arm.settings.name(Knob::Cc).map(str::to_owned));
-    let session = session(args, all, &names.collect::<Vec<_>>())?;
+    let workload: Option<Workload> = serde_json::from_value(stored.config["workload"].clone()).ok();
+    let address: Option<IpAddr> = stored.config["live"]["address"].as_str().and_then(|text| text.parse().ok());
+    let before = Again {
+        direction: workload.map(|workload| workload.direction()),
+        v6: address.map(|address| address.is_ipv6()),
+    };
+    let session = session(args, all, &names.collect::<Vec<_>>(), &before)?;
     if let Some(live) = &session.live {
         live.rate.set(stored.config["live"]["rate_bps"].as_u64().map(BitsPerSecond));
         live.length.set(stored.config["live"]["length"].as_u64());
@@ -256,16 +268,30 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
     Ok(session)
 }
 
+/// What an experiment that is gone on with has fixed, whatever is said now.
+#[derive(Debug, Default)]
+struct Again {
+    direction: Option<Direction>,
+    v6: Option<bool>,
+}
+
 /// Opens the far ends; `names` are the levels that may be congestion controls of ours.
-fn session<'a>(args: &'a TuneArgs, named: Vec<Named>, names: &[String]) -> Result<Session<'a, LiveTunnel>, Failure> {
-    let ours = ours(args.direction.into(), names)?;
+fn session<'a>(
+    args: &'a TuneArgs,
+    named: Vec<Named>,
+    names: &[String],
+    before: &Again,
+) -> Result<Session<'a, LiveTunnel>, Failure> {
+    let direction = before.direction.unwrap_or_else(|| args.direction.into());
+    let v6 = args.live.ip.map(|ip| ip == Ip::V6).or(before.v6);
+    let ours = ours(direction, names)?;
     let told = Progress::new(args.json_stream, args.forms.json, args.quiet);
     let mut targets = Vec::new();
     let mut first_found = None;
     let mut last = Failure::usage("there is no target");
     // Of several, those that aren't there are passed over.
     for Named { url, comment } in named {
-        let found = Target::find(url, args.live.ip.map(|ip| ip == Ip::V6)).map_err(|error| unfound(&error));
+        let found = Target::find(url, v6).map_err(|error| unfound(&error));
         let found = found.and_then(|target| match &first_found {
             None => inspect(args, &target, &told).map(|inspected| {
                 first_found = Some(inspected);
@@ -303,8 +329,8 @@ fn session<'a>(args: &'a TuneArgs, named: Vec<Named>, names: &[String]) -> Resul
         }),
     };
     let tunnel = LiveTunnel::new(LiveConfig {
-        direction: args.direction.into(),
-        v6: args.live.ip.map(|ip| ip == Ip::V6),
+        direction,
+        v6,
         tls,
         changer: changer(args)?,
         facts: inspected.facts,
@@ -508,9 +534,14 @@ impl<T: Tunnel> Session<'_, T> {
 
     /// How long it may take, and how many bytes it may move.
     pub(super) fn expected_bytes(&self, plan: &Plan, trials: usize) -> Option<String> {
+        Some(format!("about {:.1} MB of payload at most", self.bytes_at_most(plan, trials)? as f64 / 1e6))
+    }
+
+    /// Bytes of payload that so many trials and the one that warms up move at most, on the real path.
+    pub(super) fn bytes_at_most(&self, plan: &Plan, trials: usize) -> Option<u64> {
         let live = self.live.as_ref()?;
         let each = plan.workload.size().unwrap_or_else(|| live.rate() * plan.length()).get();
-        Some(format!("about {:.1} MB of payload at most", each.saturating_mul(trials as u64 + 1) as f64 / 1e6))
+        Some(each.saturating_mul(trials as u64 + 1))
     }
 }
 

@@ -6,6 +6,8 @@ mod budget;
 pub(crate) mod design;
 /// Running the rounds.
 mod drive;
+/// What would be run.
+mod dry;
 /// What the model expects.
 mod expected;
 /// What is said at the end.
@@ -33,11 +35,12 @@ use crate::commands::calibrate::kernel_stack;
 use crate::commands::cc::controls::Controls;
 use crate::commands::lab::{self, LabOptions};
 use crate::commands::report::Forms;
-use crate::edge::{Exit, Failure, Fault, Outcome, say};
+use crate::edge::{Failure, Fault, Outcome, say};
 use budget::Budget;
 use clap::{Args, ValueEnum};
 use design::{Design, Known, Levels};
 use drive::{Driver, Plan};
+use dry::{show, show_cost};
 use expected::{Expected, Oracle};
 use notebook::Notebook;
 use progress::Progress;
@@ -69,8 +72,8 @@ use wt_wire::{Headers, IpVersion, Transport};
   windtunnel tune --lab adsl --screen --levels sack=on,off --levels timestamps=on,off
   windtunnel tune --resume last --budget 10min")]
 pub(crate) struct TuneArgs {
-    /// The far end, on the real path: http(s)://HOST/FILE, ftp(s)://HOST/FILE, iperf3://HOST; or a profile, a TOML file
-    /// that names several
+    /// The far end, on the real path: http(s)://HOST/FILE, ftp(s)://HOST/FILE, iperf3://HOST, wt://KEY@HOST; or a profile,
+    /// a TOML file that names several
     #[arg(value_name = "TARGET", required_unless_present_any = ["lab", "resume"], conflicts_with = "lab")]
     target: Option<String>,
     /// Rehearse on real kernels over this emulated path: a preset's name or a TOML file
@@ -301,7 +304,7 @@ impl<T: Tunnel> Session<'_, T> {
             let prepared = self.prepare(facts, &plan)?;
             let foreseen = self.foreseen(&plan, prepared.config.max_trials.unwrap_or(0));
             if self.args.forms.json {
-                return Ok(show_json(&prepared, &plan));
+                return Ok(self.show_json(&prepared, &plan));
             }
             return show(&prepared, &plan).inspect(|_| foreseen.iter().for_each(|line| say!("{line}")));
         }
@@ -555,44 +558,4 @@ fn measured(facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
     let rate = facts.physical_goodput_bps.unwrap_or(0);
     let bdp = BitsPerSecond(rate) * Duration::from_micros(rtt_us);
     PathFacts { rtt_us, bdp_bytes: bdp.get(), ..facts.clone() }
-}
-
-/// What would be run.
-fn show(prepared: &Prepared, plan: &Plan) -> Outcome {
-    let most = prepared.config.max_trials.unwrap_or(0);
-    show_cost(&prepared.path, plan, most);
-    for arm in &prepared.design.arms {
-        say!("  {:<40} {}", arm.label, arm.why);
-    }
-    prepared.expected.iter().flat_map(Expected::lines).for_each(|line| say!("  {line}"));
-    Ok(Exit::Done)
-}
-
-/// The same as one object.
-fn show_json(prepared: &Prepared, plan: &Plan) -> Exit {
-    let most = prepared.config.max_trials.unwrap_or(0);
-    let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
-    let arm = |arm: &design::Arm| serde_json::json!({"label": arm.label, "settings": arm.settings, "why": arm.why});
-    let arms: Vec<_> = prepared.design.arms.iter().map(arm).collect();
-    say!(
-        "{}",
-        serde_json::json!({
-            "schema_version": 1, "path": prepared.path, "current": prepared.current, "arms": arms, "max_trials": most,
-            "model": prepared.expected.as_ref().map(Expected::to_json),
-            "trial_s": plan.length().as_secs_f64(),
-            "expected_s": per_trial.saturating_mul(u32::try_from(most).unwrap_or(u32::MAX)).as_secs_f64(),
-        })
-    );
-    Exit::Done
-}
-
-/// The path, and what it may cost.
-fn show_cost(path: &PathFacts, plan: &Plan, most: usize) {
-    let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
-    say!("Path: RTT {:.1} ms, PMTU {}, BDP {} bytes", path.rtt_us as f64 / 1e3, path.pmtu, path.bdp_bytes);
-    say!(
-        "Each trial {:.1} s; at most {most} trials, {}",
-        plan.length().as_secs_f64(),
-        minutes(per_trial.saturating_mul(u32::try_from(most).unwrap_or(u32::MAX)))
-    );
 }

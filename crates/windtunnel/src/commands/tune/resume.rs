@@ -93,6 +93,9 @@ impl<T: Tunnel> Session<'_, T> {
         for arm in &prepared.design.arms {
             self.tunnel.check(&arm.settings).map_err(|error| super::drive::tunnel_failure(&error))?;
         }
+        if self.args.dry_run && self.args.forms.json {
+            return Ok(self.show_json(&prepared, &plan));
+        }
         if self.args.dry_run {
             return show(&prepared, &plan);
         }
@@ -128,8 +131,11 @@ impl<T: Tunnel> Session<'_, T> {
     /// How many trials this session may add.
     fn more_trials(&self, plan: &Plan, stored: &StoredExperiment) -> usize {
         let per_trial = plan.per_trial(Duration::from_micros(stored.path.rtt_us));
-        let bytes = stored.path.physical_goodput_bps.unwrap_or(100_000_000) / 8 * plan.length().as_secs().max(1);
-        self.args.budget.unwrap_or(Budget::Time(Duration::from_secs(150))).trials(per_trial, bytes)
+        let bytes = self.bytes_per_trial(&stored.path, plan);
+        match (self.args.budget, &self.live) {
+            (Some(Budget::Size(total)), Some(live)) => live.trials_of(total, bytes),
+            (budget, _) => budget.unwrap_or(Budget::Time(Duration::from_secs(150))).trials(per_trial, bytes),
+        }
     }
 }
 
