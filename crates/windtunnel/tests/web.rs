@@ -34,10 +34,14 @@ impl Answer {
 
 impl Server {
     fn start() -> Self {
+        Self::start_on("127.0.0.1:0")
+    }
+
+    fn start_on(listen: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(directory.path().join("tmp")).expect("a folder");
         let mut child = Command::new(binary())
-            .args(["web", "--listen", "127.0.0.1:0", "--json"])
+            .args(["web", "--listen", listen, "--json"])
             .env("XDG_DATA_HOME", directory.path())
             .env("WINDTUNNEL_STATE_DIR", directory.path().join("state"))
             .env("WINDTUNNEL_ROOT", directory.path())
@@ -397,6 +401,30 @@ fn what_the_server_started_ends_with_it() {
     assert_eq!(server.interrupt(), Some(0));
     let journal = server.command(&["journal", "list", "--json"]);
     assert_ne!(journal["experiments"][0]["state"], "running", "{journal}");
+}
+
+#[test]
+fn over_ipv6_the_same_page_and_the_same_rules_hold() {
+    let server = Server::start_on("[::1]:0");
+    assert!(server.host.starts_with("[::1]:"), "{}", server.host);
+    assert_eq!(server.ask("GET", "/", &[("accept-encoding", "gzip, br")], "").status, 200);
+    assert_eq!(server.get("/api/v1/lab/presets").json(), server.command(&["lab", "list", "--json"]));
+    // Asked for by its name, from a page of ours, it answers; by another one, from another page or without the token it doesn't.
+    let port = server.host.rsplit_once(':').unwrap().1;
+    let origin = format!("http://{}", server.host);
+    let plan = json!({"set": ["initcwnd=20"], "to": "192.0.2.1"}).to_string();
+    for (headers, status) in [
+        (&[("host", &*format!("localhost:{port}"))][..], 200),
+        (&[("host", &format!("[::2]:{port}"))], 403),
+        (&[("host", &format!("127.0.0.1:{port}"))], 403),
+        (&[("origin", &origin)], 200),
+        (&[("origin", "http://[::1]:1")], 403),
+    ] {
+        assert_eq!(server.ask("GET", "/api/v1/journal", headers, "").status, status, "{headers:?}");
+    }
+    assert_eq!(server.ask("POST", "/api/v1/settings/apply", &[JSON], &plan).status, 401);
+    let output = Command::new(binary()).args(["web", "--listen", &server.host]).output().expect("windtunnel");
+    assert_eq!(output.status.code(), Some(3));
 }
 
 #[test]
