@@ -7,6 +7,7 @@ use super::scoreboard::Scoreboard;
 use super::timers::Timers;
 use crate::cc::{CaEvent, CaState, CongestionControl, Tcb};
 use crate::segment::{Range, Segment};
+use std::collections::VecDeque;
 use wt_link::Packet;
 
 /// Where segments that leave are put.
@@ -56,6 +57,8 @@ pub(super) struct Sender {
     pub(super) app_limit: u64,
     /// How far the send buffer is filled.
     pub(super) write_seq: u64,
+    /// Where each of its buffers ends of which something wasn't sent yet, in order.
+    pub(super) buffers: VecDeque<u64>,
     pub(super) sndbuf: u64,
     pub(super) sndbuf_locked: bool,
     /// Nothing will be written beyond `app_limit`.
@@ -123,6 +126,7 @@ impl Endpoint {
             board: Scoreboard::default(),
             app_limit: 0,
             write_seq: 0,
+            buffers: VecDeque::new(),
             sndbuf: config.sndbuf.unwrap_or(16_384),
             sndbuf_locked: config.sndbuf.is_some(),
             ends: false,

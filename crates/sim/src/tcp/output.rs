@@ -1,16 +1,17 @@
 //! Sending: how much, when, in which bursts.
 //!
 //! What this leaves out: the bound on what waits in the own device (`tcp_limit_output_bytes`), so a local link that is slower
-//! than the path belongs into the path; bursts never end early at the border of two writes, as in kernels since 6.10.
+//! than the path belongs into the path; writes that leave a buffer half full because its pages are many; kernels before 6.10, whose bursts end
+//! where a buffer does.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|
 //! | `tcp_write_xmit` | 9293 §3.8.6 | [`Endpoint::write_xmit`] |
-//! | `tcp_tso_autosize`, `tcp_tso_should_defer` | – | [`Endpoint::burst_limit`], [`Endpoint::should_defer`] |
+//! | `tcp_tso_autosize`, `tcp_tso_should_defer`, `tcp_grow_skb` | – | [`Endpoint::burst_limit`], [`Endpoint::should_defer`], [`Endpoint::first_buffer`] |
 //! | `tcp_nagle_test` | 896, with Minshall's change | [`Endpoint::nagle_holds`] |
 //! | `tcp_pacing_check` | – | [`Endpoint::is_paced_out`]: the first ten segments aren't paced, as with fq |
 //! | `tcp_cwnd_validate`, `tcp_cwnd_restart` | 7661; 5681 §4.1 | [`Endpoint::validate_cwnd`], [`Endpoint::restart_after_idle`] |
-//! | `tcp_sndbuf_expand` | – | [`Endpoint::expand_buffer`] |
+//! | `tcp_should_expand_sndbuf`, `tcp_sndbuf_expand` | – | [`Endpoint::grow_send_buffer`], [`Endpoint::expand_buffer`] |
 
 use super::endpoint::{Endpoint, Out, Phase, Waiting};
 use super::pmtu::MtuProbe;
@@ -28,8 +29,6 @@ pub(super) enum Push {
 
 /// The largest burst that a device takes, bytes.
 const GSO_MAX: u64 = 65_536;
-/// The same in segments.
-const GSO_MAX_SEGS: u32 = 44;
 /// Segments that go out before pacing begins.
 const UNPACED: u64 = 10;
 /// A program that found no room tries again after so long at the latest: ours looks whether anybody wants it to stop, ns.
@@ -75,15 +74,21 @@ impl Endpoint {
         true
     }
 
+    /// The largest burst that leaves room for the headers (`sk_gso_max_size`), bytes.
+    const fn largest_burst(&self) -> u64 {
+        GSO_MAX - 1 - self.config.header_room
+    }
+
     /// Segments of a burst: about a millisecond's, more on short paths.
     fn burst_limit(&self) -> u32 {
+        let largest = self.largest_burst();
         let mut bytes = self.tcb.pacing_rate >> 10;
         let halvings = if self.tcb.min_rtt_us == u32::MAX { u32::MAX } else { self.tcb.min_rtt_us >> 9 };
         if halvings < 32 {
-            bytes = bytes.saturating_add(GSO_MAX >> halvings);
+            bytes = bytes.saturating_add(largest >> halvings);
         }
-        let segments = (bytes.min(GSO_MAX - 1 - 320) / u64::from(self.tcb.mss)) as u32;
-        segments.max(self.cc.min_tso_segs(&self.tcb)).min(GSO_MAX_SEGS)
+        let segments = (bytes.min(largest) / u64::from(self.tcb.mss)) as u32;
+        segments.max(self.cc.min_tso_segs(&self.tcb))
     }
 
     /// Sends new data as far as windows, pacing and Nagle allow.
@@ -121,7 +126,7 @@ impl Endpoint {
                 if unsent < mss && self.nagle_holds() {
                     break;
                 }
-            } else if push.is_none() && self.should_defer(max_segs, &mut cwnd_limited, &mut window_limited) {
+            } else if push.is_none() && self.should_defer(max_segs, quota, &mut cwnd_limited, &mut window_limited) {
                 break;
             }
             let len = self.burst_len(unsent, quota.min(max_segs));
@@ -182,7 +187,7 @@ impl Endpoint {
     }
 
     /// Whether to wait for the next acknowledgement, for the sake of a larger burst.
-    fn should_defer(&self, max_segs: u32, cwnd_limited: &mut bool, window_limited: &mut bool) -> bool {
+    fn should_defer(&self, max_segs: u32, quota: u32, cwnd_limited: &mut bool, window_limited: &mut bool) -> bool {
         let tcb = &self.tcb;
         if tcb.ca_state >= CaState::Recovery || tcb.now_ns > tcb.wstamp_ns + 1_000_000 {
             return false;
@@ -195,23 +200,43 @@ impl Endpoint {
         if limit >= u64::from(max_segs) * mss || limit >= chunk {
             return false;
         }
+        let (first, is_last) = self.first_buffer(u64::from(quota.min(max_segs)) * mss);
+        if !is_last && limit >= first {
+            // More wouldn't make it any larger.
+            return false;
+        }
         let Some(head) = self.snd.board.front() else { return false };
         let srtt_ns = u64::from(tcb.srtt_us >> 3) * 1_000;
         // Only if that acknowledgement is due within a millisecond.
         if (head.sent_ns + srtt_ns).saturating_sub(tcb.now_ns) > (srtt_ns / 2).min(1_000_000) {
             return false;
         }
-        let unsent = self.snd.write_seq - tcb.snd_nxt;
         if cong_win < send_win {
-            if cong_win <= unsent {
+            if cong_win <= first {
                 *cwnd_limited = true;
                 return true;
             }
-        } else if send_win <= unsent {
+        } else if send_win <= first {
             *window_limited = true;
             return true;
         }
-        !self.is_last_write()
+        !(is_last && self.is_last_write())
+    }
+
+    /// Bytes of the buffer that is sent next, filled up to `wanted` from the one behind it (`tcp_grow_skb`), and whether
+    /// there is none behind it then.
+    fn first_buffer(&self, wanted: u64) -> (u64, bool) {
+        let begin = self.tcb.snd_nxt;
+        let Some(first) = self.snd.buffers.front() else { return (0, true) };
+        let len = first - begin;
+        match self.snd.buffers.get(1) {
+            None => (len, true),
+            Some(next) if len < wanted => {
+                let grown = wanted.min(next - begin);
+                (grown, grown == next - begin && self.snd.buffers.len() == 2)
+            }
+            Some(_) => (len, false),
+        }
     }
 
     /// Sends so many bytes as one burst; returns how many segments that were.
@@ -244,12 +269,16 @@ impl Endpoint {
             at += size;
         }
         self.tcb.snd_nxt = begin + len;
+        while self.snd.buffers.front().is_some_and(|end| *end <= begin + len) {
+            self.snd.buffers.pop_front();
+        }
         if !len.is_multiple_of(mss) {
             self.snd.small_end = self.tcb.snd_nxt;
         }
         if prior_out == 0 || self.timers.kind() == Some(Kind::LossProbe) {
             self.rearm_rto();
         }
+        self.grow_send_buffer();
         len.div_ceil(mss) as u32
     }
 
@@ -434,14 +463,13 @@ impl Endpoint {
     fn whole_buffer(&self) -> u64 {
         let mss = u64::from(self.tcb.mss);
         // No more than half of the peer's window, as each segment.
-        let most = (GSO_MAX - 1 - self.config.header_room).min((self.snd.max_window / 2).max(mss));
-        (most / mss).clamp(1, u64::from(GSO_MAX_SEGS)) * mss
+        let most = self.largest_burst().min((self.snd.max_window / 2).max(mss));
+        (most / mss).max(1) * mss
     }
 
     /// What is in the send buffer, with what the kernel reckons for it: what is out in the bursts in which it left.
     pub(super) fn queued(&self) -> u64 {
-        let unsent = self.snd.write_seq - self.tcb.snd_nxt;
-        let buffers = u64::from(self.snd.board.bursts) + unsent.div_ceil(self.whole_buffer());
+        let buffers = u64::from(self.snd.board.bursts) + self.snd.buffers.len() as u64;
         self.snd.write_seq - self.tcb.snd_una + buffers * self.buffer_overhead()
     }
 
@@ -459,13 +487,29 @@ impl Endpoint {
 
     /// Completes the last buffer, or adds one if there is any room: it may exceed it. False if there is none.
     fn add_buffer(&mut self) -> bool {
-        let tight = self.snd.write_seq - self.tcb.snd_una < 2 * u64::from(self.tcb.mss);
-        if self.snd.write_seq >= self.snd.app_limit || (self.queued() >= self.snd.sndbuf && !tight) {
+        if self.snd.write_seq >= self.snd.app_limit {
             return false;
         }
         let whole = self.whole_buffer();
-        let begun = (self.snd.write_seq - self.tcb.snd_nxt) % whole;
-        self.snd.write_seq = self.snd.app_limit.min(self.snd.write_seq + whole - begun);
+        let begun = self.snd.buffers.len().checked_sub(1).map(|last| match last.checked_sub(1) {
+            Some(before) => self.snd.buffers[before],
+            None => self.tcb.snd_nxt,
+        });
+        if let Some(start) = begun
+            && self.snd.write_seq < start + whole
+        {
+            self.snd.write_seq = self.snd.app_limit.min(start + whole);
+            if let Some(end) = self.snd.buffers.back_mut() {
+                *end = self.snd.write_seq;
+            }
+            return true;
+        }
+        let tight = self.snd.write_seq - self.tcb.snd_una < 2 * u64::from(self.tcb.mss);
+        if self.queued() >= self.snd.sndbuf && !tight {
+            return false;
+        }
+        self.snd.write_seq = self.snd.app_limit.min(self.snd.write_seq + whole);
+        self.snd.buffers.push_back(self.snd.write_seq);
         true
     }
 
@@ -474,9 +518,17 @@ impl Endpoint {
         if !self.snd.no_space {
             return;
         }
-        self.expand_buffer();
+        self.grow_send_buffer();
         if self.queued() * 3 <= self.snd.sndbuf * 2 {
             self.fill(out);
+        }
+    }
+
+    /// The buffer grows while the application waits for room and the window isn't full: then it is the buffer that limits.
+    fn grow_send_buffer(&mut self) {
+        if self.snd.no_space && !self.snd.sndbuf_locked && self.tcb.in_flight() < self.tcb.snd_cwnd {
+            self.expand_buffer();
+            self.snd.cwnd_stamp = self.tcb.now_ns;
         }
     }
 

@@ -109,19 +109,13 @@ fn print(rows: &[Judged]) -> (f64, f64, f64, usize) {
     (median, p90, worst, within)
 }
 
-/// What is more than 6 % off, which nothing should be: whether the last buffer is written before or after the queue has overflowed
-/// decides over a whole round trip there.
-const MISSES: [&str; 1] = ["cubic 1000Mbit 20ms 0.5BDP 10MB"];
-
 #[test]
 fn completion_times_are_those_of_a_real_kernel() {
     let golden: Value = serde_json::from_str(GRID).unwrap();
     let rows: Vec<Judged> = golden["rows"].as_array().unwrap().iter().map(|row| judge(&golden, row)).collect();
     assert_eq!(rows.len(), 72);
     let (median, p90, worst, within) = print(&rows);
-    assert!(median <= 0.001 && p90 <= 0.02 && within >= 66, "what misses is printed above");
-    let others = rows.iter().filter(|row| !MISSES.contains(&row.name.as_str()));
-    assert!(others.clone().all(|row| row.error().abs() <= 0.06) && worst <= 0.1, "what misses is printed above");
+    assert!(median <= 0.001 && p90 <= 0.02 && worst <= 0.06 && within >= 66, "what misses is printed above");
 }
 
 #[test]
