@@ -29,6 +29,6 @@ mod work;
 
 pub use report::{Exchanged, FlowReport, Report};
 pub use run::Simulation;
-pub use spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError};
+pub use spec::{Exchange, FlowSpec, Job, MAX_FLOWS, RelaySpec, SimError};
 pub use tcp::{BufferTuning, StackConfig};
 pub use tunnel::{SimPath, SimTunnel};

@@ -24,12 +24,16 @@ pub struct Exchanged {
 /// What one flow came to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FlowReport {
+    /// When the first SYN left, since the simulation began.
+    pub begun: Duration,
     /// From the first SYN until the connection stood; `None` if it never did.
     pub connect: Option<Duration>,
     /// From the request until all was there; `None` if it wasn't.
     pub elapsed: Option<Duration>,
     /// Each exchange that was brought to its end, in order.
     pub exchanges: Vec<Exchanged>,
+    /// When each message of a stream had come, since the simulation began.
+    pub messages: Vec<Duration>,
     /// Payload that the receiving application has read.
     pub bytes: u64,
     /// Segments sent again by the sender of the payload.

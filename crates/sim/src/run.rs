@@ -3,11 +3,17 @@
 //! What this leaves out: programs that take time to compute an answer, and what browsers do between objects (a page is a list
 //! that its connections take from in turn, once its first object has come).
 
+/// Two connections and what hands on between them.
+mod relay;
+/// Messages at a steady pace.
+mod stream;
+
 use crate::cc;
 use crate::net::{Drops, EndId, Net};
 use crate::report::{Exchanged, FlowReport, Report, sample};
 use crate::spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError};
 use crate::tcp::{Endpoint, StackConfig};
+use relay::Relay;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
@@ -52,13 +58,6 @@ struct Flow {
     /// The relay that this flow belongs to, as its near (false) or far side.
     relay: Option<(usize, bool)>,
     report: FlowReport,
-}
-
-/// A relay between two flows: what arrives on one is sent on the other.
-#[derive(Debug, Clone, Copy)]
-struct Relay {
-    near: usize,
-    far: usize,
 }
 
 /// A page while it is loaded.
@@ -198,31 +197,6 @@ impl Simulation {
         Ok(flows)
     }
 
-    /// Adds a relay: the client asks it over the first path, it asks the origin over `path` and hands on what comes. Returns
-    /// the numbers of the near and the far flow.
-    ///
-    /// # Errors
-    /// [`SimError`].
-    pub fn add_relay(
-        &mut self,
-        path: &PathConfig,
-        near: FlowSpec,
-        far: (StackConfig, StackConfig),
-        answer: u64,
-    ) -> Result<(usize, usize), SimError> {
-        let line = self.net.add_line(path, Vec::new(), self.seed.wrapping_add(1))?;
-        let exchange = Exchange { ask: REQUEST, answer, pause: Duration::ZERO };
-        let start = near.start;
-        let near = self.add_flow(FlowSpec { job: Job::Exchanges(vec![exchange]), ..near })?;
-        let (client, server) = far;
-        let far = self.add_flow_on(line, FlowSpec { client, server, job: Job::Exchanges(vec![exchange]), start })?;
-        let relay = self.relays.len();
-        self.relays.push(Relay { near, far });
-        self.flows[near].relay = Some((relay, false));
-        self.flows[far].relay = Some((relay, true));
-        Ok((near, far))
-    }
-
     /// Runs until every flow is done, or until `limit`.
     pub fn run(&mut self, limit: Duration) -> Report {
         let limit = nanos(limit);
@@ -262,9 +236,11 @@ impl Simulation {
             Stage::Waiting => {
                 flow.stage = Stage::Connecting;
                 flow.begun_ns = now;
+                flow.report.begun = Duration::from_nanos(now);
                 let client = flow.client;
                 self.net.act(client, now, |end, out| end.connect(now, out));
             }
+            Stage::Running if flow.is_pacing() => self.send_message(number),
             Stage::Running if flow.reacting => {
                 flow.reacting = false;
                 let (server, to) = (flow.server, flow.answered);
@@ -304,6 +280,7 @@ impl Simulation {
         match &flow.spec.job {
             Job::Exchanges(list) => flow.queue = list.iter().copied().collect(),
             Job::Page(_) | Job::Repeated { .. } => {}
+            Job::Stream { .. } => return self.begin_stream(number),
             Job::Bulk { direction, amount } => {
                 let bytes = match *amount {
                     Amount::Size(size) => size.get(),
@@ -352,7 +329,7 @@ impl Simulation {
                 }
                 flow.queue.pop_front()
             }
-            Job::Exchanges(_) | Job::Bulk { .. } => flow.queue.pop_front(),
+            Job::Exchanges(_) | Job::Bulk { .. } | Job::Stream { .. } => flow.queue.pop_front(),
         };
         match next {
             None => self.finish(number),
@@ -406,6 +383,7 @@ impl Simulation {
             flow.report.elapsed = Some(Duration::ZERO);
             flow.begun_ns = now;
         }
+        self.note_messages(number);
         let flow = &mut self.flows[number];
         let got = self.net.end(client).received();
         let here = Duration::from_nanos(now);
@@ -429,40 +407,9 @@ impl Simulation {
         matches!(self.flows[number].spec.job, Job::Bulk { direction: Direction::Up, .. })
     }
 
-    /// Hands on what has arrived at a relay: the request to the origin, the answer to the client.
-    fn relay(&mut self, number: usize) {
-        let Some((relay, _)) = self.flows[number].relay else { return };
-        let now = self.now_ns;
-        let Relay { near, far } = self.relays[relay];
-        if self.flows[far].stage != Stage::Running {
-            return;
-        }
-        let request = self.net.end(self.flows[near].server).received();
-        let (far_client, near_server) = (self.flows[far].client, self.flows[near].server);
-        if request >= REQUEST {
-            self.net.act(far_client, now, |end, out| end.write_to(now, request, out));
-        }
-        // It reads no faster than it can write.
-        let there = self.net.end(far_client).arrived();
-        let room = self.net.end(near_server).write_room();
-        let written = self.net.end(far_client).received();
-        let most = there.min(written + room);
-        self.net.act(far_client, now, |end, out| end.set_read_limit(now, most, out));
-        let read = self.net.end(far_client).received();
-        if read > 0 {
-            self.net.act(near_server, now, |end, out| end.write_to(now, read, out));
-        }
-        if self.flows[far].stage == Stage::Running && number != far {
-            self.advance_far(far);
-        }
-    }
-
-    /// The far side goes on when the near side made room.
-    fn advance_far(&mut self, far: usize) {
-        let flow = &self.flows[far];
-        if flow.served == flow.asked && flow.asked > 0 && self.net.end(flow.client).received() >= flow.answered {
-            self.finish(far);
-        }
+    /// Where the payload goes from the client to the server: bytes of the request before it.
+    fn before_payload(&self, number: usize) -> Option<u64> {
+        self.flows[number].before_messages().or(self.is_upload(number).then_some(REQUEST))
     }
 
     fn finish(&mut self, number: usize) {
@@ -488,15 +435,15 @@ impl Simulation {
 
     /// Takes down what the ends have counted.
     fn note_result(&mut self, number: usize) {
-        let upload = self.is_upload(number);
+        let before = self.before_payload(number);
         let now = self.now_ns;
         let flow = &mut self.flows[number];
-        let (sender, receiver) = if upload { (flow.client, flow.server) } else { (flow.server, flow.client) };
+        let (sender, receiver) = if before.is_some() { (flow.client, flow.server) } else { (flow.server, flow.client) };
         self.net.end_mut(sender).settle_at(now);
         let (from, to) = (self.net.end(sender), self.net.end(receiver));
         let (counters, tcb) = (from.counters(), from.tcb());
         let report = &mut flow.report;
-        report.bytes = to.received().saturating_sub(if upload { REQUEST } else { 0 });
+        report.bytes = to.received().saturating_sub(before.unwrap_or(0));
         (report.retransmits, report.timeouts) = (counters.retransmits, counters.timeouts);
         (report.data_segments, report.undos) = (counters.data_segs_out, counters.undos);
         report.acks = to.counters().acks_out;
@@ -512,7 +459,7 @@ impl Simulation {
     fn take_samples(&mut self) {
         self.next_sample_ns = self.next_sample_ns.saturating_add(self.sample_every_ns);
         for number in 0..self.flows.len() {
-            let upload = self.is_upload(number);
+            let upload = self.before_payload(number).is_some();
             let flow = &mut self.flows[number];
             if flow.stage != Stage::Running || flow.report.sender.len() >= MAX_SAMPLES {
                 continue;

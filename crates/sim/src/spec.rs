@@ -29,7 +29,7 @@ pub enum SimError {
     },
     /// A workload that the model doesn't run.
     #[error(
-        "the model has no workload \"{name}\"; it has bulk, soak, duplex, transactions, bursts, page and competing"
+        "the model has no workload \"{name}\"; it has bulk, soak, duplex, transactions, bursts, stream, page, competing and load"
     )]
     Workload {
         /// Its name.
@@ -77,6 +77,19 @@ pub enum Job {
     },
     /// Takes exchanges from the pool of the page with this number.
     Page(usize),
+    /// Messages at a steady pace, after the client has asked for them.
+    Stream {
+        /// Which way.
+        direction: Direction,
+        /// Bytes of the request.
+        ask: u64,
+        /// Bytes of each message.
+        message: u64,
+        /// From one message to the next.
+        interval: Duration,
+        /// How many.
+        count: u32,
+    },
 }
 
 /// A connection between the ends of a path.
@@ -90,4 +103,22 @@ pub struct FlowSpec {
     pub job: Job,
     /// When the client begins to connect.
     pub start: Duration,
+}
+
+/// Two connections and the relay between them, which all data passes: a client, a relay, an origin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RelaySpec {
+    /// The client.
+    pub client: StackConfig,
+    /// The relay towards the client.
+    pub near: StackConfig,
+    /// The relay towards the origin.
+    pub far: StackConfig,
+    /// The origin.
+    pub origin: StackConfig,
+    /// Bytes of its answer.
+    pub answer: u64,
+    /// Whether the relay connects to the origin only when it is asked, as a proxy without idle connections, or when the
+    /// client connects to it.
+    pub on_demand: bool,
 }

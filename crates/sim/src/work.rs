@@ -1,7 +1,7 @@
 //! The workloads of trials, as jobs of flows; and what was measured.
 //!
-//! What this leaves out: streams of messages, and latency under load. TLS, and names that must be resolved first: a page begins
-//! with the first SYN. In a page head and body of an answer are written at once, where our server's kernel may make two
+//! What this leaves out: TLS, and names that must be resolved first: a page begins with the first SYN; pages over HTTP/2. In a
+//! page head and body of an answer are written at once, where our server's kernel may make two
 //! segments of them; it matters for objects that fill a window to the byte.
 
 use crate::report::{FlowReport, Report};
@@ -11,7 +11,10 @@ use crate::tcp::StackConfig;
 use crate::tunnel::SimTunnel;
 use std::time::Duration;
 use wt_trial::bulk::Arrivals;
-use wt_trial::{Amount, Direction, Exchanges, Measures, ObjectTime, Repeat, Spread, TrialSpec, Workload, thirds};
+use wt_trial::{
+    Amount, Direction, Exchanges, Lateness, Measures, MessageTimes, ObjectTime, Repeat, Spread, TrialSpec, Tunnel as _,
+    UnderLoad, Workload, floor_of_stall, thirds,
+};
 use wt_units::{Bytes, Settings};
 
 /// What our client says before each request of a conversation, bytes.
@@ -19,6 +22,12 @@ const RECORD: u64 = 24;
 /// A request of HTTP, and the head of its answer, as ours are, bytes.
 const HTTP_REQUEST: u64 = 250;
 const HTTP_HEAD: u64 = 175;
+
+/// Bytes of a small request and of its answer, and the time from one such round trip to the next.
+const PROBE: u64 = 64;
+const PROBE_EVERY: Duration = Duration::from_millis(20);
+/// Messages of one stream at most.
+const MOST_MESSAGES: u32 = 100_000;
 
 /// How long others fill the path before the flow begins that is judged, as in the lab.
 fn lead(time: Duration) -> Duration {
@@ -72,11 +81,37 @@ pub(crate) fn set_up(tunnel: &SimTunnel, spec: &TrialSpec, simulation: &mut Simu
             simulation.add_page((&ends.0, &ends.1), connections, page.objects.iter().map(ask).collect())?;
             0
         }
-        Workload::Stream { .. } | Workload::Load { .. } => {
-            return Err(SimError::Workload { name: spec.workload.name() });
+        Workload::Stream { direction, message, interval, .. } => {
+            let (message, interval, count) = (message.get(), *interval, messages_of(&spec.workload));
+            let job = Job::Stream { direction: *direction, ask: RECORD, message, interval, count };
+            conversation(tunnel, spec, job, simulation)?
+        }
+        Workload::Load { direction, time } => {
+            let (idle, rtt) = (idle(*time), Duration::from_micros(tunnel.path(*direction).rtt_us));
+            // The small round trips come first, but it is the transfer that is looked at.
+            flow(&spec.settings, *direction, bulk(*direction, Amount::Time(*time)), idle + rtt)?;
+            let trips = Job::Repeated {
+                turn: vec![Exchange { ask: RECORD + PROBE, answer: PROBE, pause: Duration::ZERO }],
+                pause: PROBE_EVERY,
+                amount: Repeat::Time(idle + *time + rtt * 4),
+            };
+            conversation(tunnel, spec, trips, simulation)?;
+            return Ok(spec.deadline.saturating_add(idle + rtt));
         }
     };
     Ok(spec.deadline)
+}
+
+/// How long round trips on the idle path are looked at, as in the lab.
+fn idle(time: Duration) -> Duration {
+    (time / 3).clamp(Duration::from_millis(500), Duration::from_secs(5))
+}
+
+/// How many messages a stream has.
+fn messages_of(workload: &Workload) -> u32 {
+    let Workload::Stream { interval, time, .. } = workload else { return 0 };
+    let count = time.as_nanos() / interval.as_nanos().max(1);
+    u32::try_from(count).unwrap_or(u32::MAX).clamp(1, MOST_MESSAGES)
 }
 
 /// One turn again and again.
@@ -154,9 +189,39 @@ pub(crate) fn judge(spec: &TrialSpec, report: &Report) -> Judged {
         }
         Workload::Transactions { .. } | Workload::Bursts { .. } => return judge_talk(spec, first),
         Workload::Page { page } => return judge_page(page.objects.len(), report),
-        Workload::Bulk { .. } | Workload::Stream { .. } | Workload::Load { .. } => Measures::default(),
+        Workload::Stream { direction, interval, .. } => {
+            let all = judged.elapsed.is_some() || *direction == Direction::Down;
+            let lateness = if all { lateness(spec, *interval, first) } else { None };
+            Measures { score: lateness.as_ref().map(Lateness::score), lateness, ..Measures::default() }
+        }
+        Workload::Load { time, .. } => {
+            let under_load = report.flows.get(1).and_then(|trips| under_load(*time, first, trips));
+            Measures { score: under_load.map(|load| load.rpm), under_load, ..Measures::default() }
+        }
+        Workload::Bulk { .. } => Measures::default(),
     };
     Judged { measures, ..judged }
+}
+
+/// How late messages came; those that never did count as late as the deadline allowed.
+fn lateness(spec: &TrialSpec, interval: Duration, flow: &FlowReport) -> Option<Lateness> {
+    let mut times = MessageTimes::new(messages_of(&spec.workload), interval, floor_of_stall(interval));
+    for (at, so_far) in flow.messages.iter().zip(1..) {
+        times.note(u64::try_from(at.as_nanos()).unwrap_or(u64::MAX), so_far);
+    }
+    times.lateness_with_missing(spec.deadline)
+}
+
+/// Round trips before the transfer began, and once it had got going.
+fn under_load(time: Duration, transfer: &FlowReport, trips: &FlowReport) -> Option<UnderLoad> {
+    let begun = transfer.begun;
+    let stood = begun + transfer.connect?;
+    let between = |from: Duration, until: Duration| {
+        let asked = trips.exchanges.iter().filter(|trip| (from..until).contains(&trip.asked));
+        Spread::of(asked.map(|trip| micros(trip.done - trip.asked)).collect())
+    };
+    let (idle, loaded) = (between(Duration::ZERO, begun)?, between(stood + time / 4, stood + time)?);
+    Some(UnderLoad { idle, loaded, rpm: 60e6 / loaded.mean_us.max(1) as f64 })
 }
 
 /// Exchanges: the client has the clock, and only while it waits.

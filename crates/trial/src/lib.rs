@@ -8,6 +8,8 @@
 pub mod bulk;
 /// Congestion controls that were loaded for trials.
 mod control;
+/// How late the messages of a steady stream were.
+mod lateness;
 /// What workloads measure beyond payload and time.
 mod measures;
 /// What came of a trial.
@@ -24,6 +26,7 @@ mod tunnel;
 mod workload;
 
 pub use control::LoadedControl;
+pub use lateness::{MessageTimes, floor_of_stall};
 pub use measures::{Exchanges, Lateness, Measures, ObjectTime, Spread, Third, UnderLoad};
 pub use outcome::{Limits, PathFacts, STOPPED, Sample, Status, TrialOutcome, TrialRecord};
 pub use page::{MOST_OBJECTS, Page, PageObject, USUAL_CONNECTIONS};

@@ -64,6 +64,38 @@ fn workloads_have_the_labs_words_and_are_told_by_their_own_figures() {
 }
 
 #[test]
+fn latency_under_load_and_streams_are_answered_too() {
+    let path = ["predict", "--json", "--rate", "10mbit", "--rtt", "40ms", "--knobs", "cc"];
+    let load = json(&[&path[..], &["--queue", "400KiB", "--workload", "load"]].concat());
+    assert_eq!((&load["measured"]["unit"], &load["measured"]["better"]), (&"1/min".into(), &"larger".into()));
+    let figure = |answer: &Value, at: usize| answer["arms"][at]["figure"].as_f64().unwrap();
+    let bbr = arm(&load, "cc", "bbr");
+    assert!(bbr["figure"].as_f64().unwrap() > 1.5 * figure(&load, 0), "BBR keeps queues short: {load}");
+    let calm = json(&[&path[..], &["--workload", "stream"]].concat());
+    let lossy = json(&[&path[..], &["--workload", "stream", "--loss", "2%"]].concat());
+    assert_eq!(calm["measured"]["better"], "smaller");
+    assert!(figure(&lossy, 0) > 0.03 && figure(&calm, 0) < 0.001, "{calm} {lossy}");
+}
+
+#[test]
+fn the_model_of_a_cdn_names_the_windows_that_matter_on_hits_and_on_misses() {
+    let answer = json(&["cdn", "--model", "--json"]);
+    let ratio = |kind: &str, window: &str| {
+        let windows = answer["requests"][kind]["windows"].as_array().unwrap();
+        windows.iter().find(|one| one["window"] == window).unwrap()["ratio"].as_f64().unwrap()
+    };
+    for (kind, window) in [("hit", "backend"), ("hit", "edge-receive")] {
+        assert!((ratio(kind, window) - 1.0).abs() < 1e-9, "a hit never leaves the edge");
+    }
+    assert!(ratio("hit", "edge-send") > 1.15 && ratio("hit", "client") > 1.05, "{answer}");
+    assert!(ratio("miss", "backend") > 1.15 && ratio("miss", "edge-receive") > 1.05, "{answer}");
+    let cells = answer["requests"]["miss"]["combinations"].as_array().unwrap();
+    assert_eq!(cells.len(), 8);
+    assert!(cells.iter().all(|cell| (0.2..1.0).contains(&cell["seconds"].as_f64().unwrap())), "{cells:?}");
+    assert_eq!(json(&["cdn", "--model", "--json"]), answer);
+}
+
+#[test]
 fn nonsense_ends_with_usage_and_a_reason() {
     for (args, reason) in [
         (&["predict", "--rate", "0"][..], "without a rate"),
@@ -74,7 +106,8 @@ fn nonsense_ends_with_usage_and_a_reason() {
         (&["predict", "nowhere"], "no preset"),
         (&["predict"], "--rate"),
         (&["predict", "adsl", "--rate", "8mbit"], "cannot be used"),
-        (&["predict", "adsl", "--workload", "load"], "\"load\""),
+        (&["predict", "adsl", "--workload", "page:http=2"], "HTTP/2"),
+        (&["predict", "adsl", "--workload", "competing:rivals=1000000"], "rivals"),
         (&["predict", "adsl", "--workload", "pages"], "no workload"),
         (&["predict", "adsl", "--workload", "page", "--size", "1MB"], "one transfer"),
         (&["replay", "/dev/null"], "no study"),

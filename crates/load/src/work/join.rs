@@ -1,9 +1,8 @@
 use super::Worked;
-use super::lateness::score;
 use crate::transfer::{EndReport, Finish};
 use std::time::Duration;
 use wt_trial::bulk::Arrivals;
-use wt_trial::{Direction, Sample, Workload, thirds};
+use wt_trial::{Direction, Lateness, Sample, Workload, thirds};
 
 /// Puts into the judged connection's measures what only both ends together know. `servers` are the far end's views in the
 /// order of the tokens; where one is missing, what it alone knows stays unmeasured.
@@ -13,7 +12,7 @@ pub fn join(workload: &Workload, worked: &mut Worked, servers: &[Option<EndRepor
         Workload::Stream { direction: Direction::Up, .. } if worked.report.finish == Finish::Done => {
             let lateness = own.and_then(|server| server.measures.lateness);
             let measures = &mut worked.report.measures;
-            (measures.lateness, measures.score) = (lateness, lateness.as_ref().map(score));
+            (measures.lateness, measures.score) = (lateness, lateness.as_ref().map(Lateness::score));
         }
         Workload::Soak { direction, .. } => {
             let client = &worked.report;

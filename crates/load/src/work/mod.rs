@@ -5,8 +5,6 @@
 
 /// Both ends' views as one.
 mod join;
-/// How late messages were.
-mod lateness;
 /// What a client asks for on a connection on which both take turns.
 mod record;
 /// The server's end.
@@ -35,7 +33,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::wait_readable;
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel, Direction, Exchanges, Measures, Repeat, Spread, Workload};
+use wt_trial::{Amount, Cancel, Direction, Exchanges, Lateness, Measures, Repeat, Spread, Workload};
 use wt_units::{Bytes, Settings};
 
 /// Exchanges of which the time is remembered.
@@ -335,6 +333,6 @@ fn stream_of(
         finish,
         bytes: if direction == Direction::Down { talk.received } else { talk.sent },
         busy: Duration::from_nanos(monotonic_ns() - start_ns),
-        measures: Measures { score: lateness.as_ref().map(lateness::score), lateness, ..Measures::default() },
+        measures: Measures { score: lateness.as_ref().map(Lateness::score), lateness, ..Measures::default() },
     }
 }

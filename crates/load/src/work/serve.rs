@@ -1,6 +1,5 @@
 //! The server's end of a talk.
 
-use super::lateness::{Arrivals, floor_of_stall};
 use super::record::Record;
 use super::talk::Talk;
 use crate::sample::{End, Sampler, interval};
@@ -10,7 +9,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Cancel, Measures};
+use wt_trial::{Cancel, Measures, MessageTimes, floor_of_stall};
 
 /// Does as the client asks until it leaves, or has had all that it may.
 ///
@@ -71,10 +70,10 @@ fn turn(talk: &mut Talk<'_>, measures: &mut Measures) -> Result<bool, Finish> {
 
 /// Sends messages at a steady pace. What the connection doesn't take at its time goes as soon as it does. Says how late
 /// each was handed to the kernel.
-pub(super) fn pace(talk: &mut Talk<'_>, size: u32, count: u32, interval: Duration) -> Result<Arrivals, Finish> {
+pub(super) fn pace(talk: &mut Talk<'_>, size: u32, count: u32, interval: Duration) -> Result<MessageTimes, Finish> {
     let (start_ns, first) = (monotonic_ns(), talk.sent);
     let step = interval.as_nanos().max(1) as u64;
-    let mut sent = Arrivals::new(count, interval, floor_of_stall(interval));
+    let mut sent = MessageTimes::new(count, interval, floor_of_stall(interval));
     loop {
         talk.still()?;
         let now = monotonic_ns();
@@ -102,10 +101,10 @@ fn pause_until(talk: &Talk<'_>, until_ns: u64) -> Result<(), Finish> {
 }
 
 /// Takes messages, and notes when each had come. Messages that don't come in time are missing, which is no error.
-pub(super) fn hear(talk: &mut Talk<'_>, size: u32, count: u32, interval: Duration) -> Result<Arrivals, Finish> {
+pub(super) fn hear(talk: &mut Talk<'_>, size: u32, count: u32, interval: Duration) -> Result<MessageTimes, Finish> {
     let first = talk.received;
     let end = first + u64::from(size) * u64::from(count);
-    let mut heard = Arrivals::new(count, interval, floor_of_stall(interval));
+    let mut heard = MessageTimes::new(count, interval, floor_of_stall(interval));
     while !heard.is_complete() {
         if talk.cancel().is_cancelled() {
             return Err(Finish::Cancelled);

@@ -1,6 +1,6 @@
 use crate::common::{Line, flow, run, stack};
 use std::time::Duration;
-use wt_sim::{Exchange, FlowSpec, Job, SimPath, SimTunnel, Simulation, StackConfig};
+use wt_sim::{Exchange, FlowSpec, Job, RelaySpec, SimPath, SimTunnel, Simulation, StackConfig};
 use wt_trial::{
     Amount, Cancel, Direction, Page, PathFacts, Phase, Repeat, Status, TrialOutcome, TrialSpec, Tunnel, Workload,
 };
@@ -47,14 +47,32 @@ fn a_page_of_44_requests_over_six_connections_gains_from_a_larger_first_window()
     assert!(load(10) >= Duration::from_millis(80 * 2));
 }
 
+/// A relay whose ends are all alike, with connections on both sides at once.
+fn relay(stack: &StackConfig, answer: u64) -> RelaySpec {
+    let end = || stack.clone();
+    RelaySpec { client: end(), near: end(), far: end(), origin: end(), answer, on_demand: false }
+}
+
+#[test]
+fn a_relay_that_connects_on_demand_costs_a_round_trip_more_to_the_origin() {
+    let elapsed = |on_demand| {
+        let mut relayed = Simulation::new(&Line::new(100.0, 20, 400).path(), Vec::new(), 1).unwrap();
+        let spec = RelaySpec { on_demand, ..relay(&stack("cubic"), 5_000) };
+        let (client, _) = relayed.add_relay(&Line::new(1000.0, 80, 5_000).path(), spec).unwrap();
+        relayed.run(Duration::from_secs(60)).flows[client].elapsed.unwrap().as_secs_f64()
+    };
+    // Request to the edge 10 ms, there and back 80 ms, answer 10 ms; before the first request both handshakes, or one.
+    let (cold, warm) = (elapsed(true), elapsed(false));
+    assert!((0.180..0.183).contains(&cold), "{cold} s");
+    assert!((0.150..0.163).contains(&warm), "{warm} s: the far handshake ended 60 ms after the near one");
+}
+
 #[test]
 fn a_relay_shortens_the_loop_of_the_lossy_half() {
     let near = Line { loss: 0.01, ..Line::new(20.0, 20, 100) };
     let far = Line::new(100.0, 120, 1_000);
-    let spec = flow(&stack("reno"), Job::Exchanges(Vec::new()));
     let mut relayed = Simulation::new(&near.path(), Vec::new(), 3).unwrap();
-    let ends = (stack("reno"), stack("reno"));
-    let (client, origin) = relayed.add_relay(&far.path(), spec, ends, 3_000_000).unwrap();
+    let (client, origin) = relayed.add_relay(&far.path(), relay(&stack("reno"), 3_000_000)).unwrap();
     let report = relayed.run(Duration::from_secs(300));
     assert_eq!((report.flows[client].bytes, report.flows[origin].bytes), (3_000_000, 3_000_000));
     let through = report.flows[client].elapsed.unwrap();
@@ -68,10 +86,10 @@ fn a_relay_shortens_the_loop_of_the_lossy_half() {
 fn a_relay_in_front_of_a_slow_line_holds_the_origin_back() {
     let near = Line::new(1.0, 40, 50);
     let far = Line::new(100.0, 20, 1_000);
-    let spec = flow(&stack("cubic"), Job::Exchanges(Vec::new()));
     let mut relayed = Simulation::new(&near.path(), Vec::new(), 1).unwrap();
     let small = StackConfig { rmem: (131_072, 200_000), ..stack("cubic") };
-    let (client, origin) = relayed.add_relay(&far.path(), spec, (small, stack("cubic")), 1_500_000).unwrap();
+    let spec = RelaySpec { far: small, ..relay(&stack("cubic"), 1_500_000) };
+    let (client, origin) = relayed.add_relay(&far.path(), spec).unwrap();
     let report = relayed.run(Duration::from_secs(300));
     assert_eq!(report.flows[client].bytes, 1_500_000);
     assert!(report.flows[origin].busy[1] > Duration::from_secs(5), "{:?}", report.flows[origin].busy);
@@ -195,10 +213,62 @@ fn a_transfer_each_way_at_once_fills_both() {
     assert!((score / (flows[0] * flows[1]).sqrt() - 1.0).abs() < 1e-9);
 }
 
+/// A message of 200 bytes every 10 ms for four seconds.
+fn stream(direction: Direction) -> Workload {
+    let (interval, time) = (Duration::from_millis(10), Duration::from_secs(4));
+    Workload::Stream { direction, message: Bytes(200), interval, time }
+}
+
+#[test]
+fn messages_keep_their_pace_on_a_clean_line() {
+    for direction in [Direction::Down, Direction::Up] {
+        let outcome = trial(&Line::new(10.0, 60, 50), stream(direction), Settings::new(), 1);
+        let lateness = outcome.measures.lateness.unwrap();
+        assert_eq!((outcome.status, lateness.expected, outcome.bytes), (Status::Completed, 400, 400 * 200));
+        assert!(lateness.spread.max_us < 500 && lateness.stalls == 0, "{direction:?}: {lateness:?}");
+        let elapsed = Duration::from_micros(outcome.elapsed_us);
+        assert!((Duration::from_millis(4_000)..Duration::from_millis(4_200)).contains(&elapsed), "{elapsed:?}");
+    }
+}
+
+#[test]
+fn a_lost_message_holds_up_those_behind_it() {
+    let line = Line { loss: 0.03, ..Line::new(10.0, 60, 50) };
+    let lateness = trial(&line, stream(Direction::Down), Settings::new(), 1).measures.lateness.unwrap();
+    // A loss is seen after a round trip and repaired after another half.
+    assert!(lateness.spread.p99_us > 60_000 && lateness.spread.p50_us < 1_000, "{lateness:?}");
+    assert!(lateness.stalls > 0 && lateness.burst >= 5, "{lateness:?}");
+}
+
+#[test]
+fn a_stream_that_the_line_cannot_carry_comes_later_and_later() {
+    let outcome = trial(&Line::new(0.1, 60, 50), stream(Direction::Down), Settings::new(), 1);
+    // 252 bytes every 10 ms are 201.6 kbit/s; the line has half of that, and full segments waste less.
+    let lateness = outcome.measures.lateness.unwrap();
+    assert!(lateness.spread.max_us > 2_000_000, "{lateness:?}");
+    assert_eq!(outcome.bytes, 80_000);
+}
+
+#[test]
+fn a_full_queue_is_what_round_trips_under_load_wait_in() {
+    let workload = || Workload::Load { direction: Direction::Down, time: Duration::from_secs(12) };
+    let load = |queue| trial(&Line::new(10.0, 40, queue), workload(), Settings::new(), 1).measures;
+    let (deep, shallow) = (load(200), load(10));
+    let seen = deep.under_load.unwrap();
+    assert!((40_000..40_600).contains(&seen.idle.p50_us), "{seen:?}");
+    // CUBIC keeps at least seven tenths of the path and the queue full: 200 packets are 240 ms.
+    assert!((150_000..290_000).contains(&seen.loaded.p50_us), "{seen:?}");
+    assert!((deep.score.unwrap() * seen.loaded.mean_us as f64 / 60e6 - 1.0).abs() < 1e-9);
+    assert!(shallow.score.unwrap() > 3.0 * deep.score.unwrap(), "{shallow:?} against {deep:?}");
+    let upload = Workload::Load { direction: Direction::Up, time: Duration::from_secs(12) };
+    let upload = trial(&Line::new(10.0, 40, 200), upload, Settings::new(), 1);
+    assert!(upload.measures.under_load.unwrap().loaded.p50_us > 150_000 && upload.bytes > 10_000_000, "{upload:?}");
+}
+
 #[test]
 fn what_the_model_lacks_is_named() {
     let line = Line::new(20.0, 40, 70);
-    let workload = Workload::Load { direction: Direction::Down, time: Duration::from_secs(3) };
+    let workload = Workload::Page { page: Page { http2: true, ..Page::built_in() } };
     let facts = PathFacts::default();
     let path = SimPath {
         name: "line".to_owned(),
@@ -221,5 +291,5 @@ fn what_the_model_lacks_is_named() {
         seed: 1,
     };
     let error = tunnel.run(&spec, &Cancel::new()).unwrap_err();
-    assert!(error.to_string().contains("\"load\""), "{error}");
+    assert!(error.to_string().contains("page over HTTP/2"), "{error}");
 }

@@ -39,6 +39,14 @@ impl Request {
             Self::Miss => "miss",
         }
     }
+
+    /// What it is, above a table.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Hit => "Hits: the edge has the object",
+            Self::Miss => "Misses: the edge fetches the object first",
+        }
+    }
 }
 
 /// Three hosts with their servers; all of it ends when this is dropped.

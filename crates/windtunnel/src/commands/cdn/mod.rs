@@ -2,6 +2,8 @@
 
 /// The three hosts and their servers.
 mod chain;
+/// The same, computed.
+mod model;
 /// What came of it, in words and as JSON.
 mod result;
 
@@ -12,7 +14,7 @@ use chain::{Chain, Request};
 use clap::Args;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
-use result::{Kind, Report};
+use result::{Kind, Report, Trials};
 use std::time::Duration;
 use wt_experiment::factorial::{Run, Screen};
 use wt_trial::Cancel;
@@ -39,7 +41,8 @@ pub(crate) const WINDOWS: [(&str, &str); 4] = [
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel cdn
-  windtunnel cdn my-chain.toml --object 300kB --low 4 --high 32 --rounds 12 --json")]
+  windtunnel cdn my-chain.toml --object 300kB --low 4 --high 32 --rounds 12 --json
+  windtunnel cdn --model")]
 pub(crate) struct CdnArgs {
     /// The path: a preset's name or a TOML file, with one host on the way
     #[arg(default_value = "cdn-chain", value_name = "PATH")]
@@ -56,6 +59,9 @@ pub(crate) struct CdnArgs {
     /// Rounds, of eight combinations each
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
+    /// Let the model answer, in moments and without any host: all sixteen combinations once. It is no evidence
+    #[arg(long, conflicts_with = "rounds")]
+    model: bool,
     #[command(flatten)]
     options: LabOptions,
     /// One JSON object
@@ -84,6 +90,9 @@ pub(crate) fn run(args: &CdnArgs) -> Outcome {
         return Err(Failure::usage(format!("{} has not exactly one host on the way", args.path))
             .hint("windtunnel lab show cdn-chain prints an example: hop = { host = \"edge\" }"));
     }
+    if args.model {
+        return model::run(args, &scenario);
+    }
     let lab = lab::start(scenario, &args.options)?;
     let cancel = cancel_on_signals()?;
     let chain = Chain::start(lab, args.object)?;
@@ -107,7 +116,7 @@ impl Session<'_> {
         let mut kinds = Vec::new();
         for request in [Request::Hit, Request::Miss] {
             let screen = Screen::new(WINDOWS.len(), ALPHA / 2.0).map_err(|error| ours(&error))?;
-            kinds.push(Kind { request, screen, trials: Vec::new() });
+            kinds.push(Kind { request, screen, trials: Trials::default() });
         }
         for round in 1..=self.args.rounds {
             for kind in &mut kinds {
@@ -118,7 +127,7 @@ impl Session<'_> {
                     }
                     let took = self.trial(kind.request, &run)?;
                     outcomes.push((run.clone(), -took.as_secs_f64().ln()));
-                    kind.trials.push((run, took));
+                    kind.trials.0.push((run, took));
                 }
                 kind.screen.record(&outcomes).map_err(|error| ours(&error))?;
             }

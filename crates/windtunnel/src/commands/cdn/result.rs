@@ -10,20 +10,61 @@ use wt_units::Bytes;
 pub(super) struct Kind {
     pub(super) request: Request,
     pub(super) screen: Screen,
-    pub(super) trials: Vec<(Run, Duration)>,
+    pub(super) trials: Trials,
 }
+
+/// Which windows were large, and how long it took.
+#[derive(Debug, Default)]
+pub(super) struct Trials(pub(super) Vec<(Run, Duration)>);
 
 /// The two windows of each hop: (initcwnd of who sends, initrwnd of who receives), as numbers of knobs.
 const HOPS: [(&str, usize, usize); 2] = [("backend to edge", 0, 1), ("edge to client", 2, 3)];
 
-impl Kind {
+impl Trials {
     /// The geometric mean of the times of those trials, seconds.
-    fn mean(&self, wanted: impl Fn(&Run) -> bool) -> Option<f64> {
+    pub(super) fn mean(&self, wanted: impl Fn(&Run) -> bool) -> Option<f64> {
         let logs: Vec<f64> =
-            self.trials.iter().filter(|(run, _)| wanted(run)).map(|(_, took)| took.as_secs_f64().ln()).collect();
+            self.0.iter().filter(|(run, _)| wanted(run)).map(|(_, took)| took.as_secs_f64().ln()).collect();
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
+    /// Each hop's two windows with the seconds.
+    pub(super) fn hops(&self, (low, high): (u32, u32)) -> Vec<Value> {
+        let level = |large: bool| if large { high } else { low };
+        HOPS.iter()
+            .flat_map(|(hop, cwnd, rwnd)| {
+                [(false, false), (false, true), (true, false), (true, true)].map(|(c, r)| {
+                    json!({
+                        "hop": hop,
+                        "initcwnd": level(c),
+                        "initrwnd": level(r),
+                        "seconds": self.mean(|run| run[*cwnd] == c && run[*rwnd] == r),
+                    })
+                })
+            })
+            .collect()
+    }
+
+    /// The same in words.
+    pub(super) fn print_hops(&self, (low, high): (u32, u32)) {
+        for (hop, cwnd, rwnd) in HOPS {
+            let cell = |c: bool, r: bool| {
+                let mean = self.mean(|run| run[cwnd] == c && run[rwnd] == r);
+                mean.map_or("?".to_owned(), |seconds| format!("{:.0} ms", seconds * 1e3))
+            };
+            let small_rwnd = (cell(false, false), cell(true, false));
+            let large_rwnd = (cell(false, true), cell(true, true));
+            say!(
+                "  {hop}: initcwnd {low} -> {high} takes {} -> {} where initrwnd is {low},",
+                small_rwnd.0,
+                small_rwnd.1
+            );
+            say!("  {:width$}  {} -> {} where it is {high}", "", large_rwnd.0, large_rwnd.1, width = hop.len() + 26);
+        }
+    }
+}
+
+impl Kind {
     /// Each window with what is claimed of it.
     fn effects(&self) -> Vec<(usize, EffectAssessment)> {
         let effects = self.screen.assessment().effects;
@@ -37,7 +78,7 @@ impl Kind {
         claimed
     }
 
-    fn json(&self, (low, high): (u32, u32)) -> Value {
+    fn json(&self, levels: (u32, u32)) -> Value {
         let windows: Vec<Value> = self
             .effects()
             .iter()
@@ -55,34 +96,18 @@ impl Kind {
                 })
             })
             .collect();
-        let level = |large: bool| if large { high } else { low };
-        let hops: Vec<Value> = HOPS
-            .iter()
-            .flat_map(|(hop, cwnd, rwnd)| {
-                [(false, false), (false, true), (true, false), (true, true)].map(|(c, r)| {
-                    json!({
-                        "hop": hop,
-                        "initcwnd": level(c),
-                        "initrwnd": level(r),
-                        "seconds": self.mean(|run| run[*cwnd] == c && run[*rwnd] == r),
-                    })
-                })
-            })
-            .collect();
         json!({
             "rounds": self.screen.assessment().rounds,
-            "seconds": self.mean(|_| true),
+            "seconds": self.trials.mean(|_| true),
             "matters": self.matter().iter().map(|(knob, _)| WINDOWS[*knob].0).collect::<Vec<_>>(),
             "windows": windows,
-            "combinations": hops,
+            "combinations": self.trials.hops(levels),
         })
     }
 
     fn print(&self, (low, high): (u32, u32)) {
-        let (title, other) = match self.request {
-            Request::Hit => ("Hits: the edge has the object", "a hit"),
-            Request::Miss => ("Misses: the edge fetches the object first", "a miss"),
-        };
+        let title = self.request.title();
+        let other = format!("a {}", self.request.name());
         let needed = self.effects().first().map_or(f64::NAN, |(_, effect)| effect.needed);
         say!(
             "\n{title}\n  {:<44} {:>14}  95 % interval   of {:.0} : 1  shown",
@@ -106,20 +131,7 @@ impl Kind {
                 effect.evidence.min(99_999.0)
             );
         }
-        for (hop, cwnd, rwnd) in HOPS {
-            let cell = |c: bool, r: bool| {
-                let mean = self.mean(|run| run[cwnd] == c && run[rwnd] == r);
-                mean.map_or("?".to_owned(), |seconds| format!("{:.0} ms", seconds * 1e3))
-            };
-            let small_rwnd = (cell(false, false), cell(true, false));
-            let large_rwnd = (cell(false, true), cell(true, true));
-            say!(
-                "  {hop}: initcwnd {low} -> {high} takes {} -> {} where initrwnd is {low},",
-                small_rwnd.0,
-                small_rwnd.1
-            );
-            say!("  {:width$}  {} -> {} where it is {high}", "", large_rwnd.0, large_rwnd.1, width = hop.len() + 26);
-        }
+        self.trials.print_hops((low, high));
         match self.matter().as_slice() {
             [] => say!("  No window is shown to matter on {other}."),
             shown => {

@@ -56,7 +56,7 @@ pub(crate) struct PredictArgs {
     /// Settings to compare with the current ones, all of them together; then nothing else is varied
     #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["knobs", "levels"])]
     set: Vec<asked::One>,
-    /// What is done, in the words of `tune`: bulk, soak, transactions, bursts, page, competing, with their parameters;
+    /// What is done, in the words of `tune`: bulk, soak, transactions, bursts, stream, page, competing, load, with their parameters;
     /// --workload help lists all
     #[arg(long, value_name = "WORKLOAD[:KEY=VALUE,…]", default_value = "bulk")]
     workload: Wanted,

@@ -1,21 +1,20 @@
-//! How late the messages of a steady stream were. Pure.
-
+use crate::{Lateness, Spread};
 use std::time::Duration;
-use wt_trial::{Lateness, Spread};
 
 /// Nothing shorter is a stall, whatever the pace.
 const SHORTEST_STALL: Duration = Duration::from_millis(50);
 /// Intervals without a message that are a stall.
 const STALL_INTERVALS: u32 = 5;
 
-/// From how long on silence is a stall.
-pub(crate) fn floor_of_stall(interval: Duration) -> Duration {
+/// From how long on silence is a stall in a stream with so long from one message to the next.
+#[must_use]
+pub fn floor_of_stall(interval: Duration) -> Duration {
     (interval * STALL_INTERVALS).max(SHORTEST_STALL)
 }
 
-/// When messages came.
+/// When the messages of a steady stream came.
 #[derive(Debug, Clone)]
-pub(crate) struct Arrivals {
+pub struct MessageTimes {
     expected: u32,
     interval_ns: u64,
     stall_ns: u64,
@@ -23,36 +22,43 @@ pub(crate) struct Arrivals {
     times: Vec<u64>,
 }
 
-impl Arrivals {
-    pub(crate) fn new(expected: u32, interval: Duration, stall: Duration) -> Self {
+impl MessageTimes {
+    /// Of so many messages none has come yet; silence from `stall` on counts as one.
+    #[must_use]
+    pub fn new(expected: u32, interval: Duration, stall: Duration) -> Self {
         let times = Vec::with_capacity(expected as usize);
         Self { expected, interval_ns: interval.as_nanos() as u64, stall_ns: stall.as_nanos() as u64, times }
     }
 
-    /// So many have come by now.
-    pub(crate) fn note(&mut self, now_ns: u64, so_far: u64) {
+    /// So many have come by now (ns of any clock).
+    pub fn note(&mut self, now_ns: u64, so_far: u64) {
         let so_far = usize::try_from(so_far).unwrap_or(usize::MAX).min(self.expected as usize);
         if so_far > self.times.len() {
             self.times.resize(so_far, now_ns);
         }
     }
 
-    pub(crate) fn is_complete(&self) -> bool {
+    /// Whether all have come.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
         self.times.len() >= self.expected as usize
     }
 
     /// How many came.
-    pub(crate) fn count(&self) -> u64 {
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.times.len() as u64
     }
 
-    /// How late they were among themselves; missing ones aren't counted.
-    pub(crate) fn lateness(&self) -> Option<Lateness> {
+    /// How late they were among themselves; missing ones aren't counted. `None` if none came.
+    #[must_use]
+    pub fn lateness(&self) -> Option<Lateness> {
         self.lateness_with_missing(Duration::ZERO)
     }
 
     /// The same, where each that is missing counts as so late.
-    pub(crate) fn lateness_with_missing(&self, missing: Duration) -> Option<Lateness> {
+    #[must_use]
+    pub fn lateness_with_missing(&self, missing: Duration) -> Option<Lateness> {
         let offsets = || {
             self.times.iter().zip(0u64..).map(|(at, number)| i128::from(*at) - i128::from(number * self.interval_ns))
         };
@@ -81,9 +87,12 @@ impl Arrivals {
     }
 }
 
-/// One over the lateness that 99 % keep below, 1/s. Less than 10 µs is this machine's own doing and counts as that.
-pub(crate) fn score(lateness: &Lateness) -> f64 {
-    1e6 / (lateness.spread.p99_us.max(10) as f64)
+impl Lateness {
+    /// One over the lateness that 99 % keep below, 1/s. Less than 10 µs is a machine's own doing and counts as that.
+    #[must_use]
+    pub fn score(&self) -> f64 {
+        1e6 / (self.spread.p99_us.max(10) as f64)
+    }
 }
 
 #[cfg(test)]
@@ -92,8 +101,8 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(10);
 
-    fn arrivals(times_ms: &[u64]) -> Arrivals {
-        let mut arrivals = Arrivals::new(times_ms.len() as u32, INTERVAL, floor_of_stall(INTERVAL));
+    fn messages(times_ms: &[u64]) -> MessageTimes {
+        let mut arrivals = MessageTimes::new(times_ms.len() as u32, INTERVAL, floor_of_stall(INTERVAL));
         for (at, number) in times_ms.iter().zip(1..) {
             arrivals.note(at * 1_000_000, number);
         }
@@ -103,7 +112,7 @@ mod tests {
     #[test]
     fn a_steady_stream_is_never_late() {
         let steady: Vec<u64> = (0..100).map(|n| 500 + n * 10).collect();
-        let late = arrivals(&steady).lateness().unwrap();
+        let late = messages(&steady).lateness().unwrap();
         assert_eq!((late.spread.max_us, late.stalls, late.burst), (0, 0, 0));
     }
 
@@ -111,7 +120,7 @@ mod tests {
     fn a_stall_and_the_burst_after_it_are_seen() {
         // Nothing between 190 ms and 300 ms; then the 10 messages of that time at once, and that of 300 ms.
         let times: Vec<u64> = (0..100u64).map(|n| if (20..30).contains(&n) { 300 } else { n * 10 }).collect();
-        let late = arrivals(&times).lateness().unwrap();
+        let late = messages(&times).lateness().unwrap();
         assert_eq!((late.stalls, late.longest_stall_us, late.burst), (1, 110_000, 10 + 1));
         assert_eq!(late.spread.max_us, 100_000);
         assert_eq!(late.spread.p50_us, 0);
@@ -119,10 +128,10 @@ mod tests {
 
     #[test]
     fn what_never_comes_is_as_late_as_it_can_be() {
-        let mut cut = Arrivals::new(100, INTERVAL, floor_of_stall(INTERVAL));
+        let mut cut = MessageTimes::new(100, INTERVAL, floor_of_stall(INTERVAL));
         cut.note(0, 50);
         let late = cut.lateness_with_missing(Duration::from_secs(3)).unwrap();
         assert_eq!((late.spread.count, late.spread.max_us, late.spread.p99_us), (100, 3_000_000, 3_000_000));
-        assert!(score(&late) < 1.0 && Arrivals::new(5, INTERVAL, INTERVAL).lateness().is_none());
+        assert!(late.score() < 1.0 && MessageTimes::new(5, INTERVAL, INTERVAL).lateness().is_none());
     }
 }
