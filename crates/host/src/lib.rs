@@ -16,6 +16,8 @@ mod defaults;
 mod export;
 /// The settings that there are.
 mod knob;
+/// What makes a change stay, for each manager of networks.
+mod lasting;
 /// Files that make a change stay.
 mod persist;
 /// From what is asked to what is to be done.
@@ -36,6 +38,7 @@ pub use calendar::utc;
 pub use defaults::{OsDefault, OsDefaultError, os_default, os_defaults};
 pub use export::{Export, ExportFile, ExportFormat, export};
 pub use knob::{ALL as KNOBS, HostKnob, Kind, Knob, KnobError, LinkKnob, RouteKnob, Value};
+pub use lasting::Lasting;
 pub use persist::{DROP_IN, FileChange};
 pub use plan::{Change, Place, Plan, PlanError, Request, RequestError, Risk, ScopeName, Target};
 pub use read::{

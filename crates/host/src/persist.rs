@@ -2,9 +2,10 @@
 //! device.
 
 use crate::export::{self, ExportFile};
+use crate::lasting::{HEADER, Lasting, lasting};
 use crate::plan::{Place, Risk, ScopeName};
 use crate::read::chain::assignments;
-use crate::read::{ManagerKind, Survey, late_line};
+use crate::read::{Survey, late_line};
 use crate::snapshot::{from_hex, to_hex};
 use crate::system::{FileStep, System, beside, write_beside};
 use crate::txn::{Checkpoint, note};
@@ -17,8 +18,6 @@ use wt_sys::{SysError, SysResult};
 pub(crate) const DROP_IN_NAME: &str = "90-windtunnel.conf";
 /// Where it is.
 pub const DROP_IN: &str = "/etc/sysctl.d/90-windtunnel.conf";
-/// Its first line.
-const HEADER: &str = "# Written by windtunnel settings confirm; windtunnel settings undo takes it back.\n";
 
 /// A file that a confirmation writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,35 +140,8 @@ fn manager_file(
         persisted.notes.push(note(device, text));
         return Ok(());
     };
-    let (path, content, mode, skipped) = match manager.kind {
-        ManagerKind::Networkd => {
-            let made = export::networkd_drop_in(&items, device);
-            let base = manager
-                .file
-                .as_ref()
-                .and_then(|file| file.file_name())
-                .map_or_else(|| format!("70-{device}.network"), |name| name.to_string_lossy().into_owned());
-            (format!("/etc/systemd/network/{base}.d/90-windtunnel-{id}.conf"), made.content, 0o644, made.skipped)
-        }
-        ManagerKind::Netplan => {
-            let made = export::netplan_file(&items, device, survey);
-            (format!("/etc/netplan/90-windtunnel-{id}.yaml"), made.content, 0o600, made.skipped)
-        }
-        // Both run scripts when a device comes up; what their own files can say depends on their versions.
-        ManagerKind::NetworkManager => {
-            let test = format!("[ \"$1\" = {device} ] && [ \"$2\" = up ] || exit 0");
-            (
-                format!("/etc/NetworkManager/dispatcher.d/90-windtunnel-{id}"),
-                script(&test, &commands),
-                0o755,
-                Vec::new(),
-            )
-        }
-        ManagerKind::Ifupdown => {
-            let test = format!("[ \"$IFACE\" = {device} ] || exit 0");
-            (format!("/etc/network/if-up.d/windtunnel-{id}"), script(&test, &commands), 0o755, Vec::new())
-        }
-    };
+    let Lasting { path, content, mode, skipped, .. } =
+        lasting(device, manager, &items, &commands, &format!("windtunnel-{id}"), survey);
     persisted.notes.extend(
         skipped.into_iter().map(|risk| note(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
     );
@@ -179,11 +151,6 @@ fn manager_file(
         persisted.files.push(FileChange { path, old, new: to_hex(content.as_bytes()), mode });
     }
     Ok(())
-}
-
-fn script(test: &str, commands: &[String]) -> String {
-    let lines: Vec<String> = commands.iter().map(|command| format!("{command} || true")).collect();
-    format!("#!/bin/sh\n{HEADER}{test}\n{}\n", lines.join("\n"))
 }
 
 /// A file that is written but not in its place yet: what follows needs no room on the disk.

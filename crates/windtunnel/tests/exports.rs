@@ -308,3 +308,63 @@ fn what_a_target_cannot_express_is_listed_and_the_rest_is_there() {
         }
     }
 }
+
+#[test]
+fn a_plan_names_whoever_configures_the_device_and_what_to_write_into_its_file() {
+    for (state, manager, path, words) in [
+        (
+            "mkdir -p $ROOT/run/systemd/netif/links
+             printf 'ADMIN_STATE=configured\\nNETWORK_FILE=/etc/systemd/network/10-lan.network\\n' > $ROOT/run/systemd/netif/links/$n",
+            "systemd-networkd",
+            "/etc/systemd/network/10-lan.network.d/90-windtunnel.conf",
+            ["[Route]\nGateway=10.0.0.2\nInitialCongestionWindow=20\n", "InitialAdvertisedReceiveWindow=30"],
+        ),
+        (
+            "mkdir -p $ROOT/run/systemd/netif/links
+             printf 'ADMIN_STATE=configured\\nNETWORK_FILE=/run/systemd/network/10-netplan-v0.network\\n' > $ROOT/run/systemd/netif/links/$n",
+            "netplan",
+            "/etc/netplan/90-windtunnel.yaml",
+            ["congestion-window: 20", "advertised-receive-window: 30"],
+        ),
+        (
+            "mkdir -p $ROOT/run/NetworkManager/devices
+             printf '[device]\\nmanaged=true\\nconnection-uuid=1\\n' > $ROOT/run/NetworkManager/devices/$n",
+            "NetworkManager",
+            "/etc/NetworkManager/dispatcher.d/90-windtunnel",
+            ["[ \"$1\" = v0 ]", "initcwnd 20 initrwnd 30"],
+        ),
+        (
+            "mkdir -p $ROOT/run; echo 1 > $ROOT/run/dhclient.v0.pid",
+            "dhclient",
+            "/etc/dhcp/dhclient-exit-hooks.d/windtunnel",
+            ["[ \"$interface\" = v0 ]", "initcwnd 20 initrwnd 30"],
+        ),
+        (
+            "mkdir -p $ROOT/etc/network; echo 'iface v0 inet dhcp' > $ROOT/etc/network/interfaces",
+            "ifupdown",
+            "/etc/network/if-up.d/windtunnel",
+            ["[ \"$IFACE\" = v0 ]", "initcwnd 20 initrwnd 30"],
+        ),
+    ] {
+        let directory = directory();
+        let plan = format!("n=$(ip -o link show v0 | cut -d: -f1)\n{state}\nwt plan initcwnd=20 initrwnd=30 --to default");
+        let read = script(directory.path(), &format!("{plan} --json"));
+        let report: Value =
+            serde_json::from_str(&read.out).unwrap_or_else(|error| panic!("{error}: {}{}", read.out, read.err));
+        let file = &report["lasting"][0];
+        assert_eq!((&file["device"], &file["path"]), (&json!("v0"), &json!(path)), "{report:#}");
+        let content = file["content"].as_str().unwrap();
+        assert!(words.iter().all(|words| content.contains(words)), "{manager}: {content}");
+        let warned = rows(&report, "risks").iter().any(|risk| {
+            risk["key"] == "initcwnd" && risk["text"].as_str().is_some_and(|text| text.starts_with(manager))
+        });
+        assert!(warned, "{manager}: {report:#}");
+        // What runs as a script is one.
+        if content.starts_with("#!/bin/sh") {
+            std::fs::write(directory.path().join("hook"), content).unwrap();
+            assert_eq!(script(directory.path(), "sh -n hook").code, 0, "{content}");
+        }
+        let told = script(directory.path(), &plan);
+        assert!(told.out.contains(&format!("It keeps this if {path} says")), "{}{}", told.out, told.err);
+    }
+}

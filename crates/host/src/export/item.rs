@@ -135,8 +135,13 @@ pub(crate) fn items_of(checkpoint: &Checkpoint, survey: &Survey, which: &[usize]
 
 /// The commands of a checkpoint that concern a device, for a script that runs when the device comes up.
 pub(crate) fn commands_of(checkpoint: &Checkpoint, survey: &Survey, device: &str) -> Vec<String> {
+    commands_for(&checkpoint.actions, &checkpoint.before, survey, device)
+}
+
+/// Those of these actions that concern a device.
+pub(crate) fn commands_for(actions: &[Action], before: &Snapshot, survey: &Survey, device: &str) -> Vec<String> {
     let names = survey.names();
-    let index = checkpoint.before.devices.get(device).map(|state| state.index);
+    let index = before.devices.get(device).map(|state| state.index);
     let concerns = |action: &&Action| match action {
         Action::Sysctl { .. } => false,
         Action::Mtu { device: own, .. }
@@ -154,5 +159,5 @@ pub(crate) fn commands_of(checkpoint: &Checkpoint, survey: &Survey, device: &str
         Action::AddRoute { route } => route_text::command("replace", route, &names),
         action => action.command(&names),
     };
-    checkpoint.actions.iter().filter(concerns).map(command).collect()
+    actions.iter().filter(concerns).map(command).collect()
 }

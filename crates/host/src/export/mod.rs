@@ -11,13 +11,13 @@ mod managers;
 /// Registry and PowerShell.
 mod windows;
 
-pub(crate) use item::{commands_of, items_of};
+pub(crate) use item::{Item, commands_for, commands_of, items, items_of};
 pub(crate) use managers::{netplan_file, networkd_drop_in};
 
 use crate::persist;
 use crate::plan::{Plan, Risk};
 use crate::read::Survey;
-use item::{Item, ItemPlace};
+use item::ItemPlace;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -124,7 +124,7 @@ impl Made {
 /// Exports the changes of a plan.
 #[must_use]
 pub fn export(format: ExportFormat, plan: &Plan, survey: &Survey) -> Export {
-    let items = item::items(&plan.changes, &plan.wanted, survey);
+    let items = items(&plan.changes, &plan.wanted, survey);
     let (files, skipped) = match format {
         ExportFormat::SysctlD => sysctl_d(&items),
         ExportFormat::Iproute2 => iproute2(plan, &items),

@@ -10,6 +10,7 @@ mod risks;
 pub use request::{Request, RequestError, Target};
 
 use crate::knob::{Knob, Value};
+use crate::lasting::{self, Lasting};
 use crate::read::KernelVersion;
 use crate::read::Survey;
 use crate::snapshot::{Scope, Snapshot, steps};
@@ -37,6 +38,9 @@ pub struct Plan {
     pub risks: Vec<Risk>,
     /// What was asked for but isn't done, and why.
     pub skipped: Vec<Risk>,
+    /// What makes whoever configures the devices keep it; a confirmation writes that.
+    #[serde(default)]
+    pub lasting: Vec<Lasting>,
     /// What will be written. Not shown: the commands say the same.
     #[serde(skip)]
     pub actions: Vec<Action>,
@@ -238,6 +242,7 @@ impl Plan {
         let back = steps(&self.wanted, &survey.snapshot, &self.scope);
         self.commands = self.actions.iter().map(|action| action.command(&names)).collect();
         self.revert_commands = back.iter().map(|action| action.command(&names)).collect();
+        self.lasting = lasting::of_plan(&self, survey);
         self
     }
 
@@ -250,6 +255,7 @@ impl Plan {
             revert_commands: Vec::new(),
             risks: Vec::new(),
             skipped: Vec::new(),
+            lasting: Vec::new(),
             actions: Vec::new(),
             wanted,
             scope: Scope::default(),

@@ -29,7 +29,8 @@ pub(super) fn add(plan: &mut Plan, survey: &Survey) {
                     note(
                         knob.name,
                         format!(
-                            "{manager} configures {name} and may set it back, at the latest when the lease is renewed"
+                            "{manager} configures {name} and may set it back, at the latest when the lease is renewed, \
+                             unless it is told so, which a confirmation does"
                         ),
                     );
                 }

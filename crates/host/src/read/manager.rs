@@ -45,6 +45,8 @@ pub enum ManagerKind {
     Netplan,
     /// ifupdown.
     Ifupdown,
+    /// ISC's DHCP client, whoever has started it.
+    Dhclient,
 }
 
 impl ManagerKind {
@@ -56,6 +58,7 @@ impl ManagerKind {
             Self::NetworkManager => "NetworkManager",
             Self::Netplan => "netplan",
             Self::Ifupdown => "ifupdown",
+            Self::Dhclient => "dhclient",
         }
     }
 }
@@ -97,7 +100,8 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// # Source
-/// The state files of sd-network (systemd) and `/run/NetworkManager/devices` (NetworkManager), interfaces(5).
+/// The state files of sd-network (systemd) and `/run/NetworkManager/devices` (NetworkManager), interfaces(5), dhclient(8); ifupdown's
+/// dhclient writes `/run/dhclient.IFACE.pid`.
 fn manager(system: &mut dyn System, link: &Link, netplan: bool) -> Option<Manager> {
     if let Some(state) = text(system, &format!("/run/systemd/netif/links/{}", link.index)) {
         let managed = !matches!(field(&state, "ADMIN_STATE"), Some("unmanaged" | "linger") | None);
@@ -115,6 +119,11 @@ fn manager(system: &mut dyn System, link: &Link, netplan: bool) -> Option<Manage
     }
     if netplan && netplan_names(system, &link.name) {
         return Some(Manager { kind: ManagerKind::Netplan, file: None });
+    }
+    // Whoever has started it, its own script sets the routes again with each lease.
+    let mut pids = ["-", "."].iter().map(|mark| format!("/run/dhclient{mark}{}.pid", link.name));
+    if let Some(file) = pids.find(|path| text(system, path).is_some()) {
+        return Some(Manager { kind: ManagerKind::Dhclient, file: Some(PathBuf::from(file)) });
     }
     let file = "/etc/network/interfaces";
     let interfaces = text(system, file)?;

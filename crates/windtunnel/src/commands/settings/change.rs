@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
-use wt_host::{Applied, ApplyOptions, Backup, CheckpointId, GuardOptions, Plan, Survey, TxnError};
+use wt_host::{Applied, ApplyOptions, Backup, CheckpointId, GuardOptions, Lasting, Plan, Survey, TxnError};
 use wt_units::parse_duration;
 
 /// How a change is made.
@@ -94,6 +94,15 @@ fn show_plan(plan: &Plan, json: bool) {
     list("The commands that would do it:", &plan.commands);
     list("What could go wrong:", &risks(&plan.risks));
     list("Left out:", &risks(&plan.skipped));
+    for file in &plan.lasting {
+        let Lasting { device, manager, path, content, .. } = file;
+        let mut lines: Vec<String> = content.lines().map(str::to_owned).collect();
+        lines.extend(risks(&file.skipped));
+        list(
+            &format!("{manager} configures {device}. It keeps this if {path} says (a confirmation writes it):"),
+            &lines,
+        );
+    }
     if plan.is_empty() {
         say!("\nEverything is so already; nothing would be written.");
     } else {

@@ -1,0 +1,105 @@
+//! What makes settings of devices and routes stay, in the words of whoever configures the device.
+
+use crate::export::{self, Item};
+use crate::plan::{Risk, ScopeName};
+use crate::read::{Manager, ManagerKind, Survey};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The first line of what a confirmation writes.
+pub(crate) const HEADER: &str = "# Written by windtunnel settings confirm; windtunnel settings undo takes it back.\n";
+
+/// A file for whoever configures a device, with which it keeps settings that it would set back otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lasting {
+    /// The device.
+    pub device: String,
+    /// Who configures it.
+    pub manager: String,
+    /// Where the file belongs.
+    pub path: String,
+    /// What it holds; empty if that manager has no words for any of it.
+    pub content: String,
+    /// Permission bits.
+    pub mode: u32,
+    /// What it has no words for.
+    pub skipped: Vec<Risk>,
+}
+
+/// The file for these settings of a device; `name` is part of the file's.
+///
+/// # Source
+/// systemd.network(5); netplan(5); NetworkManager-dispatcher(8); interfaces(5); dhclient-script(8).
+pub(crate) fn lasting(
+    device: &str,
+    manager: &Manager,
+    items: &[Item],
+    commands: &[String],
+    name: &str,
+    survey: &Survey,
+) -> Lasting {
+    let (path, content, mode, skipped) = match manager.kind {
+        ManagerKind::Networkd => {
+            let made = export::networkd_drop_in(items, device);
+            let base = manager
+                .file
+                .as_ref()
+                .and_then(|file| file.file_name())
+                .map_or_else(|| format!("70-{device}.network"), |name| name.to_string_lossy().into_owned());
+            (format!("/etc/systemd/network/{base}.d/90-{name}.conf"), made.content, 0o644, made.skipped)
+        }
+        ManagerKind::Netplan => {
+            let made = export::netplan_file(items, device, survey);
+            (format!("/etc/netplan/90-{name}.yaml"), made.content, 0o600, made.skipped)
+        }
+        // The others run scripts when a device comes up; what their own files can say depends on their versions.
+        ManagerKind::NetworkManager => {
+            // A lease that is renewed makes it set its routes again.
+            let test = format!("[ \"$1\" = {device} ]");
+            let when = "case \"$2\" in up|dhcp4-change|dhcp6-change) true;; *) false;; esac";
+            (
+                format!("/etc/NetworkManager/dispatcher.d/90-{name}"),
+                script(&format!("{test} && {when}"), commands),
+                0o755,
+                Vec::new(),
+            )
+        }
+        ManagerKind::Ifupdown => (
+            format!("/etc/network/if-up.d/{name}"),
+            script(&format!("[ \"$IFACE\" = {device} ]"), commands),
+            0o755,
+            Vec::new(),
+        ),
+        // It reads this file as part of its own script, so it must not exit.
+        ManagerKind::Dhclient => {
+            let when = "case \"$reason\" in BOUND|RENEW|REBIND|REBOOT) true;; *) false;; esac";
+            let test = format!("[ \"$interface\" = {device} ] && {when}");
+            (format!("/etc/dhcp/dhclient-exit-hooks.d/{name}"), script(&test, commands), 0o755, Vec::new())
+        }
+    };
+    Lasting { device: device.to_owned(), manager: manager.to_string(), path, content, mode, skipped }
+}
+
+/// The files that would keep the changes of a plan, one for each device that somebody configures.
+pub(crate) fn of_plan(plan: &crate::plan::Plan, survey: &Survey) -> Vec<Lasting> {
+    let changed: Vec<_> =
+        plan.changes.iter().filter(|change| !change.unchanged && change.scope != ScopeName::Host).cloned().collect();
+    let mut devices: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    for item in export::items(&changed, &plan.wanted, survey) {
+        if let Some(device) = item.device().map(str::to_owned) {
+            devices.entry(device).or_default().push(item);
+        }
+    }
+    let file = |(device, items): (String, Vec<Item>)| {
+        let manager = survey.managers.devices.get(&device)?;
+        let commands = export::commands_for(&plan.actions, &survey.snapshot, survey, &device);
+        let made = lasting(&device, manager, &items, &commands, "windtunnel", survey);
+        (!made.content.is_empty() || !made.skipped.is_empty()).then_some(made)
+    };
+    devices.into_iter().filter_map(file).collect()
+}
+
+fn script(test: &str, commands: &[String]) -> String {
+    let lines: String = commands.iter().map(|command| format!("    {command} || true\n")).collect();
+    format!("#!/bin/sh\n{HEADER}if {test}; then\n{lines}fi\n")
+}
