@@ -15,6 +15,8 @@ pub mod ethtool;
 pub mod guard;
 /// Devices, their addresses and their queueing disciplines.
 pub mod link;
+/// Folders without a place.
+pub mod memory_folder;
 /// Network devices, addresses and routes by netlink.
 pub mod netlink;
 /// User, network, mount and process namespaces.

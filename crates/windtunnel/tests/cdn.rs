@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::run;
+use common::{run, windtunnel};
 use serde_json::Value;
+use std::process::Stdio;
 
 #[test]
 fn hits_depend_on_the_windows_near_the_client_and_misses_on_those_near_the_backend() {
@@ -41,5 +42,44 @@ fn paths_without_an_edge_and_levels_that_do_not_differ_are_usage() {
     for args in [&["cdn", "adsl"][..], &["cdn", "--low", "40"], &["cdn", "nowhere"], &["cdn", "--object", "0"]] {
         let ran = run(args);
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn whatever_kills_it_no_folder_is_left_and_no_server_goes_on() {
+    use std::io::{BufRead as _, BufReader};
+    let home = tempfile::tempdir().unwrap();
+    let temporary = home.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = windtunnel(home.path());
+    command.args(["cdn", "--rounds", "100"]).env("TMPDIR", &temporary);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = said.next().unwrap().unwrap();
+    assert!(first.starts_with("100 rounds take about "), "{first}");
+    let servers = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("status"));
+        let parent = format!("PPid:\t{}\n", child.id());
+        let mine = all.filter(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains(&parent)));
+        mine.map(|file| file.parent().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let running = servers();
+    assert_eq!(running.len(), 2, "{running:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The pipe ends with the last process that holds it.
+    assert!(said.all(|line| line.is_ok()));
+    let left: Vec<_> = std::fs::read_dir(&temporary).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    // Those that are ended may still wait for whoever asks how.
+    let runs = |place: &std::path::PathBuf| {
+        std::fs::read_to_string(place.join("status"))
+            .is_ok_and(|text| text.contains("\tnginx") && !text.contains("State:\tZ"))
+    };
+    let begin = wt_sys::clock::monotonic_ns();
+    while running.iter().any(runs) {
+        assert!(wt_sys::clock::monotonic_ns() - begin < 20_000_000_000, "{running:?} go on");
+        std::thread::yield_now();
     }
 }

@@ -10,11 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wt_lab::{Host, Lab};
 use wt_sys::clock::monotonic_ns;
+use wt_sys::memory_folder::MemoryFolder;
 use wt_sys::netlink::RouteMetrics;
 use wt_sys::process;
 use wt_trial::Direction;
 use wt_units::Bytes;
 
+/// Payload of a segment, bytes.
+const SEGMENT: u64 = 1448;
 /// How long a server may take to start.
 const STARTING: Duration = Duration::from_secs(10);
 /// How long a request may take.
@@ -54,7 +57,27 @@ pub(super) struct Chain {
     lab: Lab,
     object: Bytes,
     _servers: [Server; 2],
-    _folder: tempfile::TempDir,
+    _folder: Folder,
+}
+
+/// Where the servers have their files: in memory, so that nothing is left behind whatever ends us.
+enum Folder {
+    Memory(MemoryFolder),
+    /// Where the kernel has no such folders (before Linux 5.2).
+    Disk(tempfile::TempDir),
+}
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        MemoryFolder::new().map(Self::Memory).or_else(|_| tempfile::tempdir().map(Self::Disk))
+    }
+
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Memory(folder) => folder.path(),
+            Self::Disk(folder) => folder.path().to_owned(),
+        }
+    }
 }
 
 /// A running server.
@@ -72,8 +95,8 @@ impl Chain {
     pub(super) fn start(lab: Lab, object: Bytes) -> Result<Self, Failure> {
         let program = nginx()?;
         let ours = |error: std::io::Error| Failure::environment(format!("can't prepare the servers: {error}"));
-        let folder = tempfile::tempdir().map_err(ours)?;
-        let place = folder.path();
+        let folder = Folder::new().map_err(ours)?;
+        let place = &folder.path();
         std::fs::create_dir(place.join("www")).map_err(ours)?;
         std::fs::write(place.join("www/object"), vec![b'x'; object.get() as usize]).map_err(ours)?;
         let edge = edge(&lab)?;
@@ -96,6 +119,20 @@ impl Chain {
         let near = self.lab.scenario().links.iter().take_while(|link| link.hop.host.is_none());
         let near = near.map(|link| link.down.delay + link.up.delay).sum();
         [near, whole.saturating_sub(near)]
+    }
+
+    /// About how long a request of either kind takes: a round trip for the handshake, one for the request, and those that the
+    /// windows take to grow to the object's size, on each hop that it crosses; and the time that its bytes take.
+    pub(super) fn expected(&self, request: Request, window: u32) -> Duration {
+        let [near, far] = self.round_trips();
+        let segments = self.object.get().div_ceil(SEGMENT).max(1);
+        let rounds = (segments.div_ceil(u64::from(window)) + 1).ilog2();
+        let hops = match request {
+            Request::Hit => near,
+            Request::Miss => near + far,
+        };
+        let rate = self.lab.scenario().facts(Direction::Down).physical_goodput_bps.unwrap_or(u64::MAX).max(1);
+        hops * (2 + rounds) + Duration::from_secs_f64(self.object.get() as f64 * 8.0 / rate as f64)
     }
 
     /// Sets the four windows, in the order of [`WINDOWS`](super::WINDOWS).

@@ -118,6 +118,7 @@ impl Session<'_> {
             let screen = Screen::new(WINDOWS.len(), ALPHA / 2.0).map_err(|error| ours(&error))?;
             kinds.push(Kind { request, screen, trials: Trials::default() });
         }
+        self.say(&format!("{} rounds take about {} s", self.args.rounds, self.expected().as_secs().max(1)));
         for round in 1..=self.args.rounds {
             for kind in &mut kinds {
                 let mut outcomes: Vec<(Run, f64)> = Vec::new();
@@ -147,6 +148,13 @@ impl Session<'_> {
             round_trips,
             kinds,
         })
+    }
+
+    /// About how long all rounds take: eight combinations of each kind, half of them with small windows.
+    fn expected(&self) -> Duration {
+        let each = [Request::Hit, Request::Miss]
+            .map(|request| self.chain.expected(request, self.args.low) + self.chain.expected(request, self.args.high));
+        each.iter().sum::<Duration>() * 4 * self.args.rounds
     }
 
     /// One request over cold connections; again when the lab itself was late.
