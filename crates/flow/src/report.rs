@@ -1,9 +1,7 @@
 use crate::blame::{self, Blame};
 use crate::connection::{Connection, End, Shares};
 use crate::half::{Counts, Half, Offer};
-use crate::samples::{Course, Spread};
-use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
+use crate::samples::Spread;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use wt_experiment::drift;
@@ -125,7 +123,7 @@ pub struct AckDelay {
     pub max_us: f64,
     /// Means of each third of the time, µs.
     pub thirds_us: Option<[f64; 3]>,
-    /// The two-sided p value of "no trend" (Mann and Kendall, for values that depend on their neighbours).
+    /// The one-sided p value of "it doesn't rise" ([`drift::rise`]).
     pub trend_p: Option<f64>,
     /// ACKs that are late at the same time in the last third, by Little's law: one or two if the end holds each back, many
     /// if they, or what they answer, stand in a queue.
@@ -321,8 +319,8 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
 
 /// ACKs that are told of at least.
 const FEWEST_ACKS: u64 = 3;
-/// Parts of the time that a trend is sought in, at most.
-const PARTS: usize = 20;
+/// A rise is shown if chance alone would make one so steady this rarely: parts of one transfer depend on each other.
+const CHANCE: f64 = 0.001;
 
 fn ack_delay(own: &Half, loop_ns: Option<u64>) -> Option<AckDelay> {
     let spread = own.acks.spread().filter(|spread| spread.samples >= FEWEST_ACKS)?;
@@ -330,7 +328,7 @@ fn ack_delay(own: &Half, loop_ns: Option<u64>) -> Option<AckDelay> {
     let beyond = |us: f64| (us - least_us).max(0.0);
     let thirds = own.ack_course.thirds();
     let thirds_us = thirds.map(|thirds| thirds.map(|third| beyond(third.mean_ns / 1e3)));
-    let trend_p = trend(&own.ack_course);
+    let trend_p = drift::rise(&own.ack_course.means().into_iter().map(|(_, ns)| ns).collect::<Vec<_>>());
     let grown = thirds_us.is_some_and(|[first, _, last]| last >= 2.0 * first && last - first >= 5000.0);
     Some(AckDelay {
         median_us: beyond(spread.median_us),
@@ -339,17 +337,9 @@ fn ack_delay(own: &Half, loop_ns: Option<u64>) -> Option<AckDelay> {
         thirds_us,
         trend_p,
         at_once: thirds.map(|[.., last]| last.per_second * beyond(last.mean_ns / 1e3) / 1e6),
-        growing: grown && trend_p.is_some_and(|p| p < 0.01),
+        growing: grown && trend_p.is_some_and(|p| p < CHANCE),
         course: own.ack_course.means().into_iter().map(|(at, ns)| (at, beyond(ns / 1e3))).collect(),
     })
-}
-
-/// The p value of no trend, of means over at most [`PARTS`] parts of the time.
-fn trend(course: &Course) -> Option<f64> {
-    let means: Vec<f64> = course.means().into_iter().map(|(_, ns)| ns.max(1.0).ln()).collect();
-    let size = means.len().div_ceil(PARTS).max(1);
-    let parts: Vec<f64> = means.chunks(size).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect();
-    drift::dependent_trend(&parts, &mut ChaCha8Rng::seed_from_u64(1)).map(|trend| trend.p)
 }
 
 fn black_hole(own: &Half, connection: &Connection) -> Option<BlackHole> {

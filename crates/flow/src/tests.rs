@@ -155,6 +155,20 @@ fn acks_that_come_later_and_later_are_the_receivers_fault() {
 }
 
 #[test]
+fn acks_that_are_late_from_a_fifth_of_the_time_on_grow_and_by_chance_they_never_do() {
+    // A level of 1 ms, then a rise to 33 ms: neighbours are as dependent as can be.
+    let rising = only(&bulk(2000, 20 * MS, |pair| MS + u64::from(pair.saturating_sub(400)) * MS / 50));
+    let delay = rising.client.ack_delay.unwrap();
+    assert!(delay.growing && delay.trend_p.is_some_and(|p| p < 1e-6), "{delay:?}");
+    // Waves of the same height, as often falling as rising.
+    let wave = |pair: u32| MS + u64::from((pair % 400).abs_diff(200)) * MS / 6;
+    let waving = only(&bulk(2000, 20 * MS, wave)).client.ack_delay.unwrap();
+    assert!(!waving.growing, "{waving:?}");
+    let falling = only(&bulk(2000, 20 * MS, |pair| MS + u64::from(2000 - pair) * MS / 50)).client.ack_delay.unwrap();
+    assert!(!falling.growing && falling.trend_p.is_some_and(|p| p > 0.99), "{falling:?}");
+}
+
+#[test]
 fn acks_that_come_evenly_late_do_not_grow() {
     // Late by 0 to 40 ms, in no order.
     let report = only(&bulk(400, 20 * MS, |pair| u64::from(pair * 7919 % 41) * MS));

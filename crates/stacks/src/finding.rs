@@ -2,6 +2,7 @@
 
 use crate::seen::{AckDelay, Seen};
 use serde::Serialize;
+use wt_experiment::drift;
 
 /// What was found in one trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,8 +37,6 @@ pub enum Finding {
 
 /// A course of fewer parts shows nothing.
 const FEWEST: usize = 12;
-/// Parts of the time that are compared as wholes: what is close together depends on each other.
-const BLOCKS: usize = 12;
 /// A growth is told if chance alone would show one so steady this rarely, ...
 const CHANCE: f64 = 0.001;
 /// ... if it is as large as this, ms, ...
@@ -67,33 +66,12 @@ impl Trend {
     }
 }
 
-/// Pairs of which the later one isn't the larger.
-fn pairs_out_of_order(values: &[f64]) -> usize {
-    values.iter().enumerate().map(|(at, a)| values[at + 1..].iter().filter(|b| *b <= a).count()).sum()
-}
-
-/// The one-sided p value of no growth: how many of all orders of the parts are as steady, exactly.
-///
-/// # Source
-/// Mann (1945) and Kendall: the test of a trend by the number of inversions.
+/// How often chance alone shows as steady a growth.
 fn chance(course: &[(f64, f64)]) -> Option<f64> {
     if course.len() < FEWEST {
         return None;
     }
-    let mean = |part: &[(f64, f64)]| part.iter().map(|(_, us)| us).sum::<f64>() / part.len() as f64;
-    let edge = |block: usize| block * course.len() / BLOCKS;
-    let blocks: Vec<f64> = (0..BLOCKS).map(|block| mean(&course[edge(block)..edge(block + 1)])).collect();
-    // Orders of so many things by how many pairs are out of order: of each new thing any number of the older ones may follow.
-    let mut orders = vec![1.0];
-    for older in 1..BLOCKS {
-        let more: Vec<f64> = (0..orders.len() + older)
-            .map(|pairs| (0..=older.min(pairs)).filter_map(|new| orders.get(pairs - new)).sum())
-            .collect();
-        orders = more;
-    }
-    let out_of_order = pairs_out_of_order(&blocks);
-    let all: f64 = orders.iter().sum();
-    Some(orders.iter().take(out_of_order + 1).sum::<f64>() / all)
+    drift::rise(&course.iter().map(|(_, us)| *us).collect::<Vec<_>>())
 }
 
 impl Finding {
@@ -271,15 +249,6 @@ mod tests {
         let alarms = |scale| (0..1000).filter(|seed| Finding::ack_delay(&seen(clean(*seed, scale))).is_some()).count();
         assert_eq!(alarms(500.0), 0, "delays of half a millisecond");
         assert!(alarms(10_000.0) <= 10, "delays of ten milliseconds: {}", alarms(10_000.0));
-    }
-
-    #[test]
-    fn chance_is_exact() {
-        let of = |values: &[f64]| chance(&values.iter().map(|v| (0.0, *v)).collect::<Vec<_>>()).unwrap();
-        let rising: Vec<f64> = (0..12).map(f64::from).collect();
-        // One order in 12!.
-        assert!((of(&rising) * 479_001_600.0 - 1.0).abs() < 1e-6);
-        assert!((of(&rising.iter().rev().copied().collect::<Vec<_>>()) - 1.0).abs() < 1e-12);
     }
 
     #[test]
