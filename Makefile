@@ -2,7 +2,7 @@
 # make test   everything that CI checks (about half an hour from nothing on two cores)
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
-# make stacks  adapters of lwIP and gVisor for `windtunnel stacks`, where their tool chains are
+# make stacks  adapters of lwIP, gVisor, libslirp and QUIC for `windtunnel stacks`, where their tool chains are
 # make page-test  the page in headless Chromium
 # make page-bench  how quick the page and its server are
 CARGO ?= cargo
@@ -51,7 +51,7 @@ unit:
 bench: build
 	$(CARGO) bench --workspace --locked
 
-# Adapters of TCP/IP stacks in other languages: gcc with liblwip-dev, and Go.
+# Adapters of stacks: gcc with liblwip-dev and libslirp-dev, Go, and cargo once more for QUIC.
 stacks:
 	@scripts/stacks.sh
 

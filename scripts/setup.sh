@@ -15,6 +15,8 @@ case $want in
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.
         tools="$tools nginx:nginx-light vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget sshd:openssh-server scp:openssh-client"
+        # Stacks of others.
+        tools="$tools /usr/include/lwip/lwip/tcp.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev linux.uml:user-mode-linux"
         # The page is built, and driven in a browser.
         tools="$tools node:nodejs npm:npm chromium:chromium"
         ;;
@@ -23,7 +25,7 @@ esac
 
 missing=
 for pair in $tools; do
-    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
+    command -v "${pair%%:*}" >/dev/null 2>&1 || [ -f "${pair%%:*}" ] || missing="$missing ${pair##*:}"
 done
 # NetworkManager's library, without its daemon, for Debian's own Python.
 if [ "$want" = test ] && ! /usr/bin/python3 -c 'import gi; gi.require_version("NM", "1.0")' 2>/dev/null; then

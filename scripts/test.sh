@@ -14,6 +14,9 @@ step "format and lints"
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --locked -- -D warnings
 
+step "adapters of stacks in C"
+scripts/stacks.sh lwip slirp
+
 step "tests"
 cargo test --workspace --locked
 

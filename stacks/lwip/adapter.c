@@ -7,23 +7,11 @@
  * stands; a larger one isn't possible, and is refused.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/if_tun.h>
-#include <net/if.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "../adapter.h"
 #include "lwip/init.h"
 #include "lwip/ip.h"
 #include "lwip/netif.h"
@@ -32,8 +20,6 @@
 #include "lwip/tcpip.h"
 #include "lwip/priv/tcp_priv.h"
 
-enum { MOST = 60, PIECE = 16 * 1024, PACKET = 65536, REFUSED = 3 };
-
 struct connection {
     int fd; /* the program's end; -1: not in use */
     struct tcp_pcb *pcb; /* NULL once lwIP has let it go */
@@ -41,75 +27,17 @@ struct connection {
     bool connected, told, failed, in_ended, out_ended;
 };
 
-static struct {
-    const char *device, *listen;
-    ip4_addr_t address, server;
-    uint16_t port;
-    uint32_t mtu, mss, window;
-    char refused[512];
-} args;
-
 static int tun = -1;
 static struct netif netif_tun;
 static struct connection all[MOST];
 static unsigned long long opened, bytes_in, bytes_out;
 
-static void fail(const char *what) {
-    fprintf(stderr, "%s: %s\n", what, strerror(errno));
-    exit(REFUSED);
+static ip4_addr_t as_lwip(struct in_addr address) {
+    return (ip4_addr_t){address.s_addr};
 }
 
-static void usage(const char *flag) {
-    fprintf(stderr, "%s isn't understood\n", flag);
-    exit(REFUSED);
-}
-
-static uint32_t number(const char *flag, const char *text) {
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    if (*text == 0 || *end != 0 || value > 1ul << 30) usage(flag);
-    return (uint32_t)value;
-}
-
-static void refuse(const char *what) {
-    size_t used = strlen(args.refused);
-    snprintf(args.refused + used, sizeof args.refused - used, "%s\"%s\"", used ? "," : "", what);
-}
-
-/* An option's name goes into JSON: only what needs no escape. */
-static void refuse_option(const char *text) {
-    char name[64] = "lwip has no option ";
-    size_t at = strlen(name);
-    for (; *text && *text != '=' && at < sizeof name - 1; text++)
-        if ((*text >= 'a' && *text <= 'z') || *text == '-') name[at++] = *text;
-    name[at] = 0;
-    refuse(name);
-}
-
-static void parse(int argc, char **argv) {
-    for (int i = 1; i < argc; i += 2) {
-        const char *flag = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (value == NULL) usage(flag);
-        if (!strcmp(flag, "--device")) args.device = value;
-        else if (!strcmp(flag, "--listen")) args.listen = value;
-        else if (!strcmp(flag, "--mtu")) args.mtu = number(flag, value);
-        else if (!strcmp(flag, "--mss")) args.mss = number(flag, value);
-        else if (!strcmp(flag, "--window")) args.window = number(flag, value);
-        else if (!strcmp(flag, "--option")) refuse_option(value);
-        else if (!strcmp(flag, "--address")) {
-            if (!ip4addr_aton(value, &args.address)) usage(flag);
-        } else if (!strcmp(flag, "--server")) {
-            char text[64];
-            snprintf(text, sizeof text, "%s", value);
-            char *colon = strrchr(text, ':');
-            if (colon == NULL) usage(flag);
-            *colon = 0;
-            uint32_t port = number(flag, colon + 1);
-            if (!ip4addr_aton(text, &args.server) || port == 0 || port > 65535) usage(flag);
-            args.port = (uint16_t)port;
-        } else usage(flag);
-    }
-    if (!args.device || !args.listen || !args.port || args.mtu < 576 || args.mtu > 65535) usage("--device, --listen, --server or --mtu");
+/* What this build of lwIP can't. */
+static void limit(void) {
     if (args.window > TCP_WND) {
         refuse("this lwIP was built for windows of at most 65535 bytes");
         args.window = 0;
@@ -198,7 +126,7 @@ static void begin(int fd) {
     tcp_err(pcb, on_error);
     tcp_nagle_disable(pcb);
     ip_addr_t server;
-    ip_addr_copy_from_ip4(server, args.server);
+    ip_addr_copy_from_ip4(server, as_lwip(args.server));
     if (tcp_connect(pcb, &server, args.port, on_connected) != ERR_OK) end(c, true);
 }
 
@@ -276,25 +204,6 @@ static void receive(void) {
     }
 }
 
-static int open_tun(void) {
-    int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) fail("/dev/net/tun");
-    struct ifreq request = {0};
-    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", args.device);
-    request.ifr_flags = IFF_TUN | IFF_NO_PI;
-    if (ioctl(fd, TUNSETIFF, &request) < 0) fail(args.device);
-    return fd;
-}
-
-static int open_listener(void) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(args.listen) >= sizeof address.sun_path) usage("--listen");
-    strcpy(address.sun_path, args.listen);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 64) < 0) fail(args.listen);
-    return fd;
-}
-
 static void ready(void *arg) {
     (void)arg;
 }
@@ -304,7 +213,8 @@ int main(int argc, char **argv) {
         printf("{\"protocol\":1,\"name\":\"lwip\",\"version\":\"%s\",\"options\":[]}\n", LWIP_VERSION_STRING);
         return 0;
     }
-    parse(argc, argv);
+    parse("lwip", argc, argv);
+    limit();
     signal(SIGPIPE, SIG_IGN);
     /* lwIP takes its first local port from rand(): another one than any process before. */
     struct timespec now;
@@ -313,11 +223,10 @@ int main(int argc, char **argv) {
     for (int i = 0; i < MOST; i++) all[i].fd = -1;
     tun = open_tun();
     tcpip_init(ready, NULL);
-    ip4_addr_t mask, gateway;
+    ip4_addr_t address = as_lwip(args.address), gateway = as_lwip(args.server), mask;
     IP4_ADDR(&mask, 255, 255, 255, 255);
-    gateway = args.server;
     LOCK_TCPIP_CORE();
-    if (netif_add(&netif_tun, &args.address, &mask, &gateway, NULL, netif_ready, ip_input) == NULL) fail("netif_add");
+    if (netif_add(&netif_tun, &address, &mask, &gateway, NULL, netif_ready, ip_input) == NULL) fail("netif_add");
     netif_set_default(&netif_tun);
     netif_set_link_up(&netif_tun);
     netif_set_up(&netif_tun);

@@ -36,18 +36,15 @@ pub enum Built {
     No(&'static str),
 }
 
-/// What those need for which no adapter is shipped yet.
-macro_rules! own_adapter {
-    ($what:literal) => {
-        concat!($what, "; no adapter is shipped yet: write one as docs/guide/stacks.md says and name its folder in WINDTUNNEL_STACKS")
-    };
-}
+/// What the others need.
 const OWN_LWIP: &str = "apt-get install gcc liblwip-dev; then make stacks";
 const OWN_GVISOR: &str = "install Go 1.23 or later; then make stacks";
-const OWN_UML: &str = own_adapter!("apt-get install user-mode-linux");
+const OWN_SLIRP: &str = "apt-get install gcc libslirp-dev; then make stacks";
+const OWN_QUIC: &str = "install cargo, as for the program itself; then make stacks";
+const OWN_UML: &str = "apt-get install user-mode-linux";
 
 /// All stacks, in the order in which they are listed.
-pub const STACKS: [Stack; 6] = [
+pub const STACKS: [Stack; 8] = [
     Stack {
         name: DIRECT,
         title: "the kernel's own sockets, without an adapter: the yardstick of adapters",
@@ -57,6 +54,12 @@ pub const STACKS: [Stack; 6] = [
     Stack { name: "smoltcp", title: "smoltcp (Rust), for machines without an operating system", build: None },
     Stack { name: "lwip", title: "lwIP (C), of many embedded systems", build: Some(OWN_LWIP) },
     Stack { name: "gvisor", title: "gVisor's netstack (Go), of sandboxes and VPN clients", build: Some(OWN_GVISOR) },
+    Stack {
+        name: "slirp",
+        title: "libslirp (C), 4.4BSD's TCP as virtual machines and rootless containers have it",
+        build: Some(OWN_SLIRP),
+    },
+    Stack { name: "quic", title: "QUIC by quinn (Rust), instead of TCP", build: Some(OWN_QUIC) },
     Stack { name: "uml", title: "an older Linux as a process (Debian's user-mode-linux)", build: Some(OWN_UML) },
 ];
 
@@ -65,6 +68,16 @@ impl Stack {
     #[must_use]
     pub fn of(name: &str) -> Option<&'static Self> {
         STACKS.iter().find(|stack| stack.name == name)
+    }
+
+    /// What its adapter says of itself, where there is one and it does.
+    #[must_use]
+    pub fn described(&self) -> Option<Description> {
+        match self.built() {
+            Built::In(description) => Some(description),
+            Built::Program(program) => crate::running::describe(&program),
+            Built::Direct | Built::No(_) => None,
+        }
     }
 
     /// Where its adapter is.

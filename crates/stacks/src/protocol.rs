@@ -11,6 +11,10 @@
 //!    of one direction is carried too;
 //! 4. when its standard input ends, writes a [`Done`] line and ends with code 0.
 //!
+//! A stack that isn't TCP says `far_end` in its description. Its adapter is then also started in the server, as
+//! `ADAPTER --far-end ADDRESS:PORT`. There it listens at that address for its own protocol, writes a [`Ready`] line, and carries
+//! the bytes of each connection to and from a TCP connection of its own to the same address, until its standard input ends.
+//!
 //! A setting that the stack doesn't have is named in [`Ready::refused`], never ignored silently.
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +30,9 @@ pub const CONNECTED: u8 = b'+';
 /// Asks an adapter what it is.
 pub const DESCRIBE: &str = "--describe";
 
+/// Makes an adapter the far end of its own connections: `ADAPTER --far-end ADDRESS:PORT`.
+pub const FAR_END: &str = "--far-end";
+
 /// What an adapter is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
@@ -38,6 +45,9 @@ pub struct Description {
     /// What can be set beyond address, MTU, MSS and window.
     #[serde(default)]
     pub options: Vec<String>,
+    /// Whether its connections aren't TCP's, so that it needs a far end of its own: the same program, started with [`FAR_END`].
+    #[serde(default)]
+    pub far_end: bool,
 }
 
 /// The adapter can take connections.

@@ -1,11 +1,14 @@
 use crate::adapter::ADAPTER;
 use crate::catalogue::{Built, Choice};
-use crate::protocol::{Arguments, CONNECTED, Done, Ready};
+use crate::protocol::{Arguments, CONNECTED, DESCRIBE, Description, Done, FAR_END, Ready};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
@@ -55,8 +58,24 @@ impl Running {
         };
         let mut command = Command::new(&program);
         command.args(first).args(arguments.to_args());
+        Self::begin(command)
+    }
+
+    /// Starts the far end of an adapter's connections in another namespace. It dies with this thread.
+    ///
+    /// # Errors
+    /// Why it isn't ready.
+    pub(crate) fn far_end(program: &Path, at: SocketAddrV4, namespace: File) -> Result<Self, String> {
+        let mut command = Command::new(program);
+        command.arg(FAR_END).arg(at.to_string());
+        process::in_network(&mut command, namespace);
+        Self::begin(command).map_err(|why| format!("its far end: {why}"))
+    }
+
+    fn begin(mut command: Command) -> Result<Self, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         process::die_with_parent(&mut command);
+        let program = command.get_program().to_owned();
         let failed = |error: io::Error| format!("can't start {}: {error}", program.to_string_lossy());
         let mut child = command.spawn().map_err(failed)?;
         let stdout = child.stdout.take().ok_or("the adapter has no output")?;
@@ -64,7 +83,7 @@ impl Running {
         let ready = lines.next(PATIENCE).and_then(|line| serde_json::from_str::<Ready>(&line).ok());
         match ready.filter(|ready| ready.ready) {
             Some(ready) => {
-                let at_start = process::usage(child.id()).unwrap_or_default();
+                let at_start = process::usage_with_children(child.id()).unwrap_or_default();
                 Ok(Self { child, lines, ready, at_start })
             }
             None => {
@@ -78,7 +97,7 @@ impl Running {
 
     /// What it has used.
     pub(crate) fn usage(&self) -> Option<Usage> {
-        process::usage(self.child.id())
+        process::usage_with_children(self.child.id())
     }
 
     /// Ends it, and says how that went.
@@ -132,6 +151,18 @@ impl Drop for Running {
     }
 }
 
+/// What an adapter's program says of itself, if it says it in time.
+pub(crate) fn describe(program: &Path) -> Option<Description> {
+    let mut command = Command::new(program);
+    command.arg(DESCRIBE).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    process::die_with_parent(&mut command);
+    let mut child = command.spawn().ok()?;
+    let line = child.stdout.take().and_then(|stdout| Lines { stdout, buffer: Vec::new() }.next(PARTING));
+    let _ = child.kill();
+    let _ = child.wait();
+    serde_json::from_str(&line?).ok()
+}
+
 /// What it complained of, when it has ended.
 fn complaint(child: &mut Child) -> String {
     let mut text = Vec::new();
@@ -177,7 +208,7 @@ impl Lines {
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn connect(path: &std::path::Path, patience: Duration) -> io::Result<(OwnedFd, Duration)> {
+pub(crate) fn connect(path: &Path, patience: Duration) -> io::Result<(OwnedFd, Duration)> {
     let begun = monotonic_ns();
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;

@@ -20,12 +20,12 @@ pub struct Seen {
     pub ack_delay: Option<AckDelay>,
     /// What its SYN offered.
     pub offer: Option<Offer>,
-    /// The largest window that it advertised, bytes.
-    pub window: u32,
-    /// Segments that it sent again.
-    pub retransmissions: u64,
+    /// The largest window that it advertised, bytes; unknown of what isn't TCP.
+    pub window: Option<u32>,
+    /// Segments that it sent again; unknown of what isn't TCP.
+    pub retransmissions: Option<u64>,
     /// Segments that the server sent again to it.
-    pub server_retransmissions: u64,
+    pub server_retransmissions: Option<u64>,
     /// From a request's last byte to the answer's first, µs: the smallest, if there were any.
     pub answer_us: Option<f64>,
     /// Packets that came too fast to be looked at.
@@ -107,14 +107,19 @@ impl Watcher {
     }
 }
 
+/// Microseconds to the nanosecond: so few digits come out of the journal as they went into it.
+fn to_ns(us: f64) -> f64 {
+    (us * 1000.0).round() / 1000.0
+}
+
 impl Seen {
     /// Of the connections of one trial. Delays are those of the one with the most payload.
     fn of(connections: &[ConnectionReport]) -> Self {
         let Some(main) = connections.iter().max_by_key(|one| one.bytes()) else { return Self::default() };
         let delay = main.client.ack_delay.as_ref().map(|delay| AckDelay {
-            median_us: delay.median_us,
-            ends_us: delay.thirds_us.map(|[first, _, last]| (first, last)),
-            course: delay.course.clone(),
+            median_us: to_ns(delay.median_us),
+            ends_us: delay.thirds_us.map(|[first, _, last]| (to_ns(first), to_ns(last))),
+            course: delay.course.iter().map(|(s, us)| (*s, to_ns(*us))).collect(),
         });
         let offer = main.client.offer.map(|offer| Offer {
             mss: offer.mss,
@@ -122,14 +127,14 @@ impl Seen {
             sack: offer.sack,
             timestamps: offer.timestamps,
         });
-        let window = connections.iter().map(|one| one.client.window.max).max().unwrap_or(0);
+        let sum = |of: fn(&ConnectionReport) -> u64| Some(connections.iter().map(of).sum());
         Self {
             ack_delay: delay,
             offer,
-            window,
-            retransmissions: connections.iter().map(|one| one.client.sent.retransmissions).sum(),
-            server_retransmissions: connections.iter().map(|one| one.server.sent.retransmissions).sum(),
-            answer_us: main.answer_time.map(|spread| spread.min_us),
+            window: connections.iter().map(|one| one.client.window.max).max(),
+            retransmissions: sum(|one| one.client.sent.retransmissions),
+            server_retransmissions: sum(|one| one.server.sent.retransmissions),
+            answer_us: main.answer_time.map(|spread| to_ns(spread.min_us)),
             missed: 0,
         }
     }

@@ -3,19 +3,22 @@ use crate::protocol::{Arguments, Ready};
 use crate::running::{Ended, Running, connect};
 use crate::seen::{Seen, Watcher};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_lab::{CLIENT_V4, DEVICE, Lab, SERVER_V4};
 use wt_load::page::load_page_from;
 use wt_load::work::{FarEnd, Leg, Opened, Worked, join, work};
 use wt_load::{Connection, EndReport, FetchError, Finish, LoadError, Request, SenderOptions, Server, ServerConfig};
+use wt_sys::SysError;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::netlink::{Netlink, RouteMetrics};
 use wt_sys::ns::write_net_sysctl;
 use wt_sys::process::Usage;
-use wt_sys::{SysError, tcp};
+use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::{
     Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
     Workload,
@@ -60,6 +63,8 @@ pub struct StackTunnel {
     lab: Lab,
     server: Server,
     arms: Vec<Choice>,
+    /// Stacks whose connections end at an adapter in the server, too.
+    far_ends: BTreeSet<&'static str>,
     folder: tempfile::TempDir,
     trials: u64,
 }
@@ -89,7 +94,9 @@ impl StackTunnel {
             write_net_sysctl("ipv4/conf/all/rp_filter", "0")?;
             write_net_sysctl(&format!("ipv4/conf/{DEVICE}/rp_filter"), "0")
         })??;
-        Ok(Self { lab, server, arms, folder: tempfile::tempdir()?, trials: 0 })
+        let needs_far_end = |choice: &&Choice| choice.stack.described().is_some_and(|told| told.far_end);
+        let far_ends = arms.iter().filter(needs_far_end).map(|choice| choice.stack.name).collect();
+        Ok(Self { lab, server, arms, far_ends, folder: tempfile::tempdir()?, trials: 0 })
     }
 
     /// The stacks.
@@ -106,6 +113,17 @@ impl StackTunnel {
 
     fn broken(error: &dyn std::fmt::Display) -> TunnelError {
         TunnelError::Broken { tunnel: NAME, why: error.to_string() }
+    }
+
+    /// The other end of the stack's connections, if it isn't the server's kernel.
+    fn far_end(&self, choice: &Choice) -> Result<Option<Running>, String> {
+        let Built::Program(program) = choice.stack.built() else { return Ok(None) };
+        if !self.far_ends.contains(choice.stack.name) {
+            return Ok(None);
+        }
+        let path = format!("/proc/self/fd/{}", self.lab.server.ns.as_fd().as_raw_fd());
+        let namespace = File::open(path).map_err(|error| format!("can't open the server's namespace: {error}"))?;
+        Running::far_end(&program, SocketAddrV4::new(SERVER_V4, PORT), namespace).map(Some)
     }
 
     fn arguments(&self, choice: &Choice) -> Arguments {
@@ -252,8 +270,9 @@ impl StackTunnel {
                 trouble: Some(why),
             })
         };
-        let running = match Running::start(choice, &arguments) {
-            Ok(running) => running,
+        let started = self.far_end(choice).and_then(|far_end| Ok((far_end, Running::start(choice, &arguments)?)));
+        let (far_end, running) = match started {
+            Ok(both) => both,
             Err(why) => return failed(why),
         };
         if let Err(error) = bring_up(arguments.mtu) {
@@ -266,7 +285,10 @@ impl StackTunnel {
         let (worked, took, seen) = far.watched(STACK_DEVICE, cancel)?;
         // While the stack lives, so that the server sees its connections end.
         let servers = self.reports(&worked);
-        let Ended { usage, trouble, .. } = running.end();
+        let Ended { usage, mut trouble, .. } = running.end();
+        if let Some(far) = far_end.and_then(|far_end| far_end.end().trouble) {
+            trouble.get_or_insert(format!("its far end: {far}"));
+        }
         let used = usage.map(|usage| (at_start, usage));
         Ok(Ran { worked, servers, took, seen, ready: Some(ready), used, trouble })
     }
@@ -302,7 +324,13 @@ impl Tunnel for StackTunnel {
         let token = spec.seed ^ u64::from(spec.order) << 24 ^ monotonic_ns();
         let ran = self.lab.client.run(|| self.trial(spec, &choice, token, cancel)).and_then(|ran| ran);
         let mut ran = ran.map_err(|error| Self::broken(&error))?;
-        let servers = std::mem::take(&mut ran.servers);
+        let mut servers = std::mem::take(&mut ran.servers);
+        if self.far_ends.contains(choice.stack.name) {
+            // What the server's kernel knows is the way from the far end, and nothing of the path.
+            for report in servers.iter_mut().flatten() {
+                (report.info, report.samples) = (TcpInfo::default(), Vec::new());
+            }
+        }
         if let Ok(worked) = &mut ran.worked {
             join(&spec.workload, worked, &servers);
         }
@@ -387,7 +415,8 @@ fn outcome(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport
     let whole = if up && whole == "ok" { integrity(judged, None) } else { whole };
     observed.insert("integrity".to_owned(), json!(whole));
     observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
-    if let Some(server) = &server {
+    // Where the server's kernel has seen the path.
+    if let Some(server) = server.as_ref().filter(|server| server.info != TcpInfo::default()) {
         observed.insert("server_retransmits".to_owned(), json!(server.info.total_retrans));
     }
     let own_finish = if up && report.finish == Finish::Done { &judged.finish } else { &report.finish };

@@ -205,6 +205,17 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0, &format!("start the device {device}"))
     }
 
+    /// Gives a device a hardware address.
+    ///
+    /// # Errors
+    /// [`SysError`]; `EBUSY` where the driver changes it only while the device is down.
+    pub fn set_mac(&mut self, device: &str, mac: [u8; 6]) -> SysResult<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = self.index(device)?;
+        message.attributes.push(LinkAttribute::Address(mac.to_vec()));
+        self.change(RouteNetlinkMessage::SetLink(message), 0, &format!("set the hardware address of {device}"))
+    }
+
     /// Gives a device an address, without duplicate address detection.
     ///
     /// # Errors

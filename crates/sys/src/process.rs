@@ -105,6 +105,35 @@ pub fn usage(pid: u32) -> Option<Usage> {
     Some(Usage { cpu_ns, peak_bytes: kib * 1024 })
 }
 
+/// As [`usage`], with all that the process started and that lives: their CPU time and their peaks in sum.
+///
+/// # Source
+/// proc_pid_task(5), `children`; a kernel without CONFIG_PROC_CHILDREN tells of the process alone.
+#[must_use]
+pub fn usage_with_children(pid: u32) -> Option<Usage> {
+    let mut sum = usage(pid)?;
+    let mut waiting = children(pid);
+    // So many that a process which starts others without end doesn't keep us for ever.
+    for _ in 0..MOST_CHILDREN {
+        let Some(child) = waiting.pop() else { break };
+        if let Some(used) = usage(child) {
+            sum.cpu_ns += used.cpu_ns;
+            sum.peak_bytes += used.peak_bytes;
+        }
+        waiting.extend(children(child));
+    }
+    Some(sum)
+}
+
+/// Processes whose use is summed up at most.
+const MOST_CHILDREN: usize = 1_000;
+
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
 /// How long a hypervisor ran something else on any core of this machine that had work, since boot, nanoseconds; zero where
 /// nobody counts it.
 ///
@@ -282,6 +311,24 @@ pub fn power_off() -> SysResult<()> {
         || "switch off".to_owned(),
     )
     .map(drop)
+}
+
+/// Loads a module into this kernel. For process 1 of a virtual one; anybody else is refused without asking the kernel.
+///
+/// # Errors
+/// [`SysError`]; `EEXIST` when it is loaded already.
+///
+/// # Source
+/// finit_module(2).
+pub fn load_module(file: &std::fs::File) -> SysResult<()> {
+    use std::os::fd::AsRawFd as _;
+    let doing = || "load a module".to_owned();
+    if std::process::id() != 1 {
+        return Err(SysError { doing: doing(), source: std::io::Error::from(std::io::ErrorKind::PermissionDenied) });
+    }
+    // SAFETY: finit_module takes an open descriptor, a C string and a number.
+    let result = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) };
+    check(libc::c_int::try_from(result).unwrap_or(-1), doing).map(drop)
 }
 
 /// Waits until a signal ends this process.

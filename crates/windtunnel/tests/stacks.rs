@@ -92,9 +92,38 @@ fn nonsense_is_refused_with_what_there_is() {
 
 #[test]
 fn an_adapter_that_is_not_built_says_what_to_install() {
-    let ran = run(&["stacks", "compare", "--stacks", "uml"]);
+    let home = tempfile::tempdir().unwrap();
+    let mut command = windtunnel(home.path());
+    command.env("WINDTUNNEL_UML", "/nonexistent/linux");
+    let ran = ran(command.args(["stacks", "compare", "--stacks", "uml"]).output().unwrap());
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.contains("isn't built") && ran.err.contains("apt-get install"), "{}", ran.err);
+}
+
+#[test]
+fn every_adapter_that_is_built_carries_every_byte_both_ways() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let listed = json(&["stacks", "list", "--json"]);
+    let built = listed["stacks"].as_array().unwrap().iter().filter(|one| one["built"] == true);
+    let names: Vec<&str> = built.map(|one| one["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"linux") && names.contains(&"smoltcp"), "{names:?}");
+    // A stream of requests goes up, and the page takes several connections at once.
+    let workloads = "transactions:count=10,bulk:size=200kB,page";
+    let (_, told) = compare(home.path(), &["--stacks", &names.join(","), "--workloads", workloads]);
+    assert_eq!(told["same_bytes"], true, "{told}");
+    for name in names {
+        let one = stack(&told, name);
+        assert_eq!((one["integrity"].as_str(), one["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{one}");
+        assert_eq!(findings(&told, name), Vec::<&str>::new());
+        assert!(one["workloads"]["page"]["bytes"][0].as_u64() > Some(0), "{one}");
+        // What isn't TCP has no windows and retransmissions that could be seen.
+        let window = &one["workloads"]["bulk"]["window_bytes"];
+        assert_eq!(window.is_null(), name == "quic", "{name}: {window}");
+    }
 }
 
 #[test]
@@ -192,8 +221,8 @@ fn an_adapter_that_crashes_or_hangs_is_a_result() {
     }
     let _others = shared();
     let home = tempfile::tempdir().unwrap();
-    let script = home.path().join("windtunnel-stack-uml");
-    let ready = r#"echo '{"ready":true,"name":"uml","version":"0"}'"#;
+    let script = home.path().join("windtunnel-stack-lwip");
+    let ready = r#"echo '{"ready":true,"name":"lwip","version":"0"}'"#;
     let (crash, hang) = (format!("{ready}; kill -SEGV $$"), format!("{ready}; exec sleep 60"));
     for (body, part) in [
         ("echo no device >&2; exit 7", "no device"),
@@ -207,10 +236,10 @@ fn an_adapter_that_crashes_or_hangs_is_a_result() {
         let mut command = windtunnel(home.path());
         command.env("WINDTUNNEL_STACKS", home.path());
         command.args(["stacks", "compare", "--json", "-q", "--no-conformance", "--lab", &lab, "--rounds", "1"]);
-        command.args(["--stacks", "uml,smoltcp", "--workloads", "transactions:count=3"]);
+        command.args(["--stacks", "lwip,smoltcp", "--workloads", "transactions:count=3"]);
         let ran = ran(command.output().unwrap());
         let told: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
-        let why = stack(&told, "uml")["failures"][0]["why"].as_str().unwrap().to_owned();
+        let why = stack(&told, "lwip")["failures"][0]["why"].as_str().unwrap().to_owned();
         assert!(why.contains(part), "{why}");
         assert_eq!(stack(&told, "smoltcp")["failures"].as_array().unwrap().len(), 0, "{told}");
     }

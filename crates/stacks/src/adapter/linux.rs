@@ -34,7 +34,7 @@ pub(super) fn version() -> String {
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+pub(super) struct Counted {
     connections: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
@@ -148,7 +148,12 @@ fn open(arguments: &Arguments) -> SysResult<TcpStream> {
 }
 
 /// One connection from its first byte to its last.
-fn connection(near: UnixStream, arguments: &Arguments, faults: &Faults, counted: &Arc<Counted>) -> std::io::Result<()> {
+pub(super) fn connection(
+    near: UnixStream,
+    arguments: &Arguments,
+    faults: &Faults,
+    counted: &Arc<Counted>,
+) -> std::io::Result<()> {
     let far = open(arguments).map_err(|error| {
         let _ = writeln!(std::io::stderr().lock(), "{error}");
         error.source

@@ -9,6 +9,8 @@ mod linux;
 mod local;
 /// smoltcp.
 mod smol;
+/// An older Linux as a process.
+mod uml;
 
 use crate::protocol::{Arguments, DESCRIBE, Description, VERSION};
 use fault::Faults;
@@ -19,9 +21,10 @@ use std::io::Write as _;
 pub const ADAPTER: &str = "__stack-adapter";
 
 /// The stacks whose adapters are built in, with the options that each has.
-pub(crate) const BUILT_IN: [(&str, &[&str]); 2] = [
+pub(crate) const BUILT_IN: [(&str, &[&str]); 3] = [
     ("linux", &["cc", "late-acks", "fast-loss"]),
     ("smoltcp", &["cc", "ack-delay", "nagle", "late-acks", "fast-loss"]),
+    ("uml", &["cc"]),
 ];
 
 /// What an adapter ends with when it can't do what it was told.
@@ -31,7 +34,7 @@ const REFUSED: u8 = 3;
 #[must_use]
 pub fn adapter(mut args: impl Iterator<Item = OsString>) -> u8 {
     let name = args.next().unwrap_or_default().to_string_lossy().into_owned();
-    let mut args = args.peekable();
+    let mut args = args.take_while(|one| one != uml::END).peekable();
     if args.peek().is_some_and(|first| first == DESCRIBE) {
         return match describe(&name) {
             Some(description) => say(&description),
@@ -49,6 +52,8 @@ pub fn adapter(mut args: impl Iterator<Item = OsString>) -> u8 {
     let ran = match name.as_str() {
         "linux" => linux::run(&arguments, &faults),
         "smoltcp" => smol::run(&arguments, &faults),
+        "uml" => uml::run(&arguments),
+        uml::GUEST => uml::guest(&arguments),
         _ => Err(format!("there is no stack {name} in here")),
     };
     match ran {
@@ -57,12 +62,17 @@ pub fn adapter(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
 }
 
-/// What a built-in adapter says of itself.
+/// What a built-in adapter says of itself; `None` if there is none, or what it needs isn't installed.
 pub(crate) fn describe(name: &str) -> Option<Description> {
     let (name, options) = BUILT_IN.into_iter().find(|(known, _)| *known == name)?;
-    let version = if name == "linux" { linux::version() } else { smol::VERSION.to_owned() };
+    let version = match name {
+        "linux" => linux::version(),
+        "smoltcp" => smol::VERSION.to_owned(),
+        // Where its kernel is installed.
+        _ => uml::version()?,
+    };
     let options = options.iter().map(|option| (*option).to_owned()).collect();
-    Some(Description { protocol: VERSION, name: name.to_owned(), version, options })
+    Some(Description { protocol: VERSION, name: name.to_owned(), version, options, far_end: false })
 }
 
 /// One line of JSON for whoever started us.

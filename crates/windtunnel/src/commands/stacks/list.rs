@@ -31,17 +31,12 @@ pub(super) fn run(args: &ListArgs) -> Outcome {
             Built::No(_) => "not built".to_owned(),
         };
         say!("{:<14} {:<10} {}", one.name, state, one.title);
-        match one.built() {
-            Built::In(description) if !description.options.is_empty() => {
-                say!(
-                    "{:<25} {}; settings: rwin, mss, mtu, {}",
-                    "",
-                    description.version,
-                    description.options.join(", ")
-                );
-            }
-            Built::No(how) => say!("{:<25} {how}", ""),
-            _ => {}
+        if let Built::No(how) = one.built() {
+            say!("{:<25} {how}", "");
+        }
+        if let Some(description) = one.described() {
+            let settings = ["rwin", "mss", "mtu"].into_iter().chain(description.options.iter().map(String::as_str));
+            say!("{:<25} {}; settings: {}", "", description.version, settings.collect::<Vec<_>>().join(", "));
         }
     }
     say!("\nOld stacks, as far as they are documented; another stack with these settings stands in for each:");
@@ -54,16 +49,16 @@ pub(super) fn run(args: &ListArgs) -> Outcome {
 fn stack(one: &wt_stacks::Stack) -> Value {
     let mut told = json!({"name": one.name, "title": one.title, "built": true});
     match one.built() {
-        Built::Direct => {}
-        Built::In(description) => {
-            told["version"] = json!(description.version);
-            told["options"] = json!(description.options);
-        }
+        Built::Direct | Built::In(_) => {}
         Built::Program(path) => told["program"] = json!(path),
         Built::No(how) => {
             told["built"] = json!(false);
             told["install"] = json!(how);
         }
+    }
+    if let Some(description) = one.described() {
+        told["version"] = json!(description.version);
+        told["options"] = json!(description.options);
     }
     told
 }

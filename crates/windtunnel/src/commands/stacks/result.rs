@@ -189,7 +189,7 @@ impl Row {
             median(done.iter().filter_map(|outcome| outcome.measures.exchanges.as_ref().map(of)).collect())
         };
         let seen: Vec<Seen> = done.iter().filter_map(|outcome| seen(outcome)).collect();
-        let middle = |of: fn(&Seen) -> f64| median(seen.iter().map(of).collect());
+        let middle = |of: fn(&Seen) -> Option<f64>| median(seen.iter().filter_map(of).collect());
         let mut told = Map::new();
         let mut add = |name: &str, value: Value| drop(told.insert(name.to_owned(), value));
         add("trials", json!(self.of(workload).len()));
@@ -211,9 +211,9 @@ impl Row {
         }
         add("cpu_s_per_gb", json!(self.cpu_s_per_gb(workload)));
         add("connect_us", json!(median(done.iter().filter_map(|outcome| number(outcome, "connect_us")).collect())));
-        add("retransmissions", json!(middle(|seen| seen.retransmissions as f64)));
-        add("server_retransmissions", json!(middle(|seen| seen.server_retransmissions as f64)));
-        add("window_bytes", json!(middle(|seen| f64::from(seen.window))));
+        add("retransmissions", json!(middle(|seen| seen.retransmissions.map(|count| count as f64))));
+        add("server_retransmissions", json!(middle(|seen| seen.server_retransmissions.map(|count| count as f64))));
+        add("window_bytes", json!(middle(|seen| seen.window.map(f64::from))));
         Value::Object(told)
     }
 
@@ -448,14 +448,13 @@ impl Comparison {
             }));
             let cpu =
                 row.cpu_s_per_gb("bulk").or_else(|| self.workloads().find_map(|workload| row.cpu_s_per_gb(workload)));
-            let seen = row.longest_seen();
-            let resent: u64 =
-                row.all().filter_map(|(_, outcome)| Some(seen_resent(&super::result::seen(outcome)?))).sum();
-            let delay = seen.and_then(|seen| seen.ack_delay).map(|delay| delay.median_us / 1e3);
+            let longest = row.longest_seen();
+            let counts: Vec<u64> = row.all().filter_map(|(_, outcome)| seen_resent(&seen(outcome)?)).collect();
+            let delay = longest.and_then(|seen| seen.ack_delay).map(|delay| delay.median_us / 1e3);
             let dash = || "–".to_owned();
             cells.push(cpu.map_or_else(dash, |cpu| format!("{cpu:.1}")));
             cells.push(row.memory().map_or_else(dash, |bytes| format!("{:.1} MiB", bytes / 1_048_576.0)));
-            cells.push(resent.to_string());
+            cells.push(if counts.is_empty() { dash() } else { counts.iter().sum::<u64>().to_string() });
             cells.push(delay.map_or_else(dash, |ms| format!("{ms:.2} ms")));
             cells.push(row.integrity().to_owned());
             table.push(cells);
@@ -502,6 +501,6 @@ impl Comparison {
     }
 }
 
-fn seen_resent(seen: &Seen) -> u64 {
-    seen.retransmissions + seen.server_retransmissions
+fn seen_resent(seen: &Seen) -> Option<u64> {
+    Some(seen.retransmissions? + seen.server_retransmissions?)
 }
