@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 #[test]
 fn hits_depend_on_the_windows_near_the_client_and_misses_on_those_near_the_backend() {
-    let ran = run(&["cdn", "--rounds", "12", "--json", "--quiet"]);
+    let ran = run(&["cdn", "--rounds", "20", "--json", "--quiet"]);
     assert!(!ran.err.contains("there is no nginx"), "this test needs nginx (package nginx-light)");
     let report: Value =
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
