@@ -18,10 +18,11 @@ type Row = (&'static str, fn());
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    let rows: [Row; 6] = [
+    let rows: [Row; 7] = [
         ("one", one),
         ("matrix", matrix),
         ("https", https),
+        ("paced", paced),
         ("unprivileged", unprivileged),
         ("hosts-200", || hosts(200)),
         ("hosts-6000", || {
@@ -91,6 +92,23 @@ fn https() {
     println!("HTTPS, TLS 1.3 and 1.2, windows 1 to 32: {} of {} exact, {} wrong", exact(&all), all.len(), wrong(&all));
 }
 
+/// Senders that pace, and hold the last segment of an odd window back for a larger one: each window of some by 25 addresses,
+/// all of them one after the other and all at once.
+fn paced() {
+    let script = "set -e; k=0; for iw in 11 15 21 25 27 29 31 32; do k=$((k+1)); row $k 25 $iw bbr; done > hosts; \
+        for port in 8443 8444; do sed \"s|http://\\(.*\\):8080|https://\\1:$port|\" hosts; done > tls; \
+        while read -r one; do echo \"$one\" > host; $WT first-window --file host --json-stream; done < tls; \
+        for n in 1 2; do $WT first-window --file tls --json-stream; done; $WT first-window --file hosts --json-stream";
+    let Some(ran) = shell(script) else { return };
+    let all = findings(&ran);
+    println!(
+        "BBR, windows 11 to 32, HTTPS one by one (400) and at once (800), HTTP at once (200): {} of {} exact, {} wrong",
+        exact(&all),
+        all.len(),
+        wrong(&all)
+    );
+}
+
 fn unprivileged() {
     for (rtt, delay) in [(1, "500us"), (10, "5ms"), (40, "20ms")] {
         let path = PATH.replace("20ms", delay);
@@ -115,6 +133,13 @@ fn unprivileged() {
     }
 }
 
+/// Time on processors of all children that have ended, in hundredths of a second.
+fn children() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0.0));
+    fields.skip(13).take(2).sum()
+}
+
 fn hosts(count: usize) {
     let script = format!(
         "ip netns exec server ip route add local 10.8.0.0/14 dev lo
@@ -125,12 +150,17 @@ fn hosts(count: usize) {
         i=0; while [ $i -lt {count} ]; do case $((i % 3)) in 0) iw=3;; 1) iw=10;; *) iw=32;; esac
             echo http://10.$((8 + i % 3)).$((i / 250 % 250)).$((i % 250 + 1)):8080/1m.bin $iw; i=$((i + 1))
         done > hosts
-        begin=$(date +%s%N)
+        # Time on processors so far, in hundredths of a second: of nginx, and of all that this shell has run.
+        used() {{ cut -d' ' -f14,15 /proc/$(cat pid)/stat | while read -r a b; do echo $((a + b)); done; \
+            cut -d' ' -f16,17 /proc/$$/stat | while read -r a b; do echo $((a + b)); done; }}
+        echo before $(used); begin=$(date +%s%N)
         $WT first-window --file hosts --json-stream > found & pid=$!
         while grep VmHWM /proc/$pid/status > peak.new 2> errors; do [ -s peak.new ] && cp peak.new peak; sleep 0.05; done
-        wait $pid; end=$(date +%s%N); cat found; cat peak; echo took $((end - begin))"
+        wait $pid; end=$(date +%s%N); cat found; cat peak; echo took $((end - begin)); echo after $(used)"
     );
+    let before = children();
     let Some(ran) = shell(&script) else { return };
+    let whole = (children() - before) * 10.0 / count as f64;
     let all = findings(&ran);
     let number = |word: &str| {
         let line = ran.out.lines().find(|line| line.starts_with(word));
@@ -140,6 +170,15 @@ fn hosts(count: usize) {
         std::fs::write(path, all).unwrap();
     }
     let seconds = number("took") / 1e9;
+    let used = |word: &str| -> Vec<f64> {
+        let line = ran.out.lines().find(|line| line.starts_with(word)).unwrap_or_default();
+        line.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect()
+    };
+    let cpu: Vec<String> = used("before ")
+        .iter()
+        .zip(used("after "))
+        .map(|(before, after)| format!("{:.2}", (after - before) * 10.0 / count as f64))
+        .collect();
     println!(
         "{count} hosts: {} exact, {} wrong, {} told, {seconds:.2} s: {:.0} hosts/s, at most {:.0} MB of memory",
         exact(&all),
@@ -148,4 +187,5 @@ fn hosts(count: usize) {
         count as f64 / seconds,
         number("VmHWM:") / 1024.0
     );
+    println!("  ms on a processor for each host: nginx {}, the survey {}, all with the lab {whole:.2}", cpu[0], cpu[1]);
 }

@@ -1,4 +1,5 @@
 use super::flight::{Arrived, Flight};
+use super::push::Push;
 use super::reading::{End, Reading};
 use super::session::{Session, Stream};
 use crate::{SynOptions, Time};
@@ -130,6 +131,7 @@ pub struct Connection {
     said: Vec<u8>,
     acked: u32,
     flight: Flight,
+    push: Push,
     stream: Stream,
     verified: bool,
     /// The flight as it was when all of it was acknowledged.
@@ -168,6 +170,7 @@ impl Connection {
             said: Vec::new(),
             acked: 0,
             flight: Flight::new(setup.mss, Duration::ZERO, false),
+            push: Push::default(),
             stream: Stream::new(READ),
             verified: false,
             settled: None,
@@ -223,6 +226,12 @@ impl Connection {
 
     /// What to do when the deadline has passed.
     pub fn wake(&mut self, now: Time) {
+        if self.state == State::Flying && self.push.take_due(now, self.rtt, self.setup.full) {
+            // The server has it already, so it must answer (RFC 9293 section 3.10.7.4); as keep-alives do.
+            let last = self.said.last().copied().unwrap_or_default();
+            let at = (self.said.len() as u32).wrapping_sub(1);
+            self.send(now, at, 0, TcpFlags::ACK, u16::MAX, vec![last]);
+        }
         if now < self.deadline {
             return;
         }
@@ -246,7 +255,9 @@ impl Connection {
     /// When it wants to be woken; `None` if never.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        (!matches!(self.state, State::Held | State::Over)).then_some(self.deadline)
+        let push = self.push.due().filter(|_| self.state == State::Flying);
+        let own = (!matches!(self.state, State::Held | State::Over)).then_some(self.deadline);
+        own.into_iter().chain(push).min()
     }
 
     /// Makes sure of what was seen: how much was sent, and whether there is more.
@@ -320,7 +331,7 @@ impl Connection {
         let spare = self.flight.spare();
         // A second SYN and the server's own timer make two repetitions of the SYN-ACK, after which Linux begins with one.
         let late = self.late || self.repeated && segments - spare.min(segments) <= 1;
-        let counts = !self.grew && !late;
+        let counts = !self.grew && !late && self.push.is_proven();
         Reading {
             mss: self.setup.mss,
             end: self.end,
@@ -390,6 +401,9 @@ impl Connection {
         }
         if len == 0 {
             self.flight.say(start);
+            if self.state == State::Flying {
+                self.push.heard(now, self.rtt);
+            }
             if self.state == State::Asking && !fin {
                 self.verified = true;
                 self.allow(now);
@@ -400,16 +414,22 @@ impl Connection {
             self.flight.answered(now.saturating_sub(self.asked_at));
         }
         let known = self.flight.bytes();
-        let arrived = self.flight.arrive(now, start, len, segment.unit);
+        let pushed = self.push.may_bring(now, self.rtt);
+        let arrived = self.flight.arrive(now, start, len, segment.unit, pushed);
         self.end = End::Flight;
         self.listen(now, start, segment.payload);
         match self.state {
             State::Flying if arrived == Arrived::Again => self.state = State::Held,
             // A tail loss probe tells the flight's end before the retransmission timer does.
             State::Flying if arrived == Arrived::New && self.flight.probe().is_some() => {
+                self.push.end();
                 self.deadline = now + self.flight.settling();
             }
-            State::Flying if arrived == Arrived::New => self.deadline = now + QUIET,
+            State::Flying if arrived == Arrived::New => {
+                self.push.came(now, self.asked_at, self.rtt);
+                self.deadline = now + QUIET;
+            }
+            State::Flying if arrived == Arrived::Copy && start == 0 => self.push.repeated(),
             State::Held | State::Asking if arrived == Arrived::New && start >= known => self.grew = true,
             _ => {}
         }
@@ -427,6 +447,7 @@ impl Connection {
         }
         self.acked = self.acked.max(self.said.len() as u32);
         self.said.extend(answer);
+        self.push.answers();
         self.tries = 0;
         self.say_again(now);
     }

@@ -111,8 +111,8 @@ impl Flight {
 
     /// Takes a packet's payload of `len` bytes from byte `start`. `unit` is the size of the segments of which the network
     /// device has merged it, if it has; else it is one segment, however long: some servers send no segments shorter than
-    /// 536 bytes, whatever they are offered.
-    pub fn arrive(&mut self, at: Time, start: u32, len: u32, unit: Option<u16>) -> Arrived {
+    /// 536 bytes, whatever they are offered. What may have been `pushed` is no tail loss probe.
+    pub fn arrive(&mut self, at: Time, start: u32, len: u32, unit: Option<u16>, pushed: bool) -> Arrived {
         let end = start.saturating_add(len);
         let unit = unit.map_or(len, u32::from).max(1);
         let pause = self.last_new.map(|last| at.saturating_sub(last));
@@ -133,7 +133,7 @@ impl Flight {
         if start == 0 && quiet {
             return Arrived::Again;
         }
-        let alone = pause.filter(|pause| *pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 2));
+        let alone = pause.filter(|pause| !pushed && *pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 2));
         self.late = match (alone, self.late) {
             // Only the last pause counts: a handshake may have others.
             (Some(pause), _) => Some(Late { start, count, first: self.segments - count, pause, after_full: self.full }),
@@ -279,22 +279,22 @@ mod tests {
     #[test]
     fn a_short_first_segment_counts_as_one() {
         let mut flight = Flight::new(1240, RTT, true);
-        flight.arrive(ms(80), 0, 260, None);
+        flight.arrive(ms(80), 0, 260, None, false);
         for i in 0..9 {
-            assert_eq!(flight.arrive(ms(81), 260 + i * 1240, 1240, None), Arrived::New);
+            assert_eq!(flight.arrive(ms(81), 260 + i * 1240, 1240, None, false), Arrived::New);
         }
-        assert_eq!(flight.arrive(ms(320), 0, 260, None), Arrived::Again);
+        assert_eq!(flight.arrive(ms(320), 0, 260, None, false), Arrived::Again);
         assert_eq!((flight.segments(), flight.bytes(), flight.max_segment()), (10, 260 + 9 * 1240, 1240));
     }
 
     #[test]
     fn merged_packets_count_as_their_segments() {
         let mut flight = Flight::new(1240, RTT, true);
-        flight.arrive(ms(80), 0, 536 * 9 + 100, Some(536));
+        flight.arrive(ms(80), 0, 536 * 9 + 100, Some(536), false);
         assert_eq!(flight.segments(), 10);
         let mut longer = Flight::new(64, RTT, true);
         for i in 0..3 {
-            longer.arrive(ms(80), i * 536, 536, None);
+            longer.arrive(ms(80), i * 536, 536, None, false);
         }
         assert_eq!((longer.segments(), longer.max_segment()), (3, 536), "longer than was offered");
     }
@@ -302,10 +302,10 @@ mod tests {
     #[test]
     fn holes_count_as_the_segments_that_fill_them() {
         let mut flight = Flight::new(1000, RTT, true);
-        flight.arrive(ms(80), 1260, 1000, None);
-        flight.arrive(ms(80), 4260, 1000, None);
+        flight.arrive(ms(80), 1260, 1000, None, false);
+        flight.arrive(ms(80), 4260, 1000, None, false);
         assert_eq!(flight.segments(), 2 + 2 + 2);
-        assert_eq!(flight.arrive(ms(320), 0, 260, None), Arrived::Again, "its first copy got lost");
+        assert_eq!(flight.arrive(ms(320), 0, 260, None, false), Arrived::Again, "its first copy got lost");
         assert_eq!(flight.segments(), 6);
         flight.say(7260);
         assert_eq!((flight.segments(), flight.bytes()), (8, 7260), "the tail got lost");
@@ -314,27 +314,27 @@ mod tests {
     #[test]
     fn a_copy_made_on_the_way_ends_no_flight() {
         let mut flight = Flight::new(1000, RTT, true);
-        flight.arrive(ms(80), 0, 1000, None);
-        assert_eq!(flight.arrive(ms(81), 0, 1000, None), Arrived::Copy);
-        flight.arrive(ms(82), 1000, 1000, None);
-        assert_eq!(flight.arrive(ms(200), 1000, 1000, None), Arrived::Copy, "not the first");
+        flight.arrive(ms(80), 0, 1000, None, false);
+        assert_eq!(flight.arrive(ms(81), 0, 1000, None, false), Arrived::Copy);
+        flight.arrive(ms(82), 1000, 1000, None, false);
+        assert_eq!(flight.arrive(ms(200), 1000, 1000, None, false), Arrived::Copy, "not the first");
     }
 
     #[test]
     fn a_tail_loss_probe_is_no_part_of_the_flight_but_tells_its_end() {
         let mut flight = Flight::new(64, RTT, true);
         for i in 0..9 {
-            flight.arrive(ms(80), i * 64, 64, None);
+            flight.arrive(ms(80), i * 64, 64, None, false);
         }
         assert_eq!(flight.probe(), None);
         // The tenth got lost; the eleventh is the probe.
-        flight.arrive(ms(165), 640, 64, None);
+        flight.arrive(ms(165), 640, 64, None, false);
         assert_eq!((flight.probe(), flight.segments(), flight.bytes()), (Some(640), 10, 640));
-        flight.arrive(ms(166), 704, 64, None);
+        flight.arrive(ms(166), 704, 64, None, false);
         assert_eq!(flight.probe(), None, "two are no probe");
         let mut without = Flight::new(64, RTT, false);
-        without.arrive(ms(80), 0, 64, None);
-        without.arrive(ms(165), 64, 64, None);
+        without.arrive(ms(80), 0, 64, None, false);
+        without.arrive(ms(165), 64, 64, None, false);
         assert_eq!((without.probe(), without.segments()), (None, 2), "nobody probes without SACK");
     }
 
@@ -342,17 +342,17 @@ mod tests {
     fn a_pause_within_a_handshake_hides_no_probe() {
         let mut flight = Flight::new(1240, RTT, true);
         for (at, start) in [(80, 0), (180, 1240), (181, 2480), (265, 3720)] {
-            flight.arrive(ms(at), start, 1240, None);
+            flight.arrive(ms(at), start, 1240, None, false);
         }
         assert_eq!((flight.probe(), flight.segments(), flight.spare()), (Some(3720), 3, 0));
-        flight.arrive(ms(266), 4960, 1240, None);
+        flight.arrive(ms(266), 4960, 1240, None, false);
         assert_eq!((flight.probe(), flight.segments(), flight.spare()), (None, 5, 1));
     }
 
     #[test]
     fn a_fin_is_neither_a_byte_nor_a_segment() {
         let mut flight = Flight::new(1000, RTT, true);
-        flight.arrive(ms(80), 0, 400, None);
+        flight.arrive(ms(80), 0, 400, None, false);
         flight.say(401);
         assert_eq!((flight.segments(), flight.finished()), (1, false));
         flight.finish(400);
@@ -366,7 +366,7 @@ mod tests {
         ) {
             let mut flight = Flight::new(500, RTT, true);
             for i in order.iter().chain(&order[..copies]) {
-                flight.arrive(ms(80), i * 500, 500, None);
+                flight.arrive(ms(80), i * 500, 500, None, false);
             }
             prop_assert_eq!((flight.segments(), flight.bytes()), (64, 32_000));
         }
@@ -377,7 +377,7 @@ mod tests {
         ) {
             let mut flight = Flight::new(64, RTT, true);
             for (i, (start, len, unit)) in pieces.iter().enumerate() {
-                flight.arrive(ms(i as u64), *start, u32::from(*len), *unit);
+                flight.arrive(ms(i as u64), *start, u32::from(*len), *unit, false);
             }
             prop_assert!(flight.ranges.len() <= MOST_PIECES);
             prop_assert!(flight.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));

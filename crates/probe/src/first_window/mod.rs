@@ -13,6 +13,8 @@ mod delayed;
 mod flight;
 /// The probes of one host.
 mod host;
+/// What a server holds back.
+mod push;
 /// Hosts that wait for their turn.
 mod queue;
 /// What a connection has shown.

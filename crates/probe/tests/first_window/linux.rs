@@ -31,11 +31,21 @@ pub(crate) struct Kind {
     /// Before it answers a request it says so many bytes in answer to a hello, as TLS does, and says the rest once it has
     /// heard more.
     pub(crate) greeting: u32,
+    /// So many segments make a large packet: to send one the last few of a window are held back while an acknowledgement is
+    /// expected soon.
+    pub(crate) large: u32,
 }
 
 /// A long response from a server with window 10.
-pub(crate) const LONG: Kind =
-    Kind { window: Window::Segments(10), size: 150_000, probes: true, least_mss: 0, pause: None, greeting: 0 };
+pub(crate) const LONG: Kind = Kind {
+    window: Window::Segments(10),
+    size: 150_000,
+    probes: true,
+    least_mss: 0,
+    pause: None,
+    greeting: 0,
+    large: 1,
+};
 
 /// Linux' sender: an initial window, a tail loss probe after two RTTs, the first segment again when the retransmission
 /// timer fires and nothing new from then on, and an answer to old data.
@@ -54,6 +64,8 @@ pub(crate) struct Linux {
     /// Segments that are under way.
     flying: u32,
     window: u32,
+    /// When the first and the last segment were sent.
+    times: Option<(Time, Time)>,
     acked: u32,
     /// Messages of the client's that were heard.
     asked: u32,
@@ -88,6 +100,7 @@ impl Linux {
             sent: 0,
             flying: 0,
             window: 0,
+            times: None,
             acked: 0,
             asked: 0,
             lost: false,
@@ -139,12 +152,26 @@ impl Linux {
         Some(reply)
     }
 
+    /// Whether the rest of the window waits for an acknowledgement (`tcp_tso_should_defer()`).
+    fn holds_back(&self, now: Time) -> bool {
+        let room = self.window - self.flying;
+        let soon = |(first, last): (Time, Time)| now >= first + RTT / 2 && now <= last + Duration::from_millis(1);
+        let small = room < self.kind.large && room * 3 < self.window && self.written - self.sent > room * self.mss;
+        small && self.times.is_some_and(soon)
+    }
+
     /// What the window allows.
     fn push(&mut self, now: Time, limit: u32) -> Vec<Reply> {
         let mut out = Vec::new();
-        while self.flying < self.window && !self.lost {
-            let Some(reply) = self.push_one(limit) else { break };
-            out.push(reply);
+        while self.flying < self.window && !self.lost && !self.holds_back(now) {
+            let before = out.len();
+            for _ in 0..self.kind.large.min(self.window - self.flying) {
+                out.extend(self.push_one(limit));
+            }
+            if out.len() == before {
+                break;
+            }
+            self.times = Some((self.times.map_or(now, |(first, _)| first), now));
         }
         if !out.is_empty() {
             self.rto = self.rto.or(Some(now + RTO));
@@ -192,7 +219,10 @@ impl Server for Linux {
         }
         let ahead = segment.seq.wrapping_sub(self.client) as i32;
         if ahead < 0 && !segment.payload.is_empty() {
-            return vec![self.reply(self.sent, 0)];
+            // What ends where the next byte is awaited is looked at; what is older is only answered.
+            let next = ahead + segment.payload.len() as i32 == 0;
+            let out = if next { self.push(now, u32::MAX) } else { Vec::new() };
+            return if out.is_empty() { vec![self.reply(self.sent, 0)] } else { out };
         }
         if ahead == 0 && !segment.payload.is_empty() {
             if self.asked == 0 {
@@ -210,7 +240,7 @@ impl Server for Linux {
         let acked = segment.ack.wrapping_sub(self.isn.wrapping_add(1));
         if acked > self.acked && acked <= self.sent {
             self.acked = acked;
-            (self.flying, self.window, self.lost, self.rto) = (0, 2, false, None);
+            (self.flying, self.window, self.lost, self.rto, self.times) = (0, 2, false, None, None);
             return self.push(now, acked + (u32::from(segment.window) << 8));
         }
         vec![]

@@ -98,6 +98,22 @@ fn a_server_that_sends_longer_segments_than_it_was_offered_is_counted_by_its_seg
 }
 
 #[test]
+fn what_a_server_holds_back_to_send_it_at_once_is_counted() {
+    let mut tally = Tally::default();
+    for n in 4..=40 {
+        for (large, greeting) in [(2, 1400), (2, 3500), (4, 1400), (8, 2700), (20, 1400)] {
+            for probes in [true, false] {
+                let kind = Kind { window: Window::Segments(n), large, greeting, probes, ..LONG };
+                tally.count(&linux(kind, 0.0, 7), n, format_args!("{n} {large} {greeting} {probes}"));
+            }
+        }
+    }
+    println!("held back: {} of 370 exact, {} probes in all", tally.exact, tally.probes);
+    tally.assert_none_wrong("held back");
+    assert!(tally.exact >= 300, "{}", tally.exact);
+}
+
+#[test]
 fn no_loss_makes_exactly_false() {
     for loss in [0.01, 0.03, 0.05] {
         for probes in [true, false] {
@@ -128,6 +144,7 @@ fn no_overloaded_machine_makes_exactly_false() {
             probes: rng.random(),
             greeting: if rng.random() { rng.random_range(900..4000) } else { 0 },
             pause: pause.filter(|_| rng.random()),
+            large: [1, 2, 2, 8][rng.random_range(0..4)],
             ..LONG
         };
         let every = ms(&mut rng, 400);
