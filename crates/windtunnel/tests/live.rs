@@ -115,6 +115,11 @@ fn a_window_below_the_paths_product_is_shown_to_be_slower_and_the_object_keeps_i
     assert!(report["arms"][0]["goodput_bps"].as_f64().unwrap() > 3.0 * small);
     assert_eq!(report["verdict"]["kind"], "no-difference");
     assert!(ran.err.ends_with("1\n"), "{}", ran.err);
+    // What the model expected of the measured path stands beside it, and what it was told of that path.
+    let expected = report["model"]["arms"][0]["expected_gain"].as_f64().unwrap();
+    assert!((-0.95..-0.4).contains(&expected), "{:#}", report["model"]);
+    assert!(report["model"]["path"].as_str().unwrap().contains("which nobody knows"), "{:#}", report["model"]);
+    assert_eq!(report["model"]["arms"][0]["left_out"], false, "somebody named it");
 }
 
 #[test]

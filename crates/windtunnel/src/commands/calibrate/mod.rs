@@ -256,20 +256,31 @@ fn release() -> String {
 
 /// The model's ends set up as this kernel's.
 pub(crate) fn kernel_stack(lab: &LabTunnel) -> StackConfig {
-    let server = &lab.lab().server;
+    stack_of(&|name| lab.lab().server.sysctl(name).unwrap_or_default())
+}
+
+/// The ends as this host has them, for the model.
+pub(crate) fn host_stack() -> StackConfig {
+    stack_of(&|name| wt_sys::ns::read_net_sysctl(name).unwrap_or_default())
+}
+
+fn stack_of(sysctl: &dyn Fn(&str) -> String) -> StackConfig {
     let numbers = |name: &str| -> Vec<u64> {
-        let text = server.sysctl(name).unwrap_or_default();
+        let text = sysctl(name);
         text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
     };
     let usual = StackConfig::default();
     let (rmem, wmem) = (numbers("ipv4/tcp_rmem"), numbers("ipv4/tcp_wmem"));
-    let default_cc = server.sysctl("ipv4/tcp_congestion_control").unwrap_or_default();
+    let default_cc = sysctl("ipv4/tcp_congestion_control");
+    let default_cc = default_cc.trim();
+    let known_cc = wt_sim::cc::by_name(default_cc, 0).is_some();
     StackConfig {
+        congestion_control: if known_cc { default_cc.to_owned() } else { usual.congestion_control.clone() },
         rmem: (*rmem.get(1).unwrap_or(&usual.rmem.0), *rmem.get(2).unwrap_or(&usual.rmem.1)),
         wmem_max: *wmem.get(2).unwrap_or(&usual.wmem_max),
         tuning: BufferTuning::of_release(&release()),
         // A socket that began with BBR keeps its pacing when it is switched to another congestion control.
-        pacing: default_cc.trim() == "bbr",
+        pacing: default_cc == "bbr",
         // That kernel has neither tunnels nor wireless devices.
         header_room: if wt_lab::is_guest() { 192 } else { usual.header_room },
         reaction: if wt_lab::is_guest() { VIRTUAL_REACTION } else { usual.reaction },

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::time::Duration;
 use wt_lab::Scenario;
 use wt_sim::{SimTunnel, StackConfig};
-use wt_trial::{Amount, Cancel, PathFacts, Tunnel as _, Workload};
+use wt_trial::{Amount, Cancel, Direction, PathFacts, Tunnel as _, Workload};
 use wt_units::BitsPerSecond;
 
 /// Packets that one run of the model may move.
@@ -26,11 +26,57 @@ const LOSS_TO_LEAVE_OUT: f64 = 0.25;
 /// Weights of what is expected to gain more than the model's error, to be alike, and to lose more than that.
 const WEIGHTS: [f64; 3] = [2.0, 1.0, 0.5];
 
+/// Queues in front of a real path's narrowest link that are thought possible, in bandwidth-delay products.
+const QUEUES: [f64; 2] = [0.5, 2.0];
+/// On a real path no expectation is better than this, whatever the model's error on a known one.
+const REAL_ERROR: f64 = 0.05;
+
 /// The model of a path, and how wrong it is there.
 pub(super) struct Oracle {
-    tunnel: SimTunnel,
+    /// One for each way that the path may be, where it isn't known.
+    tunnels: Vec<SimTunnel>,
     error: Option<Region>,
     chance: bool,
+    /// The path as the model was told it, where it isn't known.
+    about: Option<String>,
+}
+
+/// A real path as far as it was measured.
+pub(super) struct Seen {
+    /// Payload that a transfer moved, or the link's physical limit.
+    pub(super) goodput: BitsPerSecond,
+    /// Share of probes that were lost.
+    pub(super) loss: f64,
+    pub(super) direction: Direction,
+}
+
+impl Seen {
+    /// The path with a queue of so many products in front of a link that carries just what was seen.
+    fn scenario(&self, path: &PathFacts, queue: f64) -> Option<Scenario> {
+        let payload = path.pmtu.saturating_sub(52).max(1);
+        let rate = BitsPerSecond((self.goodput.get() as f64 * path.pmtu as f64 / payload as f64) as u64);
+        let rtt = Duration::from_micros(path.rtt_us);
+        let packets = ((rate * rtt).get() as f64 * queue / path.pmtu as f64).max(10.0) as u64;
+        // A transfer in one direction says nothing of the other one's rate.
+        let lossy = format!(", loss = \"{}%\"", self.loss.clamp(0.0, 0.5) * 100.0);
+        let loss = |there: Direction| if there == self.direction && self.loss > 0.0 { lossy.as_str() } else { "" };
+        let line = |direction| {
+            format!(
+                "{{ rate = \"{}kbit\", delay = \"{}us\", queue_packets = {packets}{} }}",
+                rate.get() as f64 / 1e3,
+                path.rtt_us as f64 / 2.0,
+                loss(direction)
+            )
+        };
+        let text = format!(
+            "title = \"as measured\"\nsource = \"a pilot\"\n[client]\nmtu = {mtu}\n[server]\nmtu = {mtu}\n[[link]]\n\
+             name = \"link\"\nmtu = {mtu}\nframing = \"raw\"\ndown = {}\nup = {}\n",
+            line(Direction::Down),
+            line(Direction::Up),
+            mtu = path.pmtu
+        );
+        Scenario::parse("as-measured", &text).ok()
+    }
 }
 
 /// What is expected of one setting.
@@ -49,26 +95,78 @@ pub(super) struct Expected {
     arms: Vec<One>,
     known_error: f64,
     region: String,
+    /// The path as the model was told it, where it isn't known.
+    about: Option<String>,
+}
+
+/// Of two expectations the more careful one; none where they disagree.
+fn nearer_to_nothing(a: f64, b: f64) -> f64 {
+    if a.signum() != b.signum() {
+        0.0
+    } else if a.abs() < b.abs() {
+        a
+    } else {
+        b
+    }
 }
 
 impl Oracle {
     /// A model with ends as the kernel's are; none where it can't be made: then nothing is expected.
     pub(super) fn new(scenario: &Scenario, stack: StackConfig) -> Option<Self> {
-        let facts = scenario.facts(wt_trial::Direction::Down);
+        let facts = scenario.facts(Direction::Down);
         let tunnel = model::tunnel(scenario, stack).ok()?;
-        Some(Self { tunnel, error: known::error_on(scenario, &facts), chance: has_chance(&scenario.path()) })
+        let (error, chance) = (known::error_on(scenario, &facts), has_chance(&scenario.path()));
+        Some(Self { tunnels: vec![tunnel], error, chance, about: None })
+    }
+
+    /// A model of a real path, as far as it was measured; its queue is a guess, and what depends on the guess isn't expected.
+    pub(super) fn of_real_path(seen: &Seen, path: &PathFacts, stack: &StackConfig) -> Option<Self> {
+        let scenarios: Vec<Scenario> = QUEUES.iter().map(|queue| seen.scenario(path, *queue)).collect::<Option<_>>()?;
+        let error = known::error_on(scenarios.first()?, path);
+        let tunnels: Result<_, _> = scenarios.iter().map(|one| model::tunnel(one, stack.clone())).collect();
+        let about = format!(
+            "what the model is asked about: {} of payload, RTT {:.1} ms, {:.1} % of packets lost; the queue, which nobody knows, \
+             from {} to {} bandwidth-delay products",
+            seen.goodput.human(),
+            path.rtt_us as f64 / 1e3,
+            seen.loss * 100.0,
+            QUEUES[0],
+            QUEUES[1]
+        );
+        Some(Self { tunnels: tunnels.ok()?, error, chance: seen.loss > 0.0, about: Some(about) })
+    }
+
+    /// What nine in ten expectations keep below.
+    fn known_error(&self) -> f64 {
+        let least = if self.about.is_some() { REAL_ERROR } else { 0.01 };
+        self.error.as_ref().map_or(0.1, |region| region.p90).max(least)
     }
 
     /// The gain of each setting of a design over the first; `None` where the model has no answer.
     fn gains(&self, design: &Design, workload: &Workload, path: &PathFacts) -> Option<Vec<Option<f64>>> {
-        let workload = shorter(workload, path)?;
-        let runnable = |arm: &super::design::Arm| self.tunnel.check(&arm.settings).is_ok();
+        let views: Vec<Vec<Option<f64>>> =
+            self.tunnels.iter().map(|tunnel| self.gains_on(tunnel, design, workload, path)).collect::<Option<_>>()?;
+        let agreed = |arm: usize| views.iter().map(|view| view[arm]).reduce(|a, b| Some(nearer_to_nothing(a?, b?)));
+        Some((0..design.arms.len()).map(|arm| agreed(arm).flatten()).collect())
+    }
+
+    fn gains_on(
+        &self,
+        tunnel: &SimTunnel,
+        design: &Design,
+        workload: &Workload,
+        path: &PathFacts,
+    ) -> Option<Vec<Option<f64>>> {
+        let known = tunnel.path(workload.direction()).physical_goodput_bps;
+        let path = PathFacts { physical_goodput_bps: path.physical_goodput_bps.or(known), ..path.clone() };
+        let workload = shorter(workload, &path)?;
+        let runnable = |arm: &super::design::Arm| tunnel.check(&arm.settings).is_ok();
         if !design.arms.first().is_some_and(runnable) {
             return None;
         }
         let arms: Vec<_> = design.arms.iter().filter(|arm| runnable(arm)).cloned().collect();
         let question = Question {
-            tunnel: &self.tunnel,
+            tunnel,
             arms: &arms,
             workload: workload.clone(),
             deadline: Duration::from_secs(3_600),
@@ -96,7 +194,7 @@ impl Oracle {
         asked: &dyn Fn(&super::design::Arm) -> bool,
     ) -> Option<Expected> {
         let gains = self.gains(design, workload, path)?;
-        let error = self.error.as_ref().map_or(0.1, |region| region.p90).max(0.01);
+        let error = self.known_error();
         let sought: Vec<usize> = design.plateau.iter().flat_map(|(_, levels)| levels.clone()).collect();
         let one = |(number, arm): (usize, &super::design::Arm)| {
             let gain = gains[number];
@@ -121,7 +219,7 @@ impl Oracle {
         }
         remove(design, &arms);
         let region = self.error.as_ref().map_or_else(String::new, |region| region.region.clone());
-        Some(Expected { arms, known_error: error, region })
+        Some(Expected { arms, known_error: error, region, about: self.about.clone() })
     }
 }
 
@@ -192,7 +290,20 @@ impl Expected {
                 words(arm.gain?, self.known_error)
             ))
         });
-        gone.chain(best).collect()
+        let told: Vec<String> = gone.chain(best).collect();
+        let nothing = || {
+            let error = self.known_error * 100.0;
+            format!(
+                "the model expects no setting to gain more than its own error of {error:.0} %; all have the same chance"
+            )
+        };
+        match &self.about {
+            Some(about) => {
+                let told = if told.is_empty() { vec![nothing()] } else { told };
+                [vec![format!("{about}; it is no evidence")], told].concat()
+            }
+            None => told,
+        }
     }
 
     /// For the journal and the report.
@@ -205,6 +316,7 @@ impl Expected {
         json!({
             "known_error": self.known_error,
             "region": self.region,
+            "path": self.about,
             "arms": self.arms.iter().skip(1).map(arm).collect::<Vec<_>>(),
         })
     }
@@ -215,7 +327,6 @@ mod tests {
     use super::super::design::{Known, Levels, design};
     use super::*;
     use wt_lab::presets;
-    use wt_trial::Direction;
     use wt_units::Knob;
 
     /// What is compared on a far, lossy path by a host with this congestion control, and what is expected of it.
@@ -223,7 +334,7 @@ mod tests {
         let scenario = presets::load("freebsd-scp").unwrap();
         let stack = StackConfig { congestion_control: cc.to_owned(), ..StackConfig::default() };
         let oracle = Oracle::new(&scenario, stack).unwrap();
-        let (path, current) = (scenario.facts(Direction::Down), oracle.tunnel.current());
+        let (path, current) = (scenario.facts(Direction::Down), oracle.tunnels[0].current());
         let controls = ["reno", "cubic", "bbr", "some_other"].map(str::to_owned);
         let known =
             Known { current: &current, path: &path, congestion_controls: &controls, mss: 1448, best_mtu: &|_| None };
@@ -284,5 +395,28 @@ mod tests {
         assert_eq!(shorter(&bulk(10), &path(8_000_000)), Some(bulk(10)));
         assert_eq!(shorter(&bulk(10), &path(10_000_000_000)), None, "so few packets aren't two round trips");
         assert!(shorter(&bulk(3_600), &path(100_000_000)).unwrap().time().unwrap() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn on_a_real_path_only_what_holds_for_every_queue_is_expected() {
+        let path = PathFacts { rtt_us: 40_000, pmtu: 1500, bdp_bytes: 100_000, physical_goodput_bps: None };
+        let seen = Seen { goodput: BitsPerSecond(20_000_000), loss: 0.0, direction: Direction::Down };
+        let oracle = Oracle::of_real_path(&seen, &path, &StackConfig::default()).unwrap();
+        let current = oracle.tunnels[0].current();
+        let controls = ["cubic".to_owned()];
+        let known =
+            Known { current: &current, path: &path, congestion_controls: &controls, mss: 1448, best_mtu: &|_| None };
+        let given: Vec<Levels> = vec!["rwin=8x,400x".parse().unwrap()];
+        let mut design = design(&[], &given, &known).unwrap();
+        let time = Duration::from_secs(5);
+        let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Time(time) };
+        let expected = oracle.choose(&mut design, &workload, &path, &|_| false).unwrap();
+        // Eight segments in 40 ms are 2.3 Mbit/s, whatever the queue.
+        let small = expected.arms.iter().find(|arm| arm.settings.number(Knob::Rwin) == Some(8 * 1448)).unwrap();
+        assert!((small.gain.unwrap() + 0.88).abs() < 0.03, "{small:?}");
+        let large = expected.arms.iter().find(|arm| arm.settings.number(Knob::Rwin) == Some(400 * 1448)).unwrap();
+        assert!(large.gain.unwrap().abs() < 0.05 && !large.left_out, "{large:?}");
+        assert!(expected.known_error >= REAL_ERROR && expected.lines()[0].contains("no evidence"));
+        assert_eq!((nearer_to_nothing(0.3, -0.1), nearer_to_nothing(-0.3, -0.1)), (0.0, -0.1));
     }
 }

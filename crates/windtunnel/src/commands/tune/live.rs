@@ -2,8 +2,10 @@
 
 use super::budget::Budget;
 use super::drive::{self, Plan};
+use super::expected::{Oracle, Seen};
 use super::profile::{self, Named};
 use super::{DirectionName, Pilot, Progress, Session, TuneArgs, cancel_on_signals, workload};
+use crate::commands::calibrate::host_stack;
 use crate::commands::cc::controls::{self, Controls};
 use crate::commands::mtu::search;
 use crate::commands::probing::{self, Ip, ProbeOptions};
@@ -120,6 +122,18 @@ impl Live {
     /// The share of probes that got lost, if there were any.
     pub(super) fn loss(&self) -> Option<f64> {
         self.loss
+    }
+
+    /// The model of the path as the pilot found it; none where nothing was measured.
+    pub(super) fn oracle(&self, path: &PathFacts, direction: Direction) -> Option<Oracle> {
+        let goodput = path.physical_goodput_bps.map(BitsPerSecond).or(self.rate.get())?;
+        let seen = Seen { goodput, loss: self.loss.unwrap_or(0.0), direction };
+        let mut stack = host_stack();
+        if direction == Direction::Down {
+            // What the far end has nobody says; this is what most have.
+            (stack.congestion_control, stack.pacing) = ("cubic".to_owned(), false);
+        }
+        Oracle::of_real_path(&seen, path, &stack)
     }
 
     /// Goes into the journaled configuration.
@@ -482,7 +496,11 @@ impl<T: Tunnel> Session<'_, T> {
             // An upload that was over at once says nothing of the rate.
             match larger {
                 Some(larger) if pilot.1.elapsed_us < 500_000 && !self.cancel.is_cancelled() => size = Some(larger),
-                _ => return Ok(pilot),
+                _ => {
+                    let live = self.live.as_ref().filter(|_| !self.args.no_model);
+                    self.oracle = live.and_then(|live| live.oracle(&measured(live, facts, &pilot.1), direction));
+                    return Ok(pilot);
+                }
             }
         }
     }

@@ -270,7 +270,7 @@ struct Session<'a, T> {
     best_mtu: &'a dyn Fn(u64) -> Option<u64>,
     controls: Vec<String>,
     cancel: Cancel,
-    /// The path's model, where the path is known.
+    /// The path's model, where enough is known of the path.
     oracle: Option<Oracle>,
     /// On the real path: what is known of the far end.
     live: Option<live::Live>,
