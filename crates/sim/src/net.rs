@@ -2,6 +2,12 @@
 //!
 //! What this leaves out: time that hosts take. A segment that arrives at some nanosecond is answered at the same one, which a
 //! kernel does some ten microseconds later; it matters where the RTT is below a millisecond.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `__netif_receive_skb`, timers | – | [`Net::step`]: one event at a time, in the order of their times |
+//! | `icmp_send`, ICMP_FRAG_NEEDED | 1191 §4 | [`Net::tell_too_big`] |
+//! | `ip_do_fragment`, `ip_defrag` | 791 §2.3, §3.2 | [`Net::fragment`], [`Net::is_whole`]: pieces that never come whole are forgotten without a timer |
 
 use crate::segment::{Segment, flag};
 use crate::tcp::{Endpoint, Out};

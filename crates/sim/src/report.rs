@@ -1,4 +1,11 @@
 //! What a simulation came to.
+//!
+//! What this leaves out: of `tcp_info` the fields that no report shows; it matters to nobody who doesn't ask for them.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `tcp_get_info` | – | [`FlowReport`], [`sample`] |
+//! | `tcp_chrono_start`, `tcp_chrono_stop` | – | [`FlowReport::busy`] |
 
 use crate::cc;
 use crate::tcp::Endpoint;

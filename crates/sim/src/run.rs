@@ -1,7 +1,12 @@
 //! Workloads over the event loop: bulk, exchanges, pages, relays.
 //!
 //! What this leaves out: programs that take time to compute an answer, and what browsers do between objects (a page is a list
-//! that its connections take from in turn, once its first object has come).
+//! that its connections take from in turn, once its first object has come). It matters where a server or a browser is slower than
+//! a round trip.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `connect`, `write`, `read` of programs | – | [`Simulation::run`]: each program acts when its socket would wake it |
 
 /// Two connections and what hands on between them.
 mod relay;

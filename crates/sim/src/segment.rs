@@ -1,4 +1,12 @@
 //! What travels: TCP segments and the one ICMP message that TCP heeds, as handles of [`wt_link::Packet`].
+//!
+//! What this leaves out: payload and checksums, so nothing arrives damaged (a damaged packet is dropped on arrival); sequence
+//! numbers don't wrap, which matters beyond 2^64 bytes; options that nobody uses here (Fast Open, MD5, MPTCP), which make
+//! headers longer where they are used.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `struct tcphdr`, `tcp_options_write` | 9293 §3.1, 7323 §3.2, 2018 §3 | [`Segment`], [`SynOptions`] |
 
 use wt_link::Packet;
 

@@ -1,4 +1,10 @@
 //! What a simulation is asked to do, and why it may refuse.
+//!
+//! What this leaves out: programs that do several things at once on one connection, such as HTTP/2; it matters for pages there.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | what programs do with sockets | – | [`Job`], [`FlowSpec`], [`RelaySpec`] |
 
 use crate::cc;
 use crate::tcp::StackConfig;

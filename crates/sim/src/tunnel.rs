@@ -1,4 +1,11 @@
 //! The model as a place where trials run.
+//!
+//! What this leaves out: settings of the host beyond the two connections' ends (qdiscs, device queues, offloads), which are asked
+//! for as stages of the path instead; it matters where the own device is the narrowest link.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | sysctls, socket options, routes | – | [`SimTunnel::stacks`]: MTU and MSS are the client's, the rest the sender's or the receiver's |
 
 use crate::cc;
 use crate::report::{FlowReport, Report};

@@ -1,8 +1,11 @@
 //! The workloads of trials, as jobs of flows; and what was measured.
 //!
 //! What this leaves out: TLS, and names that must be resolved first: a page begins with the first SYN; pages over HTTP/2. In a
-//! page head and body of an answer are written at once, where our server's kernel may make two
-//! segments of them; it matters for objects that fill a window to the byte.
+//! page head and body of an answer are written at once, where our server's kernel may make two segments of them; it matters for objects that fill a window to the byte.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | our own clients and servers | – | [`set_up`], [`judge`]: the same amounts in the same order as in the lab |
 
 use crate::report::{FlowReport, Report};
 use crate::run::Simulation;

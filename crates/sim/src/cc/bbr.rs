@@ -1,7 +1,7 @@
 //! BBR version 1, as Linux has it.
 //!
 //! What this leaves out: the drawing of the first phase of the cycle is from a generator of the flow's own, so it differs
-//! from the kernel's as one run of the kernel differs from the next.
+//! from the kernel's as one run of the kernel differs from the next. It matters for single short transfers.
 //!
 //! | kernel | draft-cardwell-iccrg-bbr-congestion-control-00 | here |
 //! |---|---|---|

@@ -1,6 +1,7 @@
 //! CUBIC as Linux has it, with HyStart.
 //!
-//! What this leaves out: the module's parameters (all at their defaults), and HyStart++ (RFC 9406), which Linux hasn't.
+//! What this leaves out: the module's parameters (all at their defaults), and HyStart++ (RFC 9406), which Linux hasn't. It
+//! matters on hosts whose parameters were changed.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

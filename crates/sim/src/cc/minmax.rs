@@ -1,3 +1,12 @@
+//! The largest of the last values, for BBR's bandwidth.
+//!
+//! What this leaves out: nothing of the kernel's; values that lie between the three candidates are forgotten, as there. It
+//! matters right after the largest has grown too old.
+//!
+//! | kernel | draft-cardwell-iccrg-bbr-congestion-control-00 | here |
+//! |---|---|---|
+//! | `minmax_running_max` | §4.1 | [`WindowedMax`] |
+
 /// The largest value of the last `window` rounds, by the three best candidates in order of age.
 ///
 /// # Source

@@ -1,7 +1,7 @@
 //! Congestion controls, and what they see of a connection.
 //!
 //! What this leaves out: `sk` as such. A congestion control sees [`Tcb`] and the samples below, which hold everything that
-//! those of Linux read; what it may write are the fields that a BPF program may write.
+//! those of Linux read; what it may write are the fields that a BPF program may write. It matters to controls that aren't in Linux.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

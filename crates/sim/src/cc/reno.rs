@@ -1,11 +1,16 @@
+//! Reno, with the recovery that all share.
+//!
+//! What this leaves out: nothing of the kernel's. As there, the window is halved and not what is in flight; it matters to a
+//! sender that has long had less to send than it may.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `tcp_reno_cong_avoid` | 5681 §3.1 | [`CongestionControl::cong_avoid`] |
+//! | `tcp_reno_ssthresh` | 5681 §3.1, (4) | half the window, not half the flight |
+
 use super::{CongestionControl, Tcb};
 
 /// NewReno: half the window at a loss, one segment more per round trip.
-///
-/// | kernel | RFC | here |
-/// |---|---|---|
-/// | `tcp_reno_cong_avoid` | 5681 §3.1 | [`CongestionControl::cong_avoid`] |
-/// | `tcp_reno_ssthresh` | 5681 §3.1, (4) | half the window, not half the flight |
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reno;
 

@@ -1,3 +1,12 @@
+//! The congestion controls of `bpf/`, whose very source runs here.
+//!
+//! What this leaves out: the peer's window, which bounds nothing here; which of several time-outs in a row it is. It matters to
+//! a control that looks at either, in long outages.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `struct_ops` of a BPF program | – | [`FromSource`]: the same C file, compiled natively |
+
 use super::{AckSample, CaEvent, CaState, CongestionControl, Tcb};
 use wt_cc::{Ack, Choice, CwndEvent, Native};
 

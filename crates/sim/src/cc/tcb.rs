@@ -1,3 +1,16 @@
+//! What a congestion control sees of a connection.
+//!
+//! What this leaves out: clocks of the kernel that no congestion control reads. Ticks are of 4 ms; it matters on kernels built with
+//! another HZ, whose CUBIC looks at its curve more or less often.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `struct tcp_sock`, `struct inet_connection_sock` | 9293 §3.3.1 | [`Tcb`] |
+//! | `tcp_packets_in_flight` | 6675 §4 (`SetPipe`) | [`Tcb::in_flight`] |
+//! | `tcp_is_cwnd_limited` | 7661 | [`Tcb::limited_by_cwnd`] |
+//! | `tcp_slow_start`, `tcp_cong_avoid_ai` | 5681 §3.1 | [`Tcb::slow_start`], [`Tcb::cong_avoid_ai`] |
+//! | `tcp_update_pacing_rate` | – | [`Tcb::update_pacing_rate`] |
+
 /// The threshold before the first loss.
 pub const INFINITE_SSTHRESH: u32 = 0x7FFF_FFFF;
 /// A tick of the kernel's coarse clock: HZ = 250, the default of Debian and Ubuntu until 2024.

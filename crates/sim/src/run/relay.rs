@@ -2,6 +2,10 @@
 //!
 //! What this leaves out: what a proxy computes and stores. One that keeps whole answers never holds its origin back, where
 //! this one reads no faster than it can write; it matters where the near side is slower than the far one.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | a proxy's `read` and `write` | 3135 (split connections) | [`Simulation::add_relay`] |
 
 use super::{REQUEST, Simulation, Stage};
 use crate::spec::{Exchange, FlowSpec, Job, RelaySpec, SimError};

@@ -1,6 +1,11 @@
 //! Streams: messages at a steady pace.
 //!
-//! What this leaves out: senders that come late to their own pace, as programs on a busy machine do.
+//! What this leaves out: senders that come late to their own pace, as programs on a busy machine do; it matters where the
+//! interval is below a millisecond.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | a program's timer and `write` | – | [`Simulation::begin_stream`] |
 
 use super::{Flow, Simulation, nanos};
 use crate::spec::Job;

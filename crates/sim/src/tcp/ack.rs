@@ -1,6 +1,7 @@
 //! Acknowledgements: what they cover, what they say of the path, what they let go.
 //!
 //! What this leaves out: acknowledgements that are older than a whole window (none can arrive here), reneging of SACK.
+//! It matters on paths that hold packets back for longer than a window lasts.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

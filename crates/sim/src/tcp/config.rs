@@ -1,3 +1,12 @@
+//! Settings of a stack.
+//!
+//! What this leaves out: settings that nothing here heeds (memory pressure, keepalive, Fast Open, `tcp_mtu_probing` = 2, `tcp_early_retrans`
+//! and their like); it matters on hosts where they were changed.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `net.ipv4.tcp_*`, metrics of routes, socket options | – | [`StackConfig`] |
+
 use std::time::Duration;
 
 /// How a kernel tunes the receive buffer to the path.

@@ -1,3 +1,13 @@
+//! One end of one connection: what it knows, and what its program asks of it.
+//!
+//! What this leaves out: closing, and several threads on one socket; it matters where connections are short and many.
+//!
+//! | kernel | RFC | here |
+//! |---|---|---|
+//! | `struct tcp_sock`, `struct tcp_options_received` | 9293 §3.3.1 | [`Endpoint`], [`Sender`] |
+//! | `tcp_sendmsg`, `tcp_recvmsg` | 9293 §3.9.1 | [`Endpoint::write_to`], [`Endpoint::received`] |
+//! | `tcp_chrono_set` | – | [`Endpoint::wait_for`] |
+
 use super::config::StackConfig;
 use super::pmtu::Pmtu;
 use super::rack::Rack;

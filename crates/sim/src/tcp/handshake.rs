@@ -1,6 +1,7 @@
 //! Three packets before the first byte.
 //!
-//! What this leaves out: simultaneous opening, Fast Open, SYN cookies, and the closing of connections.
+//! What this leaves out: simultaneous opening, Fast Open, SYN cookies, and the closing of connections; it matters where
+//! servers are flooded, and where connections are short and many.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! Sending: how much, when, in which bursts.
 //!
 //! What this leaves out: the bound on what waits in the own device (`tcp_limit_output_bytes`), so a local link that is slower
-//! than the path belongs into the path; writes that leave a buffer half full because its pages are many; kernels before 6.10, whose bursts end
-//! where a buffer does.
+//! than the path belongs into the path; writes that leave a buffer half full because its pages are many; kernels before 6.10, whose
+//! bursts end where a buffer does. It matters above some 500 Mbit/s, where a burst more or less decides which packet is dropped.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

@@ -1,6 +1,7 @@
 //! The path's MTU: what routers say of it, and how a black hole is found when they don't.
 //!
-//! What this leaves out: the validation of ICMP messages, and `tcp_mtu_probing` = 2, which searches without a black hole.
+//! What this leaves out: the validation of ICMP messages, and `tcp_mtu_probing` = 2, which searches without a black hole: no
+//! knob sets it. It matters where somebody forges such messages, or on hosts that were set so by hand.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

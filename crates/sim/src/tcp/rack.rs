@@ -1,7 +1,7 @@
 //! RACK: a segment is lost when one that was sent later has arrived, and time enough has passed.
 //!
 //! What this leaves out: the count of rounds with D-SACK that widens the window for reordering grows as in the kernel, and
-//! falls back to one at once when sixteen recoveries went by without.
+//! falls back to one at once when sixteen recoveries went by without. It matters on paths that reorder seldom.
 //!
 //! | kernel | RFC 8985 | here |
 //! |---|---|---|

@@ -1,6 +1,6 @@
 //! How fast the path delivers, by what was delivered between a packet's departure and its acknowledgement.
 //!
-//! What this leaves out: marks of ECN in the sample.
+//! What this leaves out: marks of ECN in the sample; it matters to congestion controls that count marks, of which there is none here.
 //!
 //! | kernel | draft-cheng-iccrg-delivery-rate-estimation | here |
 //! |---|---|---|

@@ -1,7 +1,8 @@
 //! Receiving: putting the stream together, and when to acknowledge.
 //!
 //! What this leaves out: merging of segments before TCP sees them (GRO), so a receiver on a fast line acknowledges more often
-//! here than in a kernel; a fourth block of SACK where there are no timestamps; pruning when the buffer overflows.
+//! here than in a kernel; a fourth block of SACK where there are no timestamps; pruning when the buffer overflows. It matters above
+//! some 100 Mbit/s with an RTT below a millisecond, and where buffers are fixed and small.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

@@ -1,7 +1,8 @@
 //! What happens after a loss: the states of the recovery machine, proportional rate reduction, and taking a reduction back
 //! when the loss wasn't one.
 //!
-//! What this leaves out: reneging; failed probes for a larger MTU.
+//! What this leaves out: reneging of SACK, and what a route remembers of the threshold; it matters where receivers run out of
+//! memory, and for the second connection to a host.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

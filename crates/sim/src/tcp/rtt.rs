@@ -1,6 +1,7 @@
 //! Smoothed RTT and the retransmission time-out, with Linux' own bounds.
 //!
-//! What this leaves out: routes that carry an RTO of their own (`rto_min`), and RTTs remembered from earlier connections.
+//! What this leaves out: routes that carry an RTO of their own (`rto_min`), and RTTs remembered from earlier connections
+//! (`tcp_no_metrics_save`); it matters for the first loss of a connection to a host that was spoken to before.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

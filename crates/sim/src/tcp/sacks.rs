@@ -1,6 +1,6 @@
 //! Selective acknowledgements at the sender.
 //!
-//! What this leaves out: a receiver that takes back what it has reported.
+//! What this leaves out: a receiver that takes back what it has reported; it matters where receivers run out of memory.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

@@ -2,7 +2,8 @@
 //! in the order of sending.
 //!
 //! What this leaves out: bursts as one unit. The kernel keeps a burst in one buffer and splits it when a part is
-//! acknowledged; here each segment stands by itself from the beginning, with the burst's time.
+//! acknowledged; here each segment stands by itself from the beginning, with the burst's time. It matters
+//! for what a burst occupies in the send buffer while a part of it is acknowledged.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

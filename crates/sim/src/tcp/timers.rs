@@ -1,7 +1,7 @@
 //! What happens when nothing arrives: tail loss probe, retransmission, window probe, delayed acknowledgement.
 //!
 //! What this leaves out: the wheel's coarser slots for timers beyond 250 ms (they fire up to 12 % late in the kernel), the
-//! phase of the tick (here it begins with the simulation), keepalive.
+//! phase of the tick (here it begins with the simulation), keepalive. It matters by some milliseconds for each time-out.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|

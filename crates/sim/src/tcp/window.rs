@@ -1,7 +1,8 @@
 //! The receive window: how it begins, how it grows with what arrives, and how the buffer is tuned to the path.
 //!
 //! What this leaves out: pressure of memory; windows that shrink (`tcp_shrink_window`). What a packet occupies in memory is
-//! one figure for a connection ([`StackConfig::truesize_ratio`](super::StackConfig)), where a kernel's drivers differ.
+//! one figure for a connection ([`StackConfig::truesize_ratio`](super::StackConfig)), where a kernel's drivers differ. It matters
+//! where the receive buffer is small for the path.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|
