@@ -96,6 +96,19 @@ fn the_model_of_a_cdn_names_the_windows_that_matter_on_hits_and_on_misses() {
 }
 
 #[test]
+fn the_number_of_threads_changes_not_a_byte() {
+    let question = ["predict", "--json", "--rate", "20mbit", "--rtt", "60ms", "--loss", "2%", "--size", "500kB"];
+    let many = json(&[&question[..], &["--knobs", "cc,rwin", "--seeds", "8"]].concat());
+    let home = tempfile::tempdir().unwrap();
+    // On one processor there is one thread.
+    let mut one = std::process::Command::new("taskset");
+    one.args(["-c", "0"]).arg(common::binary()).args(question).args(["--knobs", "cc,rwin", "--seeds", "8"]);
+    let output = one.env("XDG_DATA_HOME", home.path()).output().unwrap();
+    let alone: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(alone, many);
+}
+
+#[test]
 fn nonsense_ends_with_usage_and_a_reason() {
     for (args, reason) in [
         (&["predict", "--rate", "0"][..], "without a rate"),
