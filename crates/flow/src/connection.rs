@@ -152,6 +152,11 @@ impl Connection {
         if end == End::Client { client } else { server }
     }
 
+    /// Payload of both ends, each byte once.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.halves.iter().map(Half::unique_bytes).sum()
+    }
+
     /// Whether nothing but stragglers can come.
     pub(crate) fn is_over(&self) -> bool {
         let [client, server] = &self.halves;

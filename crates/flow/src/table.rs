@@ -3,7 +3,8 @@ use crate::filter::{Filter, Subject};
 use crate::packet::{Parsed, Segment, parse};
 use crate::report::{Analysis, ConnectionReport, Packets};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::net::SocketAddr;
+use std::hash::{BuildHasher as _, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 use wt_wire::{Protocol, TcpFlags};
 
 /// How much is kept at once.
@@ -26,7 +27,7 @@ impl Default for Bounds {
 }
 
 /// Two ends, the smaller first, at one place of capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     interface: usize,
     ends: (SocketAddr, SocketAddr),
@@ -35,6 +36,22 @@ struct Key {
 impl Key {
     fn new(interface: usize, src: SocketAddr, dst: SocketAddr) -> Self {
         Self { interface, ends: if src <= dst { (src, dst) } else { (dst, src) } }
+    }
+}
+
+/// In few and large pieces: this is done for every packet.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (one, other) = self.ends;
+        match (one.ip(), other.ip()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => state.write_u64(u64::from(u32::from(a)) << 32 | u64::from(u32::from(b))),
+            ends => [ends.0, ends.1].iter().for_each(|end| match end {
+                IpAddr::V4(ip) => state.write_u32(u32::from(*ip)),
+                IpAddr::V6(ip) => state.write_u128(u128::from(*ip)),
+            }),
+        }
+        let ports = u64::from(one.port()) << 16 | u64::from(other.port());
+        state.write_u64(ports | (self.interface as u64) << 32);
     }
 }
 
@@ -61,9 +78,12 @@ pub struct Tracker {
     followed: HashMap<Key, Box<Followed>>,
     /// Connections in the order in which they were touched, each at least once.
     order: VecDeque<(Key, u64)>,
-    remembered: HashSet<Key>,
+    /// Connections that were given up, by a number that stands for their key: with 64 bits hardly two of a million share one.
+    remembered: HashSet<u64>,
     told: Vec<ConnectionReport>,
     left_out: u64,
+    /// Payload of the connection with the least among those that stayed when some were left out.
+    least: Option<u64>,
     room: usize,
     counts: Packets,
     number: u64,
@@ -84,6 +104,7 @@ impl Tracker {
             remembered: HashSet::new(),
             told: Vec::new(),
             left_out: 0,
+            least: None,
             room,
             counts: Packets::default(),
             number: 0,
@@ -156,21 +177,21 @@ impl Tracker {
 
     fn segment(&mut self, interface: usize, at_ns: u64, s: &Segment) {
         let key = Key::new(interface, s.src, s.dst);
-        if self.followed.get(&key).is_some_and(|old| old.connection.is_reopened_by(s))
-            && let Some(old) = self.followed.remove(&key)
-        {
+        let reopened = match self.followed.get_mut(&key) {
+            Some(followed) if !followed.connection.is_reopened_by(s) => {
+                followed.touched = self.counts.all;
+                followed.connection.segment(s, at_ns, &mut self.room);
+                return;
+            }
+            known => known.is_some(),
+        };
+        if reopened && let Some(old) = self.followed.remove(&key) {
             self.tell(*old);
         }
-        if !self.followed.contains_key(&key) {
-            self.follow(key, interface, at_ns, s);
-        }
-        let touched = self.counts.all;
-        if let Some(followed) = self.followed.get_mut(&key) {
-            followed.touched = touched;
-            followed.connection.segment(s, at_ns, &mut self.room);
-        }
+        self.follow(key, interface, at_ns, s);
     }
 
+    /// Begins with the first segment of a connection.
     fn follow(&mut self, key: Key, interface: usize, at_ns: u64, s: &Segment) {
         while self.followed.len() >= self.bounds.followed.max(1) {
             let Some((oldest, touched)) = self.order.pop_front() else { break };
@@ -180,7 +201,7 @@ impl Tracker {
                 Some(_) => {
                     if let Some(followed) = self.followed.remove(&oldest) {
                         if self.remembered.len() < self.bounds.remembered && !followed.connection.is_over() {
-                            self.remembered.insert(oldest);
+                            self.remembered.insert(self.followed.hasher().hash_one(oldest));
                         }
                         self.tell(*followed);
                     }
@@ -188,13 +209,14 @@ impl Tracker {
             }
         }
         let mut connection = Connection::new(interface, s, at_ns);
-        if !s.has(TcpFlags::SYN) && self.remembered.remove(&key) {
+        let known = self.remembered.remove(&self.followed.hasher().hash_one(key));
+        if !s.has(TcpFlags::SYN) && known {
             connection.interrupted = true;
             self.counts.taken_up_again += 1;
         } else {
-            self.remembered.remove(&key);
             self.counts.connections += 1;
         }
+        connection.segment(s, at_ns, &mut self.room);
         self.number += 1;
         self.order.push_back((key, self.counts.all));
         self.followed.insert(key, Box::new(Followed { connection, number: self.number, touched: self.counts.all }));
@@ -204,6 +226,10 @@ impl Tracker {
     fn tell(&mut self, followed: Followed) {
         let Followed { mut connection, number, .. } = followed;
         connection.finish(&mut self.room);
+        if self.least.is_some_and(|least| connection.bytes() <= least) {
+            self.left_out += 1;
+            return;
+        }
         self.told.push(ConnectionReport::of(&connection, number));
         if self.told.len() >= self.bounds.told.saturating_mul(2).max(2) {
             self.thin();
@@ -217,6 +243,7 @@ impl Tracker {
             self.told.sort_by_key(|told| (std::cmp::Reverse(told.bytes()), told.number));
             self.left_out += (self.told.len() - keep) as u64;
             self.told.truncate(keep);
+            self.least = self.told.last().map(ConnectionReport::bytes);
         }
     }
 
@@ -236,7 +263,8 @@ impl Tracker {
     #[must_use]
     pub fn finish(mut self, interfaces: &[String]) -> Analysis {
         let mut rest: Vec<Box<Followed>> = std::mem::take(&mut self.followed).into_values().collect();
-        rest.sort_by_key(|followed| followed.number);
+        // Of those with the least nothing has to be reckoned if they aren't told.
+        rest.sort_by_key(|followed| (std::cmp::Reverse(followed.connection.bytes()), followed.number));
         for followed in rest {
             self.tell(*followed);
         }

@@ -2,7 +2,7 @@
 //!
 //! # What this leaves out
 //! Compressed files, name resolution, statistics, secrets and comments of pcapng; what is not understood is skipped.
-//! Memory is bounded by one packet and a list of interfaces, whatever the file says.
+//! Memory is bounded by a megabyte and a list of interfaces, whatever the file says.
 
 /// What stands before the IP packet.
 mod link_layer;
@@ -16,11 +16,14 @@ mod tests;
 pub use link_layer::{LinkLayer, ip_behind_ethertype};
 
 use std::io::{self, Read};
+use std::ops::Range;
 
 /// No packet is longer than this: a super-packet of BIG TCP has at most 512 KiB.
 const MOST_CAPTURED: u32 = 1 << 20;
 /// More interfaces than this aren't believed.
 const MOST_INTERFACES: usize = 4096;
+/// Bytes that are read at once, so few that they stay in a core's own cache.
+const AT_ONCE: usize = 256 * 1024;
 
 /// A captured packet, as it stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +98,6 @@ pub struct CaptureReader<R> {
     source: Source<R>,
     interfaces: Vec<CaptureInterface>,
     format: Format,
-    buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -105,25 +107,18 @@ enum Format {
 }
 
 impl<R: Read> CaptureReader<R> {
-    /// Reads the beginning of a file. Give it a `BufReader`.
+    /// Reads the beginning of a file. It reads large pieces at once, and hands packets out where they stand in them.
     ///
     /// # Errors
     /// [`CaptureError::NotACapture`], and those of reading.
     pub fn new(input: R) -> Result<Self, CaptureError> {
-        let mut source = Source { input, at: 0 };
-        let mut head = [0; 4];
-        if source.fill(&mut head)? < head.len() {
+        let mut source = Source { input, buffer: vec![0; AT_ONCE], start: 0, end: 0, at: 0 };
+        let Ok(head) = <[u8; 4]>::try_from(source.peek(4)?) else {
             return Err(CaptureError::NotACapture("it has less than four bytes"));
-        }
-        let mut reader = Self {
-            source,
-            interfaces: Vec::new(),
-            format: Format::Pcapng(pcapng::Section::default()),
-            buffer: Vec::new(),
         };
+        let mut reader = Self { source, interfaces: Vec::new(), format: Format::Pcapng(pcapng::Section::default()) };
         if head == pcapng::SECTION {
-            let section = pcapng::Section::read(&mut reader.source, &mut reader.buffer, 0)?;
-            reader.format = Format::Pcapng(section);
+            reader.format = Format::Pcapng(pcapng::Section::read(&mut reader.source, 0)?);
         } else if let Some(layout) = pcap::Layout::of(&head) {
             let (layout, interface) = layout.read(&mut reader.source)?;
             reader.interfaces.push(interface);
@@ -142,12 +137,12 @@ impl<R: Read> CaptureReader<R> {
     /// [`CaptureError`]; nothing more can be read after one.
     pub fn next_record(&mut self) -> Result<Option<CapturedRecord<'_>>, CaptureError> {
         let found = match &mut self.format {
-            Format::Pcap(layout) => layout.next(&mut self.source, &mut self.buffer)?,
-            Format::Pcapng(section) => section.next(&mut self.source, &mut self.buffer, &mut self.interfaces)?,
+            Format::Pcap(layout) => layout.next(&mut self.source)?,
+            Format::Pcapng(section) => section.next(&mut self.source, &mut self.interfaces)?,
         };
         let Some(found) = found else { return Ok(None) };
         let link = self.interfaces.get(found.interface).map_or(LinkLayer(0), |interface| interface.link);
-        let bytes = self.buffer.get(found.start..found.end).unwrap_or_default();
+        let bytes = self.source.bytes(found.start..found.end);
         let original_len = found.original_len.max(bytes.len());
         Ok(Some(CapturedRecord { interface: found.interface, at_ns: found.at_ns, link, original_len, bytes }))
     }
@@ -167,14 +162,14 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// Bytes of the file that were read.
+    /// Bytes of the file that were taken in.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.source.at
     }
 }
 
-/// A packet within the buffer.
+/// A packet within the buffer, until more is read.
 #[derive(Debug)]
 struct Found {
     interface: usize,
@@ -184,42 +179,70 @@ struct Found {
     end: usize,
 }
 
-/// The file, and how far it was read.
+/// The file, and how far it was read: what was read and not taken yet stands between `start` and `end` of the buffer.
 #[derive(Debug)]
 struct Source<R> {
     input: R,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes of the file that were taken.
     at: u64,
 }
 
 impl<R: Read> Source<R> {
-    /// Fills the bytes as far as the file goes; how many there were.
-    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut filled = 0;
-        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.input.read(rest) {
+    /// The next bytes, which stay: so many, or as many as the file still has.
+    fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
+        if self.end - self.start < wanted {
+            self.read_more(wanted)?;
+        }
+        let end = self.end.min(self.start + wanted);
+        Ok(self.buffer.get(self.start..end).unwrap_or_default())
+    }
+
+    /// Reads until so many bytes are there, or the file ends.
+    #[cold]
+    fn read_more(&mut self, wanted: usize) -> io::Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        while self.end < wanted {
+            match self.input.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
                 Ok(0) => break,
-                Ok(got) => filled += got,
+                Ok(got) => self.end += got,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        self.at += filled as u64;
-        Ok(filled)
+        Ok(())
     }
 
-    /// Reads so many bytes into the buffer; takes no more memory than there are bytes.
-    fn take(&mut self, len: usize, buffer: &mut Vec<u8>, begun: u64) -> Result<(), CaptureError> {
-        buffer.clear();
-        let got = self.input.by_ref().take(len as u64).read_to_end(buffer)?;
-        self.at += got as u64;
-        if got < len { Err(CaptureError::CutShort { at: begun }) } else { Ok(()) }
+    /// Takes so many bytes; where they stand until more is read. `begun` is where what they belong to begins.
+    fn take(&mut self, len: usize, begun: u64) -> Result<Range<usize>, CaptureError> {
+        if self.peek(len)?.len() < len {
+            return Err(CaptureError::CutShort { at: begun });
+        }
+        let start = self.start;
+        self.start += len;
+        self.at += len as u64;
+        Ok(start..self.start)
     }
 
-    /// Reads over so many bytes.
+    /// What stands at a place of the buffer.
+    fn bytes(&self, place: Range<usize>) -> &[u8] {
+        self.buffer.get(place).unwrap_or_default()
+    }
+
+    /// Takes so many bytes without looking at them.
     fn skip(&mut self, len: u64, begun: u64) -> Result<(), CaptureError> {
-        let got = io::copy(&mut self.input.by_ref().take(len), &mut io::sink())?;
-        self.at += got;
-        if got < len { Err(CaptureError::CutShort { at: begun }) } else { Ok(()) }
+        let there = (self.end - self.start).min(usize::try_from(len).unwrap_or(usize::MAX));
+        self.start += there;
+        let rest = len - there as u64;
+        let got = if rest > 0 { io::copy(&mut self.input.by_ref().take(rest), &mut io::sink())? } else { 0 };
+        self.at += there as u64 + got;
+        if got < rest { Err(CaptureError::CutShort { at: begun }) } else { Ok(()) }
     }
 }
 

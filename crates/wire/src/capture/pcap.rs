@@ -27,32 +27,27 @@ impl Layout {
         of(u32::from_be_bytes(four), true).or_else(|| of(u32::from_le_bytes(four), false))
     }
 
-    /// Reads the rest of the file's header, behind the first four bytes.
+    /// Reads the file's header.
     pub(super) fn read<R: Read>(self, source: &mut Source<R>) -> Result<(Self, CaptureInterface), CaptureError> {
-        let mut rest = [0; 20];
-        if source.fill(&mut rest)? < rest.len() {
+        let Ok(header) = source.take(24, 0) else {
             return Err(CaptureError::NotACapture("its header is cut short"));
-        }
-        if self.order.u16(&rest, 0) != 2 {
+        };
+        let header = source.bytes(header);
+        if self.order.u16(header, 4) != 2 {
             return Err(CaptureError::NotACapture("it has a version that nobody has written"));
         }
         // The upper half tells about frame check sequences.
-        let link = LinkLayer(self.order.u32(&rest, 16) as u16);
-        Ok((self, CaptureInterface { name: String::new(), link, snap_len: self.order.u32(&rest, 12) }))
+        let link = LinkLayer(self.order.u32(header, 20) as u16);
+        Ok((self, CaptureInterface { name: String::new(), link, snap_len: self.order.u32(header, 16) }))
     }
 
     /// The next packet.
-    pub(super) fn next<R: Read>(
-        &self,
-        source: &mut Source<R>,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<Found>, CaptureError> {
+    pub(super) fn next<R: Read>(&self, source: &mut Source<R>) -> Result<Option<Found>, CaptureError> {
         let begun = source.at;
-        let mut header = [0; 24];
-        let header = header.get_mut(..self.header).unwrap_or_default();
-        match source.fill(header)? {
+        let header = source.peek(self.header)?;
+        match header.len() {
             0 => return Ok(None),
-            got if got < header.len() => return Err(CaptureError::CutShort { at: begun }),
+            got if got < self.header => return Err(CaptureError::CutShort { at: begun }),
             _ => {}
         }
         let number = |at| self.order.u32(header, at);
@@ -63,9 +58,10 @@ impl Layout {
                 what: "a packet says that it has more than a million bytes",
             });
         }
-        source.take(kept as usize, buffer, begun)?;
+        let place = source.take(self.header + kept as usize, begun)?;
         let fraction = if self.nanoseconds { u64::from(fraction) } else { u64::from(fraction) * 1000 };
         let at_ns = u64::from(seconds) * 1_000_000_000 + fraction;
-        Ok(Some(Found { interface: 0, at_ns, original_len: original as usize, start: 0, end: buffer.len() }))
+        let start = place.start + self.header;
+        Ok(Some(Found { interface: 0, at_ns, original_len: original as usize, start, end: place.end }))
     }
 }

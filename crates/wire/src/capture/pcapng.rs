@@ -37,15 +37,12 @@ impl Clock {
 }
 
 impl Section {
-    /// Reads a section header behind its type.
-    pub(super) fn read<R: Read>(
-        source: &mut Source<R>,
-        buffer: &mut Vec<u8>,
-        before: usize,
-    ) -> Result<Self, CaptureError> {
-        let begun = source.at.saturating_sub(4);
-        source.take(8, buffer, begun)?;
-        let magic = buffer.get(4..8).unwrap_or_default();
+    /// Reads a section header.
+    pub(super) fn read<R: Read>(source: &mut Source<R>, before: usize) -> Result<Self, CaptureError> {
+        let begun = source.at;
+        let header = source.take(12, begun)?;
+        let header = source.bytes(header);
+        let magic = header.get(8..12).unwrap_or_default();
         let order = match magic {
             [0x1a, 0x2b, 0x3c, 0x4d] => BigEndian(true),
             [0x4d, 0x3c, 0x2b, 0x1a] => BigEndian(false),
@@ -56,7 +53,7 @@ impl Section {
                 });
             }
         };
-        let len = order.u32(buffer, 0);
+        let len = order.u32(header, 4);
         if len < 28 || !len.is_multiple_of(4) {
             return Err(CaptureError::Damaged { at: begun, what: "a section header has an impossible length" });
         }
@@ -68,32 +65,26 @@ impl Section {
     pub(super) fn next<R: Read>(
         &mut self,
         source: &mut Source<R>,
-        buffer: &mut Vec<u8>,
         interfaces: &mut Vec<CaptureInterface>,
     ) -> Result<Option<Found>, CaptureError> {
         loop {
             let begun = source.at;
-            let mut kind = [0; 4];
-            match source.fill(&mut kind)? {
+            let head = source.peek(8)?;
+            match head.len() {
                 0 => return Ok(None),
-                4 => {}
+                8 => {}
                 _ => return Err(CaptureError::CutShort { at: begun }),
             }
-            if kind == SECTION {
-                *self = Self::read(source, buffer, interfaces.len())?;
+            if head.starts_with(&SECTION) {
+                *self = Self::read(source, interfaces.len())?;
                 continue;
             }
-            let kind = self.order.u32(&kind, 0);
-            let mut len = [0; 4];
-            if source.fill(&mut len)? < 4 {
-                return Err(CaptureError::CutShort { at: begun });
-            }
-            let len = self.order.u32(&len, 0);
+            let (kind, len) = (self.order.u32(head, 0), self.order.u32(head, 4));
             if len < 12 || !len.is_multiple_of(4) {
                 return Err(CaptureError::Damaged { at: begun, what: "a block has an impossible length" });
             }
             if !matches!(kind, 1 | 2 | 3 | 6) {
-                source.skip(u64::from(len) - 8, begun)?;
+                source.skip(u64::from(len), begun)?;
                 continue;
             }
             if len > MOST_CAPTURED + MOST_AROUND {
@@ -102,22 +93,23 @@ impl Section {
                     what: "a block says that it has more than a million bytes",
                 });
             }
-            source.take(len as usize - 8, buffer, begun)?;
-            if self.order.u32(buffer, buffer.len() - 4) != len {
+            let place = source.take(len as usize, begun)?;
+            let (start, end) = (place.start + 8, place.end - 4);
+            if self.order.u32(source.bytes(end..place.end), 0) != len {
                 return Err(CaptureError::Damaged { at: begun, what: "the two lengths of a block differ" });
             }
-            buffer.truncate(buffer.len() - 4);
+            let block = source.bytes(start..end);
             let found = match kind {
                 1 => {
-                    self.add_interface(buffer, interfaces, begun)?;
+                    self.add_interface(block, interfaces, begun)?;
                     continue;
                 }
-                2 => self.packet(buffer, u32::from(self.order.u16(buffer, 0))),
-                3 => self.simple(buffer),
-                _ => self.packet(buffer, self.order.u32(buffer, 0)),
+                2 => self.packet(block, u32::from(self.order.u16(block, 0))),
+                3 => self.simple(block),
+                _ => self.packet(block, self.order.u32(block, 0)),
             };
             return match found {
-                Some(found) => Ok(Some(found)),
+                Some(found) => Ok(Some(Found { start: start + found.start, end: start + found.end, ..found })),
                 None => Err(CaptureError::Damaged {
                     at: begun,
                     what: "a packet is longer than its block, or of no interface",

@@ -4,12 +4,9 @@ use super::Input;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
 use serde_json::{Value, json};
-use std::io::{BufReader, Read};
+use std::io::Read;
 use wt_flow::{AckDelay, Analysis, Bounds, ConnectionReport, End, EndReport, Filter, Position, Spread, State, Tracker};
 use wt_wire::{CaptureError, CaptureReader};
-
-/// Bytes that are read at once.
-const BUFFER: usize = 1 << 20;
 
 /// What only captures have.
 #[derive(Debug, Clone, Args)]
@@ -36,8 +33,7 @@ impl CaptureArgs {
 /// A [`Failure`] if it holds nothing that can be read.
 pub(crate) fn run(args: &CaptureArgs, input: Input, json: bool) -> Outcome {
     let name = input.name.clone();
-    let mut reader =
-        CaptureReader::new(BufReader::with_capacity(BUFFER, input.whole())).map_err(|e| unreadable(&name, &e))?;
+    let mut reader = CaptureReader::new(input.whole()).map_err(|e| unreadable(&name, &e))?;
     let mut tracker = args.tracker(json);
     let mut warnings = Vec::new();
     let mut strange = std::collections::BTreeSet::new();
