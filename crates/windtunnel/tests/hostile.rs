@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Ran, ran, windtunnel};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -54,10 +54,30 @@ impl Server {
         self.connections.load(Ordering::SeqCst)
     }
 
+    /// Acts without waiting for a request.
+    fn that_speaks_first(act: impl Fn(usize, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server =
+            Self { address: listener.local_addr().unwrap(), requests: Arc::default(), connections: Arc::default() };
+        let act: Arc<Act> = Arc::new(act);
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                let act = Arc::clone(&act);
+                std::thread::spawn(move || drop(act(0, &mut stream)));
+            }
+        });
+        server
+    }
+
     /// Tunes with short trials.
     fn tune(&self, more: &[&str]) -> Ran {
+        self.tune_as("http://", "/file", more)
+    }
+
+    /// The same by another protocol, and another path.
+    fn tune_as(&self, scheme: &str, path: &str, more: &[&str]) -> Ran {
         let home = tempfile::tempdir().unwrap();
-        let url = format!("http://{}/file", self.address);
+        let url = format!("{scheme}{}{path}", self.address);
         let mut command = windtunnel(home.path());
         command.args(["tune", &url, "--levels", "mss=1000", "--trial", "200ms", "--pause", "10ms", "--json"]);
         command.args(["--budget", "6 trials"]).args(more);
@@ -300,4 +320,95 @@ fn a_page_whose_objects_have_other_lengths_than_were_asked_for_is_named() {
         stream.write_all(b"short")
     });
     told(&server.tune(&["--workload", "page"]), 1, "has 5 bytes, not 32400");
+}
+
+/// Answers as an FTP server does, with other answers to some commands; its files never end.
+fn ftp(stream: &mut TcpStream, others: &[(&str, &str)]) -> std::io::Result<()> {
+    let mut passive = None;
+    let mut lines = std::io::BufReader::new(stream.try_clone()?).lines();
+    stream.write_all(b"220 here\r\n")?;
+    while let Some(Ok(line)) = lines.next() {
+        let command = line.split(' ').next().unwrap_or_default().to_uppercase();
+        if let Some((_, answer)) = others.iter().find(|(name, _)| *name == command) {
+            stream.write_all(answer.as_bytes())?;
+            continue;
+        }
+        match command.as_str() {
+            "USER" => stream.write_all(b"331 word\r\n")?,
+            "PASS" => stream.write_all(b"230 in\r\n")?,
+            "TYPE" => stream.write_all(b"200 so\r\n")?,
+            "EPSV" => {
+                let listener = TcpListener::bind("127.0.0.1:0")?;
+                write!(stream, "229 passive (|||{}|)\r\n", listener.local_addr()?.port())?;
+                passive = Some(listener);
+            }
+            "RETR" => {
+                let Some(listener) = passive.take() else { return Ok(()) };
+                stream.write_all(b"150 comes\r\n")?;
+                let _ = pour(&mut listener.accept()?.0);
+                stream.write_all(b"426 gone\r\n")?;
+            }
+            _ => stream.write_all(b"502 not here\r\n")?,
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn ftp_servers_that_never_end_or_lie_are_cut_or_named() {
+    let endless = Server::that_speaks_first(|_, stream| ftp(stream, &[]));
+    told(&endless.tune_as("ftp://", "/file", &[]), 1, "\"rounds\":3");
+    for (command, answer, wanted) in [
+        ("SIZE", "213 99999999999999999999\r\n", "99999999999999999999"),
+        ("EPSV", "229 passive (|||0|)\r\n", "names no port"),
+        ("RETR", "550 no such file\r\n", "550"),
+        ("USER", "421 too many\r\n", "refused 3 times in a row"),
+    ] {
+        let liar = Server::that_speaks_first(move |_, stream| ftp(stream, &[(command, answer)]));
+        told(&liar.tune_as("ftp://", "/file", &[]), 4, wanted);
+    }
+    for reply in [&b"x"[..], b"220-more\r\n"] {
+        let server = Server::that_speaks_first(move |_, stream| {
+            stream.write_all(b"220-here\r\n")?;
+            loop {
+                stream.write_all(&reply.repeat(1000))?;
+            }
+        });
+        told(&server.tune_as("ftp://", "/file", &[]), 4, "reply is endless");
+    }
+}
+
+#[test]
+fn whoever_speaks_another_protocol_than_was_named_is_told_from_a_slow_path() {
+    let key = "ab".repeat(32);
+    let noise = Server::that_speaks_first(|_, stream| {
+        stream.write_all(&[0xA5; 100_000])?;
+        // Until the client leaves.
+        let _ = stream.read(&mut [0; 4096]);
+        Ok(())
+    });
+    for (scheme, path, wanted) in [
+        ("iperf3://", "", "means nothing in iperf3"),
+        ("https://", "/file", "TLS"),
+        ("ftp://", "/file", "ftp://"),
+        (&format!("wt://{key}@"), "", "key exchange failed"),
+    ] {
+        told(&noise.tune_as(scheme, path, &[]), 4, wanted);
+    }
+    // iperf3's control protocol as far as the results, of which there are four gigabytes.
+    let results = Server::that_speaks_first(|_, stream| {
+        let mut length = [0; 4];
+        stream.read_exact(&mut [0; 37])?;
+        stream.write_all(&[9])?;
+        stream.read_exact(&mut length)?;
+        std::io::copy(&mut stream.try_clone()?.take(u32::from_be_bytes(length).into()), &mut std::io::sink())?;
+        stream.write_all(&[13, 0xFF, 0xFF, 0xFF, 0xFF])?;
+        pour(stream)
+    });
+    told(&results.tune_as("iperf3://", "", &[]), 4, "iperf3");
+    let busy = Server::that_speaks_first(|_, stream| {
+        stream.read_exact(&mut [0; 37])?;
+        stream.write_all(&[0xFF])
+    });
+    told(&busy.tune_as("iperf3://", "", &[]), 4, "refused 3 times in a row");
 }
