@@ -41,7 +41,7 @@ impl Default for SurveyConfig {
         Self {
             sizes: [1240, 64],
             rate: 100,
-            rate_private: 2000,
+            rate_private: 3000,
             apart: Duration::from_secs(1),
             apart_private: Duration::ZERO,
             at_once: 2000,
@@ -150,6 +150,12 @@ impl<O: Opener> Survey<O> {
     /// What was found out since this was last asked.
     pub fn take_found(&mut self) -> Vec<(usize, Found)> {
         std::mem::take(&mut self.found)
+    }
+
+    /// How many hosts are being asked.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.running
     }
 
     /// Whether every host is done.

@@ -23,10 +23,16 @@ const RESOLVERS: usize = 16;
 const AHEAD: usize = 20_000;
 /// Between two looks at whether somebody pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(200);
-/// Packets that have waited so long for us mean that this host is busy: then nobody else is begun.
-const LAG: Duration = Duration::from_millis(10);
+/// Packets that have waited so long for us mean that this host is busy: then nobody else is begun for as long. It is more
+/// than two threads on one core make each other wait, and far less than any timer of a server's.
+const LAG: Duration = Duration::from_millis(30);
 /// After packets have found no room on this host, nobody is begun for so long.
 const FULL: Duration = Duration::from_millis(100);
+/// From so many hosts on packets are waited for together: the kernel says when each came, and being woken for every one of
+/// them takes more than reading it.
+const MANY: usize = 64;
+/// For so long.
+const TOGETHER: Duration = Duration::from_micros(300);
 /// So many packets are read before others may leave.
 const BATCH: usize = 256;
 
@@ -65,6 +71,10 @@ pub(super) trait Asked {
     fn is_done(&self, now: Time) -> bool;
     /// Ends all.
     fn stop(&mut self, now: Time, found: &mut Vec<(usize, Finding)>);
+    /// Whether so much comes that it is better read together.
+    fn is_crowded(&self) -> bool {
+        false
+    }
     /// What to wait for, beside time.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
@@ -105,7 +115,7 @@ impl Asked for Ours<'_> {
             survey.handle(at, from, port, to, &segment);
         });
         if lag >= LAG {
-            survey.hold(now + 2 * lag);
+            survey.hold(now + lag);
         }
         // A ring that was full gives more than is read at once.
         if !drained && self.net.take_drops() > 0 {
@@ -129,6 +139,10 @@ impl Asked for Ours<'_> {
         self.survey.stop(now);
         self.stopped = true;
         self.take(found);
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.survey.running() >= MANY
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -251,6 +265,10 @@ fn drive(
         }
         if !open && asked.is_done(now()) {
             return Ok(());
+        }
+        if asked.is_crowded() {
+            let waited = wt_sys::poll::wait_readable(&[], Some(TOGETHER));
+            waited.map_err(|error| Failure::ours(error.to_string()))?;
         }
         let wait = asked.wakeup(now()).map_or(LOOK, |at| at.saturating_sub(now())).min(LOOK);
         let descriptors: Vec<BorrowedFd<'_>> = [waker.as_fd()].into_iter().chain(asked.descriptor()).collect();
