@@ -293,7 +293,7 @@ fn percent(share: f64) -> String {
 fn percent_up(share: f64) -> String {
     let p = share.max(0.0) * 100.0;
     if p < 3.0 {
-        format!("{:.1}%", (p * 10.0 - 1e-9).ceil().max(0.0) / 10.0)
+        format!("{:.1}%", (p * 10.0 - 1e-9).ceil().abs() / 10.0)
     } else {
         format!("{:.0}%", (p - 1e-9).ceil())
     }

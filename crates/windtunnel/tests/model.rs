@@ -44,6 +44,26 @@ fn a_path_from_flags_is_answered_with_a_range_where_there_is_chance() {
 }
 
 #[test]
+fn a_burst_of_64_segments_into_a_queue_of_20_packets_is_worse_with_every_control() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("short-queue.toml");
+    let text = "title = \"a short queue\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+        down = { rate = \"5mbit\", delay = \"25ms\", queue_packets = 20 }\n\
+        up = { rate = \"5mbit\", delay = \"25ms\", queue_packets = 100 }\n";
+    std::fs::write(&path, text).unwrap();
+    for control in ["reno", "cubic", "bbr"] {
+        let set = |window: u32| {
+            let set = format!("cc={control},initcwnd={window}");
+            let answer = json(&["predict", path.to_str().unwrap(), "--json", "--workload", "page", "--set", &set]);
+            let number = |name: &str| arm(&answer, "cc", control)[name].as_f64().unwrap();
+            (number("figure"), number("retransmitted_share"))
+        };
+        let (usual, large) = (set(10), set(64));
+        assert!(large.0 > 1.2 * usual.0 && large.1 > 1.5 * usual.1, "{control}: {usual:?} {large:?}");
+    }
+}
+
+#[test]
 fn workloads_have_the_labs_words_and_are_told_by_their_own_figures() {
     let page = json(&["predict", "lte", "--json", "--workload", "page", "--knobs", "initcwnd"]);
     assert_eq!((&page["workload"]["kind"], &page["bytes"]), (&"page".into(), &265_100.into()));

@@ -76,7 +76,10 @@ fn a_page_is_told_by_its_load_time_and_says_which_first_window_bounds_it() {
     assert!(csv.lines().nth(1).unwrap().ends_with("s,load time"), "{csv}");
     speaks(home.path(), "goodput", "load time");
     let limits = &report["limits"];
-    assert!(limits["text"].as_str().unwrap().contains("initcwnd"), "{limits}");
+    let text = limits["text"].as_str().unwrap();
+    assert!(text.contains("The server's initcwnd of 10 × 1448 bytes bounds what comes first"), "{text}");
+    let why = "With initrwnd=4 the server's initcwnd of 10 × 1448 bytes was not reached: it allows 4 segments.";
+    assert!(text.contains(why), "{text}");
     // What was journaled gives the same answer.
     let again: Value = serde_json::from_str(&said(home.path(), &["report", "last", "--json"])).unwrap();
     assert_eq!((&again["verdict"]["evidence"], &again["arms"]), (&report["verdict"]["evidence"], &report["arms"]));

@@ -72,6 +72,8 @@ impl TuneReport {
     /// Puts the report together. Arms of which the inputs know no label, and records of unknown arms, are no trouble.
     #[must_use]
     pub fn assemble(inputs: &TuneInputs<'_>) -> Self {
+        let sparing = inputs.sparing();
+        let inputs = &TuneInputs { assessment: sparing.as_ref().unwrap_or(inputs.assessment), ..*inputs };
         let a = inputs.assessment;
         let records: Vec<&TrialRecord> =
             inputs.records.iter().filter(|r| matches!(r.spec.phase, Phase::Round | Phase::Plateau)).collect();
@@ -116,6 +118,16 @@ impl TuneReport {
 }
 
 impl TuneInputs<'_> {
+    /// The assessment that recommends the smallest first window which is shown to be faster and to lie on the plateau, if that
+    /// isn't the one recommended: a larger one is a larger burst, which costs others on the path, for next to nothing.
+    fn sparing(&self) -> Option<Assessment> {
+        let a = self.assessment;
+        let found = a.plateau.as_ref().filter(|_| matches!(self.plateau, Some(Knob::Initcwnd | Knob::Initrwnd)))?;
+        let claimed = a.arms.get(found.smallest)?.claimed.is_some();
+        let wanted = claimed && found.smallest != 0 && found.anchor == a.pick && found.smallest != a.pick;
+        wanted.then(|| Assessment { pick: found.smallest, regret: None, ..a.clone() })
+    }
+
     /// What an arm is called in tables; the current settings are listed elsewhere in full.
     fn label(&self, arm: usize) -> String {
         match self.settings.get(arm) {
@@ -331,7 +343,16 @@ impl TuneInputs<'_> {
         let a = self.assessment;
         let mut next = Vec::new();
         if a.kind == VerdictKind::Faster {
-            next.push(format!("Set {}; the rest stays as it is.", self.asked(a.pick)));
+            let larger = a.plateau.as_ref().filter(|found| found.smallest == a.pick && found.anchor != a.pick);
+            let why = larger.filter(|_| matches!(self.plateau, Some(Knob::Initcwnd | Knob::Initrwnd)));
+            let why = why.map_or_else(String::new, |found| {
+                format!(
+                    ", not {}, which gains less than {:.0} % more by a larger burst",
+                    self.label(found.anchor),
+                    found.epsilon * 100.0
+                )
+            });
+            next.push(format!("Set {}{why}; the rest stays as it is.", self.asked(a.pick)));
         }
         let undecided = a.kind == VerdictKind::Stopped || a.stop == Some(StopReason::Budget);
         let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000);

@@ -2,8 +2,9 @@
 
 use super::limits::{LimitedBy, LimitsReport};
 use super::measured::Measured;
+use std::collections::BTreeMap;
 use wt_trial::{Scale, Spread, Status, TrialRecord, Workload};
-use wt_units::BitsPerSecond;
+use wt_units::{BitsPerSecond, Knob};
 
 /// Below this share of the sender's first window the receiver's is the smaller one.
 const FEW: f64 = 0.9;
@@ -12,10 +13,11 @@ const LOSSY: f64 = 0.02;
 
 /// The trials of the current settings that say something.
 fn current<'a>(records: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
-    let counts = |r: &&&TrialRecord| {
-        r.spec.arm == 0 && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
-    };
-    records.iter().filter(counts).copied().collect()
+    records.iter().filter(|record| record.spec.arm == 0 && counts(record)).copied().collect()
+}
+
+fn counts(record: &TrialRecord) -> bool {
+    matches!(record.outcome.status, Status::Completed | Status::Incomplete) && record.outcome.bytes > 0
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -41,7 +43,10 @@ pub(super) fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us
     }
     let begin = format!("With your current settings: {} {}.", measured.name, measured.show(figure));
     let (by, more) = match measured.scale {
-        Scale::Time => first_window(&own, figure, rtt_us),
+        Scale::Time => {
+            let (by, text) = first_window(&own, figure, rtt_us);
+            (by, format!("{text}{}", unreached(records)))
+        }
         Scale::Rate => exchanges(&own, workload, rtt_us),
         Scale::Lateness => late(&own, rtt_us),
         Scale::Responsiveness => loaded(&own),
@@ -80,6 +85,30 @@ fn first_window(own: &[&TrialRecord], seconds: Option<f64>, rtt_us: u64) -> (Lim
          {allowed:.0} segments."
     );
     (LimitedBy::Path, text)
+}
+
+/// Of the other settings that change a first window: those with which the sender's wasn't reached either.
+fn unreached(records: &[&TrialRecord]) -> String {
+    let mut arms: BTreeMap<usize, Vec<&TrialRecord>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.spec.arm != 0 && counts(record)) {
+        let windows = [Knob::Initcwnd, Knob::Initrwnd].map(|knob| record.spec.settings.number(knob));
+        if windows.iter().any(Option::is_some) {
+            arms.entry(record.spec.arm).or_default().push(record);
+        }
+    }
+    let tell = |own: &Vec<&TrialRecord>| {
+        let (cwnd, rwnd, mss) = (seen(own, "initial_cwnd")?, seen(own, "initial_rwnd_bytes")?, seen(own, "mss")?);
+        let allowed = (rwnd / mss).floor();
+        (allowed < cwnd * FEW).then(|| {
+            let settings = &own[0].spec.settings;
+            let whose = if settings.number(Knob::Initrwnd).is_some() { "it" } else { "your initrwnd" };
+            format!(
+                " With {settings} the server's initcwnd of {cwnd:.0} × {mss:.0} bytes was not reached: {whose} allows \
+                 {allowed:.0} segments."
+            )
+        })
+    };
+    arms.values().filter_map(tell).collect()
 }
 
 fn spread(own: &[&TrialRecord], of: impl Fn(&TrialRecord) -> Option<Spread>, at: fn(&Spread) -> u64) -> Option<f64> {

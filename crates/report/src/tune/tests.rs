@@ -189,6 +189,24 @@ fn the_plateau_curve_rises_to_the_limit() {
 }
 
 #[test]
+fn of_first_windows_the_smallest_on_the_plateau_is_recommended_and_of_receive_windows_the_fastest() {
+    let levels = [("current", Settings::new(), 3.0), ("20", rwin(28_800), 4.6), ("40", rwin(57_600), 6.0)];
+    let mut truths: Vec<Truth> =
+        levels.into_iter().map(|(label, level, rate)| Truth::new(label, level, rate)).collect();
+    truths.push(Truth::new("80", rwin(115_200), 6.15));
+    let plan = Plan { truths, levels: vec![0, 1, 2, 3], noise: 0.03, budget: 400, stop_after: None, seed: 5 };
+    let mut story = plan.run();
+    assert_eq!((story.assessment.pick, story.assessment.plateau.as_ref().unwrap().smallest), (3, 2));
+    assert_eq!(report_of(&story).verdict.arm, 3);
+    story.plateau = Some(Knob::Initcwnd);
+    let report = report_of(&story);
+    assert_eq!((report.verdict.arm, report.verdict.label.as_str()), (2, "40"));
+    assert!(report.verdict.headline.starts_with("40 is faster"), "{}", report.verdict.text);
+    assert!(report.next[0].contains(", not 80, which gains less than 10 % more"), "{:?}", report.next);
+    assert_eq!(report.verdict.settings.number(Knob::Rwin), Some(57_600), "that is what would be applied");
+}
+
+#[test]
 fn the_chart_of_evidence_begins_at_one_and_ends_at_what_is_claimed() {
     let report = faster();
     let chart = report.evidence_chart().unwrap();
