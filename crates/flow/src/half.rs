@@ -142,6 +142,8 @@ pub(crate) struct Half {
     pub(crate) window_bytes: u32,
     pub(crate) window_min: Option<u32>,
     pub(crate) window_max: u32,
+    /// The sum of the windows of its ACKs once it was sent anything, and how many these were.
+    pub(crate) window_sum: (u64, u64),
     pub(crate) ack: Option<Seq>,
     ack_at_ns: u64,
     duplicates: u32,
@@ -440,6 +442,10 @@ impl Half {
         }
         if !s.has(TcpFlags::ACK) {
             return;
+        }
+        if rev.largest_segment > 0 {
+            let (bytes, acks) = &mut self.window_sum;
+            (*bytes, *acks) = (*bytes + u64::from(self.window_bytes), *acks + 1);
         }
         let edge = s.ack.plus(self.window_bytes);
         // Edges a sixty-fourth of the time apart that they are looked back for.

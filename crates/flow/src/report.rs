@@ -94,7 +94,7 @@ pub struct Handshake {
 }
 
 /// How an end's receive window was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Windows {
     /// Whether the shift is known; without it the figures are as they stand in the header.
     pub scale_known: bool,
@@ -104,6 +104,8 @@ pub struct Windows {
     pub max: u32,
     /// The last, bytes.
     pub last: u32,
+    /// The mean of those of its ACKs, bytes, once it was sent anything.
+    pub mean: Option<f64>,
     /// How often it was closed.
     pub closed_times: u64,
     /// How long it was closed, µs.
@@ -291,6 +293,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
     let (own, other) = (connection.half(end), connection.half(end.other()));
     let seconds = connection.last_ns.saturating_sub(connection.begun_ns) as f64 / 1e9;
     let bytes = own.unique_bytes();
+    let (window_sum, acks) = own.window_sum;
     let scale_known = own.offer.is_some() && other.offer.is_some();
     EndReport {
         address: if end == End::Client { connection.client } else { connection.server },
@@ -304,6 +307,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
             min: own.window_min,
             max: own.window_max,
             last: own.window_bytes,
+            mean: (acks > 0).then(|| window_sum as f64 / acks as f64),
             closed_times: own.zero_episodes,
             closed_us: own.zero_ns / 1000,
             closed_longest_us: own.zero_longest_ns / 1000,

@@ -22,6 +22,9 @@ pub struct Seen {
     pub offer: Option<Offer>,
     /// The largest window that it advertised, bytes; unknown of what isn't TCP.
     pub window: Option<u32>,
+    /// The mean of the windows of its ACKs, bytes.
+    #[serde(default)]
+    pub window_mean: Option<f64>,
     /// Segments that it sent again; unknown of what isn't TCP.
     pub retransmissions: Option<u64>,
     /// Segments that the server sent again to it.
@@ -107,19 +110,35 @@ impl Watcher {
     }
 }
 
-/// Microseconds to the nanosecond: so few digits come out of the journal as they went into it.
-fn to_ns(us: f64) -> f64 {
-    (us * 1000.0).round() / 1000.0
+/// To three digits behind the point, as many as are meant: so few come out of the journal as they went into it.
+fn to_thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+impl AckDelay {
+    /// The mean over time, µs.
+    #[must_use]
+    pub fn mean_us(&self) -> f64 {
+        self.course.iter().map(|(_, us)| us).sum::<f64>() / self.course.len().max(1) as f64
+    }
 }
 
 impl Seen {
+    /// What its window allows a sender that nothing else holds, over an RTT, bit/s: the window that it offered, in the mean,
+    /// once in each round trip and the time by which its ACK came late. Unknown of what isn't TCP.
+    #[must_use]
+    pub fn window_limit_bps(&self, rtt_us: u64) -> Option<f64> {
+        let late_us = self.ack_delay.as_ref()?.mean_us();
+        Some(self.window_mean? * 8e6 / (rtt_us.max(1) as f64 + late_us))
+    }
+
     /// Of the connections of one trial. Delays are those of the one with the most payload.
     fn of(connections: &[ConnectionReport]) -> Self {
         let Some(main) = connections.iter().max_by_key(|one| one.bytes()) else { return Self::default() };
         let delay = main.client.ack_delay.as_ref().map(|delay| AckDelay {
-            median_us: to_ns(delay.median_us),
-            ends_us: delay.thirds_us.map(|[first, _, last]| (to_ns(first), to_ns(last))),
-            course: delay.course.iter().map(|(s, us)| (*s, to_ns(*us))).collect(),
+            median_us: to_thousandths(delay.median_us),
+            ends_us: delay.thirds_us.map(|[first, _, last]| (to_thousandths(first), to_thousandths(last))),
+            course: delay.course.iter().map(|(s, us)| (*s, to_thousandths(*us))).collect(),
         });
         let offer = main.client.offer.map(|offer| Offer {
             mss: offer.mss,
@@ -131,10 +150,11 @@ impl Seen {
         Self {
             ack_delay: delay,
             offer,
+            window_mean: main.client.window.mean.map(to_thousandths),
             window: connections.iter().map(|one| one.client.window.max).max(),
             retransmissions: sum(|one| one.client.sent.retransmissions),
             server_retransmissions: sum(|one| one.server.sent.retransmissions),
-            answer_us: main.answer_time.map(|spread| to_ns(spread.min_us)),
+            answer_us: main.answer_time.map(|spread| to_thousandths(spread.min_us)),
             missed: 0,
         }
     }

@@ -16,7 +16,7 @@ use wt_load::{Connection, EndReport, FetchError, Finish, LoadError, Request, Sen
 use wt_sys::SysError;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::netlink::{Netlink, RouteMetrics};
-use wt_sys::ns::write_net_sysctl;
+use wt_sys::ns::{read_net_sysctl, write_net_sysctl};
 use wt_sys::process::Usage;
 use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::{
@@ -31,6 +31,10 @@ const PORT: u16 = 7411;
 const STACK_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// The device of an adapter.
 const STACK_DEVICE: &str = "wts0";
+/// What the server sends with, whatever this machine's default is: the same for every stack, and not paced.
+const SERVER_CC: &str = "cubic";
+/// Where a namespace has its default.
+const DEFAULT_CC: &str = "ipv4/tcp_congestion_control";
 /// How long the server's view of a connection may take after its end.
 const REPORT_WAIT: Duration = Duration::from_secs(3);
 const NAME: &str = "lab";
@@ -87,6 +91,8 @@ impl StackTunnel {
         let address = SocketAddr::new(SERVER_V4.into(), PORT);
         let listener = lab.server.run(|| tcp::listen(address)).and_then(|made| made)?;
         let server = Server::start(listener, ServerConfig::default())?;
+        // A connection that begins with bbr is paced for ever, whatever it is given later; reno can always be had.
+        lab.server.run(|| write_net_sysctl(DEFAULT_CC, "reno"))??;
         lab.client.run(|| {
             write_net_sysctl("ipv4/ip_forward", "1")?;
             // What the stack gets shall be what came over the path, and nothing of the client's own.
@@ -177,7 +183,8 @@ impl FarEnd for Far<'_> {
             Leg::Talk { time } => (self.spec.workload.direction(), Amount::Time(time)),
         };
         // The same for every stack: a window that is no multiple of the MSS is used whole.
-        let sender = SenderOptions { no_delay: true, ..SenderOptions::default() };
+        let congestion_control = Some(SERVER_CC.to_owned());
+        let sender = SenderOptions { no_delay: true, congestion_control, ..SenderOptions::default() };
         let request = Request { direction, amount, token, sender, window: None };
         let connection = match &self.adapter {
             Some(path) => {
@@ -252,8 +259,16 @@ impl StackTunnel {
     /// One trial, on a thread in the client's namespace. The outer error means that the lab is broken.
     fn trial(&self, spec: &TrialSpec, choice: &Choice, token: u64, cancel: &Cancel) -> Result<Ran, SysError> {
         if choice.stack.built() == Built::Direct {
+            let default = choice.options.get("cc").map(|_| read_net_sysctl(DEFAULT_CC)).transpose()?;
+            if default.is_some() {
+                write_net_sysctl(DEFAULT_CC, "reno")?;
+            }
             let far = Far { spec, choice, adapter: None, token };
             let (worked, took, seen) = far.watched(DEVICE, cancel)?;
+            if let Some(default) = default {
+                // A user may not be allowed to choose it anew; then reno stays the default of the lab's client.
+                let _ = write_net_sysctl(DEFAULT_CC, &default);
+            }
             let servers = self.reports(&worked);
             return Ok(Ran { worked, servers, took, seen, ready: None, used: None, trouble: None });
         }

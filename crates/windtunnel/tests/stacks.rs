@@ -77,6 +77,7 @@ fn nonsense_is_refused_with_what_there_is() {
         (&["--stacks", "smolctp"][..], "smoltcp"),
         (&["--stacks", "linux,linux"], "twice"),
         (&["--stacks", "smoltcp:colour=red"], "ack-delay"),
+        (&["--stacks", "linux:cc=nonsense"], "cubic"),
         (&["--rwin", "1B"], "256B"),
         (&["--workloads", "sok"], "soak"),
         (&["--workloads", "competing"], "isn't compared"),
@@ -169,6 +170,33 @@ fn every_stack_moves_the_same_bytes_and_is_counted_by_the_operating_system() {
 }
 
 #[test]
+fn a_larger_window_is_told_beside_what_was_offered_and_what_it_should_bring() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let lab = path(home.path(), 100);
+    let mut command = windtunnel(home.path());
+    command.args(["stacks", "compare", "--json", "-q", "--no-conformance", "--lab", &lab, "--rounds", "1"]);
+    command.args(["--stacks", "linux,smoltcp", "--rwin", "8760,20440", "--workloads", "bulk:size=100kB"]);
+    let told: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let raised = told["windows"].as_array().unwrap();
+    let names: Vec<&str> = raised.iter().map(|one| one["stack"].as_str().unwrap()).collect();
+    assert_eq!(names, ["linux", "smoltcp"], "{told}");
+    for one in raised {
+        let number = |value: &Value| value.as_f64().unwrap();
+        assert_eq!(one["rwin"], serde_json::json!([8760, 20_440]));
+        // No stack offers more than it was told in the mean, but for what it offered before it was.
+        let (small, large) = (number(&one["offered_bytes"][0]), number(&one["offered_bytes"][1]));
+        assert!((5000.0..10_500.0).contains(&small) && (16_000.0..25_000.0).contains(&large), "{one}");
+        let (measured, predicted) = (number(&one["measured"]), number(&one["predicted"]));
+        assert!(predicted > 1.5 && measured > 1.0, "{one}");
+        assert!((number(&one["error"]) - (measured / predicted - 1.0)).abs() < 1e-9, "{one}");
+    }
+}
+
+#[test]
 fn data_that_is_lost_when_the_answer_is_fast_is_found_and_only_then() {
     if !may_run() {
         return;
@@ -189,6 +217,39 @@ fn data_that_is_lost_when_the_answer_is_fast_is_found_and_only_then() {
     for name in ["smoltcp:fast-loss=1ms", "linux"] {
         assert_eq!((stack(&told, name)["integrity"].as_str(), findings(&told, name)), (Some("ok"), vec![]), "{name}");
     }
+}
+
+#[test]
+fn a_stack_that_corrupts_a_byte_or_crashes_at_its_work_is_a_result() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let stacks = "smoltcp:corrupt-at=30kB,linux:corrupt-at=30kB,smoltcp:crash-at=30kB,linux:crash-at=30kB,smoltcp";
+    let (ran, told) = compare(home.path(), &["--stacks", stacks, "--workloads", "bulk:size=100kB"]);
+    assert!(ran.code <= 1, "{}", ran.err);
+    for name in ["smoltcp:corrupt-at=30kB", "linux:corrupt-at=30kB"] {
+        let one = stack(&told, name);
+        assert_eq!(
+            (one["integrity"].as_str(), findings(&told, name)),
+            (Some("corrupt"), vec!["data-corrupt"]),
+            "{one}"
+        );
+        let why = one["failures"][0]["why"].as_str().unwrap();
+        assert!(why.contains("byte 30"), "it names the byte: {why}");
+    }
+    for name in ["smoltcp:crash-at=30kB", "linux:crash-at=30kB"] {
+        let one = stack(&told, name);
+        let failure = &one["failures"][0];
+        assert!(failure["why"].as_str().unwrap().contains("crashed: signal 6"), "{one}");
+        assert_eq!(
+            (failure["status"].as_str(), findings(&told, name).contains(&"data-corrupt")),
+            (Some("failed"), false)
+        );
+    }
+    let sound = stack(&told, "smoltcp");
+    assert_eq!((sound["integrity"].as_str(), sound["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{sound}");
 }
 
 #[test]

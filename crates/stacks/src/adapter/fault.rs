@@ -1,11 +1,12 @@
-//! Two faults that old stacks had, to be switched on, so that a test can show that they would be caught.
+//! Two faults that old stacks had, and two that any may have, to be switched on, so that a test can show that they would be
+//! caught.
 //!
 //! They sit beside a stack, not in it: between it and its device, and between it and the program that uses it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
-use wt_units::parse_duration;
+use wt_units::{Bytes, parse_duration};
 
 /// How late ACKs are after five times the time at which they begin to be: what was once measured after five minutes.
 const LATEST: Duration = Duration::from_millis(400);
@@ -21,6 +22,10 @@ pub(crate) struct Faults {
     late_acks: Option<Duration>,
     /// The beginning of an answer that comes within this time is lost.
     fast_loss: Option<Duration>,
+    /// The byte of this number that comes is changed, counted from zero in each connection.
+    corrupt_at: Option<u64>,
+    /// The stack crashes when it has come.
+    crash_at: Option<u64>,
 }
 
 impl Faults {
@@ -35,7 +40,16 @@ impl Faults {
             let sensible = Duration::from_micros(1)..=Duration::from_secs(3600);
             if sensible.contains(&time) { Ok(Some(time)) } else { Err(format!("{key}: allowed is 1us to 1h")) }
         };
-        Ok(Self { late_acks: time("late-acks")?, fast_loss: time("fast-loss")? })
+        let place = |key: &str| {
+            let bytes = options.get(key).map(|text| text.parse::<Bytes>()).transpose();
+            bytes.map(|bytes| bytes.map(Bytes::get)).map_err(|error| format!("{key}: {error}"))
+        };
+        Ok(Self {
+            late_acks: time("late-acks")?,
+            fast_loss: time("fast-loss")?,
+            corrupt_at: place("corrupt-at")?,
+            crash_at: place("crash-at")?,
+        })
     }
 
     /// How long an ACK is held back so long after the beginning.
@@ -97,17 +111,19 @@ impl LateAcks {
     }
 }
 
-/// Loses the beginning of answers that come fast.
+/// What becomes of the data of one connection on their way to the program.
 #[derive(Debug)]
-pub(crate) struct FastLoss {
-    limit_ns: Option<u64>,
+pub(crate) struct Spoiler {
+    faults: Faults,
+    /// Bytes that have come.
+    came: u64,
     /// When the last request went, until an answer has come.
     asked_ns: Option<u64>,
 }
 
-impl FastLoss {
+impl Spoiler {
     pub(crate) fn new(faults: &Faults) -> Self {
-        Self { limit_ns: faults.fast_loss.map(|time| time.as_nanos() as u64), asked_ns: None }
+        Self { faults: *faults, came: 0, asked_ns: None }
     }
 
     /// Something was sent.
@@ -115,10 +131,20 @@ impl FastLoss {
         self.asked_ns = Some(monotonic_ns());
     }
 
-    /// How many of these bytes, which have just come, are lost.
-    pub(crate) fn lost(&mut self, came: usize) -> usize {
-        let (Some(limit), Some(asked)) = (self.limit_ns, self.asked_ns.take()) else { return 0 };
-        if monotonic_ns().saturating_sub(asked) <= limit { came.min(MOST_LOST) } else { 0 }
+    /// Spoils these bytes, which have just come, if they shall be; how many of them are lost at their beginning.
+    pub(crate) fn spoil(&mut self, bytes: &mut [u8]) -> usize {
+        let begin = self.came;
+        self.came += bytes.len() as u64;
+        let place = |at: Option<u64>| at.and_then(|at| usize::try_from(at.checked_sub(begin)?).ok());
+        if let Some(byte) = place(self.faults.corrupt_at).and_then(|at| bytes.get_mut(at)) {
+            *byte ^= 0x20;
+        }
+        if place(self.faults.crash_at).is_some_and(|at| at < bytes.len()) {
+            std::process::abort();
+        }
+        let (Some(limit), Some(asked)) = (self.faults.fast_loss, self.asked_ns.take()) else { return 0 };
+        let fast = monotonic_ns().saturating_sub(asked) <= limit.as_nanos() as u64;
+        if fast { bytes.len().min(MOST_LOST) } else { 0 }
     }
 }
 
@@ -154,8 +180,22 @@ mod tests {
     }
 
     #[test]
+    fn one_byte_is_changed_wherever_pieces_end() {
+        let faults = faults(&[("corrupt-at", "1000B")]).unwrap();
+        for size in [1, 7, 999, 1000, 1001, 5000] {
+            let mut spoiler = Spoiler::new(&faults);
+            let mut all = vec![0u8; 5000];
+            let lost: usize = all.chunks_mut(size).map(|piece| spoiler.spoil(piece)).sum();
+            let wrong: Vec<usize> = (0..5000).filter(|at| all[*at] != 0).collect();
+            assert_eq!((wrong, lost), (vec![1000], 0), "pieces of {size}");
+        }
+    }
+
+    #[test]
     fn nonsense_is_refused() {
-        for (key, value) in [("late-acks", "soon"), ("late-acks", "0s"), ("fast-loss", "2h")] {
+        let wrong =
+            [("late-acks", "soon"), ("late-acks", "0s"), ("fast-loss", "2h"), ("corrupt-at", "x"), ("crash-at", "-1")];
+        for (key, value) in wrong {
             assert!(faults(&[(key, value)]).unwrap_err().contains(key));
         }
         assert_eq!(faults(&[("cc", "reno")]), Ok(Faults::default()));

@@ -1,7 +1,7 @@
 //! The kernel of this machine as a stack behind an adapter: in a network namespace of the adapter's own, with a TUN device of
 //! which the other side is the adapter's. What it costs beyond the kernel itself is what every adapter costs.
 
-use super::fault::{FastLoss, Faults, LateAcks};
+use super::fault::{Faults, LateAcks, Spoiler};
 use super::local::{self, AT_ONCE};
 use crate::protocol::{Arguments, Done, Ready};
 use serde_json::json;
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String
 }
 
 fn ready(arguments: &Arguments) -> Ready {
-    let known = ["cc", "late-acks", "fast-loss"];
+    let known = ["cc", "late-acks", "fast-loss", "corrupt-at", "crash-at"];
     let mut granted: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     granted.insert("mtu".to_owned(), json!(arguments.mtu));
     granted.extend(arguments.mss.map(|mss| ("mss".to_owned(), json!(mss))));
@@ -101,6 +101,10 @@ fn ready(arguments: &Arguments) -> Ready {
 /// The adapter's own namespace.
 fn set_up(arguments: &Arguments) -> SysResult<()> {
     write_net_sysctl("ipv4/tcp_no_metrics_save", "1")?;
+    if arguments.options.contains_key("cc") {
+        // A connection that begins with bbr is paced for ever, whatever it is given later; reno can always be had.
+        write_net_sysctl("ipv4/tcp_congestion_control", "reno")?;
+    }
     let mut netlink = Netlink::open()?;
     netlink.start("lo", None, None, true)?;
     netlink.add_address(INNER, arguments.address.into(), 32)?;
@@ -159,7 +163,7 @@ pub(super) fn connection(
         error.source
     })?;
     local::tell_connected(&near)?;
-    let loss = Arc::new(std::sync::Mutex::new(FastLoss::new(faults)));
+    let loss = Arc::new(std::sync::Mutex::new(Spoiler::new(faults)));
     let (near_in, far_out) = (near.try_clone()?, far.try_clone()?);
     let (asked, sent) = (Arc::clone(&loss), Arc::clone(counted));
     let out = std::thread::spawn(move || carry_out(near_in, far_out, &asked, &sent));
@@ -170,7 +174,7 @@ pub(super) fn connection(
     Ok(())
 }
 
-type Loss = std::sync::Mutex<FastLoss>;
+type Loss = std::sync::Mutex<Spoiler>;
 
 fn carry_out(mut near: UnixStream, mut far: TcpStream, loss: &Loss, counted: &Counted) {
     let mut buffer = vec![0; AT_ONCE];
@@ -190,7 +194,7 @@ fn carry_in(mut far: TcpStream, mut near: &UnixStream, window: Option<u32>, loss
         if let Some(window) = window {
             let _ = tcp::hold_window(&far, window);
         }
-        let lost = loss.lock().unwrap_or_else(std::sync::PoisonError::into_inner).lost(n);
+        let lost = loss.lock().unwrap_or_else(std::sync::PoisonError::into_inner).spoil(&mut buffer[..n]);
         if near.write_all(&buffer[lost..n]).is_err() {
             // The program has gone, and wants no more.
             let _ = tcp::reset_on_close(&far);

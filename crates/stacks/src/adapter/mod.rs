@@ -22,8 +22,8 @@ pub const ADAPTER: &str = "__stack-adapter";
 
 /// The stacks whose adapters are built in, with the options that each has.
 pub(crate) const BUILT_IN: [(&str, &[&str]); 3] = [
-    ("linux", &["cc", "late-acks", "fast-loss"]),
-    ("smoltcp", &["cc", "ack-delay", "nagle", "late-acks", "fast-loss"]),
+    ("linux", &["cc", "late-acks", "fast-loss", "corrupt-at", "crash-at"]),
+    ("smoltcp", &["cc", "ack-delay", "nagle", "late-acks", "fast-loss", "corrupt-at", "crash-at"]),
     ("uml", &["cc"]),
 ];
 

@@ -1,6 +1,6 @@
 //! smoltcp behind an adapter: one thread, one loop, as its documentation shows it.
 
-use super::fault::{FastLoss, Faults, LateAcks};
+use super::fault::{Faults, LateAcks, Spoiler};
 use super::local::{self, AT_ONCE};
 use crate::protocol::{Arguments, Done, Ready};
 use serde_json::json;
@@ -121,7 +121,7 @@ impl phy::Device for Device {
 struct Carried {
     near: UnixStream,
     handle: SocketHandle,
-    loss: FastLoss,
+    spoiler: Spoiler,
     /// Whether the program knows that it stands.
     told: bool,
     /// The program sends no more.
@@ -209,7 +209,7 @@ fn ready(arguments: &Arguments, options: &Options, mtu: u32) -> Ready {
     for (key, value) in &arguments.options {
         match key.as_str() {
             "cc" | "nagle" | "ack-delay" => {}
-            "late-acks" | "fast-loss" => drop(granted.insert(key.clone(), json!(value))),
+            "late-acks" | "fast-loss" | "corrupt-at" | "crash-at" => drop(granted.insert(key.clone(), json!(value))),
             _ => refused.push(format!("smoltcp has no option {key}")),
         }
     }
@@ -241,8 +241,8 @@ impl Loop<'_> {
         let server = (IpAddress::Ipv4(*self.arguments.server.ip()), self.arguments.server.port());
         socket.connect(self.interface.context(), server, port).map_err(|error| error.to_string())?;
         let handle = self.sockets.add(socket);
-        let loss = FastLoss::new(self.faults);
-        self.carried.push(Carried { near, handle, loss, told: false, ended: false, waiting: Vec::new() });
+        let spoiler = Spoiler::new(self.faults);
+        self.carried.push(Carried { near, handle, spoiler, told: false, ended: false, waiting: Vec::new() });
         self.done.connections += 1;
         Ok(())
     }
@@ -297,7 +297,7 @@ impl Carried {
                     *moved = true;
                 }
                 Ok(Ok(n)) => {
-                    self.loss.asked();
+                    self.spoiler.asked();
                     done.bytes_out += n as u64;
                     *moved = true;
                 }
@@ -328,7 +328,7 @@ impl Carried {
             }
             let mut buffer = [0; AT_ONCE];
             let Ok(n) = socket.recv_slice(&mut buffer) else { return false };
-            let lost = self.loss.lost(n);
+            let lost = self.spoiler.spoil(&mut buffer[..n]);
             self.waiting.extend_from_slice(&buffer[lost..n]);
             done.bytes_in += (n - lost) as u64;
             *moved = true;

@@ -1,5 +1,6 @@
 use super::result::{Comparison, Row};
 use super::verdict::{fewest_rounds, threshold};
+use crate::commands::cc::controls::Controls;
 use crate::commands::lab::{self, LabOptions};
 use crate::commands::report::{Forms, write_whole};
 use crate::commands::side_by_side::{REPEATS, Trials};
@@ -81,7 +82,7 @@ pub(super) struct CompareArgs {
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(super) fn run(args: &CompareArgs) -> Outcome {
-    let choices = choices(args)?;
+    let mut choices = choices(args)?;
     let scenario = lab::load(&args.lab)?;
     let facts = scenario.facts(Direction::Down);
     let path = PathNow { base_rtt_us: facts.rtt_us, capacity_bps: facts.physical_goodput_bps };
@@ -91,6 +92,8 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
             return Err(not_built(choice.stack.name, how));
         }
     }
+    // Ours are loaded before the lab is made, which lacks the right to, and until the comparison ends.
+    let _loaded = controls(&mut choices)?;
     let tunnel = StackTunnel::new(lab::start(scenario, &args.options)?, choices).map_err(failure)?;
     let ranked = workloads.iter().filter(|workload| !is_soak(workload)).count();
     let arms = tunnel.arms().len();
@@ -167,6 +170,21 @@ fn choices(args: &CompareArgs) -> Result<Vec<Choice>, Failure> {
         None if all.len() > 64 => Err(Failure::usage("more than 64 stacks and windows at once")),
         None => Ok(all),
     }
+}
+
+/// Loads those congestion controls of ours that this machine's kernel shall use, and writes down what it calls them.
+fn controls(choices: &mut [Choice]) -> Result<Controls, Failure> {
+    let on_this_kernel = |choice: &&mut Choice| ["linux", wt_stacks::catalogue::DIRECT].contains(&choice.stack.name);
+    let names = |choices: &mut [Choice]| -> Vec<String> {
+        choices.iter_mut().filter(on_this_kernel).filter_map(|choice| choice.options.get("cc").cloned()).collect()
+    };
+    let loaded = Controls::load(names(choices).iter().map(String::as_str))?;
+    for choice in choices.iter_mut().filter(on_this_kernel) {
+        if let Some(name) = choice.options.get_mut("cc") {
+            *name = loaded.kernel_name(name)?;
+        }
+    }
+    Ok(loaded)
 }
 
 /// The workloads of a list; a parameter after a comma belongs to the one before it.

@@ -10,6 +10,8 @@ mod list;
 mod result;
 /// Who is faster than whom.
 mod verdict;
+/// What larger windows brought.
+mod windows;
 
 use crate::edge::Outcome;
 use clap::{Args, Subcommand};

@@ -1,6 +1,7 @@
 use super::charts;
 use super::compare::Config;
 use super::verdict::{SAME, Verdict, threshold};
+use super::windows::Raised;
 use crate::edge::{Exit, say};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -118,6 +119,34 @@ impl Row {
         longest.map(|(_, seen)| seen)
     }
 
+    /// Which stack it is with which window, if it has one of its own.
+    pub(super) fn window(&self) -> Option<(&str, u32)> {
+        let label = self.choice.label.split(":rwin=").next()?;
+        Some((label, self.choice.window?))
+    }
+
+    /// The stack's name.
+    pub(super) fn stack(&self) -> &str {
+        &self.choice.label
+    }
+
+    /// The median goodput of its completed trials, bit/s.
+    pub(super) fn goodput(&self, workload: &str) -> Option<f64> {
+        let done = self.of(workload).iter().filter(|outcome| outcome.status == Status::Completed);
+        median(done.map(TrialOutcome::goodput_bps).collect())
+    }
+
+    /// What the windows that it offered allowed, bit/s: the median of its completed trials.
+    pub(super) fn limit(&self, workload: &str, rtt_us: u64) -> Option<f64> {
+        let done = self.of(workload).iter().filter(|outcome| outcome.status == Status::Completed);
+        median(done.filter_map(|outcome| seen(outcome)?.window_limit_bps(rtt_us)).collect())
+    }
+
+    /// The mean window that it offered, bytes: the median of its completed trials.
+    pub(super) fn offered(&self, workload: &str) -> Option<f64> {
+        median(self.of(workload).iter().filter_map(|outcome| seen(outcome)?.window_mean).collect())
+    }
+
     /// `ok`, or the worst that happened to data.
     fn integrity(&self) -> &'static str {
         let is =
@@ -213,6 +242,8 @@ impl Row {
         add("connect_us", json!(median(done.iter().filter_map(|outcome| number(outcome, "connect_us")).collect())));
         add("retransmissions", json!(middle(|seen| seen.retransmissions.map(|count| count as f64))));
         add("server_retransmissions", json!(middle(|seen| seen.server_retransmissions.map(|count| count as f64))));
+        add("window_mean_bytes", json!(middle(|seen| seen.window_mean)));
+        add("window_limit_bps", json!(self.limit(workload, path.base_rtt_us)));
         add("window_bytes", json!(middle(|seen| seen.window.map(f64::from))));
         Value::Object(told)
     }
@@ -355,6 +386,7 @@ impl Comparison {
             "path": {"base_rtt_us": path.base_rtt_us, "capacity_bps": path.capacity_bps},
             "same_bytes": self.same_bytes(), "same_within": SAME,
             "adapter_overhead": self.overhead(),
+            "windows": self.raised().iter().map(Raised::json).collect::<Vec<_>>(),
             "stacks": stacks, "verdicts": verdicts,
         })
     }
@@ -369,6 +401,11 @@ impl Comparison {
             Some((workload.to_owned(), json!(behind? / direct?)))
         };
         self.workloads().filter_map(ratio).collect::<Map<_, _>>().into()
+    }
+
+    /// What larger windows brought.
+    fn raised(&self) -> Vec<Raised> {
+        super::windows::all(&self.rows, &self.config.path)
     }
 
     /// What is kept as the verdict.
@@ -388,6 +425,7 @@ impl Comparison {
         if rest > 0 {
             all.push(format!("Of {rest} other pairs these rounds show nothing."));
         }
+        all.extend(self.raised().iter().map(|one| one.text() + "."));
         for row in &self.rows {
             if let Value::Object(told) = row.conformance() {
                 let lacks: Vec<String> =
