@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of the lab and of settings as an ordinary user, without root's rights and without /dev/net/tun. Call it as root.
+# Runs the tests of the lab, of settings, of the page, of the journal and of captures as an ordinary user, without root's rights and without /dev/net/tun. Call it as root.
 set -eu
 cd "$(dirname "$0")/.."
 place=$(mktemp -d)
@@ -14,7 +14,7 @@ as_nobody() { # what to run, as an ordinary user
     (cd "$place/tmp" && HOME="$place/tmp" TMPDIR="$place/tmp" WINDTUNNEL_BIN="$place/windtunnel" \
         setpriv --reuid 65534 --regid 65534 --clear-groups "$@")
 }
-for test in lab tune settings exports cc web web_door; do
+for test in lab tune settings exports cc web web_door journal capture; do
     cp "$(executable $test)" "$place/$test"
     as_nobody "$place/$test" --test-threads 2
 done

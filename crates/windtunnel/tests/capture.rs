@@ -97,8 +97,11 @@ fn a_window_and_a_black_hole_are_blamed_on_whom_they_belong_to() {
     for end in seen["connections"].as_array().unwrap() {
         let blame = &end["blame"];
         assert_eq!((&blame["end"], &blame["reason"]), (&"client".into(), &"receive-window".into()), "{blame:#}");
-        let share = end["time"]["client_window_us"].as_f64().unwrap() / end["duration_us"].as_f64().unwrap();
-        assert!(share > 0.7, "{share} {}", end["time"]);
+        // A window each 80 ms at the most, however much longer a machine that is busy takes for all of it.
+        let number = |value: &Value| value.as_f64().unwrap();
+        let windows = number(&end["server"]["bytes"]) / number(&end["client"]["window"]["max"]);
+        let waited = number(&end["time"]["client_window_us"]) / (windows * 80_000.0);
+        assert!(waited > 0.7, "{waited} {windows} {}", end["time"]);
     }
     let home = tempfile::tempdir().unwrap();
     let script = "timeout 4 bash -c 'head -c 100000 /dev/zero > /dev/tcp/server/80'; sleep 3; true";

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Ran, eventually, ran, shared, windtunnel};
+use common::{Ran, eventually_within, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 
@@ -192,7 +192,7 @@ fn two_processes_at_once_and_a_kill_leave_one_trial_aborted_and_all_else_intact(
         let count = |status: &str| opened.query_row(sql, (killed.id(), status), |row| row.get::<_, i64>(0)).ok();
         Some((count("completed")?, count("running")?))
     };
-    eventually("the first experiment is in the middle of its third trial", || {
+    eventually_within(60, "the first experiment is in the middle of its third trial", || {
         running().is_some_and(|(completed, running)| completed >= 3 && running == 1)
     });
     killed.kill().unwrap();

@@ -65,9 +65,14 @@ pub(crate) fn processes_with(word: &str) -> Vec<u32> {
 }
 
 /// Looks again and again until it holds; panics after ten seconds.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    eventually_within(10, what, holds);
+}
+
+/// The same for what takes longer on a busy machine, with so many seconds.
+pub(crate) fn eventually_within(seconds: u32, what: &str, mut holds: impl FnMut() -> bool) {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
-    for _ in 0..1000 {
+    for _ in 0..seconds * 100 {
         if holds() {
             return;
         }
@@ -75,7 +80,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         let _ = receiver.recv_timeout(std::time::Duration::from_millis(10));
     }
     drop(sender);
-    panic!("{what} didn't come true within ten seconds");
+    panic!("{what} didn't come true within {seconds} s");
 }
 
 /// Tests that compare times run alone; all others may run beside each other.
