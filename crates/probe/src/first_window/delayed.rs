@@ -76,8 +76,10 @@ pub struct Delayed {
     begun: Time,
     state: State,
     looked: Time,
-    /// What is of the flight for certain.
+    /// What is of the flight, as far as the round trip time is known: on a busy host that is an upper bound.
     counts: Counts,
+    /// What came while the kernel hadn't acknowledged anything: that is of the flight for certain.
+    certain: Counts,
     /// What else has come, if it may be a tail loss probe.
     probe: Option<Counts>,
     /// When the kernel hadn't acknowledged anything yet, for the last time.
@@ -97,6 +99,7 @@ impl Delayed {
             state: State::Waiting,
             looked: now,
             counts: Counts::default(),
+            certain: Counts::default(),
             probe: None,
             unacked: now,
             acked: false,
@@ -151,13 +154,14 @@ impl Delayed {
         let Counts { bytes, .. } = self.counts;
         let full = self.full();
         let least = bytes.div_ceil(full);
-        // Where the kernel got segments merged it counts too few; of full ones the bytes tell how many there were.
-        let segments = self.counts.segments.max(least);
+        let segments = self.segments(&self.counts);
         // The first is often short, so that there is one more than the bytes need.
         let max_segment = if segments <= least + 1 { full.min(bytes) } else { bytes.div_ceil(segments.max(1)) };
         let end = if bytes > 0 { End::Flight } else { End::NoData };
         let exhausted = bytes > 0 && self.counts.ended;
-        let spare = u32::from(segments > 1 && self.may_have_probe());
+        let probe = u32::from(segments > 1 && self.may_have_probe());
+        let unsure = segments - self.segments(&self.certain).clamp(1.min(segments), segments);
+        let spare = probe.max(unsure);
         Some(Reading {
             mss,
             end,
@@ -189,6 +193,12 @@ impl Delayed {
         QUIET.max(self.opened.rtt / 2)
     }
 
+    /// How many segments that were. Where the kernel got segments merged it counts too few; of full ones the bytes tell how many
+    /// there were.
+    fn segments(&self, counts: &Counts) -> u32 {
+        counts.segments.max(counts.bytes.div_ceil(self.full()))
+    }
+
     /// The payload of a full segment, bytes.
     fn full(&self) -> u32 {
         let options = if self.opened.timestamps { TIMESTAMP } else { 0 };
@@ -216,6 +226,9 @@ impl Delayed {
             self.probe = Some(counts);
         } else {
             self.counts = Counts { sent: self.counts.sent, ..counts };
+            if !self.acked {
+                self.certain = self.counts;
+            }
             (self.probe, self.grown) = (None, now);
             if counts.ended {
                 self.state = State::Done;
@@ -334,6 +347,21 @@ mod tests {
         assert!(flight.see(60 * MS, Counts { sent: 4, ..counts(31, 31 * 524) }));
         let reading = flight.reading().unwrap();
         assert_eq!((reading.segments, reading.spare, reading.more), (11, 1, true));
+    }
+
+    #[test]
+    fn what_came_after_the_acknowledgement_may_be_its_consequence_if_the_round_trip_is_shorter_than_it_seemed() {
+        let mut flight = Delayed::new(opened(536, 300), Duration::ZERO);
+        let acked = |segments, bytes| Counts { sent: 4, ..counts(segments, bytes) };
+        flight.see(MS, counts(0, 0));
+        for (at, counts) in
+            [(40, counts(3, 1_500)), (80, acked(3, 1_500)), (122, acked(5, 2_500)), (300, acked(5, 2_500))]
+        {
+            assert!(!flight.see(at * MS, counts), "{at}");
+        }
+        assert!(flight.see(400 * MS, acked(9, 4_500)));
+        let reading = flight.reading().unwrap();
+        assert_eq!((reading.segments, reading.spare, reading.firm), (5, 2, false), "three are certain");
     }
 
     #[test]
