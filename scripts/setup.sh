@@ -14,7 +14,7 @@ case $want in
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.
-        tools="$tools nginx:nginx-light vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget sshd:openssh-server scp:openssh-client"
+        tools="$tools nginx:nginx-light varnishd:varnish vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget sshd:openssh-server scp:openssh-client"
         # Stacks of others.
         tools="$tools /usr/include/lwip/lwip/tcp.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev linux.uml:user-mode-linux"
         # The page is built, and driven in a browser.
@@ -49,7 +49,7 @@ if [ -n "$missing" ]; then
         fi
         # shellcheck disable=SC2086
         DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >/dev/null
-        for pair in nginx:nginx-light vsftpd:vsftpd ssh:openssh-server; do
+        for pair in nginx:nginx-light varnish:varnish varnishncsa:varnish vsftpd:vsftpd ssh:openssh-server; do
             case $missing in *"${pair##*:}"*) systemctl disable -q "${pair%%:*}" 2>/dev/null || true ;; esac
         done
     else

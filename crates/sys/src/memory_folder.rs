@@ -7,11 +7,11 @@ use std::path::PathBuf;
 const CREATE: libc::c_uint = 6;
 const DOING: &str = "make a folder in memory";
 
-/// A folder in memory that has no place among the others: it is known by a descriptor only, which child processes
-/// inherit. It goes with the last of them, whatever ends them, so nothing can be left behind.
+/// A folder in memory that has no place among the others: it is known by a descriptor of this process only. It goes with this
+/// process and those that have files of it open, whatever ends them, so nothing can be left behind.
 ///
 /// # Source
-/// fsopen(2), fsmount(2) (Linux 5.2); proc(5) for `/proc/self/fd`.
+/// fsopen(2), fsmount(2) (Linux 5.2); proc(5) for `/proc/PID/fd`.
 #[derive(Debug)]
 pub struct MemoryFolder(OwnedFd);
 
@@ -30,15 +30,15 @@ impl MemoryFolder {
             libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), CREATE, none, none, 0)
         };
         check(made as libc::c_int, || DOING.to_owned())?;
-        // SAFETY: fsmount takes numbers. Without FSMOUNT_CLOEXEC children inherit the descriptor.
-        let made = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 0, 0) };
+        // SAFETY: fsmount takes numbers; 1 is FSMOUNT_CLOEXEC.
+        let made = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) };
         owned(made).map(Self)
     }
 
-    /// Its path in this process and in those that inherit it.
+    /// Its path, for every process of ours as long as this one lives: servers close what they inherit.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
     }
 }
 

@@ -38,6 +38,18 @@ fn hits_depend_on_the_windows_near_the_client_and_misses_on_those_near_the_backe
 }
 
 #[test]
+fn with_varnish_at_the_edge_hits_are_answered_there_and_misses_fetched() {
+    let ran = run(&["cdn", "--proxy", "varnish", "--rounds", "2", "--json", "--quiet"]);
+    assert!(!ran.err.contains("there is no varnishd"), "this test needs varnishd (package varnish)");
+    let report: Value =
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
+    assert_eq!(report["proxy"], "varnish");
+    let seconds = |request: &str| report["requests"][request]["seconds"].as_f64().unwrap_or(f64::NAN);
+    // Law: handshake and request take two round trips, of 20 ms to the edge and of 80 ms on to the backend.
+    assert!((0.04..0.2).contains(&seconds("hit")) && seconds("miss") > 0.2, "{report:#}");
+}
+
+#[test]
 fn paths_without_an_edge_and_levels_that_do_not_differ_are_usage() {
     for args in [&["cdn", "adsl"][..], &["cdn", "--low", "40"], &["cdn", "nowhere"], &["cdn", "--object", "0"]] {
         let ran = run(args);

@@ -1,29 +1,43 @@
-//! Client, edge and backend: nginx at both servers, and requests whose answers are checked.
+//! Client, edge and backend, and requests whose answers are checked.
 
+use super::servers::{self, STARTING, Server};
 use crate::edge::{Failure, Fault};
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::time::Duration;
 use wt_lab::{Host, Lab};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::memory_folder::MemoryFolder;
 use wt_sys::netlink::RouteMetrics;
-use wt_sys::process;
 use wt_trial::Direction;
 use wt_units::Bytes;
 
 /// Payload of a segment, bytes.
 const SEGMENT: u64 = 1448;
-/// How long a server may take to start.
-const STARTING: Duration = Duration::from_secs(10);
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Nothing of what these servers say before the object is longer.
 const HEAD: u64 = 16 << 10;
+
+/// The proxy at the edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Proxy {
+    /// nginx with `proxy_cache`.
+    Nginx,
+    /// Varnish.
+    Varnish,
+}
+
+impl Proxy {
+    /// Its name in JSON and on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Varnish => "varnish",
+        }
+    }
+}
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,34 +94,20 @@ impl Folder {
     }
 }
 
-/// A running server.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl Chain {
     /// Starts both servers and fills the cache.
-    pub(super) fn start(lab: Lab, object: Bytes) -> Result<Self, Failure> {
-        let program = nginx()?;
+    pub(super) fn start(lab: Lab, object: Bytes, proxy: Proxy) -> Result<Self, Failure> {
         let ours = |error: std::io::Error| Failure::environment(format!("can't prepare the servers: {error}"));
         let folder = Folder::new().map_err(ours)?;
         let place = &folder.path();
         std::fs::create_dir(place.join("www")).map_err(ours)?;
         std::fs::write(place.join("www/object"), vec![b'x'; object.get() as usize]).map_err(ours)?;
         let edge = edge(&lab)?;
-        let backend = start(&program, &lab.server, place, "backend", "location / { root www; }")?;
-        let proxy = format!(
-            "location / {{ proxy_pass http://{}; proxy_cache chain; proxy_cache_key $request_uri; \
-             proxy_cache_valid 200 1h; proxy_http_version 1.0; proxy_set_header Connection close; \
-             add_header X-Cache $upstream_cache_status always; }}",
-            lab.server.v4
-        );
-        let edge = start(&program, edge, place, "edge", &proxy)?;
+        let backend = servers::origin(&lab.server, place)?;
+        let edge = match proxy {
+            Proxy::Nginx => servers::nginx(edge, place, lab.server.v4),
+            Proxy::Varnish => servers::varnish(edge, place, lab.server.v4),
+        }?;
         let chain = Self { lab, object, _servers: [backend, edge], _folder: folder };
         chain.ask(Request::Miss, "/object")?;
         Ok(chain)
@@ -214,55 +214,5 @@ fn fetch(peer: SocketAddr, path: &str) -> std::io::Result<(Duration, Vec<u8>, u6
         } else if head.len() as u64 > HEAD {
             return Err(std::io::Error::other("its head never ends"));
         }
-    }
-}
-
-/// Where nginx is: daemons lie in folders that ordinary users don't look into.
-fn nginx() -> Result<PathBuf, Failure> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from));
-    folders.map(|folder| folder.join("nginx")).find(|file| file.is_file()).ok_or_else(|| {
-        Failure::environment("there is no nginx, which is the proxy in the middle")
-            .hint("sudo apt-get install nginx-light")
-    })
-}
-
-/// Starts nginx in a host and waits until it listens.
-fn start(program: &Path, host: &Host, place: &Path, name: &str, location: &str) -> Result<Server, Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::environment(format!("can't start nginx in the {name}: {error}"));
-    let folder = place.join(name);
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|kind| format!("{kind}_temp_path {name}/{kind};\n"))
-        .concat();
-    // Its whole path is written out where nginx would look below its prefix otherwise.
-    let text = format!(
-        "user root;\nworker_processes 1;\nmaster_process off;\ndaemon off;\npid {name}/pid;\nerror_log {name}/errors;\n\
-         events {{ worker_connections 256; }}\nhttp {{ access_log off;\n{temporary}\
-         proxy_cache_path {name}/cache levels=1 keys_zone=chain:1m max_size=500m inactive=1h;\n\
-         server {{ listen {}:80; {location} }} }}\n",
-        host.v4
-    );
-    std::fs::create_dir(&folder).and_then(|()| std::fs::write(folder.join("conf"), text)).map_err(|e| failed(&e))?;
-    let namespace = File::open(format!("/proc/self/fd/{}", host.ns.as_fd().as_raw_fd())).map_err(|e| failed(&e))?;
-    let mut command = Command::new(program);
-    command.arg("-p").arg(place).arg("-c").arg(folder.join("conf")).arg("-e").arg(folder.join("errors"));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    process::die_with_parent(&mut command);
-    process::in_network(&mut command, namespace);
-    let mut server = Server(command.spawn().map_err(|error| failed(&error))?);
-    let peer = SocketAddr::new(host.v4.into(), 80);
-    let end = monotonic_ns() + STARTING.as_nanos() as u64;
-    loop {
-        if host.run(|| TcpStream::connect_timeout(&peer, STARTING)).map_err(|error| failed(&error))?.is_ok() {
-            return Ok(server);
-        }
-        let ended = server.0.try_wait().map_err(|error| failed(&error))?;
-        if ended.is_some() || monotonic_ns() > end {
-            let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
-            let last = errors.lines().last().unwrap_or("it doesn't listen").to_owned();
-            return Err(failed(&last));
-        }
-        let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(10)));
     }
 }

@@ -1,16 +1,18 @@
 //! `windtunnel cdn`: a client, an edge and a backend, and which of their four initial windows matters on which request.
 
-/// The three hosts and their servers.
+/// The three hosts.
 mod chain;
 /// The same, computed.
 mod model;
 /// What came of it, in words and as JSON.
 mod result;
+/// What runs in them.
+mod servers;
 
 use super::lab::{self, LabOptions};
 use super::tune::cancel_on_signals;
 use crate::edge::{Failure, Fault, Outcome};
-use chain::{Chain, Request};
+use chain::{Chain, Proxy, Request};
 use clap::Args;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
@@ -35,7 +37,7 @@ pub(crate) const WINDOWS: [(&str, &str); 4] = [
 
 /// Which of the four initial windows of a CDN matters on which request
 ///
-/// A client, an edge with nginx as a caching proxy, and a backend, as three hosts of the lab. Every round asks for an object
+/// A client, an edge with nginx or Varnish as a caching proxy, and a backend, as three hosts of the lab. Every round asks for an object
 /// that the edge has (a hit) and for one that it must fetch (a miss) under half of the combinations of two levels of
 /// each window, in random order, over cold connections. What is claimed holds however long you watched (95 %).
 #[derive(Debug, Args)]
@@ -62,6 +64,9 @@ pub(crate) struct CdnArgs {
     /// Let the model answer, in moments and without any host: all sixteen combinations once. It is no evidence
     #[arg(long, conflicts_with = "rounds")]
     model: bool,
+    /// What caches at the edge
+    #[arg(long, value_enum, default_value_t = Proxy::Nginx)]
+    proxy: Proxy,
     #[command(flatten)]
     options: LabOptions,
     /// One JSON object
@@ -95,7 +100,7 @@ pub(crate) fn run(args: &CdnArgs) -> Outcome {
     }
     let lab = lab::start(scenario, &args.options)?;
     let cancel = cancel_on_signals()?;
-    let chain = Chain::start(lab, args.object)?;
+    let chain = Chain::start(lab, args.object, args.proxy)?;
     let mut session = Session { args, chain, cancel, counter: 0 };
     let report = session.rounds()?;
     Ok(report.tell(args.json))
@@ -143,6 +148,7 @@ impl Session<'_> {
         let round_trips = self.chain.round_trips();
         Ok(Report {
             path: self.args.path.clone(),
+            proxy: self.args.proxy.name(),
             object: self.args.object,
             levels: (self.args.low, self.args.high),
             round_trips,

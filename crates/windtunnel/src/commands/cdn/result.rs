@@ -145,6 +145,7 @@ impl Kind {
 /// What came of all.
 pub(super) struct Report {
     pub(super) path: String,
+    pub(super) proxy: &'static str,
     pub(super) object: Bytes,
     pub(super) levels: (u32, u32),
     pub(super) round_trips: [Duration; 2],
@@ -163,6 +164,7 @@ impl Report {
                 json!({
                     "schema_version": 1,
                     "path": self.path,
+                    "proxy": self.proxy,
                     "object_bytes": self.object.get(),
                     "low": self.levels.0,
                     "high": self.levels.1,
