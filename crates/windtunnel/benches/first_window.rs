@@ -34,6 +34,10 @@ fn main() {
 }
 
 fn exact(all: &[Value]) -> usize {
+    for one in all.iter().filter(|one| one["verdict"] != "exact") {
+        let [segments, control, why] = ["segments", "url", "why"].map(|name| &one[name]);
+        println!("at least {segments} of {}: {control} {why}", window(one));
+    }
     all.iter().filter(|one| one["verdict"] == "exact" && one["segments"] == window(one)).count()
 }
 

@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{run, windtunnel};
+use common::{alone, run, shared, windtunnel};
 use serde_json::Value;
 use std::process::Stdio;
 
 #[test]
 fn hits_depend_on_the_windows_near_the_client_and_misses_on_those_near_the_backend() {
+    let _machine = alone();
     let ran = run(&["cdn", "--rounds", "20", "--json", "--quiet"]);
     assert!(!ran.err.contains("there is no nginx"), "this test needs nginx (package nginx-light)");
     let report: Value =
@@ -39,6 +40,7 @@ fn hits_depend_on_the_windows_near_the_client_and_misses_on_those_near_the_backe
 
 #[test]
 fn with_varnish_at_the_edge_hits_are_answered_there_and_misses_fetched() {
+    let _machine = shared();
     let ran = run(&["cdn", "--proxy", "varnish", "--rounds", "2", "--json", "--quiet"]);
     assert!(!ran.err.contains("there is no varnishd"), "this test needs varnishd (package varnish)");
     let report: Value =
@@ -59,6 +61,7 @@ fn paths_without_an_edge_and_levels_that_do_not_differ_are_usage() {
 
 #[test]
 fn whatever_kills_it_no_folder_is_left_and_no_server_goes_on() {
+    let _machine = shared();
     use std::io::{BufRead as _, BufReader};
     let home = tempfile::tempdir().unwrap();
     let temporary = home.path().join("tmp");
