@@ -6,16 +6,16 @@ use super::local::{self, AT_ONCE};
 use crate::protocol::{Arguments, Done, Ready};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::{IoSlice, Read as _, Write as _};
+use std::io::{ErrorKind, IoSlice, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use wt_sys::netlink::{Netlink, RouteMetrics};
 use wt_sys::ns::{NetNs, write_net_sysctl};
-use wt_sys::poll::wait_readable;
+use wt_sys::poll::{Waker, wait_many, wait_readable};
 use wt_sys::tcp::{self, TcpSocket};
 use wt_sys::tun::Tun;
 use wt_sys::vnet::VNET_LEN;
@@ -25,19 +25,14 @@ use wt_sys::{SysError, SysResult};
 const INNER: &str = "stack0";
 /// How long a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one that is full is left alone.
+const FULL: Duration = Duration::from_millis(1);
 /// A super-packet and its header.
 const LARGEST: usize = VNET_LEN + 65_536;
 
 /// The kernel's release.
 pub(super) fn version() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(|_| "?".to_owned(), |text| text.trim().to_owned())
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Counted {
-    connections: AtomicU64,
-    bytes_in: AtomicU64,
-    bytes_out: AtomicU64,
 }
 
 /// Serves until whoever started us has gone.
@@ -55,35 +50,23 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String
         let tried = || tcp::set_congestion_control(&TcpSocket::new(&SocketAddr::from(arguments.server))?, name);
         ns.run(tried).and_then(|set| set).map_err(told)?;
     }
-    let late = LateAcks::new(faults);
-    std::thread::spawn(move || pump(outer, inner, late));
     let listener = local::begin(&arguments.listen, &ready(arguments))?;
-    let counted = Arc::new(Counted::default());
     let ns = Arc::new(ns);
+    let opened = Opened::new().map_err(told)?;
+    let mut carrier = Carrier::new(arguments, faults);
+    carrier.pump = Some(Pump { outer, inner, late: LateAcks::new(faults), buffer: vec![0; LARGEST] });
     let stdin = std::io::stdin();
     loop {
-        let bits = wait_readable(&[stdin.as_fd(), listener.as_fd()], None).map_err(told)?;
+        let bits = carrier.wait(&[stdin.as_fd(), listener.as_fd(), opened.waker.as_fd()]).map_err(told)?;
         if bits & 1 != 0 && local::is_over() {
-            break;
+            return Ok(carrier.done);
         }
-        while let Some(stream) = local::accept(&listener) {
-            let (ns, counted) = (Arc::clone(&ns), Arc::clone(&counted));
-            let (arguments, faults) = (arguments.clone(), *faults);
-            std::thread::spawn(move || {
-                if ns.enter().is_ok() {
-                    counted.connections.fetch_add(1, Ordering::Relaxed);
-                    let _ = connection(stream, &arguments, &faults, &counted);
-                }
-            });
+        while let Some(near) = local::accept(&listener) {
+            let ns = Arc::clone(&ns);
+            opened.open(near, arguments, move || ns.enter());
         }
+        opened.take(&mut carrier);
     }
-    let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-    Ok(Done {
-        connections: read(&counted.connections),
-        bytes_in: read(&counted.bytes_in),
-        bytes_out: read(&counted.bytes_out),
-        ..local::nothing_done()
-    })
 }
 
 fn ready(arguments: &Arguments) -> Ready {
@@ -112,26 +95,6 @@ fn set_up(arguments: &Arguments) -> SysResult<()> {
     netlink.set_route(INNER, Ipv4Addr::UNSPECIFIED.into(), 0, &RouteMetrics::default())
 }
 
-/// Carries packets between the two devices until the process ends.
-fn pump(mut outer: Tun, mut inner: Tun, mut late: LateAcks) {
-    let mut buffer = vec![0; LARGEST];
-    loop {
-        let Ok(_) = wait_readable(&[outer.as_fd(), inner.as_fd()], late.wait()) else { return };
-        while let Ok(Some(n)) = outer.receive(&mut buffer) {
-            // What the kernel doesn't take is lost, as on any wire.
-            let _ = inner.send(&[IoSlice::new(&buffer[..n])]);
-        }
-        while let Ok(Some(n)) = inner.receive(&mut buffer) {
-            if late.pass(VNET_LEN, &buffer[..n]) {
-                let _ = outer.send(&[IoSlice::new(&buffer[..n])]);
-            }
-        }
-        while let Some(packet) = late.due() {
-            let _ = outer.send(&[IoSlice::new(&packet)]);
-        }
-    }
-}
-
 /// Opens a connection with its settings.
 fn open(arguments: &Arguments) -> SysResult<TcpStream> {
     let peer = SocketAddr::from(arguments.server);
@@ -146,61 +109,238 @@ fn open(arguments: &Arguments) -> SysResult<TcpStream> {
         tcp::set_congestion_control(&socket, name)?;
     }
     let stream = socket.connect(&peer, PATIENCE)?;
-    let prepared = stream.set_nonblocking(false).and_then(|()| stream.set_nodelay(true));
+    let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
     prepared.map_err(SysError::io("prepare a connection"))?;
     Ok(stream)
 }
 
+/// Connections whose handshakes are under way, each on a thread of its own.
+pub(super) struct Opened {
+    sender: Sender<(UnixStream, TcpStream)>,
+    receiver: Receiver<(UnixStream, TcpStream)>,
+    pub(super) waker: Arc<Waker>,
+}
+
+impl Opened {
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub(super) fn new() -> SysResult<Self> {
+        let (sender, receiver) = channel();
+        Ok(Self { sender, receiver, waker: Arc::new(Waker::new()?) })
+    }
+
+    /// Begins with one, on a thread that prepares itself first.
+    pub(super) fn open(
+        &self,
+        near: UnixStream,
+        arguments: &Arguments,
+        prepare: impl FnOnce() -> SysResult<()> + Send + 'static,
+    ) {
+        let (sender, waker, arguments) = (self.sender.clone(), Arc::clone(&self.waker), arguments.clone());
+        std::thread::spawn(move || {
+            match prepare().and_then(|()| open(&arguments)) {
+                Ok(far) => {
+                    let _ = sender.send((near, far));
+                }
+                // The program sees that its end is closed.
+                Err(error) => drop(writeln!(std::io::stderr().lock(), "{error}")),
+            }
+            waker.wake();
+        });
+    }
+
+    /// Hands over those that stand.
+    pub(super) fn take(&self, carrier: &mut Carrier) {
+        self.waker.clear();
+        while let Ok((near, far)) = self.receiver.try_recv() {
+            carrier.add(near, far);
+        }
+    }
+}
+
+/// The two devices between which packets are carried, by the same thread as the bytes: as a stack does that is in this process,
+/// it wakes once for a packet, and its CPU time is counted whole.
+struct Pump {
+    outer: Tun,
+    inner: Tun,
+    late: LateAcks,
+    buffer: Vec<u8>,
+}
+
+impl Pump {
+    /// Carries what there is; whether anything came.
+    fn carry(&mut self) -> bool {
+        let Self { outer, inner, late, buffer } = self;
+        let mut moved = false;
+        while let Ok(Some(n)) = outer.receive(buffer) {
+            // What the kernel doesn't take is lost, as on any wire.
+            let _ = inner.send(&[IoSlice::new(&buffer[..n])]);
+            moved = true;
+        }
+        while let Ok(Some(n)) = inner.receive(buffer) {
+            if late.pass(VNET_LEN, &buffer[..n]) {
+                let _ = outer.send(&[IoSlice::new(&buffer[..n])]);
+            }
+            moved = true;
+        }
+        while let Some(packet) = late.due() {
+            let _ = outer.send(&[IoSlice::new(&packet)]);
+        }
+        moved
+    }
+}
+
+/// Everything that is carried, by one thread.
+pub(super) struct Carrier {
+    window: Option<u32>,
+    faults: Faults,
+    pump: Option<Pump>,
+    carried: Vec<Carried>,
+    buffer: Vec<u8>,
+    done: Done,
+}
+
 /// One connection from its first byte to its last.
-pub(super) fn connection(
+struct Carried {
     near: UnixStream,
-    arguments: &Arguments,
-    faults: &Faults,
-    counted: &Arc<Counted>,
-) -> std::io::Result<()> {
-    let far = open(arguments).map_err(|error| {
-        let _ = writeln!(std::io::stderr().lock(), "{error}");
-        error.source
-    })?;
-    local::tell_connected(&near)?;
-    let loss = Arc::new(std::sync::Mutex::new(Spoiler::new(faults)));
-    let (near_in, far_out) = (near.try_clone()?, far.try_clone()?);
-    let (asked, sent) = (Arc::clone(&loss), Arc::clone(counted));
-    let out = std::thread::spawn(move || carry_out(near_in, far_out, &asked, &sent));
-    carry_in(far, &near, arguments.window, &loss, counted);
-    // Whoever still waits for the program shall not.
-    let _ = near.shutdown(Shutdown::Both);
-    let _ = out.join();
-    Ok(())
+    far: TcpStream,
+    spoiler: Spoiler,
+    /// What the stack didn't take yet.
+    out: Vec<u8>,
+    /// What the program didn't take yet.
+    waiting: Vec<u8>,
+    out_ended: bool,
+    in_ended: bool,
 }
 
-type Loss = std::sync::Mutex<Spoiler>;
-
-fn carry_out(mut near: UnixStream, mut far: TcpStream, loss: &Loss, counted: &Counted) {
-    let mut buffer = vec![0; AT_ONCE];
-    while let Ok(n @ 1..) = near.read(&mut buffer) {
-        loss.lock().unwrap_or_else(std::sync::PoisonError::into_inner).asked();
-        if far.write_all(&buffer[..n]).is_err() {
-            return;
+impl Carrier {
+    pub(super) fn new(arguments: &Arguments, faults: &Faults) -> Self {
+        Self {
+            window: arguments.window,
+            faults: *faults,
+            pump: None,
+            carried: Vec::new(),
+            buffer: vec![0; AT_ONCE],
+            done: local::nothing_done(),
         }
-        counted.bytes_out.fetch_add(n as u64, Ordering::Relaxed);
     }
-    let _ = far.shutdown(Shutdown::Write);
+
+    fn add(&mut self, near: UnixStream, far: TcpStream) {
+        if near.set_nonblocking(true).is_ok() && local::tell_connected(&near).is_ok() {
+            self.done.connections += 1;
+            let (spoiler, out, waiting) = (Spoiler::new(&self.faults), Vec::new(), Vec::new());
+            self.carried.push(Carried { near, far, spoiler, out, waiting, out_ended: false, in_ended: false });
+        }
+    }
+
+    /// Carries until one of these descriptors has something; bit `i` of the result is that of the one with number `i`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn wait(&mut self, others: &[BorrowedFd<'_>]) -> SysResult<u64> {
+        loop {
+            let mut moved = self.pump.as_mut().is_some_and(Pump::carry);
+            let Self { carried, window, buffer, done, .. } = self;
+            carried.retain_mut(|one| one.carry(*window, buffer, done, &mut moved));
+            let stuck = carried.iter().any(|one| !one.out.is_empty() || !one.waiting.is_empty());
+            let mut fds = others.to_vec();
+            if let Some(Pump { outer, inner, .. }) = &self.pump {
+                fds.extend([outer.as_fd(), inner.as_fd()]);
+            }
+            for one in &self.carried {
+                fds.extend((!one.out_ended && one.out.is_empty()).then(|| one.near.as_fd()));
+                fds.extend((!one.in_ended && one.waiting.is_empty()).then(|| one.far.as_fd()));
+            }
+            // Whoever is full has room again soon.
+            let due = self.pump.as_ref().and_then(|pump| pump.late.wait());
+            let most = if moved { Some(Duration::ZERO) } else { stuck.then_some(FULL) };
+            let wait = [due, most].into_iter().flatten().min();
+            let bits = if fds.len() <= 64 {
+                wait_readable(&fds, wait)?
+            } else {
+                wait_many(&fds, wait)?.into_iter().filter(|at| *at < 64).fold(0, |bits, at| bits | 1 << at)
+            };
+            let asked = bits & ((1 << others.len()) - 1);
+            if asked != 0 {
+                return Ok(asked);
+            }
+        }
+    }
 }
 
-fn carry_in(mut far: TcpStream, mut near: &UnixStream, window: Option<u32>, loss: &Loss, counted: &Counted) {
-    let mut buffer = vec![0; AT_ONCE];
-    while let Ok(n @ 1..) = far.read(&mut buffer) {
-        if let Some(window) = window {
-            let _ = tcp::hold_window(&far, window);
-        }
-        let lost = loss.lock().unwrap_or_else(std::sync::PoisonError::into_inner).spoil(&mut buffer[..n]);
-        if near.write_all(&buffer[lost..n]).is_err() {
-            // The program has gone, and wants no more.
-            let _ = tcp::reset_on_close(&far);
-            let _ = far.shutdown(Shutdown::Both);
-            return;
-        }
-        counted.bytes_in.fetch_add((n - lost) as u64, Ordering::Relaxed);
+impl Carried {
+    /// Carries what can be carried now; false when the connection is over.
+    fn carry(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done, moved: &mut bool) -> bool {
+        self.carry_out(buffer, done, moved)
+            && self.carry_in(window, buffer, done, moved)
+            && !(self.out_ended && self.in_ended)
     }
+
+    fn carry_out(&mut self, buffer: &mut [u8], done: &mut Done, moved: &mut bool) -> bool {
+        while !self.out_ended {
+            if self.out.is_empty() {
+                match self.near.read(buffer) {
+                    Ok(0) => {
+                        self.out_ended = true;
+                        let _ = self.far.shutdown(Shutdown::Write);
+                        break;
+                    }
+                    Ok(n) => {
+                        self.spoiler.asked();
+                        self.out.extend_from_slice(&buffer[..n]);
+                    }
+                    Err(error) => return is_later(&error),
+                }
+            }
+            match self.far.write(&self.out) {
+                Ok(n) => {
+                    drop(self.out.drain(..n));
+                    done.bytes_out += n as u64;
+                    *moved = true;
+                }
+                Err(error) => return is_later(&error),
+            }
+        }
+        true
+    }
+
+    fn carry_in(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done, moved: &mut bool) -> bool {
+        while !self.in_ended {
+            if self.waiting.is_empty() {
+                let n = match self.far.read(buffer) {
+                    Ok(0) => {
+                        self.in_ended = true;
+                        let _ = self.near.shutdown(Shutdown::Write);
+                        break;
+                    }
+                    Ok(n) => n,
+                    Err(error) => return is_later(&error),
+                };
+                if let Some(window) = window {
+                    let _ = tcp::hold_window(&self.far, window);
+                }
+                let lost = self.spoiler.spoil(&mut buffer[..n]);
+                self.waiting.extend_from_slice(&buffer[lost..n]);
+            }
+            match self.near.write(&self.waiting) {
+                Ok(n) => {
+                    drop(self.waiting.drain(..n));
+                    done.bytes_in += n as u64;
+                    *moved = true;
+                }
+                Err(error) if is_later(&error) => return true,
+                Err(_) => {
+                    // The program has gone, and wants no more.
+                    let _ = tcp::reset_on_close(&self.far);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Whether it goes on later.
+fn is_later(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -277,21 +277,24 @@ pub(super) fn guest(arguments: &Arguments) -> Result<Done, String> {
     if std::process::id() != 1 {
         return Err("only process 1 is a guest".to_owned());
     }
+    let told = |error: wt_sys::SysError| error.to_string();
     let listener = set_up_guest(arguments)?;
-    let counted = Arc::new(linux::Counted::default());
-    for stream in listener.incoming().flatten() {
-        let (arguments, counted) = (arguments.clone(), Arc::clone(&counted));
-        std::thread::spawn(move || {
-            let mut said = [0];
-            let asked = stream.set_nodelay(true).and_then(|()| io::Read::read_exact(&mut &stream, &mut said));
-            if asked.is_ok() {
-                // Whatever its kind, it is read, written and shut down in the same way.
-                let near = UnixStream::from(OwnedFd::from(stream));
-                let _ = linux::connection(near, &arguments, &super::Faults::default(), &counted);
-            }
-        });
+    let opened = linux::Opened::new().map_err(told)?;
+    let mut carrier = linux::Carrier::new(arguments, &super::Faults::default());
+    loop {
+        carrier.wait(&[listener.as_fd(), opened.waker.as_fd()]).map_err(told)?;
+        while let Ok((stream, _)) = listener.accept() {
+            let Ok(copy) = stream.try_clone() else { continue };
+            let asked = move || {
+                let mut said = [0];
+                let read = copy.set_nodelay(true).and_then(|()| io::Read::read_exact(&mut &copy, &mut said));
+                read.map_err(wt_sys::SysError::io("hear whether a connection is wanted"))
+            };
+            // Whatever its kind, it is read, written and shut down in the same way.
+            opened.open(UnixStream::from(OwnedFd::from(stream)), arguments, asked);
+        }
+        opened.take(&mut carrier);
     }
-    Err("it hears nobody any more".to_owned())
 }
 
 /// Devices, routes and the module, in there.
@@ -316,5 +319,7 @@ fn set_up_guest(arguments: &Arguments) -> Result<TcpListener, String> {
             process::load_module(&file).map_err(told)?;
         }
     }
-    TcpListener::bind(NEAR_THERE).map_err(|error| error.to_string())
+    let listener = TcpListener::bind(NEAR_THERE).map_err(|error| error.to_string())?;
+    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+    Ok(listener)
 }
