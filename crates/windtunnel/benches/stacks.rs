@@ -1,7 +1,7 @@
 //! Stacks: what adapters cost, what windows give, and whether sound stacks raise alarms. Wants a quiet machine.
 //!
-//! `cargo bench -p windtunnel --bench stacks`, with `overhead`, `window` or `alarms` for one of them alone; `short` takes fewer
-//! and shorter trials.
+//! `cargo bench -p windtunnel --bench stacks`, with `overhead`, `window`, `alarms` or `anomalies` for one of them alone; `short`
+//! takes fewer and shorter trials.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
 use serde_json::Value;
@@ -69,6 +69,27 @@ fn alarms() {
     println!("{alarms} alarms in {soaks} soaks without a fault");
 }
 
+/// The two anomalies as they were once measured: in soaks of five minutes, and with fast answers.
+fn anomalies() {
+    let late = compare(&["--stacks", "linux:late-acks=60s,smoltcp:late-acks=60s", "--workloads", "soak"]);
+    let fast = compare(&[
+        "--stacks",
+        "linux:fast-loss=5ms,smoltcp:fast-loss=5ms",
+        "--workloads",
+        "transactions",
+        "--rounds",
+        "1",
+    ]);
+    for one in [late, fast].iter().flat_map(|told| told["stacks"].as_array().unwrap()) {
+        for found in one["findings"].as_array().unwrap() {
+            println!("{}: {}, {}", one["name"], found["kind"], found["text"]);
+        }
+        if one["findings"].as_array().unwrap().is_empty() {
+            println!("{}: MISSED", one["name"]);
+        }
+    }
+}
+
 fn path(folder: &std::path::Path, one_way_ms: u32) -> String {
     let one = format!("{{ rate = \"10mbit\", delay = \"{one_way_ms}ms\", queue_packets = 100 }}");
     let file = folder.join(format!("{one_way_ms}.toml"));
@@ -90,5 +111,8 @@ fn main() {
     }
     if wants("alarms") {
         alarms();
+    }
+    if wants("anomalies") {
+        anomalies();
     }
 }

@@ -320,7 +320,9 @@ impl Session {
         row: &Row,
     ) -> Result<Option<TrialOutcome>, Failure> {
         let mut last = None;
-        for _ in 0..=REPEATS {
+        // A soak is judged by how it goes on, and takes its time: it isn't run again and again on a busy machine.
+        let repeats = if is_soak(workload) { 1 } else { REPEATS };
+        for _ in 0..=repeats {
             let outcome = self.trial(round, index, workload)?;
             if outcome.status == Status::Aborted || self.trials.cancel.is_cancelled() {
                 return Ok(None);
