@@ -159,4 +159,3 @@ fn serve(role: Role, wire: Wire, largest: u32) -> Result<(), String> {
     say(&carrier.done);
     Ok(())
 }
-

@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_datagram_reads_back_and_nothing_else_is_taken_for_one() {
-        let (a, b) = (SocketAddrV4::new([198, 18, 0, 2].into(), 50_000), SocketAddrV4::new([198, 19, 0, 1].into(), 7411));
+        let (a, b) =
+            (SocketAddrV4::new([198, 18, 0, 2].into(), 50_000), SocketAddrV4::new([198, 19, 0, 1].into(), 7411));
         let payload = [7; 33];
         let packet = [&headers(a, b, 5, &payload).unwrap()[..], &payload].concat();
         assert_eq!(datagram(&packet, a, b), Some(&payload[..]));
