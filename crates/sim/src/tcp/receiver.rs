@@ -62,6 +62,8 @@ pub(super) struct Receiver {
     pub(super) locked: bool,
     /// Share of the buffer that is window, 1/256.
     pub(super) ratio: u64,
+    /// What a packet occupies, over its payload.
+    pub(super) occupied: f64,
     pub(super) mss: u32,
     pub(super) advmss: u32,
     /// Pieces beyond the hole, in order, apart from each other.
@@ -109,6 +111,7 @@ impl Receiver {
             buffer: config.rwin.map_or(config.rmem.0, |window| u64::from(window) * 4),
             locked: config.rwin.is_some(),
             ratio: 128,
+            occupied: config.truesize_ratio,
             mss: DEFAULT_MSS,
             advmss,
             pieces: VecDeque::new(),
@@ -310,7 +313,7 @@ impl Endpoint {
         let rcv = &mut self.rcv;
         if len >= rcv.mss {
             if len != rcv.mss {
-                self.learn_truesize();
+                self.learn_truesize(len);
             }
             let rcv = &mut self.rcv;
             rcv.mss = len.min(rcv.advmss);
@@ -331,7 +334,7 @@ impl Endpoint {
         if !rcv.pending.scheduled {
             return;
         }
-        let two = rcv.nxt - rcv.wup > u64::from(rcv.mss) && self.select_window() >= self.window_left();
+        let two = rcv.nxt - rcv.wup > u64::from(rcv.mss) && self.select_window() >= self.rcv.wnd;
         if two || rcv.is_quick() || rcv.pending.now {
             return self.send_ack(out);
         }
@@ -474,6 +477,7 @@ impl Endpoint {
         if now {
             self.send_ack(out);
         }
+        self.hold_window();
     }
 
     /// Everything about an arriving segment of a connection that stands.

@@ -210,8 +210,8 @@ impl Scoreboard {
         self.resume = id.unwrap_or_else(|| self.id(self.ring.len()));
     }
 
-    /// Cuts everything anew into segments of at most `mss` bytes; each part inherits the marks and times of the whole.
-    /// Returns how many parts each mark has now: all, SACKED, LOST, RETRANS.
+    /// Cuts everything anew into segments of at most `mss` bytes, across the borders of those that left as one burst and have met
+    /// the same fate since: they are one buffer. Each part inherits the marks and times of the whole. Returns how many parts each mark has now: all, SACKED, LOST, RETRANS.
     pub(super) fn resegment(&mut self, mss: u16) -> [u32; 4] {
         let mut order: Vec<Id> = Vec::with_capacity(self.ring.len());
         let mut next = self.oldest;
@@ -221,16 +221,26 @@ impl Scoreboard {
         }
         let mut parts: Vec<(usize, usize)> = Vec::with_capacity(self.ring.len());
         let mut ring = VecDeque::with_capacity(self.ring.len() * 2);
-        for sent in &self.ring {
-            let begin = ring.len();
+        let mut rest = self.ring.iter().peekable();
+        while let Some(sent) = rest.next() {
+            let (begin, mut whole, mut members) = (ring.len(), u64::from(sent.len), 1);
+            let is_same = |next: &&Sent| {
+                next.flags == sent.flags & !mark::HEAD && next.sent_ns == sent.sent_ns && !next.has(mark::HEAD)
+            };
+            while let Some(next) = rest.next_if(is_same) {
+                whole += u64::from(next.len);
+                members += 1;
+            }
             let mut at = 0;
-            while at < sent.len {
-                let len = mss.min(sent.len - at);
-                let head = if at == 0 { sent.flags } else { sent.flags & !mark::HEAD };
-                ring.push_back(Sent { seq: sent.seq + u64::from(at), len, flags: head, prev: NIL, next: NIL, ..*sent });
+            while at < whole {
+                let len = u64::from(mss).min(whole - at);
+                let flags = if at == 0 { sent.flags } else { sent.flags & !mark::HEAD };
+                ring.push_back(Sent { seq: sent.seq + at, len: len as u16, flags, prev: NIL, next: NIL, ..*sent });
                 at += len;
             }
             parts.push((begin, ring.len()));
+            // The others of the burst have become parts of the first one.
+            parts.extend(std::iter::repeat_n((ring.len(), ring.len()), members - 1));
         }
         let old: Vec<usize> = order.iter().map(|id| self.index(*id)).collect();
         self.ring = ring;
@@ -296,5 +306,22 @@ mod tests {
         }
         assert_eq!(seqs, [1000, 1400, 1800, 2000, 2400, 2800, 0, 400, 800]);
         assert_eq!(board.get(board.find(1999).unwrap()).len, 200);
+    }
+
+    #[test]
+    fn a_burst_is_cut_anew_as_the_one_buffer_that_it_is() {
+        let mut board = Scoreboard::default();
+        for n in 0..4 {
+            let mut sent = Sent::new(n * 1448, 1448);
+            sent.flags = if n % 2 == 0 { mark::HEAD } else { 0 };
+            board.push(sent);
+        }
+        assert_eq!(board.resegment(1440), [6, 0, 0, 0], "1440 + 1440 + 16, twice");
+        let lengths: Vec<u16> = board.ring.iter().map(|sent| sent.len).collect();
+        assert_eq!(lengths, [1440, 1440, 16, 1440, 1440, 16]);
+        assert_eq!((board.bursts, board.ring[3].seq), (2, 2896));
+        // What was acknowledged selectively is a buffer of its own.
+        board.ring[1].flags |= mark::SACKED;
+        assert_eq!(board.resegment(1440)[0], 6);
     }
 }

@@ -1,7 +1,7 @@
 //! The receive window: how it begins, how it grows with what arrives, and how the buffer is tuned to the path.
 //!
-//! What this leaves out: pressure of memory; windows that shrink (`tcp_shrink_window`). What a packet occupies in memory is
-//! one figure for a connection ([`StackConfig::truesize_ratio`](super::StackConfig)), where a kernel's drivers differ. It matters
+//! What this leaves out: pressure of memory; windows that shrink (`tcp_shrink_window`). What a packet occupies in memory follows
+//! from one figure for full-sized ones ([`StackConfig::truesize_ratio`](super::StackConfig)), where a kernel's drivers differ. It matters
 //! where the receive buffer is small for the path.
 //!
 //! | kernel | RFC | here |
@@ -10,6 +10,7 @@
 //! | `__tcp_select_window` | 9293 §3.8.6.2.2 | [`Endpoint::select_window`] |
 //! | `tcp_grow_window` | – | [`Endpoint::grow_window`]: two segments for each one that arrives |
 //! | `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow` (since 6.16; before that [`BufferTuning::Cushioned`]) | – | [`Endpoint::adjust_space`]: twice what was read in an RTT, and more while that grows |
+//! | `tcp_set_window_clamp` | – | [`Endpoint::hold_window`]: by the application, after each read |
 //! | `tcp_rcv_rtt_measure_ts` | 7323 §4 | [`Endpoint::measure_rtt_by_echo`] |
 
 use super::config::BufferTuning;
@@ -18,6 +19,13 @@ use crate::segment::Segment;
 
 /// The most that a window without scaling says.
 const UNSCALED_MAX: u64 = 65_535;
+/// No smaller clamp is taken from an application (half of `SOCK_MIN_RCVBUF`), bytes.
+const MIN_CLAMP: u64 = 2_304;
+/// Payload of a full-sized packet on Ethernet, with timestamps, bytes.
+const FULL_PAYLOAD: u32 = 1_448;
+/// What lies in a packet's buffer beside its payload (headers, `NET_SKB_PAD`, `struct skb_shared_info`), and `struct sk_buff`, bytes.
+const PACKET_RECORD: u32 = 52 + 64 + 320;
+const BUFFER_RECORD: u32 = 256;
 /// The largest shift (RFC 7323 §2.3).
 const MAX_SCALE: u8 = 14;
 
@@ -30,7 +38,7 @@ impl Endpoint {
     /// The first window and the shift, before the handshake.
     pub(super) fn init_window(&mut self) {
         let mss = u64::from(self.config.announced_mss());
-        let clamp = self.config.rwin.map_or(UNSCALED_MAX << MAX_SCALE, u64::from);
+        let clamp = self.asked_window().unwrap_or(UNSCALED_MAX << MAX_SCALE);
         let mut space = self.window_of(self.rcv.buffer).min(clamp);
         if space > mss {
             space -= space % mss;
@@ -73,7 +81,7 @@ impl Endpoint {
     /// Buffer that isn't occupied, as a window.
     fn free_space(&self) -> u64 {
         let held = self.rcv.nxt - self.rcv.copied + self.rcv.out_of_order;
-        let occupied = (held as f64 * self.config.truesize_ratio) as u64;
+        let occupied = (held as f64 * self.rcv.occupied) as u64;
         self.window_of(self.rcv.buffer.saturating_sub(occupied))
     }
 
@@ -93,7 +101,8 @@ impl Endpoint {
         if self.rcv.scale > 0 {
             return free.next_multiple_of(1 << self.rcv.scale);
         }
-        let window = self.window_left();
+        // The last offer is kept while it is within a segment of what is free.
+        let window = self.rcv.wnd;
         if window + mss <= free || window > free {
             free - free % mss.max(1)
         } else if mss == full && free > window + full / 2 {
@@ -120,14 +129,36 @@ impl Endpoint {
         window as u32
     }
 
-    /// The first full-sized segment tells what packets occupy, and so how much of the buffer is window.
-    pub(super) fn learn_truesize(&mut self) {
-        if self.rcv.locked && self.config.rwin.is_some() {
-            return;
+    /// The first full-sized segment tells what packets occupy, and so how much of the buffer is window. What the application
+    /// has asked for is forgotten by that until it asks again.
+    pub(super) fn learn_truesize(&mut self, payload: u32) {
+        let mut occupied = self.config.truesize_ratio;
+        if payload < FULL_PAYLOAD {
+            // A smaller packet lies in a buffer that is half empty.
+            let buffer = (payload + PACKET_RECORD).next_power_of_two() + BUFFER_RECORD;
+            let usual = (FULL_PAYLOAD + PACKET_RECORD).next_power_of_two() + BUFFER_RECORD;
+            occupied *= f64::from(buffer) / f64::from(payload.max(1)) * f64::from(FULL_PAYLOAD) / f64::from(usual);
         }
-        self.rcv.ratio = ((256.0 / self.config.truesize_ratio) as u64).clamp(1, 255);
+        self.rcv.occupied = occupied;
+        self.rcv.ratio = ((256.0 / occupied) as u64).clamp(1, 255);
         self.rcv.clamp = self.window_of(self.rcv.buffer);
         self.rcv.space = self.rcv.space.min(self.rcv.clamp);
+    }
+
+    /// What the application asks for, in the kernel's bounds.
+    fn asked_window(&self) -> Option<u64> {
+        self.config.rwin.map(|window| u64::from(window).max(MIN_CLAMP))
+    }
+
+    /// Our programs see to it after each read that their window is kept to.
+    pub(super) fn hold_window(&mut self) {
+        let Some(rwin) = self.asked_window() else { return };
+        if rwin < self.rcv.clamp {
+            self.rcv.ssthresh = self.rcv.ssthresh.min(rwin);
+        } else if rwin > self.rcv.clamp {
+            self.rcv.ssthresh = self.rcv.ssthresh.max(self.rcv.wnd.min(rwin));
+        }
+        self.rcv.clamp = rwin;
     }
 
     /// A segment has arrived: the window may grow by two.
