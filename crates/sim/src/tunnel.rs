@@ -49,6 +49,7 @@ pub struct SimTunnel {
     path: SimPath,
     /// What holds for both ends where nothing is asked.
     stack: StackConfig,
+    max_events: u64,
 }
 
 impl SimTunnel {
@@ -63,7 +64,14 @@ impl SimTunnel {
                 return Err(SimError::MtuTooSmall { mtu });
             }
         }
-        Ok(Self { path, stack })
+        Ok(Self { path, stack, max_events: MAX_EVENTS })
+    }
+
+    /// The same, with no more than so many events for each trial: what isn't done by then is left undone, and the outcome
+    /// says so. It is about one for each packet.
+    #[must_use]
+    pub fn bounded(self, events: u64) -> Self {
+        Self { max_events: events.min(MAX_EVENTS), ..self }
     }
 
     /// The stacks of client and server with these settings for payload in this direction.
@@ -111,7 +119,7 @@ impl SimTunnel {
     /// [`SimError`] when the model can't run it.
     pub fn simulate(&self, spec: &TrialSpec, sample_every: Option<Duration>) -> Result<Report, SimError> {
         let mut simulation = Simulation::new(&self.path.config, self.path.icmp.clone(), spec.seed)?;
-        simulation.bound_events(MAX_EVENTS);
+        simulation.bound_events(self.max_events);
         if let Some(interval) = sample_every {
             simulation.sample_every(interval);
         }
@@ -189,7 +197,7 @@ impl Tunnel for SimTunnel {
 /// What a simulation says, in the words of a trial.
 fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
     let Judged { bytes, elapsed, measures, flow } = work::judge(spec, &report);
-    let Report { queue_drops, losses, too_big, cut_short, .. } = report;
+    let Report { queue_drops, losses, too_big, cut_short, ended, .. } = report;
     // All connections of a page are one work; elsewhere the others aren't judged.
     let sum = |of: fn(&FlowReport) -> u64| -> u64 {
         if measures.objects.is_empty() { of(&report.flows[flow]) } else { report.flows.iter().map(of).sum() }
@@ -201,7 +209,11 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
     let mut flow = if report.flows.is_empty() { FlowReport::default() } else { report.flows.swap_remove(flow) };
     let mut notes = Vec::new();
     if cut_short {
-        notes.push(format!("the model stopped after {MAX_EVENTS} events"));
+        notes.push(format!(
+            "the model stopped after {} events, {:.3} s of its time",
+            report.events,
+            report.ended.as_secs_f64()
+        ));
     }
     if flow.failed {
         notes.push("the connection was given up after too many time-outs".to_owned());
@@ -233,9 +245,12 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         ("queue_drops", json!(queue_drops)),
         ("losses", json!(losses)),
         ("too_big", json!(too_big)),
+        ("cut_short", json!(cut_short)),
         ("connect_us", json!(flow.connect.map(|time| time.as_micros() as u64))),
     ];
-    let elapsed = elapsed.unwrap_or(spec.deadline);
+    let begun = flow.begun + flow.connect.unwrap_or_default();
+    let until_now = if cut_short { ended.saturating_sub(begun) } else { spec.deadline };
+    let elapsed = elapsed.unwrap_or(until_now);
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     TrialOutcome {
         status,

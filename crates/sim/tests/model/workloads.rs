@@ -111,6 +111,11 @@ fn flows_that_begin_later_get_their_share() {
 
 /// A trial of this workload over a line, as the model tells it.
 fn trial(line: &Line, workload: Workload, settings: Settings, seed: u64) -> TrialOutcome {
+    trial_within(line, workload, settings, seed, u64::MAX)
+}
+
+/// The same within so many events.
+fn trial_within(line: &Line, workload: Workload, settings: Settings, seed: u64, events: u64) -> TrialOutcome {
     let facts = PathFacts { rtt_us: line.rtt.as_micros() as u64, pmtu: 1500, ..PathFacts::default() };
     let path = SimPath {
         name: "line".to_owned(),
@@ -131,7 +136,7 @@ fn trial(line: &Line, workload: Workload, settings: Settings, seed: u64) -> Tria
         deadline: Duration::from_secs(600),
         seed,
     };
-    SimTunnel::new(path, stack("cubic")).unwrap().try_run(&spec, Duration::from_millis(50)).unwrap()
+    SimTunnel::new(path, stack("cubic")).unwrap().bounded(events).try_run(&spec, Duration::from_millis(50)).unwrap()
 }
 
 #[test]
@@ -263,6 +268,20 @@ fn a_full_queue_is_what_round_trips_under_load_wait_in() {
     let upload = Workload::Load { direction: Direction::Up, time: Duration::from_secs(12) };
     let upload = trial(&Line::new(10.0, 40, 200), upload, Settings::new(), 1);
     assert!(upload.measures.under_load.unwrap().loaded.p50_us > 150_000 && upload.bytes > 10_000_000, "{upload:?}");
+}
+
+#[test]
+fn what_is_cut_short_is_told_as_far_as_it_got() {
+    let amount = Amount::Time(Duration::from_secs(60));
+    let bulk = || Workload::Bulk { direction: Direction::Down, amount };
+    let line = Line::new(100.0, 20, 200);
+    let whole = trial(&line, bulk(), Settings::new(), 1);
+    let cut = trial_within(&line, bulk(), Settings::new(), 1, 200_000);
+    assert_eq!((whole.status, cut.status), (Status::Completed, Status::Incomplete));
+    assert_eq!((&whole.observed["cut_short"], &cut.observed["cut_short"]), (&false.into(), &true.into()));
+    assert!(cut.notes[0].contains("200000 events"), "{:?}", cut.notes);
+    assert!((1_000_000..30_000_000).contains(&cut.elapsed_us), "{}", cut.elapsed_us);
+    assert!((0.8..1.05).contains(&(cut.goodput_bps() / whole.goodput_bps())), "{} bit/s", cut.goodput_bps());
 }
 
 #[test]

@@ -71,6 +71,11 @@ pub(super) fn terminal(prediction: &Prediction) {
     if chart.series.iter().any(|series| series.points.len() > 2) {
         say!("{}", chart.to_terminal(80, 16, false));
     }
+    if prediction.answers.iter().any(|answer| answer.cut_short > 0) {
+        say!(
+            "The model stopped early, so that it ends in time: figures are of what was done until then. A shorter --time, or fewer --seeds."
+        );
+    }
     say!("{}", error_sentence(prediction));
     advise(prediction);
 }
@@ -202,6 +207,7 @@ pub(super) fn json(prediction: &Prediction) -> Value {
                 "queueing_delay_us": answer.queueing_us,
                 "retransmitted_share": answer.retransmitted,
                 "failures": answer.failures,
+                "cut_short": answer.cut_short,
                 "gain": prediction.gain(answer).filter(|_| answer.arm > 0),
                 "worth_measuring": prediction.is_worth_measuring(answer),
                 "samples": samples,

@@ -26,6 +26,8 @@ pub(crate) struct Answer {
     pub(crate) retransmitted: f64,
     /// Seeds in which nothing arrived.
     pub(crate) failures: usize,
+    /// Seeds in which the model stopped early, for want of time: figures are of what was done until then.
+    pub(crate) cut_short: usize,
     /// The sender over time under the first seed, if that was asked for.
     pub(crate) samples: Vec<Sample>,
 }
@@ -53,8 +55,14 @@ struct One {
     queueing_us: f64,
     sent: u64,
     again: u64,
+    cut_short: bool,
     samples: Vec<Sample>,
 }
+
+/// Events of all runs of one question at most: about half a minute of computing on two processors.
+const ALL_EVENTS: u64 = 300_000_000;
+/// But each run may take so many.
+const LEAST_EVENTS: u64 = 200_000;
 
 /// What the figures of a workload are: of a transfer of fixed size, its time.
 pub(crate) fn measured(workload: &Workload) -> Measured {
@@ -76,6 +84,7 @@ impl Question<'_> {
     /// [`SimError`] when the model can't run a setting.
     pub(crate) fn answer(&self, cancel: &Cancel) -> Result<Vec<Answer>, SimError> {
         let jobs = self.arms.len() * self.seeds as usize;
+        let tunnel = self.tunnel.clone().bounded((ALL_EVENTS / jobs.max(1) as u64).max(LEAST_EVENTS));
         let next = AtomicUsize::new(0);
         let results: Mutex<Vec<Option<Result<One, SimError>>>> = Mutex::new((0..jobs).map(|_| None).collect());
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.max(1));
@@ -86,7 +95,7 @@ impl Question<'_> {
                         && job < jobs
                         && !cancel.is_cancelled()
                     {
-                        let one = self.run(job / self.seeds as usize, job as u64 % self.seeds);
+                        let one = self.run(&tunnel, job / self.seeds as usize, job as u64 % self.seeds);
                         results.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(one);
                     }
                 });
@@ -100,7 +109,7 @@ impl Question<'_> {
         Ok(runs.chunks(self.seeds.max(1) as usize).enumerate().map(|(arm, runs)| summary(arm, runs)).collect())
     }
 
-    fn run(&self, arm: usize, number: u64) -> Result<One, SimError> {
+    fn run(&self, tunnel: &SimTunnel, arm: usize, number: u64) -> Result<One, SimError> {
         let spec = TrialSpec {
             experiment: "predict".to_owned(),
             phase: Phase::Round,
@@ -113,7 +122,7 @@ impl Question<'_> {
             // The same seeds for every setting: they meet the same losses.
             seed: self.seed.wrapping_add(number),
         };
-        let mut outcome = self.tunnel.try_run(&spec, self.sample_every)?;
+        let mut outcome = tunnel.try_run(&spec, self.sample_every)?;
         let figures = one(&self.workload, &outcome);
         let samples = if self.samples && number == 0 { std::mem::take(&mut outcome.sender) } else { Vec::new() };
         Ok(One { samples, ..figures })
@@ -138,6 +147,7 @@ fn one(workload: &Workload, outcome: &TrialOutcome) -> One {
         queueing_us: (mean - observed("min_rtt_us") as f64).max(0.0),
         sent: observed("segments"),
         again: observed("retransmits"),
+        cut_short: outcome.observed.get("cut_short").is_some_and(|cut| cut == true),
         samples: Vec::new(),
     }
 }
@@ -162,6 +172,7 @@ fn summary(arm: usize, runs: &[One]) -> Answer {
         completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
         queueing_us: quantile(&sorted(&|one| one.queueing_us), 0.5),
         retransmitted: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },
+        cut_short: runs.iter().filter(|one| one.cut_short).count(),
         failures: runs.iter().filter(|one| one.goodput_bps == 0.0).count(),
         samples: runs.first().map(|one| one.samples.clone()).unwrap_or_default(),
     }
