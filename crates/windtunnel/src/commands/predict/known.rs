@@ -27,6 +27,13 @@ pub(crate) struct Region {
     pub(crate) kernel: String,
 }
 
+impl Region {
+    /// Of which paths it tells, in words.
+    pub(crate) fn paths(&self) -> &str {
+        if self.region == "grid" { "fast long-distance" } else { &self.region }
+    }
+}
+
 /// The region that a path belongs to, as the table of `calibrate` has them.
 fn region_of(scenario: &Scenario, facts: &PathFacts) -> &'static str {
     let lossy = scenario.links.iter().any(|link| link.down.loss.get() > 0.0 || link.up.loss.get() > 0.0);
@@ -35,6 +42,8 @@ fn region_of(scenario: &Scenario, facts: &PathFacts) -> &'static str {
         _ if lossy => "lossy",
         _ if rate < 200_000 => "dial-up",
         rtt if rtt < 10_000 => "lan",
+        // Rows of 100 and 1000 Mbit/s with RTTs of 20 and 100 ms.
+        rtt if rtt <= 250_000 && rate >= 75_000_000 => "grid",
         rtt if rtt >= 100_000 => "long",
         _ if rate < 15_000_000 => "dsl",
         _ => "web",
@@ -54,6 +63,22 @@ mod tests {
     use super::*;
     use wt_lab::presets;
     use wt_trial::Direction;
+
+    #[test]
+    fn a_path_is_judged_by_those_that_are_like_it() {
+        for (name, region) in [
+            ("dialup", "dial-up"),
+            ("adsl", "dsl"),
+            ("lte", "web"),
+            ("cdn-chain", "grid"),
+            ("geo-satellite", "long"),
+            ("lan", "lan"),
+            ("freebsd-scp", "lossy"),
+        ] {
+            let scenario = presets::load(name).unwrap();
+            assert_eq!(region_of(&scenario, &scenario.facts(Direction::Down)), region, "{name}");
+        }
+    }
 
     #[test]
     fn every_shipped_path_has_a_known_error() {

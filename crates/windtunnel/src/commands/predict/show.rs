@@ -23,7 +23,7 @@ fn error_sentence(prediction: &Prediction) -> String {
     match &prediction.error {
         Some(error) => format!(
             "Known error on {} paths, against Linux {} ({} transfers): median {:.1} %, nine in ten within {:.1} %, worst {:.1} %.",
-            error.region,
+            error.paths(),
             error.kernel,
             error.rows,
             error.median * 100.0,
