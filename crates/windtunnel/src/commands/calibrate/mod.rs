@@ -2,6 +2,8 @@
 
 /// The paths.
 mod table;
+#[cfg(test)]
+mod tests;
 
 use super::lab::virtual_time::VirtualArgs;
 use super::lab::{self, LabOptions};
