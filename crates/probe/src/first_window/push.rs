@@ -2,7 +2,7 @@ use crate::Time;
 use std::time::Duration;
 
 /// So often at most a connection is pushed.
-const MOST: u32 = 4;
+const MOST: u32 = 6;
 /// Servers that hold something back do so for this long after they have sent something, and a little.
 const RECENT: Duration = Duration::from_millis(1);
 /// A tail loss probe comes two round trips and two ticks after the flight: what answers a push comes before.
