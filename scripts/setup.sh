@@ -14,7 +14,7 @@ case $want in
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.
-        tools="$tools nginx:nginx-light varnishd:varnish vsftpd:vsftpd ftpbench:python3-pyftpdlib openssl:openssl wget:wget sshd:openssh-server scp:openssh-client"
+        tools="$tools nginx:nginx-light varnishd:varnish vsftpd:vsftpd /usr/lib/python3/dist-packages/pyftpdlib/__init__.py:python3-pyftpdlib openssl:openssl wget:wget sshd:openssh-server scp:openssh-client"
         # Stacks of others.
         tools="$tools /usr/include/lwip/lwip/tcp.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev linux.uml:user-mode-linux"
         # The page is built, and driven in a browser.
