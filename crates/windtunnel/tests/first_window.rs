@@ -3,12 +3,13 @@
 mod common;
 mod nginx;
 
-use common::run;
+use common::{alone, run, shared};
 use nginx::{PATH, findings, over, shell, window};
 use serde_json::Value;
 
 #[test]
 fn windows_are_exact_or_at_least_and_never_wrong() {
+    let _machine = shared();
     let script = "for cc in cubic reno; do for iw in 1 2 3 4 10 16 32 64 100; do set_window $iw $cc || exit 9; \
         for mss in 64 536 1300; do $WT first-window http://server:8080/1m.bin --mss $mss --json-stream; done; done; done";
     let Some(ran) = shell(script) else { return };
@@ -32,6 +33,7 @@ fn windows_are_exact_or_at_least_and_never_wrong() {
 
 #[test]
 fn https_is_asked_without_a_single_acknowledgement() {
+    let _machine = shared();
     let script = "for iw in 1 3 10 32; do set_window $iw cubic || exit 9; for port in 8443 8444; do \
         $WT first-window https://server:$port/1m.bin --json-stream; done; done";
     let Some(ran) = shell(script) else { return };
@@ -47,6 +49,7 @@ fn https_is_asked_without_a_single_acknowledgement() {
 
 #[test]
 fn one_host_takes_six_packets_and_tells_what_the_handshake_said() {
+    let _machine = shared();
     let script = "set_window 10 cubic; for n in 1 2 3 4 5; do $WT first-window http://server:8080/1m.bin --json-stream --ip 4; done; \
         $WT first-window http://server6:8080/1m.bin --json-stream; $WT first-window http://server:8080/moved --json-stream; \
         $WT first-window http://server:8080/short.bin --json-stream";
@@ -73,6 +76,7 @@ fn one_host_takes_six_packets_and_tells_what_the_handshake_said() {
 
 #[test]
 fn cap_net_raw_is_enough_and_the_kernel_sends_no_reset() {
+    let _machine = shared();
     let script = "set_window 10 cubic; before=$(grep -h ^Tcp: /proc/net/snmp | tail -1 | cut -d' ' -f15); \
         setpriv --bounding-set -all,+net_raw --inh-caps -all --no-new-privs \
         $WT first-window http://server:8080/1m.bin --json-stream; \
@@ -86,6 +90,7 @@ fn cap_net_raw_is_enough_and_the_kernel_sends_no_reset() {
 
 #[test]
 fn two_hundred_hosts_are_all_right() {
+    let _machine = alone();
     let script = "(row 1 66 3 cubic; row 2 67 10 cubic; row 3 67 32 cubic) > hosts; \
         $WT first-window --file hosts --rate 2000/s --json-stream";
     let Some(ran) = shell(script) else { return };
@@ -99,6 +104,7 @@ fn two_hundred_hosts_are_all_right() {
 
 #[test]
 fn who_refuses_or_opted_out_is_told_apart_and_mistakes_are_usage() {
+    let _machine = shared();
     let script = "echo server > out; $WT first-window http://server:81/ --json-stream; echo code $?; \
         $WT first-window http://server:8080/ --opt-out out --json-stream; echo code $?";
     let Some(ran) = shell(script) else { return };
@@ -117,6 +123,7 @@ fn who_refuses_or_opted_out_is_told_apart_and_mistakes_are_usage() {
 
 #[test]
 fn without_privilege_the_kernels_own_connections_tell_the_same() {
+    let _machine = shared();
     let drop = "setpriv --bounding-set -all --inh-caps -all --no-new-privs";
     let mut counted = 0;
     for delay in ["500us", "5ms", "20ms"] {
@@ -145,6 +152,7 @@ fn without_privilege_the_kernels_own_connections_tell_the_same() {
 
 #[test]
 fn unprivileged_https_and_short_responses_are_lower_bounds_or_right() {
+    let _machine = shared();
     let script = "set_window 10 cubic; WT=\"$WT first-window --unprivileged --json-stream\"; \
         $WT https://server:8443/1m.bin; $WT http://server:8080/short.bin; $WT http://server:8080/moved; \
         $WT http://server:81/; $WT http://server6:8080/1m.bin";
@@ -162,6 +170,7 @@ fn unprivileged_https_and_short_responses_are_lower_bounds_or_right() {
 
 #[test]
 fn a_killed_survey_leaves_nothing_behind() {
+    let _machine = shared();
     // Rules, routes, devices, sockets, firewall and sysctls before and after; a host that never answers keeps it busy.
     let script = "all() { ip rule; ip route show table all; ip link; \
         cat /proc/net/tcp /proc/net/tcp6 /proc/net/raw /proc/net/packet | wc -l; \
@@ -181,6 +190,7 @@ fn a_killed_survey_leaves_nothing_behind() {
 
 #[test]
 fn findings_go_into_tables_pictures_and_the_history_of_hosts() {
+    let _machine = alone();
     let script = "row 1 2 3 cubic > hosts; row 2 2 10 cubic >> hosts; echo http://server:81/ Nobody >> hosts; \
         echo http://server:81/again Nobody >> hosts; WT=\"$WT first-window\"; \
         $WT --file hosts --csv all.csv --svg all.svg; echo; cat all.csv; head -c 300 all.svg; echo; \
