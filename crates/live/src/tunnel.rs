@@ -67,6 +67,8 @@ pub struct LiveTunnel {
     manners: Vec<Manners>,
     /// The round that was given up.
     given_up: Option<u32>,
+    /// Why a far end refused last.
+    refusal: String,
     /// Targets that are of no use.
     useless: Vec<bool>,
     round: u32,
@@ -81,7 +83,7 @@ impl LiveTunnel {
     pub fn new(config: LiveConfig) -> Self {
         let manners = vec![Manners::new(); config.targets.len()];
         let useless = vec![false; config.targets.len()];
-        Self { config, manners, given_up: None, useless, round: 0, turn: 0, device: None }
+        Self { config, manners, given_up: None, refusal: String::new(), useless, round: 0, turn: 0, device: None }
     }
 
     /// The far ends, as they are by now: redirections followed.
@@ -279,6 +281,7 @@ impl LiveTunnel {
                 if self.manners[self.turn].gave_up() {
                     self.given_up = Some(spec.round);
                 }
+                self.refusal.clone_from(&why);
                 let note = format!(
                     "{} refuses: {why}; it is left alone for {:.0} s",
                     self.config.targets[self.turn].url,
@@ -409,7 +412,8 @@ impl Tunnel for LiveTunnel {
         let wait = self.manners[self.turn].wait(clock());
         if wait > LONGEST_WAIT {
             let url = &self.config.targets[self.turn].url;
-            let why = format!("{url} wants to be left alone for {:.0} s; --resume goes on later", wait.as_secs_f64());
+            let (for_s, because) = (wait.as_secs_f64(), &self.refusal);
+            let why = format!("{url} wants to be left alone for {for_s:.0} s ({because}); --resume goes on later");
             return Err(TunnelError::FarEnd { why });
         }
         if !leave_alone(wait, cancel) {

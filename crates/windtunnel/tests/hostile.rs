@@ -236,6 +236,7 @@ fn a_server_that_starts_to_refuse_ends_the_experiment_cleanly_and_what_was_measu
     let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&report["verdict"]["kind"], &report["rounds"]), (&"stopped".into(), &2.into()), "{report:#}");
     assert_eq!(server.requests(), 7, "it was left alone");
+    assert!(ran.err.contains("to be left alone for") && ran.err.contains("503"), "{}", ran.err);
 }
 
 #[test]
