@@ -1,17 +1,20 @@
-//! Our own transfer against iperf3's, over the same loopback, in interleaved pairs, as fast as each goes and with writes of 1500 bytes.
-//! `cargo bench -p wt-load --bench engine`.
+//! Our own transfer against iperf3's, over the same veth pair, in interleaved pairs, as fast as each goes and with writes of 1500 bytes.
+//! `cargo bench -p wt-load --bench engine`; needs no root. `engine loopback` takes the loopback instead.
 //!
-//! With small writes each of ours is a call of write(2) of its own, as each of `iperf3 -l 1500` is: nothing is put together before the kernel.
+//! With small writes each of ours is a message of its own to the kernel, as each of `iperf3 -l 1500` is, but many go by one call, and the kernel
+//! is told that more follow.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and stops when it can't go on")]
 
 use std::io::BufRead as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wt_load::{
     Connection, Fetch, Quota, Reference, Request, SenderOptions, Serve, ServeConfig, Server, ServerConfig, SharedKey,
     Tls, Url, download, fetch,
 };
+use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
+use wt_sys::ns::{self, NetNs};
 use wt_trial::{Amount, Cancel, Direction};
 use wt_units::Settings;
 
@@ -19,6 +22,8 @@ const ROLE: &str = "ENGINE_ROLE";
 const PAIRS: usize = 5;
 const TIME: Duration = Duration::from_secs(5);
 const PORT: u16 = 5299;
+const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 /// The small writes, bytes.
 const SMALL: u16 = 1500;
 
@@ -42,15 +47,15 @@ fn server() {
         quota: Quota::default(),
         congestion_controls: std::collections::BTreeMap::new(),
     };
-    let serve = Serve::start(vec![TcpListener::bind("127.0.0.1:0").unwrap()], config).unwrap();
-    println!("wt://{}@{}", key.to_hex(), serve.addresses()[0]);
+    let serve = Serve::start(vec![TcpListener::bind("0.0.0.0:0").unwrap()], config).unwrap();
+    println!("wt://{}@ {}", key.to_hex(), serve.addresses()[0].port());
     let _ = std::io::stdin().lines().next();
 }
 
 /// The far end that the lab has: nobody needs a key, and the sender's writes can be made small.
 fn plain_server() {
-    let server = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), ServerConfig::default()).unwrap();
-    println!("{}", server.address());
+    let server = Server::start(TcpListener::bind("0.0.0.0:0").unwrap(), ServerConfig::default()).unwrap();
+    println!(" {}", server.address().port());
     let _ = std::io::stdin().lines().next();
 }
 
@@ -85,34 +90,82 @@ fn cpu(pid: u32) -> f64 {
     fields[11..15].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
 }
 
+/// Where both ends are.
+struct Place {
+    client: NetNs,
+    server: NetNs,
+    address: IpAddr,
+}
+
+impl Place {
+    /// Two namespaces joined by a veth pair.
+    fn veth() -> Self {
+        ns::enter_user_namespace().or_else(|_| ns::enter_network_namespace()).unwrap();
+        let (client, server) = (NetNs::create().unwrap(), NetNs::create().unwrap());
+        let end = |name, last| VethEnd { name, mac: [2, 0, 0, 0, 2, last] };
+        let far = std::os::fd::AsFd::as_fd(&server);
+        client.run(|| Netlink::open().unwrap().create_veth(&end("b0", 1), &end("b0", 2), far)).unwrap().unwrap();
+        for (ns, own) in [(&client, CLIENT), (&server, SERVER)] {
+            ns.run(|| {
+                // What the host's administrator chose, BBR perhaps, which paces with timers, shall not decide this; this one everybody may use.
+                ns::write_net_sysctl("ipv4/tcp_congestion_control", "reno").unwrap();
+                let mut netlink = Netlink::open().unwrap();
+                netlink.add_address("b0", own.into(), 32).unwrap();
+                netlink.start("b0", Some(1500), None, true).unwrap();
+                netlink.set_route("b0", Ipv4Addr::UNSPECIFIED.into(), 0, &RouteMetrics::default()).unwrap();
+            })
+            .unwrap();
+        }
+        Self { client, server, address: SERVER.into() }
+    }
+
+    fn loopback() -> Self {
+        let here = || NetNs::current().unwrap();
+        Self { client: here(), server: here(), address: Ipv4Addr::LOCALHOST.into() }
+    }
+}
+
 fn compare() {
+    let place = if std::env::args().any(|word| word == "loopback") { Place::loopback() } else { Place::veth() };
     let port = PORT.to_string();
-    let started = Command::new("iperf3").args(["-s", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let quiet = |command: &mut Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let started = place.server.run(|| quiet(Command::new("iperf3").args(["-s", "-p", &port]))).unwrap();
     let Ok(mut iperf) = started else {
         println!("iperf3 isn't installed: nothing to compare with");
         return;
     };
     // It says nothing when it listens.
-    while std::net::TcpStream::connect(("127.0.0.1", PORT)).is_err() {
-        std::thread::yield_now();
-    }
+    place
+        .client
+        .run(|| {
+            while std::net::TcpStream::connect((place.address, PORT)).is_err() {
+                std::thread::yield_now();
+            }
+        })
+        .unwrap();
     let small = SMALL.to_string();
-    let (goodput, cpu) = pairs("server", &iperf, &[]);
+    let (goodput, cpu) = pairs(&place, "server", &iperf, &[]);
     println!("goodput: x{goodput:.2} of iperf3's");
     println!("CPU per byte, both ends: x{cpu:.2} of iperf3's");
-    let (goodput, _) = pairs("plain", &iperf, &["-l", &small]);
+    let (goodput, cpu) = pairs(&place, "plain", &iperf, &["-l", &small]);
     println!("goodput with writes of {SMALL} bytes: x{goodput:.2} of iperf3's");
+    println!("CPU per byte with them, both ends: x{cpu:.2} of iperf3's");
     iperf.kill().unwrap();
     iperf.wait().unwrap();
 }
 
 /// Pairs of transfers, ours and iperf3's with these arguments; the medians of goodput and of CPU per byte, ours over iperf3's.
-fn pairs(role: &str, iperf: &Child, more: &[&str]) -> (f64, f64) {
-    let mut ours = Command::new(std::env::current_exe().unwrap());
-    let mut ours = ours.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+fn pairs(place: &Place, role: &str, iperf: &Child, more: &[&str]) -> (f64, f64) {
+    let me = std::env::current_exe().unwrap();
+    let mut ours = Command::new(&me);
+    let ours = ours.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut ours = place.server.run(move || ours.spawn()).unwrap().unwrap();
     let mut line = String::new();
     std::io::BufReader::new(ours.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (own, port) = (std::process::id(), PORT.to_string());
+    let (before, own_port) = line.trim_end().rsplit_once(' ').unwrap();
+    let url = format!("{before}{}:{own_port}", place.address);
+    let (own, port, address) = (std::process::id(), PORT.to_string(), place.address.to_string());
+    let run = |command: &mut Command| place.client.run(|| command.output()).unwrap().unwrap().stdout;
     let measure = |server: &Child, run: &mut dyn FnMut() -> (f64, f64)| {
         let before = cpu(server.id()) + cpu(own);
         let (bytes, seconds) = run();
@@ -122,16 +175,15 @@ fn pairs(role: &str, iperf: &Child, more: &[&str]) -> (f64, f64) {
     let mut rows = Vec::new();
     for _ in 0..PAIRS {
         let mine = measure(&ours, &mut || {
-            let out = Command::new(std::env::current_exe().unwrap()).env(ROLE, line.trim()).output().unwrap();
-            let text = String::from_utf8(out.stdout).unwrap();
+            let text = String::from_utf8(run(Command::new(&me).env(ROLE, &url))).unwrap();
             let mut words = text.split_whitespace().map(|word| word.parse::<f64>().unwrap());
             (words.next().unwrap(), words.next().unwrap())
         });
         let theirs = measure(iperf, &mut || {
             let seconds = TIME.as_secs().to_string();
-            let usual = ["-c", "127.0.0.1", "-p", &port, "-R", "-J", "-t", &seconds];
-            let out = Command::new("iperf3").args(usual).args(more).output();
-            let json: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
+            let usual = ["-c", &address, "-p", &port, "-R", "-J", "-t", &seconds];
+            let out = run(Command::new("iperf3").args(usual).args(more));
+            let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
             let sum = &json["end"]["sum_received"];
             (sum["bytes"].as_f64().unwrap(), sum["seconds"].as_f64().unwrap())
         });

@@ -225,6 +225,7 @@ pub(crate) fn send(
     stream.set_nonblocking(true)?;
     let mut turn = Turn::among(job.turns.as_ref());
     let mut bytes = 0;
+    let mss = TcpInfo::read(stream).map_or(0, |info| info.snd_mss);
     let mut info = TcpInfo::default();
     let finish = loop {
         if cancel.is_cancelled() {
@@ -241,7 +242,7 @@ pub(crate) fn send(
         let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
         let piece = || match write_size {
             Some(size) => pattern::write(stream, bytes, left, size),
-            None => pattern::send(stream, bytes, left),
+            None => pattern::send(stream, bytes, left, mss),
         };
         match turn.take(|| moved(piece())) {
             Ok(n) => {
