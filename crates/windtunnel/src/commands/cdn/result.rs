@@ -6,6 +6,10 @@ use std::time::Duration;
 use wt_experiment::factorial::{EffectAssessment, Run, Screen};
 use wt_units::Bytes;
 
+/// The least ratio that matters to anybody. On a quiet machine less than a thousandth can be shown, such as a last segment that
+/// leaves in one burst with others.
+const RELEVANT: f64 = 1.02;
+
 /// What came of one kind of requests.
 pub(super) struct Kind {
     pub(super) request: Request,
@@ -64,6 +68,11 @@ impl Trials {
     }
 }
 
+/// Whether the large level is shown to be faster, and by enough to matter.
+fn matters(effect: &EffectAssessment) -> bool {
+    effect.claimed.is_some() && effect.estimate.is_some_and(|log| log >= RELEVANT.ln())
+}
+
 impl Kind {
     /// Each window with what is claimed of it.
     fn effects(&self) -> Vec<(usize, EffectAssessment)> {
@@ -71,9 +80,9 @@ impl Kind {
         effects.into_iter().filter_map(|effect| Some((*effect.knobs.first()?, effect))).collect()
     }
 
-    /// The windows whose large level is shown to be faster, the strongest first.
+    /// The windows whose large level is shown to be faster, and by enough to matter; the strongest first.
     fn matter(&self) -> Vec<(usize, EffectAssessment)> {
-        let mut claimed: Vec<_> = self.effects().into_iter().filter(|(_, effect)| effect.claimed.is_some()).collect();
+        let mut claimed: Vec<_> = self.effects().into_iter().filter(|(_, effect)| matters(effect)).collect();
         claimed.sort_by(|a, b| b.1.estimate.unwrap_or(0.0).total_cmp(&a.1.estimate.unwrap_or(0.0)));
         claimed
     }
@@ -91,7 +100,7 @@ impl Kind {
                     "upper": effect.upper.map(f64::exp),
                     "evidence": effect.evidence,
                     "needed": effect.needed,
-                    "matters": effect.claimed.is_some(),
+                    "matters": matters(effect),
                     "slower": effect.slower,
                 })
             })
@@ -118,7 +127,8 @@ impl Kind {
         for (knob, effect) in self.effects() {
             let ratio = |value: Option<f64>| value.map_or("open".to_owned(), |value| format!("{:.2}", value.exp()));
             let shown = match () {
-                () if effect.claimed.is_some() => "it matters",
+                () if matters(&effect) => "it matters",
+                () if effect.claimed.is_some() => "faster, by less than 2 %",
                 () if effect.slower => "slower",
                 () => "not shown",
             };
