@@ -166,7 +166,9 @@ fn never_more_bytes_than_the_budget_are_asked_for() {
     let report = json_of(&ran);
     let all: u64 = requests(home.path()).iter().map(|(_, bytes)| bytes).sum();
     assert!(all <= 6_000_000, "{all}");
-    assert!(report["rounds"].as_u64().unwrap() >= 5, "{report:#}");
+    // The pilot takes a part and leaves enough; where there is no noise an arm that is behind goes after three rounds.
+    let rounds = report["rounds"].as_u64().unwrap();
+    assert!(rounds >= if report["verdict"]["stop"] == "only-current-left" { 3 } else { 5 }, "{report:#}");
     // A part is asked for, so that nothing is sent in vain.
     assert!(requests(home.path()).iter().all(|(status, _)| *status == 206));
 }
