@@ -101,27 +101,24 @@ const VARIANTS: [(&str, u16, &str); 9] = [
     ("ratelimit", 1400, "rate-limited"),
 ];
 
-/// Who may not send raw packets rests between runs: all kinds of path at once then, each among five hosts of its own.
+/// Who may not send raw packets rests between runs: all of those at once then, each among five hosts of its own.
 fn variants(count: usize) {
+    let row = |who: &str, prefix: &str, to: &str, (name, pmtu, kind): (&str, u16, &str)| {
+        let answers = runs(name, &format!("{prefix} $WT mtu --json {to}"), count);
+        let right = right(&answers, |answer| answer["pmtu"] == pmtu && answer["kind"] == kind);
+        println!("variant {name} {to}, {who}: {right}, {}", cost(&answers));
+    };
+    for to in [V4, V6] {
+        VARIANTS.into_iter().for_each(|variant| row("root", "at c", to, variant));
+    }
     let may_ping = "at c sysctl -qw net.ipv4.ping_group_range='0 0'; unprivileged";
-    for (who, prefix) in [("root", "at c"), ("user", "unprivileged"), ("pinging user", may_ping)] {
-        for to in [V4, V6] {
-            let row = |(name, pmtu, kind): (&str, u16, &str)| {
-                let answers = runs(name, &format!("{prefix} $WT mtu --json {to}"), count);
-                let right = right(&answers, |answer| answer["pmtu"] == pmtu && answer["kind"] == kind);
-                println!("variant {name} {to}, {who}: {right}, {}", cost(&answers));
-            };
-            if who == "root" {
-                VARIANTS.into_iter().for_each(row);
-            } else {
-                std::thread::scope(|scope| {
-                    for variant in VARIANTS {
-                        scope.spawn(move || row(variant));
-                    }
-                });
+    std::thread::scope(|scope| {
+        for (who, prefix) in [("user", "unprivileged"), ("pinging user", may_ping)] {
+            for (to, variant) in [V4, V6].into_iter().flat_map(|to| VARIANTS.map(|variant| (to, variant))) {
+                scope.spawn(move || row(who, prefix, to, variant));
             }
         }
-    }
+    });
 }
 
 fn hosts(count: usize) {
