@@ -64,9 +64,11 @@ pub(crate) fn run(args: &WatchArgs) -> Outcome {
     loop {
         let passed = Duration::from_nanos(monotonic_ns().saturating_sub(begun));
         let left = args.time.map_or(TICK, |time| time.saturating_sub(passed));
-        if cancel.is_cancelled() || left.is_zero() || args.packets.is_some_and(|most| tracker.packets() >= most) {
+        if args.packets.is_some_and(|most| tracker.packets() >= most) {
             break;
         }
+        // What came before the end is looked at, too.
+        let over = cancel.is_cancelled() || left.is_zero();
         let mut seen = 0u32;
         let mut see = |packet: &wt_sys::watch::Watched<'_>| {
             let place = *places.entry(packet.device).or_insert_with(|| {
@@ -84,6 +86,9 @@ pub(crate) fn run(args: &WatchArgs) -> Outcome {
         // Now and then the clock and the user are looked at, however much comes.
         while seen < 4096 && watch.receive(&mut see) {
             seen += 1;
+        }
+        if over {
+            break;
         }
         if seen == 0 {
             broken = watch.broken();
