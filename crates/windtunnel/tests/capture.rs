@@ -148,10 +148,10 @@ fn in_namespace(script: &str) -> Ran {
 #[test]
 fn a_device_is_watched_while_packets_pass_and_ctrl_c_tells_what_was_seen() {
     let _machine = shared();
-    // Asks for a port on which nobody listens, until the watcher has seen enough.
+    // Asks for a port on which nobody listens, once the watcher's socket is bound to the device and running.
     let seen = in_namespace(
         "ip link set lo up; $WT watch lo --filter 'port 9 and host 127.0.0.1' --json > seen & watcher=$!; \
-         until grep -q 'Packet\\|[0-9]' /proc/net/packet && [ $(wc -l < /proc/net/packet) -gt 1 ]; do :; done; \
+         until awk '$5 > 0 && $6 == 1 { bound = 1 } END { exit !bound }' /proc/net/packet; do :; done; \
          curl -s http://127.0.0.1:9/; curl -s http://127.0.0.1:10/; kill -INT $watcher; wait $watcher; echo code $? >&2; cat seen",
     );
     assert!(seen.err.contains("code 0"), "{}", seen.err);

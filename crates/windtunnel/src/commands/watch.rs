@@ -50,8 +50,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(crate) fn run(args: &WatchArgs) -> Outcome {
-    let mut watch = Watch::open(&args.device).map_err(|error| refused(&args.device, &error))?;
     let cancel = cancel_on_signals()?;
+    let mut watch = Watch::open(&args.device).map_err(|error| refused(&args.device, &error))?;
     if !args.json {
         use std::io::Write as _;
         let _ = writeln!(std::io::stderr().lock(), "watching {}; Ctrl-C ends it and tells what was seen", args.device);
