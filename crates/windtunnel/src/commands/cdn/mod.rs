@@ -62,7 +62,7 @@ pub(crate) struct CdnArgs {
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
     /// Let the model answer, in moments and without any host: all sixteen combinations once. It is no evidence
-    #[arg(long, conflicts_with = "rounds")]
+    #[arg(long, conflicts_with_all = ["rounds", "proxy"])]
     model: bool,
     /// What caches at the edge
     #[arg(long, value_enum, default_value_t = Proxy::Nginx)]
