@@ -19,8 +19,8 @@ use wt_load::{
 };
 use wt_sys::netlink::RouteMetrics;
 use wt_trial::{
-    Amount, Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
-    TunnelKind, Workload,
+    Amount, Cancel, Direction, Limits, LoadedControl, MOST_OBJECTS, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel,
+    TunnelError, TunnelKind, Workload,
 };
 use wt_units::{Knob, Level, Settings};
 
@@ -62,7 +62,9 @@ impl LabTunnel {
         let set_up = |source| LabError::SetUp { source, advice: "run `windtunnel doctor`" };
         let address = SocketAddr::new(SERVER_V4.into(), PORT);
         let listener = lab.server.run(|| wt_sys::tcp::listen(address)).and_then(|made| made).map_err(set_up)?;
-        let server = Server::start(listener, ServerConfig::default()).map_err(set_up)?;
+        // A page may have a connection for each object.
+        let config = ServerConfig { max_reports: 2 * MOST_OBJECTS, ..ServerConfig::default() };
+        let server = Server::start(listener, config).map_err(set_up)?;
         let cc = lab.server.sysctl("ipv4/tcp_congestion_control").map_err(set_up)?;
         let known = lab.server.sysctl("ipv4/tcp_available_congestion_control").map_err(set_up)?;
         let current = Settings::new()

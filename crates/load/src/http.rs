@@ -14,6 +14,8 @@ use wt_units::Bytes;
 
 /// The longest request head.
 const HEAD: usize = 8 * 1024;
+/// For so long a client of ours may take to close after us.
+const CLOSING: Duration = Duration::from_secs(2);
 /// The largest object that is served: 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
@@ -32,6 +34,10 @@ pub(crate) fn serve(
     let mut exchange = Exchange { stream, give_up, cancel, head: begun.to_vec(), sent: 0, ours: None };
     // The client sees the error in the answer, or has left.
     let served = exchange.serve();
+    if served.is_ok() && exchange.ours.is_some() {
+        // What the kernel says is asked for once all has arrived: until then more may be lost and sent again.
+        exchange.hear_out();
+    }
     let Exchange { stream, sent, ours, .. } = exchange;
     let Ours { token, start, last, refused } = ours?;
     let finish = served.map_or_else(|error| Finish::PeerLeft(error.to_string()), |()| Finish::Done);
@@ -110,6 +116,17 @@ impl Exchange<'_> {
             }
         }
         self.stream.shutdown(std::net::Shutdown::Write)
+    }
+
+    /// Waits until the client closes, too, or leaves, but not for long.
+    fn hear_out(&mut self) {
+        self.give_up = self.give_up.min(monotonic_ns() + CLOSING.as_nanos() as u64);
+        let give_up = self.give_up;
+        let mut rest = [0; 1024];
+        while matches!(self.read(&mut rest), Ok(n) if n > 0) {
+            // Whoever goes on sending gets no more time for it.
+            self.give_up = give_up;
+        }
     }
 
     /// Does as a client of ours asks, at its first request.

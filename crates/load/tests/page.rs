@@ -31,7 +31,7 @@ fn load(
         tls: &tls,
     };
     let token = memory.is_none().then_some(100);
-    let http = HttpPage { fetch: &fetch, memory, token, sender: SenderOptions::default() };
+    let http = HttpPage { fetch: &fetch, memory, token, sender: SenderOptions::default(), close_each: page.close_each };
     load_page(page, &|number| http.open(number, &cancel), &cancel)
 }
 
@@ -120,6 +120,41 @@ fn a_server_that_closes_after_each_answer_is_called_again() {
     });
     let loaded = load(address, &Page::built_in(), Some(&PageMemory::default()), PATIENCE).unwrap();
     assert_eq!((loaded.finish, loaded.connections.len()), (Finish::Done, 44));
+}
+
+#[test]
+fn without_keep_alive_each_object_has_a_connection_of_its_own_and_both_ends_agree() {
+    let server = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), ServerConfig::default()).unwrap();
+    let page = Page { close_each: true, ..Page::built_in() };
+    let loaded = load(server.address(), &page, None, PATIENCE).unwrap();
+    assert_eq!((&loaded.finish, loaded.bytes, loaded.connections.len()), (&Finish::Done, 265_100, 44));
+    let numbers: std::collections::BTreeSet<u32> = loaded.objects.iter().map(|object| object.connection).collect();
+    assert_eq!(numbers, (0..44).collect());
+    // Never more at once than the page says.
+    for object in &loaded.objects {
+        let at = object.asked_us;
+        let open = loaded.objects.iter().filter(|other| (other.asked_us..other.done_us).contains(&at)).count();
+        assert!(open <= 6, "{open} at {at}");
+    }
+    // The server asks its kernel only once all has arrived.
+    for (number, object) in (0..).zip(&page.objects) {
+        let of = loaded.objects[number].connection;
+        let report = server.take_report(100 + u64::from(of), Duration::from_secs(5)).unwrap();
+        assert_eq!((report.finish, report.bytes), (Finish::Done, object.size.get()));
+        assert!(report.info.bytes_acked >= object.size.get(), "{:?}", report.info);
+    }
+    // A server that isn't ours is told, too.
+    let told = server_that_closes();
+    let loaded = load(told, &page, Some(&PageMemory::default()), PATIENCE).unwrap();
+    assert_eq!((loaded.finish, loaded.connections.len()), (Finish::Done, 44));
+}
+
+/// A server that keeps every connection for as long as it may, and answers only those who want it closed.
+fn server_that_closes() -> SocketAddr {
+    server(|_, head, stream| {
+        assert!(head.contains("Connection: close\r\n"), "{head}");
+        part(stream, wanted(head), 1)
+    })
 }
 
 #[test]

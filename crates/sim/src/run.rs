@@ -70,8 +70,10 @@ struct Page {
     /// What nobody has asked for yet.
     left: VecDeque<Exchange>,
     asked: u32,
-    /// The connections that wait for its first object.
-    waiting: Vec<usize>,
+    /// The connections that wait: for its first object, or for another one's end.
+    waiting: VecDeque<usize>,
+    /// Where each object has a connection of its own: how many there are at once.
+    one_each: Option<usize>,
 }
 
 /// Flows, what they do, and the paths that they share.
@@ -179,21 +181,25 @@ impl Simulation {
     }
 
     /// Adds a page: the first connection asks for its first object alone, since that names the others; then the other
-    /// connections are made, and all take requests in turn. Returns the numbers of the flows.
+    /// connections are made, and all take requests in turn. With `one_each` a connection asks for one object only, and the next
+    /// one takes its place; there are as many at once. Returns the numbers of the flows.
     ///
     /// # Errors
     /// [`SimError`].
     pub fn add_page(
         &mut self,
         ends: (&StackConfig, &StackConfig),
-        connections: usize,
+        at_once: usize,
         requests: Vec<Exchange>,
+        one_each: bool,
     ) -> Result<Vec<usize>, SimError> {
+        let connections = if one_each { requests.len() } else { at_once };
         if self.flows.len() + connections > MAX_FLOWS {
             return Err(SimError::TooManyFlows { asked: connections });
         }
         let page = self.pages.len();
-        self.pages.push(Page { left: requests.into(), asked: 0, waiting: Vec::new() });
+        let one_each = one_each.then_some(at_once);
+        self.pages.push(Page { left: requests.into(), asked: 0, waiting: VecDeque::new(), one_each });
         let spec = |start| FlowSpec { client: ends.0.clone(), server: ends.1.clone(), job: Job::Page(page), start };
         let flows: Vec<usize> = (0..connections)
             .map(|number| self.add_flow(spec(if number == 0 { Duration::ZERO } else { Duration::MAX })))
@@ -314,6 +320,9 @@ impl Simulation {
             _ if flow.report.exchanges.len() >= MAX_EXCHANGES => None,
             Job::Page(page) => {
                 let page = &mut self.pages[*page];
+                if page.one_each.is_some() && !flow.report.exchanges.is_empty() {
+                    return self.finish(number);
+                }
                 flow.current.number = page.asked;
                 page.asked += 1;
                 page.left.pop_front()
@@ -400,7 +409,15 @@ impl Simulation {
             flow.report.exchanges.push(done);
             flow.current.number += 1;
             if let Job::Page(page) = flow.spec.job {
-                for waiting in std::mem::take(&mut self.pages[page].waiting) {
+                let page = &mut self.pages[page];
+                let many = match page.one_each {
+                    // The first object names the others; after that each connection has one successor.
+                    Some(at_once) if flow.current.number == 1 => at_once,
+                    Some(_) => 1,
+                    None => usize::MAX,
+                };
+                let many = many.min(page.waiting.len());
+                for waiting in page.waiting.drain(..many) {
                     self.wake.push(Reverse((now, waiting)));
                 }
             }
@@ -430,8 +447,10 @@ impl Simulation {
         flow.stage = Stage::Done;
         self.running -= 1;
         self.note_result(number);
-        // Without its first object a page has no others.
-        if let Job::Page(page) = self.flows[number].spec.job {
+        // Without its first object a page has no others; nor is one whole that lacks any.
+        if let Job::Page(page) = self.flows[number].spec.job
+            && self.flows[number].report.exchanges.is_empty()
+        {
             for waiting in std::mem::take(&mut self.pages[page].waiting) {
                 self.finish(waiting);
             }

@@ -81,7 +81,8 @@ pub(crate) fn set_up(tunnel: &SimTunnel, spec: &TrialSpec, simulation: &mut Simu
                 pause: Duration::ZERO,
             };
             let connections = (page.connections as usize).clamp(1, page.objects.len().max(1));
-            simulation.add_page((&ends.0, &ends.1), connections, page.objects.iter().map(ask).collect())?;
+            let requests = page.objects.iter().map(ask).collect();
+            simulation.add_page((&ends.0, &ends.1), connections, requests, page.close_each)?;
             0
         }
         Workload::Stream { direction, message, interval, .. } => {

@@ -25,6 +25,10 @@ pub struct Page {
     /// Whether it is loaded over HTTP/2: then there is one connection, and all objects but the first are asked for at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
+    /// Whether each object has a connection of its own, as from a server without keep-alive: then `connections` is how many
+    /// there are at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub close_each: bool,
 }
 
 /// Connections that browsers open to one host over HTTP/1.1.
@@ -52,7 +56,7 @@ impl Page {
     #[must_use]
     pub fn built_in() -> Self {
         let objects = BUILT_IN.iter().map(|size| PageObject { path: None, size: Bytes(u64::from(*size)) }).collect();
-        Self { name: "built-in".to_owned(), objects, connections: USUAL_CONNECTIONS, http2: false }
+        Self { name: "built-in".to_owned(), objects, connections: USUAL_CONNECTIONS, http2: false, close_each: false }
     }
 
     /// One object over one connection.
@@ -63,6 +67,7 @@ impl Page {
             objects: vec![PageObject { path: None, size }],
             connections: 1,
             http2: false,
+            close_each: false,
         }
     }
 
@@ -77,15 +82,13 @@ impl std::fmt::Display for Page {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let plural = |n: usize| if n == 1 { "" } else { "s" };
         let connections = self.connections as usize;
-        write!(
-            f,
-            "a page of {} object{} ({:.1} kB) over {connections} cold connection{}{}",
-            self.objects.len(),
-            plural(self.objects.len()),
-            self.size().get() as f64 / 1e3,
-            plural(connections),
-            if self.http2 { " with HTTP/2" } else { "" }
-        )
+        let (objects, size) = (self.objects.len(), self.size().get() as f64 / 1e3);
+        write!(f, "a page of {objects} object{} ({size:.1} kB) over ", plural(objects))?;
+        if self.close_each {
+            return write!(f, "a cold connection for each, {connections} at once");
+        }
+        let version = if self.http2 { " with HTTP/2" } else { "" };
+        write!(f, "{connections} cold connection{}{version}", plural(connections))
     }
 }
 
@@ -98,5 +101,7 @@ mod tests {
         let page = Page::built_in();
         assert_eq!((page.objects.len(), page.size(), page.connections), (44, Bytes(265_100), 6));
         assert!(page.to_string().starts_with("a page of 44 objects (265.1 kB) over 6"), "{page}");
+        let each = Page { close_each: true, ..page };
+        assert!(each.to_string().ends_with("over a cold connection for each, 6 at once"), "{each}");
     }
 }

@@ -26,7 +26,8 @@ impl LabTunnel {
                 deadline: spec.deadline,
                 tls: &tls,
             };
-            let http = HttpPage { fetch: &fetch, memory: None, token: Some(token), sender };
+            let close_each = page.close_each;
+            let http = HttpPage { fetch: &fetch, memory: None, token: Some(token), sender, close_each };
             load_page(page, &|number| http.open(number, cancel), cancel)
         })?;
         let loaded = match loaded {

@@ -242,6 +242,10 @@ pub fn work_at(
     cancel: &Cancel,
 ) -> Result<Fetched, FetchError> {
     match (job.url.scheme, workload) {
+        (Scheme::Wt, Workload::Page { page }) if page.close_each => {
+            let why = "a far end of ours keeps its connections: name an http:// or https:// server";
+            Err(FetchError::Never(why.to_owned()))
+        }
         (Scheme::Wt, Workload::Page { page }) if page.http2 => {
             Err(FetchError::Never("a far end of ours speaks no HTTP/2: name an http:// or https:// server".to_owned()))
         }
@@ -259,7 +263,8 @@ fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -
     // Each load is somebody's first.
     let tls = job.tls.afresh(page.http2);
     let job = &Fetch { tls: &tls, ..*job };
-    let http = HttpPage { fetch: job, memory: Some(memory), token: None, sender: SenderOptions::default() };
+    let sender = SenderOptions::default();
+    let http = HttpPage { fetch: job, memory: Some(memory), token: None, sender, close_each: page.close_each };
     let loaded = if page.http2 {
         load_page_http2(page, job, memory, cancel)?
     } else {

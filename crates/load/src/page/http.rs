@@ -55,6 +55,8 @@ pub struct HttpPage<'a> {
     pub token: Option<u64>,
     /// What our own server sets as the sender.
     pub sender: SenderOptions,
+    /// Whether each connection is for one object.
+    pub close_each: bool,
 }
 
 impl<'a> HttpPage<'a> {
@@ -89,9 +91,10 @@ impl HttpConnection<'_> {
 
     fn request(&self, path: &str, first: Option<u64>) -> String {
         let url: &Url = self.page.fetch.url;
+        let keep = if self.page.close_each { "close" } else { "keep-alive" };
         let mut text = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {USER_AGENT}\r\nAccept: */*\r\nAccept-Encoding: identity\r\n\
-             Connection: keep-alive\r\n",
+             Connection: {keep}\r\n",
             url.authority()
         );
         if let Some(first) = first {

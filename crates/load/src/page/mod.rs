@@ -18,7 +18,7 @@ use crate::fetch::FetchError;
 use crate::transfer::Finish;
 use crate::work::FarEnd;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
@@ -101,7 +101,7 @@ pub trait PageConnection {
     fn close(self: Box<Self>) -> ConnectionEnd;
 }
 
-/// Opens the connection with this number.
+/// Opens the connection with this number: each has its own, in the order in which they are opened.
 pub type Open<'a> = dyn Fn(u32) -> Result<Box<dyn PageConnection + 'a>, PageStop> + Sync + 'a;
 
 /// What came of a page.
@@ -127,6 +127,8 @@ struct Shared<'a> {
     open: &'a Open<'a>,
     start_ns: u64,
     next: AtomicUsize,
+    /// Connections that were opened so far.
+    opened: AtomicU32,
     state: Mutex<State>,
     /// The first object has come, or the last, or there is trouble.
     turn: Condvar,
@@ -149,9 +151,9 @@ impl Shared<'_> {
         at_ns.saturating_sub(self.start_ns) / 1000
     }
 
-    /// Brings objects over one connection (or its successors, where the far end closes) until there is none left.
-    fn work(&self, number: u32, cancel: &Cancel) -> Result<(), PageStop> {
-        let mut connection: Option<Box<dyn PageConnection + '_>> = None;
+    /// Brings objects over one connection (or its successors, where one end closes after each) until there is none left.
+    fn work(&self, cancel: &Cancel) -> Result<(), PageStop> {
+        let mut connection: Option<(u32, Box<dyn PageConnection + '_>)> = None;
         loop {
             if cancel.is_cancelled() {
                 return Err(PageStop::Finish(Finish::Cancelled));
@@ -161,9 +163,12 @@ impl Shared<'_> {
             }
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(object) = self.page.objects.get(at) else { break };
-            let mut open = match connection.take() {
+            let (number, mut open) = match connection.take() {
                 Some(open) => open,
-                None => (self.open)(number)?,
+                None => {
+                    let number = self.opened.fetch_add(1, Ordering::Relaxed);
+                    (number, (self.open)(number)?)
+                }
             };
             let asked_us = self.since(monotonic_ns());
             let brought = open.bring(object)?;
@@ -181,13 +186,13 @@ impl Shared<'_> {
                 self.turn.notify_all();
             }
             drop(state);
-            if brought.open {
-                connection = Some(open);
+            if brought.open && !self.page.close_each {
+                connection = Some((number, open));
             } else {
                 self.end(open);
             }
         }
-        if let Some(open) = connection {
+        if let Some((_, open)) = connection {
             // As a browser does, so that nobody's connection is the first to go while others are still made.
             let waiting = |state: &mut State| state.objects.len() < self.page.objects.len() && state.trouble.is_none();
             drop(self.turn.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner));
@@ -201,14 +206,14 @@ impl Shared<'_> {
         self.lock().connections.push(end);
     }
 
-    /// Works, and tells of trouble; a connection other than the first waits for the first object.
-    fn run(&self, number: u32, cancel: &Cancel) {
-        if number > 0 {
+    /// Works, and tells of trouble; all but the first worker wait for the first object.
+    fn run(&self, worker: u32, cancel: &Cancel) {
+        if worker > 0 {
             let waiting = |state: &mut State| !state.first_done && state.trouble.is_none();
             let state = self.turn.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
             drop(state);
         }
-        if let Err(trouble) = self.work(number, cancel) {
+        if let Err(trouble) = self.work(cancel) {
             self.lock().trouble.get_or_insert(trouble);
         }
         // Without a first object nobody shall wait for ever.
@@ -243,14 +248,15 @@ pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Res
         open,
         start_ns: monotonic_ns(),
         next: AtomicUsize::new(0),
+        opened: AtomicU32::new(0),
         state: Mutex::default(),
         turn: Condvar::new(),
     };
     let connections = page.connections.clamp(1, u32::try_from(page.objects.len().max(1)).unwrap_or(u32::MAX));
     std::thread::scope(|scope| {
-        for number in 1..connections {
+        for worker in 1..connections {
             let shared = &shared;
-            scope.spawn(move || shared.run(number, cancel));
+            scope.spawn(move || shared.run(worker, cancel));
         }
         shared.run(0, cancel);
     });

@@ -44,7 +44,7 @@ fn the_smallest_mtu_works_and_a_smaller_one_is_an_error() {
 fn a_million_flows_are_refused_at_once() {
     let mut simulation = Simulation::new(&Line::new(10.0, 10, 100).path(), Vec::new(), 1).unwrap();
     let (client, server) = (stack("cubic"), stack("cubic"));
-    let error = simulation.add_page((&client, &server), 1_000_000, Vec::new()).unwrap_err();
+    let error = simulation.add_page((&client, &server), 1_000_000, Vec::new(), false).unwrap_err();
     assert!(matches!(error, SimError::TooManyFlows { asked: 1_000_000 }));
 }
 

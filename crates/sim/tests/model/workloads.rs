@@ -36,7 +36,7 @@ fn a_page_of_44_requests_over_six_connections_gains_from_a_larger_first_window()
         let mut simulation = Simulation::new(&Line::new(50.0, 80, 400).path(), Vec::new(), 1).unwrap();
         let server = StackConfig { initcwnd, ..stack("cubic") };
         let requests: Vec<Exchange> = (0..44).map(|n| exchange(400, 2_000 + (n % 11) * 1_000)).collect();
-        let flows = simulation.add_page((&stack("cubic"), &server), 6, requests).unwrap();
+        let flows = simulation.add_page((&stack("cubic"), &server), 6, requests, false).unwrap();
         assert_eq!(flows.len(), 6);
         let report = simulation.run(Duration::from_secs(60));
         let done: usize = report.flows.iter().map(|flow| flow.exchanges.len()).sum();
@@ -191,6 +191,48 @@ fn a_page_asks_for_its_first_object_alone_and_then_over_all_connections() {
     assert_eq!(outcome.elapsed_us, objects.iter().map(|object| object.done_us).max().unwrap());
     let again = trial(&line, Workload::Page { page }, Settings::new(), 1);
     assert_eq!(again, outcome, "the same seed gives the same page");
+}
+
+/// How long a page takes with this first window, s.
+fn load_time(line: &Line, page: &Page, initcwnd: u64) -> f64 {
+    let settings = Settings::new().with(Knob::Initcwnd, Level::Number(initcwnd));
+    let outcome = trial(line, Workload::Page { page: page.clone() }, settings, 1);
+    assert_eq!((outcome.status, outcome.bytes), (Status::Completed, page.size().get()));
+    outcome.elapsed_us as f64 / 1e6
+}
+
+#[test]
+fn without_keep_alive_each_object_has_a_connection_of_its_own_and_never_more_are_open_at_once() {
+    let page = Page { close_each: true, ..Page::built_in() };
+    let line = Line::new(50.0, 80, 400);
+    let outcome = trial(&line, Workload::Page { page: page.clone() }, Settings::new(), 1);
+    let objects = &outcome.measures.objects;
+    assert_eq!((outcome.status, outcome.bytes, objects.len()), (Status::Completed, 265_100, 44));
+    let used: std::collections::BTreeSet<u32> = objects.iter().map(|object| object.connection).collect();
+    assert_eq!(used.len(), 44);
+    for object in objects {
+        let open = objects.iter().filter(|o| (o.asked_us..o.done_us).contains(&object.asked_us)).count();
+        assert!(open <= 6, "{open} at {}", object.asked_us);
+    }
+    // Law: connect and ask for the first; then 43 by six at once, each with a handshake and a request.
+    assert!(outcome.elapsed_us >= (2 + 2 * 8) * 80_000, "{}", outcome.elapsed_us);
+    assert!(load_time(&line, &page, 10) > load_time(&line, &Page::built_in(), 10) + 0.3);
+    assert!(load_time(&line, &page, 3) > load_time(&line, &page, 10) + 0.15);
+}
+
+#[test]
+fn over_cold_connections_ten_segments_instead_of_three_halve_the_time_at_most() {
+    // A handshake, and a flight for each doubling: of 10 segments two round trips instead of four, and of no other number
+    // is the ratio larger.
+    let line = Line::new(1_000.0, 80, 4_000);
+    let ratio = |segments: u64| {
+        let page = Page::single(Bytes(segments * 1_448 - 200));
+        load_time(&line, &page, 3) / load_time(&line, &page, 10)
+    };
+    let ratios: Vec<(u64, f64)> = (1..=200).map(|segments| (segments, ratio(segments))).collect();
+    assert!(ratios.iter().all(|(_, ratio)| (0.99..2.01).contains(ratio)), "{ratios:?}");
+    assert!((ratio(10) - 2.0).abs() < 0.03, "{}", ratio(10));
+    assert!((ratio(3) - 1.0).abs() < 0.01, "{}", ratio(3));
 }
 
 #[test]

@@ -241,7 +241,7 @@ fn page(requests: usize, total: u64) -> Page {
         (0..requests).map(|number| if number == 0 { total / 5 } else { rest }).collect()
     };
     let objects = sizes.into_iter().map(|size| PageObject { path: None, size: Bytes(size.max(1)) }).collect();
-    Page { name: "the study's".to_owned(), objects, connections: own.connections, http2: false }
+    Page { name: "the study's".to_owned(), objects, ..own }
 }
 
 /// The load time of a page over six cold connections, ms.

@@ -29,9 +29,9 @@ const KNOWN: [(&str, &[&str], &str); 10] = [
     ("stream", &["message", "interval"], "small messages at a steady pace: how late are they?"),
     (
         "page",
-        &["size", "connections", "har", "http"],
+        &["size", "connections", "har", "http", "keepalive"],
         "44 objects (265 kB) over 6 cold connections; with size= one object, with har= those of a browser's HAR file, with http=2 \
-         over one connection with HTTP/2",
+         over one connection with HTTP/2, with keepalive=off over a connection for each",
     ),
     ("competing", &["rivals"], "one transfer beside others that have the current settings"),
     ("load", &[], "small round trips on the idle path, then beside a transfer that fills it"),
@@ -62,6 +62,8 @@ pub(crate) struct Wanted {
     times: BTreeMap<&'static str, Duration>,
     /// The page of a HAR file.
     page: Option<Page>,
+    /// Whether each object of a page has a connection of its own.
+    close_each: bool,
 }
 
 impl std::str::FromStr for Wanted {
@@ -78,6 +80,7 @@ impl std::str::FromStr for Wanted {
             numbers: BTreeMap::new(),
             times: BTreeMap::new(),
             page: None,
+            close_each: false,
         };
         for pair in rest.split(',').filter(|pair| !pair.trim().is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| format!("\"{pair}\": write KEY=VALUE"))?;
@@ -92,6 +95,9 @@ impl std::str::FromStr for Wanted {
         }
         if wanted.is_http2() && wanted.numbers.contains_key("connections") {
             return Err("HTTP/2 has one connection: leave connections= out".to_owned());
+        }
+        if wanted.is_http2() && wanted.close_each {
+            return Err("HTTP/2 has one connection for all objects: keepalive=off is for HTTP/1.1".to_owned());
         }
         Ok(wanted)
     }
@@ -134,6 +140,13 @@ impl Wanted {
             "http" => {
                 let version = value.parse().ok().filter(|version| (1..=2).contains(version));
                 self.numbers.insert(key, version.ok_or_else(|| "write 1 or 2".to_owned())?);
+            }
+            "keepalive" => {
+                self.close_each = match value {
+                    "on" => false,
+                    "off" => true,
+                    _ => return Err("write on or off".to_owned()),
+                };
             }
             "har" => self.page = Some(super::har::read(std::path::Path::new(value))?),
             "pause" | "think" | "interval" => {
@@ -188,6 +201,9 @@ impl Wanted {
         match (self.kind, scheme) {
             ("page", scheme) if self.is_http2() && scheme != Scheme::Https => {
                 Err("HTTP/2 is agreed upon in the handshake of TLS: name an https:// server that speaks it".to_owned())
+            }
+            ("page", Scheme::Wt) if self.close_each => {
+                Err("a far end of ours keeps its connections: name an http:// or https:// server".to_owned())
             }
             (_, Scheme::Wt) | ("bulk" | "download-12mb" | "soak", _) | ("page", Scheme::Http | Scheme::Https) => Ok(()),
             ("page", _) => Err("a page is loaded over http://, https:// or wt://".to_owned()),
@@ -253,6 +269,7 @@ impl Wanted {
                 } else if size.is_none() {
                     page.connections = USUAL_CONNECTIONS;
                 }
+                page.close_each = self.close_each;
                 if self.is_http2() {
                     (page.http2, page.connections) = (true, 1);
                 }
@@ -268,7 +285,10 @@ pub(crate) fn expected(workload: &Workload, rtt: Duration, rate: BitsPerSecond) 
     let size = workload.size().unwrap_or(Bytes(0));
     let round_trips = match workload {
         Workload::Page { page } if page.http2 => 8,
-        Workload::Page { page } => 4 + page.objects.len() / page.connections.max(1) as usize,
+        Workload::Page { page } => {
+            let each = if page.close_each { 2 } else { 1 };
+            4 + page.objects.len() * each / page.connections.max(1) as usize
+        }
         Workload::Transactions { amount: Repeat::Count(count), .. } => *count as usize,
         Workload::Bursts { blocks, amount: Repeat::Count(count), .. } => blocks.len() * *count as usize,
         // Slow start.
@@ -301,6 +321,9 @@ mod tests {
         assert_eq!(of("page"), Workload::Page { page: Page::built_in() });
         let Workload::Page { page } = of("page:size=10kB,connections=2") else { panic!("no page") };
         assert_eq!((page.objects.len(), page.size(), page.connections), (1, Bytes(10_000), 2));
+        let Workload::Page { page } = of("page:keepalive=off") else { panic!("no page") };
+        assert_eq!((page.close_each, page.connections, page.objects.len()), (true, 6, 44));
+        assert_eq!(of("page:keepalive=on"), of("page"));
         assert_eq!(of("soak"), Workload::Soak { direction: Direction::Up, time });
         let Workload::Transactions { request, response, think, amount } = of("transactions:response=10kB,think=5ms")
         else {
@@ -329,6 +352,8 @@ mod tests {
             ("page:http=3", "1 or 2"),
             ("page:http=2,connections=6", "one connection"),
             ("page:connections=0", "1 to 60"),
+            ("page:keepalive=no", "on or off"),
+            ("page:http=2,keepalive=off", "HTTP/1.1"),
             ("stream:interval=1us", "100us"),
             ("transactions:think=1h", "60s"),
             ("bursts:blocks=64KiB+x", "x"),
