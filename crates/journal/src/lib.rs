@@ -20,6 +20,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+/// Who is at work on an experiment.
+mod claim;
 /// What can go wrong with a journal.
 mod error;
 /// Writing a whole experiment as JSON or CSV.
@@ -39,6 +41,7 @@ mod samples;
 /// The journal in a file of SQLite.
 mod sqlite;
 
+pub use claim::Claim;
 pub use error::JournalError;
 pub use export::{export_csv, export_json};
 pub use flent::export_flent;

@@ -338,7 +338,7 @@ pub trait Journal {
     ///
     /// # Errors
     /// Those of writing.
-    fn mark_orphans(&mut self, is_alive: &dyn Fn(&Owner) -> bool) -> Result<Orphans, JournalError>;
+    fn mark_orphans(&mut self, is_alive: &dyn Fn(&str, &Owner) -> bool) -> Result<Orphans, JournalError>;
 
     /// Takes in a finished experiment with its trials, which get numbers of this journal.
     ///

@@ -103,7 +103,7 @@ fn kill_9_loses_at_most_the_trial_in_flight() {
         assert!(running.len() <= 1, "{kill_after}");
         let whole = journal.trials(&id, WithSamples::Yes).unwrap();
         assert!(whole.iter().filter(|t| t.outcome.status == Status::Completed).all(|t| t.outcome.sender.len() == 200));
-        let found = journal.mark_orphans(&|_| false).unwrap();
+        let found = journal.mark_orphans(&|_, _| false).unwrap();
         assert_eq!(found, Orphans { experiments: vec![id.clone()], trials: running.len() as u64 });
         assert_eq!(journal.load(&id).unwrap().state, State::Aborted);
     }

@@ -215,3 +215,49 @@ fn two_processes_at_once_and_a_kill_leave_one_trial_aborted_and_all_else_intact(
     let resumed = wt(home.path(), &["tune", "--resume", id, "--quiet", "--json", "--budget", "4 trials"]);
     assert!(object(&resumed)["rounds"].as_u64().unwrap() >= 1, "{}{}", resumed.out, resumed.err);
 }
+
+/// An experiment within `lab run`, whose processes have numbers of their own.
+fn within_a_lab(home: &Path, budget: &str) -> std::process::Child {
+    let mut command = windtunnel(home);
+    command.current_dir(home).env("WT", common::binary()).args(["lab", "run", "path.toml", "--", "sh", "-c"]);
+    command.arg(format!(
+        "$WT tune http://server/bytes/10MB --levels rwin=8x --trial 300ms --pause 20ms --no-probes --json --quiet --budget '{budget}'"
+    ));
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn an_experiment_among_other_process_numbers_goes_on_whoever_opens_the_journal() {
+    let _machine = shared();
+    let home = home();
+    let mut child = within_a_lab(home.path(), "8 trials");
+    let mut seen_running = 0;
+    // Each look marks what it takes for dead.
+    while child.try_wait().unwrap().is_none() {
+        let list = object(&wt(home.path(), &["journal", "list", "--json"]));
+        seen_running += usize::from(list["experiments"][0]["state"] == "running");
+    }
+    let told = ran(child.wait_with_output().unwrap());
+    assert!(matches!(told.code, 0 | 1) && seen_running > 0, "{} {seen_running}: {}{}", told.code, told.out, told.err);
+    let stored = object(&wt(home.path(), &["journal", "show", "--json"]));
+    assert_eq!(stored["experiment"]["state"], "finished", "{}", told.err);
+    assert!(stored["trials"].as_array().unwrap().iter().all(|trial| trial["outcome"]["status"] == "completed"));
+}
+
+#[test]
+fn an_experiment_among_other_process_numbers_that_is_killed_is_marked_and_leaves_no_file() {
+    let _machine = shared();
+    let home = home();
+    let mut child = within_a_lab(home.path(), "1h");
+    let state = || {
+        let list = object(&wt(home.path(), &["journal", "list", "--json"]));
+        list["experiments"][0]["state"].as_str().unwrap_or_default().to_owned()
+    };
+    eventually_within(60, "the experiment has begun", || state() == "running");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually_within(20, "the experiment is marked", || state() == "aborted");
+    let left = std::fs::read_dir(home.path().join("data/windtunnel")).unwrap();
+    let left: Vec<String> = left.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    assert!(left.iter().all(|name| name.starts_with("journal.sqlite3") && !name.contains("running")), "{left:?}");
+}

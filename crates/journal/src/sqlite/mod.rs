@@ -150,7 +150,7 @@ impl Journal for SqliteJournal {
         self.read_rows(id)
     }
 
-    fn mark_orphans(&mut self, is_alive: &dyn Fn(&Owner) -> bool) -> Result<Orphans, JournalError> {
+    fn mark_orphans(&mut self, is_alive: &dyn Fn(&str, &Owner) -> bool) -> Result<Orphans, JournalError> {
         self.write_orphans(is_alive)
     }
 

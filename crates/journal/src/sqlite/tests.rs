@@ -268,14 +268,14 @@ fn only_what_the_dead_left_behind_is_marked() {
         f.journal.begin_trial(&spec(id, 1, 0), 20).unwrap();
     }
     f.journal.finish_experiment("done", State::Finished, 30, None).unwrap();
-    let orphans = f.journal.mark_orphans(&|owner| owner.pid == 2).unwrap();
+    let orphans = f.journal.mark_orphans(&|_, owner| owner.pid == 2).unwrap();
     assert_eq!(orphans, Orphans { experiments: vec!["dead".into()], trials: 1 });
     let dead = f.journal.load("dead").unwrap();
     assert_eq!((dead.state, dead.ended_unix_us), (State::Aborted, Some(20)));
     let trial = &f.journal.trials("dead", WithSamples::No).unwrap()[0].outcome;
     assert_eq!((trial.status, trial.notes.len()), (Status::Aborted, 1));
     assert_eq!(f.journal.rows("alive").unwrap()[0].status, Status::Running);
-    assert_eq!(f.journal.mark_orphans(&|owner| owner.pid == 2).unwrap(), Orphans::default());
+    assert_eq!(f.journal.mark_orphans(&|_, owner| owner.pid == 2).unwrap(), Orphans::default());
 }
 
 fn counts(pruned: Pruned) -> (u64, u64) {

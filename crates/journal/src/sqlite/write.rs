@@ -172,7 +172,7 @@ impl SqliteJournal {
         })
     }
 
-    pub(super) fn write_orphans(&mut self, is_alive: &dyn Fn(&Owner) -> bool) -> Result<Orphans, JournalError> {
+    pub(super) fn write_orphans(&mut self, is_alive: &dyn Fn(&str, &Owner) -> bool) -> Result<Orphans, JournalError> {
         self.transact(|t| {
             let mut query = t.prepare(
                 "SELECT key, id, owner_pid, owner_start, owner_boot FROM experiments WHERE state = 'running' ORDER BY key",
@@ -188,7 +188,7 @@ impl SqliteJournal {
             let mut found = Orphans::default();
             for row in running.collect::<Result<Vec<_>, _>>()? {
                 let (key, id, owner) = row;
-                if is_alive(&owner) {
+                if is_alive(&id, &owner) {
                     continue;
                 }
                 found.trials += abort_trials(t, key, "the program died while this trial was under way")?;

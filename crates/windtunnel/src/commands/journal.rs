@@ -10,7 +10,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_journal::{
-    Filter, Imported, Journal as _, JournalError, Owner, Prune, SqliteJournal, StoredExperiment, TrialId, WithSamples,
+    Claim, Filter, Imported, Journal as _, JournalError, Owner, Prune, SqliteJournal, StoredExperiment, TrialId,
+    WithSamples,
 };
 use wt_report::tune::Measured;
 use wt_sys::clock::unix_us;
@@ -160,9 +161,10 @@ pub(crate) fn open(path: Option<&Path>) -> Result<SqliteJournal, Failure> {
         })?,
     };
     let mut journal = SqliteJournal::open(&path).map_err(|error| failure(&error))?;
-    let alive = |owner: &Owner| {
+    let alive = |id: &str, owner: &Owner| {
         let Owner { pid, start_ticks, boot_id } = owner.clone();
-        ProcessIdentity { pid, start_ticks, boot_id }.is_alive()
+        let same_process = || ProcessIdentity { pid, start_ticks, boot_id }.is_alive();
+        Claim::is_held(&path, id).unwrap_or_else(same_process)
     };
     journal.mark_orphans(&alive).map_err(|error| failure(&error))?;
     Ok(journal)

@@ -6,7 +6,7 @@ use crate::commands::journal;
 use crate::edge::Failure;
 use serde_json::json;
 use std::path::Path;
-use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State, StoredExperiment};
+use wt_journal::{Arm, Claim, Journal as _, NewExperiment, SqliteJournal, State, StoredExperiment};
 use wt_sys::clock::unix_us;
 use wt_trial::{TrialOutcome, TrialRecord, TrialSpec, Tunnel};
 
@@ -14,6 +14,8 @@ use wt_trial::{TrialOutcome, TrialRecord, TrialSpec, Tunnel};
 #[derive(Debug)]
 pub(crate) struct Notebook {
     journal: SqliteJournal,
+    /// That we are at work on it.
+    _claim: Option<Claim>,
     id: String,
     ended: bool,
 }
@@ -49,8 +51,9 @@ impl Notebook {
     /// A [`Failure`] that names the journal.
     pub(crate) fn open(journal: Option<&Path>, new: &NewExperiment) -> Result<Self, Failure> {
         let mut journal = journal::open(journal)?;
+        let claim = Claim::take(journal.path(), &new.id);
         journal.create_experiment(new).map_err(|error| journal::failure(&error))?;
-        Ok(Self { journal, id: new.id.clone(), ended: false })
+        Ok(Self { journal, _claim: claim, id: new.id.clone(), ended: false })
     }
 
     /// The experiment's name.

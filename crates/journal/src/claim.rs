@@ -1,0 +1,81 @@
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Says that this process is at work on an experiment, for as long as it lives.
+///
+/// A process id says it only to those who see the same processes: within `windtunnel lab run`, or in a container, the same
+/// number is another process, or none. So beside the journal lies a file that is locked, flock(2): whatever ends the process, the
+/// kernel takes the lock away, and everybody who can open the journal sees whether it is there. The file goes with the claim, or
+/// once somebody finds it without its lock.
+#[derive(Debug)]
+pub struct Claim {
+    file: PathBuf,
+    _locked: File,
+}
+
+impl Claim {
+    /// Claims an experiment of this name, before it is in the journal; `None` where files can't be made or locked: then the
+    /// process id alone says who is at work.
+    #[must_use]
+    pub fn take(journal: &Path, id: &str) -> Option<Self> {
+        let file = place(journal, id)?;
+        let locked = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).ok()?;
+        match locked.try_lock() {
+            Ok(()) => Some(Self { file, _locked: locked }),
+            Err(_) => {
+                let _ = std::fs::remove_file(&file);
+                None
+            }
+        }
+    }
+
+    /// Whether somebody is at work on it; `None` if nobody ever claimed it, or there is no telling.
+    #[must_use]
+    pub fn is_held(journal: &Path, id: &str) -> Option<bool> {
+        let file = place(journal, id)?;
+        match File::open(&file).ok()?.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(true),
+            Err(TryLockError::Error(_)) => None,
+            Ok(()) => {
+                let _ = std::fs::remove_file(&file);
+                Some(false)
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Where the file lies: beside the journal, under its name and the experiment's.
+fn place(journal: &Path, id: &str) -> Option<PathBuf> {
+    let mut name = journal.file_name()?.to_owned();
+    name.push(format!("-{id}.running"));
+    crate::id::fault(id).is_none().then(|| journal.with_file_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_seen_while_it_lives_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = directory.path().join("journal.sqlite3");
+        let left = || std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(Claim::is_held(&journal, "a"), None);
+        let claim = Claim::take(&journal, "a").unwrap();
+        assert!(Claim::take(&journal, "a").is_none(), "it is taken");
+        assert_eq!((Claim::is_held(&journal, "a"), Claim::is_held(&journal, "b")), (Some(true), None));
+        drop(claim);
+        assert_eq!((Claim::is_held(&journal, "a"), left()), (None, 0));
+        // What a killed process leaves: the file without its lock.
+        std::fs::write(directory.path().join("journal.sqlite3-a.running"), "").unwrap();
+        assert_eq!((Claim::is_held(&journal, "a"), left()), (Some(false), 0));
+        assert!(Claim::take(&journal, "../a").is_none() && Claim::is_held(&journal, "../a").is_none());
+    }
+}
