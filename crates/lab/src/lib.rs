@@ -8,6 +8,8 @@
 mod beside;
 /// The thread that runs the stages.
 mod engine;
+/// Where files are that nobody leaves behind.
+mod folder;
 /// The lab on a kernel of its own, in virtual time.
 mod guest;
 /// What hops do to packets.
@@ -36,6 +38,7 @@ mod stats;
 mod tunnel;
 
 pub use beside::Competitor;
+pub use folder::Folder;
 pub use guest::{GUEST, GuestError, VirtualKernel, guest, is_guest};
 pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, SERVER_V4, SERVER_V6};
 pub use lab::{Lab, LabError, LabOptions, enter};

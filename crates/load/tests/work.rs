@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use wt_load::page::PageMemory;
-use wt_load::work::{Leg, Worked, join, work};
+use wt_load::work::{Leg, Turns, Worked, in_pairs, join, work};
 use wt_load::{
     Connection, Fetch, FetchError, Fetched, Finish, Quota, Request, SenderOptions, Serve, ServeConfig, Server,
     ServerConfig, SharedKey, Tls, Url, work_at,
@@ -51,6 +51,28 @@ fn so_many_transactions_are_done_and_every_byte_of_them_counts() {
     assert_eq!((worked.report.finish, worked.report.bytes), (Finish::Done, 50 * 3100));
     assert_eq!(exchanges.latency.count, 50);
     assert!(exchanges.latency.min_us > 0 && exchanges.latency.p99_us <= exchanges.latency.max_us);
+}
+
+#[test]
+fn two_ways_take_turns_and_every_byte_of_both_counts() {
+    let server = server();
+    let far = Far(server.address(), PATIENCE);
+    let turns = Turns { request: 100, answer: 3000, count: 20, deadline: PATIENCE };
+    let mut asked = 0;
+    let first = || {
+        asked += 1;
+        asked % 2
+    };
+    let done = in_pairs([&far, &far], &turns, first, &Cancel::new()).unwrap();
+    assert_eq!((done.finish, done.times_ns.len(), asked), (Finish::Done, 20, 20));
+    assert!(done.times_ns.iter().flatten().all(|ns| *ns > 0));
+    for token in done.tokens {
+        assert_eq!(server.take_report(token, PATIENCE).unwrap().bytes, 20 * 3100);
+    }
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let stopped = in_pairs([&far, &far], &turns, || 0, &cancel).unwrap();
+    assert_eq!((stopped.finish, stopped.times_ns.len()), (Finish::Cancelled, 0));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use crate::adapter::{BUILT_IN, describe};
+use crate::adapter::{BUILT_IN, check, describe};
 use crate::profile::{PROFILES, Profile};
 use crate::protocol::Description;
 use std::collections::BTreeMap;
@@ -198,6 +198,25 @@ impl Choice {
             }
         }
         Ok(())
+    }
+
+    /// Whether its adapter takes the options that were named, as far as that can be known before it is started.
+    ///
+    /// # Errors
+    /// [`ChoiceError::Setting`] with what there is instead.
+    pub fn check(&self) -> Result<(), ChoiceError> {
+        let wrong = |why: String| ChoiceError::Setting(self.label.clone(), why);
+        check(self.stack.name, &self.options).map_err(wrong)?;
+        let Built::Program(program) = self.stack.built() else { return Ok(()) };
+        let known = crate::running::describe(&program).map(|told| told.options);
+        let other = known.as_ref().and_then(|known| self.options.keys().find(|key| !known.contains(key)));
+        match (other, known.as_deref()) {
+            (Some(other), Some([])) => Err(wrong(format!("it has rwin, mss, mtu, and no {other}"))),
+            (Some(other), Some(known)) => {
+                Err(wrong(format!("it has rwin, mss, mtu, {}, and no {other}", known.join(", "))))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The same with another window.

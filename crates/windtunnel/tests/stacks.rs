@@ -9,6 +9,8 @@ mod common;
 use common::{Ran, json, ran, run, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
+use wt_sys::clock::monotonic_ns;
+use wt_sys::poll::wait_readable;
 
 /// Whether adapters can have their devices.
 fn may_run() -> bool {
@@ -78,6 +80,9 @@ fn nonsense_is_refused_with_what_there_is() {
         (&["--stacks", "linux,linux"], "twice"),
         (&["--stacks", "smoltcp:colour=red"], "ack-delay"),
         (&["--stacks", "linux:cc=nonsense"], "cubic"),
+        (&["--stacks", "smoltcp:cc=vegas"], "cubic"),
+        (&["--stacks", "linux:hang-at=soon"], "hang-at"),
+        (&["--give-up", "1ms"], "200ms"),
         (&["--rwin", "1B"], "256B"),
         (&["--workloads", "sok"], "soak"),
         (&["--workloads", "competing"], "isn't compared"),
@@ -99,6 +104,81 @@ fn an_adapter_that_is_not_built_says_what_to_install() {
     let ran = ran(command.args(["stacks", "compare", "--stacks", "uml"]).output().unwrap());
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.contains("isn't built") && ran.err.contains("apt-get install"), "{}", ran.err);
+}
+
+/// Whether an older Linux can be run here.
+fn has_older_linux() -> bool {
+    let listed = json(&["stacks", "list", "--json"]);
+    let has = listed["stacks"].as_array().unwrap().iter().any(|one| one["name"] == "uml" && one["built"] == true);
+    if !has {
+        eprintln!("not run: there is no older Linux: apt-get install user-mode-linux");
+    }
+    has
+}
+
+#[test]
+fn what_an_older_linux_has_not_is_refused_before_the_first_trial() {
+    if !has_older_linux() {
+        return;
+    }
+    for name in ["nonsense", "../cubic", ""] {
+        let ran = run(&["stacks", "compare", "--stacks", &format!("linux,uml:cc={name}")]);
+        assert_eq!(ran.code, 2, "{name}: {}", ran.err);
+        assert!(ran.err.contains("cubic") && ran.err.contains("vegas"), "{name}: {}", ran.err);
+    }
+}
+
+/// Processes that this one started and that still run.
+fn children(pid: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    pids.filter(|one| parent(one) == Some(pid)).collect()
+}
+
+#[test]
+fn whoever_is_killed_in_a_trial_leaves_no_file_and_no_process_behind() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let lab = path(home.path(), 10);
+    let files = home.path().join("tmp");
+    std::fs::create_dir(&files).unwrap();
+    // The adapter of the older Linux has a process of its own, which has files.
+    let (stack, generations) = if has_older_linux() { ("uml", 2) } else { ("smoltcp", 1) };
+    let mut command = windtunnel(home.path());
+    command.env("TMPDIR", &files).args(["stacks", "compare", "-q", "--no-conformance", "--lab", &lab]);
+    let mut child = command.args(["--stacks", stack, "--workloads", "soak", "--soak", "60s"]).spawn().unwrap();
+    let limit = monotonic_ns() + 30_000_000_000;
+    let glance = || wait_readable(&[], Some(std::time::Duration::from_millis(20))).unwrap();
+    let family = loop {
+        let mut family = vec![vec![child.id()]];
+        for _ in 0..generations {
+            family.push(family.last().unwrap().iter().flat_map(|pid| children(*pid)).collect());
+        }
+        if !family.last().unwrap().is_empty() {
+            break family;
+        }
+        assert!(monotonic_ns() < limit && child.try_wait().unwrap().is_none(), "no trial begins");
+        glance();
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| state != "Z")
+    };
+    while family[1..].iter().flatten().any(runs) {
+        assert!(monotonic_ns() < limit, "processes are left: {family:?}");
+        glance();
+    }
+    let left: Vec<_> = std::fs::read_dir(&files).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.is_empty(), "files are left: {left:?}");
 }
 
 #[test]
@@ -170,6 +250,27 @@ fn every_stack_moves_the_same_bytes_and_is_counted_by_the_operating_system() {
 }
 
 #[test]
+fn what_the_adapters_path_costs_is_told_by_pairs_of_transactions() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let (_, told) = compare(home.path(), &["--stacks", "linux-direct,linux", "--workloads", "transactions:count=10"]);
+    let paired = &told["adapter_overhead_paired"];
+    let number = |name: &str| paired[name].as_f64().unwrap_or_else(|| panic!("{name}: {paired}"));
+    assert_eq!(paired["pairs"], 100, "{paired}");
+    // Each takes a round trip of 10 ms, but for what the lab credits two wake-ups with.
+    assert!(number("direct_p50_us") >= 9_900.0 && number("adapter_p50_us") >= 9_900.0, "{paired}");
+    assert!(number("low_us") <= number("median_us") && number("median_us") <= number("high_us"), "{paired}");
+    assert!((number("share") - number("median_us") / number("direct_p50_us")).abs() < 1e-9, "{paired}");
+    assert_eq!(number("allowed"), 0.03);
+    let again = ran(windtunnel(home.path()).args(["report", "last", "--json"]).output().unwrap());
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(&again["adapter_overhead_paired"], paired, "the journal tells the same");
+}
+
+#[test]
 fn a_larger_window_is_told_beside_what_was_offered_and_what_it_should_bring() {
     if !may_run() {
         return;
@@ -179,11 +280,18 @@ fn a_larger_window_is_told_beside_what_was_offered_and_what_it_should_bring() {
     let lab = path(home.path(), 100);
     let mut command = windtunnel(home.path());
     command.args(["stacks", "compare", "--json", "-q", "--no-conformance", "--lab", &lab, "--rounds", "1"]);
-    command.args(["--stacks", "linux,smoltcp", "--rwin", "8760,20440", "--workloads", "bulk:size=100kB"]);
+    let older = has_older_linux();
+    let stacks = if older { "linux,smoltcp,uml" } else { "linux,smoltcp" };
+    command.args(["--stacks", stacks, "--rwin", "8760,20440", "--workloads", "bulk:size=100kB"]);
     let told: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     let raised = told["windows"].as_array().unwrap();
     let names: Vec<&str> = raised.iter().map(|one| one["stack"].as_str().unwrap()).collect();
-    assert_eq!(names, ["linux", "smoltcp"], "{told}");
+    assert_eq!(names.join(","), stacks, "{told}");
+    for one in told["stacks"].as_array().unwrap() {
+        // The path loses nothing, and no stack loses what the lab hands over as one packet of several segments.
+        let again = one["workloads"]["bulk"]["server_retransmissions"].as_f64().unwrap();
+        assert!(again < 3.0, "{one}");
+    }
     for one in raised {
         let number = |value: &Value| value.as_f64().unwrap();
         assert_eq!(one["rwin"], serde_json::json!([8760, 20_440]));
@@ -247,6 +355,31 @@ fn a_stack_that_corrupts_a_byte_or_crashes_at_its_work_is_a_result() {
             (failure["status"].as_str(), findings(&told, name).contains(&"data-corrupt")),
             (Some("failed"), false)
         );
+    }
+    let sound = stack(&told, "smoltcp");
+    assert_eq!((sound["integrity"].as_str(), sound["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{sound}");
+}
+
+#[test]
+fn a_stack_that_hangs_at_its_work_is_a_result() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let stacks = "smoltcp:hang-at=30kB,linux:hang-at=30kB,smoltcp";
+    let workloads = "transactions:count=20,bulk:size=100kB";
+    let (ran, told) = compare(home.path(), &["--stacks", stacks, "--workloads", workloads, "--give-up", "4s"]);
+    assert!(ran.code <= 1, "{}", ran.err);
+    for name in ["smoltcp:hang-at=30kB", "linux:hang-at=30kB"] {
+        let one = stack(&told, name);
+        // What it had taken when it stopped isn't lost data: it hangs.
+        assert_eq!((one["integrity"].as_str(), findings(&told, name)), (Some("ok"), vec![]), "{one}");
+        let failures = one["failures"].as_array().unwrap();
+        assert_eq!(failures.len(), 2, "{one}");
+        for failure in failures {
+            assert!(failure["why"].as_str().unwrap().contains("it hangs"), "{failure}");
+        }
     }
     let sound = stack(&told, "smoltcp");
     assert_eq!((sound["integrity"].as_str(), sound["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{sound}");

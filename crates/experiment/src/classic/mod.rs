@@ -10,6 +10,8 @@ mod analysis;
 mod anova;
 /// What stands in the table.
 mod describe;
+/// Medians with intervals.
+mod median;
 /// Settings against each other with one error for all comparisons together.
 mod multiple;
 /// Tests by relabelling.
@@ -33,6 +35,7 @@ pub use analysis::{
 };
 pub use anova::{BlockedAnova, FTest, NonAdditivity, blocked_anova, one_way_anova};
 pub use describe::{Description, describe};
+pub use median::{MedianInterval, median_interval};
 pub use multiple::{McbInterval, PairComparison, against_the_best, against_the_first, all_pairs};
 pub use permutation::{PermutationTest, pair_sign_flip, within_block_permutation};
 pub use plan::{Detectable, blocks_needed, detectable, rough_blocks_needed};

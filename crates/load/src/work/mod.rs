@@ -5,6 +5,8 @@
 
 /// Both ends' views as one.
 mod join;
+/// Two ways to the same far end, in turn.
+mod pairs;
 /// What a client asks for on a connection on which both take turns.
 mod record;
 /// The server's end.
@@ -15,6 +17,7 @@ mod several;
 mod talk;
 
 pub use join::join;
+pub use pairs::{Paired, Turns, in_pairs};
 pub(crate) use record::Record;
 pub(crate) use serve::talk;
 pub(crate) use talk::Talk;

@@ -1,4 +1,4 @@
-//! Two faults that old stacks had, and two that any may have, to be switched on, so that a test can show that they would be
+//! Two faults that old stacks had, and three that any may have, to be switched on, so that a test can show that they would be
 //! caught.
 //!
 //! They sit beside a stack, not in it: between it and its device, and between it and the program that uses it.
@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
+use wt_sys::process::wait_for_ever;
 use wt_units::{Bytes, parse_duration};
 
 /// How late ACKs are after five times the time at which they begin to be: what was once measured after five minutes.
@@ -24,8 +25,10 @@ pub(crate) struct Faults {
     fast_loss: Option<Duration>,
     /// The byte of this number that comes is changed, counted from zero in each connection.
     corrupt_at: Option<u64>,
-    /// The stack crashes when it has come.
+    /// The stack crashes when this one has come.
     crash_at: Option<u64>,
+    /// The stack stops for good when this one has come, and does nothing more, not even end.
+    hang_at: Option<u64>,
 }
 
 impl Faults {
@@ -49,6 +52,7 @@ impl Faults {
             fast_loss: time("fast-loss")?,
             corrupt_at: place("corrupt-at")?,
             crash_at: place("crash-at")?,
+            hang_at: place("hang-at")?,
         })
     }
 
@@ -142,6 +146,9 @@ impl Spoiler {
         if place(self.faults.crash_at).is_some_and(|at| at < bytes.len()) {
             std::process::abort();
         }
+        if place(self.faults.hang_at).is_some_and(|at| at < bytes.len()) {
+            wait_for_ever();
+        }
         let (Some(limit), Some(asked)) = (self.faults.fast_loss, self.asked_ns.take()) else { return 0 };
         let fast = monotonic_ns().saturating_sub(asked) <= limit.as_nanos() as u64;
         if fast { bytes.len().min(MOST_LOST) } else { 0 }
@@ -193,8 +200,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let wrong =
-            [("late-acks", "soon"), ("late-acks", "0s"), ("fast-loss", "2h"), ("corrupt-at", "x"), ("crash-at", "-1")];
+        let wrong = [
+            ("late-acks", "soon"),
+            ("late-acks", "0s"),
+            ("fast-loss", "2h"),
+            ("corrupt-at", "x"),
+            ("crash-at", "-1"),
+            ("hang-at", "late"),
+        ];
         for (key, value) in wrong {
             assert!(faults(&[(key, value)]).unwrap_err().contains(key));
         }

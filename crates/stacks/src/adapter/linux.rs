@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String
 }
 
 fn ready(arguments: &Arguments) -> Ready {
-    let known = ["cc", "late-acks", "fast-loss", "corrupt-at", "crash-at"];
+    let known = super::options("linux");
     let mut granted: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     granted.insert("mtu".to_owned(), json!(arguments.mtu));
     granted.extend(arguments.mss.map(|mss| ("mss".to_owned(), json!(mss))));

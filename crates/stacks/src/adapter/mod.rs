@@ -14,6 +14,7 @@ mod uml;
 
 use crate::protocol::{Arguments, DESCRIBE, Description, VERSION};
 use fault::Faults;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 
@@ -22,10 +23,28 @@ pub const ADAPTER: &str = "__stack-adapter";
 
 /// The stacks whose adapters are built in, with the options that each has.
 pub(crate) const BUILT_IN: [(&str, &[&str]); 3] = [
-    ("linux", &["cc", "late-acks", "fast-loss", "corrupt-at", "crash-at"]),
-    ("smoltcp", &["cc", "ack-delay", "nagle", "late-acks", "fast-loss", "corrupt-at", "crash-at"]),
+    ("linux", &["cc", "late-acks", "fast-loss", "corrupt-at", "crash-at", "hang-at"]),
+    ("smoltcp", &["cc", "ack-delay", "nagle", "late-acks", "fast-loss", "corrupt-at", "crash-at", "hang-at"]),
     ("uml", &["cc"]),
 ];
+
+/// The options of one that is built in.
+fn options(name: &str) -> &'static [&'static str] {
+    BUILT_IN.iter().find(|(known, _)| *known == name).map_or(&[], |(_, options)| *options)
+}
+
+/// Whether an adapter that is built in can do what these options say, before it is started.
+///
+/// # Errors
+/// What it has instead.
+pub(crate) fn check(name: &str, options: &BTreeMap<String, String>) -> Result<(), String> {
+    match name {
+        "linux" => Faults::of(options).map(drop),
+        "smoltcp" => Faults::of(options).and_then(|_| smol::check(options)),
+        "uml" => uml::check(options),
+        _ => Ok(()),
+    }
+}
 
 /// What an adapter ends with when it can't do what it was told.
 const REFUSED: u8 = 3;

@@ -42,28 +42,36 @@ struct Options {
 }
 
 impl Options {
-    fn of(arguments: &Arguments) -> Result<Self, String> {
-        let (cc, cc_name) = match arguments.options.get("cc").map_or("none", String::as_str) {
+    fn of(options: &BTreeMap<String, String>, window: Option<u32>) -> Result<Self, String> {
+        let (cc, cc_name) = match options.get("cc").map_or("none", String::as_str) {
             "none" => (CongestionControl::None, "none"),
             "reno" => (CongestionControl::Reno, "reno"),
             "cubic" => (CongestionControl::Cubic, "cubic"),
             other => return Err(format!("smoltcp has no congestion control {other}; it has none, reno and cubic")),
         };
-        let ack_delay = match arguments.options.get("ack-delay").map_or("10ms", String::as_str) {
+        let ack_delay = match options.get("ack-delay").map_or("10ms", String::as_str) {
             "none" => None,
             text => Some(parse_duration(text).map_err(|error| format!("ack-delay: {error}"))?),
         };
-        let nagle = match arguments.options.get("nagle").map_or("off", String::as_str) {
+        let nagle = match options.get("nagle").map_or("off", String::as_str) {
             "on" => true,
             "off" => false,
             _ => return Err("nagle is on or off".to_owned()),
         };
-        let window = arguments.window.map_or(USUAL_WINDOW, |window| window as usize);
+        let window = window.map_or(USUAL_WINDOW, |window| window as usize);
         if !(64..=1 << 30).contains(&window) {
             return Err("smoltcp takes windows of 64 bytes to 1 GiB".to_owned());
         }
         Ok(Self { window, cc, cc_name, ack_delay, nagle })
     }
+}
+
+/// Whether it can do what these options say.
+///
+/// # Errors
+/// What it has instead.
+pub(super) fn check(options: &BTreeMap<String, String>) -> Result<(), String> {
+    Options::of(options, None).map(drop)
 }
 
 /// The device as smoltcp wants it.
@@ -139,7 +147,7 @@ fn now() -> Instant {
 /// # Errors
 /// What can't be set up.
 pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String> {
-    let options = Options::of(arguments)?;
+    let options = Options::of(&arguments.options, arguments.window)?;
     let mtu = arguments.mss.map_or(arguments.mtu, |mss| arguments.mtu.min(mss.saturating_add(HEADERS)));
     let mut device = Device {
         tun: Tun::plain(&arguments.device).map_err(|error| error.to_string())?,
@@ -209,7 +217,7 @@ fn ready(arguments: &Arguments, options: &Options, mtu: u32) -> Ready {
     for (key, value) in &arguments.options {
         match key.as_str() {
             "cc" | "nagle" | "ack-delay" => {}
-            "late-acks" | "fast-loss" | "corrupt-at" | "crash-at" => drop(granted.insert(key.clone(), json!(value))),
+            known if super::options("smoltcp").contains(&known) => drop(granted.insert(key.clone(), json!(value))),
             _ => refused.push(format!("smoltcp has no option {key}")),
         }
     }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use wt_lab::Folder;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::netlink::{Netlink, RouteMetrics};
 use wt_sys::ns::{self, write_net_sysctl};
@@ -40,6 +41,8 @@ const MEMORY: &str = "mem=96M";
 /// The devices in there: towards the path, and towards the adapter.
 const PATH: &str = "vec0";
 const NEAR: &str = "vec1";
+/// It says that it takes super-packets, and loses them unless it is also told to have room for them.
+const WHOLE: &str = "gro=1";
 /// The adapter's device towards it, and both ends' addresses: link-local (RFC 3927), for nobody else to reach.
 const NEAR_DEVICE: &str = "wts-near";
 const NEAR_HERE: Ipv4Addr = Ipv4Addr::new(169, 254, 77, 1);
@@ -98,10 +101,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Done, String> {
     if let Some(name) = arguments.options.get("cc") {
         module(&version, name)?;
     }
-    let folder = tempfile::tempdir().map_err(|error| told(&error))?;
+    let folder = Folder::new().map_err(|error| told(&error))?;
     let console = folder.path().join("console");
     let (started, has_started) = mpsc::channel();
-    let command = command(&kernel, folder.path(), arguments).map_err(|error| told(&error))?;
+    let command = command(&kernel, &folder.path(), arguments).map_err(|error| told(&error))?;
     // It ends with the thread that starts it: one of its own, which waits for it.
     std::thread::spawn(move || {
         let child = start(command);
@@ -184,8 +187,8 @@ fn command(kernel: &Path, folder: &Path, arguments: &Arguments) -> io::Result<Co
         .args([MEMORY, "root=none", "rootfstype=hostfs", "rootflags=/", "rw", "panic=-1"])
         .args(["con=null", "con0=fd:0,fd:1", "ssl=null"])
         .arg(format!("uml_dir={place}"))
-        .arg(format!("{PATH}:transport=tap,ifname={},mac={mac}", arguments.device))
-        .arg(format!("{NEAR}:transport=tap,ifname={NEAR_DEVICE}"))
+        .arg(format!("{PATH}:transport=tap,ifname={},mac={mac},{WHOLE}", arguments.device))
+        .arg(format!("{NEAR}:transport=tap,ifname={NEAR_DEVICE},{WHOLE}"))
         .arg(format!("init={binary}"))
         .args(["--", super::ADAPTER, GUEST])
         .args(arguments.to_args())
@@ -270,6 +273,17 @@ fn module(version: &str, name: &str) -> Result<Option<PathBuf>, String> {
     known.retain(|name| name != "diag");
     known.sort();
     Err(format!("uml has no congestion control {name}; it has {}", known.join(", ")))
+}
+
+/// Whether it can do what these options say.
+///
+/// # Errors
+/// What it has instead.
+pub(super) fn check(options: &BTreeMap<String, String>) -> Result<(), String> {
+    match (options.get("cc"), version()) {
+        (Some(name), Some(version)) => module(&version, name).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// What process 1 in there does; comes back only where it isn't that, or can't be.

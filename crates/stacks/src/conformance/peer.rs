@@ -9,6 +9,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
+use wt_lab::Folder;
 use wt_probe::codec::Segment;
 use wt_sys::SysResult;
 use wt_sys::clock::monotonic_ns;
@@ -65,7 +66,7 @@ impl Scene<'_> {
         choice: &Choice,
         script: impl FnOnce(&Scene<'_>) -> Result<bool, String>,
     ) -> Result<bool, String> {
-        let folder = tempfile::tempdir().map_err(told)?;
+        let folder = Folder::new().map_err(told)?;
         let tun = prepare().map_err(told)?;
         let arguments = Arguments {
             device: STACK_DEVICE.to_owned(),

@@ -4,11 +4,9 @@ use super::servers::{self, STARTING, Server};
 use crate::edge::{Failure, Fault};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::time::Duration;
-use wt_lab::{Host, Lab};
+use wt_lab::{Folder, Host, Lab};
 use wt_sys::clock::monotonic_ns;
-use wt_sys::memory_folder::MemoryFolder;
 use wt_sys::netlink::RouteMetrics;
 use wt_trial::Direction;
 use wt_units::Bytes;
@@ -72,26 +70,6 @@ pub(super) struct Chain {
     object: Bytes,
     _servers: [Server; 2],
     _folder: Folder,
-}
-
-/// Where the servers have their files: in memory, so that nothing is left behind whatever ends us.
-enum Folder {
-    Memory(MemoryFolder),
-    /// Where the kernel has no such folders (before Linux 5.2).
-    Disk(tempfile::TempDir),
-}
-
-impl Folder {
-    fn new() -> std::io::Result<Self> {
-        MemoryFolder::new().map(Self::Memory).or_else(|_| tempfile::tempdir().map(Self::Disk))
-    }
-
-    fn path(&self) -> PathBuf {
-        match self {
-            Self::Memory(folder) => folder.path(),
-            Self::Disk(folder) => folder.path().to_owned(),
-        }
-    }
 }
 
 impl Chain {

@@ -1,3 +1,4 @@
+use super::overhead::{self, Overhead};
 use super::result::{Comparison, Row};
 use super::verdict::{fewest_rounds, threshold};
 use crate::commands::cc::controls::Controls;
@@ -24,6 +25,8 @@ use wt_units::{BitsPerSecond, Bytes};
 
 /// Transactions of a trial are as many as fit into this time on an idle path, within bounds.
 const TALK: Duration = Duration::from_secs(3);
+/// Where to look for what can be chosen.
+const LIST: &str = "windtunnel stacks list shows what there is";
 /// How long a soak takes if nobody says it.
 const SOAK: Duration = Duration::from_secs(300);
 
@@ -55,6 +58,9 @@ pub(super) struct CompareArgs {
     /// How long a soak takes
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = trial_time)]
     soak: Duration,
+    /// Give a trial up after this time [default: 30 s and twenty times what it takes on the idle path]
+    #[arg(long, value_name = "TIME", value_parser = trial_time)]
+    give_up: Option<Duration>,
     /// Don't ask by packet scripts what each stack can do
     #[arg(long)]
     no_conformance: bool,
@@ -91,6 +97,7 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
         if let wt_stacks::Built::No(how) = choice.stack.built() {
             return Err(not_built(choice.stack.name, how));
         }
+        choice.check().map_err(|error| Failure::usage(error.to_string()).hint(LIST))?;
     }
     // Ours are loaded before the lab is made, which lacks the right to, and until the comparison ends.
     let _loaded = controls(&mut choices)?;
@@ -124,10 +131,11 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
         quiet: args.quiet,
         done: 0,
     };
-    let mut session = Session { trials, config };
+    let mut session = Session { trials, config, give_up: args.give_up };
     session.announce(rounds);
     let stopped = session.rounds(rounds, &mut rows)?;
-    let comparison = Comparison::new(&session.config, rows);
+    let paired = if stopped { None } else { session.paired(&rows) };
+    let comparison = Comparison::new(&session.config, rows).with(paired);
     let state = if stopped { State::Stopped } else { State::Finished };
     let id = session.trials.notebook.id().to_owned();
     session.trials.notebook.end(state, &comparison.verdict_json())?;
@@ -153,7 +161,7 @@ pub(super) fn is_soak(workload: &Workload) -> bool {
 fn choices(args: &CompareArgs) -> Result<Vec<Choice>, Failure> {
     let mut all: Vec<Choice> = Vec::new();
     for text in &args.stacks {
-        let usage = |why: String| Failure::usage(why).hint("windtunnel stacks list shows what there is");
+        let usage = |why: String| Failure::usage(why).hint(LIST);
         let choice: Choice = text.parse().map_err(|error: wt_stacks::ChoiceError| usage(error.to_string()))?;
         if args.rwin.is_empty() {
             all.push(choice.clone());
@@ -263,6 +271,8 @@ fn notebook(args: &CompareArgs, tunnel: &StackTunnel, config: &Config, rows: &[R
 struct Session {
     trials: Trials<StackTunnel>,
     config: Config,
+    /// What the user said how long a trial may take.
+    give_up: Option<Duration>,
 }
 
 impl Session {
@@ -340,10 +350,19 @@ impl Session {
         Ok(last)
     }
 
+    /// What the adapter's path costs, where the kernel was run with and without it.
+    fn paired(&mut self, rows: &[Row]) -> Option<Result<Overhead, String>> {
+        let arms = overhead::both(rows)?;
+        let workload = self.config.workloads.iter().find(|one| matches!(one, Workload::Transactions { .. }))?.clone();
+        let done = rows[arms[0]].transaction_us().map(|us| Duration::from_nanos((us * 1e3) as u64));
+        let each = done.unwrap_or(Duration::from_micros(self.config.path.base_rtt_us)).max(Duration::from_micros(100));
+        Some(overhead::measure(&mut self.trials, arms, &workload, each))
+    }
+
     fn trial(&mut self, round: u32, index: usize, workload: &Workload) -> Result<TrialOutcome, Failure> {
         let settings = self.trials.tunnel.arms()[index].settings();
         // A stack with a small window takes its time; one that hangs shall not take the night.
-        let deadline = self.expected(workload) * 20 + Duration::from_secs(30);
+        let deadline = self.give_up.unwrap_or_else(|| self.expected(workload) * 20 + Duration::from_secs(30));
         self.trials.run((round, index), settings, workload.clone(), deadline)
     }
 }
@@ -388,7 +407,12 @@ pub(crate) fn again(journal: &dyn Journal, stored: &StoredExperiment, forms: &Fo
     }
     let path = PathNow { base_rtt_us: stored.path.rtt_us, capacity_bps: stored.path.physical_goodput_bps };
     let lab = stored.config["lab"].as_str().unwrap_or(&stored.target).to_owned();
-    let comparison = Comparison::new(&Config { lab, path, workloads }, rows);
+    let told = stored.verdict.as_ref().map(|verdict| &verdict["adapter_overhead_paired"]);
+    let paired = told.and_then(|told| {
+        let why = || told["why"].as_str().map(|why| Err(why.to_owned()));
+        Overhead::from_json(told).map(Ok).or_else(why)
+    });
+    let comparison = Comparison::new(&Config { lab, path, workloads }, rows).with(paired);
     if let Some(file) = &forms.html {
         write_whole(file, &comparison.page(&stored.id))?;
     }

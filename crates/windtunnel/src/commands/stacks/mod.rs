@@ -6,6 +6,8 @@ mod charts;
 mod compare;
 /// Which there are.
 mod list;
+/// What adapters cost.
+mod overhead;
 /// What came of it.
 mod result;
 /// Who is faster than whom.

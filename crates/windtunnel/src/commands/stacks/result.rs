@@ -1,5 +1,6 @@
 use super::charts;
 use super::compare::Config;
+use super::overhead::Overhead;
 use super::verdict::{SAME, Verdict, threshold};
 use super::windows::Raised;
 use crate::edge::{Exit, say};
@@ -85,6 +86,11 @@ impl Row {
         Self { conformance, ..Self::new(choice) }
     }
 
+    /// What it is.
+    pub(super) fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
     /// What the packet scripts said.
     pub(super) fn glanced(&self) -> Option<&Conformance> {
         self.conformance.as_ref()
@@ -140,6 +146,12 @@ impl Row {
     pub(super) fn limit(&self, workload: &str, rtt_us: u64) -> Option<f64> {
         let done = self.of(workload).iter().filter(|outcome| outcome.status == Status::Completed);
         median(done.filter_map(|outcome| seen(outcome)?.window_limit_bps(rtt_us)).collect())
+    }
+
+    /// The median of its transactions' median times, µs.
+    pub(super) fn transaction_us(&self) -> Option<f64> {
+        let done = self.of("transactions").iter().filter(|outcome| outcome.status == Status::Completed);
+        median(done.filter_map(|outcome| Some(outcome.measures.exchanges.as_ref()?.latency.p50_us as f64)).collect())
     }
 
     /// The mean window that it offered, bytes: the median of its completed trials.
@@ -340,6 +352,8 @@ pub(super) struct Comparison {
     config: Config,
     pub(super) rows: Vec<Row>,
     verdicts: Vec<Verdict>,
+    /// What pairs of transactions said of the adapter's path, or why nothing; `None` where they weren't asked.
+    paired: Option<Result<Overhead, String>>,
 }
 
 impl Comparison {
@@ -361,7 +375,20 @@ impl Comparison {
         };
         let verdicts =
             ranked.iter().flat_map(|name| pairs.iter().map(|pair| verdict(name, *pair)).collect::<Vec<_>>()).collect();
-        Self { config: config.clone(), rows, verdicts }
+        Self { config: config.clone(), rows, verdicts, paired: None }
+    }
+
+    /// The same with what pairs of transactions said.
+    pub(super) fn with(self, paired: Option<Result<Overhead, String>>) -> Self {
+        Self { paired, ..self }
+    }
+
+    fn paired_json(&self) -> Value {
+        match &self.paired {
+            Some(Ok(overhead)) => overhead.json(),
+            Some(Err(why)) => json!({ "why": why }),
+            None => Value::Null,
+        }
     }
 
     pub(super) fn workloads(&self) -> impl Iterator<Item = &'static str> {
@@ -385,7 +412,7 @@ impl Comparison {
             "schema_version": 1, "id": id, "lab": self.config.lab,
             "path": {"base_rtt_us": path.base_rtt_us, "capacity_bps": path.capacity_bps},
             "same_bytes": self.same_bytes(), "same_within": SAME,
-            "adapter_overhead": self.overhead(),
+            "adapter_overhead": self.overhead(), "adapter_overhead_paired": self.paired_json(),
             "windows": self.raised().iter().map(Raised::json).collect::<Vec<_>>(),
             "stacks": stacks, "verdicts": verdicts,
         })
@@ -410,7 +437,10 @@ impl Comparison {
 
     /// What is kept as the verdict.
     pub(super) fn verdict_json(&self) -> Value {
-        json!({"difference_shown": self.differs(), "text": self.sentences().join(" ")})
+        json!({
+            "difference_shown": self.differs(), "text": self.sentences().join(" "),
+            "adapter_overhead_paired": self.paired_json(),
+        })
     }
 
     fn differs(&self) -> bool {
@@ -450,6 +480,10 @@ impl Comparison {
                 ));
             }
         }
+        all.extend(self.paired.as_ref().map(|paired| match paired {
+            Ok(overhead) => overhead.text(),
+            Err(why) => format!("What the adapter's path costs was not measured: {why}."),
+        }));
         if !self.same_bytes() {
             all.push("The stacks didn't move the same bytes: a ranking would compare different things.".to_owned());
         }
