@@ -71,6 +71,8 @@ pub struct LiveTunnel {
     refusal: String,
     /// Targets that are of no use.
     useless: Vec<bool>,
+    /// Targets that have served once: what they say against it later is for now.
+    served: Vec<bool>,
     round: u32,
     turn: usize,
     /// The device over which the target was reached last.
@@ -82,8 +84,18 @@ impl LiveTunnel {
     #[must_use]
     pub fn new(config: LiveConfig) -> Self {
         let manners = vec![Manners::new(); config.targets.len()];
-        let useless = vec![false; config.targets.len()];
-        Self { config, manners, given_up: None, refusal: String::new(), useless, round: 0, turn: 0, device: None }
+        let none = vec![false; config.targets.len()];
+        Self {
+            config,
+            manners,
+            given_up: None,
+            refusal: String::new(),
+            useless: none.clone(),
+            served: none,
+            round: 0,
+            turn: 0,
+            device: None,
+        }
     }
 
     /// The far ends, as they are by now: redirections followed.
@@ -117,6 +129,11 @@ impl LiveTunnel {
         Ok(first)
     }
 
+    /// Whether it hands out files: what it refuses is no matter of settings, which it isn't told.
+    fn is_of_files(&self) -> bool {
+        matches!(self.config.targets[self.turn].url.scheme, Scheme::Http | Scheme::Https | Scheme::Ftp | Scheme::Ftps)
+    }
+
     fn scheme(&self) -> Scheme {
         self.config.targets.first().map_or(Scheme::Http, |target| target.url.scheme)
     }
@@ -124,7 +141,8 @@ impl LiveTunnel {
     /// Which target a round is run on: each gets its turn, and one that refuses is passed over.
     fn begin_round(&mut self, round: u32) {
         // Outside of rounds the one that was found to work stays.
-        if (round == self.round && round != 0) || (round == 0 && !self.useless[self.turn]) {
+        let stays = !self.useless[self.turn] && !self.manners[self.turn].gave_up();
+        if (round == self.round && round != 0) || (round == 0 && stays) {
             return;
         }
         self.round = round;
@@ -294,6 +312,9 @@ impl LiveTunnel {
                 let level = spec.settings.get(knob).cloned().unwrap_or(Level::Auto);
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: source.to_string() })
             }
+            // It was there, and no setting keeps it from being there: such servers ration so, too.
+            FetchError::Never(why) if self.served[self.turn] && self.is_of_files() => self
+                .failed(FetchError::Refused { why: format!("it served us before, and now {why}"), pause: None }, spec),
             FetchError::Never(why) if self.useless.iter().filter(|useless| !**useless).count() > 1 => {
                 self.useless[self.turn] = true;
                 self.given_up = Some(spec.round);
@@ -449,6 +470,7 @@ impl Tunnel for LiveTunnel {
             Err(error) => return self.failed(error, spec),
         };
         self.manners[self.turn].served();
+        self.served[self.turn] = true;
         let moved =
             if direction == Direction::Down { fetched.report.info.bytes_received } else { fetched.report.bytes };
         self.pay(moved.max(fetched.report.bytes));

@@ -141,6 +141,7 @@ pub(crate) fn outflow(
     let acked_before = TcpInfo::read(wire.socket()).map_or(0, |info| info.bytes_acked);
     let mut bytes = 0;
     let mut info = TcpInfo::default();
+    let mut taker = Taker::at(start_ns);
     let finish = loop {
         if wire.cancel().is_cancelled() {
             break Finish::Cancelled;
@@ -151,7 +152,10 @@ pub(crate) fn outflow(
         }
         info = TcpInfo::read(wire.socket()).unwrap_or(info);
         if bytes >= wanted {
-            break settle(wire, limit_ns, &mut info)?;
+            break settle(wire, limit_ns, &mut info, &mut taker)?;
+        }
+        if let Some(finish) = taker.refuses(&info, now) {
+            break finish;
         }
         let left = usize::try_from(wanted - bytes).unwrap_or(usize::MAX).min(pattern::CHUNK);
         match wire.write_now(payload(bytes, left)) {
@@ -179,8 +183,40 @@ pub(crate) fn outflow(
     })
 }
 
+/// A receiver that takes nothing for so long doesn't want it. A busy disk keeps a window closed for less.
+const CLOSED: Duration = Duration::from_secs(5);
+
+/// Whether the receiver still takes what it is sent.
+///
+/// A closed window is told from a path that drops everything by what waits: with a closed one nothing is under way, and nothing
+/// goes.
+struct Taker {
+    acked: u64,
+    since_ns: u64,
+}
+
+impl Taker {
+    fn at(now: u64) -> Self {
+        Self { acked: 0, since_ns: now }
+    }
+
+    /// What the transfer has come to, if the window was closed for too long.
+    fn refuses(&mut self, info: &TcpInfo, now: u64) -> Option<Finish> {
+        let waits = info.notsent_bytes > 0 && info.unacked == 0;
+        if !waits || info.bytes_acked != self.acked {
+            *self = Self { acked: info.bytes_acked, since_ns: now };
+            return None;
+        }
+        let closed = Duration::from_nanos(now.saturating_sub(self.since_ns));
+        (closed >= CLOSED).then(|| {
+            let closed = closed.as_secs_f64();
+            Finish::Lost(format!("its receive window was closed for {closed:.0} s: its program takes no more"))
+        })
+    }
+}
+
 /// Waits until everything is acknowledged.
-fn settle(wire: &mut Wire<'_>, limit_ns: u64, info: &mut TcpInfo) -> io::Result<Finish> {
+fn settle(wire: &mut Wire<'_>, limit_ns: u64, info: &mut TcpInfo, taker: &mut Taker) -> io::Result<Finish> {
     /// As often as that matters: an hundredth of the shortest trial.
     const STEP: Duration = Duration::from_millis(1);
     wire.flush().map_err(|error| io::Error::other(error.to_string()))?;
@@ -192,6 +228,9 @@ fn settle(wire: &mut Wire<'_>, limit_ns: u64, info: &mut TcpInfo) -> io::Result<
         let now = monotonic_ns();
         if now >= limit_ns {
             return Ok(Finish::Deadline);
+        }
+        if let Some(finish) = taker.refuses(info, now) {
+            return Ok(finish);
         }
         if wire.cancel().is_cancelled() {
             return Ok(Finish::Cancelled);
@@ -209,5 +248,34 @@ pub(crate) fn pause(time: Duration, cancel: &Cancel) {
             return;
         }
         let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_nanos(left.min(50_000_000))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_window_is_told_from_a_path_that_drops_and_from_a_slow_receiver() {
+        const S: u64 = 1_000_000_000;
+        let seen = |acked: u64, unacked: u32, notsent: u32| TcpInfo {
+            bytes_acked: acked,
+            unacked,
+            notsent_bytes: notsent,
+            ..TcpInfo::default()
+        };
+        // What is under way and never acknowledged: that is the path's.
+        let mut taker = Taker::at(0);
+        assert!((0..60).all(|s| taker.refuses(&seen(1000, 10, 5000), s * S).is_none()));
+        // A little is taken every four seconds.
+        let mut taker = Taker::at(0);
+        assert!((0..60).all(|s| taker.refuses(&seen(1000 * (s / 4), 0, 5000), s * S).is_none()));
+        // Nothing is left to send.
+        let mut taker = Taker::at(0);
+        assert!((0..60).all(|s| taker.refuses(&seen(1000, 0, 0), s * S).is_none()));
+        let mut taker = Taker::at(0);
+        assert!((0..5).all(|s| taker.refuses(&seen(1000, 0, 5000), s * S).is_none()));
+        let told = taker.refuses(&seen(1000, 0, 5000), 5 * S);
+        assert!(matches!(&told, Some(Finish::Lost(why)) if why.contains("window was closed for 5 s")), "{told:?}");
     }
 }

@@ -296,8 +296,45 @@ fn a_receiver_with_a_closed_window_ends_an_upload_in_time() {
     let url = format!("http://{}/file", server.address);
     let mut command = windtunnel(home.path());
     command.args(["tune", &url, "--direction", "up", "--levels", "mss=1000", "--trial", "200ms", "--json"]);
-    let ran = ran(command.args(["--budget", "2MB", "--pause", "10ms"]).output().unwrap());
-    assert!(matches!(ran.code, 1 | 4), "{}{}", ran.out, ran.err);
+    let ran = ran(command.args(["--budget", "6 trials", "--pause", "10ms"]).output().unwrap());
+    told(&ran, 4, "its receive window was closed for 5 s");
+}
+
+#[test]
+fn a_file_that_is_denied_in_the_middle_gives_the_round_up_and_the_experiment_goes_on() {
+    // As servers do that ration requests, and tell nobody so.
+    let server = Server::start(|number, stream| {
+        if (4..7).contains(&number) {
+            return head(stream, "403 Forbidden\r\nContent-Length: 0");
+        }
+        head(stream, "200 OK\r\nContent-Length: 100000")?;
+        stream.write_all(&[b'x'; 100_000])
+    });
+    let ran = server.tune(&[]);
+    told(&ran, 1, "it served us before, and now the server answers 403 Forbidden");
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(report["rounds"].as_u64() >= Some(2) && report["verdict"]["kind"] != "stopped", "{report:#}");
+    // One that never had the file is told at once.
+    let never = Server::start(|_, stream| head(stream, "403 Forbidden\r\nContent-Length: 0"));
+    told(&never.tune(&[]), 4, "the server answers 403 Forbidden");
+    assert_eq!(never.requests(), 1);
+}
+
+#[test]
+fn a_profile_whose_first_server_refuses_goes_on_with_the_next() {
+    let busy = Server::start(|_, stream| head(stream, "503 Busy\r\nRetry-After: 7200\r\nContent-Length: 0"));
+    let other = Server::start(|_, stream| {
+        head(stream, "200 OK\r\nContent-Length: 100000")?;
+        stream.write_all(&[b'x'; 100_000])
+    });
+    let home = tempfile::tempdir().unwrap();
+    let profile = home.path().join("servers.toml");
+    let urls = [busy.address, other.address].map(|address| format!("[[target]]\nurl = \"http://{address}/file\"\n"));
+    std::fs::write(&profile, urls.concat()).unwrap();
+    let mut command = windtunnel(home.path());
+    command.arg("tune").arg(&profile).args(["--levels", "mss=1000", "--trial", "200ms", "--pause", "10ms", "--json"]);
+    told(&ran(command.args(["--budget", "6 trials"]).output().unwrap()), 1, "\"rounds\":3");
+    assert_eq!(busy.requests(), 1, "it was left alone");
 }
 
 #[test]

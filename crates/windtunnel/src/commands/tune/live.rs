@@ -48,7 +48,7 @@ const PILOT_PATIENCE: Duration = Duration::from_secs(10);
 const LEAST_MSS: u64 = 500;
 /// With less than this a pilot has shown nothing: a segment or so.
 const NOTHING: u64 = 2000;
-/// How often a server may refuse the pilot.
+/// How often each server may refuse the pilot.
 const PILOTS: usize = 3;
 
 /// What only the real path needs.
@@ -112,6 +112,11 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn rate(&self) -> BitsPerSecond {
         self.rate.get().unwrap_or(self.assumed)
+    }
+
+    /// How many far ends there are.
+    fn targets(&self) -> usize {
+        self.description["targets"].as_array().map_or(1, Vec::len)
     }
 
     /// The largest segment that was seen, bytes of payload.
@@ -513,7 +518,8 @@ impl<T: Tunnel> Session<'_, T> {
             ..drive::aside(&self.plan(facts), Phase::Pilot)
         };
         let mut said = String::new();
-        for _ in 0..PILOTS {
+        let attempts = PILOTS * self.live.as_ref().map_or(1, Live::targets);
+        for _ in 0..attempts {
             let started = unix_us();
             let outcome = self.tunnel.run(&spec, &self.cancel).map_err(|error| drive::tunnel_failure(&error))?;
             match outcome.status {
@@ -535,7 +541,7 @@ impl<T: Tunnel> Session<'_, T> {
                 break;
             }
         }
-        let what = format!("{} refused {PILOTS} times in a row", self.tunnel.target());
+        let what = format!("{} refused {attempts} times in a row", self.tunnel.target());
         Err(Failure::new(Fault::FarEnd, what).because(said).hint("try again later, or another server"))
     }
 
