@@ -7,7 +7,7 @@ use crate::links::{Links, Outcome, Place};
 use crate::port::{LARGEST, Port};
 use crate::record::{LinkEnd, Shooter};
 use crate::scenario::Scenario;
-use crate::segment::{Buffer, Layout, Run, Segment};
+use crate::segment::{Buffer, Layout, Run, Segment, held_bytes};
 use crate::stats::{Counters, Round};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::rc::Rc;
@@ -25,6 +25,9 @@ const BATCH: usize = 16;
 const SMALL: usize = 2048;
 /// Large buffers kept for reuse.
 const SPARE: usize = 64;
+/// Packets on the way take at most so many bytes, and at most a quarter of the machine's memory: more than 10 Gbit/s over a second.
+/// What comes on top the lab loses, and says so.
+const MOST_HELD: usize = 2 << 30;
 
 /// The engine asks to be woken at most so long before something is due, ns; several in a process share it.
 const EARLIEST: u64 = 300_000;
@@ -113,6 +116,8 @@ struct Engine {
     spare: Vec<Vec<u8>>,
     /// Segments towards each host that may still grow.
     runs: Vec<Option<Run>>,
+    /// Bytes that packets on the way may take.
+    most_held: usize,
     margin: Margin,
     /// How much earlier than it is seen the packet came that has woken the engine, ns.
     earlier: u64,
@@ -140,6 +145,7 @@ pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
         start_ns: monotonic_ns(),
         scratch: vec![0; LARGEST],
         spare: Vec::new(),
+        most_held: memory().map_or(MOST_HELD, |memory| MOST_HELD.min(memory / 4)),
         margin: Margin::default(),
         earlier: 0,
         is_virtual: crate::guest::is_guest(),
@@ -154,6 +160,13 @@ pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
     };
     ENGINES.fetch_sub(1, Relaxed);
     ended
+}
+
+/// This machine's memory, bytes: `MemTotal` of proc_meminfo(5).
+fn memory() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
+    kib.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
 /// The most of a wait that ends early enough whatever the kernel adds: it may let a poll end a thousandth of its time later, to
@@ -225,6 +238,10 @@ impl Engine {
             let Some((header, place)) = received else { return Ok(false) };
             let now = Time(self.now().0.saturating_sub(std::mem::take(&mut self.earlier)));
             let Some(layout) = Layout::of(&self.scratch[place.clone()], &header) else { continue };
+            if held_bytes() > self.most_held {
+                self.counters.overflowed(u64::from(layout.segments()));
+                continue;
+            }
             let buffer = Rc::new(self.keep(place, layout));
             self.counters.received(layout.segments());
             self.links.send(port, now, &buffer);

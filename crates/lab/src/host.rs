@@ -36,6 +36,9 @@ pub struct Host {
     pub v6: Ipv6Addr,
 }
 
+/// The least MTU of a link with IPv6, bytes (RFC 8200 section 5).
+const LEAST_MTU_V6: u32 = 1280;
+
 /// The client's address.
 pub const CLIENT_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The server's address.
@@ -93,7 +96,8 @@ impl Host {
             netlink.start("lo", None, None, true)?;
             netlink.add_address(DEVICE, v4.into(), 32)?;
             let _ = write_net_sysctl(&format!("ipv6/conf/{DEVICE}/accept_dad"), "0");
-            let has_v6 = netlink.add_address(DEVICE, v6.into(), 128).is_ok();
+            // Below this MTU a device has no IPv6 (RFC 8200 section 5).
+            let has_v6 = mtu >= LEAST_MTU_V6 && netlink.add_address(DEVICE, v6.into(), 128).is_ok();
             netlink.start(DEVICE, Some(mtu), queue, arp)?;
             netlink.set_route(DEVICE, Ipv4Addr::UNSPECIFIED.into(), 0, &RouteMetrics::default())?;
             if has_v6 {
@@ -111,7 +115,8 @@ impl Host {
     /// A veth pair from this host to the emulator's own namespace, in which this thread is.
     fn veth(&self, number: usize, mtu: u32) -> SysResult<Port> {
         let host_mac = [2, 0, 0, 0, 1, number as u8];
-        let far = format!("to-{}", self.name);
+        // A device's name has at most 15 characters (`IFNAMSIZ` of netdevice(7), with the zero at its end).
+        let far = if self.name.len() <= 12 { format!("to-{}", self.name) } else { format!("to-host-{number}") };
         // The emulator's ends must not speak by themselves.
         let _ = write_net_sysctl("ipv6/conf/default/disable_ipv6", "1");
         let emulator = NetNs::current()?;

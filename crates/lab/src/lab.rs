@@ -51,6 +51,8 @@ impl LabError {
 /// # Errors
 /// [`LabError::UserNamespace`].
 pub fn enter() -> Result<(), LabError> {
+    // Asked now: in a user namespace that could be made and not used, one has every right and no user.
+    let root = process::has_capability(process::CAP_SYS_ADMIN);
     ns::enter_user_namespace()
         .and_then(|()| {
             // A security module may let the namespace be made and take the rights in it away.
@@ -59,10 +61,7 @@ pub fn enter() -> Result<(), LabError> {
             let taken = || std::io::Error::from_raw_os_error(1);
             if may { Ok(()) } else { Err(SysError { doing: "use a new user namespace".to_owned(), source: taken() }) }
         })
-        .or_else(|error| {
-            let may = process::has_capability(process::CAP_SYS_ADMIN);
-            if may { ns::enter_network_namespace().map_err(|_| error) } else { Err(error) }
-        })
+        .or_else(|error| if root { ns::enter_network_namespace().map_err(|_| error) } else { Err(error) })
         .map_err(LabError::UserNamespace)
 }
 
@@ -117,11 +116,6 @@ impl Lab {
     /// [`LabError`].
     pub fn with(scenario: Scenario, options: LabOptions) -> Result<Self, LabError> {
         let LabOptions { backend, seed, record } = options;
-        let recorder = record.as_ref().map(|recording| {
-            Recorder::start(recording, &scenario)
-                .map_err(|source| LabError::Record { file: recording.file.display().to_string(), source })
-        });
-        let (recorder, shooter) = recorder.transpose()?.unzip();
         let path = scenario.path();
         path.validate().map_err(|error| LabError::Engine(error.to_string()))?;
         let (client, client_port) =
@@ -142,6 +136,12 @@ impl Lab {
         let counters = Arc::new(Counters::default());
         let waker = Arc::new(Waker::new().map_err(LabError::set_up)?);
         let (commands, receiver) = channel();
+        // The last that can fail for a reason of the machine's: a lab that can't be made leaves no file.
+        let recorder = record.as_ref().map(|recording| {
+            Recorder::start(recording, &scenario)
+                .map_err(|source| LabError::Record { file: recording.file.display().to_string(), source })
+        });
+        let (recorder, shooter) = recorder.transpose()?.unzip();
         let config = EngineConfig {
             ports,
             places,

@@ -138,7 +138,12 @@ impl Recorder {
         let counter = Arc::clone(&waiting);
         let target = (!direct).then(|| recording.file.clone());
         let thread = std::thread::Builder::new().name("wt-record".to_owned()).spawn(move || {
-            let written = write(writer, &receiver, &counter)?;
+            let written = write(writer, &receiver, &counter);
+            if written.is_err() && target.is_some() {
+                // Half a recording is none.
+                let _ = std::fs::remove_file(&path);
+            }
+            let written = written?;
             if let Some(target) = target {
                 std::fs::rename(&path, target)?;
             }

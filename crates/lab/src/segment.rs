@@ -5,6 +5,7 @@
 //! # Differs from Linux
 //! Segments of a GSO packet get the IP ids id, id + 1, … as the kernel's own segmentation gives them.
 
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use wt_link::Packet;
@@ -117,9 +118,26 @@ impl Layout {
     }
 }
 
+thread_local! {
+    /// Bytes of all buffers of this thread's engine.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bytes that packets on the way take, as this thread's engine holds them.
+pub(crate) fn held_bytes() -> usize {
+    HELD.get()
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        HELD.set(HELD.get().saturating_sub(self.storage.capacity()));
+    }
+}
+
 impl Buffer {
     /// A packet that lies at `place` of a larger buffer.
     pub(crate) fn new(storage: Vec<u8>, place: std::ops::Range<usize>, layout: Layout) -> Self {
+        HELD.set(HELD.get() + storage.capacity());
         Self { storage, place, layout }
     }
 
@@ -135,8 +153,10 @@ impl Buffer {
     }
 
     /// The buffer, to be used again.
-    pub(crate) fn into_storage(self) -> Vec<u8> {
-        self.storage
+    pub(crate) fn into_storage(mut self) -> Vec<u8> {
+        let storage = std::mem::take(&mut self.storage);
+        HELD.set(HELD.get().saturating_sub(storage.capacity()));
+        storage
     }
 
     /// What the stages see of one segment.

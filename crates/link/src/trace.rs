@@ -96,6 +96,11 @@ impl Trace {
         std::time::Duration::from_millis(self.0.last().copied().unwrap_or(0).into())
     }
 
+    /// The moments of its opportunities, milliseconds: its lines.
+    pub fn moments_ms(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+
     pub(crate) fn at_ms(&self) -> Arc<[u32]> {
         Arc::clone(&self.0)
     }

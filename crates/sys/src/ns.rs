@@ -26,12 +26,29 @@ pub fn enter_user_namespace() -> SysResult<()> {
         let write = |file: &str, text: String| {
             std::fs::write(file, text).map_err(SysError::io(format!("write {file} of the new user namespace")))
         };
+        // A root with few rights, as in a container, could map its uid from above and not its gid.
+        let mapped = |file: &str| std::fs::read_to_string(file).is_ok_and(|map| !map.trim().is_empty());
         write("/proc/self/setgroups", "deny".to_owned())?;
-        write("/proc/self/uid_map", format!("0 {uid} 1"))?;
-        write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+        for (file, own) in [(UID_MAP, uid), ("/proc/self/gid_map", gid)] {
+            if !mapped(file) {
+                write(file, format!("0 {own} 1"))?;
+            }
+        }
     }
     // What we mount must not reach the host.
     mount("none", "/", None, libc::MS_REC | libc::MS_PRIVATE)
+}
+
+/// Where a process maps its users.
+const UID_MAP: &str = "/proc/self/uid_map";
+
+/// Whether [`enter_user_namespace`] failed because this process is root without `CAP_SETFCAP`: such a one may map nobody.
+///
+/// # Source
+/// capabilities(7), `CAP_SETFCAP`: "Since Linux 5.12, this capability is also needed to map user ID 0 in a new user namespace".
+#[must_use]
+pub fn is_root_that_may_map_nobody(error: &SysError) -> bool {
+    error.errno() == Some(libc::EPERM) && error.doing.contains(UID_MAP)
 }
 
 /// A process that stays above the new namespace, since only from there all users can be mapped into it.

@@ -94,7 +94,7 @@ impl Scenario {
             wt_trial::Direction::Down => (full.goodput_down, full.rtt),
             wt_trial::Direction::Up => (full.goodput_up, full.rtt_up),
         };
-        (rate * rtt).get() + queue
+        (rate * rtt).get().saturating_add(queue)
     }
 
     fn is_steady(&self) -> bool {
@@ -166,7 +166,7 @@ impl Direction {
     /// Propagation, with the mean of the jitter.
     fn mean_delay(&self) -> Duration {
         let modelled = self.after.iter().map(|stage| match stage {
-            StageConfig::Jitter(jitter) => mean(&jitter.distribution),
+            StageConfig::Jitter(jitter) => jitter.distribution.mean(),
             _ => Duration::ZERO,
         });
         self.delay + self.jitter * JITTER_MEAN + modelled.sum::<Duration>()
@@ -195,15 +195,5 @@ impl Direction {
             bound: self.bound(),
             discipline: Discipline::DropTail,
         }
-    }
-}
-
-/// The mean of a distribution; the cuts at its ends are left out.
-fn mean(distribution: &Distribution) -> Duration {
-    match *distribution {
-        Distribution::Uniform { min, max } => min + (max - min) / 2,
-        Distribution::Normal { mean, .. } => mean,
-        Distribution::Pareto { scale, shape, max } if shape > 1.0 => scale.mul_f64(shape / (shape - 1.0)).min(max),
-        Distribution::Pareto { max, .. } => max,
     }
 }

@@ -342,7 +342,8 @@ impl Reader<'_> {
         };
         let (name, field) = (host.get_ref(), format!("{of}.host"));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let taken = ["client", "server", "client6", "server6", "localhost"].contains(&name.as_str());
+        // `$WT_DEVICE` is taken, too.
+        let taken = ["client", "server", "client6", "server6", "localhost", "device"].contains(&name.as_str());
         if first {
             return Err(self.wrong(&field, host, "no host stands before the first link but the client"));
         }

@@ -8,37 +8,68 @@ fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
     parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
+/// What a field of the tables below may hold, where its text can't even be read. Fields of one name in several tables are told
+/// apart by what the reader's message says of them.
+pub(super) fn allowed(field: &str, message: &str) -> Option<&'static str> {
+    if message.starts_with("invalid type") {
+        return None;
+    }
+    let time = message.contains("duration");
+    Some(match field {
+        "duplicate" | "probability" | "to_bad" | "to_good" | "loss_good" | "loss_bad" | "long" | "short"
+        | "correlation" | "escapes" | "failure" | "max_probability" => "0% to 100%",
+        "by" | "mean" | "deviation" | "hold" | "access" | "backoff" | "retry_after" | "max_burst" => "0 to 24h",
+        "target" | "interval" | "slot" | "lasts" => "1ns to 24h",
+        "update" => "100us to 24h",
+        "every" if time => "1s to 24h",
+        "every" | "n" => "1 or more",
+        "min" if time => "0 to max",
+        "min" => "1 or more packets",
+        "max" if time => "0 to 24h",
+        "max" => "more than min, in packets",
+        "scale" => "1ns to max",
+        "period" | "windows" => "0 to 24h",
+        "above" => "0B to 65535B",
+        // A direction's own rate says its range itself, once it is a text.
+        "rate" | "rates" | "peak" if message.contains("rate") => "1bit to 1000000gbit",
+        "burst" | "max_bytes" | "bytes_per_opportunity" => "1B to 1TiB",
+        "quantum" => "256B to 1MiB",
+        "flows" => "1 to 65536",
+        "max_packets" => "1 to 4096",
+        "max_retries" => "0 to 255",
+        "bits_per_byte" => "8 to 12",
+        _ => return None,
+    })
+}
+
 /// A duration within a list.
 #[derive(Deserialize)]
 pub(super) struct Span(#[serde(with = "serde_duration")] pub(super) Duration);
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
-pub(super) enum Loss {
-    GilbertElliott {
-        to_bad: Ratio,
-        to_good: Ratio,
-        #[serde(default = "none")]
-        loss_good: Ratio,
-        #[serde(default = "all")]
-        loss_bad: Ratio,
-    },
-    EveryNth {
-        n: u64,
-    },
-    BySize {
-        above: Bytes,
-        long: Ratio,
-        short: Ratio,
-    },
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LossKind {
+    GilbertElliott,
+    EveryNth,
+    BySize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Loss {
+    pub(super) kind: LossKind,
+    pub(super) to_bad: Option<Ratio>,
+    pub(super) to_good: Option<Ratio>,
+    pub(super) loss_good: Option<Ratio>,
+    pub(super) loss_bad: Option<Ratio>,
+    pub(super) n: Option<u64>,
+    pub(super) above: Option<Bytes>,
+    pub(super) long: Option<Ratio>,
+    pub(super) short: Option<Ratio>,
 }
 
 fn none() -> Ratio {
     Ratio(0.0)
-}
-
-fn all() -> Ratio {
-    Ratio(1.0)
 }
 
 #[derive(Deserialize)]

@@ -2,10 +2,13 @@ use super::hop::RawHop;
 use super::raw;
 use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use serde::Deserialize;
+use std::cell::RefCell;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
-use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration, parse_duration, suggestion};
+use wt_link::Trace;
+use wt_units::{BitsPerSecond, Bytes, ParseError, Ratio, format_duration, parse_duration, suggestion};
 use wt_wire::Framing;
 
 /// What is wrong with a scenario, and where.
@@ -22,6 +25,8 @@ pub struct ScenarioError {
 
 /// More links, and a path is no path any more.
 const MOST_LINKS: usize = 64;
+/// No name of a link is longer, characters.
+const LONGEST_NAME: usize = 64;
 /// No scenario file is larger, bytes.
 pub(crate) const LARGEST_FILE: usize = 1 << 20;
 
@@ -88,6 +93,17 @@ pub(super) struct RawDirection {
 pub(super) struct Reader<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
+    /// The traces that were read: one that several directions name is read and kept once.
+    pub(super) traces: RefCell<Vec<(PathBuf, Trace)>>,
+}
+
+/// The field whose value, or an item of whose list, begins behind this text.
+fn field_at(before: &str) -> Option<&str> {
+    let (key, value) = before.rsplit_once('=')?;
+    let value = value.trim();
+    let open = value.starts_with('[') && value.matches('[').count() > value.matches(']').count();
+    let name = key.trim_end().rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
+    ((value.is_empty() || open) && !name.is_empty()).then_some(name)
 }
 
 impl Scenario {
@@ -96,7 +112,7 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] with file, line, field and what is allowed.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        let reader = Reader { file, text };
+        let reader = Reader { file, text, traces: RefCell::default() };
         if text.len() > LARGEST_FILE {
             return Err(
                 reader.error(0, format!("the file has {} bytes; a scenario has at most {LARGEST_FILE}", text.len()))
@@ -135,11 +151,11 @@ impl Reader<'_> {
         {
             return self.error(at, format!("{message}{}", suggestion(unknown, words)));
         }
-        let before = self.text.get(..at).unwrap_or_default().trim_end();
-        let field = before.strip_suffix('=').map(str::trim_end).unwrap_or_default();
-        let name = field.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
-        let field = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        self.error(at, format!("{field}{message}"))
+        let Some(name) = field_at(self.text.get(..at).unwrap_or_default()) else {
+            return self.error(at, message.to_owned());
+        };
+        let allowed = raw::allowed(name, message).map(|allowed| format!("; allowed is {allowed}")).unwrap_or_default();
+        self.error(at, format!("{name}: {message}{allowed}"))
     }
 
     pub(super) fn error(&self, at: usize, message: String) -> ScenarioError {
@@ -177,20 +193,27 @@ impl Reader<'_> {
         longest: Duration,
     ) -> Result<Duration, ScenarioError> {
         let Some(value) = value else { return Ok(Duration::ZERO) };
-        let time = parse_duration(value.get_ref()).map_err(|error| self.wrong(field, value, error))?;
-        if time > longest {
-            let allowed = format_duration(longest);
-            return Err(self.wrong(
-                field,
-                value,
-                format!("{} is out of range: allowed is 0 to {allowed}", value.get_ref()),
-            ));
-        }
-        Ok(time)
+        let allowed = format!("0 to {}", format_duration(longest));
+        let time = parse_duration(value.get_ref()).map_err(|error| self.unreadable(field, value, &error, &allowed))?;
+        if time > longest { Err(self.out_of_range(field, value, &allowed)) } else { Ok(time) }
+    }
+
+    /// An error of a field whose text has no meaning, or one that can't be.
+    fn unreadable(&self, field: &str, value: &Spanned<String>, why: &ParseError, allowed: &str) -> ScenarioError {
+        self.wrong(field, value, format!("{why}; allowed is {allowed}"))
+    }
+
+    /// An error of a field that is too small or too large.
+    fn out_of_range(&self, field: &str, value: &Spanned<String>, allowed: &str) -> ScenarioError {
+        self.wrong(field, value, format!("{} is out of range: allowed is {allowed}", value.get_ref()))
     }
 
     fn link(&self, spanned: &Spanned<RawLink>, first: bool) -> Result<Link, ScenarioError> {
         let raw = spanned.get_ref();
+        if !(1..=LONGEST_NAME).contains(&raw.name.chars().count()) || raw.name.chars().any(char::is_control) {
+            let why = format!("link, name: {:?}: allowed is 1 to {LONGEST_NAME} characters on one line", raw.name);
+            return Err(self.error(spanned.span().start, why));
+        }
         let field = |name: &str| format!("link \"{}\", {name}", raw.name);
         let mtu = raw.mtu.as_ref().map_or(Ok(65_535), |mtu| self.integer(&field("mtu"), mtu, 68..=65_535))?;
         let framing_name = raw.framing.as_ref().map_or("raw", |framing| framing.get_ref().as_str());
@@ -232,15 +255,19 @@ impl Reader<'_> {
 
     /// No two hosts have one name.
     fn hosts_apart(&self, raw: &[Spanned<RawLink>], order: &[usize], links: &[Link]) -> Result<(), ScenarioError> {
+        // With a 6 behind it, a host's name stands for its IPv6 address.
+        let names = |link: &Link| link.hop.host.as_ref().map(|host| [host.name.clone(), format!("{}6", host.name)]);
         for (place, link) in links.iter().enumerate() {
-            let name = |link: &Link| link.hop.host.as_ref().map(|host| host.name.clone());
-            if let Some(own) = name(link)
-                && links[..place].iter().any(|other| name(other).as_ref() == Some(&own))
-            {
+            let Some(own) = names(link) else { continue };
+            let others = links[..place].iter().filter_map(names);
+            if let Some([other, _]) = others.into_iter().find(|other| own.iter().any(|name| other.contains(name))) {
                 let field = format!("link \"{}\", hop.host", link.name);
                 let at = &raw[order[place]];
                 let hop = at.get_ref().hop.as_ref().map_or(at.span().start, |hop| hop.span().start);
-                return Err(self.error(hop, format!("{field}: there is another host \"{own}\"")));
+                let both = if other == own[0] { "" } else { ", and with a 6 behind it a name stands for IPv6" };
+                return Err(
+                    self.error(hop, format!("{field}: \"{}\": there is another host \"{other}\"{both}", own[0]))
+                );
             }
         }
         Ok(())
@@ -258,8 +285,8 @@ impl Reader<'_> {
                 let (is, most) = (format_duration(up.delay), format_duration(most));
                 format!("delay: {is} is out of range: with half_duplex allowed is 0 to {most}, half a slot")
             }
-            (up, down) if !up.jitter.is_zero() || !down.jitter.is_zero() => {
-                "a shared medium has no jitter of its own".to_owned()
+            (up, down) if [up, down].iter().any(|way| !way.jitter.is_zero() || !way.after.is_empty()) => {
+                "a shared medium has no jitter and no reordering of its own".to_owned()
             }
             (up, down) if up.line.is_some() || down.line.is_some() => {
                 "a shared medium is drop-tail and of one rate: no steps, trace, bucket, modem, aqm or airtime"
@@ -309,12 +336,11 @@ impl Reader<'_> {
         if varying {
             return Err(self.wrong(&field, value, "write only one of rate, steps and trace"));
         }
-        let rate: BitsPerSecond = value.get_ref().parse().map_err(|error| self.wrong(&field, value, error))?;
-        if !(300..=400_000_000_000).contains(&rate.get()) {
-            let why = format!("{} is out of range: allowed is 300bit to 400gbit", value.get_ref());
-            return Err(self.wrong(&field, value, why));
-        }
-        Ok(rate)
+        let allowed = "300bit to 400gbit";
+        let rate: BitsPerSecond =
+            value.get_ref().parse().map_err(|error| self.unreadable(&field, value, &error, allowed))?;
+        let within = (300..=400_000_000_000).contains(&rate.get());
+        if within { Ok(rate) } else { Err(self.out_of_range(&field, value, allowed)) }
     }
 
     fn queue(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<QueueBound, ScenarioError> {
@@ -327,23 +353,20 @@ impl Reader<'_> {
             }
             (None, None) => Ok(QueueBound::Packets(1000)),
             (Some(bytes), None) => {
-                let size: Bytes = bytes.get_ref().parse().map_err(|error| self.wrong(&field("queue"), bytes, error))?;
-                if !(1_500..=1 << 30).contains(&size.get()) {
-                    let why = format!("{} is out of range: allowed is 1500B to 1GiB", bytes.get_ref());
-                    return Err(self.wrong(&field("queue"), bytes, why));
-                }
-                Ok(QueueBound::Bytes(size))
+                let (field, allowed) = (field("queue"), "1500B to 1GiB");
+                let size: Bytes =
+                    bytes.get_ref().parse().map_err(|error| self.unreadable(&field, bytes, &error, allowed))?;
+                let within = (1_500..=1 << 30).contains(&size.get());
+                if within { Ok(QueueBound::Bytes(size)) } else { Err(self.out_of_range(&field, bytes, allowed)) }
             }
         }
     }
 
     fn loss(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<Ratio, ScenarioError> {
         let Some(value) = &raw.loss else { return Ok(Ratio(0.0)) };
-        let loss: Ratio = value.get_ref().parse().map_err(|error| self.wrong(&field("loss"), value, error))?;
-        if loss.get() > 1.0 {
-            return Err(self.wrong(&field("loss"), value, format!("{loss} is out of range: allowed is 0% to 100%")));
-        }
-        Ok(loss)
+        let (field, allowed) = (field("loss"), "0% to 100%");
+        let loss: Ratio = value.get_ref().parse().map_err(|error| self.unreadable(&field, value, &error, allowed))?;
+        if loss.get() > 1.0 { Err(self.out_of_range(&field, value, allowed)) } else { Ok(loss) }
     }
 
     fn loss_by(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<LossBy, ScenarioError> {

@@ -1,4 +1,4 @@
-use super::raw::{self, AqmKind, JitterKind};
+use super::raw::{self, AqmKind, JitterKind, LossKind};
 use super::read::{RawDirection, Reader};
 use super::{Direction, ScenarioError};
 use std::io::Read as _;
@@ -10,11 +10,14 @@ use wt_link::{
     ModemConfig, OutageConfig, PieConfig, PipeConfig, PolicerConfig, RateConfig, RedConfig, RetrainConfig, StageConfig,
     StepsConfig, ThinningConfig, TokenBucketConfig, Trace, TraceConfig, WireLen,
 };
-use wt_units::{BitsPerSecond, Bytes};
+use wt_units::{BitsPerSecond, Bytes, Ratio};
 use wt_wire::Framing;
 
 /// What mahimahi lets leave at each opportunity.
 const MAHIMAHI_BYTES: Bytes = Bytes(1504);
+
+/// All traces of a scenario together have at most so many lines: two of the longest. Tests don't read millions.
+const MOST_OPPORTUNITIES: usize = if cfg!(test) { 1000 } else { MAX_TRACE_BYTES };
 
 /// Where one table stands.
 struct Table<'a> {
@@ -65,6 +68,14 @@ impl Table<'_> {
     fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T, ScenarioError> {
         value.ok_or_else(|| self.wrong(field, "is missing for this kind"))
     }
+
+    /// A field of another kind is a mistake, and not to be passed over: its name, whether it is written, whether this kind has it.
+    fn no_other(&self, fields: &[(&str, bool, bool)]) -> Result<(), ScenarioError> {
+        match fields.iter().find(|(_, written, known)| *written && !known) {
+            Some((field, ..)) => Err(self.wrong(field, format!("this kind of {} has no such field", self.name))),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -104,7 +115,7 @@ impl Reader<'_> {
     fn before(&self, raw: &RawDirection, of: &str, framing: &WireLen) -> Result<Vec<StageConfig>, ScenarioError> {
         let mut stages = Vec::new();
         if let Some((table, raw)) = self.table(of, "loss_model", raw.loss_model.as_ref()) {
-            stages.push(table.checked(StageConfig::Loss(loss(raw)))?);
+            stages.push(table.checked(StageConfig::Loss(loss(&table, raw)?))?);
         }
         if let Some((table, raw)) = self.table(of, "outages", raw.outages.as_ref()) {
             let windows = raw.windows.iter().map(|(from, until)| (from.0, until.0)).collect();
@@ -155,7 +166,7 @@ impl Reader<'_> {
         }
         if let Some((table, raw)) = self.table(of, "modem", raw.modem.as_ref()) {
             let modem = modem(direction.rate, raw);
-            rates.push((table, RateConfig::Modem(modem), effective(&modem)));
+            rates.push((table, RateConfig::Modem(modem), modem.byte_rate()));
         }
         if rates.len() > 1 {
             return Err(rates[1].0.wrong("", "write only one of steps, trace, bucket and modem"));
@@ -184,17 +195,46 @@ impl Reader<'_> {
     }
 }
 
-fn loss(raw: &raw::Loss) -> LossConfig {
-    match *raw {
-        raw::Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
-            LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad }
-        }
-        raw::Loss::EveryNth { n } => LossConfig::EveryNth { n },
-        raw::Loss::BySize { above, long, short } => LossConfig::BySize { above, long, short },
-    }
+fn loss(table: &Table<'_>, raw: &raw::Loss) -> Result<LossConfig, ScenarioError> {
+    let (bursts, nth) = (matches!(raw.kind, LossKind::GilbertElliott), matches!(raw.kind, LossKind::EveryNth));
+    let sizes = matches!(raw.kind, LossKind::BySize);
+    table.no_other(&[
+        ("to_bad", raw.to_bad.is_some(), bursts),
+        ("to_good", raw.to_good.is_some(), bursts),
+        ("loss_good", raw.loss_good.is_some(), bursts),
+        ("loss_bad", raw.loss_bad.is_some(), bursts),
+        ("n", raw.n.is_some(), nth),
+        ("above", raw.above.is_some(), sizes),
+        ("long", raw.long.is_some(), sizes),
+        ("short", raw.short.is_some(), sizes),
+    ])?;
+    Ok(match raw.kind {
+        LossKind::GilbertElliott => LossConfig::GilbertElliott {
+            to_bad: table.needed("to_bad", raw.to_bad)?,
+            to_good: table.needed("to_good", raw.to_good)?,
+            loss_good: raw.loss_good.unwrap_or(Ratio(0.0)),
+            loss_bad: raw.loss_bad.unwrap_or(Ratio(1.0)),
+        },
+        LossKind::EveryNth => LossConfig::EveryNth { n: table.needed("n", raw.n)? },
+        LossKind::BySize => LossConfig::BySize {
+            above: table.needed("above", raw.above)?,
+            long: table.needed("long", raw.long)?,
+            short: table.needed("short", raw.short)?,
+        },
+    })
 }
 
 fn jitter(table: &Table<'_>, raw: &raw::Jitter) -> Result<JitterConfig, ScenarioError> {
+    let (uniform, normal) = (matches!(raw.kind, JitterKind::Uniform), matches!(raw.kind, JitterKind::Normal));
+    let pareto = matches!(raw.kind, JitterKind::Pareto);
+    table.no_other(&[
+        ("min", raw.min.is_some(), uniform),
+        ("max", raw.max.is_some(), uniform || pareto),
+        ("mean", raw.mean.is_some(), normal),
+        ("deviation", raw.deviation.is_some(), normal),
+        ("scale", raw.scale.is_some(), pareto),
+        ("shape", raw.shape.is_some(), pareto),
+    ])?;
     let distribution = match raw.kind {
         JitterKind::Uniform => {
             Distribution::Uniform { min: raw.min.unwrap_or_default(), max: table.needed("max", raw.max)? }
@@ -215,27 +255,36 @@ fn jitter(table: &Table<'_>, raw: &raw::Jitter) -> Result<JitterConfig, Scenario
 /// Reads a trace, whose path is relative to the scenario's.
 fn trace(table: &Table<'_>, file: &Path) -> Result<Trace, ScenarioError> {
     let path = Path::new(table.reader.file).parent().unwrap_or(Path::new("")).join(file);
+    let mut known = table.reader.traces.borrow_mut();
+    if let Some((_, trace)) = known.iter().find(|(other, _)| *other == path) {
+        return Ok(trace.clone());
+    }
     let wrong = |why: &dyn std::fmt::Display| table.wrong("file", format!("{}: {why}", path.display()));
-    let is_file = path.metadata().map_err(|error| wrong(&error))?.is_file();
-    if !is_file {
+    let metadata = path.metadata().map_err(|error| wrong(&error))?;
+    if !metadata.is_file() {
         return Err(wrong(&"is not a file"));
+    }
+    if metadata.len() > MAX_TRACE_BYTES as u64 {
+        return Err(wrong(&format!("has {} bytes: allowed are 2 to {MAX_TRACE_BYTES}", metadata.len())));
     }
     let opened = std::fs::File::open(&path).map_err(|error| wrong(&error))?;
     let mut text = Vec::new();
     opened.take(MAX_TRACE_BYTES as u64 + 1).read_to_end(&mut text).map_err(|error| wrong(&error))?;
-    Trace::parse(&text).map_err(|error| wrong(&error))
+    let trace = Trace::parse(&text).map_err(|error| wrong(&error))?;
+    let all: usize = known.iter().map(|(_, trace)| trace.len()).sum::<usize>() + trace.len();
+    if all > MOST_OPPORTUNITIES {
+        return Err(wrong(&format!(
+            "with it the traces of this file have {all} lines: allowed are {MOST_OPPORTUNITIES}"
+        )));
+    }
+    known.push((path, trace.clone()));
+    Ok(trace)
 }
 
 fn modem(rate: BitsPerSecond, raw: &raw::Modem) -> ModemConfig {
     let retrain = raw.retrain.as_ref().map(|raw| RetrainConfig { every: raw.every, lasts: raw.lasts });
     let (bits_per_byte, escapes, compression) = (raw.bits_per_byte, raw.escapes, raw.compression);
     ModemConfig { rate, bits_per_byte, escapes, compression, retrain }
-}
-
-/// Bits of bytes per second that a modem comes to.
-fn effective(modem: &ModemConfig) -> BitsPerSecond {
-    let bits = modem.rate.get() as f64 * 8.0 / f64::from(modem.bits_per_byte.max(1));
-    BitsPerSecond((bits * modem.compression / (1.0 + modem.escapes.get())) as u64)
 }
 
 fn radio(raw: &raw::Airtime, direction: &Direction, framing: &WireLen) -> AirtimeConfig {
@@ -295,7 +344,6 @@ fn discipline(table: &Table<'_>, raw: &raw::Aqm) -> Result<Discipline, ScenarioE
     })
 }
 
-/// A field of another discipline is a mistake, and not to be passed over.
 fn unused(table: &Table<'_>, raw: &raw::Aqm) -> Result<(), ScenarioError> {
     use AqmKind::{Codel, FqCodel, Pie, Red};
     let (red, pie) = (matches!(raw.kind, Red), matches!(raw.kind, Pie));
@@ -316,8 +364,5 @@ fn unused(table: &Table<'_>, raw: &raw::Aqm) -> Result<(), ScenarioError> {
         ("weight", raw.weight.is_some(), red),
         ("gentle", raw.gentle.is_some(), red),
     ];
-    match fields.iter().find(|(_, written, known)| *written && !known) {
-        Some((field, ..)) => Err(table.wrong(field, "this kind of aqm has no such field")),
-        None => Ok(()),
-    }
+    table.no_other(&fields)
 }

@@ -236,6 +236,242 @@ fn a_mistake_in_a_stage_is_named_with_its_line_its_field_and_what_is_allowed() {
     }
 }
 
+/// Every field of a direction with what can't be: how it is written with that in it, and what is allowed.
+const FIELDS: [(&str, &str, &str); 44] = [
+    ("delay", "delay = X", "0 to 60s"),
+    ("jitter", "jitter = X", "0 to 10s"),
+    ("queue", "queue = X", "1500B to 1GiB"),
+    ("loss", "loss = X", "0% to 100%"),
+    ("duplicate", "duplicate = X", "0% to 100%"),
+    ("to_bad", "loss_model = { kind = \"gilbert-elliott\", to_bad = X, to_good = \"1%\" }", "0% to 100%"),
+    ("to_good", "loss_model = { kind = \"gilbert-elliott\", to_bad = \"1%\", to_good = X }", "0% to 100%"),
+    (
+        "loss_bad",
+        "loss_model = { kind = \"gilbert-elliott\", to_bad = \"1%\", to_good = \"1%\", loss_bad = X }",
+        "0% to 100%",
+    ),
+    ("above", "loss_model = { kind = \"by-size\", above = X, long = \"1%\", short = \"1%\" }", "0B to 65535B"),
+    ("long", "loss_model = { kind = \"by-size\", above = \"1B\", long = X, short = \"1%\" }", "0% to 100%"),
+    ("windows", "outages = { windows = [[\"1s\", X]] }", "0 to 24h"),
+    ("period", "outages = { windows = [[\"1s\", \"2s\"]], period = X }", "0 to 24h"),
+    ("max", "jitter_model = { kind = \"uniform\", max = X }", "0 to 24h"),
+    ("min", "jitter_model = { kind = \"uniform\", max = \"1s\", min = X }", "0 to max"),
+    ("mean", "jitter_model = { kind = \"normal\", mean = X, deviation = \"1s\" }", "0 to 24h"),
+    ("deviation", "jitter_model = { kind = \"normal\", mean = \"1s\", deviation = X }", "0 to 24h"),
+    ("correlation", "jitter_model = { kind = \"uniform\", max = \"1s\", correlation = X }", "0% to 100%"),
+    ("scale", "jitter_model = { kind = \"pareto\", scale = X, shape = 2.0, max = \"1s\" }", "1ns to max"),
+    ("probability", "reorder = { probability = X, by = \"1ms\" }", "0% to 100%"),
+    ("by", "reorder = { probability = \"1%\", by = X }", "0 to 24h"),
+    ("probability", "corrupt = { probability = X }", "0% to 100%"),
+    ("rate", "policer = { rate = X, burst = \"9kB\" }", "1bit to 1000000gbit"),
+    ("burst", "policer = { rate = \"1mbit\", burst = X }", "1B to 1TiB"),
+    ("hold", "thinning = { every = 2, hold = X }", "0 to 24h"),
+    ("burst", "bucket = { burst = X }", "1B to 1TiB"),
+    ("peak", "bucket = { burst = \"9kB\", peak = X }", "1bit to 1000000gbit"),
+    ("escapes", "modem = { escapes = X }", "0% to 100%"),
+    ("every", "modem = { retrain = { every = X, lasts = \"1s\" } }", "1s to 24h"),
+    ("lasts", "modem = { retrain = { every = \"9s\", lasts = X } }", "1ns to 24h"),
+    ("target", "aqm = { kind = \"codel\", target = X }", "1ns to 24h"),
+    ("interval", "aqm = { kind = \"codel\", interval = X }", "1ns to 24h"),
+    ("quantum", "aqm = { kind = \"fq-codel\", quantum = X }", "256B to 1MiB"),
+    ("update", "aqm = { kind = \"pie\", update = X }", "100us to 24h"),
+    ("max_burst", "aqm = { kind = \"pie\", max_burst = X }", "0 to 24h"),
+    ("max_probability", "aqm = { kind = \"red\", min = 5, max = 9, max_probability = X }", "0% to 100%"),
+    ("access", "airtime = { access = X, max_packets = 9, max_bytes = \"9kB\" }", "0 to 24h"),
+    ("backoff", "airtime = { access = \"1ms\", max_packets = 9, max_bytes = \"9kB\", backoff = X }", "0 to 24h"),
+    ("slot", "airtime = { access = \"1ms\", max_packets = 9, max_bytes = \"9kB\", slot = X }", "1ns to 24h"),
+    ("max_bytes", "airtime = { access = \"1ms\", max_packets = 9, max_bytes = X }", "1B to 1TiB"),
+    ("failure", "airtime = { access = \"1ms\", max_packets = 9, max_bytes = \"9kB\", failure = X }", "0% to 100%"),
+    (
+        "retry_after",
+        "airtime = { access = \"1ms\", max_packets = 9, max_bytes = \"9kB\", retry_after = X }",
+        "0 to 24h",
+    ),
+    ("rates", "steps = { rates = [[\"0s\", X]] }", "1bit to 1000000gbit"),
+    ("rates", "steps = { rates = [[\"0s\", \"1mbit\"], [\"2s\", X]] }", "1bit to 1000000gbit"),
+    ("period", "steps = { rates = [[\"0s\", \"1mbit\"]], period = X }", "0 to 24h"),
+];
+
+#[test]
+fn whatever_stands_in_a_field_that_has_no_meaning_there_the_field_and_what_is_allowed_are_named() {
+    for (field, extra, allowed) in FIELDS {
+        for value in ["-5", "-5ms", "-1%", "-1mbit", "-1B", "nan", "NaN%", "inf", "1e999", "", "5 parsecs"] {
+            let text = with(&extra.replace('X', &format!("\"{value}\"")));
+            let text = if extra.starts_with("steps") { text.replace("rate = \"8mbit\"\n", "") } else { text };
+            let error = Scenario::parse("mine.toml", &text).expect_err(&text);
+            let (said, line) = (error.to_string(), if extra.starts_with("steps") { 8 } else { 9 });
+            assert!(
+                said.contains(&format!("{field}: ")) && said.contains(&format!("allowed is {allowed}")),
+                "{text}{said}"
+            );
+            assert_eq!(error.line, line, "{text}{said}");
+        }
+    }
+    // Numbers of TOML, of which some are none.
+    for (extra, wanted) in [
+        (
+            "jitter_model = { kind = \"pareto\", scale = \"1ms\", shape = nan, max = \"1s\" }",
+            "jitter_model.shape: NaN is out of range: allowed is 0.1 to 1000",
+        ),
+        ("jitter_model = { kind = \"pareto\", scale = \"1ms\", shape = -inf, max = \"1s\" }", "0.1 to 1000"),
+        ("modem = { compression = nan }", "modem.compression: NaN is out of range: allowed is 0.5 to 16"),
+        (
+            "modem = { bits_per_byte = 300 }",
+            "bits_per_byte: invalid value: integer `300`, expected u8; allowed is 8 to 12",
+        ),
+        ("aqm = { kind = \"pie\", alpha = inf }", "aqm.alpha: inf is out of range: allowed is 0 to 1000000"),
+        (
+            "aqm = { kind = \"red\", min = 5, max = 9, weight = nan }",
+            "aqm.weight: NaN is out of range: allowed is above 0, to 1",
+        ),
+        (
+            "aqm = { kind = \"red\", min = -5, max = 9 }",
+            "min: invalid value: integer `-5`, expected u32; allowed is 1 or more packets",
+        ),
+        ("aqm = { kind = \"fq-codel\", flows = -1 }", "allowed is 1 to 65536"),
+        ("airtime = { access = \"1ms\", max_packets = -1, max_bytes = \"9kB\" }", "allowed is 1 to 4096"),
+        (
+            "airtime = { access = \"1ms\", max_packets = 9, max_bytes = \"9kB\", max_retries = 256 }",
+            "allowed is 0 to 255",
+        ),
+        ("loss_model = { kind = \"every-nth\", n = -1 }", "n: "),
+        (
+            "thinning = { every = -1, hold = \"1ms\" }",
+            "every: invalid value: integer `-1`, expected u32; allowed is 1 or more",
+        ),
+        ("queue_packets = -1", "down.queue_packets: -1 is out of range: allowed is 1 to 1000000"),
+        ("queue_packets = 9223372036854775807", "allowed is 1 to 1000000"),
+        ("queue_packets = 9223372036854775808", "line 9"),
+        ("delay = 5", "delay: invalid type: integer `5`, expected a string"),
+    ] {
+        let error = Scenario::parse("mine.toml", &with(extra)).expect_err(extra).to_string();
+        assert!(error.contains(wanted), "{extra}: {error}");
+    }
+}
+
+#[test]
+fn all_stages_together_in_each_direction_of_each_of_several_links_make_a_valid_path() {
+    let stages = "delay = \"5ms\"\nloss = \"0.1%\"\nloss_by = \"index\"\nduplicate = \"1%\"\nqueue = \"64KiB\"\n\
+        loss_model = { kind = \"gilbert-elliott\", to_bad = \"1%\", to_good = \"30%\" }\n\
+        outages = { windows = [[\"1s\", \"2s\"]], period = \"10s\" }\ncorrupt = { probability = \"0.1%\" }\n\
+        policer = { rate = \"5mbit\", burst = \"64KiB\" }\nthinning = { every = 4, hold = \"5ms\" }\n\
+        jitter_model = { kind = \"normal\", mean = \"9ms\", deviation = \"3ms\", correlation = \"9%\" }\n\
+        reorder = { probability = \"1%\", by = \"5ms\" }\naqm = { kind = \"pie\", ecn = true }\n";
+    let lines = [
+        "rate = \"8mbit\"\n",
+        "steps = { rates = [[\"0s\", \"2mbit\"], [\"1s\", \"9mbit\"]], period = \"2s\" }\n",
+        "rate = \"8mbit\"\nbucket = { burst = \"64KiB\" }\n",
+        "rate = \"56kbit\"\nmodem = { bits_per_byte = 10, retrain = { every = \"60s\", lasts = \"5s\" } }\n",
+    ];
+    let mut text = "title = \"t\"\nsource = \"s\"\n".to_owned();
+    for (number, line) in lines.iter().enumerate() {
+        text += &format!(
+            "[[link]]\nname = \"l{number}\"\nmtu = 1500\nframing = \"pppoe-llc-bridged-fcs-atm\"\n[link.down]\n{line}{stages}[link.up]\n{line}{stages}"
+        );
+    }
+    let scenario = Scenario::parse("all.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let path = scenario.path();
+    path.validate().unwrap_or_else(|error| panic!("{error}"));
+    for link in &path.links {
+        assert_eq!((link.forward.len(), &link.forward), (12, &link.backward));
+    }
+}
+
+#[test]
+fn a_shared_medium_takes_no_stage_that_would_stand_where_it_does() {
+    let way = |extra: &str| format!("{{ rate = \"10mbit\", queue_packets = 9{extra} }}");
+    let text = |extra: &str| {
+        let (down, up) = (way(extra), way(""));
+        format!("title = \"t\"\nsource = \"s\"\n[[link]]\nname = \"l\"\nhalf_duplex = true\ndown = {down}\nup = {up}\n")
+    };
+    assert!(Scenario::parse("x.toml", &text(", loss = \"1%\"")).is_ok());
+    for extra in [
+        ", jitter = \"1ms\"",
+        ", jitter_model = { kind = \"uniform\", max = \"5ms\" }",
+        ", reorder = { probability = \"1%\", by = \"5ms\" }",
+        ", aqm = { kind = \"codel\" }",
+        ", bucket = { burst = \"9kB\" }",
+    ] {
+        let error = Scenario::parse("x.toml", &text(extra)).expect_err(extra).to_string();
+        assert!(error.contains("line 3: link \"l\", half_duplex: a shared medium"), "{error}");
+    }
+}
+
+#[test]
+fn names_that_would_stand_for_two_things_are_refused() {
+    let link = |name: &str, host: &str| {
+        let hop = if host.is_empty() { String::new() } else { format!("hop = {{ host = \"{host}\" }}\n") };
+        format!("[[link]]\nname = \"{name}\"\n{hop}down = {{ rate = \"8mbit\" }}\nup = {{ rate = \"1mbit\" }}\n")
+    };
+    let file = |hosts: &[&str]| {
+        let mut text = "title = \"t\"\nsource = \"s\"\n".to_owned() + &link("first", "");
+        hosts.iter().for_each(|host| text += &link("next", host));
+        Scenario::parse("x.toml", &text).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(file(&["edge", "edge7", "edge66"]), Ok(()));
+    for hosts in [["edge", "edge"], ["edge", "edge6"], ["edge6", "edge"]] {
+        let error = file(&hosts).expect_err("two hosts of one name");
+        assert!(
+            error.contains(&format!("hop.host: \"{}\": there is another host \"{}\"", hosts[1], hosts[0])),
+            "{error}"
+        );
+    }
+    for host in ["client", "server6", "device", "Edge", "a_b", "-a", "sixteen-letters-"] {
+        assert!(file(&[host]).expect_err(host).contains("allowed is a name of 1 to 15 of a-z"), "{host}");
+    }
+    let named = |name: &str| {
+        let text = "title = \"t\"\nsource = \"s\"\n".to_owned() + &link(name, "");
+        Scenario::parse("x.toml", &text).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(named("Leitung № 5"), Ok(()));
+    for name in ["", "two\\nlines", "\\u001b[31m", &"x".repeat(65)] {
+        assert!(named(name).expect_err(name).contains("line 3: link, name:"), "{name}");
+    }
+}
+
+#[test]
+fn no_trace_costs_more_than_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::File::create(at("sparse")).unwrap().set_len(1 << 30).unwrap();
+    for (name, text) in
+        [("empty", ""), ("line", "\n"), ("zero", "0\n0\n"), ("back", "5\n3\n"), ("garbage", "\u{1}\u{2}\u{3}")]
+    {
+        std::fs::write(at(name), text).unwrap();
+    }
+    std::fs::write(at("day"), "0\n86400001\n").unwrap();
+    let file = at("mine.toml");
+    let file = file.to_str().unwrap();
+    let text = |name: &str| with(&format!("trace = {{ file = \"{name}\" }}")).replace("rate = \"8mbit\"\n", "");
+    for (name, wanted) in [
+        ("sparse", "down.trace.file: "),
+        ("sparse", "has 1073741824 bytes: allowed are 2 to 67108864"),
+        ("empty", "line 1: \"\" is not a whole number of milliseconds from 0 to 86400000"),
+        ("line", "line 1: \"\" is not"),
+        ("zero", "must last for some time"),
+        ("back", "line 2: 3 ms comes after 5 ms"),
+        ("garbage", "line 1: "),
+        ("day", "line 2: \"86400001\" is not a whole number of milliseconds from 0 to 86400000"),
+        ("/dev/zero", "is not a file"),
+    ] {
+        let error = Scenario::parse(file, &text(name)).expect_err(name);
+        assert!(error.to_string().contains(wanted), "{error}");
+        assert_eq!(error.line, 8, "{error}");
+    }
+    // One that is named twice is kept once.
+    for name in ["a", "b", "c"] {
+        std::fs::write(at(name), "1\n".repeat(450)).unwrap();
+    }
+    let both = |down: &str, up: &str| {
+        text(down).replace("up = { rate = \"1mbit\" }", &format!("up = {{ trace = {{ file = \"{up}\" }} }}"))
+    };
+    assert!(Scenario::parse(file, &both("a", "b")).is_ok());
+    assert!(Scenario::parse(file, &both("a", "a")).is_ok());
+    let second = both("c", "a").split_once("[[link]]").map(|(_, link)| format!("[[link]]{link}")).unwrap_or_default();
+    let error = Scenario::parse(file, &(both("a", "b") + &second)).unwrap_err().to_string();
+    assert!(error.contains("with it the traces of this file have"), "{error}");
+}
+
 #[test]
 fn steps_and_traces_give_the_rate_and_a_trace_lies_beside_its_scenario() {
     let folder = tempfile::tempdir().unwrap();

@@ -169,3 +169,22 @@ fn nothing_that_a_kernel_could_hand_over_makes_it_panic() {
         }
     }
 }
+
+#[test]
+fn what_buffers_take_is_known_whatever_becomes_of_them() {
+    let before = held_bytes();
+    let mut bytes = vec![0; 1500];
+    (bytes[0], bytes[2], bytes[3], bytes[9]) = (0x45, 5, 220, 1);
+    let layout = Layout::of(&bytes, &VnetHeader::default()).unwrap();
+    let mut large = vec![0; 70_000];
+    large[..1500].copy_from_slice(&bytes);
+    let (small, large) = (Rc::new(Buffer::of(bytes, layout)), Buffer::new(large, 0..1500, layout));
+    assert_eq!(held_bytes(), before + 71_500);
+    let segment = small.packet(0);
+    drop(small);
+    assert_eq!(held_bytes(), before + 71_500, "a segment of it is on the way");
+    drop(segment);
+    assert_eq!(held_bytes(), before + 70_000);
+    assert_eq!(large.into_storage().len(), 70_000);
+    assert_eq!(held_bytes(), before);
+}

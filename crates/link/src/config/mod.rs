@@ -221,3 +221,20 @@ pub enum Distribution {
         max: Duration,
     },
 }
+
+impl Distribution {
+    /// Its mean; what the cuts at its ends change is left out.
+    #[must_use]
+    pub fn mean(&self) -> Duration {
+        match *self {
+            Self::Uniform { min, max } => min + max.saturating_sub(min) / 2,
+            Self::Normal { mean, .. } => mean,
+            // Close to a shape of 1 the mean is beyond any duration.
+            Self::Pareto { scale, shape, max } if shape > 1.0 => {
+                Duration::try_from_secs_f64(scale.as_secs_f64() * shape / (shape - 1.0))
+                    .map_or(max, |mean| mean.min(max))
+            }
+            Self::Pareto { max, .. } => max,
+        }
+    }
+}

@@ -90,6 +90,15 @@ pub struct ModemConfig {
     pub retrain: Option<RetrainConfig>,
 }
 
+impl ModemConfig {
+    /// How fast it takes the bytes that it is given, in bits per second; pauses are left out.
+    #[must_use]
+    pub fn byte_rate(&self) -> BitsPerSecond {
+        let bits = self.rate.get() as f64 * 8.0 / f64::from(self.bits_per_byte.max(1));
+        BitsPerSecond((bits * self.compression / (1.0 + self.escapes.get())) as u64)
+    }
+}
+
 /// Pauses at random times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetrainConfig {
