@@ -153,10 +153,18 @@ pub(crate) fn failure(error: &LabError) -> Failure {
         LabError::UserNamespace(_) if super::doctor::apparmor_restricts() => Failure::environment(error.to_string())
             .because("AppArmor takes the rights from user namespaces here (kernel.apparmor_restrict_unprivileged_userns is 1)")
             .hint(super::doctor::APPARMOR_HELP),
+        // ENOSPC; both kinds are made at once.
+        LabError::UserNamespace(source) if source.errno() == Some(28) => Failure::environment(error.to_string())
+            .because("a limit of namespaces is reached: user.max_user_namespaces or user.max_net_namespaces")
+            .hint("let root raise it, here or where this container runs: sysctl -w user.max_user_namespaces=10000 user.max_net_namespaces=10000"),
+        LabError::UserNamespace(source) if wt_sys::ns::is_root_that_may_map_nobody(source) => {
+            Failure::environment(error.to_string())
+                .because("this is root without CAP_SETFCAP, as in some containers: the kernel lets it map no user")
+                .hint("run it as an ordinary user, or give the container CAP_SETFCAP")
+        }
         LabError::UserNamespace(source) => Failure::environment(error.to_string())
             .because(match source.errno() {
                 Some(1 | 13) => "this system forbids unprivileged user namespaces",
-                Some(28) => "the limit of user namespaces is reached (user.max_user_namespaces)",
                 _ => "the kernel refused",
             })
             .hint(super::doctor::USER_NAMESPACE_HELP),

@@ -78,7 +78,7 @@ pub(super) fn export(args: &ExportArgs) -> Outcome {
     if !exported.missing.is_empty() {
         say!("\n# Not expressed, or not exactly:");
         for line in &exported.missing {
-            say!("# - {line}");
+            say!("# - {}", one_line(line));
         }
     }
     Ok(Exit::Done)
@@ -144,8 +144,10 @@ impl OneWay {
             StageConfig::Loss(_) => lacks("a second model of loss"),
             StageConfig::Jitter(jitter) if self.jitter.is_none() => self.jitter = Some(jitter.clone()),
             StageConfig::Jitter(_) => lacks("a second jitter"),
-            StageConfig::Duplicate { probability } => self.duplicate = *probability,
-            StageConfig::Corrupt { probability, .. } => self.corrupt = *probability,
+            StageConfig::Duplicate { probability } => self.duplicate = either(self.duplicate, *probability),
+            // What the link notices is lost.
+            StageConfig::Corrupt { probability, detected: true } => *through *= 1.0 - probability.get(),
+            StageConfig::Corrupt { probability, .. } => self.corrupt = either(self.corrupt, *probability),
             StageConfig::Queue(queue) => {
                 if self.queue.as_ref().is_none_or(|known| mean_rate(&queue.rate) < mean_rate(&known.rate)) {
                     self.queue = Some(queue.clone());
@@ -179,16 +181,30 @@ impl OneWay {
     }
 }
 
-/// The rate in the long run.
+/// As a comment of a shell script takes it: nothing in it ends the line.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// The chance of at least one of two.
+fn either(one: Ratio, other: Ratio) -> Ratio {
+    Ratio(1.0 - (1.0 - one.get()) * (1.0 - other.get()))
+}
+
+/// The rate in the long run; of steps the slowest at which anything passes, of a modem that of the bytes it is given.
 fn mean_rate(rate: &RateConfig) -> BitsPerSecond {
     match rate {
         RateConfig::Constant(rate) => *rate,
-        RateConfig::Steps(steps) => steps.steps.iter().map(|(_, rate)| *rate).min().unwrap_or(BitsPerSecond(1)),
+        // To netem a rate of 0 is none.
+        RateConfig::Steps(steps) => {
+            let passing = steps.steps.iter().map(|(_, rate)| *rate).filter(|rate| rate.get() > 0);
+            passing.min().unwrap_or(BitsPerSecond(1))
+        }
         RateConfig::Trace(trace) => BitsPerSecond::over(
             wt_units::Bytes(trace.bytes.get().saturating_mul(trace.trace.len() as u64)),
             trace.trace.period(),
         ),
         RateConfig::TokenBucket(bucket) => bucket.rate,
-        RateConfig::Modem(modem) => modem.rate,
+        RateConfig::Modem(modem) => modem.byte_rate(),
     }
 }

@@ -96,7 +96,9 @@ fn file_name(path: &Path) -> String {
 fn relative(file: &Path, folder: Option<&Path>) -> Result<String, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
     let whole = file.canonicalize().map_err(|error| wrong(&error))?;
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize().map_err(|error| wrong(&error))?;
+    let folder = folder.unwrap_or(Path::new("."));
+    let missing = |error| Failure::usage(format!("can't write into {}: {error}", folder.display()));
+    let folder = folder.canonicalize().map_err(|error| missing(error).hint("name another folder, or make this one"))?;
     let place = whole.strip_prefix(&folder).unwrap_or(&whole);
     place.to_str().map(str::to_owned).ok_or_else(|| wrong(&"its name isn't UTF-8"))
 }

@@ -7,8 +7,11 @@ use crate::commands::cc::controls::Controls;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
 use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use wt_lab::{EngineStats, Lab, LabTunnel, LinkEnd, Program, Recording, Scenario};
 use wt_load::{Server, ServerConfig};
@@ -142,7 +145,13 @@ fn parse_end(scenario: &Scenario, text: &str) -> Result<Vec<LinkEnd>, Failure> {
         return Ok(LinkEnd::all(scenario));
     }
     let (name, side) = text.rsplit_once(':').unwrap_or((text, ""));
-    let named = scenario.links.iter().position(|link| link.name == name);
+    let mut named = (0..scenario.links.len()).filter(|link| scenario.links[*link].name == name);
+    let (named, twin) = (named.next(), named.next());
+    if let (Some(one), Some(other)) = (named, twin) {
+        let all = format!("links {} and {} are both called \"{name}\"", one + 1, other + 1);
+        return Err(Failure::usage(format!("--record-at {text:?}: {all}"))
+            .hint(format!("write the number instead: {}:{side}", one + 1)));
+    }
     let numbered = || name.parse::<usize>().ok()?.checked_sub(1).filter(|link| *link < scenario.links.len());
     match (named.or_else(numbered), side) {
         (Some(link), "client") => Ok(vec![LinkEnd { link, server_side: false }]),
@@ -186,6 +195,12 @@ pub(super) fn iperf3(args: &Iperf3Args) -> Outcome {
 const BROWSERS: [&str; 6] =
     ["firefox", "firefox-esr", "chromium", "chromium-browser", "google-chrome", "brave-browser"];
 
+/// A browser's profile lies in the lab's own file system in memory, which goes with the lab, whatever ends it.
+const PROFILE: &str = "/run/browser-profile";
+/// Makes it, and becomes the browser.
+const WITH_PROFILE: &str = "mkdir -m 700 /run/browser-profile /run/browser-tmp || exit 126; \
+    TMPDIR=/run/browser-tmp; export TMPDIR; exec \"$@\"";
+
 /// `lab browser`.
 pub(super) fn browser(args: &BrowserArgs) -> Outcome {
     let program = args.program.clone().or_else(|| std::env::var_os("BROWSER").filter(|name| !name.is_empty()));
@@ -195,19 +210,15 @@ pub(super) fn browser(args: &BrowserArgs) -> Outcome {
             .because(format!("none of {} is in PATH", BROWSERS.join(", ")))
             .hint("name one: windtunnel lab browser PATH --program /usr/bin/BROWSER"));
     };
-    let profile =
-        tempfile::tempdir().map_err(|error| Failure::environment(format!("no folder for a profile: {error}")))?;
     let name = PathBuf::from(&program).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut argv = vec![program];
+    let mut argv = ["sh", "-c", WITH_PROFILE, "sh"].map(OsString::from).to_vec();
+    argv.push(program);
     if name.contains("firefox") {
-        argv.extend(["--no-remote", "--new-instance", "--profile"].map(OsString::from));
-        argv.push(profile.path().into());
+        argv.extend(["--no-remote", "--new-instance", "--profile", PROFILE].map(OsString::from));
     } else {
-        let mut folder = OsString::from("--user-data-dir=");
-        folder.push(profile.path());
         // One is root in the lab, where Chromium wants no sandbox of its own; the lab reaches nothing outside.
         argv.extend(["--no-first-run", "--no-sandbox"].map(OsString::from));
-        argv.push(folder);
+        argv.push(format!("--user-data-dir={PROFILE}").into());
     }
     argv.extend(args.options.iter().cloned());
     argv.push(args.url.clone().into());
@@ -254,8 +265,6 @@ impl Running {
         // Our own server, and plain HTTP on port 80 for programs that aren't ours.
         let tunnel = LabTunnel::new(lab).map_err(|error| failure(&error))?;
         let http = serve_http(tunnel.lab())?;
-        // Ctrl-C is for the program in the lab; when that ends, so do we.
-        wt_sys::process::ignore_signal(2);
         let before = tunnel.lab().stats();
         Ok(Self { tunnel, controls, _http: http, rtt, before })
     }
@@ -307,11 +316,55 @@ fn run(on: &On, program: &Program) -> Outcome {
     if let Some(exit) = on.time.instead()? {
         return Ok(exit);
     }
+    // Ctrl-C is for the program in the lab; when that ends, so do we.
+    wt_sys::process::ignore_signal(SIGINT);
+    let signals = Endings::catch(&[SIGTERM, SIGHUP])?;
     let running = Running::start(on)?;
-    let code = running.tunnel.lab().run_program(program);
+    let (endings, started) = signals.watch();
+    let code = running.tunnel.lab().run_program_with(program, move |pid| {
+        let _ = started.send(pid);
+    });
+    let signal = endings.end();
     let code = code.map_err(|error| Failure::environment(error.to_string()))?;
     running.end(on)?;
-    Ok(Exit::Passed(code))
+    Ok(Exit::Passed(signal.map_or(code, |signal| 128 + signal)))
+}
+
+/// Signals that end a lab. What was recorded until then is completed first.
+struct Endings(Signals);
+
+/// The thread that waits for them; what it gives is the signal that came.
+struct Watching {
+    handle: Handle,
+    thread: std::thread::JoinHandle<Option<u8>>,
+}
+
+impl Endings {
+    /// From now on these signals wait for [`Endings::watch`]. Starts no thread.
+    fn catch(numbers: &[i32]) -> Result<Self, Failure> {
+        let signals = Signals::new(numbers).map_err(|error| Failure::ours(format!("can't catch signals: {error}")))?;
+        Ok(Self(signals))
+    }
+
+    /// Ends the lab's process 1, and with it everything in the lab, when a signal comes; the process is to be sent.
+    fn watch(mut self) -> (Watching, Sender<u32>) {
+        let handle = self.0.handle();
+        let (started, process) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let signal = self.0.forever().next()?;
+            let _ = wt_sys::process::signal(process.recv().ok()?, 9);
+            u8::try_from(signal).ok()
+        });
+        (Watching { handle, thread }, started)
+    }
+}
+
+impl Watching {
+    /// The signal that has ended the lab, if one has.
+    fn end(self) -> Option<u8> {
+        self.handle.close();
+        self.thread.join().ok().flatten()
+    }
 }
 
 /// `lab up`.
@@ -321,22 +374,12 @@ pub(super) fn up(args: &UpArgs) -> Outcome {
             .hint("windtunnel lab run PATH --virtual --kernel FILE -- PROGRAM"));
     }
     let outside = user_namespace();
+    let signals = Endings::catch(&[SIGTERM, SIGINT, SIGHUP])?;
     let running = Running::start(&args.on)?;
     let inside = user_namespace();
     let lab = running.tunnel.lab();
-    let signals = [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP];
-    let mut signals = signal_hook::iterator::Signals::new(signals)
-        .map_err(|error| Failure::ours(format!("can't catch signals: {error}")))?;
-    let handle = signals.handle();
     // The thread that starts the lab's process 1 can't start threads any more: its children are in another namespace.
-    let (started, process) = std::sync::mpsc::channel();
-    let watcher = std::thread::spawn(move || {
-        if signals.forever().next().is_some()
-            && let Ok(pid) = process.recv()
-        {
-            let _ = wt_sys::process::signal(pid, 9);
-        }
-    });
+    let (endings, started) = signals.watch();
     let ran = lab.run_program_with(&Program::nothing(args.server.clone()), move |pid| {
         let _ = started.send(pid);
         // Who enters too early finds the host's files instead of the lab's.
@@ -346,8 +389,7 @@ pub(super) fn up(args: &UpArgs) -> Outcome {
         });
         tell_how_to_enter(lab, pid, inside != outside, args.json);
     });
-    handle.close();
-    let _ = watcher.join();
+    endings.end();
     ran.map_err(|error| Failure::environment(error.to_string()))?;
     running.end(&args.on)?;
     Ok(Exit::Done)

@@ -1,8 +1,8 @@
-use super::{Exported, OneWay, mean_rate};
+use super::{Exported, OneWay, mean_rate, one_line};
 use std::fmt::Write as _;
 use std::path::Path;
 use wt_lab::Scenario;
-use wt_link::{Discipline, RateConfig};
+use wt_link::{Discipline, RateConfig, Trace};
 use wt_units::BitsPerSecond;
 
 /// What mm-link sends at each opportunity.
@@ -35,7 +35,7 @@ pub(super) fn export(scenario: &Scenario, folder: &Path) -> Exported {
     let names = ["up", "down"].map(|way| format!("{}.{way}", scenario.name));
     for (name, one) in names.iter().zip([&up, &down]) {
         let rate = one.queue.as_ref().map_or(BitsPerSecond(1), |queue| mean_rate(&queue.rate));
-        let (trace, exact) = trace(rate);
+        let (trace, exact) = own_trace(one).map_or_else(|| trace(rate), |own| (lines(own.moments_ms()), true));
         if !exact {
             exported.missing.push(format!("{name}: the rate exactly; the trace rounds it"));
         }
@@ -50,7 +50,7 @@ pub(super) fn export(scenario: &Scenario, folder: &Path) -> Exported {
         .missing
         .push("the framing: mm-link counts 1504 bytes per opportunity whatever a packet's framing".to_owned());
     exported.missing.push("IPv6".to_owned());
-    exported.script = format!("# {}: {}\n{command}\n", scenario.name, scenario.title.replace('\n', " "));
+    exported.script = format!("# {}: {}\n{command}\n", one_line(&scenario.name), one_line(&scenario.title));
     exported
 }
 
@@ -69,13 +69,30 @@ fn lacks(one: &mut OneWay) -> Vec<String> {
         }
         match queue.rate {
             RateConfig::Constant(_) => {}
+            RateConfig::Trace(_) if own_trace(one).is_some() => {}
             RateConfig::Trace(_) => {
-                lacks.push("the trace itself: use its file; here its mean rate is taken".to_owned())
+                lacks.push(format!("the trace: its opportunities aren't of {BYTES} bytes (its mean rate is taken)"));
             }
             _ => lacks.push("a rate that isn't constant".to_owned()),
         }
     }
     lacks
+}
+
+/// The trace of a path whose slowest link has one that mm-link takes as it is.
+fn own_trace(one: &OneWay) -> Option<&Trace> {
+    match &one.queue.as_ref()?.rate {
+        RateConfig::Trace(config) if config.bytes.get() == BYTES => Some(&config.trace),
+        _ => None,
+    }
+}
+
+fn lines(moments_ms: impl Iterator<Item = impl std::fmt::Display>) -> String {
+    let mut text = String::new();
+    for ms in moments_ms {
+        let _ = writeln!(text, "{ms}");
+    }
+    text
 }
 
 /// A trace of a constant rate, as short as it can be exact, and whether it is.
@@ -90,10 +107,7 @@ fn trace(rate: BitsPerSecond) -> (String, bool) {
             (period, (rate.get() * period).div_ceil(bits * 1000).clamp(1, MOST_LINES))
         }
     };
-    let mut text = String::new();
-    for number in 1..=count {
-        let _ = writeln!(text, "{}", (number * period).div_ceil(count));
-    }
+    let text = lines((1..=count).map(|number| (number * period).div_ceil(count)));
     (text, exact.is_some() && count * bits * 1000 == rate.get() * period)
 }
 

@@ -1,4 +1,4 @@
-use super::{Exported, OneWay, mean_rate};
+use super::{Exported, OneWay, mean_rate, one_line};
 use std::time::Duration;
 use wt_lab::Scenario;
 use wt_link::{Discipline, Distribution, JitterConfig, LossConfig, RateConfig, WireLen};
@@ -14,8 +14,8 @@ pub(super) fn export(scenario: &Scenario) -> Exported {
             "#!/bin/sh\n# {}: {}\n# Run it as root on a router (or bridge) between both hosts, never on a sender itself: there netem's\n\
              # drops are told to TCP as local congestion. Both devices are taken to be Ethernet.\n: \"${{CLIENT_DEV:?the device towards the client}}\" \
              \"${{SERVER_DEV:?the device towards the server}}\"\n",
-            scenario.name,
-            scenario.title.replace('\n', " ")
+            one_line(&scenario.name),
+            one_line(&scenario.title)
         ),
         ..Exported::default()
     };
@@ -91,9 +91,9 @@ fn delay(one: &OneWay, lacks: &mut Vec<String>) -> String {
         Distribution::Normal { mean, deviation } => {
             format!(" delay {} {}{correlated} distribution normal", ms(one.delay + *mean), ms(*deviation))
         }
-        Distribution::Pareto { scale, shape, .. } => {
+        Distribution::Pareto { shape, .. } => {
             lacks.push(format!("the Pareto distribution's shape of {shape} and its cut: netem has one table"));
-            let mean = if *shape > 1.0 { scale.mul_f64(shape / (shape - 1.0)) } else { *scale };
+            let mean = distribution.mean();
             format!(" delay {} {}{correlated} distribution pareto", ms(one.delay + mean), ms(mean))
         }
     }
