@@ -39,6 +39,8 @@ pub mod route;
 mod rtattr;
 /// Packets as they arrive at a device.
 pub mod sniff;
+/// Socket addresses as the kernel has them.
+mod sockaddr;
 /// Connections that carry one packet of data, for probing without privilege.
 pub mod stream;
 /// Kernel settings under /proc/sys.

@@ -1,5 +1,6 @@
 use crate::error::check;
 use crate::poll::wait_writable;
+use crate::sockaddr::to_raw;
 use crate::{SysError, SysResult};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -63,7 +64,7 @@ impl TcpSocket {
         let stream = TcpStream::from(self.0);
         let doing = || format!("connect to {peer}");
         stream.set_nonblocking(true).map_err(SysError::io(doing()))?;
-        let (address, length) = raw_address(peer);
+        let (address, length) = to_raw(peer);
         // SAFETY: the address lives through the call and is at least `length` bytes long.
         let result = unsafe { libc::connect(stream.as_raw_fd(), (&raw const address).cast(), length) };
         if result != 0 {
@@ -80,38 +81,6 @@ impl AsFd for TcpSocket {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-fn raw_address(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
-    // SAFETY: an all-zero sockaddr_storage is valid, and it is large and aligned enough for every family.
-    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let pointer = &raw mut storage;
-    let length = match address {
-        SocketAddr::V4(v4) => {
-            let raw = libc::sockaddr_in {
-                sin_family: libc::AF_INET as u16,
-                sin_port: v4.port().to_be(),
-                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
-                sin_zero: [0; 8],
-            };
-            // SAFETY: as above.
-            unsafe { pointer.cast::<libc::sockaddr_in>().write(raw) };
-            size_of::<libc::sockaddr_in>()
-        }
-        SocketAddr::V6(v6) => {
-            let raw = libc::sockaddr_in6 {
-                sin6_family: libc::AF_INET6 as u16,
-                sin6_port: v6.port().to_be(),
-                sin6_flowinfo: v6.flowinfo(),
-                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
-                sin6_scope_id: v6.scope_id(),
-            };
-            // SAFETY: as above.
-            unsafe { pointer.cast::<libc::sockaddr_in6>().write(raw) };
-            size_of::<libc::sockaddr_in6>()
-        }
-    };
-    (storage, length as libc::socklen_t)
 }
 
 fn set<T>(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, value: &T, doing: &str) -> SysResult<()> {
