@@ -2,6 +2,7 @@ use crate::chart::{clean, cut};
 use crate::tune::{Arm, ArmState, TuneReport};
 use crate::words;
 use wt_experiment::VerdictKind;
+use wt_trial::Scale;
 
 /// Settings in the table at most; the report points to the others.
 const MOST_ROWS: usize = 16;
@@ -106,10 +107,23 @@ impl Page<'_> {
         if r.arms.iter().any(|arm| words::interval_of(arm).starts_with('~')) {
             lines.push(self.paint("~ by the model, while the random order alone says nothing yet", "2"));
         }
+        lines.extend(self.losses());
         if r.arms.len() > MOST_ROWS {
             lines.push(format!("and {} more, in --json and --html", r.arms.len() - MOST_ROWS));
         }
         lines
+    }
+
+    /// What each setting lost, where it is the time that counts: what makes it shorter may be a larger burst.
+    fn losses(&self) -> Vec<String> {
+        let r = self.report;
+        let lossy = r.arms.iter().any(|arm| arm.retransmits.is_some_and(|again| again >= 1.0));
+        if r.measured.scale != Scale::Time || !lossy {
+            return Vec::new();
+        }
+        let of = |arm: &Arm| Some(format!("{} {:.0}", clean(&arm.label), arm.retransmits?));
+        let each: Vec<String> = r.arms.iter().take(MOST_ROWS).filter_map(of).collect();
+        wrap(&format!("Segments sent again in a trial: {}.", each.join(", ")), self.width, 2)
     }
 
     fn state(&self, arm: &Arm) -> String {

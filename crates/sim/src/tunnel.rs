@@ -49,6 +49,8 @@ pub struct SimTunnel {
     path: SimPath,
     /// What holds for both ends where nothing is asked.
     stack: StackConfig,
+    /// What every trial asks for unless it asks for something else.
+    held: Settings,
     max_events: u64,
 }
 
@@ -64,7 +66,7 @@ impl SimTunnel {
                 return Err(SimError::MtuTooSmall { mtu });
             }
         }
-        Ok(Self { path, stack, max_events: MAX_EVENTS })
+        Ok(Self { path, stack, held: Settings::new(), max_events: MAX_EVENTS })
     }
 
     /// The same, with no more than so many events for each trial: what isn't done by then is left undone, and the outcome
@@ -74,9 +76,16 @@ impl SimTunnel {
         Self { max_events: events.min(MAX_EVENTS), ..self }
     }
 
+    /// The same, where these settings hold for every trial, those of the current settings among them.
+    #[must_use]
+    pub fn holding(self, held: Settings) -> Self {
+        Self { held, ..self }
+    }
+
     /// The stacks of client and server with these settings for payload in this direction.
     #[must_use]
     pub fn stacks(&self, settings: &Settings, direction: Direction) -> (StackConfig, StackConfig) {
+        let settings = &self.held.overlaid(settings);
         let number = |knob| settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
         let switch = |knob, otherwise| settings.name(knob).map_or(otherwise, |word| word == "on");
         let common = StackConfig {

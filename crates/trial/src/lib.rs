@@ -8,6 +8,8 @@
 pub mod bulk;
 /// Congestion controls that were loaded for trials.
 mod control;
+/// Settings that hold for every trial.
+mod holding;
 /// How late the messages of a steady stream were.
 mod lateness;
 /// What workloads measure beyond payload and time.
@@ -26,6 +28,7 @@ mod tunnel;
 mod workload;
 
 pub use control::LoadedControl;
+pub use holding::Holding;
 pub use lateness::{MessageTimes, floor_of_stall};
 pub use measures::{Exchanges, Lateness, Measures, ObjectTime, Spread, Third, UnderLoad};
 pub use outcome::{Limits, PathFacts, STOPPED, Sample, Status, TrialOutcome, TrialRecord};

@@ -275,6 +275,14 @@ impl Settings {
         self.0.is_empty()
     }
 
+    /// These settings, and over them others: where both name a knob, the others' level.
+    #[must_use]
+    pub fn overlaid(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        all.0.extend(others.0.iter().map(|(knob, level)| (*knob, level.clone())));
+        all
+    }
+
     /// What differs from other settings: the knobs of `self` whose level isn't that of `other`.
     #[must_use]
     pub fn differing_from(&self, other: &Self) -> Self {

@@ -85,6 +85,74 @@ fn a_page_is_told_by_its_load_time_and_says_which_first_window_bounds_it() {
     assert_eq!((&again["verdict"]["evidence"], &again["arms"]), (&report["verdict"]["evidence"], &report["arms"]));
 }
 
+/// A link whose queue holds 20 packets.
+const SHALLOW: &str = "title = \"twenty packets\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+    down = { rate = \"10mbit\", delay = \"20ms\", queue_packets = 20 }\nup = { rate = \"10mbit\", delay = \"20ms\" }\n";
+
+#[test]
+fn bursts_of_64_segments_into_a_queue_of_20_packets_come_out_as_worse_with_what_they_lose() {
+    let _machine = alone();
+    for control in ["reno", "cubic"] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("shallow.toml");
+        std::fs::write(&path, SHALLOW).unwrap();
+        let (lab, hold) = (path.to_str().unwrap(), format!("cc={control}"));
+        let page = ["--lab", lab, "--workload", "page", "--knobs", "initcwnd", "--levels", "initcwnd=64"];
+        let (report, ran) = tune(home.path(), &[&page[..], &["--hold", &hold, "--budget", "16 trials"]].concat());
+        assert_eq!((ran.code, &report["current"]["cc"]), (1, &control.into()), "{report:#} {}", ran.err);
+        assert!(report["verdict"]["settings"]["initcwnd"].is_null(), "{:#}", report["verdict"]);
+        let (usual, burst) = (&report["arms"][0], &report["arms"][1]);
+        assert!(burst["ratio"].as_f64().unwrap() < 1.0, "{control}: {burst:#}");
+        let lost = |arm: &Value, name: &str| arm[name].as_f64().unwrap();
+        assert!(lost(burst, "retransmits") > lost(usual, "retransmits") + 5.0, "{control}: {usual:#} {burst:#}");
+        assert!(lost(burst, "queue_drops") > lost(usual, "queue_drops"), "{control}: {usual:#} {burst:#}");
+        // All trials were run with it, and what was journaled says so.
+        let stored: Value = serde_json::from_str(&said(home.path(), &["journal", "show", "--json"])).unwrap();
+        assert_eq!(stored["experiment"]["config"]["hold"]["cc"], control);
+        let all = stored["trials"].as_array().unwrap();
+        assert!(all.iter().all(|trial| trial["outcome"]["observed"]["cc"] == control), "{stored:#}");
+        speaks(home.path(), "goodput", "initcwnd=64 loses more");
+        speaks(home.path(), "goodput", "segments a trial are sent again");
+    }
+}
+
+#[test]
+fn what_was_held_is_held_again_on_another_day() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let few = ["--trial", "200ms", "--budget", "4 trials", "--levels", "mss=1200", "--knobs", "mss"];
+    let (first, _) = tune(home.path(), &[&["--lab", "lan", "--hold", "cc=reno,rwin=64KiB"][..], &few].concat());
+    let (again, ran) = tune(home.path(), &["--resume", "last", "--budget", "4 trials"]);
+    assert_eq!((&again["current"]["cc"], &again["current"]["rwin"]), (&"reno".into(), &65_536.into()), "{}", ran.err);
+    assert_ne!(first["id"], again["id"]);
+    let stored: Value = serde_json::from_str(&said(home.path(), &["journal", "show", "--json"])).unwrap();
+    assert_eq!(stored["experiment"]["config"]["hold"]["rwin"], 65_536, "{stored:#}");
+    let all = stored["trials"].as_array().unwrap();
+    assert!(all.iter().all(|trial| trial["outcome"]["observed"]["cc"] == "reno"), "{stored:#}");
+}
+
+#[test]
+fn what_is_held_is_not_varied_and_is_named_if_it_cannot_be_held() {
+    let _machine = shared();
+    for (args, wanted) in [
+        (&["--hold", "cc=reno", "--knobs", "cc,rwin"][..], "held"),
+        (&["--hold", "cc=reno", "--levels", "cc=cubic"], "held"),
+        (&["--hold", "cc=reno,cc=cubic"], "twice"),
+        (&["--hold", "cc=no_such"], "no_such"),
+        (&["--hold", "rwin"], "KNOB=LEVEL"),
+        (&["--hold", "cc=reno", "--workload", "competing"], "rivals"),
+        (&["--hold", "cc=reno", "--resume", "last"], "--resume"),
+    ] {
+        let ran = common::run(&[&["tune", "--lab", "lan"][..], args].concat());
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains(wanted), "{args:?}: {}", ran.err);
+    }
+    let plan = common::json(&["tune", "--lab", "lan", "--hold", "cc=reno,rwin=8x", "--dry-run", "--json"]);
+    assert_eq!((&plan["current"]["cc"], &plan["current"]["rwin"]), (&"reno".into(), &(8 * 1448).into()), "{plan:#}");
+    let arms = plan["arms"].as_array().unwrap();
+    assert!(arms.iter().all(|arm| arm["settings"]["cc"].is_null() && arm["settings"]["rwin"].is_null()), "{plan:#}");
+}
+
 /// The figures of a setting's trials.
 fn figures(report: &Value, arm: u64) -> Vec<f64> {
     trials(report).iter().filter(|trial| trial["arm"] == arm).map(|trial| trial["figure"].as_f64().unwrap()).collect()

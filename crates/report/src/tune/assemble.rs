@@ -188,7 +188,8 @@ impl TuneInputs<'_> {
             state: state(arm),
             goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
             figure: figures.get(figures.len() / 2).copied(),
-            retransmits: resent(records, arm.arm),
+            retransmits: mean_seen(records, arm.arm, "retransmits"),
+            queue_drops: mean_seen(records, arm.arm, "queue_drops"),
             ratio: arm.ratio.and_then(finite),
             low: arm.lower.map(f64::exp).and_then(finite).filter(|_| !current),
             high: arm.upper.map(f64::exp).and_then(finite).filter(|_| !current),
@@ -316,9 +317,11 @@ impl TuneInputs<'_> {
         let costly = costly.filter(|(_, again)| *again >= usual + MANY_MORE);
         costly
             .map(|(arm, again)| {
+                let full = arm.queue_drops.filter(|drops| *drops >= 1.0);
+                let full = full.map_or_else(String::new, |drops| format!(" (full queues dropped {drops:.0})"));
                 format!(
-                    "{} loses more: {again:.0} segments a trial are sent again, with the current settings {usual:.0}. Others on \
-                     the path lose with it.",
+                    "{} loses more: {again:.0} segments a trial are sent again{full}, with the current settings {usual:.0}. Others \
+                     on the path lose with it.",
                     arm.label
                 )
             })
@@ -419,9 +422,9 @@ fn goodputs(records: &[&TrialRecord], arm: usize) -> Vec<f64> {
     records.iter().filter(counts).map(|r| r.outcome.goodput_bps()).filter(|bps| bps.is_finite() && *bps > 0.0).collect()
 }
 
-/// Segments that an arm's sender sent again in a trial, the mean.
-fn resent(records: &[&TrialRecord], arm: usize) -> Option<f64> {
-    let seen = |r: &&TrialRecord| r.outcome.observed.get("retransmits").and_then(serde_json::Value::as_f64);
+/// What was counted under this name in an arm's trials, the mean.
+fn mean_seen(records: &[&TrialRecord], arm: usize, name: &str) -> Option<f64> {
+    let seen = |r: &&TrialRecord| r.outcome.observed.get(name).and_then(serde_json::Value::as_f64);
     let own = records.iter().filter(|r| r.spec.arm == arm && r.outcome.status == Status::Completed);
     let all: Vec<f64> = own.filter_map(seen).collect();
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)

@@ -258,6 +258,8 @@ pub struct Arm {
     pub figure: Option<f64>,
     /// Segments sent again in a trial, the mean; `null` where the sender isn't ours.
     pub retransmits: Option<f64>,
+    /// Packets that full queues of the path dropped in a trial, the mean; `null` where nobody sees them.
+    pub queue_drops: Option<f64>,
     /// Estimated ratio to the current settings of what was compared; larger is better.
     pub ratio: Option<f64>,
     /// The ratio is at least this; `null` while nothing can be excluded.

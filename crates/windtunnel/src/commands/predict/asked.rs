@@ -21,6 +21,18 @@ impl std::str::FromStr for One {
     }
 }
 
+impl One {
+    /// The knob.
+    pub(crate) fn knob(&self) -> Knob {
+        self.knob
+    }
+
+    /// What it is to be.
+    pub(crate) fn level(&self) -> &Level {
+        &self.level
+    }
+}
+
 /// All of them as settings; multiples of the MSS (bytes) become bytes.
 ///
 /// # Errors

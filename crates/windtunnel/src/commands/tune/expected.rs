@@ -15,7 +15,7 @@ use std::time::Duration;
 use wt_lab::Scenario;
 use wt_sim::{SimTunnel, StackConfig};
 use wt_trial::{Amount, Cancel, Direction, PathFacts, Tunnel as _, Workload};
-use wt_units::BitsPerSecond;
+use wt_units::{BitsPerSecond, Settings};
 
 /// Packets that one run of the model may move.
 const MOST_PACKETS: f64 = 60_000.0;
@@ -83,7 +83,7 @@ impl Seen {
 #[derive(Debug, Clone, PartialEq)]
 struct One {
     label: String,
-    settings: wt_units::Settings,
+    settings: Settings,
     gain: Option<f64>,
     weight: f64,
     left_out: bool,
@@ -117,6 +117,12 @@ impl Oracle {
         let tunnel = model::tunnel(scenario, stack).ok()?;
         let (error, chance) = (known::error_on(scenario, &facts), has_chance(&scenario.path()));
         Some(Self { tunnels: vec![tunnel], error, chance, about: None })
+    }
+
+    /// The same, where these settings hold for every trial.
+    pub(super) fn holding(self, held: &Settings) -> Self {
+        let tunnels = self.tunnels.into_iter().map(|tunnel| tunnel.holding(held.clone())).collect();
+        Self { tunnels, ..self }
     }
 
     /// A model of a real path, as far as it was measured; its queue is a guess, and what depends on the guess isn't expected.

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 use wt_experiment::StopReason;
 use wt_lab::LabTunnel;
-use wt_trial::Tunnel;
+use wt_trial::{Holding, Tunnel};
+use wt_units::Settings;
 
 /// Which experiments.
 pub(crate) struct Identical<'a> {
@@ -67,7 +68,7 @@ pub(crate) fn run(what: &Identical<'_>) -> Result<Claims, Failure> {
     let controls = tunnel.congestion_controls().to_vec();
     Session {
         args: &args,
-        tunnel,
+        tunnel: Holding::new(tunnel, Settings::new()),
         best_mtu: &|_| None,
         controls,
         cancel: cancel_on_signals()?,

@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::drive::{self, Plan};
 use super::expected::{Oracle, Seen};
+use super::hold::held_in;
 use super::profile::{self, Named};
 use super::{DirectionName, Pilot, Progress, Session, TuneArgs, cancel_on_signals, workload};
 use crate::commands::calibrate::host_stack;
@@ -24,7 +25,9 @@ use wt_live::{Changer, Control, FindError, LiveConfig, LiveTunnel, Target};
 use wt_load::{Scheme, Tls, Url};
 use wt_sys::clock::unix_us;
 use wt_sys::ns::read_net_sysctl;
-use wt_trial::{Amount, Direction, LoadedControl, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
+use wt_trial::{
+    Amount, Direction, Holding, LoadedControl, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload,
+};
 use wt_units::{BitsPerSecond, Bytes, Knob, Settings, parse_duration};
 use wt_wire::{Framing, Headers, IpVersion, Transport};
 
@@ -226,8 +229,7 @@ impl Live {
 /// # Errors
 /// A [`Failure`] that says what to try.
 pub(super) fn run(args: &TuneArgs, target: &str) -> Outcome {
-    let names: Vec<String> =
-        super::names(args.levels.iter().flat_map(|levels| &levels.levels)).map(str::to_owned).collect();
+    let names: Vec<String> = args.names().map(str::to_owned).collect();
     let named = named(target)?;
     for one in &named {
         args.workload.check(one.url.scheme).map_err(|why| Failure::usage(format!("{}: {why}", one.url)))?;
@@ -272,12 +274,15 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
     for url in urls {
         all.extend(named(&url)?);
     }
-    let names = stored.arms.iter().filter_map(|arm| arm.settings.name(Knob::Cc).map(str::to_owned));
+    let held = held_in(stored)?;
+    let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
+    let names = arms.filter_map(|settings| settings.name(Knob::Cc).map(str::to_owned));
     let workload: Option<Workload> = serde_json::from_value(stored.config["workload"].clone()).ok();
     let address: Option<IpAddr> = stored.config["live"]["address"].as_str().and_then(|text| text.parse().ok());
     let before = Again {
         direction: workload.map(|workload| workload.direction()),
         v6: address.map(|address| address.is_ipv6()),
+        held: Some(held.clone()),
     };
     let session = session(args, all, &names.collect::<Vec<_>>(), &before)?;
     if let Some(live) = &session.live {
@@ -292,6 +297,7 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
 struct Again {
     direction: Option<Direction>,
     v6: Option<bool>,
+    held: Option<Settings>,
 }
 
 /// Opens the far ends; `names` are the levels that may be congestion controls of ours.
@@ -360,6 +366,8 @@ fn session<'a>(
         allowance,
         targets,
     });
+    let held = before.held.clone().map_or_else(|| args.held(&tunnel), Ok)?;
+    let tunnel = Holding::new(tunnel, held);
     Ok(Session {
         args,
         tunnel,
@@ -503,7 +511,8 @@ impl<T: Tunnel> Session<'_, T> {
                 Some(larger) if pilot.1.elapsed_us < 500_000 && !self.cancel.is_cancelled() => size = Some(larger),
                 _ => {
                     let live = self.live.as_ref().filter(|_| !self.args.no_model);
-                    self.oracle = live.and_then(|live| live.oracle(&measured(live, facts, &pilot.1), direction));
+                    let oracle = live.and_then(|live| live.oracle(&measured(live, facts, &pilot.1), direction));
+                    self.oracle = oracle.map(|oracle| oracle.holding(self.tunnel.held()));
                     return Ok(pilot);
                 }
             }

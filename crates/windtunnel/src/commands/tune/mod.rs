@@ -14,6 +14,8 @@ mod expected;
 mod finish;
 /// Pages of browsers.
 mod har;
+/// What is the same in every trial.
+mod hold;
 /// The A/A test.
 pub(crate) mod identical;
 /// The real path.
@@ -34,6 +36,7 @@ pub(crate) mod workload;
 use crate::commands::calibrate::kernel_stack;
 use crate::commands::cc::controls::Controls;
 use crate::commands::lab::{self, LabOptions};
+use crate::commands::predict::asked::One;
 use crate::commands::report::Forms;
 use crate::edge::{Failure, Fault, Outcome, say};
 use budget::Budget;
@@ -51,7 +54,8 @@ use wt_experiment::{Config, Experiment, PlateauConfig};
 use wt_lab::LabTunnel;
 use wt_sys::clock::unix_us;
 use wt_trial::{
-    Amount, Cancel, Direction, PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, Workload,
+    Amount, Cancel, Direction, Holding, PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel,
+    Workload,
 };
 use wt_units::{BitsPerSecond, Bytes, Knob, Level, Ratio, Settings, parse_duration};
 use wt_wire::{Headers, IpVersion, Transport};
@@ -69,6 +73,7 @@ use wt_wire::{Headers, IpVersion, Transport};
   windtunnel tune --lab dialup --knobs rwin --levels rwin=1x..16x --budget 30min
   windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html
   windtunnel tune --lab transatlantic --workload page --knobs initcwnd,initrwnd
+  windtunnel tune --lab lte --workload page --knobs initcwnd --hold cc=cubic
   windtunnel tune --lab adsl --screen --levels sack=on,off --levels timestamps=on,off
   windtunnel tune --resume last --budget 10min")]
 pub(crate) struct TuneArgs {
@@ -85,6 +90,9 @@ pub(crate) struct TuneArgs {
     /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
     #[arg(long, value_name = "KNOB=LEVELS")]
     levels: Vec<Levels>,
+    /// What holds in every trial, those of the current settings among them: cc=reno,initrwnd=20
+    #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["identical", "resume"])]
+    hold: Vec<One>,
     /// What it may cost at most: a time (10min), a size (200MB), or a number of trials ("60 trials") [default: 150s, or
     /// eight rounds where a path is slow]
     #[arg(long)]
@@ -167,6 +175,7 @@ impl TuneArgs {
         if self.direction == DirectionName::Both {
             self.workload.both(Duration::ZERO).map_err(Failure::usage)?;
         }
+        self.check_hold()?;
         if self.workload.is_http2() && self.target.is_none() && self.resume.is_none() {
             let what = "the lab's own server speaks no HTTP/2";
             return Err(Failure::usage(what)
@@ -236,18 +245,18 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
         bottleneck.cells(Bytes(most))?;
         bottleneck.best_mtu(Bytes(most.saturating_sub(47)), SEGMENT).ok().map(Bytes::get)
     };
-    let loaded = Controls::load(names(args.levels.iter().flat_map(|levels| &levels.levels)))?;
+    let loaded = Controls::load(args.names())?;
     let path = scenario.clone();
     let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
-    let oracle = if args.no_model { None } else { Oracle::new(&path, kernel_stack(&tunnel)) };
+    let held = args.held(&tunnel)?;
+    let mut stack = kernel_stack(&tunnel);
+    // Where a congestion control is set the lab lets connections begin without the default one's pacing.
+    stack.pacing &= held.get(Knob::Cc).is_none();
+    let oracle = if args.no_model { None } else { Oracle::new(&path, stack).map(|oracle| oracle.holding(&held)) };
     loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
+    let tunnel = Holding::new(tunnel, held);
     Session { args, tunnel, best_mtu: &best_mtu, controls, cancel: cancel_on_signals()?, oracle, live: None }.run()
-}
-
-/// The names among levels: those of congestion controls of ours have to be loaded before the lab is made.
-fn names<'a>(levels: impl Iterator<Item = &'a Level>) -> impl Iterator<Item = &'a str> {
-    levels.filter_map(|level| if let Level::Name(name) = level { Some(name.as_str()) } else { None })
 }
 
 /// The first Ctrl-C (or SIGTERM) asks everybody to stop; the second one ends the program at once.
@@ -265,7 +274,7 @@ pub(crate) fn cancel_on_signals() -> Result<Cancel, Failure> {
 /// One run of the command.
 struct Session<'a, T> {
     args: &'a TuneArgs,
-    tunnel: T,
+    tunnel: Holding<T>,
     /// The MTU up to a bound that wastes least of the bottleneck's frames or cells.
     best_mtu: &'a dyn Fn(u64) -> Option<u64>,
     controls: Vec<String>,
@@ -441,8 +450,14 @@ impl<T: Tunnel> Session<'_, T> {
         self.tunnel.stands_ready(&arms).map_err(|error| drive::tunnel_failure(&error))
     }
 
-    /// What is varied.
+    /// What is varied; nothing that is held.
     fn knobs(&self) -> Vec<Knob> {
+        let mut knobs = self.knobs_or_usual();
+        knobs.retain(|knob| self.tunnel.held().get(*knob).is_none());
+        knobs
+    }
+
+    fn knobs_or_usual(&self) -> Vec<Knob> {
         match &self.args.knobs {
             Some(knobs) => knobs.clone(),
             None if !self.args.levels.is_empty() && self.live.is_some() => Vec::new(),
@@ -501,7 +516,8 @@ impl<T: Tunnel> Session<'_, T> {
         let Start { mut experiment, rounds, mut records, pilot, more } = start;
         let live = self.live.as_ref().map(|live| ("live", live.config()));
         let expected = prepared.expected.as_ref().map(|expected| ("model", expected.to_json()));
-        let more: Vec<(&str, serde_json::Value)> = more.into_iter().chain(live).chain(expected).collect();
+        let held = self.held();
+        let more: Vec<(&str, serde_json::Value)> = more.into_iter().chain(live).chain(expected).chain(held).collect();
         let mut notebook = Notebook::create(self.args, &self.tunnel, prepared, &plan, &more)?;
         let plan = Plan { id: notebook.id().to_owned(), ..plan };
         if let Some((spec, outcome, started)) = pilot {

@@ -4,6 +4,7 @@
 //! is ever changed; `report` on it reads both.
 
 use super::drive::Plan;
+use super::hold::held_in;
 use super::{Budget, Design, Prepared, Session, Start, cancel_on_signals, design, finish, live, show};
 use super::{Progress, TuneArgs};
 use crate::commands::cc::controls::Controls;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use wt_experiment::StopReason;
 use wt_journal::{Journal as _, StoredExperiment};
 use wt_lab::LabTunnel;
-use wt_trial::{Tunnel, TunnelKind, Workload};
+use wt_trial::{Holding, Tunnel, TunnelKind, Workload};
 use wt_units::Knob;
 
 /// Goes on with the experiment of this name.
@@ -52,10 +53,13 @@ pub(super) fn run(args: &TuneArgs, key: &str) -> Outcome {
         return Err(Failure::usage(told).hint("leave --lab away, or begin a new experiment"));
     }
     drop(journal);
-    let loaded = Controls::load(stored.arms.iter().filter_map(|arm| arm.settings.name(Knob::Cc)))?;
+    let held = held_in(&stored)?;
+    let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
+    let loaded = Controls::load(arms.filter_map(|settings| settings.name(Knob::Cc)))?;
     let mut tunnel = LabTunnel::new(lab::start(scenario, &args.options)?).map_err(|error| lab::failure(&error))?;
     loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
+    let tunnel = Holding::new(tunnel, held);
     let session =
         Session { args, tunnel, best_mtu: &|_| None, controls, cancel: cancel_on_signals()?, oracle: None, live: None };
     session.resume(&stored, &history)

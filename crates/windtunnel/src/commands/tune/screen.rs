@@ -145,7 +145,8 @@ impl<T: Tunnel> Session<'_, T> {
         (spec, outcome, started): Pilot,
         progress: &mut Progress,
     ) -> Result<Screening, Failure> {
-        let more = [("screen", json!({"factors": factors, "rounds": rounds}))];
+        let screen_of = ("screen", json!({"factors": factors, "rounds": rounds}));
+        let more: Vec<_> = std::iter::once(screen_of).chain(self.held()).collect();
         let mut notebook = Notebook::create(self.args, &self.tunnel, prepared, plan, &more)?;
         let plan = Plan { id: notebook.id().to_owned(), ..plan.clone() };
         notebook.keep(TrialSpec { experiment: plan.id.clone(), ..spec }, outcome, started)?;

@@ -183,6 +183,11 @@ impl Wanted {
         self.kind == "page"
     }
 
+    /// Whether others run beside what is judged.
+    pub(crate) fn has_rivals(&self) -> bool {
+        self.kind == "competing"
+    }
+
     /// Whether it is loaded over HTTP/2.
     pub(crate) fn is_http2(&self) -> bool {
         self.numbers.get("http") == Some(&2)
