@@ -9,15 +9,9 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>
-#include <time.h>
 
-#include "../adapter.h"
-#include "lwip/init.h"
-#include "lwip/ip.h"
-#include "lwip/netif.h"
-#include "lwip/pbuf.h"
+#include "device.h"
 #include "lwip/tcp.h"
-#include "lwip/tcpip.h"
 #include "lwip/priv/tcp_priv.h"
 
 struct connection {
@@ -27,14 +21,8 @@ struct connection {
     bool connected, told, failed, in_ended, out_ended;
 };
 
-static int tun = -1;
-static struct netif netif_tun;
 static struct connection all[MOST];
 static unsigned long long opened, bytes_in, bytes_out;
-
-static ip4_addr_t as_lwip(struct in_addr address) {
-    return (ip4_addr_t){address.s_addr};
-}
 
 /* What this build of lwIP can't. */
 static void limit(void) {
@@ -43,24 +31,6 @@ static void limit(void) {
         args.window = 0;
     }
     if (args.mss && args.mss + 40 < args.mtu) args.mtu = args.mss + 40;
-}
-
-static err_t output(struct netif *netif, struct pbuf *p, const ip4_addr_t *to) {
-    (void)netif;
-    (void)to;
-    static uint8_t packet[PACKET];
-    uint16_t length = pbuf_copy_partial(p, packet, sizeof packet - 1, 0);
-    /* What the kernel doesn't take is lost, as on any wire. */
-    ssize_t sent = write(tun, packet, length);
-    return sent < 0 ? ERR_IF : ERR_OK;
-}
-
-static err_t netif_ready(struct netif *netif) {
-    netif->name[0] = 'w';
-    netif->name[1] = 't';
-    netif->mtu = (uint16_t)args.mtu;
-    netif->output = output;
-    return ERR_OK;
 }
 
 static void hold_window(struct tcp_pcb *pcb) {
@@ -76,6 +46,20 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t error) {
     return ERR_OK;
 }
 
+/* Hands to the program what it takes now. False when it has gone. */
+static bool hand_over(struct connection *c) {
+    while (c->in != NULL) {
+        struct pbuf *p = c->in;
+        ssize_t n = write(c->fd, p->payload, p->len);
+        if (n < 0) return errno == EAGAIN || errno == EINTR;
+        c->in = pbuf_free_header(p, (uint16_t)n);
+        bytes_in += (unsigned long long)n;
+        if (c->pcb != NULL) tcp_recved(c->pcb, (uint16_t)n);
+    }
+    return true;
+}
+
+/* The program reads before lwIP acknowledges, as a program of lwIP's own does in this callback. */
 static err_t on_receive(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t error) {
     struct connection *c = arg;
     (void)pcb;
@@ -83,6 +67,8 @@ static err_t on_receive(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t er
     if (p == NULL) c->in_ended = true;
     else if (c->in == NULL) c->in = p;
     else pbuf_cat(c->in, p);
+    /* Whoever has gone is found again where the connection may end. */
+    if (c->told) hand_over(c);
     return ERR_OK;
 }
 
@@ -158,17 +144,9 @@ static bool carry_out(struct connection *c) {
 
 /* From the stack to the program. */
 static void carry_in(struct connection *c) {
-    while (c->in != NULL) {
-        struct pbuf *p = c->in;
-        ssize_t n = write(c->fd, p->payload, p->len);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        if (n < 0) {
-            end(c, true);
-            return;
-        }
-        c->in = pbuf_free_header(p, (uint16_t)n);
-        bytes_in += (unsigned long long)n;
-        if (c->pcb != NULL) tcp_recved(c->pcb, (uint16_t)n);
+    if (!hand_over(c)) {
+        end(c, true);
+        return;
     }
     if (c->in_ended && c->in == NULL) {
         shutdown(c->fd, SHUT_WR);
@@ -192,22 +170,6 @@ static void carry(struct connection *c) {
     if (c->told && carry_out(c)) carry_in(c);
 }
 
-static void receive(void) {
-    static uint8_t packet[PACKET];
-    for (;;) {
-        ssize_t n = read(tun, packet, sizeof packet);
-        if (n <= 0) return;
-        struct pbuf *p = pbuf_alloc(PBUF_RAW, (uint16_t)n, PBUF_RAM);
-        if (p == NULL) continue;
-        pbuf_take(p, packet, (uint16_t)n);
-        if (ip_input(p, &netif_tun) != ERR_OK) pbuf_free(p);
-    }
-}
-
-static void ready(void *arg) {
-    (void)arg;
-}
-
 int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "--describe")) {
         printf("{\"protocol\":1,\"name\":\"lwip\",\"version\":\"%s\",\"options\":[]}\n", LWIP_VERSION_STRING);
@@ -216,21 +178,8 @@ int main(int argc, char **argv) {
     parse("lwip", argc, argv);
     limit();
     signal(SIGPIPE, SIG_IGN);
-    /* lwIP takes its first local port from rand(): another one than any process before. */
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    srand((unsigned)(now.tv_nsec ^ now.tv_sec ^ getpid()));
     for (int i = 0; i < MOST; i++) all[i].fd = -1;
-    tun = open_tun();
-    tcpip_init(ready, NULL);
-    ip4_addr_t address = as_lwip(args.address), gateway = as_lwip(args.server), mask;
-    IP4_ADDR(&mask, 255, 255, 255, 255);
-    LOCK_TCPIP_CORE();
-    if (netif_add(&netif_tun, &address, &mask, &gateway, NULL, netif_ready, ip_input) == NULL) fail("netif_add");
-    netif_set_default(&netif_tun);
-    netif_set_link_up(&netif_tun);
-    netif_set_up(&netif_tun);
-    UNLOCK_TCPIP_CORE();
+    start_stack();
     int listener = open_listener();
     printf("{\"ready\":true,\"name\":\"lwip\",\"version\":\"%s\",\"granted\":{\"mtu\":%u,\"mss\":%u,\"rwin\":%u,\"nagle\":\"off\"},"
            "\"refused\":[%s]}\n",

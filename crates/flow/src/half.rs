@@ -5,6 +5,7 @@
 //! # Source
 //! Wireshark User's Guide, section 7.5 "TCP Analysis".
 
+use crate::over_time::OverTime;
 use crate::packet::{MOST_SACKS, Segment};
 use crate::samples::{Course, Sample};
 use serde::Serialize;
@@ -142,8 +143,10 @@ pub(crate) struct Half {
     pub(crate) window_bytes: u32,
     pub(crate) window_min: Option<u32>,
     pub(crate) window_max: u32,
-    /// The sum of the windows of its ACKs once it was sent anything, and how many these were.
-    pub(crate) window_sum: (u64, u64),
+    /// How its windows were over time, once it was sent anything.
+    pub(crate) over_time: OverTime,
+    /// Bytes of the other end times ns until this one acknowledged them, and bytes.
+    pub(crate) waited: (f64, f64),
     pub(crate) ack: Option<Seq>,
     ack_at_ns: u64,
     duplicates: u32,
@@ -444,8 +447,7 @@ impl Half {
             return;
         }
         if rev.largest_segment > 0 {
-            let (bytes, acks) = &mut self.window_sum;
-            (*bytes, *acks) = (*bytes + u64::from(self.window_bytes), *acks + 1);
+            self.over_time.note(now, s.ack, self.window_bytes, rev.payload_of_segments(self));
         }
         let edge = s.ack.plus(self.window_bytes);
         // Edges a sixty-fourth of the time apart that they are looked back for.
@@ -461,6 +463,14 @@ impl Half {
                 self.edges.push_back((now, edge));
             }
         }
+    }
+
+    /// Payload of the segments that this end sends, bytes: what the other offered, without the options that each has; less if no
+    /// larger one was seen.
+    fn payload_of_segments(&self, other: &Self) -> u32 {
+        let offered = other.offer.and_then(|offer| offer.mss).map_or(1460, u32::from).max(64);
+        let stamped = [self.offer, other.offer].iter().all(|offer| offer.is_some_and(|offer| offer.timestamps));
+        self.largest_segment.min(if stamped { offered - 12 } else { offered })
     }
 
     pub(crate) fn end_zero(&mut self, since: u64, now: u64) {
@@ -496,6 +506,11 @@ impl Half {
             unseen |= covered.is_some_and(|covered| covered.is_before(sent.seq));
             covered = covered.map(|_| sent.end);
             rev.passed(&sent);
+            if sent.times == 1 && sent.packet_len > 0 && rev.isn.is_none_or(|isn| isn != sent.seq) {
+                let bytes = f64::from(u32::try_from(sent.end.since(sent.seq)).unwrap_or(0));
+                self.waited.0 += bytes * now.saturating_sub(sent.at_ns) as f64;
+                self.waited.1 += bytes;
+            }
             // A segment that was sent twice doesn't tell which one was acknowledged (Karn).
             if sent.end == s.ack && sent.times == 1 && advanced {
                 let took = now.saturating_sub(sent.at_ns);

@@ -18,6 +18,8 @@ mod connection;
 mod filter;
 /// One direction of it.
 mod half;
+/// Windows over time.
+mod over_time;
 /// From bytes to segments.
 mod packet;
 /// What is told.

@@ -106,6 +106,10 @@ pub struct Windows {
     pub last: u32,
     /// The mean of those of its ACKs, bytes, once it was sent anything.
     pub mean: Option<f64>,
+    /// The mean over time, bytes: each window counts for as long as it was the last that was told.
+    pub mean_over_time: Option<f64>,
+    /// What a sender that sends whole segments can have under way with these windows, in the mean over time, bytes.
+    pub usable: Option<f64>,
     /// How often it was closed.
     pub closed_times: u64,
     /// How long it was closed, µs.
@@ -174,6 +178,8 @@ pub struct EndReport {
     pub rtt_timestamps: Option<Spread>,
     /// How late it acknowledges.
     pub ack_delay: Option<AckDelay>,
+    /// From a byte of the other end's until this end's ACK of it, as both pass here, µs: the mean over all bytes that were sent once.
+    pub ack_wait_us: Option<f64>,
     /// The most that it had under way, as seen from here, bytes.
     pub most_in_flight: u32,
     /// Packets with which it reached the other end's window.
@@ -293,7 +299,6 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
     let (own, other) = (connection.half(end), connection.half(end.other()));
     let seconds = connection.last_ns.saturating_sub(connection.begun_ns) as f64 / 1e9;
     let bytes = own.unique_bytes();
-    let (window_sum, acks) = own.window_sum;
     let scale_known = own.offer.is_some() && other.offer.is_some();
     EndReport {
         address: if end == End::Client { connection.client } else { connection.server },
@@ -307,7 +312,9 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
             min: own.window_min,
             max: own.window_max,
             last: own.window_bytes,
-            mean: (acks > 0).then(|| window_sum as f64 / acks as f64),
+            mean: own.over_time.of_acks(),
+            mean_over_time: own.over_time.window(),
+            usable: own.over_time.usable(),
             closed_times: own.zero_episodes,
             closed_us: own.zero_ns / 1000,
             closed_longest_us: own.zero_longest_ns / 1000,
@@ -315,10 +322,16 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
         rtt: other.rtt.spread(),
         rtt_timestamps: other.echo.spread(),
         ack_delay: ack_delay(own, connection.loop_ns(end)),
+        ack_wait_us: ratio(own.waited).map(|ns| ns / 1e3),
         most_in_flight: own.most_in_flight,
         window_limited_packets: own.limited_segments,
         black_hole: black_hole(own, connection),
     }
+}
+
+/// A sum over what it is the sum of, where there is any.
+fn ratio((sum, of): (f64, f64)) -> Option<f64> {
+    (of > 0.0).then(|| sum / of)
 }
 
 /// ACKs that are told of at least.

@@ -118,6 +118,23 @@ fn a_handshake_gives_rtt_options_and_the_place_of_capture() {
     assert_eq!((report.client.bytes, report.server.bytes), (100, 0));
 }
 
+#[test]
+fn windows_count_for_as_long_as_they_hold_and_waits_for_each_byte() {
+    let mut packets = asked(40 * MS);
+    let data = |at: u64, seq: u32, len: u16| packet(at * MS, false, ACK, seq, 1101, len);
+    let ack = |at: u64, ack: u32, window: u16| packet(at * MS, true, ACK, 1101, ack, 0).window(window);
+    packets.extend([data(100, 5001, 1000), ack(110, 6001, 200), data(120, 6001, 3000), data(121, 9001, 1000)]);
+    // 200 · 2⁷ for 20 ms, then 100 · 2⁷ for 60 ms.
+    packets.extend([ack(130, 10_001, 100), ack(190, 10_001, 900)]);
+    let client = only(&packets).client;
+    assert_eq!(client.window.mean_over_time, Some((200.0 * 20.0 + 100.0 * 60.0) / 80.0 * 128.0));
+    // Up to the edge, since a segment always fits.
+    assert_eq!(client.window.usable, client.window.mean_over_time);
+    // Bytes wait for 10, 10 and 9 ms.
+    let wait = (1000.0 * 10.0 + 3000.0 * 10.0 + 1000.0 * 9.0) / 5000.0;
+    assert!((client.ack_wait_us.unwrap() - wait * 1000.0).abs() < 1e-6, "{:?}", client.ack_wait_us);
+}
+
 /// The server sends pairs of segments; the client acknowledges each pair after `delay` of its number.
 fn bulk(pairs: u32, rtt: u64, delay: impl Fn(u32) -> u64) -> Vec<Packet> {
     let mut packets = asked(rtt);

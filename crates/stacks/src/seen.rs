@@ -22,9 +22,15 @@ pub struct Seen {
     pub offer: Option<Offer>,
     /// The largest window that it advertised, bytes; unknown of what isn't TCP.
     pub window: Option<u32>,
-    /// The mean of the windows of its ACKs, bytes.
+    /// The mean of the windows that it offered, bytes, each as long as it was the last.
     #[serde(default)]
     pub window_mean: Option<f64>,
+    /// What of these windows a sender of whole segments can use, bytes, in the mean.
+    #[serde(default)]
+    pub window_usable: Option<f64>,
+    /// From a byte's arrival until it was acknowledged, µs, in the mean over all bytes.
+    #[serde(default)]
+    pub ack_wait_us: Option<f64>,
     /// Segments that it sent again; unknown of what isn't TCP.
     pub retransmissions: Option<u64>,
     /// Segments that the server sent again to it.
@@ -124,12 +130,16 @@ impl AckDelay {
 }
 
 impl Seen {
-    /// What its window allows a sender that nothing else holds, over an RTT, bit/s: the window that it offered, in the mean,
-    /// once in each round trip and the time by which its ACK came late. Unknown of what isn't TCP.
+    /// What its window allows a sender that nothing else holds, over an RTT, bit/s: what can be under way with the windows that it
+    /// offered, in the mean over time, once in each round trip and the time that a byte waits for its ACK, in the mean over bytes. Unknown of what isn't TCP.
+    ///
+    /// # Source
+    /// Little's law: what is under way in the mean is the rate times how long a byte is.
     #[must_use]
     pub fn window_limit_bps(&self, rtt_us: u64) -> Option<f64> {
-        let late_us = self.ack_delay.as_ref()?.mean_us();
-        Some(self.window_mean? * 8e6 / (rtt_us.max(1) as f64 + late_us))
+        let delay = || self.ack_delay.as_ref().map(AckDelay::mean_us);
+        let late_us = self.ack_wait_us.or_else(delay)?;
+        Some(self.window_usable.or(self.window_mean)? * 8e6 / (rtt_us.max(1) as f64 + late_us))
     }
 
     /// Of the connections of one trial. Delays are those of the one with the most payload.
@@ -150,7 +160,9 @@ impl Seen {
         Self {
             ack_delay: delay,
             offer,
-            window_mean: main.client.window.mean.map(to_thousandths),
+            window_mean: main.client.window.mean_over_time.map(to_thousandths),
+            window_usable: main.client.window.usable.map(to_thousandths),
+            ack_wait_us: main.client.ack_wait_us.map(to_thousandths),
             window: connections.iter().map(|one| one.client.window.max).max(),
             retransmissions: sum(|one| one.client.sent.retransmissions),
             server_retransmissions: sum(|one| one.server.sent.retransmissions),

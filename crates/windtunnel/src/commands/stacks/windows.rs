@@ -1,8 +1,9 @@
 //! What a larger window brought, and what it should have brought.
 //!
-//! RWIN/RTT is of a window that was set, and of a stack that acknowledges at once. The prediction here is of the windows that were
-//! offered, as seen at the stack's device, and of the time by which its ACKs were late: a stack that acknowledges before its
-//! program has read offers less than was set, and one that waits with every odd segment has a longer RTT.
+//! RWIN/RTT is of a window that was set, and of a stack that acknowledges at once. The prediction here is of what a sender of whole
+//! segments can have under way with the windows that were offered, as seen at the stack's device, and of the time that a byte waits
+//! for its ACK: a stack that acknowledges before its program has read offers less than was set, and one that waits with every odd
+//! segment has a longer RTT.
 
 use super::result::Row;
 use serde_json::{Value, json};
