@@ -1,16 +1,21 @@
 //! Stacks: what adapters cost, what windows give, and whether sound stacks raise alarms. Wants a quiet machine.
 //!
-//! `cargo bench -p windtunnel --bench stacks`, with `overhead`, `window`, `alarms` or `anomalies` for one of them alone; `short`
-//! takes fewer and shorter trials.
+//! `cargo bench -p windtunnel --bench stacks`, with `overhead`, `window`, `own`, `alarms` or `anomalies` for one of them alone; `short`
+//! takes fewer and shorter trials. `WINDTUNNEL_BIN` names another build of the program than the one beside.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
 use serde_json::Value;
 use std::process::Command;
 
+/// The program that is measured.
+fn binary() -> String {
+    std::env::var("WINDTUNNEL_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_windtunnel").to_owned())
+}
+
 /// A comparison as JSON.
 fn compare(args: &[&str]) -> Value {
     let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_windtunnel"));
+    let mut command = Command::new(binary());
     command
         .env("XDG_DATA_HOME", home.path())
         .args(["stacks", "compare", "--json", "-q", "--no-conformance"])
@@ -28,13 +33,14 @@ fn overhead(slow: &str) {
         let told =
             compare(&["--lab", lab, "--stacks", "linux-direct,linux", "--rounds", "5", "--workloads", workloads]);
         println!("{lab}: behind the adapter's path, of itself: {}", told["adapter_overhead"]);
+        println!("{lab}: by pairs of transactions: {}", told["adapter_overhead_paired"]);
     }
 }
 
 /// 8 against 20 KiB, and whole segments of 1460 bytes, over 100 ms: what was measured against what the windows that were offered
 /// say.
 fn window(slow: &str, short: bool) {
-    let listed = Command::new(env!("CARGO_BIN_EXE_windtunnel")).args(["stacks", "list", "--json"]).output().unwrap();
+    let listed = Command::new(binary()).args(["stacks", "list", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let settable = |name: &str| !["slirp", "quic"].contains(&name);
     let built = listed["stacks"].as_array().unwrap().iter().filter(|one| one["built"] == true);
@@ -53,6 +59,39 @@ fn window(slow: &str, short: bool) {
                 figure("error") * 100.0
             );
         }
+    }
+}
+
+/// Downloads as the stacks' own benches reckon them, and through our adapters, in turn over the same path with the same sender.
+fn own(path: &str, rounds: usize) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/stacks-own.sh");
+    let middle = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    for name in ["lwip", "smoltcp"] {
+        if !Command::new(script).args(["build", name]).status().unwrap().success() {
+            println!("{name}: its own bench isn't there");
+            continue;
+        }
+        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let run = ["run", name, &binary(), path];
+            let output = Command::new(script).args(run).output().unwrap();
+            let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+                panic!("{name}: {error}: {}", String::from_utf8_lossy(&output.stderr));
+            });
+            theirs.push(told["goodput_bps"].as_f64().unwrap());
+            let told = compare(&["--lab", path, "--stacks", name, "--rounds", "1", "--workloads", "bulk:size=200MB"]);
+            ours.push(told["stacks"][0]["workloads"]["bulk"]["goodput_bps"].as_f64().unwrap());
+        }
+        let (theirs, ours) = (middle(theirs), middle(ours));
+        println!(
+            "{name}: its own bench {:.1} Mbit/s, its adapter {:.1} Mbit/s: {:+.1} % (medians of {rounds})",
+            theirs / 1e6,
+            ours / 1e6,
+            (ours / theirs - 1.0) * 100.0
+        );
     }
 }
 
@@ -92,7 +131,12 @@ fn anomalies() {
 
 fn path(folder: &std::path::Path, one_way_ms: u32) -> String {
     let one = format!("{{ rate = \"10mbit\", delay = \"{one_way_ms}ms\", queue_packets = 100 }}");
-    let file = folder.join(format!("{one_way_ms}.toml"));
+    path_of(folder, &one_way_ms.to_string(), &one)
+}
+
+/// One link that is the same both ways.
+fn path_of(folder: &std::path::Path, name: &str, one: &str) -> String {
+    let file = folder.join(format!("{name}.toml"));
     let text = format!("title = \"t\"\nsource = \"s\"\n[[link]]\nname = \"l\"\nmtu = 1500\ndown = {one}\nup = {one}\n");
     std::fs::write(&file, text).unwrap();
     file.to_str().unwrap().to_owned()
@@ -108,6 +152,10 @@ fn main() {
     }
     if wants("window") {
         window(&path(folder.path(), 50), short);
+    }
+    if wants("own") {
+        let one = "{ rate = \"1gbit\", delay = \"2ms\", queue_packets = 1000 }";
+        own(&path_of(folder.path(), "own", one), if short { 1 } else { 3 });
     }
     if wants("alarms") {
         alarms();
