@@ -112,6 +112,12 @@ pub(crate) fn blame(report: &ConnectionReport, client_reset: bool, server_reset:
 }
 
 fn nothing(report: &ConnectionReport) -> String {
+    if let Some(end) = report.only_seen() {
+        return format!(
+            "Only packets of the {} were captured, so who is to blame can't be said: capture where both directions pass.",
+            end.name()
+        );
+    }
     if report.bytes() == 0 {
         return "No payload was seen.".to_owned();
     }

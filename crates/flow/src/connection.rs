@@ -169,9 +169,13 @@ impl Connection {
         [half.rtt.min_ns(), half.echo.min_ns()].into_iter().flatten().min()
     }
 
-    /// A segment of it.
-    pub(crate) fn segment(&mut self, s: &Segment, now: u64, room: &mut usize) {
+    /// A segment of it; false if it is a copy of one that was captured already, and says nothing.
+    pub(crate) fn segment(&mut self, s: &Segment, now: u64, room: &mut usize) -> bool {
         let end = if s.src == self.client { End::Client } else { End::Server };
+        let [client, server] = &mut self.halves;
+        if if end == End::Client { client } else { server }.is_copy(s, now) {
+            return false;
+        }
         // Packets of several queues may come in the wrong order by a little.
         let now = now.max(self.last_ns);
         self.spend(now, end, s);
@@ -186,6 +190,7 @@ impl Connection {
         forward.sent(reverse, s, now, &known, room);
         self.answer(end, s, now);
         self.last_ns = now;
+        true
     }
 
     fn handshake(&mut self, end: End, s: &Segment, now: u64) {

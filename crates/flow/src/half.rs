@@ -5,6 +5,7 @@
 //! # Source
 //! Wireshark User's Guide, section 7.5 "TCP Analysis".
 
+use crate::copies::Lately;
 use crate::over_time::OverTime;
 use crate::packet::{MOST_SACKS, Segment};
 use crate::samples::{Course, Sample};
@@ -183,9 +184,21 @@ pub(crate) struct Half {
     pub(crate) fin: bool,
     pub(crate) rst: bool,
     pub(crate) last_data_ns: u64,
+    lately: Lately,
 }
 
 impl Half {
+    /// Whether this segment of this end was captured a moment ago.
+    pub(crate) fn is_copy(&mut self, s: &Segment, now: u64) -> bool {
+        let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
+        let is_new = if takes_numbers {
+            self.next.is_none_or(|next| next.is_before(s.end()))
+        } else {
+            self.ack.is_none_or(|ack| ack.is_before(s.ack))
+        };
+        self.lately.is_copy(s, now, is_new)
+    }
+
     /// A segment of this end; `rev` is the other one. `first_rtt_ns` is that of the handshake, `back_ns` the time from
     /// here to this end and back, and `room` how many more segments may wait for their ACKs in the whole table.
     pub(crate) fn sent(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &Known, room: &mut usize) {

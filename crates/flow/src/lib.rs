@@ -14,6 +14,8 @@
 mod blame;
 /// One connection.
 mod connection;
+/// Packets that were captured twice.
+mod copies;
 /// Which packets are looked at.
 mod filter;
 /// One direction of it.

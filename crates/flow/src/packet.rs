@@ -19,6 +19,8 @@ pub(crate) struct Segment {
     pub(crate) len: u32,
     /// The IP packet, bytes.
     pub(crate) packet_len: u32,
+    /// What tells one IPv4 packet of its sender from the next; 0 where there is nothing of the kind.
+    pub(crate) ident: u16,
     pub(crate) ecn: Ecn,
     pub(crate) mss: Option<u16>,
     pub(crate) window_scale: Option<u8>,
@@ -150,6 +152,7 @@ fn tcp(ip: &IpView<'_>, bytes: &[u8], transport_len: usize) -> Parsed {
         window: view.window(),
         len: u32::try_from(transport_len - header).unwrap_or(u32::MAX),
         packet_len: u32::try_from(ip.total_len()).unwrap_or(u32::MAX),
+        ident: if let IpView::V4(view) = ip { view.ident() } else { 0 },
         ecn: ip.ecn(),
         mss: None,
         window_scale: None,

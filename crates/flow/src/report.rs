@@ -27,6 +27,8 @@ pub struct Packets {
     pub cut: u64,
     /// Packets that contradict themselves.
     pub broken: u64,
+    /// TCP that was captured twice; each counts once.
+    pub copies: u64,
     /// Packets that the filter left out.
     pub filtered_out: u64,
     /// Connections that had been given up to bound memory, and were taken up again.
@@ -233,6 +235,17 @@ impl ConnectionReport {
         self.client.bytes.saturating_add(self.server.bytes)
     }
 
+    /// The end whose packets alone were captured, though the other one answered: asymmetric routes, or a filter.
+    #[must_use]
+    pub fn only_seen(&self) -> Option<End> {
+        match (self.client.sent.packets, self.server.sent.packets, self.state) {
+            (_, _, State::Unanswered) => None,
+            (1.., 0, _) => Some(End::Client),
+            (0, 1.., _) => Some(End::Server),
+            _ => None,
+        }
+    }
+
     /// One of the ends.
     #[must_use]
     pub fn end(&self, end: End) -> &EndReport {
@@ -279,8 +292,11 @@ fn state(connection: &Connection) -> State {
         (_, true) if connection.sure && only_syn && !client.fin => State::Refused,
         (true, _) | (_, true) => State::Reset,
         _ if client.fin && server.fin => State::Closed,
-        _ if connection.sure && only_syn && server.counts.packets == 0 => State::Unanswered,
-        _ if connection.sure && connection.syn_ack_seen && client.ack.is_none() => State::HalfOpen,
+        // Of a client that acknowledges something, only the answers weren't captured.
+        _ if connection.sure && only_syn && server.counts.packets == 0 && client.ack.is_none() => State::Unanswered,
+        _ if connection.sure && connection.syn_ack_seen && client.ack.is_none() && server.counts.data_packets == 0 => {
+            State::HalfOpen
+        }
         _ => State::Open,
     }
 }

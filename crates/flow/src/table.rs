@@ -180,7 +180,8 @@ impl Tracker {
         let reopened = match self.followed.get_mut(&key) {
             Some(followed) if !followed.connection.is_reopened_by(s) => {
                 followed.touched = self.counts.all;
-                followed.connection.segment(s, at_ns, &mut self.room);
+                let counts = followed.connection.segment(s, at_ns, &mut self.room);
+                self.counts.copies += u64::from(!counts);
                 return;
             }
             known => known.is_some(),

@@ -1,6 +1,6 @@
 //! Connections made by hand, of which is known what they suffer from.
 
-use crate::{Analysis, Bounds, ConnectionReport, Culprit, Position, Reason, State, Tracker};
+use crate::{Analysis, Bounds, ConnectionReport, Culprit, End, Position, Reason, State, Tracker};
 use proptest::prelude::*;
 
 const SYN: u8 = 2;
@@ -365,6 +365,63 @@ fn what_was_acknowledged_already_and_is_sent_again_is_spurious() {
     assert_eq!(report.client.sent.duplicate_reports, 20);
     assert_eq!(report.server.bytes, 20_000);
     assert!(report.blame.findings.iter().any(|f| f.reason == Reason::Spurious), "{:#?}", report.blame);
+}
+
+/// The same bytes with an identification of IPv4, `times` each, some time apart.
+fn captured(packets: &[Packet], times: u64, apart_ns: u64, ident: u16) -> Analysis {
+    let mut all = Vec::new();
+    for (number, packet) in packets.iter().enumerate() {
+        let mut bytes = packet.bytes(50_000);
+        let ident = if ident == 0 { 0 } else { ident.wrapping_add(number as u16) };
+        bytes[4..6].copy_from_slice(&ident.to_be_bytes());
+        all.extend((0..times).map(|copy| {
+            let mut bytes = bytes.clone();
+            // A router takes one off the time to live.
+            bytes[8] -= copy as u8;
+            (packet.at_ns + copy * apart_ns, bytes, usize::from(packet.len))
+        }));
+    }
+    all.sort_by_key(|(at, ..)| *at);
+    let mut tracker = Tracker::new(Bounds::default(), None);
+    all.iter().for_each(|(at, bytes, len)| tracker.packet(0, *at, bytes, bytes.len() + len));
+    tracker.finish(&[])
+}
+
+#[test]
+fn packets_that_were_captured_twice_count_once_and_those_sent_again_twice() {
+    let packets = bulk(200, 20 * MS, |_| 0);
+    let once = captured(&packets, 1, 0, 1);
+    for (apart_ns, ident) in [(30_000, 1), (400_000, 1), (3_000, 40_000)] {
+        let twice = captured(&packets, 2, apart_ns, ident);
+        assert_eq!((twice.packets.tcp, twice.packets.copies), (2 * once.packets.tcp, once.packets.tcp), "{apart_ns}");
+        let (one, two) = (&once.connections[0], &twice.connections[0]);
+        assert_eq!((&one.client.sent, &one.server.sent), (&two.client.sent, &two.server.sent), "{apart_ns}");
+        assert_eq!((one.min_rtt_us, &one.blame), (two.min_rtt_us, &two.blame), "{apart_ns}");
+    }
+    // Without identifications data is told by the time, and ACKs aren't.
+    let twice = captured(&packets, 2, 30_000, 0);
+    assert_eq!((twice.connections[0].server.sent.retransmissions, twice.connections[0].server.bytes), (0, 560_000));
+    // A segment that is sent again has another identification.
+    let mut again = asked(2 * MS);
+    again.push(packet(10 * MS, false, ACK, 5001, 1101, 1000));
+    again.push(packet(11 * MS, false, ACK, 5001, 1101, 1000));
+    let told = captured(&again, 1, 0, 7);
+    assert_eq!((told.packets.copies, told.connections[0].server.sent.retransmissions), (0, 1));
+}
+
+#[test]
+fn of_one_direction_alone_nobody_is_blamed_and_nothing_is_called_unanswered() {
+    // A transfer in which the client only acknowledges, as over the data connection of FTP.
+    let mut packets: Vec<Packet> = bulk(50, 20 * MS, |_| 0).into_iter().filter(|packet| packet.len != 100).collect();
+    packets.iter_mut().filter(|packet| packet.seq == 1101).for_each(|packet| packet.seq = 1001);
+    for (from_client, end) in [(true, End::Client), (false, End::Server)] {
+        let half: Vec<Packet> = packets.iter().filter(|packet| packet.from_client == from_client).cloned().collect();
+        let report = only(&half);
+        assert_eq!((report.state, report.only_seen()), (State::Open, Some(end)), "{report:#?}");
+        assert_eq!((report.blame.end, report.blame.reason), (Culprit::Nobody, Reason::None), "{:#?}", report.blame);
+        assert!(report.blame.text.starts_with("Only packets of the"), "{}", report.blame.text);
+    }
+    assert_eq!(only(&packets).only_seen(), None);
 }
 
 #[test]

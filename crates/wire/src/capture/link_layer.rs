@@ -24,6 +24,13 @@ impl LinkLayer {
         matches!(self.0, 0 | 1 | 9 | 12 | 14 | 50 | 51 | 101 | 108 | 113 | 228 | 229 | 276)
     }
 
+    /// The number of the device that a packet passed, where a capture of all devices says so.
+    #[must_use]
+    pub fn device(self, bytes: &[u8]) -> Option<u32> {
+        let number = bytes.get(4..8).filter(|_| self == Self::LINUX_SLL2)?;
+        Some(u32::from_be_bytes(number.try_into().ok()?))
+    }
+
     /// The IP packet behind everything that stands before it; `None` if there is none or it isn't known where.
     #[must_use]
     pub fn ip(self, bytes: &[u8]) -> Option<&[u8]> {

@@ -183,6 +183,9 @@ fn the_ip_packet_is_found_behind_every_link_layer() {
     assert!(behind(1, &ethernet(&[0x88, 0x47, 0, 0, 0, 64, 0, 0, 1, 64])), "MPLS");
     assert!(behind(113, &[0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 8, 0]), "cooked");
     assert!(behind(276, &[8, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0]), "cooked, version 2");
+    let cooked = [8, 0, 0, 0, 0, 0, 1, 2, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0];
+    assert_eq!((LinkLayer(276).device(&cooked), LinkLayer(276).device(&cooked[..7])), (Some(258), None));
+    assert_eq!(LinkLayer(113).device(&cooked), None);
     assert!(behind(0, &[2, 0, 0, 0]) && behind(0, &[0, 0, 0, 2]) && behind(108, &[0, 0, 0, 2]), "loopback");
     assert!(behind(101, &[]) && behind(12, &[]) && behind(228, &[]), "raw");
     assert!(behind(9, &[0xff, 3, 0, 0x21]) && behind(9, &[0x21]), "PPP");

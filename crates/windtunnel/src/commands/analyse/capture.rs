@@ -4,9 +4,10 @@ use super::Input;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io::Read;
 use wt_flow::{AckDelay, Analysis, Bounds, ConnectionReport, End, EndReport, Filter, Position, Spread, State, Tracker};
-use wt_wire::{CaptureError, CaptureReader};
+use wt_wire::{CaptureError, CaptureInterface, CaptureReader};
 
 /// What only captures have.
 #[derive(Debug, Clone, Args)]
@@ -37,13 +38,16 @@ pub(crate) fn run(args: &CaptureArgs, input: Input, json: bool) -> Outcome {
     let mut tracker = args.tracker(json);
     let mut warnings = Vec::new();
     let mut strange = std::collections::BTreeSet::new();
+    // A file that was captured on all devices may say of each packet which one it was.
+    let mut places = Places::default();
     loop {
         match reader.next_record() {
             Ok(None) => break,
             Ok(Some(record)) => match record.link.ip(record.bytes) {
                 Some(ip) => {
                     let before = record.bytes.len() - ip.len().min(record.bytes.len());
-                    tracker.packet(record.interface, record.at_ns, ip, record.original_len.saturating_sub(before));
+                    let place = places.number((record.interface, record.link.device(record.bytes)));
+                    tracker.packet(place, record.at_ns, ip, record.original_len.saturating_sub(before));
                 }
                 None => {
                     if !record.link.is_known() {
@@ -63,7 +67,7 @@ pub(crate) fn run(args: &CaptureArgs, input: Input, json: bool) -> Outcome {
     for link in strange {
         warnings.push(format!("packets of link type {link} aren't understood: see tcpdump.org/linktypes.html"));
     }
-    let names: Vec<String> = reader.interfaces().iter().map(|interface| interface.name.clone()).collect();
+    let names = places.names(reader.interfaces());
     let mut analysis = tracker.finish(&names);
     analysis.warnings = warnings;
     about_the_capture(&mut analysis);
@@ -71,8 +75,52 @@ pub(crate) fn run(args: &CaptureArgs, input: Input, json: bool) -> Outcome {
     Ok(tell(&analysis, source, json))
 }
 
+/// More places than this aren't told apart.
+const MOST_PLACES: usize = 8192;
+
+/// An interface of the file, and the number of the device where each packet says it.
+type Place = (usize, Option<u32>);
+
+/// Where packets were captured, numbered in the order in which they come.
+#[derive(Default)]
+struct Places {
+    known: HashMap<Place, usize>,
+    order: Vec<Place>,
+    last: Option<(Place, usize)>,
+}
+
+impl Places {
+    fn number(&mut self, place: Place) -> usize {
+        if let Some((last, number)) = self.last
+            && last == place
+        {
+            return number;
+        }
+        let next = self.order.len();
+        let number = match self.known.get(&place) {
+            Some(number) => *number,
+            None if next >= MOST_PLACES => next - 1,
+            None => {
+                self.known.insert(place, next);
+                self.order.push(place);
+                next
+            }
+        };
+        self.last = Some((place, number));
+        number
+    }
+
+    fn names(&self, interfaces: &[CaptureInterface]) -> Vec<String> {
+        let name = |(interface, device): &Place| match device {
+            Some(number) => format!("device {number}"),
+            None => interfaces.get(*interface).map_or_else(String::new, |interface| interface.name.clone()),
+        };
+        self.order.iter().map(name).collect()
+    }
+}
+
 fn interfaces<R: Read>(reader: &CaptureReader<R>) -> Vec<Value> {
-    let one = |i: &wt_wire::CaptureInterface| json!({"name": i.name, "link_type": i.link.0, "snap_len": i.snap_len});
+    let one = |i: &CaptureInterface| json!({"name": i.name, "link_type": i.link.0, "snap_len": i.snap_len});
     reader.interfaces().iter().map(one).collect()
 }
 
@@ -92,6 +140,19 @@ pub(crate) fn about_the_capture(analysis: &mut Analysis) {
         warnings.push(format!(
             "{} TCP packets were cut too short to be read: capture at least 128 bytes of each",
             packets.cut
+        ));
+    }
+    if packets.copies > 0 {
+        warnings.push(format!(
+            "{} TCP packets were captured twice (a mirror port, or all devices of a host that passes them on); each counts once",
+            packets.copies
+        ));
+    }
+    let one_way = analysis.connections.iter().filter(|connection| connection.only_seen().is_some()).count();
+    if one_way > 0 {
+        warnings.push(format!(
+            "of {one_way} connection{} only one direction was captured: the other one took another way, or a filter left it out",
+            if one_way == 1 { "" } else { "s" }
         ));
     }
     if packets.fragments > 0 {
