@@ -76,7 +76,17 @@ impl Words<'_> {
         self.finish(headline, details)
     }
 
+    /// Whether every trial of every setting failed.
+    fn nothing_worked(&self) -> bool {
+        let ran = |arm: &ArmAssessment| arm.trials - arm.void;
+        self.a.arms.iter().any(|arm| ran(arm) > 0) && self.a.arms.iter().all(|arm| arm.failed == ran(arm))
+    }
+
     fn nothing_shown(&self) -> Text {
+        if self.nothing_worked() {
+            let headline = "Nothing could be compared: every trial failed.".to_owned();
+            return self.finish(headline, vec![format!("Keep what you have. {}", self.effort())]);
+        }
         let same = self.candidates().all(|arm| arm.equivalent);
         let headline = match self.a.stop {
             _ if same => {

@@ -39,11 +39,11 @@ impl Page<'_> {
     fn head(&self) -> Vec<String> {
         let r = self.report;
         let run = format!(
-            "{} ({}), {} rounds, {} trials, {}",
+            "{} ({}), {}, {}, {}",
             clean(&r.target),
             r.tunnel,
-            r.rounds,
-            r.trials,
+            words::count(r.rounds, "round"),
+            words::count(r.trials, "trial"),
             words::duration(r.run.spent_s),
         );
         let path = format!(

@@ -63,7 +63,7 @@ impl Page {
     #[must_use]
     pub fn single(size: Bytes) -> Self {
         Self {
-            name: format!("one object of {size}"),
+            name: format!("one object of {}", size.human()),
             objects: vec![PageObject { path: None, size }],
             connections: 1,
             http2: false,

@@ -238,10 +238,11 @@ impl std::fmt::Display for Workload {
         let long = |time: &Duration| format_duration(*time);
         match self {
             Self::Bulk { amount: Amount::Time(time), .. } => write!(f, "one bulk {way} for {}", long(time)),
-            Self::Bulk { amount: Amount::Size(size), .. } => write!(f, "one bulk {way} of {size}"),
+            Self::Bulk { amount: Amount::Size(size), .. } => write!(f, "one bulk {way} of {}", size.human()),
             Self::Duplex { time } => write!(f, "a download and an upload at once for {}", long(time)),
             Self::Soak { time, .. } => write!(f, "one {way} of {}, judged by its thirds", long(time)),
             Self::Transactions { request, response, think, amount } => {
+                let (request, response) = (request.human(), response.human());
                 write!(f, "requests of {request} with answers of {response} over one connection")?;
                 if !think.is_zero() {
                     write!(f, ", {} to think before each", long(think))?;
@@ -250,12 +251,13 @@ impl std::fmt::Display for Workload {
             }
             Self::Bursts { blocks, pause, amount, .. } => {
                 let all: u64 = blocks.iter().map(|block| block.get()).sum();
-                let pause = long(pause);
-                write!(f, "bursts of {} answers ({} together) with {pause} between them", blocks.len(), Bytes(all))?;
+                let (all, pause) = (Bytes(all).human(), long(pause));
+                write!(f, "bursts of {} answers ({all} together) with {pause} between them", blocks.len())?;
                 amount.write(f, "bursts")
             }
             Self::Stream { message, interval, time, direction } => {
                 let who = if *direction == Direction::Down { "server" } else { "client" };
+                let message = message.human();
                 write!(f, "a message of {message} from the {who} every {} for {}", long(interval), long(time))
             }
             Self::Page { page } => write!(f, "{page}"),

@@ -38,6 +38,30 @@ impl Bytes {
         self.0
     }
 
+    /// As people read it: `1448 bytes`, `64 KiB`, `100 kB`, `2.22 MB`. It may be rounded; [`Display`](std::fmt::Display) never is.
+    #[must_use]
+    pub fn human(self) -> String {
+        let mut binary = [("GiB", 30), ("MiB", 20), ("KiB", 10)].into_iter();
+        // Large decimal sizes are multiples of 1024, too.
+        let whole =
+            binary.find(|(_, shift)| self.0.is_multiple_of(1 << shift) && (1..10_000).contains(&(self.0 >> shift)));
+        if let Some((unit, shift)) = whole {
+            return format!("{} {unit}", self.0 >> shift);
+        }
+        let (unit, size) = match self.0 {
+            1 => return "1 byte".to_owned(),
+            n if n < 10_000 => return format!("{n} bytes"),
+            n if n < 1_000_000 => ("kB", 1e3),
+            n if n < 1_000_000_000 => ("MB", 1e6),
+            _ => ("GB", 1e9),
+        };
+        let value = self.0 as f64 / size;
+        let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+        let text = format!("{value:.decimals$}");
+        let short = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        format!("{short} {unit}")
+    }
+
     /// The number of bits.
     #[must_use]
     pub const fn bits(self) -> u128 {

@@ -112,3 +112,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn sizes_are_told_as_people_read_them() {
+    for (bytes, told) in [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1448, "1448 bytes"),
+        (1024, "1 KiB"),
+        (65_536, "64 KiB"),
+        (3 << 20, "3 MiB"),
+        (100_000, "100 kB"),
+        (31_666, "31.7 kB"),
+        (316_666, "317 kB"),
+        (2_217_893, "2.22 MB"),
+        (12_000_000, "12 MB"),
+        (1_500_000_000, "1.5 GB"),
+        (100_000_000_000, "100 GB"),
+    ] {
+        assert_eq!(Bytes(bytes).human(), told);
+    }
+}

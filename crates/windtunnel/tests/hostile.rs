@@ -269,6 +269,13 @@ fn content_that_changes_under_the_same_name_is_a_fault_and_under_a_new_one_is_to
         stream.write_all(&body)
     });
     told(&corrupt.tune(&[]), 1, "the bytes from 131072 on aren't those");
+    let never_twice = Server::start(|number, stream| {
+        head(stream, "200 OK\r\nContent-Length: 200000")?;
+        stream.write_all(&vec![number as u8; 200_000])
+    });
+    let ran = never_twice.tune(&[]);
+    told(&ran, 1, "Nothing could be compared: every trial failed.");
+    told(&ran, 1, "All trials failed; 6 of 6 say: the bytes from 0 on aren't those that the server sent before.");
     let renewed = Server::start(|number, stream| {
         head(stream, &format!("200 OK\r\nContent-Length: 200000\r\nETag: \"{}\"", number / 4))?;
         stream.write_all(&vec![number as u8 / 4; 200_000])

@@ -161,6 +161,21 @@ fn a_setting_that_always_fails_counts_as_evidence_but_not_in_the_estimates_and_i
 }
 
 #[test]
+fn where_everything_fails_nobody_is_said_to_lead() {
+    let mut experiment = Experiment::new(budget(2, 6)).unwrap();
+    for _ in 0..3 {
+        let round = [0, 1].map(|arm| Observation::failed(arm, Duration::from_secs(10), Bytes(1460)));
+        experiment.record(&round).unwrap();
+    }
+    let text =
+        |experiment: &Experiment| crate::Text::new(&experiment.assessment(), &["current", "x"], Duration::from_secs(1));
+    assert_eq!(text(&experiment).headline, "Nothing could be compared: every trial failed.");
+    let mut nothing = Experiment::new(budget(2, 6)).unwrap();
+    nothing.record(&[Observation::void(0), Observation::void(1)]).unwrap();
+    assert_eq!(text(&nothing).headline, "No difference shown so far.");
+}
+
+#[test]
 fn nonsense_is_refused_and_changes_nothing() {
     for (config, want) in [
         (Config::new(1), "2 to 64 settings"),

@@ -44,12 +44,12 @@ impl TuneReport {
         let v = &self.verdict;
         let class = if v.kind == VerdictKind::Faster { " class=\"faster\"" } else { "" };
         let summary = format!(
-            "{} ({}) · {} · {} rounds, {} trials, {}",
+            "{} ({}) · {} · {}, {}, {}",
             self.target,
             self.tunnel,
             words::date(self.run.started_unix_us),
-            self.rounds,
-            self.trials,
+            words::count(self.rounds, "round"),
+            words::count(self.trials, "trial"),
             words::duration(self.run.spent_s)
         );
         let comment = if self.run.comment.is_empty() { String::new() } else { paragraph(&self.run.comment) };

@@ -5,6 +5,7 @@ use super::{
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
 use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
@@ -289,6 +290,7 @@ impl TuneInputs<'_> {
                 records.len()
             ) });
         }
+        warnings.extend(why_all_failed(records));
         let is_goodput = Measured::of(records).is_goodput();
         if let Some(limit) = self.path.physical_goodput_bps.filter(|limit| *limit > 0 && is_goodput) {
             let best = arms.iter().filter_map(|arm| arm.goodput_bps).fold(0.0, f64::max);
@@ -393,6 +395,19 @@ impl TuneInputs<'_> {
             comment: run.comment.clone(),
         }
     }
+}
+
+/// Why all trials failed, if they did: what most of them say.
+fn why_all_failed(records: &[&TrialRecord]) -> Option<String> {
+    let ran: Vec<_> =
+        records.iter().filter(|r| !matches!(r.outcome.status, Status::Invalid | Status::Aborted)).collect();
+    let worked = ran.iter().any(|record| record.outcome.status != Status::Failed);
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+    for note in ran.iter().filter_map(|record| record.outcome.notes.last()) {
+        *told.entry(note).or_default() += 1;
+    }
+    let (note, times) = told.into_iter().max_by_key(|(_, times)| *times).filter(|_| !worked)?;
+    Some(format!("All trials failed; {times} of {} say: {note}.", ran.len()))
 }
 
 /// The setting that the verdict's figures speak of: the recommended one, else the leading candidate, else the one with

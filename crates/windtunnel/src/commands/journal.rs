@@ -333,10 +333,10 @@ fn import(journal: &mut SqliteJournal, files: &[PathBuf], json: bool) -> Outcome
         );
     } else {
         say!(
-            "{} experiments with {} trials taken in, {} were here already.",
-            all.taken.len(),
-            all.trials,
-            all.known.len()
+            "{} with {} taken in, {} here already.",
+            count(all.taken.len() as u64, "experiment"),
+            count(all.trials, "trial"),
+            if all.known.len() == 1 { "1 was".to_owned() } else { format!("{} were", all.known.len()) }
         );
         all.taken.iter().for_each(|id| say!("  {id}"));
         all.refused.iter().for_each(|(id, why)| say!("  {id} wasn't taken: {why}"));
@@ -372,6 +372,11 @@ fn import_one(journal: &mut SqliteJournal, file: &Path) -> Result<Imported, Fail
     })
 }
 
+/// `1 trial`, `3 trials`.
+fn count(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
 fn prune(journal: &mut SqliteJournal, what: Prune, json: bool) -> Outcome {
     let (dry_run, samples_only) = (what.dry_run, what.samples_only);
     let pruned = journal.prune(what).map_err(|error| failure(&error))?;
@@ -385,7 +390,7 @@ fn prune(journal: &mut SqliteJournal, what: Prune, json: bool) -> Outcome {
     }
     let what = if samples_only { "the samples of " } else { "" };
     let verb = if dry_run { "would be thrown away" } else { "thrown away" };
-    say!("{what}{} experiments with {} trials {verb}.", pruned.experiments, pruned.trials);
+    say!("{what}{} with {} {verb}.", count(pruned.experiments, "experiment"), count(pruned.trials, "trial"));
     pruned.ids.iter().for_each(|id| say!("  {id}"));
     for id in &pruned.kept {
         say!("  {id} stays: it is under way, or another experiment that stays continues it");
