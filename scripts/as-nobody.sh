@@ -14,7 +14,7 @@ as_nobody() { # what to run, as an ordinary user
     (cd "$place/tmp" && HOME="$place/tmp" TMPDIR="$place/tmp" WINDTUNNEL_BIN="$place/windtunnel" \
         setpriv --reuid 65534 --regid 65534 --clear-groups "$@")
 }
-for test in lab tune settings exports cc web web_door journal capture; do
+for test in lab lab_outside tune settings exports cc web web_door journal capture; do
     cp "$(executable $test)" "$place/$test"
     as_nobody "$place/$test" --test-threads 2
 done

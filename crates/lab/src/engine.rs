@@ -21,8 +21,10 @@ use wt_sys::poll::{Waker, wait_readable};
 
 /// Packets that are taken from one port before the other one is looked at.
 const BATCH: usize = 16;
-/// Smaller packets are copied out of the large buffer, so that a queue of them doesn't hold megabytes.
+/// Smaller packets are copied out of the large buffer, so that a queue of them doesn't hold megabytes …
 const SMALL: usize = 2048;
+/// … and up to here those that are no super-packet: of one packet nothing is shared.
+const ONE_PACKET: usize = 16_384;
 /// Large buffers kept for reuse.
 const SPARE: usize = 64;
 /// Packets on the way take at most so many bytes, and at most a quarter of the machine's memory: more than 10 Gbit/s over a second.
@@ -251,7 +253,7 @@ impl Engine {
 
     /// Takes the packet that was just read: a small one is copied, a large one keeps the buffer it was read into.
     fn keep(&mut self, place: std::ops::Range<usize>, layout: Layout) -> Buffer {
-        if place.len() <= SMALL {
+        if place.len() <= if layout.gso_size == 0 { ONE_PACKET } else { SMALL } {
             return Buffer::of(self.scratch[place].to_vec(), layout);
         }
         let next = self.spare.pop().unwrap_or_else(|| vec![0; LARGEST]);

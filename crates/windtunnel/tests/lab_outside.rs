@@ -53,7 +53,7 @@ fn blocks(file: &Path) -> Vec<u32> {
 #[test]
 fn a_signal_ends_everything_and_completes_the_recording() {
     let _machine = shared();
-    for (signal, code) in [("-TERM", 143), ("-HUP", 129)] {
+    for (signal, code) in [("-TERM", 143), ("-HUP", 129), ("-QUIT", 131)] {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("signal.pcapng");
         let mark = format!("3{}00{}", code, std::process::id());
@@ -73,6 +73,22 @@ fn a_signal_ends_everything_and_completes_the_recording() {
         assert_eq!((&kinds[..3], kinds[3..].iter().filter(|kind| **kind == 6).count()), (&[0x0A0D_0D0A, 1, 1][..], 4));
         assert!(!home.path().join("signal.pcapng.part").exists(), "{signal}");
     }
+}
+
+#[test]
+fn a_lab_that_is_up_and_is_killed_says_so() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let mut up = windtunnel(home.path());
+    up.args(["lab", "up", "lan", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = up.spawn().unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    let pid = serde_json::from_str::<serde_json::Value>(&line).unwrap()["pid"].as_u64().unwrap();
+    kill(u32::try_from(pid).unwrap(), "-KILL");
+    let ended = ran(child.wait_with_output().unwrap());
+    assert!(ended.code == 3 && ended.err.contains("its process 1 was killed"), "{} {}", ended.code, ended.err);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::commands::cc::controls::Controls;
 use crate::edge::{Exit, Failure, Outcome, say};
 use clap::Args;
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -318,7 +318,7 @@ fn run(on: &On, program: &Program) -> Outcome {
     }
     // Ctrl-C is for the program in the lab; when that ends, so do we.
     wt_sys::process::ignore_signal(SIGINT);
-    let signals = Endings::catch(&[SIGTERM, SIGHUP])?;
+    let signals = Endings::catch(&[SIGTERM, SIGHUP, SIGQUIT])?;
     let running = Running::start(on)?;
     let (endings, started) = signals.watch();
     let code = running.tunnel.lab().run_program_with(program, move |pid| {
@@ -374,7 +374,7 @@ pub(super) fn up(args: &UpArgs) -> Outcome {
             .hint("windtunnel lab run PATH --virtual --kernel FILE -- PROGRAM"));
     }
     let outside = user_namespace();
-    let signals = Endings::catch(&[SIGTERM, SIGINT, SIGHUP])?;
+    let signals = Endings::catch(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
     let running = Running::start(&args.on)?;
     let inside = user_namespace();
     let lab = running.tunnel.lab();
@@ -389,9 +389,15 @@ pub(super) fn up(args: &UpArgs) -> Outcome {
         });
         tell_how_to_enter(lab, pid, inside != outside, args.json);
     });
-    endings.end();
-    ran.map_err(|error| Failure::environment(error.to_string()))?;
+    let signal = endings.end();
+    let code = ran.map_err(|error| Failure::environment(error.to_string()))?;
     running.end(&args.on)?;
+    // 128 + SIGKILL, and it wasn't we who sent it.
+    if signal.is_none() && code == 137 {
+        return Err(Failure::environment("the lab has ended: its process 1 was killed")
+            .because("somebody's kill, or too little memory")
+            .hint("start it anew"));
+    }
     Ok(Exit::Done)
 }
 
