@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use wt_load::{
-    Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, download, upload,
+    Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, ServerTls, download, upload,
 };
 use wt_sys::netlink::RouteMetrics;
 use wt_trial::{
@@ -45,6 +45,8 @@ const HOST_KNOBS: [(Knob, &str); 6] = [
 pub struct LabTunnel {
     lab: Lab,
     server: Server,
+    /// What it shows to those who come through TLS.
+    tls: ServerTls,
     current: Settings,
     congestion_controls: Vec<String>,
     /// Those that were loaded for us, by the level that stands for them.
@@ -63,7 +65,10 @@ impl LabTunnel {
         let address = SocketAddr::new(SERVER_V4.into(), PORT);
         let listener = lab.server.run(|| wt_sys::tcp::listen(address)).and_then(|made| made).map_err(set_up)?;
         // A page may have a connection for each object.
-        let config = ServerConfig { max_reports: 2 * MOST_OBJECTS, ..ServerConfig::default() };
+        let odd = |error| set_up(wt_sys::SysError::io("make the server's certificate")(std::io::Error::other(error)));
+        let tls = ServerTls::of(&SERVER_V4.to_string()).map_err(odd)?;
+        let (max_reports, own) = (2 * MOST_OBJECTS, Some(tls.clone()));
+        let config = ServerConfig { max_reports, tls: own, ..ServerConfig::default() };
         let server = Server::start(listener, config).map_err(set_up)?;
         let cc = lab.server.sysctl("ipv4/tcp_congestion_control").map_err(set_up)?;
         let known = lab.server.sysctl("ipv4/tcp_available_congestion_control").map_err(set_up)?;
@@ -72,7 +77,7 @@ impl LabTunnel {
             .with(Knob::Mtu, Level::Number(u64::from(lab.scenario().client_mtu)))
             .with(Knob::Cc, Level::Name(cc));
         let congestion_controls = known.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { lab, server, current, congestion_controls, loaded: BTreeMap::new(), competitor: None })
+        Ok(Self { lab, server, tls, current, congestion_controls, loaded: BTreeMap::new(), competitor: None })
     }
 
     /// The lab itself.

@@ -1,63 +1,87 @@
+/// Many requests at once on one connection.
+mod http2;
+
 use crate::pattern;
 use crate::proto::SenderOptions;
+use crate::tls::ServerTls;
 use crate::transfer::{EndReport, Finish};
+use crate::wire::Wire;
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
-use wt_sys::poll::{wait_readable, wait_writable};
 use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::Cancel;
 use wt_units::Bytes;
 
 /// The longest request head.
 const HEAD: usize = 8 * 1024;
+/// Bytes of a body that are copied behind its head, so that both are written at once.
+const TOGETHER: usize = 64 * 1024;
 /// For so long a client of ours may take to close after us.
 const CLOSING: Duration = Duration::from_secs(2);
 /// The largest object that is served: 1 TiB.
 const LARGEST: u64 = 1 << 40;
 
+/// The first byte of a handshake's record (RFC 8446 section 5.1).
+const HANDSHAKE: u8 = 22;
+/// How clients begin who know that a server speaks HTTP/2 (RFC 9113 section 3.4).
+const PREFACE: &[u8] = b"PRI ";
+/// A connection on which nothing moves for so long is closed.
+const IDLE_NS: u64 = 60_000_000_000;
+
 /// Answers requests of a program that isn't ours: `GET /bytes/SIZE` gives so many bytes (`12MB`, `64KiB`, `1000`),
 /// `PUT` or `POST` takes what is sent, `GET /` says so. One request, unless the client asks for the connection to be kept.
+/// Through TLS, where there is a certificate, and over HTTP/2 it is the same.
 ///
 /// A client of ours names a token; then the server's view of the connection is handed back with it.
 pub(crate) fn serve(
-    stream: &mut TcpStream,
+    stream: TcpStream,
     begun: &[u8],
+    tls: Option<&ServerTls>,
     patience: Duration,
     cancel: &Cancel,
 ) -> Option<(u64, EndReport)> {
     let start_ns = monotonic_ns();
     let give_up = start_ns + patience.as_nanos() as u64;
-    let mut exchange = Exchange { stream, give_up, cancel, head: begun.to_vec(), sent: 0, ours: None };
+    let start = TcpInfo::read(&stream).unwrap_or_default();
+    let encrypted = begun.first() == Some(&HANDSHAKE);
+    if encrypted || begun == PREFACE {
+        // As servers do that speak these.
+        let _ = stream.set_nodelay(true);
+    }
+    let mut wire = Wire::of_server(stream, begun.to_vec(), give_up, cancel).ok()?;
+    if encrypted {
+        wire.accept(tls?).ok()?;
+    }
+    if begun == PREFACE || wire.protocol() == Some(b"h2") {
+        return http2::serve(wire, start, start_ns);
+    }
+    let mut exchange = Exchange { wire, give_up, head: Vec::new(), front: Vec::new(), sent: 0, start, ours: None };
     // The client sees the error in the answer, or has left.
     let served = exchange.serve();
     if served.is_ok() && exchange.ours.is_some() {
         // What the kernel says is asked for once all has arrived: until then more may be lost and sent again.
         exchange.hear_out();
     }
-    let Exchange { stream, sent, ours, .. } = exchange;
-    let Ours { token, start, last, refused } = ours?;
+    let Exchange { wire, sent, ours, .. } = exchange;
     let finish = served.map_or_else(|error| Finish::PeerLeft(error.to_string()), |()| Finish::Done);
     let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(start_ns));
-    let congestion_control = tcp::congestion_control(stream).unwrap_or_default();
-    // A connection that was reset answers no more questions.
-    let now = TcpInfo::read(stream).ok().filter(|now| now.bytes_acked >= last.bytes_acked);
-    let info = now.unwrap_or(last);
-    let plain = EndReport::of_several(finish, sent, elapsed);
-    Some((token, EndReport { info, congestion_control, refused, start: Some(start), ..plain }))
+    Some(ours?.report(wire.socket(), finish, sent, elapsed))
 }
 
 struct Exchange<'a> {
-    stream: &'a mut TcpStream,
+    wire: Wire<'a>,
     give_up: u64,
-    cancel: &'a Cancel,
     /// What has come and isn't understood yet.
     head: Vec<u8>,
+    /// The head of an answer that hasn't been sent yet.
+    front: Vec<u8>,
     /// Payload of answers so far.
     sent: u64,
+    /// The kernel's view before the first byte.
+    start: TcpInfo,
     /// What a client of ours asked for.
     ours: Option<Ours>,
 }
@@ -68,6 +92,26 @@ struct Ours {
     start: TcpInfo,
     last: TcpInfo,
     refused: Vec<String>,
+}
+
+impl Ours {
+    /// Asks the kernel; a connection that was reset answers no more questions.
+    fn look(&mut self, socket: &TcpStream) {
+        if let Ok(now) = TcpInfo::read(socket)
+            && now.bytes_acked >= self.last.bytes_acked
+        {
+            self.last = now;
+        }
+    }
+
+    /// The server's view of the connection, under the client's token.
+    fn report(mut self, socket: &TcpStream, finish: Finish, sent: u64, elapsed: Duration) -> (u64, EndReport) {
+        self.look(socket);
+        let Self { token, start, last, refused } = self;
+        let congestion_control = tcp::congestion_control(socket).unwrap_or_default();
+        let plain = EndReport::of_several(finish, sent, elapsed);
+        (token, EndReport { info: last, congestion_control, refused, start: Some(start), ..plain })
+    }
 }
 
 /// What a request says of the connection.
@@ -115,7 +159,10 @@ impl Exchange<'_> {
                 break;
             }
         }
-        self.stream.shutdown(std::net::Shutdown::Write)
+        while let Err(error) = self.wire.flush_now() {
+            self.bear(error, true)?;
+        }
+        self.wire.finish_writing().map_err(io::Error::other)
     }
 
     /// Waits until the client closes, too, or leaves, but not for long.
@@ -127,16 +174,6 @@ impl Exchange<'_> {
             // Whoever goes on sending gets no more time for it.
             self.give_up = give_up;
         }
-    }
-
-    /// Does as a client of ours asks, at its first request.
-    fn begin(&mut self, manner: &Manner) {
-        let (Some(token), None) = (manner.token, &self.ours) else { return };
-        let start = TcpInfo::read(self.stream).unwrap_or_default();
-        let refused = manner.sender.apply(self.stream);
-        // Where one answer follows the other, none waits for the last one's ACK.
-        let _ = self.stream.set_nodelay(true);
-        self.ours = Some(Ours { token, start, last: start, refused });
     }
 
     /// Answers one request; whether another one may follow.
@@ -158,7 +195,9 @@ impl Exchange<'_> {
             }
         };
         let head = std::mem::take(&mut self.head);
-        self.begin(&manner);
+        if self.ours.is_none() {
+            self.ours = manner.begin(self.wire.socket(), self.start);
+        }
         // Only where it is known where the next request begins.
         let keep = manner.keep && matches!(asked, Asked::Bytes { .. } | Asked::Help { .. });
         let connection = if keep { "keep-alive" } else { "close" };
@@ -170,7 +209,7 @@ impl Exchange<'_> {
                     "Accept-Ranges: bytes\r\nETag: \"{whole}\"\r\n{}Connection: {connection}\r\n",
                     if part { &range } else { "" }
                 );
-                self.head(status, "application/octet-stream", size, &more)?;
+                self.head(status, "application/octet-stream", size, &more);
                 if !head_only {
                     self.body(size)?;
                 }
@@ -185,21 +224,24 @@ impl Exchange<'_> {
             Asked::Help { head_only } => self.text("200 OK", &format!("{HELP:<HELP_LEN$}"), head_only, connection)?,
             Asked::Wrong(status, why) => self.text(status, why, false, connection)?,
         }
+        // A head that nothing follows.
+        self.write(&[])?;
         self.head = head[length..].to_vec();
         Ok(keep)
     }
 
-    fn head(&mut self, status: &str, kind: &str, length: u64, more: &str) -> io::Result<()> {
+    /// Prepares the head; it goes with the first bytes that follow, or it would be a segment of its own in the first window.
+    fn head(&mut self, status: &str, kind: &str, length: u64, more: &str) {
         let mut head = String::new();
         let _ = write!(head, "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
         head.push_str(more);
         head.push_str("Cache-Control: no-store\r\n\r\n");
-        self.write(head.as_bytes())
+        self.front = head.into_bytes();
     }
 
     fn text(&mut self, status: &str, text: &str, head_only: bool, connection: &str) -> io::Result<()> {
         let more = format!("Connection: {connection}\r\n");
-        self.head(status, "text/plain; charset=utf-8", text.len() as u64, &more)?;
+        self.head(status, "text/plain; charset=utf-8", text.len() as u64, &more);
         if head_only { Ok(()) } else { self.write(text.as_bytes()) }
     }
 
@@ -228,27 +270,34 @@ impl Exchange<'_> {
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.stream.read(buffer) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait(false)?,
+            match self.wire.read_now(buffer) {
                 Ok(n) => {
                     self.progress();
                     return Ok(n);
                 }
-                other => return other,
+                Err(error) => self.bear(error, false)?,
             }
         }
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Writes what was prepared and these bytes.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let (first, rest) = bytes.split_at(if self.front.is_empty() { 0 } else { bytes.len().min(TOGETHER) });
+        let mut together = std::mem::take(&mut self.front);
+        together.extend_from_slice(first);
+        self.send(&together)?;
+        self.send(rest)
+    }
+
+    fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            match self.stream.write(bytes) {
+            match self.wire.write_now(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => {
                     bytes = &bytes[n..];
                     self.progress();
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait(true)?,
-                Err(e) => return Err(e),
+                Err(error) => self.bear(error, true)?,
             }
         }
         Ok(())
@@ -256,23 +305,23 @@ impl Exchange<'_> {
 
     /// A client that moves its bytes may take as long as it likes; one that stands still for a minute may not.
     fn progress(&mut self) {
-        self.give_up = monotonic_ns() + 60_000_000_000;
+        self.give_up = monotonic_ns() + IDLE_NS;
     }
 
-    fn wait(&mut self, to_write: bool) -> io::Result<()> {
-        if let Some(ours) = &mut self.ours
-            && let Ok(now) = TcpInfo::read(self.stream)
-            && now.bytes_acked >= ours.last.bytes_acked
-        {
-            ours.last = now;
+    /// What may pass is waited for; everything else is an error.
+    fn bear(&mut self, error: io::Error, to_write: bool) -> io::Result<()> {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => {}
+            io::ErrorKind::Interrupted => return Ok(()),
+            _ => return Err(error),
         }
-        if self.cancel.is_cancelled() || monotonic_ns() >= self.give_up {
+        if let Some(ours) = &mut self.ours {
+            ours.look(self.wire.socket());
+        }
+        if self.wire.cancel().is_cancelled() || monotonic_ns() >= self.give_up {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let timeout = Some(Duration::from_millis(50));
-        let fds = [self.stream.as_fd()];
-        let ready = if to_write { wait_writable(&fds, timeout) } else { wait_readable(&fds, timeout) };
-        ready.map(drop).map_err(|error| error.source)
+        self.wire.wait_until(to_write, self.give_up)
     }
 }
 
@@ -292,8 +341,13 @@ fn parse(head: &[u8]) -> Option<(usize, Asked, Manner)> {
         let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
         found.and_then(|header| std::str::from_utf8(header.value).ok())
     };
-    let (method, path) = (request.method.unwrap_or(""), request.path.unwrap_or(""));
-    let asked = match method {
+    let asked = asked(request.method.unwrap_or(""), request.path.unwrap_or(""), &header);
+    Some((length, asked, Manner::of(&header)))
+}
+
+/// What a request is for; `header` finds a field of it.
+fn asked<'a>(method: &str, path: &str, header: &dyn Fn(&str) -> Option<&'a str>) -> Asked {
+    match method {
         "GET" | "HEAD" => {
             let head_only = method == "HEAD";
             match path.strip_prefix("/bytes/").map(str::parse::<Bytes>) {
@@ -315,19 +369,32 @@ fn parse(head: &[u8]) -> Option<(usize, Asked, Manner)> {
             _ => Asked::Wrong("411 Length Required", "Say with Content-Length how much you send.\n"),
         },
         _ => Asked::Wrong("405 Method Not Allowed", "GET, HEAD, PUT and POST are served.\n"),
-    };
-    let manner = Manner {
-        keep: header("connection").is_some_and(|value| value.eq_ignore_ascii_case("keep-alive")),
-        token: header("windtunnel-token").and_then(|value| value.parse().ok()),
-        sender: SenderOptions {
-            congestion_control: header("windtunnel-congestion-control")
-                .filter(|name| name.len() <= 15)
-                .map(str::to_owned),
-            send_buffer: header("windtunnel-send-buffer").and_then(|value| value.parse().ok()),
-            ..SenderOptions::default()
-        },
-    };
-    Some((length, asked, manner))
+    }
+}
+
+impl Manner {
+    fn of<'a>(header: &dyn Fn(&str) -> Option<&'a str>) -> Self {
+        Self {
+            keep: header("connection").is_some_and(|value| value.eq_ignore_ascii_case("keep-alive")),
+            token: header("windtunnel-token").and_then(|value| value.parse().ok()),
+            sender: SenderOptions {
+                congestion_control: header("windtunnel-congestion-control")
+                    .filter(|name| name.len() <= 15)
+                    .map(str::to_owned),
+                send_buffer: header("windtunnel-send-buffer").and_then(|value| value.parse().ok()),
+                ..SenderOptions::default()
+            },
+        }
+    }
+
+    /// Does as a client of ours asks; `start` is what the kernel said at the beginning.
+    fn begin(&self, socket: &TcpStream, start: TcpInfo) -> Option<Ours> {
+        let token = self.token?;
+        let refused = self.sender.apply(socket);
+        // Where one answer follows the other, none waits for the last one's ACK.
+        let _ = socket.set_nodelay(true);
+        Some(Ours { token, start, last: start, refused })
+    }
 }
 
 /// How many bytes `bytes=0-LAST` asks for. Other ranges aren't served, and RFC 9110 section 14.2 allows to ignore them.

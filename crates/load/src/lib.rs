@@ -24,6 +24,8 @@ mod iperf3;
 pub mod page;
 /// The bytes that are sent, and the check that they arrived.
 mod pattern;
+/// Connections for HTTP/2.
+mod polled;
 /// The request at the head of a connection.
 mod proto;
 /// `TCP_INFO` over time.
@@ -56,6 +58,6 @@ pub use proto::{Request, RequestError, SenderOptions};
 pub use sample::{Listener, listen};
 pub use serve::{KeyError, Quota, Serve, ServeConfig, SharedKey, greeting};
 pub use server::{Server, ServerConfig};
-pub use tls::{Tls, TlsError};
+pub use tls::{ServerTls, Tls, TlsError};
 pub use transfer::{EndReport, Finish};
 pub use url::{Scheme, Url, UrlError};

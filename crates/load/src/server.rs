@@ -1,6 +1,7 @@
 use crate::allowance::Allowance;
 use crate::http;
 use crate::proto::{MAGIC, REQUEST_LEN, Request, is_talk};
+use crate::tls::ServerTls;
 use crate::transfer::{EndReport, Job, answer};
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -26,6 +27,8 @@ pub struct ServerConfig {
     pub grace: Duration,
     /// Reports that are kept until somebody asks for them; the oldest go first.
     pub max_reports: usize,
+    /// What is shown to those who come through TLS; they are turned away without it.
+    pub tls: Option<ServerTls>,
 }
 
 impl Default for ServerConfig {
@@ -35,6 +38,7 @@ impl Default for ServerConfig {
             patience: Duration::from_secs(30),
             grace: Duration::from_secs(600),
             max_reports: 1024,
+            tls: None,
         }
     }
 }
@@ -168,7 +172,8 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         return;
     }
     if head[..MAGIC.len()] != MAGIC {
-        let served = http::serve(&mut stream, &head[..MAGIC.len()], shared.config.patience, &shared.cancel);
+        let ServerConfig { tls, patience, .. } = &shared.config;
+        let served = http::serve(stream, &head[..MAGIC.len()], tls.as_ref(), *patience, &shared.cancel);
         if let Some((token, report)) = served {
             shared.store(token, report);
         }

@@ -1,5 +1,5 @@
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +57,16 @@ impl Tls {
         Self::believing(rustls::RootCertStore::empty())
     }
 
+    /// Believes one certificate, and nobody else.
+    ///
+    /// # Errors
+    /// [`TlsError::SetUp`] when it is none.
+    pub fn only(certificate: CertificateDer<'static>) -> Result<Self, TlsError> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate)?;
+        Self::believing(roots)
+    }
+
     fn believing(roots: rustls::RootCertStore) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -65,7 +75,7 @@ impl Tls {
 
     /// The same, as somebody who has never been there: no session is resumed. With `http2` nothing else is spoken.
     #[must_use]
-    pub(crate) fn afresh(&self, http2: bool) -> Self {
+    pub fn afresh(&self, http2: bool) -> Self {
         let mut config = rustls::ClientConfig::clone(&self.0);
         config.resumption = rustls::client::Resumption::in_memory_sessions(64);
         config.alpn_protocols = if http2 { vec![b"h2".to_vec()] } else { Vec::new() };
@@ -80,9 +90,59 @@ impl Tls {
     }
 }
 
+/// What a server of ours in the lab shows to those who come through TLS: a certificate for its address, made anew each time
+/// and signed by itself. It speaks HTTP/1.1 and HTTP/2, as its client wishes.
+#[derive(Debug, Clone)]
+pub struct ServerTls {
+    config: Arc<rustls::ServerConfig>,
+    certificate: CertificateDer<'static>,
+}
+
+impl ServerTls {
+    /// For a server of this name or address.
+    ///
+    /// # Errors
+    /// [`TlsError::SetUp`], such as without randomness.
+    pub fn of(name: &str) -> Result<Self, TlsError> {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]);
+        let made = made.map_err(|error| TlsError::SetUp(rustls::Error::General(error.to_string())))?;
+        let certificate = made.cert.der().clone();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let mut config = builder.with_no_client_auth().with_single_cert(vec![certificate.clone()], key.into())?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // Each connection is somebody's first.
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Self { config: Arc::new(config), certificate })
+    }
+
+    /// A client that believes this server alone.
+    ///
+    /// # Errors
+    /// [`TlsError::SetUp`].
+    pub fn client(&self) -> Result<Tls, TlsError> {
+        Tls::only(self.certificate.clone())
+    }
+
+    /// A session with whoever has connected, before its handshake.
+    pub(crate) fn session(&self) -> Result<rustls::ServerConnection, rustls::Error> {
+        rustls::ServerConnection::new(Arc::clone(&self.config))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Tls;
+    use super::{ServerTls, Tls};
+
+    #[test]
+    fn a_certificate_of_our_own_is_small_and_another_one_each_time() {
+        let certificate = || ServerTls::of("198.19.0.1").unwrap().certificate;
+        let (one, other) = (certificate(), certificate());
+        assert!((300..500).contains(&one.len()), "the guide says 0.4 kB: {}", one.len());
+        assert_ne!(one, other);
+    }
 
     #[test]
     fn a_file_without_certificates_is_named() {

@@ -6,8 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use wt_load::page::{HttpPage, PageLoad, PageMemory, load_page};
-use wt_load::{Fetch, FetchError, Finish, SenderOptions, Server, ServerConfig, Tls, Url, work_at};
+use wt_load::page::{HttpPage, PageLoad, PageMemory, load_page, load_page_http2};
+use wt_load::{Fetch, FetchError, Finish, SenderOptions, Server, ServerConfig, ServerTls, Tls, Url, work_at};
 use wt_trial::{Amount, Cancel, Page, Workload};
 use wt_units::{Bytes, Settings};
 
@@ -20,8 +20,20 @@ fn load(
     memory: Option<&PageMemory>,
     patience: Duration,
 ) -> Result<PageLoad, FetchError> {
-    let url: Url = format!("http://{address}/file").parse().unwrap();
-    let (settings, tls, cancel) = (Settings::new(), Tls::nobody().unwrap(), Cancel::new());
+    load_as(&format!("http://{address}/file"), Tls::nobody().unwrap(), page, memory, patience)
+}
+
+/// The same by this address, believing these.
+fn load_as(
+    url: &str,
+    tls: Tls,
+    page: &Page,
+    memory: Option<&PageMemory>,
+    patience: Duration,
+) -> Result<PageLoad, FetchError> {
+    let url: Url = url.parse().unwrap();
+    let address = format!("{}:{}", url.host, url.port).parse().unwrap();
+    let (settings, tls, cancel) = (Settings::new(), tls.afresh(page.http2), Cancel::new());
     let fetch = Fetch {
         url: &url,
         peer: address,
@@ -32,6 +44,9 @@ fn load(
     };
     let token = memory.is_none().then_some(100);
     let http = HttpPage { fetch: &fetch, memory, token, sender: SenderOptions::default(), close_each: page.close_each };
+    if page.http2 {
+        return load_page_http2(page, &http, &cancel);
+    }
     load_page(page, &|number| http.open(number, &cancel), &cancel)
 }
 
@@ -234,6 +249,107 @@ fn our_server_keeps_a_connection_only_for_those_who_ask() {
             assert_eq!(stream.read(&mut [0]).unwrap(), 0);
         }
     }
+}
+
+/// Our own server, which speaks TLS, too; and what believes it.
+fn tls_server() -> (Server, ServerTls) {
+    let tls = ServerTls::of("127.0.0.1").unwrap();
+    let config = ServerConfig { tls: Some(tls.clone()), patience: Duration::from_secs(2), ..ServerConfig::default() };
+    (Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), config).unwrap(), tls)
+}
+
+#[test]
+fn our_own_server_brings_pages_through_tls_and_over_http_2_and_tells_of_each_connection() {
+    let (server, tls) = tls_server();
+    let (address, plain) = (server.address(), Page::built_in());
+    let second = Page { http2: true, connections: 1, ..plain.clone() };
+    for (scheme, page, connections) in [
+        ("https", plain.clone(), 6),
+        ("https", Page { close_each: true, ..plain }, 44),
+        ("https", second.clone(), 1),
+        // Known beforehand, without TLS.
+        ("http", second, 1),
+    ] {
+        let url = format!("{scheme}://{address}/file");
+        let loaded = load_as(&url, tls.client().unwrap(), &page, None, PATIENCE).unwrap();
+        assert_eq!((&loaded.finish, loaded.bytes, loaded.objects.len()), (&Finish::Done, 265_100, 44), "{url} {page}");
+        assert!(loaded.connections.len() <= connections, "{url} {page}: {}", loaded.connections.len());
+        let first = loaded.objects[0];
+        assert!(loaded.objects.iter().skip(1).all(|object| object.asked_us >= first.done_us), "{:?}", loaded.objects);
+        if page.http2 {
+            // All others are asked for at once.
+            assert!(loaded.objects[43].asked_us <= loaded.objects[1].done_us, "{:?}", loaded.objects);
+        }
+        let numbers: std::collections::BTreeSet<u32> = loaded.objects.iter().map(|object| object.connection).collect();
+        let reports: Vec<_> = numbers
+            .into_iter()
+            .filter_map(|number| server.take_report(100 + u64::from(number), Duration::from_secs(5)))
+            .collect();
+        assert_eq!(reports.len(), loaded.connections.len());
+        assert_eq!(reports.iter().map(|report| report.bytes).sum::<u64>(), 265_100);
+        for report in reports {
+            assert_eq!(report.finish, Finish::Done, "{url} {page}");
+            assert!(report.info.bytes_acked >= report.bytes, "{:?}", report.info);
+            // Before the handshake of TLS let it grow.
+            assert_eq!(report.start.unwrap().snd_cwnd, 10, "{url} {page}");
+        }
+    }
+    // Somebody else's certificate isn't believed, and a server without one isn't spoken to.
+    let other = ServerTls::of("127.0.0.1").unwrap().client().unwrap();
+    let refused = load_as(&format!("https://{address}/"), other, &Page::built_in(), None, PATIENCE);
+    assert!(matches!(refused, Err(FetchError::Never(_))), "{refused:?}");
+    let bare = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), ServerConfig::default()).unwrap();
+    let url = format!("https://{}/", bare.address());
+    assert!(load_as(&url, tls.client().unwrap(), &Page::built_in(), None, PATIENCE).is_err());
+}
+
+#[test]
+fn clients_that_speak_tls_or_http_2_badly_end_their_own_connection_only() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let (server, tls) = tls_server();
+    let settings = frame(4, 0, 0, &[]);
+    let begun = [PREFACE, &settings].concat();
+    // A request for /bytes/1TiB by the static table of HPACK, and literals.
+    let path = b"/bytes/1TiB";
+    let ask = |stream: u32| {
+        frame(1, 5, stream, &[&[0x82, 0x86, 0x04, path.len() as u8], &path[..], &[0x41, 1, b'x']].concat())
+    };
+    // A client that asks, and takes it back at once, without end.
+    let reset: Vec<u8> =
+        (0..3000u32).flat_map(|n| [ask(2 * n + 1), frame(3, 0, 2 * n + 1, &[0, 0, 0, 8])].concat()).collect();
+    let many: Vec<u8> = (0..400u32).flat_map(|n| ask(2 * n + 1)).collect();
+    for (name, bytes) in [
+        ("a hello that makes no sense", vec![22, 3, 1, 0, 5, 1, 0, 0, 1, 9]),
+        ("a record that never ends", vec![22, 3, 1, 0x40, 0, 1]),
+        ("a preface that is none", b"PRI * HTTP/9.9\r\n\r\nSM\r\n\r\n".to_vec()),
+        ("a frame that is too long", [&begun[..], &[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat()),
+        ("headers that make no sense", [&begun[..], &frame(1, 5, 1, &[0xff; 60])].concat()),
+        ("a window of nothing", [&begun[..], &frame(8, 0, 0, &[0; 4])].concat()),
+        ("requests taken back", [&begun[..], &reset].concat()),
+        ("more requests than allowed", [&begun[..], &many].concat()),
+        ("a huge answer that nobody reads", [&begun[..], &ask(1)].concat()),
+    ] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        // It may have closed before all was said.
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut heard = 0;
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(n) = stream.read(&mut buffer) {
+            heard += n;
+            if n == 0 {
+                break;
+            }
+            // Never more than the windows that HTTP/2 begins with, and what it says of each stream.
+            assert!(heard < 1 << 20, "{name}: {heard}");
+        }
+    }
+    // Others are still served.
+    let page = Page { http2: true, connections: 1, ..Page::built_in() };
+    let url = format!("https://{}/", server.address());
+    let loaded = load_as(&url, tls.client().unwrap(), &page, None, PATIENCE).unwrap();
+    assert_eq!((loaded.finish, loaded.bytes), (Finish::Done, 265_100));
 }
 
 /// Frames of HTTP/2 (RFC 9113 section 4.1): length, type, flags, stream, payload.

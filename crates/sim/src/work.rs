@@ -72,6 +72,9 @@ pub(crate) fn set_up(tunnel: &SimTunnel, spec: &TrialSpec, simulation: &mut Simu
             let turn: Vec<_> = blocks.iter().map(|block| (*request, *block)).collect();
             conversation(tunnel, spec, talk(&turn, *pause, *amount), simulation)?
         }
+        Workload::Page { page } if page.tls && !page.http2 => {
+            return Err(SimError::Workload { name: "page through TLS" });
+        }
         Workload::Page { page } if page.http2 => return Err(SimError::Workload { name: "page over HTTP/2" }),
         Workload::Page { page } => {
             let ends = at_once(tunnel.stacks(&spec.settings, Direction::Down));

@@ -29,6 +29,9 @@ pub struct Page {
     /// there are at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub close_each: bool,
+    /// Whether a far end that offers both is to be spoken to through TLS, as with HTTP/2 it always is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
 }
 
 /// Connections that browsers open to one host over HTTP/1.1.
@@ -56,7 +59,14 @@ impl Page {
     #[must_use]
     pub fn built_in() -> Self {
         let objects = BUILT_IN.iter().map(|size| PageObject { path: None, size: Bytes(u64::from(*size)) }).collect();
-        Self { name: "built-in".to_owned(), objects, connections: USUAL_CONNECTIONS, http2: false, close_each: false }
+        Self {
+            name: "built-in".to_owned(),
+            objects,
+            connections: USUAL_CONNECTIONS,
+            http2: false,
+            close_each: false,
+            tls: false,
+        }
     }
 
     /// One object over one connection.
@@ -68,6 +78,7 @@ impl Page {
             connections: 1,
             http2: false,
             close_each: false,
+            tls: false,
         }
     }
 
@@ -85,10 +96,12 @@ impl std::fmt::Display for Page {
         let (objects, size) = (self.objects.len(), self.size().get() as f64 / 1e3);
         write!(f, "a page of {objects} object{} ({size:.1} kB) over ", plural(objects))?;
         if self.close_each {
-            return write!(f, "a cold connection for each, {connections} at once");
+            write!(f, "a cold connection for each, {connections} at once")?;
+        } else {
+            write!(f, "{connections} cold connection{}", plural(connections))?;
         }
-        let version = if self.http2 { " with HTTP/2" } else { "" };
-        write!(f, "{connections} cold connection{}{version}", plural(connections))
+        f.write_str(if self.http2 { " with HTTP/2" } else { "" })?;
+        f.write_str(if self.tls && !self.http2 { " through TLS" } else { "" })
     }
 }
 

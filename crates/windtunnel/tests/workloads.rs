@@ -117,6 +117,40 @@ fn bursts_of_64_segments_into_a_queue_of_20_packets_come_out_as_worse_with_what_
 }
 
 #[test]
+fn the_labs_own_server_brings_pages_in_each_way_that_browsers_ask_for() {
+    let _machine = shared();
+    for (workload, connections, named) in [
+        ("page:http=2", 1, "1 cold connection with HTTP/2"),
+        ("page:tls=on", 6, "6 cold connections through TLS"),
+        ("page:tls=on,keepalive=off,connections=3", 44, "a cold connection for each, 3 at once through TLS"),
+        ("page:keepalive=off", 44, "a cold connection for each, 6 at once"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let few = ["--knobs", "initcwnd", "--levels", "initcwnd=3", "--budget", "4 trials", "--hold", "cc=cubic"];
+        let (report, ran) = tune(home.path(), &[&["--lab", "lan", "--workload", workload][..], &few].concat());
+        assert!(report["run"]["workload"].as_str().unwrap().ends_with(named), "{}", report["run"]);
+        let trials = trials(&report);
+        assert!(!trials.is_empty(), "{workload}: {report:#} {}", ran.err);
+        for trial in trials {
+            let objects = trial["measures"]["objects"].as_array().unwrap();
+            let used: std::collections::BTreeSet<u64> =
+                objects.iter().map(|object| object["connection"].as_u64().unwrap()).collect();
+            assert_eq!((objects.len(), &trial["bytes"]), (44, &265_100.into()), "{workload}: {trial}");
+            assert!(used.len() <= connections && (connections < 44 || used.len() == 44), "{workload}: {used:?}");
+        }
+        // What the kernel began with, whatever the handshake of TLS made of it.
+        let text = report["limits"]["text"].as_str().unwrap();
+        assert!(text.contains("initcwnd of 10 × 1448 bytes"), "{workload}: {text}");
+        let stored: Value = serde_json::from_str(&said(home.path(), &["journal", "show", "--json"])).unwrap();
+        let all =
+            stored["trials"].as_array().unwrap().iter().filter(|trial| trial["spec"]["settings"]["initcwnd"] == 3);
+        for trial in all.filter(|trial| trial["outcome"]["status"] == "completed") {
+            assert_eq!(trial["outcome"]["observed"]["initial_cwnd"], 3, "{workload}: {trial}");
+        }
+    }
+}
+
+#[test]
 fn what_was_held_is_held_again_on_another_day() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();

@@ -3,21 +3,25 @@ use crate::host::SERVER_V4;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
-use wt_load::page::{HttpPage, PageLoad, load_page};
+use wt_load::page::{HttpPage, PageLoad, load_page, load_page_http2};
 use wt_load::{EndReport, Fetch, FetchError, Finish, LoadError, SenderOptions, Tls, Url};
 use wt_trial::{Amount, Cancel, Direction, Page, TrialSpec};
 use wt_units::{Bytes, Settings};
 
 impl LabTunnel {
-    /// A page of our own server, over HTTP/1.1 and cold connections.
+    /// A page of our own server over cold connections: HTTP/1.1, plain or through TLS, or HTTP/2.
     pub(super) fn page(&self, spec: &TrialSpec, page: &Page, sender: SenderOptions, cancel: &Cancel) -> RanOrNot {
         let peer = SocketAddr::new(SERVER_V4.into(), PORT);
         let own = own_settings(&spec.settings, Direction::Down);
-        let token = token(spec);
+        let (token, shown) = (token(spec), &self.tls);
         let loaded = self.lab.client.run(|| -> Result<PageLoad, FetchError> {
             let odd = |error: &dyn std::fmt::Display| FetchError::Protocol(error.to_string());
-            let url: Url = format!("http://{peer}/").parse().map_err(|error| odd(&error))?;
-            let tls = Tls::nobody().map_err(|error| odd(&error))?;
+            let encrypted = page.tls || page.http2;
+            let scheme = if encrypted { "https" } else { "http" };
+            let url: Url = format!("{scheme}://{peer}/").parse().map_err(|error| odd(&error))?;
+            let tls = if encrypted { shown.client() } else { Tls::nobody() };
+            // Each load is somebody's first.
+            let tls = tls.map_err(|error| odd(&error))?.afresh(page.http2);
             let fetch = Fetch {
                 url: &url,
                 peer,
@@ -28,6 +32,9 @@ impl LabTunnel {
             };
             let close_each = page.close_each;
             let http = HttpPage { fetch: &fetch, memory: None, token: Some(token), sender, close_each };
+            if page.http2 {
+                return load_page_http2(page, &http, cancel);
+            }
             load_page(page, &|number| http.open(number, cancel), cancel)
         })?;
         let loaded = match loaded {

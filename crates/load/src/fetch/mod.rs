@@ -269,7 +269,7 @@ fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -
     let sender = SenderOptions::default();
     let http = HttpPage { fetch: job, memory: Some(memory), token: None, sender, close_each: page.close_each };
     let loaded = if page.http2 {
-        load_page_http2(page, job, memory, cancel)?
+        load_page_http2(page, &http, cancel)?
     } else {
         load_page(page, &|number| http.open(number, cancel), cancel)?
     };

@@ -60,6 +60,26 @@ pub struct HttpPage<'a> {
 }
 
 impl<'a> HttpPage<'a> {
+    /// Path and range of an object: of our own server what has that size, of others what was named, or the beginning of the
+    /// one file that is known.
+    pub(super) fn ask(&self, object: &PageObject) -> (String, Option<u64>) {
+        match (&object.path, self.memory) {
+            (Some(path), _) => (path.clone(), None),
+            (None, None) => (format!("/bytes/{}", object.size.get()), None),
+            (None, Some(_)) => (self.fetch.url.path.clone(), Some(object.size.get())),
+        }
+    }
+
+    /// What our own server is asked for in each request's head, on the connection with the token that was named.
+    pub(super) fn wishes(&self) -> Vec<(&'static str, String)> {
+        let Some(token) = self.token else { return Vec::new() };
+        let SenderOptions { congestion_control, send_buffer, .. } = &self.sender;
+        let mut wishes = vec![("Windtunnel-Token", token.to_string())];
+        wishes.extend(congestion_control.iter().map(|name| ("Windtunnel-Congestion-Control", name.clone())));
+        wishes.extend(send_buffer.iter().map(|size| ("Windtunnel-Send-Buffer", size.to_string())));
+        wishes
+    }
+
     /// Opens the connection with this number.
     ///
     /// # Errors
@@ -79,16 +99,6 @@ struct HttpConnection<'a> {
 }
 
 impl HttpConnection<'_> {
-    /// Path and range of an object: of our own server what has that size, of others what was named, or the beginning of the
-    /// one file that is known.
-    fn ask(&self, object: &PageObject) -> (String, Option<u64>) {
-        match (&object.path, self.page.memory) {
-            (Some(path), _) => (path.clone(), None),
-            (None, None) => (format!("/bytes/{}", object.size.get()), None),
-            (None, Some(_)) => (self.page.fetch.url.path.clone(), Some(object.size.get())),
-        }
-    }
-
     fn request(&self, path: &str, first: Option<u64>) -> String {
         let url: &Url = self.page.fetch.url;
         let keep = if self.page.close_each { "close" } else { "keep-alive" };
@@ -100,14 +110,10 @@ impl HttpConnection<'_> {
         if let Some(first) = first {
             let _ = write!(text, "Range: bytes=0-{}\r\n", first.saturating_sub(1));
         }
-        if let Some(token) = self.token {
-            let _ = write!(text, "Windtunnel-Token: {token}\r\n");
-            if let Some(name) = &self.page.sender.congestion_control {
-                let _ = write!(text, "Windtunnel-Congestion-Control: {name}\r\n");
-            }
-            if let Some(size) = self.page.sender.send_buffer {
-                let _ = write!(text, "Windtunnel-Send-Buffer: {size}\r\n");
-            }
+        for (name, value) in self.page.wishes() {
+            // Each connection has a token of its own.
+            let own = self.token.filter(|_| name == "Windtunnel-Token").map(|token| token.to_string());
+            let _ = write!(text, "{name}: {}\r\n", own.unwrap_or(value));
         }
         text + "\r\n"
     }
@@ -217,7 +223,7 @@ impl HttpConnection<'_> {
 
 impl PageConnection for HttpConnection<'_> {
     fn bring(&mut self, object: &PageObject) -> Result<Brought, PageStop> {
-        let (path, first) = self.ask(object);
+        let (path, first) = self.page.ask(object);
         self.exchange.send(&self.request(&path, first))?;
         let (head, begun) = self.exchange.head(self.exchange.wire.give_up_ns())?;
         let first_byte_ns = monotonic_ns();
@@ -229,9 +235,8 @@ impl PageConnection for HttpConnection<'_> {
     /// Says that nothing more will be asked, so that our own server can take down what its kernel saw; then resets.
     fn close(mut self: Box<Self>) -> ConnectionEnd {
         let info = TcpInfo::read(self.exchange.wire.socket()).unwrap_or_default();
-        if self.token.is_some() && self.exchange.wire.finish_writing().is_ok() {
-            let limit = monotonic_ns() + CLOSING.as_nanos() as u64;
-            while matches!(self.read(limit), Ok(n) if n > 0) {}
+        if self.token.is_some() {
+            self.exchange.wire.part(CLOSING);
         }
         let _ = tcp::reset_on_close(self.exchange.wire.socket());
         let Exchange { connect_time, granted, .. } = self.exchange;

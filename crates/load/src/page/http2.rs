@@ -1,27 +1,26 @@
-use super::http::{Check, PageMemory};
+use super::http::{Check, HttpPage};
 use super::{ConnectionEnd, PageLoad, PageStop};
 use crate::fetch::{Exchange, Fetch, FetchError, USER_AGENT};
+use crate::polled::{Door, Polled};
 use crate::transfer::Finish;
 use crate::url::Scheme;
-use crate::wire::Wire;
 use h2::RecvStream;
 use h2::client::{ResponseFuture, SendRequest};
-use std::cell::{Cell, RefCell};
 use std::future::Future as _;
-use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Cancel, ObjectTime, Page, PageObject};
+use wt_trial::{Cancel, ObjectTime, Page};
 
 /// Bytes of one object, and of all together, that may be under way without our leave: as Chromium has it, more than the
 /// first windows of TCP by far.
 const STREAM_WINDOW: u32 = 6 << 20;
 const CONNECTION_WINDOW: u32 = 15 << 20;
+/// For so long the far end may take to close after us.
+const CLOSING: Duration = Duration::from_secs(2);
 /// Bytes of one answer's head.
 const MOST_HEAD: u32 = 64 << 10;
 
@@ -30,21 +29,17 @@ const MOST_HEAD: u32 = 64 << 10;
 ///
 /// # Errors
 /// [`FetchError`] when the far end refuses; a load that broke off is a result.
-pub(crate) fn load_page(
-    page: &Page,
-    fetch: &Fetch<'_>,
-    memory: &PageMemory,
-    cancel: &Cancel,
-) -> Result<PageLoad, FetchError> {
+pub fn load_page_http2(page: &Page, over: &HttpPage<'_>, cancel: &Cancel) -> Result<PageLoad, FetchError> {
     let start_ns = monotonic_ns();
+    let fetch = over.fetch;
     let exchange = Exchange::open(fetch, cancel)?;
     if fetch.url.scheme == Scheme::Https && exchange.wire.protocol() != Some(b"h2") {
         return Err(FetchError::Never(format!("{} doesn't speak HTTP/2", fetch.url)));
     }
     let Exchange { wire, window, connect_time, granted, .. } = exchange;
-    let shared = Rc::new(Shared { wire: RefCell::new(wire), window, full: Cell::new(false) });
+    let shared = Polled::new(wire, window);
     let (streams, objects) = (Vec::new(), Vec::new());
-    let mut load = Load { page, fetch, memory, start_ns, shared: Rc::clone(&shared), streams, next: 0, objects };
+    let mut load = Load { page, over, start_ns, shared: Rc::clone(&shared), streams, next: 0, objects };
     let (finish, missing_bytes) = PageStop::told(load.run(cancel).err())?;
     let mut objects = load.objects;
     objects.sort_by_key(|object| object.object);
@@ -53,59 +48,16 @@ pub(crate) fn load_page(
         Finish::Done => last.unwrap_or_default(),
         _ => Duration::from_nanos(monotonic_ns().saturating_sub(start_ns)),
     };
-    let wire = shared.wire.borrow();
+    let mut wire = shared.wire.borrow_mut();
     let info = TcpInfo::read(wire.socket()).unwrap_or_default();
+    if over.token.is_some() && finish == Finish::Done {
+        // So that our own server can take down what its kernel saw.
+        wire.part(CLOSING);
+    }
     let _ = tcp::reset_on_close(wire.socket());
     let bytes = objects.iter().map(|object| object.bytes).sum();
     let connections = vec![ConnectionEnd { connect_time, granted, info }];
     Ok(PageLoad { finish, missing_bytes, elapsed, bytes, objects, connections })
-}
-
-/// The connection, for those who read and write and for those who wait.
-struct Shared<'a> {
-    wire: RefCell<Wire<'a>>,
-    window: Option<u32>,
-    /// Whether the kernel takes no more.
-    full: Cell<bool>,
-}
-
-/// The connection as `h2` wants it; whoever finds nothing is asked again after a wait, so that nobody needs to be woken.
-struct Door<'a>(Rc<Shared<'a>>);
-
-fn pending_or<T>(result: io::Result<T>) -> Poll<io::Result<T>> {
-    match result {
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Poll::Pending,
-        other => Poll::Ready(other),
-    }
-}
-
-impl AsyncRead for Door<'_> {
-    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut wire = self.0.wire.borrow_mut();
-        let read = wire.read_now(buffer.initialize_unfilled());
-        if let (Ok(_), Some(window)) = (&read, self.0.window) {
-            tcp::hold_window(wire.socket(), window).map_err(io::Error::other)?;
-        }
-        pending_or(read.map(|n| buffer.advance(n)))
-    }
-}
-
-impl AsyncWrite for Door<'_> {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = pending_or(self.0.wire.borrow_mut().write_now(bytes));
-        self.0.full.set(written.is_pending());
-        written
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = pending_or(self.0.wire.borrow_mut().flush_now());
-        self.0.full.set(flushed.is_pending());
-        flushed
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
 }
 
 /// No request of ours has a body.
@@ -116,6 +68,8 @@ struct Stream {
     at: usize,
     path: String,
     first: Option<u64>,
+    /// How many bytes it must have, where that is known.
+    expected: Option<u64>,
     asked_us: u64,
     first_byte_us: u64,
     /// What is waited for: the head, then the body.
@@ -127,10 +81,9 @@ struct Stream {
 
 struct Load<'a> {
     page: &'a Page,
-    fetch: &'a Fetch<'a>,
-    memory: &'a PageMemory,
+    over: &'a HttpPage<'a>,
     start_ns: u64,
-    shared: Rc<Shared<'a>>,
+    shared: Rc<Polled<'a>>,
     streams: Vec<Stream>,
     /// The object that is asked for next.
     next: usize,
@@ -175,14 +128,14 @@ impl Load<'_> {
 
     /// Waits until something may have happened.
     fn wait(&self, cancel: &Cancel) -> Result<(), PageStop> {
-        let wire = self.shared.wire.borrow();
+        let give_up_ns = self.shared.wire.borrow().give_up_ns();
         if cancel.is_cancelled() {
             return Err(PageStop::Finish(Finish::Cancelled));
         }
-        if monotonic_ns() >= wire.give_up_ns() {
+        if monotonic_ns() >= give_up_ns {
             return Err(PageStop::Finish(Finish::Deadline));
         }
-        let waited = wire.wait_until(self.shared.full.get(), wire.give_up_ns());
+        let waited = self.shared.wait_until(give_up_ns);
         waited.map_err(|error| PageStop::Finish(Finish::PeerLeft(error.to_string())))
     }
 
@@ -196,18 +149,19 @@ impl Load<'_> {
                 Poll::Ready(Err(error)) => return Err(stop(&error)),
                 Poll::Pending => break,
             }
-            let (path, first) = asked(self.fetch, object);
+            let (path, first) = self.over.ask(object);
             let request = self.request(&path, first)?;
             let (head, _) = asker.send_request(request, true).map_err(|error| stop(&error))?;
             self.streams.push(Stream {
                 at: self.next,
                 path,
                 first,
+                expected: object.path.is_none().then_some(object.size.get()),
                 asked_us: self.since(),
                 first_byte_us: 0,
                 head: Some(head),
                 body: None,
-                check: Check::new(false),
+                check: Check::new(self.over.memory.is_none()),
                 version: None,
             });
             self.next += 1;
@@ -216,7 +170,7 @@ impl Load<'_> {
     }
 
     fn request(&self, path: &str, first: Option<u64>) -> Result<http::Request<()>, PageStop> {
-        let url = self.fetch.url;
+        let url = self.over.fetch.url;
         let scheme = if url.scheme == Scheme::Https { "https" } else { "http" };
         let mut request = http::Request::get(format!("{scheme}://{}{path}", url.authority()))
             .version(http::Version::HTTP_2)
@@ -225,6 +179,9 @@ impl Load<'_> {
             .header("accept-encoding", "identity");
         if let Some(first) = first {
             request = request.header("range", format!("bytes=0-{}", first.saturating_sub(1)));
+        }
+        for (name, value) in self.over.wishes() {
+            request = request.header(name.to_ascii_lowercase(), value);
         }
         request.body(()).map_err(|error| PageStop::Fetch(FetchError::Never(format!("{url}: {error}"))))
     }
@@ -243,7 +200,7 @@ impl Load<'_> {
                 };
                 let answer = answer.map_err(|error| stop(&error))?;
                 (stream.first_byte_us, stream.head, moved) = (now_us, None, true);
-                stream.judge(&answer, self.fetch)?;
+                stream.judge(&answer, self.over.fetch)?;
                 stream.body = Some(answer.into_body());
             }
             let ended = loop {
@@ -252,7 +209,9 @@ impl Load<'_> {
                     Poll::Ready(Some(piece)) => {
                         let piece = piece.map_err(|error| stop(&error))?;
                         moved = true;
-                        stream.check.take(&piece);
+                        if let Some(at) = stream.check.take(&piece) {
+                            return Err(PageStop::Finish(Finish::Corrupt(at)));
+                        }
                         let leave = body.flow_control().release_capacity(piece.len());
                         leave.map_err(|error| stop(&error))?;
                     }
@@ -274,13 +233,15 @@ impl Load<'_> {
     /// All of an object has come.
     fn finish(&mut self, stream: Stream) -> Result<(), PageStop> {
         let done_us = self.since();
-        let Stream { at, path, first, check, version, .. } = stream;
+        let Stream { at, path, expected, check, version, .. } = stream;
         let bytes = check.bytes();
-        if let Some(first) = first.filter(|first| *first != bytes) {
-            let why = format!("the answer to {path} has {bytes} bytes, not {first}");
+        if let Some(expected) = expected.filter(|expected| *expected != bytes) {
+            let why = format!("the answer to {path} has {bytes} bytes, not {expected}");
             return Err(PageStop::Finish(Finish::Garbage(why)));
         }
-        if !self.memory.agrees(&path, bytes, version, check.hash()) {
+        if let Some(memory) = self.over.memory
+            && !memory.agrees(&path, bytes, version, check.hash())
+        {
             return Err(PageStop::Finish(Finish::Corrupt(0)));
         }
         self.objects.push(ObjectTime {
@@ -292,14 +253,6 @@ impl Load<'_> {
             bytes,
         });
         Ok(())
-    }
-}
-
-/// Path and range of an object: what was named, or the beginning of the one file that is known.
-fn asked(fetch: &Fetch<'_>, object: &PageObject) -> (String, Option<u64>) {
-    match &object.path {
-        Some(path) => (path.clone(), None),
-        None => (fetch.url.path.clone(), Some(object.size.get())),
     }
 }
 

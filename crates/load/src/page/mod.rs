@@ -11,7 +11,7 @@ mod http2;
 mod talk;
 
 pub use http::{HttpPage, PageMemory};
-pub(crate) use http2::load_page as load_page_http2;
+pub use http2::load_page_http2;
 use talk::TalkPage;
 
 use crate::fetch::FetchError;

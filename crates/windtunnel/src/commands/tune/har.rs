@@ -87,7 +87,7 @@ fn parse(name: String, text: &str) -> Result<Page, String> {
         return Err("an object is larger than 1 GiB".to_owned());
     }
     let objects = sizes.into_iter().map(|size| PageObject { path: None, size: Bytes(size) }).collect();
-    Ok(Page { name, objects, connections: USUAL_CONNECTIONS, http2: false, close_each: false })
+    Ok(Page { name, objects, connections: USUAL_CONNECTIONS, http2: false, close_each: false, tls: false })
 }
 
 #[cfg(test)]

@@ -176,11 +176,6 @@ impl TuneArgs {
             self.workload.both(Duration::ZERO).map_err(Failure::usage)?;
         }
         self.check_hold()?;
-        if self.workload.is_http2() && self.target.is_none() && self.resume.is_none() {
-            let what = "the lab's own server speaks no HTTP/2";
-            return Err(Failure::usage(what)
-                .hint("windtunnel lab run PATH --server 'nginx …' -- windtunnel tune https://server/file …"));
-        }
         Ok(())
     }
 }

@@ -29,9 +29,9 @@ const KNOWN: [(&str, &[&str], &str); 10] = [
     ("stream", &["message", "interval"], "small messages at a steady pace: how late are they?"),
     (
         "page",
-        &["size", "connections", "har", "http", "keepalive"],
+        &["size", "connections", "har", "http", "keepalive", "tls"],
         "44 objects (265 kB) over 6 cold connections; with size= one object, with har= those of a browser's HAR file, with http=2 \
-         over one connection with HTTP/2, with keepalive=off over a connection for each",
+         over one connection with HTTP/2, with keepalive=off over a connection for each, with tls=on through TLS",
     ),
     ("competing", &["rivals"], "one transfer beside others that have the current settings"),
     ("load", &[], "small round trips on the idle path, then beside a transfer that fills it"),
@@ -64,6 +64,8 @@ pub(crate) struct Wanted {
     page: Option<Page>,
     /// Whether each object of a page has a connection of its own.
     close_each: bool,
+    /// Whether a page is loaded through TLS where the far end offers both.
+    tls: bool,
 }
 
 impl std::str::FromStr for Wanted {
@@ -81,6 +83,7 @@ impl std::str::FromStr for Wanted {
             times: BTreeMap::new(),
             page: None,
             close_each: false,
+            tls: false,
         };
         for pair in rest.split(',').filter(|pair| !pair.trim().is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| format!("\"{pair}\": write KEY=VALUE"))?;
@@ -141,12 +144,17 @@ impl Wanted {
                 let version = value.parse().ok().filter(|version| (1..=2).contains(version));
                 self.numbers.insert(key, version.ok_or_else(|| "write 1 or 2".to_owned())?);
             }
-            "keepalive" => {
-                self.close_each = match value {
-                    "on" => false,
-                    "off" => true,
+            "keepalive" | "tls" => {
+                let on = match value {
+                    "on" => true,
+                    "off" => false,
                     _ => return Err("write on or off".to_owned()),
                 };
+                if key == "tls" {
+                    self.tls = on;
+                } else {
+                    self.close_each = !on;
+                }
             }
             "har" => self.page = Some(super::har::read(std::path::Path::new(value))?),
             "pause" | "think" | "interval" => {
@@ -206,6 +214,10 @@ impl Wanted {
         match (self.kind, scheme) {
             ("page", scheme) if self.is_http2() && scheme != Scheme::Https => {
                 Err("HTTP/2 is agreed upon in the handshake of TLS: name an https:// server that speaks it".to_owned())
+            }
+            ("page", Scheme::Http) if self.tls => Err("the address says http://: name an https:// server".to_owned()),
+            ("page", Scheme::Wt) if self.tls => {
+                Err("a far end of ours speaks no TLS: name an https:// server".to_owned())
             }
             ("page", Scheme::Wt) if self.close_each => {
                 Err("a far end of ours keeps its connections: name an http:// or https:// server".to_owned())
@@ -274,7 +286,7 @@ impl Wanted {
                 } else if size.is_none() {
                     page.connections = USUAL_CONNECTIONS;
                 }
-                page.close_each = self.close_each;
+                (page.close_each, page.tls) = (self.close_each, self.tls);
                 if self.is_http2() {
                     (page.http2, page.connections) = (true, 1);
                 }
@@ -358,6 +370,7 @@ mod tests {
             ("page:http=2,connections=6", "one connection"),
             ("page:connections=0", "1 to 60"),
             ("page:keepalive=no", "on or off"),
+            ("page:tls=1", "on or off"),
             ("page:http=2,keepalive=off", "HTTP/1.1"),
             ("stream:interval=1us", "100us"),
             ("transactions:think=1h", "60s"),
