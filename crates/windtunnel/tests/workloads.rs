@@ -85,6 +85,34 @@ fn a_page_is_told_by_its_load_time_and_says_which_first_window_bounds_it() {
     assert_eq!((&again["verdict"]["evidence"], &again["arms"]), (&report["verdict"]["evidence"], &report["arms"]));
 }
 
+#[test]
+fn a_page_of_2012_takes_as_long_in_the_lab_as_the_model_says_with_3_segments_and_with_10() {
+    let _machine = alone();
+    for workload in ["page", "page:keepalive=off"] {
+        let window = ["--workload", workload, "--knobs", "initcwnd", "--levels", "initcwnd=3"];
+        let model = common::json(
+            &[
+                &["predict", "blog-2012", "--json"][..],
+                &["--workload", workload, "--levels", "initcwnd=3", "--knobs", "initcwnd"],
+            ]
+            .concat(),
+        );
+        let home = tempfile::tempdir().unwrap();
+        let in_lab = ["--lab", "blog-2012", "--hold", "cc=cubic", "--budget", "6 trials", "--no-model"];
+        let (report, ran) = tune(home.path(), &[&in_lab[..], &window].concat());
+        let mut times = Vec::new();
+        for arm in [0, 1] {
+            let expected = model["arms"][arm]["figure"].as_f64().unwrap();
+            // A busy machine only makes a load longer.
+            let seen = figures(&report, arm as u64).into_iter().fold(f64::INFINITY, f64::min);
+            assert!((seen / expected - 1.0).abs() < 0.03, "{workload} {arm}: {seen} s for {expected}: {}", ran.err);
+            times.push(seen);
+        }
+        // A larger first window makes a page faster; over cold connections by no more than two round trips instead of four.
+        assert!((1.1..2.0).contains(&(times[1] / times[0])), "{workload}: {times:?}");
+    }
+}
+
 /// A link whose queue holds 20 packets.
 const SHALLOW: &str = "title = \"twenty packets\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
     down = { rate = \"10mbit\", delay = \"20ms\", queue_packets = 20 }\nup = { rate = \"10mbit\", delay = \"20ms\" }\n";

@@ -232,6 +232,10 @@ impl PageConnection for HttpConnection<'_> {
         Ok(Brought { first_byte_ns, done_ns, bytes, open: !head.close })
     }
 
+    fn leave(&mut self) {
+        let _ = self.exchange.wire.finish_writing();
+    }
+
     /// Says that nothing more will be asked, so that our own server can take down what its kernel saw; then resets.
     fn close(mut self: Box<Self>) -> ConnectionEnd {
         let info = TcpInfo::read(self.exchange.wire.socket()).unwrap_or_default();

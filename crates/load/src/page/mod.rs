@@ -97,6 +97,9 @@ pub trait PageConnection {
     /// [`PageStop`].
     fn bring(&mut self, object: &PageObject) -> Result<Brought, PageStop>;
 
+    /// Says that nothing more will be asked, and waits for nothing.
+    fn leave(&mut self) {}
+
     /// Closes it.
     fn close(self: Box<Self>) -> ConnectionEnd;
 }
@@ -154,6 +157,8 @@ impl Shared<'_> {
     /// Brings objects over one connection (or its successors, where one end closes after each) until there is none left.
     fn work(&self, cancel: &Cancel) -> Result<(), PageStop> {
         let mut connection: Option<(u32, Box<dyn PageConnection + '_>)> = None;
+        // Nobody waits for the far end to close, too, before the next one is opened; by the time that it is done, it has.
+        let mut left: Option<Box<dyn PageConnection + '_>> = None;
         loop {
             if cancel.is_cancelled() {
                 return Err(PageStop::Finish(Finish::Cancelled));
@@ -189,9 +194,11 @@ impl Shared<'_> {
             if brought.open && !self.page.close_each {
                 connection = Some((number, open));
             } else {
-                self.end(open);
+                open.leave();
+                left.replace(open).into_iter().for_each(|before| self.end(before));
             }
         }
+        left.into_iter().for_each(|before| self.end(before));
         if let Some((_, open)) = connection {
             // As a browser does, so that nobody's connection is the first to go while others are still made.
             let waiting = |state: &mut State| state.objects.len() < self.page.objects.len() && state.trouble.is_none();
