@@ -186,6 +186,8 @@ pub struct Page {
     pub text: Vec<String>,
     /// A table's rows, the first one being its head; the first column holds names, the others figures.
     pub table: Vec<Vec<String>>,
+    /// Further tables, under headings.
+    pub more: Vec<(String, Vec<Vec<String>>)>,
     /// Charts, under headings.
     pub charts: Vec<(String, Chart)>,
     /// The last line.
@@ -202,6 +204,11 @@ impl Page {
         body.push_str(&format!("<section>\n{text}</section>\n"));
         if let Some((head, rows)) = self.table.split_first() {
             body.push_str(&section("In figures", &plain_table(head, rows)));
+        }
+        for (heading, table) in &self.more {
+            if let Some((head, rows)) = table.split_first() {
+                body.push_str(&section(heading, &plain_table(head, rows)));
+            }
         }
         for (heading, chart) in &self.charts {
             body.push_str(&section(heading, &figure(chart)));

@@ -4,6 +4,8 @@
 mod charts;
 /// Rounds over stacks, windows and workloads.
 mod compare;
+/// What each can do.
+mod glance;
 /// Which there are.
 mod list;
 /// What adapters cost.

@@ -291,7 +291,7 @@ impl Row {
     }
 
     /// What packet scripts said; without them what its SYN offered, the rest untested.
-    fn conformance(&self) -> Value {
+    pub(super) fn conformance(&self) -> Value {
         let offer = self.all().find_map(|(_, outcome)| seen(outcome)?.offer);
         let mut told = match &self.conformance {
             Some(conformance) => json!(conformance),
@@ -453,7 +453,8 @@ impl Comparison {
             self.verdicts.iter().filter(|one| one.is_shown()).map(|one| one.text() + ".").collect();
         let rest = self.verdicts.iter().filter(|one| !one.is_shown()).count();
         if rest > 0 {
-            all.push(format!("Of {rest} other pairs these rounds show nothing."));
+            let other = if all.is_empty() { "" } else { "other " };
+            all.push(format!("Of {rest} {other}pairs these rounds show nothing."));
         }
         all.extend(self.raised().iter().map(|one| one.text() + "."));
         for row in &self.rows {
@@ -538,7 +539,8 @@ impl Comparison {
 
     fn print(&self) {
         let rounds = self.rows.iter().flat_map(|row| row.trials.values().map(Vec::len)).max().unwrap_or(0);
-        say!("{}: {rounds} rounds; medians\n", self.config.lab);
+        let rounds = if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds; medians") };
+        say!("{}: {rounds}\n", self.config.lab);
         let table = self.table();
         let columns = table.first().map_or(0, Vec::len);
         let width =
@@ -568,6 +570,7 @@ impl Comparison {
             about: format!("{} · RTT {:.1} ms", self.config.lab, self.config.path.base_rtt_us as f64 / 1e3),
             text: self.sentences(),
             table: self.table(),
+            more: vec![("What each can do".to_owned(), super::glance::table(&self.rows))],
             charts: charts::all(self),
             footer: format!("Windtunnel {} · {id}", env!("CARGO_PKG_VERSION")),
         };

@@ -158,6 +158,7 @@ impl Comparison {
             about: format!("{} · {rounds} rounds of {:.0} s each", self.lab, self.length.as_secs_f64()),
             text,
             table,
+            more: Vec::new(),
             charts,
             footer: format!("Windtunnel {} · {id}", env!("CARGO_PKG_VERSION")),
         };
