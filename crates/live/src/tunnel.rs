@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wt_host::TxnError;
-use wt_load::{Fetch, FetchError, Fetched, LoadError, Scheme, Tls};
+use wt_load::{Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
 use wt_sys::ns::read_net_sysctl;
 use wt_trial::{
     Amount, Cancel, Direction, LoadedControl, PathFacts, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
@@ -23,6 +23,9 @@ const NAME: &str = "live";
 const MOST_REDIRECTS: usize = 5;
 /// A far end that wants to be left alone for longer ends the experiment.
 const LONGEST_WAIT: Duration = Duration::from_secs(900);
+
+/// So many bytes come beyond a file's part in any case: the head of the answer, and TLS.
+const ALWAYS_IN_VAIN: u64 = 64 * 1024;
 
 /// What a live tunnel is made of.
 #[derive(Debug)]
@@ -73,6 +76,8 @@ pub struct LiveTunnel {
     useless: Vec<bool>,
     /// Targets that have served once: what they say against it later is for now.
     served: Vec<bool>,
+    /// The most that came beyond what was asked for, bytes: a server that sends the whole file is cut off, but late.
+    in_vain: u64,
     round: u32,
     turn: usize,
     /// The device over which the target was reached last.
@@ -92,6 +97,7 @@ impl LiveTunnel {
             refusal: String::new(),
             useless: none.clone(),
             served: none,
+            in_vain: 0,
             round: 0,
             turn: 0,
             device: None,
@@ -244,6 +250,38 @@ impl LiveTunnel {
             target.peer = found.peer;
         }
         Err(FetchError::Never(format!("more than {MOST_REDIRECTS} redirections, one after another")))
+    }
+
+    /// Whether what a trial moves is allowed still, with what comes in vain from servers that know no parts of a file.
+    fn may_pay(&self, spec: &TrialSpec) -> Result<(), TunnelError> {
+        let (Some(allowance), Some(Bytes(size))) = (self.config.allowance, spec.workload.size()) else { return Ok(()) };
+        if size.saturating_add(self.in_vain) <= allowance {
+            return Ok(());
+        }
+        let human = |bytes: u64| Bytes(bytes).human();
+        let vain = match self.in_vain {
+            0..ALWAYS_IN_VAIN => String::new(),
+            more => {
+                format!(", and up to {} more come in vain: the server sends more than it is asked for", human(more))
+            }
+        };
+        let why = format!("{} of the budget are left, {} are needed{vain}", human(allowance), human(size));
+        Err(TunnelError::Spent { why })
+    }
+
+    /// Payload that a transfer cost, bytes: what came, and where more came than was asked for, what was still under way.
+    fn moved(&self, fetched: &Fetched, spec: &TrialSpec) -> u64 {
+        let Fetched { report, .. } = fetched;
+        if spec.workload.direction() == Direction::Up {
+            return report.bytes;
+        }
+        let came = report.info.bytes_received.max(report.bytes);
+        let asked = spec.workload.size().map_or(u64::MAX, Bytes::get);
+        if came <= asked.saturating_add(ALWAYS_IN_VAIN) {
+            return came;
+        }
+        let under_way = u64::from(report.info.rcv_wnd).min(self.config.facts.bdp_bytes.saturating_mul(2));
+        came.saturating_add(under_way)
     }
 
     /// Takes what was moved off the allowance.
@@ -423,13 +461,7 @@ impl Tunnel for LiveTunnel {
         self.check(&spec.settings)?;
         self.begin_round(spec.round);
         let direction = spec.workload.direction();
-        if let (Some(allowance), Some(Bytes(size))) = (self.config.allowance, spec.workload.size())
-            && size > allowance
-        {
-            return Err(TunnelError::Spent {
-                why: format!("{allowance} bytes of the budget are left, {size} are needed"),
-            });
-        }
+        self.may_pay(spec)?;
         let wait = self.manners[self.turn].wait(clock());
         if wait > LONGEST_WAIT {
             let url = &self.config.targets[self.turn].url;
@@ -469,11 +501,15 @@ impl Tunnel for LiveTunnel {
             Ok(fetched) => fetched,
             Err(error) => return self.failed(error, spec),
         };
+        let moved = self.moved(&fetched, spec);
+        self.pay(moved);
+        if let (Finish::Lost(why), true) = (&fetched.report.finish, self.scheme() != Scheme::Wt) {
+            return self.failed(FetchError::Refused { why: why.clone(), pause: None }, spec);
+        }
         self.manners[self.turn].served();
         self.served[self.turn] = true;
-        let moved =
-            if direction == Direction::Down { fetched.report.info.bytes_received } else { fetched.report.bytes };
-        self.pay(moved.max(fetched.report.bytes));
+        let asked = spec.workload.size().map_or(u64::MAX, Bytes::get);
+        self.in_vain = self.in_vain.max(moved.saturating_sub(asked));
         let headers = self.config.targets[self.turn].headers();
         let mut outcome = outcome(fetched, direction, headers);
         outcome.observed.extend(link.map(|link| ("link".to_owned(), link)));

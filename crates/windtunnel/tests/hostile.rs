@@ -457,3 +457,22 @@ fn whoever_speaks_another_protocol_than_was_named_is_told_from_a_slow_path() {
     });
     told(&busy.tune_as("iperf3://", "", &[]), 4, "refused 3 times in a row");
 }
+
+#[test]
+fn mistakes_in_a_profile_name_the_line_or_the_field() {
+    let home = tempfile::tempdir().unwrap();
+    for (text, wanted) in [
+        ("", "no target"),
+        ("[[target]]\n", "url"),
+        ("[[target]]\nurl = 5\n", "line 2"),
+        ("[[target]]\nurl = \"gopher://x\"\n", "write http://"),
+        ("[[target]]\nurll = \"http://x/\"\n", "urll"),
+        ("[[target]\n", "line 1"),
+    ] {
+        let file = home.path().join("profile.toml");
+        std::fs::write(&file, text).unwrap();
+        let ran = ran(windtunnel(home.path()).args(["tune"]).arg(&file).output().unwrap());
+        assert_eq!(ran.code, 2, "{text}: {}", ran.err);
+        assert!(ran.err.contains(wanted) && ran.err.contains("profile.toml"), "{text}: {}", ran.err);
+    }
+}

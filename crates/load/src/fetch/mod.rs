@@ -215,9 +215,6 @@ pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
         turns: None,
     };
     let report = outflow(&mut exchange.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
-    if let Finish::Lost(why) = report.finish {
-        return Err(FetchError::Refused { why, pause: None });
-    }
     let mut notes = Vec::new();
     if report.finish == Finish::Done {
         let (head, _) = exchange.head(exchange.wire.give_up_ns())?;

@@ -98,13 +98,6 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
         turns: None,
     };
     let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
-    if let Finish::Lost(why) = report.finish {
-        let _ = tcp::reset_on_close(data.wire.socket());
-        drop(data);
-        control.tidy_up(&path);
-        control.quit();
-        return Err(FetchError::Refused { why, pause: None });
-    }
     let mut notes = Vec::new();
     if report.finish == Finish::Done {
         // The end of the file is the end of the connection.

@@ -63,9 +63,6 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
         outflow(&mut data, &transfer, &pattern::at)
     };
     let report = report.map_err(LoadError::Broken)?;
-    if let Finish::Lost(why) = report.finish {
-        return Err(FetchError::Refused { why, pause: None });
-    }
     if reverse {
         // It was sent while the payload began to flow.
         control.expect(State::TestRunning)?;
