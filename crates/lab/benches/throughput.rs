@@ -1,10 +1,12 @@
 //! How fast the emulator is, as a ratio to a bare veth pair in the same run: rounds of one transfer each, in turn.
 //!
 //! `cargo bench -p wt-lab --bench throughput [-- WORD]`, with a word only the cases that hold it; needs no root. Medians of five
-//! rounds of 1.5 s.
+//! rounds of 1.5 s. Where another emulator, rattan, is in PATH (`cargo install rattan --locked`), the same transfer goes through it in each
+//! round, between namespaces of its own making.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and fails loudly")]
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use wt_lab::{Backend, Lab, SERVER_V4, Scenario};
 use wt_load::{Connection, Request, SenderOptions, Server, ServerConfig, download};
@@ -48,15 +50,17 @@ fn goodput(client: &NetNs, server: &NetNs) -> f64 {
     let address = SocketAddr::new(SERVER_V4.into(), PORT);
     let listener = server.run(|| wt_sys::tcp::listen(address)).unwrap().unwrap();
     let server = Server::start(listener, ServerConfig::default()).unwrap();
+    let goodput = client.run(|| transfer(address)).unwrap();
+    drop(server);
+    goodput
+}
+
+/// The same in the namespace of this thread.
+fn transfer(address: SocketAddr) -> f64 {
     let sender = SenderOptions { congestion_control: Some("reno".to_owned()), ..SenderOptions::default() };
     let request = Request { direction: Direction::Down, amount: Amount::Time(LENGTH), token: 1, sender, window: None };
-    let report = client
-        .run(|| {
-            let connection = Connection::open(&address, &Settings::new(), LENGTH).unwrap();
-            download(connection, &request, LENGTH * 2, &Cancel::new()).unwrap()
-        })
-        .unwrap();
-    drop(server);
+    let connection = Connection::open(&address, &Settings::new(), LENGTH).unwrap();
+    let report = download(connection, &request, LENGTH * 2, &Cancel::new()).unwrap();
     report.bytes as f64 * 8e-9 / report.elapsed.as_secs_f64()
 }
 
@@ -69,12 +73,49 @@ fn through(backend: Backend, rate: &str) -> Option<(f64, f64)> {
     Some((goodput, spent.cpu_ns as f64 * 1e-9 / (goodput * LENGTH.as_secs_f64())))
 }
 
+/// The word that makes this program the client behind another emulator.
+const BEHIND: &str = "--behind-rattan";
+/// What stands before its figures.
+const FIGURES: &str = "figures: ";
+
+/// Goodput through rattan without any cell, Gbit/s, and its CPU seconds per Gbit; `None` where it isn't there, or doesn't run.
+fn through_rattan() -> Option<(f64, f64)> {
+    let server = NetNs::create().ok()?;
+    let listener = server.run(|| {
+        Netlink::open()?.start("lo", None, None, true)?;
+        wt_sys::tcp::listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT))
+    });
+    let _server = Server::start(listener.ok()?.ok()?, ServerConfig::default()).ok()?;
+    // It keeps its namespaces by name under /run/netns: in mounts of its own they go with it.
+    let script = "mount -t tmpfs tmpfs /run && exec rattan link -- \"$0\" \"$1\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).arg(std::env::current_exe().ok()?).arg(BEHIND).stderr(Stdio::null());
+    let namespace = std::os::fd::AsFd::as_fd(&server).try_clone_to_owned().ok()?;
+    wt_sys::process::in_network(&mut command, std::fs::File::from(namespace));
+    let out = String::from_utf8(command.output().ok()?.stdout).ok()?;
+    // Between its own warnings.
+    let mut figures = out.lines().find_map(|line| line.strip_prefix(FIGURES))?.split_whitespace();
+    Some((figures.next()?.parse().ok()?, figures.next()?.parse().ok()?))
+}
+
+/// What the client behind rattan does: tells goodput, and the CPU that its parent took meanwhile.
+fn behind_rattan() {
+    let base: Ipv4Addr = std::env::var("RATTAN_BASE").unwrap().parse().unwrap();
+    let cpu = || wt_sys::process::usage(std::os::unix::process::parent_id()).map_or(0, |usage| usage.cpu_ns);
+    let before = cpu();
+    let goodput = transfer(SocketAddr::new(base.into(), PORT));
+    println!("{FIGURES}{goodput} {}", (cpu() - before) as f64 * 1e-9 / (goodput * LENGTH.as_secs_f64()));
+}
+
 fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn main() {
+    if std::env::args().any(|word| word == BEHIND) {
+        return behind_rattan();
+    }
     wt_lab::enter().unwrap();
     let mut bares = Vec::new();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -86,6 +127,7 @@ fn main() {
     ];
     cases.retain(|(name, ..)| words.is_empty() || words.iter().any(|word| name.contains(word.as_str())));
     let mut figures = vec![(Vec::new(), Vec::new()); cases.len()];
+    let mut rattan = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let (client, server) = bare();
         bares.push(goodput(&client, &server));
@@ -95,17 +137,66 @@ fn main() {
                 costs.push(cost);
             }
         }
+        if let Some((goodput, cost)) = through_rattan() {
+            rattan.0.push(goodput);
+            rattan.1.push(cost);
+        }
     }
     let bare = median(bares);
     println!("{:<18} {bare:>7.2} Gbit/s", "bare veth");
+    let theirs = Peers::of(bare, rattan);
     for ((name, _, rate), (goodputs, costs)) in cases.iter().zip(figures) {
         let (middle, cost) = (median(goodputs), median(costs));
-        let of = match *rate {
-            "400gbit" => format!("{:.2} of the bare pair", middle / bare),
-            // 1448 of every 1500 bytes are payload.
-            "10gbit" => format!("{:.3} of the ideal", middle / (10.0 * 1448.0 / 1500.0)),
-            _ => format!("{:.3} of the ideal", middle / (1448.0 / 1500.0)),
+        // 1448 of every 1500 bytes are payload.
+        let ideal = |gbit: f64| middle / (gbit * 1448.0 / 1500.0);
+        let of = match (*name, *rate) {
+            ("TUN", _) => format!("{:.2} of the bare pair (wanted: 0.65)", middle / bare),
+            (_, "400gbit") => format!("{:.2} of the bare pair (wanted: 0.55)", middle / bare),
+            (_, "10gbit") => format!("{:.3} of the ideal (wanted: 0.97)", ideal(10.0)),
+            _ => format!("{:.3} of the ideal (wanted: 0.99)", ideal(1.0)),
         };
         println!("{name:<18} {middle:>7.2} Gbit/s   {of}   emulator {:.1} CPU-ms per Gbit", cost * 1e3);
+        if *rate == "400gbit" {
+            theirs.compare(middle / bare, cost);
+        }
+    }
+}
+
+/// What other emulators come to, as shares of a bare veth pair.
+struct Peers {
+    /// Share of the bare pair, and CPU seconds per Gbit.
+    rattan: (f64, f64),
+    /// Whether rattan was measured in this run.
+    here: bool,
+}
+
+/// mahimahi's share of a bare veth pair and its CPU seconds per Gbit: docs/guide/emulators.md tells where they were measured.
+const MAHIMAHI: (f64, f64) = (0.046, 0.863);
+/// The same of rattan, for runs without it.
+const RATTAN: (f64, f64) = (0.026, 1.17);
+
+impl Peers {
+    fn of(bare: f64, (goodputs, costs): (Vec<f64>, Vec<f64>)) -> Self {
+        if goodputs.is_empty() {
+            println!("rattan             not run: it isn't in PATH, or doesn't run here");
+            return Self { rattan: RATTAN, here: false };
+        }
+        let (middle, cost) = (median(goodputs), median(costs));
+        let share = middle / bare;
+        println!(
+            "rattan, no cells   {middle:>7.2} Gbit/s   {share:.3} of the bare pair   {:.1} CPU-ms per Gbit",
+            cost * 1e3
+        );
+        Self { rattan: (share, cost), here: true }
+    }
+
+    fn compare(&self, share: f64, cost: f64) {
+        let times = |name: &str, (theirs, their_cost): (f64, f64), wanted: &str| {
+            let (speed, cpu) = (share / theirs, cost / their_cost);
+            println!("{:18} {speed:>7.1} × {name}{wanted}; CPU per Gbit 1/{:.0} of its", "", 1.0 / cpu);
+        };
+        let place = if self.here { "in this run" } else { "measured elsewhere" };
+        times(&format!("rattan, {place}"), self.rattan, " (wanted: 20)");
+        times("mahimahi, measured elsewhere", MAHIMAHI, " (wanted: 12; CPU 1/20)");
     }
 }

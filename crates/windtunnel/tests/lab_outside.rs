@@ -160,6 +160,31 @@ fn a_lab_that_cannot_be_made_says_why_and_leaves_no_recording() {
     }
 }
 
+#[test]
+fn where_apparmor_takes_the_rights_the_message_names_the_profile() {
+    let _machine = shared();
+    // The kernel's answer, and a process that is given none of the rights which its user namespace should have.
+    let script = "mount -t tmpfs tmpfs /proc/sys/kernel && echo 1 > /proc/sys/kernel/apparmor_restrict_unprivileged_userns && \
+                  exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all \"$@\"";
+    let folder = tempfile::tempdir().unwrap();
+    let restricted = |args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["-Urm", "sh", "-c", script, "sh"]).arg(common::binary()).args(args).env("HOME", folder.path());
+        ran(command.output().unwrap())
+    };
+    for command in [&["lab", "run", "lan", "--", "true"][..], &["lab", "up", "adsl"], &["lab", "ping", "lan"]] {
+        let ran = restricted(command);
+        assert_eq!(ran.code, 3, "{command:?}: {}", ran.err);
+        assert!(ran.err.contains("kernel.apparmor_restrict_unprivileged_userns is 1"), "{}", ran.err);
+        assert!(ran.err.contains("windtunnel doctor --apparmor-profile"), "{}", ran.err);
+    }
+    let doctor = restricted(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.out.contains("FAIL user namespaces"), "{}", doctor.out);
+    let profile = restricted(&["doctor", "--apparmor-profile"]);
+    let own = common::binary().display().to_string();
+    assert!(profile.code == 0 && profile.out.contains("userns,") && profile.out.contains(&own), "{}", profile.out);
+}
+
 /// Whether each of eleven hops is on its line, and on no other.
 fn eleven(text: &str, router: impl Fn(usize) -> String, server: &str) {
     for hop in 1..=11 {
