@@ -330,3 +330,17 @@ fn an_end_of_a_link_that_two_links_have_is_told_apart_by_number() {
     let second = record("2:server");
     assert_eq!((second.code, blocks(&out).iter().filter(|kind| **kind == 6).count()), (0, 2), "{}", second.err);
 }
+
+#[test]
+fn the_guides_pictures_are_what_the_program_draws() {
+    let folder = tempfile::tempdir().unwrap();
+    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/pictures");
+    for name in ["adsl", "black-hole", "cdn-chain"] {
+        let drawn = folder.path().join("drawn.svg");
+        assert_eq!(run(&["lab", "show", name, "--svg", drawn.to_str().unwrap()]).code, 0);
+        // Another user's tests may not see the sources.
+        let Ok(shown) = std::fs::read_to_string(pictures.join(format!("{name}.svg"))) else { continue };
+        let drawn = std::fs::read_to_string(drawn).unwrap();
+        assert!(drawn == shown, "windtunnel lab show {name} --svg docs/guide/pictures/{name}.svg");
+    }
+}

@@ -6,7 +6,7 @@ use wt_lab::scenario::{Direction, Link, QueueBound};
 use wt_units::format_duration;
 
 /// Width of a link with the host or router behind it.
-const STEP: usize = 190;
+const STEP: usize = 216;
 /// From the picture's edge to the first host's middle.
 const EDGE: usize = 60;
 /// The height of hosts' middles.
