@@ -43,6 +43,9 @@ const OWN_SLIRP: &str = "apt-get install gcc libslirp-dev; then make stacks";
 const OWN_QUIC: &str = "install cargo, as for the program itself; then make stacks";
 const OWN_UML: &str = "apt-get install user-mode-linux";
 
+/// Congestion controls of stacks whose programs name none.
+const CONTROLS: [(&str, &[&str]); 2] = [("gvisor", &["reno", "cubic"]), ("quic", &["cubic", "reno", "bbr"])];
+
 /// All stacks, in the order in which they are listed.
 pub const STACKS: [Stack; 8] = [
     Stack {
@@ -207,6 +210,12 @@ impl Choice {
     pub fn check(&self) -> Result<(), ChoiceError> {
         let wrong = |why: String| ChoiceError::Setting(self.label.clone(), why);
         check(self.stack.name, &self.options).map_err(wrong)?;
+        let controls = CONTROLS.iter().find(|(name, _)| *name == self.stack.name).map(|(_, controls)| *controls);
+        if let (Some(controls), Some(name)) = (controls, self.options.get("cc"))
+            && !controls.contains(&name.as_str())
+        {
+            return Err(wrong(format!("it has no congestion control {name}; it has {}", controls.join(", "))));
+        }
         let Built::Program(program) = self.stack.built() else { return Ok(()) };
         let known = crate::running::describe(&program).map(|told| told.options);
         let other = known.as_ref().and_then(|known| self.options.keys().find(|key| !known.contains(key)));
@@ -262,6 +271,23 @@ mod tests {
         ] {
             let error = text.parse::<Choice>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_an_adapter_has_not_is_refused_before_it_is_started() {
+        for (text, part) in [
+            ("smoltcp:cc=vegas", "cubic"),
+            ("smoltcp:nagle=maybe", "on or off"),
+            ("linux:late-acks=soon", "late-acks"),
+            ("gvisor:cc=vegas", "reno, cubic"),
+            ("quic:cc=vegas", "bbr"),
+        ] {
+            let error = text.parse::<Choice>().unwrap().check().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        for text in ["smoltcp:cc=reno:hang-at=1kB", "linux", "linux-direct:cc=reno", "quic:cc=bbr", "gvisor:cc=reno"] {
+            assert_eq!(text.parse::<Choice>().unwrap().check(), Ok(()), "{text}");
         }
     }
 

@@ -409,6 +409,7 @@ fn outcome(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport
     let mut notes: Vec<String> = Vec::new();
     if let Some(ready) = &ready {
         observed.insert("granted".to_owned(), json!(ready.granted));
+        observed.insert("refused".to_owned(), json!(ready.refused));
         notes.extend(ready.refused.iter().cloned());
     }
     let crashed = trouble.is_some();

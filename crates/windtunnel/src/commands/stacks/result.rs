@@ -285,6 +285,12 @@ impl Row {
         settings
     }
 
+    /// What its adapter was told and can't, in its own words.
+    fn refused(&self) -> Vec<String> {
+        let told = self.all().find_map(|(_, outcome)| outcome.observed.get("refused").cloned());
+        told.and_then(|told| serde_json::from_value(told).ok()).unwrap_or_default()
+    }
+
     /// The most memory that the adapter's process ever had, bytes.
     fn memory(&self) -> Option<f64> {
         self.all().filter_map(|(_, outcome)| number(outcome, "peak_bytes")).max_by(f64::total_cmp)
@@ -328,7 +334,7 @@ impl Row {
             .collect();
         json!({
             "name": self.choice.label, "stack": self.choice.stack.name, "version": self.version(),
-            "rwin": self.choice.window, "settings": self.settings(), "workloads": workloads,
+            "rwin": self.choice.window, "settings": self.settings(), "refused": self.refused(), "workloads": workloads,
             "integrity": self.integrity(),
             "ack_delay_trend": {
                 "start_ms": trend.map(|trend| trend.start_ms), "end_ms": trend.map(|trend| trend.end_ms),
@@ -454,10 +460,12 @@ impl Comparison {
         let rest = self.verdicts.iter().filter(|one| !one.is_shown()).count();
         if rest > 0 {
             let other = if all.is_empty() { "" } else { "other " };
-            all.push(format!("Of {rest} {other}pairs these rounds show nothing."));
+            let pairs = if rest == 1 { "pair" } else { "pairs" };
+            all.push(format!("Of {rest} {other}{pairs} these rounds show nothing."));
         }
         all.extend(self.raised().iter().map(|one| one.text() + "."));
         for row in &self.rows {
+            all.extend(row.refused().iter().map(|why| format!("{}: {why}.", row.title())));
             if let Value::Object(told) = row.conformance() {
                 let lacks: Vec<String> =
                     told.iter().filter(|(_, answer)| *answer == "no").map(|(what, _)| what.replace('_', " ")).collect();
