@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of the lab, of settings, of the page, of the journal and of captures as an ordinary user, without root's rights and without /dev/net/tun. Call it as root.
+# Runs the tests of the lab, of workloads, of settings, of the page, of the journal, of captures and of what a crash leaves as an ordinary user, without root's rights and without /dev/net/tun. Call it as root.
 set -eu
 cd "$(dirname "$0")/.."
 place=$(mktemp -d)
@@ -18,6 +18,13 @@ for test in lab lab_outside tune settings exports cc web web_door journal captur
     cp "$(executable $test)" "$place/$test"
     as_nobody "$place/$test" --test-threads 2
 done
+# What mostly waits, at once with what measures beside bulk transfers.
+for test in crash workloads; do
+    cp "$(executable $test)" "$place/$test"
+done
+as_nobody "$place/crash" --test-threads 2 &
+as_nobody "$place/workloads" --test-threads 2
+wait $!
 # Once more with a TUN device that everybody may open, where there is one: in mounts of our own, so that nothing stays.
 if [ -c /dev/net/tun ] && mknod -m 666 "$place/tun" c 10 200 2>/dev/null; then
     export place

@@ -39,20 +39,41 @@ pub enum FindError {
     },
 }
 
+/// Addresses of one name that are tried.
+const MOST_ADDRESSES: usize = 4;
+
+/// Those that a name leads to, of one version of IP if that is asked for; at least one.
+fn addresses(url: &Url, v6: Option<bool>) -> Result<Vec<SocketAddr>, FindError> {
+    let failed = |source| FindError::Resolve { host: url.host.clone(), source };
+    let found = (url.host.as_str(), url.port).to_socket_addrs().map_err(failed)?;
+    let found: Vec<SocketAddr> = found.filter(|address| v6.is_none_or(|v6| address.is_ipv6() == v6)).collect();
+    if found.is_empty() {
+        let version = if v6 == Some(true) { 6 } else { 4 };
+        return Err(FindError::Version { host: url.host.clone(), version });
+    }
+    Ok(found)
+}
+
 impl Target {
     /// Looks the name up; `v6` asks for one version of IP.
     ///
     /// # Errors
     /// [`FindError`].
     pub fn find(url: Url, v6: Option<bool>) -> Result<Self, FindError> {
-        let failed = |source| FindError::Resolve { host: url.host.clone(), source };
-        let found = (url.host.as_str(), url.port).to_socket_addrs().map_err(failed)?;
-        let mut found = found.filter(|address| v6.is_none_or(|v6| address.is_ipv6() == v6));
-        let peer = found.next().ok_or_else(|| FindError::Version {
-            host: url.host.clone(),
-            version: if v6 == Some(true) { 6 } else { 4 },
-        })?;
-        Ok(Self { url, peer, comment: String::new(), reference: Reference::new(), memory: Arc::default() })
+        let peer = addresses(&url, v6)?.swap_remove(0);
+        Ok(Self::at(url, peer))
+    }
+
+    /// Looks the name up; one target for each of its addresses, the resolver's first choice first, four at most.
+    ///
+    /// # Errors
+    /// [`FindError`].
+    pub fn candidates(url: &Url, v6: Option<bool>) -> Result<Vec<Self>, FindError> {
+        Ok(addresses(url, v6)?.into_iter().take(MOST_ADDRESSES).map(|peer| Self::at(url.clone(), peer)).collect())
+    }
+
+    fn at(url: Url, peer: SocketAddr) -> Self {
+        Self { url, peer, comment: String::new(), reference: Reference::new(), memory: Arc::default() }
     }
 
     /// The same with what a person wrote about it.

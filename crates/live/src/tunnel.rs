@@ -245,7 +245,10 @@ impl LiveTunnel {
             let Err(FetchError::Elsewhere(location)) = fetched else { return fetched };
             let never = |why: String| FetchError::Never(format!("{url} redirects to what can't be followed: {why}"));
             let next = url.join(&location).map_err(|error| never(error.to_string()))?;
-            let found = Target::find(next, self.config.v6).map_err(|error| never(error.to_string()))?;
+            // The version of IP by which it was reached so far is known to work.
+            let same = Target::find(next.clone(), Some(target.peer.is_ipv6()));
+            let found =
+                same.or_else(|_| Target::find(next, self.config.v6)).map_err(|error| never(error.to_string()))?;
             target.url = found.url;
             target.peer = found.peer;
         }

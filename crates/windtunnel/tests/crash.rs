@@ -14,12 +14,15 @@ const NEAR: &str = "title = \"near\"\nsource = \"a test\"\n[[link]]\nname = \"l\
 /// nginx in the far host, and what the tests share. A trial moves half a megabyte in some 0.1 s.
 const WORLD: &str = r#"
 PATH=$PATH:/usr/sbin:/sbin
-mkdir -p www
+mkdir -p www tmp
 head -c 500000 /dev/urandom > www/file
 cat > nginx.conf <<END
 user root; daemon off; master_process off; pid $PWD/pid; error_log $PWD/error.log warn;
 events { worker_connections 64; }
-http { access_log off; default_type application/octet-stream; server { listen 8080; root $PWD/www; } }
+http {
+  client_body_temp_path $PWD/tmp; proxy_temp_path $PWD/tmp; fastcgi_temp_path $PWD/tmp; uwsgi_temp_path $PWD/tmp;
+  scgi_temp_path $PWD/tmp; access_log off; default_type application/octet-stream; server { listen 8080; root $PWD/www; }
+}
 END
 ip netns exec server nginx -c $PWD/nginx.conf &
 until curl -s -o /dev/null http://server:8080/file; do :; done

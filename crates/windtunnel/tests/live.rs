@@ -186,6 +186,20 @@ fn a_server_that_knows_no_parts_of_files_sends_no_more_than_the_budget_either() 
 }
 
 #[test]
+fn of_a_name_with_two_addresses_the_one_that_answers_is_taken() {
+    let _machine = shared();
+    let tune = "$WT tune http://both:8090/file --levels mss=1000 --trial 200ms --budget '6 trials' --json --pause 20ms";
+    let script = format!(
+        "cat /etc/hosts > hosts; printf '%s both\\n' $(getent ahostsv6 server6 | sed 's/ .*//;q') 198.19.0.1 >> hosts\n\
+         unshare --mount sh -c \"mount --bind hosts /etc/hosts; getent ahosts both | head -n 1 >&2; {tune}; echo both \\$? >&2; \
+         {tune} --ip 6; echo six \\$? >&2\""
+    );
+    let (ran, _home) = nginx("listen 198.19.0.1:8090;", &script);
+    assert!(ran.err.starts_with("2001:") && ran.err.contains("both 1") && ran.err.contains("six 4"), "{}", ran.err);
+    assert_eq!(json_of(&ran)["rounds"], 3);
+}
+
+#[test]
 fn a_dry_run_says_what_it_would_cost_and_asks_the_server_for_nothing() {
     let _machine = shared();
     let (ran, home) = nginx("", "$WT tune http://server:8080/file --budget 30s --dry-run");

@@ -4,12 +4,12 @@ use super::budget::Budget;
 use super::drive::{self, Plan};
 use super::expected::{Oracle, Seen};
 use super::hold::held_in;
+use super::inspect::{reached, unfound};
 use super::profile::{self, Named};
 use super::{DirectionName, Pilot, Progress, Session, TuneArgs, cancel_on_signals, workload};
 use crate::commands::calibrate::host_stack;
 use crate::commands::cc::controls::{self, Controls};
-use crate::commands::mtu::search;
-use crate::commands::probing::{self, Ip, ProbeOptions};
+use crate::commands::probing::Ip;
 use crate::commands::settings;
 use crate::edge::{Failure, Fault, Outcome};
 use clap::Args;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use wt_journal::StoredExperiment;
-use wt_live::{Changer, Control, FindError, LiveConfig, LiveTunnel, Target};
+use wt_live::{Changer, Control, LiveConfig, LiveTunnel, Target};
 use wt_load::{Scheme, Tls, Url};
 use wt_sys::clock::unix_us;
 use wt_sys::ns::read_net_sysctl;
@@ -29,12 +29,10 @@ use wt_trial::{
     Amount, Direction, Holding, LoadedControl, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload,
 };
 use wt_units::{BitsPerSecond, Bytes, Knob, Settings, parse_duration};
-use wt_wire::{Framing, Headers, IpVersion, Transport};
+use wt_wire::Framing;
 
 /// What a path is taken to carry before anything is known.
-const ASSUMED: BitsPerSecond = BitsPerSecond(100_000_000);
-/// Connections are given up after this long.
-const CONNECT: Duration = Duration::from_secs(10);
+pub(super) const ASSUMED: BitsPerSecond = BitsPerSecond(100_000_000);
 /// Of a budget of bytes, the pilot takes at most this part.
 const PILOT_PART: u64 = 20;
 /// A budget of bytes is cut into so many trials, if they don't get too short by that.
@@ -72,13 +70,13 @@ pub(crate) struct LiveArgs {
     allow_host_wide: bool,
     /// The rate of the link that bounds the path, for its physical limit: 16mbit
     #[arg(long, value_name = "RATE", conflicts_with = "lab")]
-    link_rate: Option<BitsPerSecond>,
+    pub(super) link_rate: Option<BitsPerSecond>,
     /// How packets are framed on that link, as `windtunnel overhead --list` names it
     #[arg(long, value_name = "WORDS", default_value = "ethernet", value_parser = framing, requires = "link_rate")]
-    encap: Framing,
+    pub(super) encap: Framing,
     /// Don't probe the path MTU first; the device's is taken
     #[arg(long, conflicts_with = "lab")]
-    no_probes: bool,
+    pub(super) no_probes: bool,
 }
 
 fn pause(text: &str) -> Result<Duration, String> {
@@ -316,14 +314,13 @@ fn session<'a>(
     let mut last = Failure::usage("there is no target");
     // Of several, those that aren't there are passed over.
     for Named { url, comment } in named {
-        let found = Target::find(url, v6).map_err(|error| unfound(&error));
-        let found = found.and_then(|target| match &first_found {
-            None => inspect(args, &target, &told).map(|inspected| {
+        let mut found = Target::find(url.clone(), v6).map_err(|error| unfound(&error));
+        if first_found.is_none() && found.is_ok() {
+            found = reached(args, &url, v6, &told).map(|(target, inspected)| {
                 first_found = Some(inspected);
                 target
-            }),
-            Some(_) => Ok(target),
-        });
+            });
+        }
         match found {
             Ok(target) => targets.push(target.commented(comment)),
             Err(failure) => {
@@ -379,18 +376,6 @@ fn session<'a>(
     })
 }
 
-fn unfound(error: &FindError) -> Failure {
-    match error {
-        FindError::Resolve { source, .. } => {
-            let temporary = source.to_string().contains("Temporary");
-            let fault = if temporary { Fault::Environment } else { Fault::Usage };
-            Failure::new(fault, error.to_string())
-                .hint("check the spelling and this machine's resolver, or give an address")
-        }
-        FindError::Version { .. } => Failure::usage(error.to_string()).hint("leave --ip away, or try the other one"),
-    }
-}
-
 /// Congestion controls of ours among these names: loaded here where this end sends; where the far end does, the name under
 /// which a `windtunnel serve` has it.
 fn ours(direction: Direction, names: &[String]) -> Result<BTreeMap<String, Control>, Failure> {
@@ -422,60 +407,6 @@ fn controls() -> Vec<String> {
 fn changer(args: &TuneArgs) -> Result<Option<Changer>, Failure> {
     let (system, store, guard) = settings::parts()?;
     Ok(Some(Changer { system, store, guard, allow_host_wide: args.live.allow_host_wide }))
-}
-
-/// What a look at the path gave.
-struct Inspected {
-    facts: PathFacts,
-    device_mtu: u64,
-    loss: Option<f64>,
-}
-
-/// RTT by a handshake, path MTU by probes; what the link can carry by arithmetic.
-fn inspect(args: &TuneArgs, target: &Target, told: &Progress) -> Result<Inspected, Failure> {
-    let nobody = |error: &dyn std::fmt::Display| {
-        Failure::new(Fault::FarEnd, format!("{}: {error}", target.url))
-            .because("nothing listens there, it is down, or a firewall is between")
-            .hint(format!(
-                "curl -v {} shows what another program sees; windtunnel path {}",
-                target.url, target.url.host
-            ))
-    };
-    let connection = wt_load::Connection::open(&target.peer, &Settings::new(), CONNECT).map_err(|e| nobody(&e))?;
-    let rtt = connection.connect_time;
-    drop(connection);
-    let to = probing::Target::of_address(&target.url.host, target.peer)?;
-    let device_mtu = u64::from(to.mtu);
-    let mut pmtu = device_mtu;
-    let mut loss = None;
-    if !args.live.no_probes && !target.peer.ip().is_loopback() {
-        told.say("probing the path MTU");
-        let options =
-            ProbeOptions { ip: None, unprivileged: false, pps: None, seed: Some(args.options.seed), json: false };
-        if let Ok(mut searched) = search(std::slice::from_ref(&to), &options, true)
-            && let Some(report) = searched.reports.pop()
-        {
-            pmtu = report.pmtu.map_or(device_mtu, u64::from);
-            // What the path lets through at all.
-            let fitting = report.sizes.iter().filter(|tally| u64::from(tally.size) <= pmtu);
-            let (sent, answered) =
-                fitting.fold((0, 0), |(sent, back), tally| (sent + tally.sent, back + tally.answered));
-            loss = (sent > 0).then(|| 1.0 - f64::from(answered.min(sent)) / f64::from(sent));
-        }
-    }
-    let options = if read_net_sysctl("ipv4/tcp_timestamps").is_ok_and(|on| on == "0") { 0 } else { 12 };
-    let ip = if target.peer.is_ipv6() { IpVersion::V6 } else { IpVersion::V4 };
-    let headers = Headers { ip, transport: Transport::Tcp { options_len: options } };
-    let physical = args.live.link_rate.map(|rate| {
-        let goodput = args.live.encap.goodput(rate, Bytes(pmtu), headers);
-        goodput.map(BitsPerSecond::get).map_err(|error| Failure::usage(error.to_string()).hint("another --encap"))
-    });
-    let physical = physical.transpose()?;
-    let rate = physical.map_or(ASSUMED, BitsPerSecond);
-    let rtt_us = u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX).max(1);
-    let bdp_bytes = (rate * rtt).get();
-    let facts = PathFacts { rtt_us, pmtu, bdp_bytes, physical_goodput_bps: physical };
-    Ok(Inspected { facts, device_mtu, loss })
 }
 
 impl<T: Tunnel> Session<'_, T> {

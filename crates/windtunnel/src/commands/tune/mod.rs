@@ -18,6 +18,8 @@ mod har;
 mod hold;
 /// The A/A test.
 pub(crate) mod identical;
+/// A look at the path.
+mod inspect;
 /// The real path.
 mod live;
 /// Where trials are written down.
