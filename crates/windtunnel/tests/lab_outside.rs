@@ -100,7 +100,7 @@ fn a_browsers_profile_goes_with_the_lab_whatever_ends_it() {
     let mark = format!("4000{}", std::process::id());
     let script = format!(
         "#!/bin/sh\nfor word; do case $word in --user-data-dir=*) profile=${{word#*=}} ;; esac; done\n\
-         echo x > $profile/Cookies && echo x > $TMPDIR/socket && stat -f -c %T $profile\nsleep {mark}\n"
+         echo x > $profile/Cookies && echo x > $TMPDIR/socket && [ \"$XDG_CONFIG_HOME$XDG_CACHE_HOME\" = $TMPDIR$TMPDIR ] && stat -f -c %T $profile\nsleep {mark}\n"
     );
     std::fs::write(&fake, script).unwrap();
     std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

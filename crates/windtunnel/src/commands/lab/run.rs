@@ -199,7 +199,7 @@ const BROWSERS: [&str; 6] =
 const PROFILE: &str = "/run/browser-profile";
 /// Makes it, and becomes the browser.
 const WITH_PROFILE: &str = "mkdir -m 700 /run/browser-profile /run/browser-tmp || exit 126; \
-    TMPDIR=/run/browser-tmp; export TMPDIR; exec \"$@\"";
+    TMPDIR=/run/browser-tmp; XDG_CONFIG_HOME=$TMPDIR; XDG_CACHE_HOME=$TMPDIR; export TMPDIR XDG_CONFIG_HOME XDG_CACHE_HOME; exec \"$@\"";
 
 /// `lab browser`.
 pub(super) fn browser(args: &BrowserArgs) -> Outcome {
