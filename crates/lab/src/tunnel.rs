@@ -14,13 +14,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use wt_load::{
-    Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, ServerTls, download, upload,
-};
+use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerTls, download, upload};
 use wt_sys::netlink::RouteMetrics;
 use wt_trial::{
-    Amount, Cancel, Direction, Limits, LoadedControl, MOST_OBJECTS, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel,
-    TunnelError, TunnelKind, Workload,
+    Amount, Cancel, Direction, Limits, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
+    TunnelKind, Workload,
 };
 use wt_units::{Knob, Level, Settings};
 
@@ -64,11 +62,7 @@ impl LabTunnel {
         let set_up = |source| LabError::SetUp { source, advice: "run `windtunnel doctor`" };
         let address = SocketAddr::new(SERVER_V4.into(), PORT);
         let listener = lab.server.run(|| wt_sys::tcp::listen(address)).and_then(|made| made).map_err(set_up)?;
-        // A page may have a connection for each object.
-        let odd = |error| set_up(wt_sys::SysError::io("make the server's certificate")(std::io::Error::other(error)));
-        let tls = ServerTls::of(&SERVER_V4.to_string()).map_err(odd)?;
-        let (max_reports, own) = (2 * MOST_OBJECTS, Some(tls.clone()));
-        let config = ServerConfig { max_reports, tls: own, ..ServerConfig::default() };
+        let (config, tls) = page::serving().map_err(set_up)?;
         let server = Server::start(listener, config).map_err(set_up)?;
         let cc = lab.server.sysctl("ipv4/tcp_congestion_control").map_err(set_up)?;
         let known = lab.server.sysctl("ipv4/tcp_available_congestion_control").map_err(set_up)?;

@@ -4,9 +4,19 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wt_load::page::{HttpPage, PageLoad, load_page, load_page_http2};
-use wt_load::{EndReport, Fetch, FetchError, Finish, LoadError, SenderOptions, Tls, Url};
-use wt_trial::{Amount, Cancel, Direction, Page, TrialSpec};
+use wt_load::{EndReport, Fetch, FetchError, Finish, LoadError, SenderOptions, ServerConfig, ServerTls, Tls, Url};
+use wt_sys::{SysError, SysResult};
+use wt_trial::{Amount, Cancel, Direction, MOST_OBJECTS, Page, TrialSpec};
 use wt_units::{Bytes, Settings};
+
+/// How our own server serves pages, and what it shows to those who come through TLS.
+pub(super) fn serving() -> SysResult<(ServerConfig, ServerTls)> {
+    let odd = SysError::io("make the server's certificate");
+    let tls = ServerTls::of(&SERVER_V4.to_string()).map_err(|error| odd(std::io::Error::other(error)))?;
+    // A page may have a connection for each object.
+    let (max_reports, own) = (2 * MOST_OBJECTS, Some(tls.clone()));
+    Ok((ServerConfig { max_reports, tls: own, ..ServerConfig::default() }, tls))
+}
 
 impl LabTunnel {
     /// A page of our own server over cold connections: HTTP/1.1, plain or through TLS, or HTTP/2.
