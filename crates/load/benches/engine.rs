@@ -1,5 +1,6 @@
 //! Our own transfer against iperf3's, over the same veth pair, in interleaved pairs, as fast as each goes and with writes of 1500 bytes.
-//! `cargo bench -p wt-load --bench engine`; needs no root. `engine loopback` takes the loopback instead.
+//! `cargo bench -p wt-load --bench engine`; needs no root. `engine loopback` takes the loopback instead,
+//! `large` and `small` compare only the one or the other.
 //!
 //! With small writes each of ours is a message of its own to the kernel, as each of `iperf3 -l 1500` is, but many go by one call, and the kernel
 //! is told that more follow.
@@ -24,6 +25,8 @@ const TIME: Duration = Duration::from_secs(5);
 const PORT: u16 = 5299;
 const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+/// What is compared; all of it if none is named.
+const PARTS: [&str; 2] = ["large", "small"];
 /// The small writes, bytes.
 const SMALL: u16 = 1500;
 
@@ -125,8 +128,13 @@ impl Place {
     }
 }
 
+/// Whether a word stands on the command line.
+fn is_asked(word: &str) -> bool {
+    std::env::args().any(|argument| argument == word)
+}
+
 fn compare() {
-    let place = if std::env::args().any(|word| word == "loopback") { Place::loopback() } else { Place::veth() };
+    let place = if is_asked("loopback") { Place::loopback() } else { Place::veth() };
     let port = PORT.to_string();
     let quiet = |command: &mut Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let started = place.server.run(|| quiet(Command::new("iperf3").args(["-s", "-p", &port]))).unwrap();
@@ -144,12 +152,17 @@ fn compare() {
         })
         .unwrap();
     let small = SMALL.to_string();
-    let (goodput, cpu) = pairs(&place, "server", &iperf, &[]);
-    println!("goodput: x{goodput:.2} of iperf3's");
-    println!("CPU per byte, both ends: x{cpu:.2} of iperf3's");
-    let (goodput, cpu) = pairs(&place, "plain", &iperf, &["-l", &small]);
-    println!("goodput with writes of {SMALL} bytes: x{goodput:.2} of iperf3's");
-    println!("CPU per byte with them, both ends: x{cpu:.2} of iperf3's");
+    let wanted = |part: &str| !PARTS.iter().any(|known| is_asked(known)) || is_asked(part);
+    if wanted("large") {
+        let (goodput, cpu) = pairs(&place, "server", &iperf, &[]);
+        println!("goodput: x{goodput:.2} of iperf3's");
+        println!("CPU per byte, both ends: x{cpu:.2} of iperf3's");
+    }
+    if wanted("small") {
+        let (goodput, cpu) = pairs(&place, "plain", &iperf, &["-l", &small]);
+        println!("goodput with writes of {SMALL} bytes: x{goodput:.2} of iperf3's");
+        println!("CPU per byte with them, both ends: x{cpu:.2} of iperf3's");
+    }
     iperf.kill().unwrap();
     iperf.wait().unwrap();
 }

@@ -76,7 +76,11 @@ impl EndReport {
 /// The latest that a wait returns to look whether the user wants to stop.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Bytes that are read at once: a thousand transfers shall not take a quarter of a GiB for that.
+/// A sender asks the kernel about its connection as often as this, ns.
+const ASKED: u64 = 5_000_000;
+
+/// Bytes that are read at once where many transfers take turns: a thousand shall not take a quarter of a GiB for that. Whoever has a core to
+/// itself reads [`pattern::CHUNK`], which over a veth pair takes an eighth less time of the CPU.
 const AT_ONCE: usize = 64 * 1024;
 
 /// What one end has to do.
@@ -101,6 +105,37 @@ fn moved(result: io::Result<usize>) -> (io::Result<usize>, u64) {
     (result, bytes)
 }
 
+/// How a socket waits: in the kernel's own read or write, which takes one call and no timer for each piece, or beside it, where others
+/// want their turn too or the end is so near that a wait of the kernel's could miss it.
+struct Waiting {
+    blocks: bool,
+}
+
+impl Waiting {
+    /// Not in reads and writes, for now.
+    fn beside(stream: &TcpStream) -> io::Result<Self> {
+        stream.set_read_timeout(Some(GLANCE))?;
+        stream.set_write_timeout(Some(GLANCE))?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { blocks: false })
+    }
+
+    /// As it suits a transfer that has so long to go; whether reads and writes block now, for [`GLANCE`] at most.
+    fn choose(&mut self, stream: &TcpStream, turn: &Turn, left_ns: u64) -> io::Result<bool> {
+        let blocks = turn.is_free() && u128::from(left_ns) > 2 * GLANCE.as_nanos();
+        if blocks != self.blocks {
+            stream.set_nonblocking(!blocks)?;
+            self.blocks = blocks;
+        }
+        Ok(blocks)
+    }
+
+    /// As it began.
+    fn end(&mut self, stream: &TcpStream) -> io::Result<()> {
+        if std::mem::take(&mut self.blocks) { stream.set_nonblocking(true) } else { Ok(()) }
+    }
+}
+
 /// Reads the pattern until the time is up or the last byte came.
 pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
     let Job { amount, start_ns, deadline, window, .. } = *job;
@@ -112,8 +147,9 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
     let sampler = Sampler::start(stream.try_clone()?, End::Receiver, start_ns, interval(expected))
         .map_err(|error| error.source)?;
-    stream.set_nonblocking(true)?;
-    let mut buffer = vec![0; AT_ONCE];
+    let mut waiting = Waiting::beside(stream)?;
+    // The system gives it memory as far as it is used.
+    let mut buffer = vec![0; pattern::CHUNK];
     let mut turn = Turn::among(job.turns.as_ref());
     let (mut bytes, mut missing) = (0, None);
     let mut last_ns = start_ns;
@@ -130,7 +166,10 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
         if cancel.is_cancelled() {
             break Finish::Cancelled;
         }
-        match turn.take(|| moved(stream.read(&mut buffer))) {
+        let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
+        let read =
+            if blocks { stream.read(&mut buffer) } else { turn.take(|| moved(stream.read(&mut buffer[..AT_ONCE]))) };
+        match read {
             Ok(0) if bytes >= wanted => break Finish::Done,
             Ok(0) => break Finish::PeerLeft("the peer closed the connection early".to_owned()),
             Ok(n) => {
@@ -150,6 +189,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
                     break Finish::PeerLeft("the quota of bytes is used up".to_owned());
                 }
             }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && blocks => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let wait = GLANCE.min(Duration::from_nanos(limit_ns - now));
                 wait_readable(&[stream.as_fd()], Some(wait)).map_err(|error| error.source)?;
@@ -158,6 +198,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
             Err(e) => break Finish::PeerLeft(e.to_string()),
         }
     };
+    waiting.end(stream)?;
     let end_ns = match (&finish, amount) {
         (Finish::Done, Amount::Size(_)) => last_ns,
         (Finish::Done | Finish::Deadline, _) => limit_ns,
@@ -222,11 +263,10 @@ pub(crate) fn send(
     let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64).saturating_add(2_000_000_000);
     let sampler =
         Sampler::start(stream.try_clone()?, End::Sender, start_ns, interval(expected)).map_err(|error| error.source)?;
-    stream.set_nonblocking(true)?;
+    let mut waiting = Waiting::beside(stream)?;
     let mut turn = Turn::among(job.turns.as_ref());
     let mut bytes = 0;
-    let mss = TcpInfo::read(stream).map_or(0, |info| info.snd_mss);
-    let mut info = TcpInfo::default();
+    let (mut info, mut asked_ns) = (TcpInfo::default(), 0);
     let finish = loop {
         if cancel.is_cancelled() {
             break Finish::Cancelled;
@@ -235,23 +275,29 @@ pub(crate) fn send(
         if now >= limit_ns {
             break Finish::Deadline;
         }
+        if now - asked_ns >= ASKED {
+            // A reset connection answers no more questions, so the last answer before it is kept.
+            (info, asked_ns) = (TcpInfo::read(stream).unwrap_or(info), now);
+        }
         let allowed = job.most.left();
         if bytes >= wanted || allowed == 0 {
+            waiting.end(stream)?;
             break drain(stream, limit_ns, cancel, &mut info)?;
         }
         let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
         let piece = || match write_size {
             Some(size) => pattern::write(stream, bytes, left, size),
-            None => pattern::send(stream, bytes, left, mss),
+            None => pattern::send(stream, bytes, left),
         };
-        match turn.take(|| moved(piece())) {
+        let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
+        let written = if blocks { piece() } else { turn.take(|| moved(piece())) };
+        match written {
             Ok(n) => {
                 bytes += n as u64;
                 job.most.take(n as u64);
             }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && blocks => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                // A reset connection answers no more questions, so the last answer before it is kept.
-                info = TcpInfo::read(stream).unwrap_or(info);
                 let wait = GLANCE.min(Duration::from_nanos(limit_ns - now));
                 wait_writable(&[stream.as_fd()], Some(wait)).map_err(|error| error.source)?;
             }
@@ -260,6 +306,7 @@ pub(crate) fn send(
             Err(e) => break Finish::PeerLeft(e.to_string()),
         }
     };
+    waiting.end(stream)?;
     let last = TcpInfo::read(stream).ok().filter(|last| last.bytes_acked >= info.bytes_acked && last.state == 1);
     let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(start_ns));
     let (samples, thirds) = sampler.finish_with_gaps(amount, elapsed);

@@ -5,6 +5,7 @@
 //! 1996): whoever comes back from waiting for its network has no credit, and whoever is alone never waits.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The turns of all transfers of a server.
@@ -12,6 +13,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Turns {
     /// Transfers that move bytes at the same moment.
     at_once: usize,
+    /// Transfers that there are.
+    members: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -30,8 +33,12 @@ struct State {
 impl Turns {
     /// As many at once as this machine has cores.
     pub(crate) fn new() -> Self {
-        let at_once = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { at_once, state: Mutex::default() }
+        Self::of(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+    }
+
+    /// So many at once.
+    fn of(at_once: usize) -> Self {
+        Self { at_once, members: AtomicUsize::new(0), state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -51,7 +58,15 @@ pub(crate) struct Turn {
 impl Turn {
     /// The place of a transfer that there may be others beside.
     pub(crate) fn among(turns: Option<&Arc<Turns>>) -> Self {
+        if let Some(turns) = turns {
+            turns.members.fetch_add(1, Ordering::Relaxed);
+        }
         Self { turns: turns.cloned(), start: 0, called: Arc::default() }
+    }
+
+    /// Whether nobody has to wait for anybody now: there is a core for each. Then a piece may also block.
+    pub(crate) fn is_free(&self) -> bool {
+        self.turns.as_ref().is_none_or(|turns| turns.members.load(Ordering::Relaxed) <= turns.at_once)
     }
 
     /// Waits for the turn, does one piece that doesn't block, and counts the bytes that it says.
@@ -80,6 +95,14 @@ impl Turn {
     }
 }
 
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(turns) = &self.turns {
+            turns.members.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// A transfer that moves bytes right now. Its end calls the next.
 struct Moving<'a>(&'a Turns);
 
@@ -100,11 +123,11 @@ impl Drop for Moving<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64};
 
     /// Threads that always could move, with pieces of these sizes, for so many pieces in all; the bytes of each.
     fn race(at_once: usize, sizes: &[u64], pieces: u64) -> Vec<u64> {
-        let turns = Arc::new(Turns { at_once, state: Mutex::default() });
+        let turns = Arc::new(Turns::of(at_once));
         let (left, ready) = (AtomicU64::new(pieces), std::sync::Barrier::new(sizes.len()));
         let left = &left;
         std::thread::scope(|scope| {
@@ -140,7 +163,7 @@ mod tests {
 
     #[test]
     fn no_more_move_at_once_than_may_and_all_get_to_their_end() {
-        let turns = Arc::new(Turns { at_once: 3, state: Mutex::default() });
+        let turns = Arc::new(Turns::of(3));
         let (moving, most, too_many) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..20 {
@@ -174,8 +197,19 @@ mod tests {
     }
 
     #[test]
+    fn with_a_core_for_each_nobody_has_to_wait() {
+        let turns = Arc::new(Turns::of(2));
+        let (first, second) = (Turn::among(Some(&turns)), Turn::among(Some(&turns)));
+        assert!(first.is_free() && Turn::among(None).is_free());
+        let third = Turn::among(Some(&turns));
+        assert!(!first.is_free() && !third.is_free());
+        drop(second);
+        assert!(first.is_free());
+    }
+
+    #[test]
     fn a_long_silence_earns_nothing() {
-        let turns = Arc::new(Turns { at_once: 1, state: Mutex::default() });
+        let turns = Arc::new(Turns::of(1));
         let (mut busy, mut late) = (Turn::among(Some(&turns)), Turn::among(Some(&turns)));
         for _ in 0..10 {
             busy.take(|| ((), 1000));
