@@ -6,6 +6,7 @@ use crate::scope::{Scope, scope_of, usual_knobs};
 use crate::target::Target;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::mem::{Discriminant, discriminant};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,8 +75,8 @@ pub struct LiveTunnel {
     refusal: String,
     /// Targets that are of no use.
     useless: Vec<bool>,
-    /// Targets that have served once: what they say against it later is for now.
-    served: Vec<bool>,
+    /// The kind of workload that each target has served before: what it says against the same later is for now.
+    served: Vec<Option<Discriminant<Workload>>>,
     /// The most that came beyond what was asked for, bytes: a server that sends the whole file is cut off, but late.
     in_vain: u64,
     round: u32,
@@ -89,14 +90,14 @@ impl LiveTunnel {
     #[must_use]
     pub fn new(config: LiveConfig) -> Self {
         let manners = vec![Manners::new(); config.targets.len()];
-        let none = vec![false; config.targets.len()];
+        let (useless, served) = (vec![false; config.targets.len()], vec![None; config.targets.len()]);
         Self {
             config,
             manners,
             given_up: None,
             refusal: String::new(),
-            useless: none.clone(),
-            served: none,
+            useless,
+            served,
             in_vain: 0,
             round: 0,
             turn: 0,
@@ -133,6 +134,11 @@ impl LiveTunnel {
             }
         }
         Ok(first)
+    }
+
+    /// Whether the target has served the like before.
+    fn has_served(&self, workload: &Workload) -> bool {
+        self.served[self.turn] == Some(discriminant(workload))
     }
 
     /// Whether it hands out files: what it refuses is no matter of settings, which it isn't told.
@@ -354,7 +360,7 @@ impl LiveTunnel {
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: source.to_string() })
             }
             // It was there, and no setting keeps it from being there: such servers ration so, too.
-            FetchError::Never(why) if self.served[self.turn] && self.is_of_files() => self
+            FetchError::Never(why) if self.has_served(&spec.workload) && self.is_of_files() => self
                 .failed(FetchError::Refused { why: format!("it served us before, and now {why}"), pause: None }, spec),
             FetchError::Never(why) if self.useless.iter().filter(|useless| !**useless).count() > 1 => {
                 self.useless[self.turn] = true;
@@ -510,7 +516,7 @@ impl Tunnel for LiveTunnel {
             return self.failed(FetchError::Refused { why: why.clone(), pause: None }, spec);
         }
         self.manners[self.turn].served();
-        self.served[self.turn] = true;
+        self.served[self.turn] = Some(discriminant(&spec.workload));
         let asked = spec.workload.size().map_or(u64::MAX, Bytes::get);
         self.in_vain = self.in_vain.max(moved.saturating_sub(asked));
         let headers = self.config.targets[self.turn].headers();
