@@ -20,14 +20,16 @@ impl Claim {
     #[must_use]
     pub fn take(journal: &Path, id: &str) -> Option<Self> {
         let file = place(journal, id)?;
-        let locked = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).ok()?;
-        match locked.try_lock() {
-            Ok(()) => Some(Self { file, _locked: locked }),
-            Err(_) => {
-                let _ = std::fs::remove_file(&file);
-                None
-            }
-        }
+        // Nobody may find it without its lock, so it gets its name once it is locked. Whoever is killed in between leaves a file that
+        // says nothing, and that the next claim takes away.
+        let mut unlocked = file.clone().into_os_string();
+        unlocked.push(".new");
+        let unlocked = PathBuf::from(unlocked);
+        let _ = std::fs::remove_file(&unlocked);
+        let locked = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked).ok()?;
+        let named = locked.try_lock().is_ok() && std::fs::hard_link(&unlocked, &file).is_ok();
+        let _ = std::fs::remove_file(&unlocked);
+        named.then(|| Self { file, _locked: locked })
     }
 
     /// Whether somebody is at work on it; `None` if nobody ever claimed it, or there is no telling.
