@@ -16,6 +16,8 @@ mod blame;
 mod connection;
 /// Packets that were captured twice.
 mod copies;
+/// What is counted of one direction.
+mod counts;
 /// Which packets are looked at.
 mod filter;
 /// One direction of it.
@@ -35,8 +37,8 @@ mod tests;
 
 pub use blame::{Blame, Culprit, Finding, Reason};
 pub use connection::{End, Shares};
+pub use counts::{Counts, Offer};
 pub use filter::{Filter, FilterError};
-pub use half::{Counts, Offer};
 pub use report::{
     AckDelay, Analysis, BlackHole, ConnectionReport, EndReport, Handshake, Packets, Position, State, Windows,
 };

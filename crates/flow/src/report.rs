@@ -1,6 +1,7 @@
 use crate::blame::{self, Blame};
 use crate::connection::{Connection, End, Shares};
-use crate::half::{Counts, Half, Offer};
+use crate::counts::{Counts, Offer};
+use crate::half::Half;
 use crate::samples::Spread;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
