@@ -112,6 +112,22 @@ pub struct Fetched {
     pub other: Option<EndReport>,
 }
 
+impl Fetched {
+    /// What came over a connection, which ends at once, so that nothing of this trial lingers on the path.
+    pub(crate) fn over(
+        wire: Wire<'_>,
+        connect_time: Duration,
+        granted: Settings,
+        report: EndReport,
+        length: Option<u64>,
+        notes: Vec<String>,
+    ) -> Self {
+        let _ = tcp::reset_on_close(wire.socket());
+        drop(wire);
+        Self { report, connect_time, granted, length, notes, far: None, other: None }
+    }
+}
+
 /// What a far end that speaks of itself says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Far {
@@ -176,7 +192,8 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
             pause: None,
         });
     }
-    Ok(exchange.done(report, length, notes))
+    let Exchange { wire, connect_time, granted, .. } = exchange;
+    Ok(Fetched::over(wire, connect_time, granted, report, length, notes))
 }
 
 /// Brings so many bytes of the pattern to a server that takes `PUT` or `STOR`: the clock runs from the first byte until the
@@ -228,7 +245,8 @@ pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
             _ => notes.push(format!("the server left: {why}")),
         }
     }
-    Ok(exchange.done(report, None, notes))
+    let Exchange { wire, connect_time, granted, .. } = exchange;
+    Ok(Fetched::over(wire, connect_time, granted, report, None, notes))
 }
 
 /// Runs a workload that is more than a transfer.
@@ -387,20 +405,6 @@ impl<'a> Exchange<'a> {
             }
             (200..=299, _) => FetchError::Protocol(format!("the server answers {line}, which wasn't asked for")),
             _ => FetchError::Never(format!("the server answers {line}")),
-        }
-    }
-
-    /// Ends the connection at once, so that nothing of this trial lingers on the path.
-    fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
-        let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched {
-            report,
-            connect_time: self.connect_time,
-            granted: self.granted,
-            length,
-            notes,
-            far: None,
-            other: None,
         }
     }
 }

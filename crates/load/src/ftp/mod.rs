@@ -10,7 +10,7 @@ use crate::intact::Reference;
 use crate::intake::{intake, outflow};
 use crate::pattern;
 use crate::tls::Tls;
-use crate::transfer::{EndReport, Finish, Job};
+use crate::transfer::{Finish, Job};
 use crate::url::{Scheme, Url};
 use crate::wire::{Wire, WireError};
 use reply::{Reply, ReplyError};
@@ -18,7 +18,6 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
-use wt_sys::tcp;
 use wt_trial::{Amount, Cancel};
 use wt_units::{Bytes, Settings};
 
@@ -68,7 +67,8 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     if changed {
         notes.push("the file on the server has another length: it is compared with its new content".to_owned());
     }
-    let fetched = data.done(report, length, notes);
+    let Data { wire, connect_time, granted, .. } = data;
+    let fetched = Fetched::over(wire, connect_time, granted, report, length, notes);
     control.quit();
     if fetched.report.bytes == 0 && matches!(fetched.report.finish, Finish::PeerLeft(_)) {
         return Err(FetchError::Refused {
@@ -107,7 +107,8 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
             return Err(refusal(&reply));
         }
     }
-    let fetched = data.done(report, None, std::mem::take(&mut notes));
+    let Data { wire, connect_time, granted, .. } = data;
+    let fetched = Fetched::over(wire, connect_time, granted, report, None, std::mem::take(&mut notes));
     control.tidy_up(&path);
     control.quit();
     Ok(fetched)
@@ -318,20 +319,6 @@ impl Data<'_> {
             return Ok(());
         }
         self.wire.encrypt(job.tls, &job.url.host).map_err(|error: WireError| lost(error, control.patience, true))
-    }
-
-    /// Ends the connection at once, so that nothing of this trial lingers on the path.
-    fn done(self, report: EndReport, length: Option<u64>, notes: Vec<String>) -> Fetched {
-        let _ = tcp::reset_on_close(self.wire.socket());
-        Fetched {
-            report,
-            connect_time: self.connect_time,
-            granted: self.granted,
-            length,
-            notes,
-            far: None,
-            other: None,
-        }
     }
 }
 
