@@ -2,8 +2,8 @@
 //! `cargo bench -p wt-load --bench engine`; needs no root. `engine loopback` takes the loopback instead,
 //! `large` and `small` compare only the one or the other.
 //!
-//! With small writes each of ours is a message of its own to the kernel, as each of `iperf3 -l 1500` is, but many go by one call, and the kernel
-//! is told that more follow.
+//! With small writes each of ours is a buffer of its own, and those that are ready are gathered in one call; each of `iperf3 -l 1500` is a
+//! call of its own.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and stops when it can't go on")]
 
 use std::io::BufRead as _;

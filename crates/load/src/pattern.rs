@@ -38,8 +38,8 @@ pub(crate) fn send(mut to: &TcpStream, offset: u64, len: usize) -> io::Result<us
     }
 }
 
-/// Sends what stands at `offset` in writes of `size` bytes each, many of them by one call, at most [`CHUNK`] and `len` in all; how
-/// many bytes the kernel took.
+/// Sends what stands at `offset` in pieces of `size` bytes each, gathered in one call, at most [`CHUNK`] and `len` in all; how many bytes
+/// the kernel took.
 ///
 /// # Errors
 /// The socket's, if nothing went before.
