@@ -3,6 +3,7 @@
 use crate::experiment::{ArmAssessment, Assessment, LevelVerdict, Needed, PlateauAssessment, StopReason, VerdictKind};
 use crate::upper_bound;
 use std::time::Duration;
+use wt_units::counted;
 
 /// A verdict as text: one sentence to act on, and what stands behind it.
 ///
@@ -125,7 +126,7 @@ impl Words<'_> {
 
     fn effort(&self) -> String {
         let time = self.per_trial.saturating_mul(u32::try_from(self.a.trials).unwrap_or(u32::MAX));
-        format!("{}, {}, {}.", count(self.a.rounds, "round"), count(self.a.trials, "trial"), rough(time))
+        format!("{}, {}, {}.", counted(self.a.rounds, "round"), counted(self.a.trials, "trial"), rough(time))
     }
 
     /// Which gains are excluded; a setting that was dropped too early to say is named.
@@ -133,7 +134,10 @@ impl Words<'_> {
         let (known, unknown): (Vec<_>, Vec<_>) = self.candidates().partition(|arm| arm.upper.is_some());
         if unknown.iter().any(|arm| arm.dropped.is_none()) || known.is_empty() {
             let need = self.candidates().filter_map(|arm| arm.needed).fold(0.0, f64::max);
-            return format!("No gain can be excluded before {} of each setting.", count(fewest_rounds(need), "round"));
+            return format!(
+                "No gain can be excluded before {} of each setting.",
+                counted(fewest_rounds(need), "round")
+            );
         }
         let most = known.iter().filter_map(|arm| arm.upper).fold(f64::NEG_INFINITY, f64::max);
         let gains = if most <= 0.0 {
@@ -152,7 +156,7 @@ impl Words<'_> {
         let noise = self.a.noise?;
         let more = |n: &Needed| {
             let time = self.per_trial.saturating_mul(u32::try_from(n.more_trials).unwrap_or(u32::MAX));
-            format!("{} ({}, {})", count(n.more_rounds, "more round"), count(n.more_trials, "trial"), rough(time))
+            format!("{} ({}, {})", counted(n.more_rounds, "more round"), counted(n.more_trials, "trial"), rough(time))
         };
         // The larger gain first: it is the one within reach.
         let mut by_gain: Vec<&Needed> = self.a.needed.iter().collect();
@@ -216,7 +220,7 @@ impl Words<'_> {
             let (bad, n) = (arm.failed + arm.incomplete, arm.trials - arm.void);
             let name = self.label(arm.arm);
             if bad > 0 {
-                lines.push(format!("{name}: {bad} of {} stalled or failed.", count(n, "trial")));
+                lines.push(format!("{name}: {bad} of {} stalled or failed.", counted(n, "trial")));
             } else if shown.contains(&arm.arm) && n > 0 {
                 clean.push(format!(
                     "0 of {n} of {name} (the true rate may be up to {})",
@@ -269,10 +273,6 @@ impl Words<'_> {
 /// The fewest rounds after which anything can be shown at this threshold, however clear it is.
 fn fewest_rounds(threshold: f64) -> usize {
     (1..1_000).find(|n| upper_bound(&vec![0.0; *n], threshold).is_finite()).unwrap_or(1_000)
-}
-
-fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 fn list(names: &[String]) -> String {

@@ -42,8 +42,8 @@ impl Page<'_> {
             "{} ({}), {}, {}, {}",
             clean(&r.target),
             r.tunnel,
-            words::count(r.rounds, "round"),
-            words::count(r.trials, "trial"),
+            wt_units::counted(r.rounds, "round"),
+            wt_units::counted(r.trials, "trial"),
             words::duration(r.run.spent_s),
         );
         let path = format!(

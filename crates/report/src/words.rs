@@ -8,11 +8,6 @@ pub(crate) fn rate(bps: Option<f64>) -> String {
     bps.map_or_else(|| "–".to_owned(), |bps| BitsPerSecond(bps.max(0.0) as u64).human())
 }
 
-/// `1 round`, `3 rounds`.
-pub(crate) fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
 /// `×1.19`; `–` if it isn't known.
 pub(crate) fn times(ratio: Option<f64>) -> String {
     match ratio {

@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize};
-use wt_units::Bytes;
+use wt_units::{Bytes, counted};
 
 /// One object of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,14 +91,13 @@ impl Page {
 
 impl std::fmt::Display for Page {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plural = |n: usize| if n == 1 { "" } else { "s" };
         let connections = self.connections as usize;
         let (objects, size) = (self.objects.len(), self.size().get() as f64 / 1e3);
-        write!(f, "a page of {objects} object{} ({size:.1} kB) over ", plural(objects))?;
+        write!(f, "a page of {} ({size:.1} kB) over ", counted(objects, "object"))?;
         if self.close_each {
             write!(f, "a cold connection for each, {connections} at once")?;
         } else {
-            write!(f, "{connections} cold connection{}", plural(connections))?;
+            write!(f, "{}", counted(connections, "cold connection"))?;
         }
         f.write_str(if self.http2 { " with HTTP/2" } else { "" })?;
         f.write_str(if self.tls && !self.http2 { " through TLS" } else { "" })

@@ -7,6 +7,8 @@
 
 /// Sizes in bytes.
 mod bytes;
+/// Numbers of things.
+mod count;
 /// Errors of the text grammar.
 mod error;
 /// Knobs, their levels, and settings.
@@ -21,6 +23,7 @@ mod suggest;
 mod time;
 
 pub use bytes::Bytes;
+pub use count::counted;
 pub use error::ParseError;
 pub use knob::{Knob, Level, Settings};
 pub use rate::BitsPerSecond;

@@ -48,8 +48,8 @@ impl TuneReport {
             self.target,
             self.tunnel,
             words::date(self.run.started_unix_us),
-            words::count(self.rounds, "round"),
-            words::count(self.trials, "trial"),
+            wt_units::counted(self.rounds, "round"),
+            wt_units::counted(self.trials, "trial"),
             words::duration(self.run.spent_s)
         );
         let comment = if self.run.comment.is_empty() { String::new() } else { paragraph(&self.run.comment) };

@@ -17,6 +17,7 @@ use wt_report::tune::Measured;
 use wt_sys::clock::unix_us;
 use wt_sys::process::ProcessIdentity;
 use wt_trial::TrialRecord;
+use wt_units::counted;
 
 /// Every trial ever run, with all that was in force
 #[derive(Debug, Args)]
@@ -334,8 +335,8 @@ fn import(journal: &mut SqliteJournal, files: &[PathBuf], json: bool) -> Outcome
     } else {
         say!(
             "{} with {} taken in, {} here already.",
-            count(all.taken.len() as u64, "experiment"),
-            count(all.trials, "trial"),
+            counted(all.taken.len(), "experiment"),
+            counted(all.trials as usize, "trial"),
             if all.known.len() == 1 { "1 was".to_owned() } else { format!("{} were", all.known.len()) }
         );
         all.taken.iter().for_each(|id| say!("  {id}"));
@@ -372,11 +373,6 @@ fn import_one(journal: &mut SqliteJournal, file: &Path) -> Result<Imported, Fail
     })
 }
 
-/// `1 trial`, `3 trials`.
-fn count(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
 fn prune(journal: &mut SqliteJournal, what: Prune, json: bool) -> Outcome {
     let (dry_run, samples_only) = (what.dry_run, what.samples_only);
     let pruned = journal.prune(what).map_err(|error| failure(&error))?;
@@ -390,7 +386,11 @@ fn prune(journal: &mut SqliteJournal, what: Prune, json: bool) -> Outcome {
     }
     let what = if samples_only { "the samples of " } else { "" };
     let verb = if dry_run { "would be thrown away" } else { "thrown away" };
-    say!("{what}{} with {} {verb}.", count(pruned.experiments, "experiment"), count(pruned.trials, "trial"));
+    say!(
+        "{what}{} with {} {verb}.",
+        counted(pruned.experiments as usize, "experiment"),
+        counted(pruned.trials as usize, "trial")
+    );
     pruned.ids.iter().for_each(|id| say!("  {id}"));
     for id in &pruned.kept {
         say!("  {id} stays: it is under way, or another experiment that stays continues it");

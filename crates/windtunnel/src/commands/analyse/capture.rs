@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Read;
 use wt_flow::{AckDelay, Analysis, Bounds, ConnectionReport, End, EndReport, Filter, Position, Spread, State, Tracker};
+use wt_units::counted;
 use wt_wire::{CaptureError, CaptureInterface, CaptureReader};
 
 /// What only captures have.
@@ -151,8 +152,8 @@ pub(crate) fn about_the_capture(analysis: &mut Analysis) {
     let one_way = analysis.connections.iter().filter(|connection| connection.only_seen().is_some()).count();
     if one_way > 0 {
         warnings.push(format!(
-            "of {one_way} connection{} only one direction was captured: the other one took another way, or a filter left it out",
-            if one_way == 1 { "" } else { "s" }
+            "of {} only one direction was captured: the other one took another way, or a filter left it out",
+            counted(one_way, "connection")
         ));
     }
     if packets.fragments > 0 {
@@ -197,12 +198,11 @@ pub(crate) fn tell(analysis: &Analysis, source: Value, json: bool) -> Exit {
 fn text(analysis: &Analysis) -> String {
     let packets = &analysis.packets;
     let mut lines = vec![format!(
-        "{} packets in {}, {} of them TCP, {} connection{}.",
+        "{} packets in {}, {} of them TCP, {}.",
         packets.all,
         time(analysis.duration_us as f64),
         packets.tcp,
-        packets.connections,
-        if packets.connections == 1 { "" } else { "s" }
+        counted(packets.connections as usize, "connection"),
     )];
     lines.extend(analysis.warnings.iter().map(|warning| format!("Note: {warning}.")));
     let mut told: Vec<&ConnectionReport> = analysis.connections.iter().collect();

@@ -5,6 +5,7 @@ use crate::edge::say;
 use std::collections::BTreeMap;
 use wt_probe::first_window::Verdict;
 use wt_report::{Axis, Chart, Series};
+use wt_units::counted;
 
 /// How wide the chart in the terminal is.
 const COLUMNS: usize = 100;
@@ -32,14 +33,10 @@ impl Tally {
             1 => segments.to_string(),
             hosts => format!("{segments} ({hosts} hosts)"),
         });
-        let least = self.at_least.map(|segments| format!("≥ {segments} ({})", of_hosts(self.bounded)));
+        let least = self.at_least.map(|segments| format!("≥ {segments} ({})", counted(self.bounded, "host")));
         let all: Vec<String> = exact.chain(least).collect();
         if all.is_empty() { "?".to_owned() } else { all.join(", ") }
     }
-}
-
-fn of_hosts(count: usize) -> String {
-    if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") }
 }
 
 /// All providers.

@@ -12,6 +12,7 @@ use wt_stacks::finding::{Finding, Trend};
 use wt_stacks::{Choice, Seen};
 use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
 use wt_trial::{Status, TrialOutcome};
+use wt_units::counted;
 
 /// One stack with one window, and what came of it.
 #[derive(Debug)]
@@ -547,8 +548,8 @@ impl Comparison {
 
     fn print(&self) {
         let rounds = self.rows.iter().flat_map(|row| row.trials.values().map(Vec::len)).max().unwrap_or(0);
-        let rounds = if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds; medians") };
-        say!("{}: {rounds}\n", self.config.lab);
+        let medians = if rounds > 1 { "; medians" } else { "" };
+        say!("{}: {}{medians}\n", self.config.lab, counted(rounds, "round"));
         let table = self.table();
         let columns = table.first().map_or(0, Vec::len);
         let width =
