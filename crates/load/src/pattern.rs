@@ -2,6 +2,7 @@ use std::io::{self, Write as _};
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
 use std::sync::LazyLock;
+use wt_sys::lent::{Lender, Payload};
 use wt_sys::pages::Pages;
 
 /// Bytes after which the pattern repeats: a prime, so that data displaced by any usual block size differs.
@@ -23,18 +24,40 @@ static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     period.iter().copied().cycle().take(PERIOD + CHUNK).collect()
 });
 
-/// The same for the kernel, so that what is sent is copied once less; `None` where it has no such thing.
+/// The same in memory that packets borrow; `None` where there is none.
+static PAYLOAD: LazyLock<Option<Payload>> = LazyLock::new(|| Payload::of(&TABLE).ok());
+
+/// The same in a file, so that what many senders send is copied once less; `None` where the kernel has no such thing.
 static PAGES: LazyLock<Option<Pages>> = LazyLock::new(|| Pages::of(&TABLE).ok());
 
-/// Sends what stands at `offset`, at most `len` bytes and [`CHUNK`] of it; how many the kernel took.
-///
-/// # Errors
-/// The socket's.
-pub(crate) fn send(mut to: &TcpStream, offset: u64, len: usize) -> io::Result<usize> {
-    let start = (offset % PERIOD as u64) as usize;
-    match PAGES.as_ref() {
-        Some(pages) => pages.send(to.as_fd(), start, len.min(CHUNK)),
-        None => to.write(at(offset, len)),
+/// Sends the pattern over one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Sender {
+    /// Once it had the connection's thread to itself; `Some(None)` where that can't be.
+    lender: Option<Option<Lender>>,
+}
+
+impl Sender {
+    /// Sends what stands at `offset`, where the last call ended, at most `len` bytes and [`CHUNK`] of it; how many the kernel took.
+    /// Whoever is `alone` lends it to the packets, by a pipe that a crowd would have too many of.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) fn send(&mut self, mut to: &TcpStream, offset: u64, len: usize, alone: bool) -> io::Result<usize> {
+        let start = (offset % PERIOD as u64) as usize;
+        let len = len.min(CHUNK);
+        if alone && self.lender.is_none() {
+            self.lender = Some(Lender::new().ok());
+        }
+        if let (Some(Some(lender)), Some(payload)) = (&mut self.lender, PAYLOAD.as_ref())
+            && (alone || lender.holds())
+        {
+            return lender.send(payload, to.as_fd(), start..start + len);
+        }
+        match PAGES.as_ref() {
+            Some(pages) => pages.send(to.as_fd(), start, len),
+            None => to.write(at(offset, len)),
+        }
     }
 }
 

@@ -265,7 +265,7 @@ pub(crate) fn send(
         Sampler::start(stream.try_clone()?, End::Sender, start_ns, interval(expected)).map_err(|error| error.source)?;
     let mut waiting = Waiting::beside(stream)?;
     let mut turn = Turn::among(job.turns.as_ref());
-    let mut bytes = 0;
+    let (mut sender, mut bytes) = (pattern::Sender::default(), 0);
     let (mut info, mut asked_ns) = (TcpInfo::default(), 0);
     let finish = loop {
         if cancel.is_cancelled() {
@@ -285,11 +285,11 @@ pub(crate) fn send(
             break drain(stream, limit_ns, cancel, &mut info)?;
         }
         let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
-        let piece = || match write_size {
-            Some(size) => pattern::write(stream, bytes, left, size),
-            None => pattern::send(stream, bytes, left),
-        };
         let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
+        let mut piece = || match write_size {
+            Some(size) => pattern::write(stream, bytes, left, size),
+            None => sender.send(stream, bytes, left, blocks),
+        };
         let written = if blocks { piece() } else { turn.take(|| moved(piece())) };
         match written {
             Ok(n) => {

@@ -13,6 +13,8 @@ mod error;
 pub mod ethtool;
 /// What a process needs that must outlive its parent: its own session, alarms, watched directories.
 pub mod guard;
+/// Memory that packets borrow.
+pub mod lent;
 /// Devices, their addresses and their queueing disciplines.
 pub mod link;
 /// Folders without a place.
