@@ -13,6 +13,9 @@ WINDTUNNEL_PAGE=must scripts/build-page.sh
 step "format and lints"
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --locked -- -D warnings
+# What is fuzzed lies apart from the workspace: its lock must follow the crates.
+cargo fmt --check --manifest-path fuzz/Cargo.toml
+cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
 step "adapters of stacks in C, and QUIC's with its own tests"
 scripts/stacks.sh lwip slirp
