@@ -130,7 +130,7 @@ impl Half {
         } else {
             self.ack.is_none_or(|ack| ack.is_before(s.ack))
         };
-        self.lately.is_copy(s, now, is_new)
+        self.lately.is_copy(s, now, is_new, self.counts.packets)
     }
 
     /// A segment of this end; `rev` is the other one. `first_rtt_ns` is that of the handshake, `back_ns` the time from
