@@ -16,7 +16,7 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 /// Between two looks.
 const STEP: Duration = Duration::from_secs(1);
 /// A transfer that was silent at its end for less isn't asked about: a retransmission can take as long.
-const SILENCE: Duration = Duration::from_secs(1);
+pub(crate) const SILENCE: Duration = Duration::from_secs(1);
 
 /// How a network is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]

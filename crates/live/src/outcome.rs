@@ -1,5 +1,6 @@
 //! What came of a trial on the real path, put together from what both ends saw.
 
+use crate::lost::SILENCE;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +15,7 @@ const TELLING: u64 = 32 * 1024;
 /// Joins what is known of a transfer.
 pub(crate) fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
     let Fetched { report, connect_time, granted, length, mut notes, far, other } = fetched;
-    let status = status(&report, &mut notes);
+    let status = status(&report, direction, &mut notes);
     // Where the sender is ours, its word counts.
     let sender = other.as_ref().filter(|_| direction == Direction::Down);
     let mut observed = match sender {
@@ -126,7 +127,21 @@ fn observed(report: &EndReport, direction: Direction, headers: u64) -> BTreeMap<
     observed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
+/// What to say of a transfer that had been silent for long when its time was up: for a quarter of it, and for longer than a path
+/// that loses packets is. A sender that hears nothing sends again after the RTT and 200 ms (Linux's smallest `RTO - SRTT`), then
+/// after twice that (RFC 6298 section 5.5): one packet that is lost twice is silence for three times as long.
+fn silent(report: &EndReport, direction: Direction) -> Option<String> {
+    let rtt = Some(report.info.min_rtt).filter(|us| *us != u32::MAX && *us > 0).unwrap_or(report.info.rtt);
+    let of_losses = 3 * (Duration::from_micros(rtt.into()) + Duration::from_millis(200));
+    let silence = report.silence();
+    let what = if direction == Direction::Up { "nothing was acknowledged" } else { "nothing came" };
+    (silence >= SILENCE.max(of_losses) && silence >= report.elapsed / 4).then(|| {
+        let (silence, whole) = (silence.as_secs_f64(), report.elapsed.as_secs_f64());
+        format!("{what} in the last {silence:.1} s of {whole:.1} s, though the connection stood")
+    })
+}
+
+fn status(report: &EndReport, direction: Direction, notes: &mut Vec<String>) -> Status {
     notes.extend(report.refused.iter().cloned());
     match &report.finish {
         Finish::Cancelled => Status::Aborted,
@@ -142,8 +157,15 @@ fn status(report: &EndReport, notes: &mut Vec<String>) -> Status {
             notes.push("the connection stood, but no byte of the payload arrived".to_owned());
             Status::Failed
         }
-        Finish::Done => Status::Completed,
-        Finish::Deadline => Status::Incomplete,
+        // Its time was up, too, but what it did in that time isn't what it was to do. It counts: a setting can be to blame.
+        Finish::Done | Finish::Deadline => match silent(report, direction) {
+            Some(note) => {
+                notes.push(note);
+                Status::Incomplete
+            }
+            None if report.finish == Finish::Done => Status::Completed,
+            None => Status::Incomplete,
+        },
         Finish::PeerLeft(why) | Finish::Lost(why) => {
             notes.push(why.clone());
             Status::Incomplete
@@ -171,5 +193,41 @@ pub(crate) fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers
             outcome.granted.set(knob, level);
             outcome.scopes.insert(knob.name().to_owned(), scope.to_owned());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(finish: Finish, bytes: u64, last_ms: Option<u64>, rtt_ms: u32) -> EndReport {
+        let mut report = EndReport::of_several(finish, bytes, Duration::from_secs(5));
+        report.last = last_ms.map(Duration::from_millis);
+        report.info.min_rtt = rtt_ms * 1000;
+        report
+    }
+
+    fn told(report: &EndReport, direction: Direction) -> (Status, String) {
+        let mut notes = Vec::new();
+        (status(report, direction, &mut notes), notes.join("; "))
+    }
+
+    #[test]
+    fn a_transfer_that_fell_silent_for_longer_than_losses_take_isnt_done_when_its_time_is_up() {
+        use Direction::{Down, Up};
+        let note = |way| format!("{way} in the last 3.2 s of 5.0 s, though the connection stood");
+        let stopped = report(Finish::Done, 9000, Some(1800), 20);
+        assert_eq!(told(&stopped, Down), (Status::Incomplete, note("nothing came")));
+        assert_eq!(told(&stopped, Up), (Status::Incomplete, note("nothing was acknowledged")));
+        let late = report(Finish::Deadline, 9000, Some(1800), 20);
+        assert_eq!(told(&late, Down), (Status::Incomplete, note("nothing came")));
+        // A quarter of the time, on a path as short as that; on a satellite's a packet lost twice takes 2.4 s and more.
+        for (last_ms, rtt_ms, done) in [(3749, 20, false), (3751, 20, true), (2700, 600, true), (2500, 600, false)] {
+            let (status, note) = told(&report(Finish::Done, 9000, Some(last_ms), rtt_ms), Down);
+            assert_eq!((status == Status::Completed, note.is_empty()), (done, done), "{last_ms} {rtt_ms}: {note}");
+        }
+        // Where nobody looked, nothing is said; without a byte something else is.
+        assert_eq!(told(&report(Finish::Done, 9000, None, 20), Down), (Status::Completed, String::new()));
+        assert_eq!(told(&report(Finish::Done, 0, Some(0), 20), Down).0, Status::Failed);
     }
 }

@@ -2,7 +2,7 @@ use crate::fetch::{Body, BodyError};
 use crate::intact::Check;
 use crate::pattern;
 use crate::sample::{End, Sampler, interval};
-use crate::transfer::{EndReport, Finish, Job};
+use crate::transfer::{EndReport, Finish, Job, LastAck};
 use crate::wire::Wire;
 use std::io;
 use std::time::Duration;
@@ -81,6 +81,7 @@ pub(crate) fn intake(
         finish,
         bytes: taken.bytes,
         elapsed: Duration::from_nanos(end_ns.saturating_sub(start_ns)),
+        last: Some(Duration::from_nanos(taken.last_ns.saturating_sub(start_ns))),
         info: TcpInfo::read(socket).unwrap_or_default(),
         congestion_control: tcp::congestion_control(socket).unwrap_or_default(),
         samples: sampler.finish(),
@@ -142,6 +143,7 @@ pub(crate) fn outflow(
     let mut bytes = 0;
     let mut info = TcpInfo::default();
     let mut taker = Taker::at(start_ns);
+    let mut heard = LastAck::begin(acked_before, start_ns);
     let finish = loop {
         if wire.cancel().is_cancelled() {
             break Finish::Cancelled;
@@ -151,8 +153,9 @@ pub(crate) fn outflow(
             break if timed { Finish::Done } else { Finish::Deadline };
         }
         info = TcpInfo::read(wire.socket()).unwrap_or(info);
+        heard.look(&info, now);
         if bytes >= wanted {
-            break settle(wire, limit_ns, &mut info, &mut taker)?;
+            break settle(wire, limit_ns, &mut info, (&mut taker, &mut heard))?;
         }
         if let Some(finish) = taker.refuses(&info, now) {
             break finish;
@@ -174,6 +177,7 @@ pub(crate) fn outflow(
         bytes: if bytes >= wanted && finish == Finish::Done { bytes } else { bytes.min(acked) },
         finish,
         elapsed,
+        last: Some(heard.since(start_ns)),
         samples,
         info,
         congestion_control: tcp::congestion_control(wire.socket()).unwrap_or_default(),
@@ -216,7 +220,12 @@ impl Taker {
 }
 
 /// Waits until everything is acknowledged.
-fn settle(wire: &mut Wire<'_>, limit_ns: u64, info: &mut TcpInfo, taker: &mut Taker) -> io::Result<Finish> {
+fn settle(
+    wire: &mut Wire<'_>,
+    limit_ns: u64,
+    info: &mut TcpInfo,
+    (taker, heard): (&mut Taker, &mut LastAck),
+) -> io::Result<Finish> {
     /// As often as that matters: an hundredth of the shortest trial.
     const STEP: Duration = Duration::from_millis(1);
     wire.flush().map_err(|error| io::Error::other(error.to_string()))?;
@@ -226,6 +235,7 @@ fn settle(wire: &mut Wire<'_>, limit_ns: u64, info: &mut TcpInfo, taker: &mut Ta
             return Ok(Finish::Done);
         }
         let now = monotonic_ns();
+        heard.look(info, now);
         if now >= limit_ns {
             return Ok(Finish::Deadline);
         }

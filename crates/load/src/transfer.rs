@@ -41,6 +41,8 @@ pub struct EndReport {
     pub bytes: u64,
     /// From the start until the time was up or the last byte came.
     pub elapsed: Duration,
+    /// From the start until the last payload came, or was acknowledged where this end sent; `None` where nobody looked.
+    pub last: Option<Duration>,
     /// The kernel's view over time.
     pub samples: Vec<Sample>,
     /// The kernel's view at the end.
@@ -63,6 +65,7 @@ impl EndReport {
             finish,
             bytes,
             elapsed,
+            last: None,
             samples: Vec::new(),
             info: TcpInfo::default(),
             congestion_control: String::new(),
@@ -70,6 +73,38 @@ impl EndReport {
             start: None,
             measures: Measures::default(),
         }
+    }
+
+    /// For how long nothing had come, or been acknowledged, when it ended; zero where nobody looked.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        self.last.map_or(Duration::ZERO, |last| self.elapsed.saturating_sub(last))
+    }
+}
+
+/// When a sender last heard that something new had come.
+#[derive(Debug)]
+pub(crate) struct LastAck {
+    acked: u64,
+    at_ns: u64,
+}
+
+impl LastAck {
+    /// Of a connection on which so much was acknowledged before.
+    pub(crate) fn begin(acked: u64, start_ns: u64) -> Self {
+        Self { acked, at_ns: start_ns }
+    }
+
+    /// Takes the kernel's word, as it is now.
+    pub(crate) fn look(&mut self, info: &TcpInfo, now: u64) {
+        if info.bytes_acked > self.acked {
+            *self = Self { acked: info.bytes_acked, at_ns: now };
+        }
+    }
+
+    /// How long after the start that was.
+    pub(crate) fn since(&self, start_ns: u64) -> Duration {
+        Duration::from_nanos(self.at_ns.saturating_sub(start_ns))
     }
 }
 
@@ -209,6 +244,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
         finish,
         bytes,
         elapsed: Duration::from_nanos(end_ns.saturating_sub(start_ns)),
+        last: Some(Duration::from_nanos(last_ns.saturating_sub(start_ns))),
         samples: sampler.finish(),
         info,
         congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
@@ -267,6 +303,7 @@ pub(crate) fn send(
     let mut turn = Turn::among(job.turns.as_ref());
     let (mut sender, mut bytes) = (pattern::Sender::default(), 0);
     let (mut info, mut asked_ns) = (TcpInfo::default(), 0);
+    let mut heard = LastAck::begin(0, start_ns);
     let finish = loop {
         if cancel.is_cancelled() {
             break Finish::Cancelled;
@@ -278,11 +315,12 @@ pub(crate) fn send(
         if now - asked_ns >= ASKED {
             // A reset connection answers no more questions, so the last answer before it is kept.
             (info, asked_ns) = (TcpInfo::read(stream).unwrap_or(info), now);
+            heard.look(&info, now);
         }
         let allowed = job.most.left();
         if bytes >= wanted || allowed == 0 {
             waiting.end(stream)?;
-            break drain(stream, limit_ns, cancel, &mut info)?;
+            break drain(stream, limit_ns, cancel, (&mut info, &mut heard))?;
         }
         let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
         let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
@@ -314,6 +352,7 @@ pub(crate) fn send(
         finish,
         bytes,
         elapsed,
+        last: Some(heard.since(start_ns)),
         samples,
         info: last.unwrap_or(info),
         congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
@@ -330,7 +369,12 @@ fn is_time_up(amount: Amount, start_ns: u64) -> bool {
 }
 
 /// Says that this was all, and waits until the receiver has it and leaves.
-fn drain(stream: &mut TcpStream, limit_ns: u64, cancel: &Cancel, info: &mut TcpInfo) -> io::Result<Finish> {
+fn drain(
+    stream: &mut TcpStream,
+    limit_ns: u64,
+    cancel: &Cancel,
+    (info, heard): (&mut TcpInfo, &mut LastAck),
+) -> io::Result<Finish> {
     if stream.shutdown(std::net::Shutdown::Write).is_err() {
         // The receiver had counted all it wanted and was gone before we could say so.
         return Ok(Finish::Done);
@@ -338,6 +382,7 @@ fn drain(stream: &mut TcpStream, limit_ns: u64, cancel: &Cancel, info: &mut TcpI
     let mut ignored = [0; 512];
     loop {
         *info = TcpInfo::read(stream).unwrap_or(*info);
+        heard.look(info, monotonic_ns());
         match stream.read(&mut ignored) {
             Ok(0) => return Ok(Finish::Done),
             Ok(_) => {}
@@ -356,5 +401,33 @@ fn drain(stream: &mut TcpStream, limit_ns: u64, cancel: &Cancel, info: &mut TcpI
             // The receiver has counted all it wanted and resets, so that nothing lingers.
             Err(_) => return Ok(Finish::Done),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_sender_whose_receiver_stops_reading_knows_since_when_nothing_was_acknowledged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut held = listener.accept().unwrap().0;
+        let reader = std::thread::spawn(move || {
+            held.read_exact(&mut vec![0; 100_000]).unwrap();
+            held
+        });
+        let start_ns = monotonic_ns();
+        let (time, deadline) = (Duration::from_millis(100), Duration::from_millis(100));
+        let most = Allowance::endless();
+        let job = Job { amount: Amount::Time(time), start_ns, deadline, window: None, most, turns: None };
+        let report = send(&mut stream, &job, None, &Cancel::new()).unwrap();
+        drop(reader.join().unwrap());
+        // Two seconds more are given to a receiver that has the clock; the buffers are full after a few milliseconds.
+        assert_eq!(report.finish, Finish::Deadline);
+        assert!(report.bytes >= 100_000 && report.last > Some(Duration::ZERO), "{report:?}");
+        assert!(report.silence() >= Duration::from_secs(1), "{:?} of {:?}", report.silence(), report.elapsed);
+        assert_eq!(EndReport { last: None, ..report }.silence(), Duration::ZERO);
     }
 }

@@ -308,6 +308,34 @@ fn a_receiver_with_a_closed_window_ends_an_upload_in_time() {
 }
 
 #[test]
+fn a_download_that_stops_in_the_middle_of_its_time_isnt_counted_as_completed() {
+    let server = Server::start(|_, stream| {
+        head(stream, "200 OK\r\nContent-Length: 900000000")?;
+        stream.write_all(&[b'x'; 400_000])?;
+        // Holds the connection until the client leaves.
+        while wt_sys::tcp::TcpInfo::read(stream).is_ok_and(|info| info.state == 1) {
+            drop(wt_sys::poll::wait_readable(&[], Some(std::time::Duration::from_millis(20))));
+        }
+        Ok(())
+    });
+    let home = tempfile::tempdir().unwrap();
+    let url = format!("http://{}/file", server.address);
+    let mut command = windtunnel(home.path());
+    command.args(["tune", &url, "--levels", "mss=1000", "--trial", "1500ms", "--pause", "10ms", "--json"]);
+    let ran = ran(command.args(["--budget", "4 trials"]).output().unwrap());
+    told(&ran, 1, "4 of 4 trials weren't completed; the last of them says: nothing came in the last ");
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let trials = report["trial_table"].as_array().unwrap();
+    let rounds: Vec<_> = trials.iter().filter(|trial| trial["phase"] == "round").collect();
+    for trial in &rounds {
+        assert_eq!(trial["status"], "incomplete", "{trial:#}");
+        let note = trial["notes"][0].as_str().unwrap();
+        assert!(note.starts_with("nothing came in the last ") && note.contains(" of 1.5 s"), "{note}");
+    }
+    assert_eq!(rounds.len(), 4, "{report:#}");
+}
+
+#[test]
 fn a_file_that_is_denied_in_the_middle_gives_the_round_up_and_the_experiment_goes_on() {
     // As servers do that ration requests, and tell nobody so.
     let server = Server::start(|number, stream| {

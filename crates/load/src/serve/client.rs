@@ -83,6 +83,7 @@ pub(super) fn settle(report: &mut EndReport, other: Option<&EndReport>) {
     report.bytes = other.bytes.min(report.bytes);
     if other.elapsed >= report.elapsed / 2 {
         report.elapsed = other.elapsed;
+        report.last = other.last.or(report.last);
     }
     if may_be_done {
         report.finish = other.finish.clone();

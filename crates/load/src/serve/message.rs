@@ -120,6 +120,8 @@ struct Report {
     finish: Ended,
     bytes: u64,
     elapsed_us: u64,
+    #[serde(default)]
+    last_us: Option<u64>,
     samples: Vec<Sample>,
     info: Info,
     congestion_control: String,
@@ -179,6 +181,7 @@ pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
         },
         bytes: report.bytes,
         elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
+        last_us: report.last.map(|last| u64::try_from(last.as_micros()).unwrap_or(u64::MAX)),
         samples: report.samples.clone(),
         info: Info {
             options: info.options,
@@ -215,7 +218,7 @@ pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
 
 /// Reads a report.
 pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
-    let Report { finish, bytes, elapsed_us, samples, info, congestion_control, refused, measures } =
+    let Report { finish, bytes, elapsed_us, last_us, samples, info, congestion_control, refused, measures } =
         serde_json::from_slice(json).ok()?;
     let clean = |text: String| -> String { text.chars().filter(|c| !c.is_control()).take(200).collect() };
     Some(EndReport {
@@ -230,6 +233,7 @@ pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
         },
         bytes,
         elapsed: Duration::from_micros(elapsed_us),
+        last: last_us.map(Duration::from_micros),
         samples,
         info: TcpInfo {
             options: info.options,
@@ -300,6 +304,7 @@ mod tests {
             finish: Finish::PeerLeft("gone".to_owned()),
             bytes: 10,
             elapsed: Duration::from_micros(1234),
+            last: Some(Duration::from_micros(1200)),
             samples: vec![Sample { t_us: 3, ..Sample::default() }; 3],
             info,
             congestion_control: "cubic".to_owned(),

@@ -291,6 +291,7 @@ impl TuneInputs<'_> {
             ) });
         }
         warnings.extend(why_all_failed(records));
+        warnings.extend(not_completed(records));
         let is_goodput = Measured::of(records).is_goodput();
         if let Some(limit) = self.path.physical_goodput_bps.filter(|limit| *limit > 0 && is_goodput) {
             let best = arms.iter().filter_map(|arm| arm.goodput_bps).fold(0.0, f64::max);
@@ -395,6 +396,17 @@ impl TuneInputs<'_> {
             comment: run.comment.clone(),
         }
     }
+}
+
+/// How many trials weren't completed for a reason that is known, and what the last of them says.
+fn not_completed(records: &[&TrialRecord]) -> Option<String> {
+    let told = |record: &&&TrialRecord| record.outcome.status == Status::Incomplete && !record.outcome.notes.is_empty();
+    let last = records.iter().rev().find(told)?.outcome.notes.join("; ");
+    let number = records.iter().filter(told).count();
+    Some(format!(
+        "{number} of {} weren't completed; the last of them says: {last}.",
+        wt_units::counted(records.len(), "trial")
+    ))
 }
 
 /// Why all trials failed, if they did: what most of them say.

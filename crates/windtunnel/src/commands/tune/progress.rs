@@ -84,8 +84,12 @@ impl Progress {
         if spec.round > 0 {
             self.bar.inc(1);
         }
-        if outcome.status == wt_trial::Status::Invalid {
-            self.say(&format!("trial repeated: {}", outcome.notes.join("; ")));
+        match outcome.status {
+            wt_trial::Status::Invalid => self.say(&format!("trial repeated: {}", outcome.notes.join("; "))),
+            wt_trial::Status::Incomplete if !outcome.notes.is_empty() => {
+                self.say(&format!("trial incomplete: {}", outcome.notes.join("; ")));
+            }
+            _ => {}
         }
     }
 
