@@ -19,18 +19,16 @@ fn object(ran: &Ran) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 
-/// Runs a short experiment and returns its name.
-fn tune(home: &Path, path: &str, more: &[&str]) -> String {
-    let common = ["tune", "--lab", path, "--quiet", "--json", "--trial", "250ms", "--budget", "8 trials"];
-    let told = wt(home, &[&common[..], more].concat());
+/// Runs a short experiment at a server behind the path and returns its name. Such trials count on a busy machine, too: those of
+/// `tune --lab` are void where the lab itself was late.
+fn tune(home: &Path, file: &str, more: &str) -> String {
+    let told = ran(within_a_lab(home, file, &format!("--budget '8 trials' {more}")).wait_with_output().unwrap());
     object(&told)["id"].as_str().unwrap_or_else(|| panic!("{}{}", told.out, told.err)).to_owned()
 }
 
 fn home() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
-    for name in ["path.toml", "other.toml"] {
-        std::fs::write(home.path().join(name), PATH).unwrap();
-    }
+    std::fs::write(home.path().join("path.toml"), PATH).unwrap();
     home
 }
 
@@ -38,11 +36,10 @@ fn home() -> tempfile::TempDir {
 fn experiments_are_put_side_by_side_or_it_is_said_why_not() {
     let _machine = shared();
     let home = home();
-    let rwin = ["--knobs", "rwin", "--levels", "rwin=4KiB"];
-    let first = tune(home.path(), "path.toml", &rwin);
-    let second = tune(home.path(), "path.toml", &[&rwin[..], &["--seed", "7"]].concat());
-    let up = tune(home.path(), "path.toml", &["--knobs", "cc", "--levels", "cc=reno", "--direction", "up"]);
-    let elsewhere = tune(home.path(), "other.toml", &rwin);
+    let first = tune(home.path(), "10MB", "--levels rwin=4KiB");
+    let second = tune(home.path(), "10MB", "--levels rwin=4KiB --seed 7");
+    let up = tune(home.path(), "10MB", "--levels cc=reno --direction up");
+    let elsewhere = tune(home.path(), "9MB", "--levels rwin=4KiB");
 
     let same = wt(home.path(), &["compare", &first, &second, "--json"]);
     let told = object(&same);
@@ -220,11 +217,11 @@ fn two_processes_at_once_and_a_kill_leave_one_trial_aborted_and_all_else_intact(
 }
 
 /// An experiment within `lab run`, whose processes have numbers of their own.
-fn within_a_lab(home: &Path, budget: &str) -> std::process::Child {
+fn within_a_lab(home: &Path, file: &str, more: &str) -> std::process::Child {
     let mut command = windtunnel(home);
     command.current_dir(home).env("WT", common::binary()).args(["lab", "run", "path.toml", "--", "sh", "-c"]);
     command.arg(format!(
-        "$WT tune http://server/bytes/10MB --levels rwin=8x --trial 300ms --pause 20ms --no-probes --json --quiet --budget '{budget}'"
+        "$WT tune http://server/bytes/{file} --trial 300ms --pause 20ms --no-probes --json --quiet {more}"
     ));
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
 }
@@ -233,7 +230,7 @@ fn within_a_lab(home: &Path, budget: &str) -> std::process::Child {
 fn an_experiment_among_other_process_numbers_goes_on_whoever_opens_the_journal() {
     let _machine = shared();
     let home = home();
-    let mut child = within_a_lab(home.path(), "8 trials");
+    let mut child = within_a_lab(home.path(), "10MB", "--levels rwin=8x --budget '8 trials'");
     let mut seen_running = 0;
     // Each look marks what it takes for dead.
     while child.try_wait().unwrap().is_none() {
@@ -251,7 +248,7 @@ fn an_experiment_among_other_process_numbers_goes_on_whoever_opens_the_journal()
 fn an_experiment_among_other_process_numbers_that_is_killed_is_marked_and_leaves_no_file() {
     let _machine = shared();
     let home = home();
-    let mut child = within_a_lab(home.path(), "1h");
+    let mut child = within_a_lab(home.path(), "10MB", "--levels rwin=8x --budget 1h");
     let state = || {
         let list = object(&wt(home.path(), &["journal", "list", "--json"]));
         list["experiments"][0]["state"].as_str().unwrap_or_default().to_owned()
