@@ -106,6 +106,26 @@ fn those_with_the_key_are_served_in_both_directions_and_both_ends_tell_what_they
 }
 
 #[test]
+fn who_goes_on_with_an_experiment_is_asked_for_the_key_and_a_server_that_is_gone_is_no_web_server() {
+    let served = Served::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let tune = |target: &str| {
+        let more = ["--levels", "mss=1000", "--trial", "200ms", "--pause", "10ms", "--budget", "4 trials", "--json"];
+        ran(command(home.path()).args(["tune", target]).args(more).output().unwrap())
+    };
+    let id = json_of(&tune(&served.url))["id"].as_str().unwrap().to_owned();
+    let again = ran(command(home.path()).args(["tune", "--resume", "last"]).output().unwrap());
+    assert_eq!(again.code, 2, "{}", again.err);
+    assert!(again.err.contains("no key is kept in the journal"), "{}", again.err);
+    let at = served.url.split_once('@').unwrap().1;
+    assert!(again.err.contains(&format!("windtunnel tune wt://KEY@{at} --resume {id}")), "{}", again.err);
+    let url = served.url.clone();
+    drop(served);
+    let gone = tune(&url);
+    assert!(gone.code == 4 && gone.err.contains("windtunnel serve there"), "{} {}", gone.code, gone.err);
+}
+
+#[test]
 fn what_the_far_end_sets_is_asked_granted_and_observed() {
     let served = Served::start(&["--cc", "reno,cubic"]);
     let ran = served.tune(&served.url, &["--levels", "cc=reno", "--levels", "sndbuf=65536", "--budget", "8 trials"]);

@@ -7,7 +7,7 @@ use crate::commands::probing::{self, ProbeOptions};
 use crate::edge::{Failure, Fault};
 use std::time::Duration;
 use wt_live::{FindError, Target};
-use wt_load::Url;
+use wt_load::{Scheme, Url};
 use wt_sys::ns::read_net_sysctl;
 use wt_trial::PathFacts;
 use wt_units::{BitsPerSecond, Bytes, Settings};
@@ -28,10 +28,14 @@ fn inspect(args: &TuneArgs, target: &Target, told: &Progress) -> Result<Inspecte
     let nobody = |error: &dyn std::fmt::Display| {
         Failure::new(Fault::FarEnd, format!("{}: {error}", target.url))
             .because("nothing listens there, it is down, or a firewall is between")
-            .hint(format!(
-                "curl -v {} shows what another program sees; windtunnel path {}",
-                target.url, target.url.host
-            ))
+            .hint(match target.url.scheme {
+                Scheme::Wt => format!("windtunnel serve there, and windtunnel path {} here", target.url.host),
+                Scheme::Iperf3 => format!("iperf3 -s there, and windtunnel path {} here", target.url.host),
+                Scheme::Http | Scheme::Https | Scheme::Ftp | Scheme::Ftps => format!(
+                    "curl -v {} shows what another program sees; windtunnel path {}",
+                    target.url, target.url.host
+                ),
+            })
     };
     let connection = wt_load::Connection::open(&target.peer, &Settings::new(), CONNECT).map_err(|e| nobody(&e))?;
     let rtt = connection.connect_time;

@@ -270,7 +270,15 @@ pub(super) fn again<'a>(args: &'a TuneArgs, stored: &StoredExperiment) -> Result
     }
     let mut all = Vec::new();
     for url in urls {
-        all.extend(named(&url)?);
+        let kept = args.target.is_none();
+        all.extend(named(&url).map_err(|failure| {
+            match url.strip_prefix("wt://").filter(|_| kept) {
+                Some(host) => failure
+                    .because("no key is kept in the journal")
+                    .hint(format!("windtunnel tune wt://KEY@{host} --resume {}", stored.id)),
+                None => failure,
+            }
+        })?);
     }
     let held = held_in(stored)?;
     let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
