@@ -301,6 +301,12 @@ impl Connection {
         self.peer
     }
 
+    /// How long the SYN's answer took; `None` before it came, and where nobody knows which SYN it answers.
+    #[must_use]
+    pub fn handshake(&self) -> Option<Duration> {
+        (self.peer.is_some() && !self.repeated).then_some(self.rtt)
+    }
+
     /// How it was opened.
     #[must_use]
     pub fn setup(&self) -> Setup {

@@ -181,6 +181,12 @@ impl Host {
         }
     }
 
+    /// How long the handshake of the connection from this port of ours took, if that is known.
+    #[must_use]
+    pub fn handshake(&self, to: usize) -> Option<Duration> {
+        self.connections.get(to)?.1.handshake()
+    }
+
     /// What to do when the deadline has passed.
     pub fn wake(&mut self, now: Time, opener: &dyn Opener) {
         for (_, connection) in &mut self.connections {

@@ -62,6 +62,8 @@ pub struct Queue<T> {
     ready: [BinaryHeap<Reverse<(Time, Net)>>; 2],
     /// Until when a network is left alone.
     rests: HashMap<Net, Time>,
+    /// The shortest round trip of each network that isn't public.
+    shortest: HashMap<Net, Duration>,
 }
 
 impl<T> Queue<T> {
@@ -75,6 +77,7 @@ impl<T> Queue<T> {
             waiting: HashMap::new(),
             ready: [BinaryHeap::new(), BinaryHeap::new()],
             rests: HashMap::new(),
+            shortest: HashMap::new(),
         }
     }
 
@@ -87,6 +90,17 @@ impl<T> Queue<T> {
             self.ready[class].push(Reverse((self.rests.get(&net).copied().unwrap_or_default(), net)));
         }
         queue.push_back((address, host));
+    }
+
+    /// How much longer than the shortest one of its network a round trip to a host took: so long packets waited on the way.
+    /// Only of networks that aren't public, which are asked so fast that they may be what those wait for; else nothing.
+    pub fn delay(&mut self, address: IpAddr, round_trip: Duration) -> Duration {
+        if !is_private(address) {
+            return Duration::ZERO;
+        }
+        let shortest = self.shortest.entry(Net::of(address)).or_insert(round_trip);
+        *shortest = (*shortest).min(round_trip);
+        round_trip - *shortest
     }
 
     /// The next one whose turn it is, if there is one; whoever is `busy` under another name waits on.
@@ -187,5 +201,18 @@ mod tests {
         assert!(queue.wakeup().unwrap() > now && !queue.is_empty());
         assert_eq!(queue.next(now + AGAIN, |_| false), Some((twice, 1)));
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_delay_is_what_a_round_trip_took_more_than_the_shortest_of_its_network() {
+        let mut queue: Queue<()> = Queue::new(SurveyConfig::default());
+        let ms = Duration::from_millis;
+        let mut delay = |address: &str, took: u64| queue.delay(address.parse().unwrap(), ms(took));
+        assert_eq!(delay("10.0.0.1", 40), ms(0));
+        assert_eq!(delay("10.0.0.2", 55), ms(15));
+        assert_eq!(delay("10.0.1.1", 90), ms(0), "another network");
+        assert_eq!(delay("10.0.0.3", 30), ms(0));
+        assert_eq!(delay("10.0.0.2", 55), ms(25));
+        assert_eq!((delay("8.8.8.8", 10), delay("8.8.8.9", 90)), (ms(0), ms(0)), "strangers' hosts may be anywhere");
     }
 }

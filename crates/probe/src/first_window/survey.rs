@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
+use wt_wire::TcpFlags;
 
 /// How many local ports a survey uses: one for each probe of a host.
 pub const PORTS: usize = MOST_PROBES;
@@ -18,6 +19,10 @@ const LINGER: Duration = Duration::from_secs(3);
 const MOST_DONE: usize = 512;
 /// A host that has no verdict after this time never gets a better one.
 const LONGEST: Duration = Duration::from_secs(45);
+/// Handshakes that take so much longer than the shortest one of their network have waited behind packets of others, most
+/// likely of this survey's: then nobody else is begun for as long, so that the queue drains. It is less than what makes the
+/// time of a tail loss probe uncertain.
+const CROWDED: Duration = Duration::from_millis(10);
 
 /// How fast, and how polite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +129,12 @@ impl<O: Opener> Survey<O> {
     pub fn handle(&mut self, now: Time, from: IpAddr, port: u16, to: usize, segment: &Incoming<'_>) {
         if let Some(active) = self.active.get_mut(&from) {
             active.host.handle(now, port, to, segment, &self.opener);
+            let opened = active.host.handshake(to).filter(|_| segment.flags.has(TcpFlags::SYN));
             self.after(from, now);
+            let delay = opened.map_or(Duration::ZERO, |round_trip| self.queue.delay(from, round_trip));
+            if delay >= CROWDED {
+                self.hold(now + delay);
+            }
         }
     }
 
@@ -229,5 +239,68 @@ impl<O: Opener> Survey<O> {
             self.running += 1;
             self.after(address, now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Plain, Session};
+    use super::*;
+    use crate::SynOptions;
+    use rand_chacha::rand_core::SeedableRng as _;
+
+    struct Nothing;
+
+    impl Opener for Nothing {
+        fn open(&self, _: &Goal) -> Box<dyn Session> {
+            Box::new(Plain::new(b"GET".to_vec()))
+        }
+    }
+
+    /// When a third host of a network begins, after two that were begun at 100 ms have answered after so many milliseconds.
+    fn next_begins(first: u64, second: u64) -> Time {
+        let ms = Duration::from_millis;
+        let mut survey = Survey::new(SurveyConfig::default(), Nothing, ChaCha8Rng::seed_from_u64(1));
+        let goal = |n: u8| {
+            let address = IpAddr::from([10, 0, 0, n]);
+            Goal { address, port: 80, tls: false, host: "x".into(), path: "/".into() }
+        };
+        let mut syns = Vec::new();
+        for (n, took) in [(1, first), (2, second)] {
+            survey.add(0, goal(n));
+            survey.wake(ms(100));
+            let syn = std::iter::from_fn(|| survey.poll()).find(|send| send.from == 0).unwrap();
+            syns.push((ms(100 + took), syn));
+        }
+        for (at, syn) in syns {
+            let answer = Incoming {
+                seq: 7,
+                ack: syn.segment.seq.wrapping_add(1),
+                flags: TcpFlags::SYN | TcpFlags::ACK,
+                window: 1000,
+                options: Some(SynOptions::default()),
+                timestamp: None,
+                payload: &[],
+                len: 0,
+                unit: None,
+            };
+            survey.handle(at, syn.address, 80, 0, &answer);
+        }
+        survey.add(0, goal(3));
+        let mut now = ms(100 + second);
+        loop {
+            survey.wake(now);
+            if std::iter::from_fn(|| survey.poll()).any(|send| send.address == goal(3).address) {
+                return now;
+            }
+            now = survey.wakeup().unwrap();
+        }
+    }
+
+    #[test]
+    fn nobody_is_begun_where_handshakes_wait_behind_others() {
+        let ms = Duration::from_millis;
+        assert_eq!(next_begins(40, 45), ms(145), "a little more is no sign");
+        assert_eq!(next_begins(40, 70), ms(170 + 30));
     }
 }
