@@ -159,8 +159,8 @@ fn hosts(count: usize) {
             cut -d' ' -f16,17 /proc/$$/stat | while read -r a b; do echo $((a + b)); done; }}
         echo before $(used); begin=$(date +%s%N)
         $WT first-window --file hosts --json-stream > found & pid=$!
-        while grep VmHWM /proc/$pid/status > peak.new 2> errors; do [ -s peak.new ] && cp peak.new peak; sleep 0.05; done
-        wait $pid; end=$(date +%s%N); cat found; cat peak; echo took $((end - begin)); echo after $(used)"
+        while grep VmHWM /proc/$pid/status > peak.new 2> errors; do [ -s peak.new ] && cp peak.new peak; sleep 0.05; done &
+        wait $pid; end=$(date +%s%N); wait; cat found; cat peak; echo took $((end - begin)); echo after $(used)"
     );
     let before = children();
     let Some(ran) = shell(&script) else { return };

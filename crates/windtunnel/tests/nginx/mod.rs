@@ -10,7 +10,7 @@ use std::path::Path;
 pub(crate) const PATH: &str = "title = \"forty milliseconds\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
     down = { rate = \"1gbit\", delay = \"20ms\" }\nup = { rate = \"1gbit\", delay = \"20ms\" }\n";
 
-/// Serves files with HTTP and with TLS 1.3 and 1.2.
+/// Serves files with HTTP and with TLS 1.3 and 1.2; with sendfile, as distributions have it.
 fn nginx(home: &Path) -> String {
     let dir = home.display();
     let temp = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
@@ -23,7 +23,7 @@ fn nginx(home: &Path) -> String {
     };
     format!(
         "user root;\nworker_processes 1;\nmaster_process off;\ndaemon on;\npid {dir}/pid;\nerror_log {dir}/errors;\n\
-         events {{ worker_connections 16384; }}\nhttp {{ access_log off;\n{temp}\
+         events {{ worker_connections 16384; }}\nhttp {{ access_log off; sendfile on;\n{temp}\
          server {{ listen 8080 backlog=4096; listen [::]:8080; root {dir}/www; \
          location = /moved {{ return 301 /1m.bin; }} }}\n{}{}}}\n",
         tls(8443, "TLSv1.3"),
