@@ -117,11 +117,16 @@ impl Finding {
             Self::DataLost { at_s, answer_ms, what } => {
                 let fast =
                     answer_ms.map_or_else(String::new, |ms| format!("; the answer came {ms:.2} ms after its request"));
-                format!("after {at_s:.1} s data is lost that it had acknowledged ({what}){fast}")
+                format!("after {} data is lost that it had acknowledged ({what}){fast}", time(*at_s))
             }
-            Self::DataCorrupt { at_s, what } => format!("after {at_s:.1} s data is corrupt ({what})"),
+            Self::DataCorrupt { at_s, what } => format!("after {} data is corrupt ({what})", time(*at_s)),
         }
     }
+}
+
+/// A time in the unit that shows it: what is lost with the first answer is lost within milliseconds.
+fn time(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
 }
 
 fn median(part: &[(f64, f64)]) -> f64 {
@@ -249,6 +254,16 @@ mod tests {
         let alarms = |scale| (0..1000).filter(|seed| Finding::ack_delay(&seen(clean(*seed, scale))).is_some()).count();
         assert_eq!(alarms(500.0), 0, "delays of half a millisecond");
         assert!(alarms(10_000.0) <= 10, "delays of ten milliseconds: {}", alarms(10_000.0));
+    }
+
+    #[test]
+    fn data_that_goes_wrong_is_dated_in_milliseconds_within_the_first_second() {
+        let seen = Seen { answer_us: Some(1_830.0), ..Seen::default() };
+        let text = |integrity, took_us| Finding::data(integrity, took_us, "byte 0", &seen).unwrap().text();
+        let lost = "data is lost that it had acknowledged (byte 0); the answer came 1.83 ms after its request";
+        assert_eq!(text("lost", 2_340), format!("after 2.3 ms {lost}"));
+        assert_eq!(text("lost", 61_040_000), format!("after 61.0 s {lost}"));
+        assert_eq!(text("corrupt", 1_000), "after 1.0 ms data is corrupt (byte 0)");
     }
 
     #[test]
