@@ -1,4 +1,4 @@
-//! The head of what a web server says.
+//! What a web server says: the head, and chunks.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| wt_load::fuzzing::http(bytes));

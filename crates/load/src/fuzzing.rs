@@ -1,6 +1,6 @@
 //! Every parser of what strangers say, as a function of bytes: for fuzzing (`fuzz/`), and for a test with random bytes.
 
-/// What speaks with our own server: requests, questions, answers, reports, addresses.
+/// What speaks with our own server: requests, records, questions, answers, reports, addresses.
 pub fn control(bytes: &[u8]) {
     if let Some(Ok(request)) = bytes.first_chunk().map(crate::Request::from_bytes)
         && let Ok(again) = request.to_bytes()
@@ -8,6 +8,7 @@ pub fn control(bytes: &[u8]) {
         assert!(crate::Request::from_bytes(&again).is_ok_and(|read| read == request));
     }
     crate::serve::read_all(bytes);
+    crate::work::read_all(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         let url: Result<crate::Url, _> = text.parse();
         if let Ok(url) = url {
@@ -26,7 +27,7 @@ pub fn ftp(bytes: &[u8]) {
     crate::ftp::read_all(bytes);
 }
 
-/// The head of what a web server says.
+/// What a web server says: the head, and chunks.
 pub fn http(bytes: &[u8]) {
     crate::fetch::read_all(bytes);
 }

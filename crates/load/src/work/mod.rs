@@ -339,3 +339,11 @@ fn stream_of(
         measures: Measures { score: lateness.as_ref().map(Lateness::score), lateness, ..Measures::default() },
     }
 }
+
+/// Reads bytes as everything that a client may want.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    if let Some(Ok(record)) = bytes.first_chunk().map(Record::from_bytes) {
+        assert_eq!(Record::from_bytes(&record.to_bytes()), Ok(record));
+    }
+}
