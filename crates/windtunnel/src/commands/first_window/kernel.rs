@@ -310,8 +310,12 @@ impl Asked for Kernels<'_> {
         if self.active.is_empty() { self.queue.wakeup() } else { Some(now + TICK) }
     }
 
-    fn is_done(&self, _: Time) -> bool {
+    fn has_found(&self) -> bool {
         self.active.is_empty() && self.queue.is_empty()
+    }
+
+    fn is_done(&self, _: Time) -> bool {
+        self.has_found()
     }
 
     fn stop(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) {

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use survey::Plan;
+use survey::{News, Plan};
 use targets::{OptOut, urls};
 use wt_probe::first_window::{SurveyConfig, Verdict};
 
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &FirstWindowArgs) -> Outcome {
     let plan = Plan { urls: &urls, ip: args.ip, opt_out: &opt_out, config: config(args), agent: agent(args), stop };
     let rng = ChaCha8Rng::seed_from_u64(args.seed.unwrap_or_else(wt_sys::clock::monotonic_ns));
     let mut tell = Tell::open(args)?;
-    survey::run(&plan, net, rng, |finding| tell.add(finding))?;
+    survey::run(&plan, net, rng, |news| tell.hear(news))?;
     let answered = tell.end()?;
     if plan.stop.load(std::sync::atomic::Ordering::Relaxed) {
         return Err(Failure::new(Fault::Stopped, "stopped before all hosts were asked"));
@@ -203,6 +203,19 @@ impl<'a> Tell<'a> {
         Ok(Self { args, all: Vec::new(), providers: Providers::default(), table, notes, answered: false })
     }
 
+    /// The journal is opened and closed while packets are under way: both wait for the disk.
+    fn hear(&mut self, news: News) -> Result<(), Failure> {
+        match news {
+            News::Begun => self.keep(|_| Ok(())),
+            News::Found(finding) => self.add(finding),
+            News::All => {
+                let kept = self.keep(Notes::flush);
+                self.notes = Keeping::Off;
+                kept
+            }
+        }
+    }
+
     fn add(&mut self, finding: Finding) -> Result<(), Failure> {
         self.answered |= finding.verdict != Verdict::Unknown;
         if self.args.json {
@@ -243,8 +256,7 @@ impl<'a> Tell<'a> {
     }
 
     /// Whether anybody showed anything.
-    fn end(mut self) -> Result<bool, Failure> {
-        self.keep(Notes::flush)?;
+    fn end(self) -> Result<bool, Failure> {
         if self.args.json {
             say!("{:#}", serde_json::Value::Array(self.all));
         } else if !self.args.json_stream {

@@ -67,6 +67,8 @@ pub(super) trait Asked {
     fn step(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) -> Result<(), Failure>;
     /// When something is due; `None` if never.
     fn wakeup(&self, now: Time) -> Option<Time>;
+    /// Whether everything has been found that will be; packets may still be under way.
+    fn has_found(&self) -> bool;
     /// Whether nothing is left to do.
     fn is_done(&self, now: Time) -> bool;
     /// Ends all.
@@ -79,6 +81,16 @@ pub(super) trait Asked {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
+
+/// What is told while hosts are asked.
+pub(super) enum News {
+    /// Hosts are being asked: there is time for what takes a while.
+    Begun,
+    /// Something was found.
+    Found(Finding),
+    /// That was all; only our ports are kept for what is still under way.
+    All,
 }
 
 /// Connections of our own.
@@ -128,11 +140,15 @@ impl Asked for Ours<'_> {
     }
 
     fn wakeup(&self, _: Time) -> Option<Time> {
-        if self.stopped || self.survey.is_done() { Some(self.quiet_at) } else { self.survey.wakeup() }
+        if self.has_found() { Some(self.quiet_at) } else { self.survey.wakeup() }
+    }
+
+    fn has_found(&self) -> bool {
+        self.stopped || self.survey.is_done()
     }
 
     fn is_done(&self, now: Time) -> bool {
-        (self.stopped || self.survey.is_done()) && now >= self.quiet_at
+        self.has_found() && now >= self.quiet_at
     }
 
     fn stop(&mut self, now: Time, found: &mut Vec<(usize, Finding)>) {
@@ -151,7 +167,7 @@ impl Asked for Ours<'_> {
 }
 
 /// Asks all of them, by connections of our own over `net`, or by the kernel's where there is none; `tell` gets each finding
-/// as it comes.
+/// as it comes, and [`News::All`] unless it has failed before.
 ///
 /// Whoever listens to packets does nothing else: names are looked up and findings are told by other threads, since a file
 /// that is written slowly would hold up timers and fill the ring.
@@ -162,7 +178,7 @@ pub(super) fn run(
     plan: &Plan<'_>,
     net: Option<Net>,
     rng: ChaCha8Rng,
-    mut tell: impl FnMut(Finding) -> Result<(), Failure>,
+    tell: impl FnMut(News) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let ours = |error: &dyn std::fmt::Display| Failure::ours(error.to_string());
     let tls = config().map_err(|error| ours(&error))?;
@@ -187,18 +203,13 @@ pub(super) fn run(
                 }
                 None => Box::new(Kernels::new(plan.config, ends)),
             };
-            let result = drive(plan, asked.as_mut(), &receiver, waker, closed, &teller);
+            let result = drive(plan, asked.as_mut(), &receiver, waker, closed, teller);
             // Resolvers that still have something to say find nobody who listens.
             next.store(plan.urls.len(), Ordering::Relaxed);
             result
         });
-        let mut result = Ok(());
-        for finding in told {
-            result = tell(finding);
-            if result.is_err() {
-                break;
-            }
-        }
+        let news = std::iter::once(News::Begun).chain(told.into_iter().map(News::Found)).chain([News::All]);
+        let result = news.map(tell).find(Result::is_err).unwrap_or(Ok(()));
         // Nobody tells what is found from now on.
         closed.store(result.is_err(), Ordering::Relaxed);
         waker.wake();
@@ -227,11 +238,11 @@ fn drive(
     resolved: &mpsc::Receiver<Resolved>,
     waker: &Waker,
     closed: &AtomicBool,
-    tell: &mpsc::Sender<Finding>,
+    tell: mpsc::Sender<Finding>,
 ) -> Result<(), Failure> {
     let now = || Time::from_nanos(wt_sys::clock::monotonic_ns());
     let (mut open, mut stopped) = (true, false);
-    let mut found = Vec::new();
+    let (mut found, mut tell) = (Vec::new(), Some(tell));
     loop {
         while open {
             match resolved.try_recv() {
@@ -261,7 +272,12 @@ fn drive(
             let url = &plan.urls[number];
             let (host, provider) = (url.host.to_ascii_lowercase(), url.provider());
             // Whoever told has had trouble, and says so himself.
-            let _ = tell.send(Finding { url: url.text.clone(), host, provider, ..finding });
+            if let Some(tell) = &tell {
+                let _ = tell.send(Finding { url: url.text.clone(), host, provider, ..finding });
+            }
+        }
+        if !open && asked.has_found() {
+            tell = None;
         }
         if !open && asked.is_done(now()) {
             return Ok(());
