@@ -168,25 +168,29 @@ struct Pump {
 }
 
 impl Pump {
-    /// Carries what there is; whether anything came.
-    fn carry(&mut self) -> bool {
-        let Self { outer, inner, late, buffer } = self;
-        let mut moved = false;
+    /// Carries what came over the path to the stack; whether anything did.
+    fn carry_in(&mut self) -> bool {
+        let Self { outer, inner, buffer, .. } = self;
+        let mut came = false;
         while let Ok(Some(n)) = outer.receive(buffer) {
             // What the kernel doesn't take is lost, as on any wire.
             let _ = inner.send(&[IoSlice::new(&buffer[..n])]);
-            moved = true;
+            came = true;
         }
+        came
+    }
+
+    /// Carries what the stack sends to the path.
+    fn carry_out(&mut self) {
+        let Self { outer, inner, late, buffer } = self;
         while let Ok(Some(n)) = inner.receive(buffer) {
             if late.pass(VNET_LEN, &buffer[..n]) {
                 let _ = outer.send(&[IoSlice::new(&buffer[..n])]);
             }
-            moved = true;
         }
         while let Some(packet) = late.due() {
             let _ = outer.send(&[IoSlice::new(&packet)]);
         }
-        moved
     }
 }
 
@@ -233,16 +237,29 @@ impl Carrier {
         }
     }
 
+    /// Carries what there is, in one round: packets to the stack, ACKs that they bring about, bytes, and packets that come of those.
+    fn carry(&mut self) {
+        let Self { pump, carried, window, buffer, done, .. } = self;
+        if let Some(pump) = pump
+            && pump.carry_in()
+        {
+            // The kernel itself sends an ACK before it wakes the program, and so before the program's next request.
+            pump.carry_out();
+        }
+        carried.retain_mut(|one| one.carry(*window, buffer, done));
+        if let Some(pump) = pump {
+            pump.carry_out();
+        }
+    }
+
     /// Carries until one of these descriptors has something; bit `i` of the result is that of the one with number `i`.
     ///
     /// # Errors
     /// The kernel's.
     pub(super) fn wait(&mut self, others: &[BorrowedFd<'_>]) -> SysResult<u64> {
         loop {
-            let mut moved = self.pump.as_mut().is_some_and(Pump::carry);
-            let Self { carried, window, buffer, done, .. } = self;
-            carried.retain_mut(|one| one.carry(*window, buffer, done, &mut moved));
-            let stuck = carried.iter().any(|one| !one.out.is_empty() || !one.waiting.is_empty());
+            self.carry();
+            let stuck = self.carried.iter().any(|one| !one.out.is_empty() || !one.waiting.is_empty());
             let mut fds = others.to_vec();
             if let Some(Pump { outer, inner, .. }) = &self.pump {
                 fds.extend([outer.as_fd(), inner.as_fd()]);
@@ -251,10 +268,9 @@ impl Carrier {
                 fds.extend((!one.out_ended && one.out.is_empty()).then(|| one.near.as_fd()));
                 fds.extend((!one.in_ended && one.waiting.is_empty()).then(|| one.far.as_fd()));
             }
-            // Whoever is full has room again soon.
+            // Whoever is full has room again soon. What came meanwhile ends the wait at once.
             let due = self.pump.as_ref().and_then(|pump| pump.late.wait());
-            let most = if moved { Some(Duration::ZERO) } else { stuck.then_some(FULL) };
-            let wait = [due, most].into_iter().flatten().min();
+            let wait = [due, stuck.then_some(FULL)].into_iter().flatten().min();
             let bits = if fds.len() <= 64 {
                 wait_readable(&fds, wait)?
             } else {
@@ -270,13 +286,11 @@ impl Carrier {
 
 impl Carried {
     /// Carries what can be carried now; false when the connection is over.
-    fn carry(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done, moved: &mut bool) -> bool {
-        self.carry_out(buffer, done, moved)
-            && self.carry_in(window, buffer, done, moved)
-            && !(self.out_ended && self.in_ended)
+    fn carry(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done) -> bool {
+        self.carry_in(window, buffer, done) && self.carry_out(buffer, done) && !(self.out_ended && self.in_ended)
     }
 
-    fn carry_out(&mut self, buffer: &mut [u8], done: &mut Done, moved: &mut bool) -> bool {
+    fn carry_out(&mut self, buffer: &mut [u8], done: &mut Done) -> bool {
         while !self.out_ended {
             if self.out.is_empty() {
                 match self.near.read(buffer) {
@@ -296,7 +310,6 @@ impl Carried {
                 Ok(n) => {
                     drop(self.out.drain(..n));
                     done.bytes_out += n as u64;
-                    *moved = true;
                 }
                 Err(error) => return is_later(&error),
             }
@@ -304,7 +317,7 @@ impl Carried {
         true
     }
 
-    fn carry_in(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done, moved: &mut bool) -> bool {
+    fn carry_in(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done) -> bool {
         while !self.in_ended {
             if self.waiting.is_empty() {
                 let n = match self.far.read(buffer) {
@@ -326,7 +339,6 @@ impl Carried {
                 Ok(n) => {
                     drop(self.waiting.drain(..n));
                     done.bytes_in += n as u64;
-                    *moved = true;
                 }
                 Err(error) if is_later(&error) => return true,
                 Err(_) => {
