@@ -1,6 +1,6 @@
 //! How fast the emulator is, as a ratio to a bare veth pair in the same run: rounds of one transfer each, in turn.
 //!
-//! `cargo bench -p wt-lab --bench throughput [-- WORD]`, with a word only the cases that hold it; needs no root. Medians of five
+//! `cargo bench -p wt-lab --bench throughput [-- WORD]`, with a word only the cases that hold it, or the one of that name; needs no root. Medians of five
 //! rounds of 1.5 s. Where another emulator, rattan, is in PATH (`cargo install rattan --locked`), the same transfer goes through it in each
 //! round, between namespaces of its own making.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and fails loudly")]
@@ -125,7 +125,11 @@ fn main() {
         ("TUN at 10 Gbit/s", Backend::Tun, "10gbit"),
         ("TUN at 1 Gbit/s", Backend::Tun, "1gbit"),
     ];
-    cases.retain(|(name, ..)| words.is_empty() || words.iter().any(|word| name.contains(word.as_str())));
+    let asked = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    // A whole name means this case alone, though others hold it.
+    let exact = |name: &str| words.iter().any(|word| name == word);
+    let alone = cases.iter().any(|(name, ..)| exact(name));
+    cases.retain(|(name, ..)| if alone { exact(name) } else { asked(name) });
     let mut figures = vec![(Vec::new(), Vec::new()); cases.len()];
     let mut rattan = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
