@@ -46,7 +46,7 @@ impl Default for SurveyConfig {
         Self {
             sizes: [1240, 64],
             rate: 100,
-            rate_private: 3000,
+            rate_private: 1700,
             apart: Duration::from_secs(1),
             apart_private: Duration::ZERO,
             at_once: 2000,
