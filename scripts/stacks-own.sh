@@ -3,7 +3,9 @@
 # gives (`cargo bench -p windtunnel --bench stacks own` calls this).
 # Usage: scripts/stacks-own.sh build NAME
 #        scripts/stacks-own.sh run NAME WINDTUNNEL PATH     one line of JSON with goodput_bps
-# NAME: lwip (lwiperf, of Debian's sources, against Debian's iperf), smoltcp (examples/benchmark of its package)
+# NAME: lwip (lwiperf, of Debian's sources, against Debian's iperf), smoltcp (examples/benchmark of its package),
+#       gvisor (iperf3 in its sandbox, runsc, of the same version as the adapter),
+#       quic (the examples of quinn's package, around the same version of its protocol machine)
 set -eu
 cd "$(dirname "$0")/.."
 place=$PWD/target/stacks-own
@@ -53,8 +55,60 @@ build() {
                 --target-dir "$place/build"
             cp "$place/build/release/examples/benchmark" "$place/smoltcp"
             ;;
+        gvisor)
+            command -v go >/dev/null || lacks gvisor "Go, with a way to its module proxy"
+            command -v iperf3 >/dev/null || lacks gvisor iperf3
+            version=$(sed -n 's/^require gvisor.dev.gvisor //p' stacks/gvisor/go.mod)
+            mkdir -p "$place/gvisor-module"
+            cd "$place/gvisor-module"
+            # A sandbox of this age runs only as a compiler of its age makes it.
+            export GOTOOLCHAIN=go1.23.6 GOFLAGS=-mod=mod GOWORK=off CGO_ENABLED=0
+            [ -f go.mod ] || go mod init own 2>/dev/null
+            go get "gvisor.dev/gvisor/runsc@$version" 2>/dev/null
+            go build -o "$place/gvisor" gvisor.dev/gvisor/runsc
+            ;;
+        quic)
+            version=$(grep -A 1 '^name = "quinn-proto"' stacks/quic/Cargo.lock | sed -n 's/^version = "\(.*\)"/\1/p')
+            mkdir -p "$place/quic-module/src"
+            cd "$place/quic-module"
+            printf '[package]\nname = "own"\nedition = "2024"\n[dependencies]\nquinn = "0.11"\n[workspace]\n' > Cargo.toml
+            : > src/lib.rs
+            cargo update --quiet quinn-proto --precise "$version" 2>/dev/null || lacks quic "cargo, with a way to crates.io"
+            manifest=$(cargo metadata --format-version 1 | grep -o '"manifest_path":"[^"]*/quinn-0[^"]*/Cargo.toml"' | cut -d'"' -f4 | head -n 1)
+            mkdir -p "$place/quic-package"
+            cp -r "$(dirname "$manifest")"/. "$place/quic-package"
+            cd "$place/quic-package"
+            printf '\n[workspace]\n' >> Cargo.toml
+            cargo update --quiet quinn-proto --precise "$version"
+            cargo build --release --quiet --example client --example server --target-dir "$place/build"
+            cp "$place/build/release/examples/client" "$place/quic-client"
+            cp "$place/build/release/examples/server" "$place/quic-server"
+            ;;
         *) echo "stacks-own: there is no bench of $1's own" >&2; exit 2 ;;
     esac
+}
+
+# What runsc(8) takes: iperf3 on this machine's own files, in the network namespace that its stack gets.
+bundle() { # folder, seconds
+    cat > "$1/config.json" <<END
+{"ociVersion": "1.0.0",
+ "process": {"user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/usr/bin:/bin"],
+             "args": ["iperf3", "-c", "198.19.0.1", "-R", "-t", "$2", "-J"]},
+ "root": {"path": "/", "readonly": true},
+ "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
+            {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}],
+ "linux": {"namespaces": [{"type": "pid"}, {"type": "ipc"}, {"type": "uts"}, {"type": "mount"},
+                          {"type": "network", "path": "/run/netns/own"}]}}
+END
+}
+
+listens() { # udp or tcp, port: in the server
+    tries=0
+    until ip netns exec server ss -"$(echo "$1" | cut -c1)"lnH "sport = :$2" | grep -q .; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { echo "stacks-own: nobody listens at $1 port $2" >&2; exit 5; }
+        sleep 0.05
+    done
 }
 
 device_is_there() { # its name, and of whom to ask: ip, or ip -n server
@@ -106,17 +160,48 @@ inside() {
             wait $own
             sed -n 's/^throughput: \([0-9.]*\) Gbps$/\1/p' "$out" | awk '{ printf "{\"goodput_bps\":%.0f}\n", $1 * 1e9 }'
             ;;
+        gvisor)
+            # The sandbox takes an Ethernet device with its addresses and routes.
+            ip netns add own
+            ip link add wts0 type veth peer name eth0 netns own
+            ip link set wts0 up
+            ip -n own link set lo up
+            ip -n own address add 198.18.0.2/30 dev eth0
+            ip -n own link set eth0 up
+            ip -n own route add default via 198.18.0.1 onlink dev eth0
+            ip route add 198.18.0.2 dev wts0
+            forward
+            ip netns exec server iperf3 -s -1 > /dev/null &
+            listens tcp 5201
+            bundle "$folder" 10
+            "$place/gvisor" --root "$folder" --ignore-cgroups --platform=systrap --network=sandbox \
+                run --bundle "$folder" own$$ > "$out"
+            awk '/"sum_received"/ { last = 1 } last && /bits_per_second/ { gsub(/[^0-9.]/, ""); printf "{\"goodput_bps\":%.0f}\n", $0; exit }' "$out"
+            ;;
+        quic)
+            mkdir "$folder/www"
+            head -c 200000000 /dev/urandom > "$folder/www/file"
+            # Both take the certificate that the server makes.
+            export XDG_DATA_HOME="$folder"
+            ip netns exec server "$place/quic-server" --listen 0.0.0.0:4433 "$folder/www" &
+            own=$!
+            listens udp 4433
+            "$place/quic-client" --host localhost --bind 0.0.0.0:0 https://198.19.0.1:4433/file 2> "$out" > /dev/null
+            kill $own
+            sed -n 's/.* - \([0-9.]*\) KiB.s$/\1/p' "$out" | awk '{ printf "{\"goodput_bps\":%.0f}\n", $1 * 8192 }'
+            ;;
     esac
 }
 
 case ${1:-} in
     build) build "$2" ;;
     run)
-        out=$(mktemp)
-        export out
-        trap 'rm -f "$out"' EXIT
+        folder=$(mktemp -d)
+        out=$folder/out
+        export out folder
+        trap 'rm -rf "$folder"' EXIT
         "$3" lab run "$4" --cc cubic -- "$PWD/scripts/stacks-own.sh" inside "$2"
         ;;
     inside) inside "$2" ;;
-    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

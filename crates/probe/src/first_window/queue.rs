@@ -56,7 +56,7 @@ pub fn is_private(address: IpAddr) -> bool {
 pub struct Queue<T> {
     config: SurveyConfig,
     /// Public hosts', and the others'.
-    pacers: [Pacer; 2],
+    pacers: [Pace; 2],
     /// Hosts that wait, by network; a network is in `ready` when hosts of it wait.
     waiting: HashMap<Net, VecDeque<(IpAddr, T)>>,
     ready: [BinaryHeap<Reverse<(Time, Net)>>; 2],
@@ -66,13 +66,36 @@ pub struct Queue<T> {
     shortest: HashMap<Net, Duration>,
 }
 
+/// Few hosts come faster than many: what their packets wait for is short as long as they are few.
+#[derive(Debug)]
+struct Pace {
+    peak: Pacer,
+    lasting: Pacer,
+}
+
+impl Pace {
+    /// So many hosts a second; but `peak` a second of the first ones, and of those after a pause.
+    fn new(peak: u32, lasting: u32) -> Self {
+        // At once: what comes in 10 ms. More than that would come back at once, too, and wait for us.
+        let peak = Pacer::new(peak, (peak / 100).max(1));
+        Self { peak, lasting: Pacer::new(lasting, (lasting / 16).max(1)) }
+    }
+
+    fn next(&self) -> Time {
+        self.peak.next().max(self.lasting.next())
+    }
+
+    fn take(&mut self, now: Time) {
+        let _ = (self.peak.take(now), self.lasting.take(now));
+    }
+}
+
 impl<T> Queue<T> {
     /// Nobody yet.
     #[must_use]
     pub fn new(config: SurveyConfig) -> Self {
         Self {
-            // At once: what comes in 10 ms. More than that would come back at once, too, and wait for us.
-            pacers: [config.rate, config.rate_private].map(|rate| Pacer::new(rate, (rate / 100).max(1))),
+            pacers: [Pace::new(config.rate, config.rate), Pace::new(config.peak_private, config.rate_private)],
             config,
             waiting: HashMap::new(),
             ready: [BinaryHeap::new(), BinaryHeap::new()],
@@ -192,7 +215,7 @@ mod tests {
         for n in 0..200u8 {
             queue.add(IpAddr::from([10, 3, 1, n]), 0);
         }
-        let all = Duration::from_secs(200) / SurveyConfig::default().rate_private;
+        let all = Duration::from_secs(200) / SurveyConfig::default().peak_private;
         assert!(drain(&mut queue, Duration::from_secs(9)).last().unwrap().0 <= all);
         assert!(queue.is_empty());
         let twice = IpAddr::from([10, 3, 1, 1]);

@@ -33,6 +33,8 @@ pub struct SurveyConfig {
     pub rate: u32,
     /// The same for those that aren't public.
     pub rate_private: u32,
+    /// The same for the first ones of those, as long as they are few.
+    pub peak_private: u32,
     /// The time between two hosts of one network: a /24 of IPv4, a /48 of IPv6.
     pub apart: Duration,
     /// The same for networks that aren't public.
@@ -47,6 +49,7 @@ impl Default for SurveyConfig {
             sizes: [1240, 64],
             rate: 100,
             rate_private: 1700,
+            peak_private: 3000,
             apart: Duration::from_secs(1),
             apart_private: Duration::ZERO,
             at_once: 2000,

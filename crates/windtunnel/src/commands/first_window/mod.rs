@@ -285,6 +285,7 @@ fn config(args: &FirstWindowArgs) -> SurveyConfig {
         sizes,
         rate: args.rate.unwrap_or(default.rate),
         rate_private: args.rate.unwrap_or(default.rate_private),
+        peak_private: args.rate.unwrap_or(default.peak_private),
         apart: apart.unwrap_or(default.apart),
         apart_private: apart.unwrap_or(default.apart_private),
         ..default
