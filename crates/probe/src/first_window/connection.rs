@@ -1,8 +1,9 @@
 use super::flight::{Arrived, Flight};
 use super::push::Push;
 use super::reading::{End, Reading};
+use super::segment::{Incoming, Outgoing, SynAck};
 use super::session::{Session, Stream};
-use crate::{SynOptions, Time};
+use crate::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wt_wire::TcpFlags;
@@ -39,55 +40,6 @@ pub struct Setup {
     pub full: bool,
     /// Our first sequence number.
     pub isn: u32,
-}
-
-/// A segment of the server.
-#[derive(Debug, Clone, Copy)]
-pub struct Incoming<'a> {
-    /// Its sequence number.
-    pub seq: u32,
-    /// What it acknowledges.
-    pub ack: u32,
-    /// Its control bits.
-    pub flags: TcpFlags,
-    /// Its window, unscaled.
-    pub window: u16,
-    /// What a SYN-ACK says.
-    pub options: Option<SynOptions>,
-    /// The server's clock, if it sends timestamps.
-    pub timestamp: Option<u32>,
-    /// Its payload, or the beginning of it.
-    pub payload: &'a [u8],
-    /// How long the whole payload is, bytes.
-    pub len: u32,
-    /// The payload of each segment of which the device has merged it, bytes.
-    pub unit: Option<u16>,
-}
-
-/// A segment to send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
-    /// Its sequence number.
-    pub seq: u32,
-    /// What it acknowledges.
-    pub ack: u32,
-    /// Its control bits.
-    pub flags: TcpFlags,
-    /// Its window, unscaled.
-    pub window: u16,
-    /// Its options, a multiple of four bytes.
-    pub options: Vec<u8>,
-    /// Its payload.
-    pub payload: Vec<u8>,
-}
-
-/// What the SYN-ACK says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SynAck {
-    /// Its options.
-    pub options: SynOptions,
-    /// Its window, bytes.
-    pub window: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-use super::connection::{Connection, Incoming, Outgoing, Setup, SynAck};
+use super::connection::{Connection, Setup};
 use super::decide::{Decision, Verdict, Why, decide, may_be_lawful};
 use super::reading::{End, Reading};
+use super::segment::{Incoming, Outgoing, SynAck};
 use super::session::{Head, Session};
 use crate::Time;
 use std::net::IpAddr;

@@ -19,17 +19,20 @@ mod push;
 mod queue;
 /// What a connection has shown.
 mod reading;
+/// What comes and goes.
+mod segment;
 /// What is said to the far end.
 mod session;
 /// Many hosts.
 mod survey;
 
-pub use connection::{Connection, Incoming, Outgoing, Setup, SynAck};
+pub use connection::{Connection, Setup};
 pub use decide::{Decision, Limit, Verdict, Why, decide};
 pub use delayed::{Counts, Delayed, Opened};
 pub use flight::{Arrived, Flight};
 pub use host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
 pub use queue::{Queue, is_private};
 pub use reading::{End, Reading};
+pub use segment::{Incoming, Outgoing, SynAck};
 pub use session::{HEAD, Head, Plain, Session, request};
 pub use survey::{PORTS, Survey, SurveyConfig};

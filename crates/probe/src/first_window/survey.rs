@@ -1,7 +1,7 @@
-use super::connection::Incoming;
 use super::decide::Why;
 use super::host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
 use super::queue::Queue;
+use super::segment::Incoming;
 use crate::Time;
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
