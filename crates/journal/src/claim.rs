@@ -15,7 +15,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims an experiment of this name, before it is in the journal; `None` where files can't be made or locked: then the
+    /// Claims an experiment of this name, before it is in the journal; `None` where files can't be made, locked or linked: then the
     /// process id alone says who is at work.
     #[must_use]
     pub fn take(journal: &Path, id: &str) -> Option<Self> {
