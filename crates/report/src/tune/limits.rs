@@ -96,6 +96,13 @@ pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f6
     };
     report.by = report.judge();
     report.text = report.sentence();
+    let unfinished = current.iter().filter(|r| r.outcome.status == Status::Incomplete).count();
+    if report.by == LimitedBy::Path && unfinished * 2 >= current.len() {
+        let all = current.len();
+        report.text.push_str(&format!(
+            " But {unfinished} of {all} trials of these weren't finished, which may say more of the far end: see their notes."
+        ));
+    }
     super::limits_work::reword(&mut report, records, path.rtt_us);
     report
 }

@@ -126,6 +126,21 @@ fn a_page_is_told_by_its_time_and_what_a_setting_loses_is_told_beside_it() {
 }
 
 #[test]
+fn transfers_that_were_not_finished_are_not_laid_to_the_path_alone() {
+    let mut story = adsl(1.06, 200).run();
+    // So slow that neither link nor window is what limits.
+    for record in story.records.iter_mut().filter(|record| record.spec.arm == 0) {
+        record.outcome.bytes /= 4;
+    }
+    let held = |story: &Story| report_of(story).limits.text;
+    assert!(held(&story).starts_with("The path held") && !held(&story).contains("finished"), "{}", held(&story));
+    for record in &mut story.records {
+        record.outcome.status = Status::Incomplete;
+    }
+    assert!(held(&story).contains("weren't finished"), "{}", held(&story));
+}
+
+#[test]
 fn no_difference_is_told_as_such_and_nowhere_is_anything_called_faster() {
     let report = none();
     assert_eq!(report.verdict.kind, VerdictKind::NoDifference);
