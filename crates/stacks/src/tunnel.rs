@@ -1,3 +1,5 @@
+/// What a trial came to.
+mod outcome;
 /// Two stacks in turn.
 mod pairs;
 
@@ -6,7 +8,7 @@ use crate::protocol::{Arguments, Ready};
 use crate::running::{Ended, Running, connect};
 use crate::seen::{Seen, Watcher};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -15,16 +17,16 @@ use std::time::Duration;
 use wt_lab::{CLIENT_V4, DEVICE, Folder, Lab, SERVER_V4};
 use wt_load::page::load_page_from;
 use wt_load::work::{FarEnd, Leg, Opened, Worked, join, work};
-use wt_load::{Connection, EndReport, FetchError, Finish, LoadError, Request, SenderOptions, Server, ServerConfig};
+use wt_load::{Connection, EndReport, FetchError, LoadError, Request, SenderOptions, Server, ServerConfig};
 use wt_sys::SysError;
+use wt_sys::awake::Awake;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::netlink::{Netlink, RouteMetrics};
 use wt_sys::ns::{read_net_sysctl, write_net_sysctl};
 use wt_sys::process::Usage;
 use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::{
-    Amount, Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
-    Workload,
+    Amount, Cancel, Direction, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind, Workload,
 };
 use wt_units::{Knob, Level, Settings};
 
@@ -242,6 +244,10 @@ impl Far<'_> {
 
     /// The same, watched.
     fn watched(&self, device: &str, cancel: &Cancel) -> Result<(Result<Worked, FetchError>, Duration, Seen), SysError> {
+        // What waits for each answer is woken once more behind an adapter, and nobody shall be judged by how slowly a processor
+        // wakes up. A transfer keeps it awake by itself.
+        let page = matches!(self.spec.workload, Workload::Page { .. });
+        let _awake = (page || self.spec.workload.is_talk()).then(Awake::keep);
         let watcher = Watcher::start(device)?;
         let begun = monotonic_ns();
         let worked = self.work(cancel);
@@ -354,8 +360,18 @@ impl Tunnel for StackTunnel {
         }
         let stats = self.lab.stats().since(&before);
         let page = matches!(spec.workload, Workload::Page { .. });
+        // Of a download and an upload at once the upload, as both ends saw it.
+        let upload = match (&spec.workload, &ran.worked) {
+            (Workload::Duplex { .. }, Ok(worked)) => {
+                worked.others.first().cloned().map(|client| (client, servers.get(1).cloned().flatten()))
+            }
+            _ => None,
+        };
         let server = EndReport::joined(servers.into_iter().flatten().collect(), page);
-        let mut outcome = outcome(spec, &choice, ran, server);
+        let mut outcome = outcome::of(spec, &choice, ran, server);
+        if let Some((client, server)) = upload {
+            outcome::add_upload(&mut outcome, &client, server.as_ref());
+        }
         outcome.observed.insert("lab".to_owned(), stats.to_json());
         outcome.observed.insert("queue_drops".to_owned(), json!(stats.queue_full));
         let rtt = Duration::from_micros(self.path(Direction::Down).rtt_us);
@@ -367,106 +383,6 @@ impl Tunnel for StackTunnel {
         }
         Ok(outcome)
     }
-}
-
-/// Whether every byte came as it was sent.
-fn integrity(end: &EndReport, server: Option<&EndReport>) -> &'static str {
-    match &end.finish {
-        // What came is as it was sent, but not all of it.
-        Finish::Corrupt(_) if end.measures.missing_bytes.is_some() => "lost",
-        Finish::Corrupt(_) | Finish::Garbage(_) => "corrupt",
-        Finish::Lost(_) => "lost",
-        // The stack has acknowledged what its program never got.
-        Finish::Deadline if server.is_some_and(|server| server.info.bytes_acked > end.bytes + 1) => "lost",
-        _ => "ok",
-    }
-}
-
-/// How it ended, in words where that needs some.
-fn status(finish: &Finish) -> (Status, Option<String>) {
-    match finish {
-        Finish::Done => (Status::Completed, None),
-        Finish::Cancelled => (Status::Aborted, None),
-        Finish::Deadline => (Status::Incomplete, Some("it wasn't done when the time was up".to_owned())),
-        Finish::Corrupt(at) => (Status::Failed, Some(format!("byte {at} isn't the one that was sent"))),
-        Finish::PeerLeft(why) | Finish::Garbage(why) | Finish::Lost(why) => (Status::Failed, Some(why.clone())),
-    }
-}
-
-/// Joins what the engine, the server, the listener and the operating system saw.
-fn outcome(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport>) -> TrialOutcome {
-    let Ran { worked, took, seen, ready, used, trouble, .. } = ran;
-    let mut observed: BTreeMap<String, serde_json::Value> = BTreeMap::new();
-    let name = ready.as_ref().map_or(choice.stack.name, |ready| ready.name.as_str());
-    observed.insert("stack".to_owned(), json!(name));
-    observed.insert("version".to_owned(), json!(ready.as_ref().map(|ready| ready.version.clone())));
-    observed.insert("took_us".to_owned(), json!(took.as_micros() as u64));
-    observed.insert("seen".to_owned(), json!(seen));
-    if let Some((start, end)) = used {
-        observed.insert("cpu_ns".to_owned(), json!(end.cpu_ns.saturating_sub(start.cpu_ns)));
-        observed.insert("peak_bytes".to_owned(), json!(end.peak_bytes));
-    }
-    let mut notes: Vec<String> = Vec::new();
-    if let Some(ready) = &ready {
-        observed.insert("granted".to_owned(), json!(ready.granted));
-        observed.insert("refused".to_owned(), json!(ready.refused));
-        notes.extend(ready.refused.iter().cloned());
-    }
-    let crashed = trouble.is_some();
-    notes.extend(trouble);
-    let worked = match worked {
-        Ok(worked) => worked,
-        Err(error) => {
-            // What kept the adapter from its start is told once.
-            if !notes.contains(&error.to_string()) {
-                notes.push(error.to_string());
-            }
-            observed.insert("integrity".to_owned(), json!("ok"));
-            let status = if matches!(error, FetchError::Cancelled) { Status::Aborted } else { Status::Failed };
-            return TrialOutcome { observed, notes, ..TrialOutcome::empty(status, spec.deadline, "") };
-        }
-    };
-    let Worked { report, connect_time, granted, .. } = worked;
-    // Where the server receives, it has the clock, and knows whether all came whole.
-    let up = spec.workload.direction() == Direction::Up && !spec.workload.is_talk();
-    let judged = if up { server.as_ref().unwrap_or(&report) } else { &report };
-    let whole = integrity(&report, server.as_ref().filter(|_| !up && !spec.workload.is_talk()));
-    let whole = if up && whole == "ok" { integrity(judged, None) } else { whole };
-    // What a stack had taken that broke is gone with it: that it crashed or hangs is what is told.
-    let whole = if crashed && whole == "lost" { "ok" } else { whole };
-    observed.insert("integrity".to_owned(), json!(whole));
-    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
-    // Where the server's kernel has seen the path.
-    if let Some(server) = server.as_ref().filter(|server| server.info != TcpInfo::default()) {
-        observed.insert("server_retransmits".to_owned(), json!(server.info.total_retrans));
-    }
-    let own_finish = if up && report.finish == Finish::Done { &judged.finish } else { &report.finish };
-    let (mut status, why) = status(own_finish);
-    notes.extend(match (&report.finish, report.measures.missing_bytes) {
-        (Finish::Corrupt(at), Some(bytes)) => Some(format!("{bytes} bytes are missing from byte {at} on")),
-        _ => why,
-    });
-    if crashed && status == Status::Completed {
-        status = Status::Failed;
-    }
-    TrialOutcome {
-        status,
-        bytes: judged.bytes,
-        elapsed_us: u64::try_from(judged.elapsed.as_micros()).unwrap_or(u64::MAX),
-        granted,
-        scopes: BTreeMap::new(),
-        observed,
-        sender: server.map(|server| server.samples).unwrap_or_default(),
-        receiver: judged_samples(&report, up),
-        limits: Limits::default(),
-        notes,
-        measures: report.measures,
-    }
-}
-
-/// Samples of the receiver's kernel, where there is one that can be asked.
-fn judged_samples(report: &EndReport, up: bool) -> Vec<wt_trial::Sample> {
-    if up { Vec::new() } else { report.samples.clone() }
 }
 
 /// The client's own address, so that nobody takes it for the stack's.

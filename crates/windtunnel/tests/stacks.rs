@@ -88,6 +88,9 @@ fn nonsense_is_refused_with_what_there_is() {
         (&["--workloads", "competing"], "isn't compared"),
         (&["--workloads", ","], "no workload"),
         (&["--workloads", "bulk,download-12mb"], "twice"),
+        (&["--direction", "sideways"], "both"),
+        (&["--workloads", "soak", "--direction", "both"], "for bulk transfers"),
+        (&["--workloads", "bulk:size=1MB", "--direction", "both"], "by time"),
         (&["--lab", "ethernet-hob"], "ethernet-hub"),
     ] {
         let ran = run(&[&["stacks", "compare"], args].concat());
@@ -194,17 +197,48 @@ fn every_adapter_that_is_built_carries_every_byte_both_ways() {
     assert!(names.contains(&"linux") && names.contains(&"smoltcp"), "{names:?}");
     // A stream of requests goes up, and the page takes several connections at once.
     let workloads = "transactions:count=10,bulk:size=200kB,page";
-    let (_, told) = compare(home.path(), &["--stacks", &names.join(","), "--workloads", workloads]);
+    let (_, told) =
+        compare(home.path(), &["--stacks", &names.join(","), "--workloads", workloads, "--direction", "down,up"]);
     assert_eq!(told["same_bytes"], true, "{told}");
     for name in names {
         let one = stack(&told, name);
         assert_eq!((one["integrity"].as_str(), one["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{one}");
         assert_eq!(findings(&told, name), Vec::<&str>::new());
         assert!(one["workloads"]["page"]["bytes"][0].as_u64() > Some(0), "{one}");
+        for way in ["bulk", "bulk-up"] {
+            assert_eq!(one["workloads"][way]["bytes"], serde_json::json!([200_000]), "{name} {way}: {one}");
+            // No more than the path has.
+            let goodput = one["workloads"][way]["goodput_bps"].as_f64();
+            assert!(goodput.is_some_and(|bps| bps > 1e5 && bps < 1e7), "{name} {way}: {goodput:?}");
+        }
         // What isn't TCP has no windows and retransmissions that could be seen.
         let window = &one["workloads"]["bulk"]["window_bytes"];
         assert_eq!(window.is_null(), name == "quic", "{name}: {window}");
     }
+}
+
+#[test]
+fn a_download_and_an_upload_at_once_are_told_together_and_each() {
+    if !may_run() {
+        return;
+    }
+    let _others = shared();
+    let home = tempfile::tempdir().unwrap();
+    let both = ["--stacks", "linux-direct,smoltcp", "--workloads", "bulk,transactions:count=5", "--direction", "both"];
+    let (_, told) = compare(home.path(), &both);
+    for name in ["linux-direct", "smoltcp"] {
+        let one = stack(&told, name);
+        assert_eq!((one["integrity"].as_str(), one["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{one}");
+        let workloads = one["workloads"].as_object().unwrap();
+        assert_eq!(workloads.keys().collect::<Vec<_>>(), ["duplex", "transactions"]);
+        let figures = &workloads["duplex"];
+        let [down, up, all] = ["down_bps", "up_bps", "goodput_bps"].map(|field| figures[field].as_f64().unwrap());
+        assert!(down > 1e5 && up > 1e5 && down < 1e7 && up < 1e7, "{figures}");
+        assert!((0.9..1.1).contains(&(all / (down + up))), "payload of both: {figures}");
+    }
+    let again = ran(windtunnel(home.path()).args(["report", "last", "--json"]).output().unwrap());
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(again["stacks"], told["stacks"], "the journal tells the same");
 }
 
 #[test]

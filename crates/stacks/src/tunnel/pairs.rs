@@ -5,6 +5,7 @@ use crate::catalogue::{Built, Choice};
 use crate::running::Running;
 use std::time::Duration;
 use wt_load::work::{FarEnd, Paired, Turns, in_pairs};
+use wt_sys::awake::Awake;
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Cancel, TrialSpec, Workload};
 
@@ -68,6 +69,7 @@ impl StackTunnel {
         }
         let [one, other] = [&ways[0], &ways[1]].map(|way| way as &dyn FarEnd);
         // Nobody listens at a device meanwhile: who did at one way's would make that way slower.
+        let _awake = Awake::keep();
         let done = in_pairs([one, other], turns, first, cancel).map_err(|error| error.to_string());
         if let Ok(done) = &done {
             for token in done.tokens {

@@ -7,7 +7,7 @@ use crate::commands::report::{Forms, write_whole};
 use crate::commands::side_by_side::{REPEATS, Trials};
 use crate::commands::tune::notebook::{Notebook, begun, command};
 use crate::commands::tune::workload::{Wanted, expected};
-use crate::commands::tune::{cancel_on_signals, minutes, trial_time};
+use crate::commands::tune::{DirectionName, cancel_on_signals, minutes, trial_time};
 use crate::edge::{Failure, Fault, Outcome};
 use clap::Args;
 use rand::SeedableRng as _;
@@ -38,6 +38,7 @@ const SOAK: Duration = Duration::from_secs(300);
 #[command(after_help = "Examples:
   windtunnel stacks compare --lab ethernet-hub --stacks linux,smoltcp --workloads transactions,bursts,download-12mb
   windtunnel stacks compare --stacks linux,smoltcp,windows-95 --rwin 8KiB,20KiB --workloads transactions
+  windtunnel stacks compare --stacks smoltcp:cc=reno,smoltcp:cc=cubic --workloads bulk --direction up,both
   windtunnel stacks compare --stacks smoltcp:late-acks=6s --workloads soak --soak 40s")]
 pub(super) struct CompareArgs {
     /// The path: a preset's name or a TOML file
@@ -49,6 +50,9 @@ pub(super) struct CompareArgs {
     /// What they do: names of windtunnel tune --workload help, with their parameters
     #[arg(long, default_value = "transactions,bursts,download-12mb,page,soak")]
     workloads: String,
+    /// Which way bulk transfers, soaks and streams go; several run each of them each way
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "down")]
+    direction: Vec<DirectionName>,
     /// Run each stack with each of these receive windows
     #[arg(long, value_delimiter = ',', value_name = "BYTES")]
     rwin: Vec<Bytes>,
@@ -92,7 +96,7 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     let scenario = lab::load(&args.lab)?;
     let facts = scenario.facts(Direction::Down);
     let path = PathNow { base_rtt_us: facts.rtt_us, capacity_bps: facts.physical_goodput_bps };
-    let workloads = workloads(&args.workloads, path, args.soak)?;
+    let workloads = workloads(args, path)?;
     for choice in &choices {
         if let wt_stacks::Built::No(how) = choice.stack.built() {
             return Err(not_built(choice.stack.name, how));
@@ -195,10 +199,10 @@ fn controls(choices: &mut [Choice]) -> Result<Controls, Failure> {
     Ok(loaded)
 }
 
-/// The workloads of a list; a parameter after a comma belongs to the one before it.
-fn workloads(text: &str, path: PathNow, soak: Duration) -> Result<Vec<Workload>, Failure> {
+/// The workloads that are named, each way that is asked for; a parameter after a comma belongs to the one before it.
+fn workloads(args: &CompareArgs, path: PathNow) -> Result<Vec<Workload>, Failure> {
     let mut names: Vec<String> = Vec::new();
-    for piece in text.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
+    for piece in args.workloads.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
         match names.last_mut() {
             Some(last) if piece.contains('=') && !piece.contains(':') => *last = format!("{last},{piece}"),
             _ => names.push(piece.to_owned()),
@@ -218,17 +222,45 @@ fn workloads(text: &str, path: PathNow, soak: Duration) -> Result<Vec<Workload>,
             _ => name,
         };
         let wanted: Wanted = name.parse().map_err(Failure::usage)?;
-        let workload = wanted.workload(Direction::Down, if name == "soak" { soak } else { SOAK / 30 });
-        if matches!(workload, Workload::Competing { .. } | Workload::Load { .. } | Workload::Duplex { .. }) {
-            return Err(Failure::usage(format!("{} isn't compared between stacks", workload.name()))
-                .hint("transactions, bursts, bulk, download-12mb, stream, page, soak"));
+        let time = if name == "soak" { args.soak } else { SOAK / 30 };
+        let mut each_way = Vec::new();
+        for direction in &args.direction {
+            let workload = match direction {
+                DirectionName::Both if wanted.goes_one_way() => wanted.both(time).map_err(Failure::usage)?,
+                one => wanted.workload((*one).into(), time),
+            };
+            // What has no direction is the same each time.
+            if !each_way.contains(&workload) {
+                each_way.push(workload);
+            }
         }
-        if all.iter().any(|other| other.name() == workload.name()) {
-            return Err(Failure::usage(format!("the workload {} is named twice", workload.name())));
+        for workload in each_way {
+            if matches!(workload, Workload::Competing { .. } | Workload::Load { .. }) {
+                return Err(Failure::usage(format!("{} isn't compared between stacks", workload.name()))
+                    .hint("transactions, bursts, bulk, download-12mb, stream, page, soak"));
+            }
+            if all.iter().any(|other| key(other) == key(&workload)) {
+                return Err(Failure::usage(format!("the workload {} is named twice", key(&workload))));
+            }
+            all.push(workload);
         }
-        all.push(workload);
     }
     Ok(all)
+}
+
+/// What a workload is called among others: `bulk`, and `bulk-up` where the client sends.
+pub(super) fn key(workload: &Workload) -> &'static str {
+    match workload {
+        Workload::Bulk { direction: Direction::Up, .. } => "bulk-up",
+        Workload::Soak { direction: Direction::Up, .. } => "soak-up",
+        Workload::Stream { direction: Direction::Up, .. } => "stream-up",
+        _ => workload.name(),
+    }
+}
+
+/// What a workload of this key is, whichever way it goes.
+pub(super) fn kind(key: &str) -> &str {
+    key.strip_suffix("-up").unwrap_or(key)
 }
 
 fn not_built(name: &str, how: &str) -> Failure {
@@ -314,7 +346,7 @@ impl Session {
                     }
                 }
                 for (index, outcome) in outcomes {
-                    rows[index].take(workload.name(), outcome);
+                    rows[index].take(key(&workload), outcome);
                 }
             }
         }
@@ -338,10 +370,10 @@ impl Session {
                 return Ok(None);
             }
             let told = match outcome.status {
-                Status::Completed => super::result::figure(workload.name(), &outcome),
+                Status::Completed => super::result::figure(key(workload), &outcome),
                 status => format!("{}: {}", status.name(), outcome.notes.join("; ")),
             };
-            self.trials.say(&format!("  round {round}: {:<28} {:<13} {told}", row.title(), workload.name()));
+            self.trials.say(&format!("  round {round}: {:<28} {:<13} {told}", row.title(), key(workload)));
             if outcome.status != Status::Invalid {
                 return Ok(Some(outcome));
             }
@@ -387,10 +419,10 @@ pub(crate) fn again(journal: &dyn Journal, stored: &StoredExperiment, forms: &Fo
         rows.push(Row::known(Choice { window, ..choice }, glanced));
     }
     // The last of several is the one that counted: those before it were thrown away.
-    let mut rounds: BTreeMap<(u32, String), BTreeMap<usize, TrialOutcome>> = BTreeMap::new();
+    let mut rounds: BTreeMap<(u32, &str), BTreeMap<usize, TrialOutcome>> = BTreeMap::new();
     let mut take = |trial: wt_trial::TrialRecord| {
         if !matches!(trial.outcome.status, Status::Running | Status::Aborted) {
-            let key = (trial.spec.round, trial.spec.workload.name().to_owned());
+            let key = (trial.spec.round, key(&trial.spec.workload));
             rounds.entry(key).or_default().insert(trial.spec.arm, trial.outcome);
         }
         Ok(())
@@ -401,7 +433,7 @@ pub(crate) fn again(journal: &dyn Journal, stored: &StoredExperiment, forms: &Fo
     for ((_, workload), outcomes) in rounds.into_iter().filter(|(_, outcomes)| outcomes.len() == all) {
         for (index, outcome) in outcomes {
             if let Some(row) = rows.get_mut(index) {
-                row.take(&workload, outcome);
+                row.take(workload, outcome);
             }
         }
     }

@@ -1,5 +1,5 @@
 use super::charts;
-use super::compare::Config;
+use super::compare::{Config, key, kind};
 use super::overhead::Overhead;
 use super::verdict::{SAME, Verdict, threshold};
 use super::windows::Raised;
@@ -11,7 +11,7 @@ use wt_stacks::conformance::Conformance;
 use wt_stacks::finding::{Finding, Trend};
 use wt_stacks::{Choice, Seen};
 use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
-use wt_trial::{Status, TrialOutcome};
+use wt_trial::{Scale, Status, TrialOutcome};
 use wt_units::counted;
 
 /// One stack with one window, and what came of it.
@@ -30,10 +30,12 @@ fn score(workload: &str, outcome: &TrialOutcome) -> Option<f64> {
     }
     let measures = &outcome.measures;
     let seconds = outcome.elapsed_us as f64 / 1e6;
-    let score = match workload {
+    let score = match kind(workload) {
         "transactions" => measures.exchanges.map(|exchanges| exchanges.per_second)?,
         "stream" => 1e6 / measures.lateness?.spread.p99_us.max(1) as f64,
         "bursts" | "page" => 1.0 / seconds,
+        // The geometric mean of both ways.
+        "duplex" => outcome.figure(Scale::Goodput)?,
         _ => outcome.goodput_bps(),
     };
     (score.is_finite() && score > 0.0).then_some(score)
@@ -41,7 +43,7 @@ fn score(workload: &str, outcome: &TrialOutcome) -> Option<f64> {
 
 /// The name and the unit of what a workload is ranked by.
 pub(super) fn axis(workload: &str) -> (&'static str, &'static str) {
-    match workload {
+    match kind(workload) {
         "transactions" => ("transactions", "1/s"),
         "stream" => ("1 / lateness", "1/s"),
         "bursts" | "page" => ("1 / time", "1/s"),
@@ -52,7 +54,7 @@ pub(super) fn axis(workload: &str) -> (&'static str, &'static str) {
 /// A trial in a few words.
 pub(super) fn figure(workload: &str, outcome: &TrialOutcome) -> String {
     let Some(score) = score(workload, outcome) else { return "no figure".to_owned() };
-    match workload {
+    match kind(workload) {
         "transactions" => format!("{score:.1}/s"),
         "stream" => format!("{:.2} ms late", 1e3 / score),
         "bursts" | "page" => format!("{:.3} s", 1.0 / score),
@@ -244,12 +246,20 @@ impl Row {
             add("p50_us", json!(exchanges(|one| one.latency.p50_us as f64)));
             add("p99_us", json!(exchanges(|one| one.latency.p99_us as f64)));
         }
-        if workload == "stream" {
+        if kind(workload) == "stream" {
             let late = |outcome: &&&TrialOutcome| outcome.measures.lateness.map(|late| late.spread.p99_us as f64);
             add("lateness_p99_us", json!(median(done.iter().filter_map(|outcome| late(&outcome)).collect())));
         }
-        if matches!(workload, "bulk" | "soak") {
-            add("t90_s", json!(median(done.iter().filter_map(|outcome| ramp_up(outcome, path)).collect())));
+        if matches!(kind(workload), "bulk" | "soak") {
+            let up = kind(workload) != workload;
+            add("t90_s", json!(median(done.iter().filter_map(|outcome| ramp_up(outcome, path, up)).collect())));
+        }
+        if workload == "duplex" {
+            let flow = |at: usize| {
+                median(done.iter().filter_map(|outcome| outcome.measures.flows_bps.get(at).copied()).collect())
+            };
+            add("down_bps", json!(flow(0)));
+            add("up_bps", json!(flow(1)));
         }
         add("cpu_s_per_gb", json!(self.cpu_s_per_gb(workload)));
         add("connect_us", json!(median(done.iter().filter_map(|outcome| number(outcome, "connect_us")).collect())));
@@ -318,7 +328,7 @@ impl Row {
     }
 
     fn json(&self, config: &Config) -> Value {
-        let names = config.workloads.iter().map(wt_trial::Workload::name);
+        let names = config.workloads.iter().map(key);
         let workloads: Map<String, Value> =
             names.map(|name| (name.to_owned(), self.workload_json(name, &config.path))).collect();
         let delay = self.longest_seen().and_then(|seen| seen.ack_delay);
@@ -347,10 +357,11 @@ impl Row {
     }
 }
 
-/// When 90 % of the rate was reached, s, from what the server's kernel saw acknowledged.
-fn ramp_up(outcome: &TrialOutcome, path: &PathNow) -> Option<f64> {
-    let acknowledged = TrialOutcome { receiver: outcome.sender.clone(), ..outcome.clone() };
-    BulkMetrics::of(&acknowledged, path).t90_s
+/// When 90 % of the rate was reached, s, from what the server's kernel saw acknowledged, or received.
+fn ramp_up(outcome: &TrialOutcome, path: &PathNow, up: bool) -> Option<f64> {
+    let of_server = if up { &outcome.receiver } else { &outcome.sender };
+    let seen = TrialOutcome { receiver: of_server.clone(), ..outcome.clone() };
+    BulkMetrics::of(&seen, path).t90_s
 }
 
 /// What came of all.
@@ -365,12 +376,8 @@ pub(super) struct Comparison {
 
 impl Comparison {
     pub(super) fn new(config: &Config, rows: Vec<Row>) -> Self {
-        let ranked: Vec<&str> = config
-            .workloads
-            .iter()
-            .filter(|workload| !super::compare::is_soak(workload))
-            .map(wt_trial::Workload::name)
-            .collect();
+        let ranked: Vec<&str> =
+            config.workloads.iter().filter(|workload| !super::compare::is_soak(workload)).map(key).collect();
         let pairs: Vec<(usize, usize)> =
             (0..rows.len()).flat_map(|a| (a + 1..rows.len()).map(move |b| (a, b))).collect();
         let needed = threshold(pairs.len(), ranked.len());
@@ -399,13 +406,13 @@ impl Comparison {
     }
 
     pub(super) fn workloads(&self) -> impl Iterator<Item = &'static str> {
-        self.config.workloads.iter().map(wt_trial::Workload::name)
+        self.config.workloads.iter().map(key)
     }
 
     /// Whether each workload of fixed size moved the same bytes with every stack.
     fn same_bytes(&self) -> bool {
         self.config.workloads.iter().filter(|workload| workload.size().is_some()).all(|workload| {
-            let mut all: Vec<u64> = self.rows.iter().flat_map(|row| row.bytes(workload.name())).collect();
+            let mut all: Vec<u64> = self.rows.iter().flat_map(|row| row.bytes(key(workload))).collect();
             all.dedup();
             all.len() <= 1
         })

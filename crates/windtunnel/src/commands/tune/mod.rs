@@ -152,7 +152,7 @@ pub(crate) struct TuneArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DirectionName {
+pub(crate) enum DirectionName {
     /// From the server to the client
     Down,
     /// From the client to the server

@@ -228,6 +228,11 @@ impl Wanted {
         }
     }
 
+    /// Whether one end sends all along, so that a direction can be chosen.
+    pub(crate) fn goes_one_way(&self) -> bool {
+        ["bulk", "soak", "stream", "competing", "load"].contains(&self.kind)
+    }
+
     /// The same both ways at once.
     ///
     /// # Errors

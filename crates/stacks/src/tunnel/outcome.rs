@@ -1,0 +1,145 @@
+use super::Ran;
+use crate::catalogue::Choice;
+use serde_json::json;
+use std::collections::BTreeMap;
+use wt_load::work::Worked;
+use wt_load::{EndReport, FetchError, Finish};
+use wt_sys::tcp::TcpInfo;
+use wt_trial::{Direction, Limits, Status, TrialOutcome, TrialSpec};
+
+/// Whether every byte came as it was sent.
+fn integrity(end: &EndReport, server: Option<&EndReport>) -> &'static str {
+    match &end.finish {
+        // What came is as it was sent, but not all of it.
+        Finish::Corrupt(_) if end.measures.missing_bytes.is_some() => "lost",
+        Finish::Corrupt(_) | Finish::Garbage(_) => "corrupt",
+        Finish::Lost(_) => "lost",
+        // The stack has acknowledged what its program never got.
+        Finish::Deadline if server.is_some_and(|server| server.info.bytes_acked > end.bytes + 1) => "lost",
+        _ => "ok",
+    }
+}
+
+/// How it ended, in words where that needs some.
+fn status(finish: &Finish) -> (Status, Option<String>) {
+    match finish {
+        Finish::Done => (Status::Completed, None),
+        Finish::Cancelled => (Status::Aborted, None),
+        Finish::Deadline => (Status::Incomplete, Some("it wasn't done when the time was up".to_owned())),
+        Finish::Corrupt(at) => (Status::Failed, Some(format!("byte {at} isn't the one that was sent"))),
+        Finish::PeerLeft(why) | Finish::Garbage(why) | Finish::Lost(why) => (Status::Failed, Some(why.clone())),
+    }
+}
+
+/// Joins what the engine, the server, the listener and the operating system saw.
+pub(super) fn of(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport>) -> TrialOutcome {
+    let Ran { worked, took, seen, ready, used, trouble, .. } = ran;
+    let mut observed: BTreeMap<String, serde_json::Value> = BTreeMap::new();
+    let name = ready.as_ref().map_or(choice.stack.name, |ready| ready.name.as_str());
+    observed.insert("stack".to_owned(), json!(name));
+    observed.insert("version".to_owned(), json!(ready.as_ref().map(|ready| ready.version.clone())));
+    observed.insert("took_us".to_owned(), json!(took.as_micros() as u64));
+    observed.insert("seen".to_owned(), json!(seen));
+    if let Some((start, end)) = used {
+        observed.insert("cpu_ns".to_owned(), json!(end.cpu_ns.saturating_sub(start.cpu_ns)));
+        observed.insert("peak_bytes".to_owned(), json!(end.peak_bytes));
+    }
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(ready) = &ready {
+        observed.insert("granted".to_owned(), json!(ready.granted));
+        observed.insert("refused".to_owned(), json!(ready.refused));
+        notes.extend(ready.refused.iter().cloned());
+    }
+    let crashed = trouble.is_some();
+    notes.extend(trouble);
+    let worked = match worked {
+        Ok(worked) => worked,
+        Err(error) => {
+            // What kept the adapter from its start is told once.
+            if !notes.contains(&error.to_string()) {
+                notes.push(error.to_string());
+            }
+            observed.insert("integrity".to_owned(), json!("ok"));
+            let status = if matches!(error, FetchError::Cancelled) { Status::Aborted } else { Status::Failed };
+            return TrialOutcome { observed, notes, ..TrialOutcome::empty(status, spec.deadline, "") };
+        }
+    };
+    let Worked { report, connect_time, granted, .. } = worked;
+    // Where the server receives, it has the clock, and knows whether all came whole.
+    let up = spec.workload.direction() == Direction::Up && !spec.workload.is_talk();
+    let judged = if up { server.as_ref().unwrap_or(&report) } else { &report };
+    let whole = integrity(&report, server.as_ref().filter(|_| !up && !spec.workload.is_talk()));
+    let whole = if up && whole == "ok" { integrity(judged, None) } else { whole };
+    // What a stack had taken that broke is gone with it: that it crashed or hangs is what is told.
+    let whole = if crashed && whole == "lost" { "ok" } else { whole };
+    observed.insert("integrity".to_owned(), json!(whole));
+    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
+    // Where the server's kernel has seen the path.
+    if let Some(server) = server.as_ref().filter(|server| server.info != TcpInfo::default()) {
+        observed.insert("server_retransmits".to_owned(), json!(server.info.total_retrans));
+    }
+    let own_finish = if up && report.finish == Finish::Done { &judged.finish } else { &report.finish };
+    let (mut status, why) = status(own_finish);
+    notes.extend(match (&report.finish, report.measures.missing_bytes) {
+        (Finish::Corrupt(at), Some(bytes)) => Some(format!("{bytes} bytes are missing from byte {at} on")),
+        _ => why,
+    });
+    if crashed && status == Status::Completed {
+        status = Status::Failed;
+    }
+    // Samples of this end's kernel where it is the sender aren't the stack's.
+    let (bytes, elapsed) = (judged.bytes, judged.elapsed);
+    let far = server.map(|server| server.samples).unwrap_or_default();
+    let (sender, receiver) = if up { (Vec::new(), far) } else { (far, report.samples) };
+    TrialOutcome {
+        status,
+        bytes,
+        elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        granted,
+        scopes: BTreeMap::new(),
+        observed,
+        sender,
+        receiver,
+        limits: Limits::default(),
+        notes,
+        measures: report.measures,
+    }
+}
+
+/// Adds the upload that ran beside the download: its bytes, and what went wrong with it.
+pub(super) fn add_upload(outcome: &mut TrialOutcome, client: &EndReport, server: Option<&EndReport>) {
+    let received = server.unwrap_or(client);
+    outcome.bytes += received.bytes;
+    let whole = [integrity(client, None), integrity(received, None)].into_iter().find(|whole| *whole != "ok");
+    if let Some(whole) = whole.filter(|_| outcome.observed.get("integrity").is_none_or(|told| told == "ok")) {
+        outcome.observed.insert("integrity".to_owned(), json!(whole));
+    }
+    let finish = if client.finish == Finish::Done { &received.finish } else { &client.finish };
+    let (status, why) = status(finish);
+    if outcome.status == Status::Completed {
+        outcome.status = status;
+    }
+    outcome.notes.extend(why.map(|why| format!("upload: {why}")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn end(finish: Finish, bytes: u64) -> EndReport {
+        EndReport::of_several(finish, bytes, Duration::from_secs(1))
+    }
+
+    #[test]
+    fn an_upload_beside_a_download_adds_its_bytes_and_what_went_wrong() {
+        let done = || TrialOutcome { bytes: 100, ..TrialOutcome::empty(Status::Completed, Duration::from_secs(1), "") };
+        let mut well = done();
+        add_upload(&mut well, &end(Finish::Done, 70), Some(&end(Finish::Done, 60)));
+        assert_eq!((well.bytes, well.status), (160, Status::Completed));
+        let mut corrupt = done();
+        add_upload(&mut corrupt, &end(Finish::Done, 70), Some(&end(Finish::Corrupt(5), 60)));
+        assert_eq!((corrupt.status, corrupt.observed["integrity"].as_str()), (Status::Failed, Some("corrupt")));
+        assert!(corrupt.notes.iter().any(|note| note.starts_with("upload: byte 5")), "{:?}", corrupt.notes);
+    }
+}
