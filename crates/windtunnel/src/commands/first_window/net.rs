@@ -30,7 +30,7 @@ impl Version {
 pub(super) struct Net {
     v4: Option<Version>,
     v6: Option<Version>,
-    tap: SegmentTap,
+    tap: Option<SegmentTap>,
     /// Which of our ports has which number: (whether IPv6, port).
     numbers: HashMap<(bool, u16), usize>,
     /// Our address towards a host.
@@ -61,12 +61,18 @@ impl Net {
         }
         let all: Vec<u16> = numbers.keys().map(|(_, port)| *port).collect();
         let tap = SegmentTap::open(&all)?;
-        Ok(Self { v4, v6, tap, numbers, sources: HashMap::new() })
+        Ok(Self { v4, v6, tap: Some(tap), numbers, sources: HashMap::new() })
     }
 
-    /// What to wait for.
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.tap.as_fd()
+    /// What to wait for; `None` once nothing is heard any more.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.tap.as_ref().map(|tap| tap.as_fd())
+    }
+
+    /// Hears nothing more; our ports stay ours. The kernel takes a while to end a ring that it fills (two grace periods of
+    /// RCU: `packet_release` in net/packet/af_packet.c of Linux).
+    pub(super) fn deafen(&mut self) {
+        self.tap = None;
     }
 
     /// Sends a segment; what can't be sent counts as lost.
@@ -93,7 +99,7 @@ impl Net {
 
     /// Tells the next segments, at most so many; false if there may be more.
     pub(super) fn hear(&mut self, most: usize, mut each: impl FnMut(Heard<'_>)) -> bool {
-        let Self { tap, numbers, .. } = self;
+        let Self { tap: Some(tap), numbers, .. } = self else { return true };
         !(0..most).all(|_| {
             tap.receive(|tapped| {
                 if let Some(heard) = read(tapped, numbers) {
@@ -105,7 +111,7 @@ impl Net {
 
     /// Packets for us that this host had no room for since this was last asked.
     pub(super) fn take_drops(&mut self) -> u64 {
-        self.tap.take_drops()
+        self.tap.as_mut().map_or(0, SegmentTap::take_drops)
     }
 
     /// The address of ours that packets to a host bear.

@@ -69,6 +69,8 @@ pub(super) trait Asked {
     fn wakeup(&self, now: Time) -> Option<Time>;
     /// Whether everything has been found that will be; packets may still be under way.
     fn has_found(&self) -> bool;
+    /// Everything has been found: only our ports are still needed.
+    fn settle(&mut self) {}
     /// Whether nothing is left to do.
     fn is_done(&self, now: Time) -> bool;
     /// Ends all.
@@ -147,6 +149,10 @@ impl Asked for Ours<'_> {
         self.stopped || self.survey.is_done()
     }
 
+    fn settle(&mut self) {
+        self.net.deafen();
+    }
+
     fn is_done(&self, now: Time) -> bool {
         self.has_found() && now >= self.quiet_at
     }
@@ -162,7 +168,7 @@ impl Asked for Ours<'_> {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.net.descriptor())
+        self.net.descriptor()
     }
 }
 
@@ -276,8 +282,8 @@ fn drive(
                 let _ = tell.send(Finding { url: url.text.clone(), host, provider, ..finding });
             }
         }
-        if !open && asked.has_found() {
-            tell = None;
+        if !open && asked.has_found() && tell.take().is_some() {
+            asked.settle();
         }
         if !open && asked.is_done(now()) {
             return Ok(());
