@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 const NET_OFF: u32 = 0xfff0_0000;
 /// A frame holds the beginning of merged segments: handshakes and heads of responses. The ring isn't bounded by
 /// `net.core.rmem_max`, as a socket's buffer is: ten first flights would fill that.
-const SHAPE: Shape = Shape { frame: 8192, per_block: 8, blocks: 256 };
+const FRAME: usize = 8192;
+const PER_BLOCK: usize = 8;
 
 /// The TCP segments that arrive for a few ports, on all devices, as the network sent them: for those that the device or
 /// the kernel has merged it tells of what size they were. A raw socket doesn't.
@@ -29,11 +30,12 @@ pub struct Tapped<'a> {
 }
 
 impl SegmentTap {
-    /// Listens for TCP to these ports; at most 32.
+    /// Listens for TCP to these ports; at most 32. So many segments, rounded up to a multiple of eight, may wait to be received,
+    /// and take 8 kB each.
     ///
     /// # Errors
     /// [`SysError`](crate::SysError); `EPERM` without `CAP_NET_RAW`.
-    pub fn open(ports: &[u16]) -> SysResult<Self> {
+    pub fn open(ports: &[u16], waiting: usize) -> SysResult<Self> {
         let socket = PacketSocket::open(libc::SOCK_RAW)?;
         socket.set(libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
         socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
@@ -41,7 +43,8 @@ impl SegmentTap {
         let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
         // The kernel copies the program.
         socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)?;
-        Ok(Self(socket.start(SHAPE, 0)?))
+        let shape = Shape { frame: FRAME, per_block: PER_BLOCK, blocks: waiting.div_ceil(PER_BLOCK).max(1) };
+        Ok(Self(socket.start(shape, 0)?))
     }
 
     /// Hands the next packet to `see`; false if there is none now.
@@ -118,7 +121,7 @@ mod tests {
         let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = ours.local_addr().unwrap().port();
         let before = crate::clock::monotonic_ns();
-        let mut tap = match SegmentTap::open(&[1, port, 2]) {
+        let mut tap = match SegmentTap::open(&[1, port, 2], 64) {
             Ok(tap) => tap,
             Err(error) if error.errno() == Some(libc::EPERM) => {
                 println!("not run: this test needs CAP_NET_RAW");

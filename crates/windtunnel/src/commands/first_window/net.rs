@@ -44,11 +44,11 @@ const MOST_SOURCES: usize = 4096;
 pub(super) type Heard<'a> = (Time, IpAddr, u16, usize, Incoming<'a>);
 
 impl Net {
-    /// Opens them.
+    /// Opens them; so many segments may wait to be heard.
     ///
     /// # Errors
     /// The system's; `EPERM` without `CAP_NET_RAW`.
-    pub(super) fn open() -> SysResult<Self> {
+    pub(super) fn open(waiting: usize) -> SysResult<Self> {
         let v4 = Version::open(false);
         // A machine without IPv6 can still ask IPv4 hosts, and the other way round.
         let v6 = Version::open(true).ok();
@@ -60,7 +60,7 @@ impl Net {
             }
         }
         let all: Vec<u16> = numbers.keys().map(|(_, port)| *port).collect();
-        let tap = SegmentTap::open(&all)?;
+        let tap = SegmentTap::open(&all, waiting)?;
         Ok(Self { v4, v6, tap: Some(tap), numbers, sources: HashMap::new() })
     }
 
