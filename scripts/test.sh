@@ -23,6 +23,8 @@ scripts/stacks.sh lwip slirp
 quic="--locked --manifest-path stacks/quic/Cargo.toml --target-dir target"
 cargo fmt --check --manifest-path stacks/quic/Cargo.toml
 # shellcheck disable=SC2086
+cargo clippy --all-targets $quic -- -D warnings
+# shellcheck disable=SC2086
 cargo test $quic
 # shellcheck disable=SC2086
 cargo build $quic

@@ -4,9 +4,10 @@ mod outcome;
 mod pairs;
 
 use crate::catalogue::{Built, Choice};
-use crate::protocol::{Arguments, Ready};
+use crate::protocol::Arguments;
 use crate::running::{Ended, Running, connect};
 use crate::seen::{Seen, Watcher};
+use outcome::Ran;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,7 +24,6 @@ use wt_sys::awake::Awake;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::netlink::{Netlink, RouteMetrics};
 use wt_sys::ns::{read_net_sysctl, write_net_sysctl};
-use wt_sys::process::Usage;
 use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::{
     Amount, Cancel, Direction, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind, Workload,
@@ -156,19 +156,6 @@ fn bring_up(mtu: u32) -> Result<(), SysError> {
     let mut netlink = Netlink::open()?;
     netlink.start(STACK_DEVICE, Some(mtu), Some(10_000), false)?;
     netlink.set_route(STACK_DEVICE, STACK_V4.into(), 32, &RouteMetrics::default())
-}
-
-/// What one trial came to, before the server's view is known.
-#[derive(Debug)]
-struct Ran {
-    worked: Result<Worked, FetchError>,
-    /// The server's views, in the order of the connections.
-    servers: Vec<Option<EndReport>>,
-    took: Duration,
-    seen: Seen,
-    ready: Option<Ready>,
-    used: Option<(Usage, Usage)>,
-    trouble: Option<String>,
 }
 
 /// A connection to the lab's server through a stack.

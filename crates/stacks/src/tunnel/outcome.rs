@@ -1,11 +1,27 @@
-use super::Ran;
 use crate::catalogue::Choice;
+use crate::protocol::Ready;
+use crate::seen::Seen;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use wt_load::work::Worked;
 use wt_load::{EndReport, FetchError, Finish};
+use wt_sys::process::Usage;
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{Direction, Limits, Status, TrialOutcome, TrialSpec};
+
+/// What one trial came to, before the server's view is known.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) worked: Result<Worked, FetchError>,
+    /// The server's views, in the order of the connections.
+    pub(super) servers: Vec<Option<EndReport>>,
+    pub(super) took: Duration,
+    pub(super) seen: Seen,
+    pub(super) ready: Option<Ready>,
+    pub(super) used: Option<(Usage, Usage)>,
+    pub(super) trouble: Option<String>,
+}
 
 /// Whether every byte came as it was sent.
 fn integrity(end: &EndReport, server: Option<&EndReport>) -> &'static str {
@@ -125,7 +141,6 @@ pub(super) fn add_upload(outcome: &mut TrialOutcome, client: &EndReport, server:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn end(finish: Finish, bytes: u64) -> EndReport {
         EndReport::of_several(finish, bytes, Duration::from_secs(1))
