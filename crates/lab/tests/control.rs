@@ -1,4 +1,4 @@
-//! The congestion control of trials. One process, one thread at the start: a user namespace can't be entered otherwise, so
+//! Trials: their congestion control, and what becomes of one that is stopped. One process, one thread at the start: a user namespace can't be entered otherwise, so
 //! this isn't run by the usual harness.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test that is its own harness")]
 
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use wt_lab::{Backend, Lab, LabTunnel, Scenario};
 use wt_trial::{
-    Amount, Cancel, Direction, LoadedControl, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload,
+    Amount, Cancel, Direction, LoadedControl, Phase, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -30,6 +30,10 @@ fn lab() -> Lab {
 
 /// Sends one window of a hundred segments.
 fn trial(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>) -> TrialOutcome {
+    run(tunnel, direction, cc, &Cancel::new())
+}
+
+fn run(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>, cancel: &Cancel) -> TrialOutcome {
     let mut settings = Settings::new().with(Knob::Initcwnd, Level::Number(100));
     if let Some(name) = cc {
         settings.set(Knob::Cc, Level::Name(name.to_owned()));
@@ -45,7 +49,7 @@ fn trial(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>) -> Tria
         deadline: Duration::from_secs(20),
         seed: 1,
     };
-    tunnel.run(&spec, &Cancel::new()).unwrap()
+    tunnel.run(&spec, cancel).unwrap()
 }
 
 fn drops(outcome: &TrialOutcome) -> u64 {
@@ -116,6 +120,17 @@ fn a_trial_in_which_a_program_was_skipped_says_nothing() {
     assert_eq!((statuses[0].1, statuses[2].1), (0, 0));
 }
 
+fn a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_done() {
+    let mut tunnel = LabTunnel::new(lab()).unwrap();
+    let stopped = Cancel::new();
+    stopped.cancel();
+    for direction in [Direction::Up, Direction::Down] {
+        let outcome = run(&mut tunnel, direction, None, &stopped);
+        assert_eq!((outcome.status, outcome.notes), (Status::Aborted, vec![STOPPED.to_owned()]), "{direction:?}");
+        assert_eq!(trial(&mut tunnel, direction, None).status, Status::Completed);
+    }
+}
+
 fn main() {
     if let Err(error) = wt_lab::enter() {
         println!("not run: {error}");
@@ -127,6 +142,10 @@ fn main() {
             a_control_asked_for_isnt_paced_because_the_hosts_default_is as fn(),
         ),
         ("a_trial_in_which_a_program_was_skipped_says_nothing", a_trial_in_which_a_program_was_skipped_says_nothing),
+        (
+            "a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_done",
+            a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_done,
+        ),
     ] {
         claim();
         println!("test {name} ... ok");

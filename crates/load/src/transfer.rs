@@ -118,9 +118,6 @@ const ASKED: u64 = 5_000_000;
 /// itself reads [`pattern::CHUNK`], which over a veth pair takes an eighth less time of the CPU.
 const AT_ONCE: usize = 64 * 1024;
 
-/// The least that a sender gives the kernel in a call that waits, bytes.
-const LEAST_AT_ONCE: usize = 16 * 1024;
-
 /// What one end has to do.
 pub(crate) struct Job {
     /// How much.
@@ -307,8 +304,6 @@ pub(crate) fn send(
     let (mut sender, mut bytes) = (pattern::Sender::default(), 0);
     let (mut info, mut asked_ns) = (TcpInfo::default(), 0);
     let mut heard = LastAck::begin(0, start_ns);
-    // A call that waits goes on as long as there is a little room now and then: on a slow path it shall not take long to say so.
-    let (mut at_once, mut begun_ns) = (AT_ONCE, None);
     let finish = loop {
         if cancel.is_cancelled() {
             break Finish::Cancelled;
@@ -317,11 +312,6 @@ pub(crate) fn send(
         if now >= limit_ns {
             break Finish::Deadline;
         }
-        at_once = match begun_ns.take().map(|begun: u64| Duration::from_nanos(now - begun)) {
-            Some(took) if took > GLANCE => (at_once / 2).max(LEAST_AT_ONCE),
-            Some(took) if took < GLANCE / 4 => (at_once * 2).min(pattern::CHUNK),
-            _ => at_once,
-        };
         if now - asked_ns >= ASKED {
             // A reset connection answers no more questions, so the last answer before it is kept.
             (info, asked_ns) = (TcpInfo::read(stream).unwrap_or(info), now);
@@ -332,10 +322,8 @@ pub(crate) fn send(
             waiting.end(stream)?;
             break drain(stream, limit_ns, cancel, (&mut info, &mut heard))?;
         }
-        let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX);
+        let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
         let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
-        let left = left.min(if blocks { at_once } else { pattern::CHUNK });
-        begun_ns = blocks.then_some(now);
         let mut piece = || match write_size {
             Some(size) => pattern::write(stream, bytes, left, size),
             None => sender.send(stream, bytes, left, blocks),

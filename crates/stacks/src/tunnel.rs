@@ -247,7 +247,8 @@ impl StackTunnel {
     /// What the server saw, once it has.
     fn reports(&self, worked: &Result<Worked, FetchError>) -> Vec<Option<EndReport>> {
         let Ok(worked) = worked else { return Vec::new() };
-        let wait = |number: usize| if number == 0 { REPORT_WAIT } else { Duration::from_millis(500) };
+        let wait =
+            |number: usize| worked.report.patience(if number == 0 { REPORT_WAIT } else { Duration::from_millis(500) });
         let tokens = worked.tokens.iter().enumerate();
         tokens.map(|(number, token)| self.server.take_report(*token, wait(number))).collect()
     }

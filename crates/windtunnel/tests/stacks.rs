@@ -90,7 +90,7 @@ fn nonsense_is_refused_with_what_there_is() {
         (&["--workloads", "bulk,download-12mb"], "twice"),
         (&["--direction", "sideways"], "both"),
         (&["--workloads", "soak", "--direction", "both"], "for bulk transfers"),
-        (&["--workloads", "bulk:size=1MB", "--direction", "both"], "by time"),
+        (&["--workloads", "bulk:size=1MB", "--direction", "both"], "of a size"),
         (&["--lab", "ethernet-hob"], "ethernet-hub"),
     ] {
         let ran = run(&[&["stacks", "compare"], args].concat());
@@ -224,13 +224,15 @@ fn a_download_and_an_upload_at_once_are_told_together_and_each() {
     }
     let _others = shared();
     let home = tempfile::tempdir().unwrap();
-    let both = ["--stacks", "linux-direct,smoltcp", "--workloads", "bulk,transactions:count=5", "--direction", "both"];
+    // What has no form for both ways at once goes each way.
+    let workloads = "bulk,soak,transactions:count=5";
+    let both = ["--stacks", "linux-direct,smoltcp", "--workloads", workloads, "--soak", "1s", "--direction", "both,up"];
     let (_, told) = compare(home.path(), &both);
     for name in ["linux-direct", "smoltcp"] {
         let one = stack(&told, name);
         assert_eq!((one["integrity"].as_str(), one["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{one}");
         let workloads = one["workloads"].as_object().unwrap();
-        assert_eq!(workloads.keys().collect::<Vec<_>>(), ["duplex", "transactions"]);
+        assert_eq!(workloads.keys().collect::<Vec<_>>(), ["bulk-up", "duplex", "soak-up", "transactions"]);
         let figures = &workloads["duplex"];
         let [down, up, all] = ["down_bps", "up_bps", "goodput_bps"].map(|field| figures[field].as_f64().unwrap());
         assert!(down > 1e5 && up > 1e5 && down < 1e7 && up < 1e7, "{figures}");

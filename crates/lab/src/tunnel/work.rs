@@ -42,7 +42,8 @@ impl LabTunnel {
             Err(FetchError::Load(error)) => return Ok(Err(error)),
             Err(error) => return Ok(Err(LoadError::Broken(std::io::Error::other(error.to_string())))),
         };
-        let wait = |number: usize| if number == 0 { REPORT_WAIT } else { Duration::from_secs(2) };
+        let wait =
+            |number: usize| worked.report.patience(if number == 0 { REPORT_WAIT } else { Duration::from_secs(2) });
         let tokens = worked.tokens.iter().enumerate();
         let mut servers: Vec<_> = tokens.map(|(number, token)| self.server.take_report(*token, wait(number))).collect();
         join(&spec.workload, &mut worked, &servers);

@@ -110,6 +110,13 @@ fn of_page(loaded: PageLoad, deadline: Duration) -> Worked {
 }
 
 impl EndReport {
+    /// How long the far end's view of this is worth waiting for: `usual`, but not at all where the user has stopped it. What a slow path
+    /// still carries would take its time, and nobody counts a trial that was stopped.
+    #[must_use]
+    pub fn patience(&self, usual: Duration) -> Duration {
+        if self.finish == Finish::Cancelled { Duration::ZERO } else { usual }
+    }
+
     /// What the client saw of a page. One that isn't whole took all the time there was, however early it broke off.
     #[must_use]
     pub fn of_page(loaded: PageLoad, deadline: Duration) -> Self {

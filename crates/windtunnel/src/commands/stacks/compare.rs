@@ -224,10 +224,16 @@ fn workloads(args: &CompareArgs, path: PathNow) -> Result<Vec<Workload>, Failure
         let wanted: Wanted = name.parse().map_err(Failure::usage)?;
         let time = if name == "soak" { args.soak } else { SOAK / 30 };
         let mut each_way = Vec::new();
+        let (down, up) = (wanted.workload(Direction::Down, time), wanted.workload(Direction::Up, time));
+        let bulk = matches!(down, Workload::Bulk { .. });
         for direction in &args.direction {
             let workload = match direction {
-                DirectionName::Both if wanted.goes_one_way() => wanted.both(time).map_err(Failure::usage)?,
-                one => wanted.workload((*one).into(), time),
+                DirectionName::Down => down.clone(),
+                DirectionName::Up => up.clone(),
+                DirectionName::Both if down == up => down.clone(),
+                // Beside other ways, what can't go both ways at once goes those.
+                DirectionName::Both if !bulk && args.direction.len() > 1 => continue,
+                DirectionName::Both => wanted.both(time).map_err(Failure::usage)?,
             };
             // What has no direction is the same each time.
             if !each_way.contains(&workload) {

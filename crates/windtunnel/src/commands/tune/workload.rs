@@ -228,11 +228,6 @@ impl Wanted {
         }
     }
 
-    /// Whether one end sends all along, so that a direction can be chosen.
-    pub(crate) fn goes_one_way(&self) -> bool {
-        ["bulk", "soak", "stream", "competing", "load"].contains(&self.kind)
-    }
-
     /// The same both ways at once.
     ///
     /// # Errors
@@ -241,7 +236,8 @@ impl Wanted {
         if self.kind == "bulk" && self.sizes.is_empty() {
             return Ok(Workload::Duplex { time });
         }
-        Err(format!("--direction both is for bulk transfers by time, not for {}", self.kind))
+        let this = if self.kind == "bulk" { "those of a size" } else { self.kind };
+        Err(format!("--direction both is for bulk transfers by time, not for {this}"))
     }
 
     /// How long a trial takes if nobody says it, where that isn't a matter of the path.
