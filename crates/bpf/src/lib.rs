@@ -1,4 +1,4 @@
-//! Loads the congestion controls of `wt-cc` into the running kernel.
+//! Loads the congestion controls of `wt-cc` into the running kernel, and programs that set what routes can't.
 //!
 //! An object made by clang is read ([`elf`], [`btf`]), its accesses to kernel structs are moved to where the running kernel
 //! has the fields ([`relocate`], CO-RE), and its programs are registered as one `tcp_congestion_ops` ([`Loaded`]).
@@ -10,6 +10,8 @@
 
 /// The kernel's type information.
 pub mod btf;
+/// Settings of connections with one network.
+mod connections;
 /// Object files.
 pub mod elf;
 /// Files that keep a congestion control registered.
@@ -19,6 +21,7 @@ mod registration;
 /// Accesses to kernel structs.
 pub mod relocate;
 
+pub use connections::ConnectionRule;
 pub use pins::{Pins, mount_bpffs};
 pub use registration::{LoadError, Loaded, missing_capabilities};
 

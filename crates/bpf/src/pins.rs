@@ -14,7 +14,7 @@ pub struct Pins {
 
 /// Whether a bpf file system is mounted at `/sys/fs/bpf`.
 fn is_mounted() -> bool {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();
     mounts.lines().any(|line| {
         let mut fields = line.split(' ').skip(1);
         fields.next() == Some(BPFFS) && fields.next() == Some("bpf")
@@ -73,8 +73,8 @@ impl Pins {
             return Ok(false);
         }
         // Below Linux 6.4 the map itself is pinned, and must be cleared; a link just goes with its last file.
-        if let Ok(object) = wt_sys::bpf::open_pinned(&path) {
-            let _ = wt_sys::bpf::clear_map(&object);
+        if let Ok(Some(map)) = wt_sys::bpf::open_pinned_map(&path) {
+            let _ = wt_sys::bpf::clear_map(&map);
         }
         std::fs::remove_file(&path).map_err(SysError::io(format!("remove {}", path.display())))?;
         // The folder goes with the last one.

@@ -260,6 +260,7 @@ impl<'a> Image<'a> {
                 return Err(misfit(Malformed::new(format!("there is no operation {}", program.operation))));
             };
             let spec = ProgramSpec {
+                kind: bpf::PROGRAM_STRUCT_OPS,
                 name: program.operation,
                 instructions: &program.code,
                 license: self.license,

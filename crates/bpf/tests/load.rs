@@ -1,12 +1,12 @@
 //! Loads every congestion control into the running kernel. Needs CAP_BPF and CAP_PERFMON; says so without.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "helpers of tests fail like tests, and say what can't run"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use wt_bpf::{LoadError, Loaded, missing_capabilities};
 use wt_cc::{ALGORITHMS, Choice};
+use wt_testing::require;
+
+/// Why there is nothing to load.
+const NO_CLANG: &str = "there was no clang when this was built";
 
 /// What the kernel has.
 fn available() -> Vec<String> {
@@ -19,23 +19,20 @@ fn own(text: &str) -> Choice {
     text.parse().unwrap()
 }
 
-/// Whether this process may load; if not, checks that the error says what is missing.
-fn may_load() -> bool {
+/// Whether this process may load and has what; if not, checks that the error says what is missing.
+fn loadable() -> Result<(), String> {
     let missing = missing_capabilities();
     if missing.is_empty() {
-        return ALGORITHMS[0].object().is_some();
+        return ALGORITHMS[0].object().map(drop).ok_or_else(|| NO_CLANG.to_owned());
     }
     let error = Loaded::load(&own("chd")).unwrap_err().to_string();
     assert!(ALGORITHMS[0].object().is_none() || missing.iter().all(|name| error.contains(name)), "{error}");
-    eprintln!("not run: {} missing", missing.join(", "));
-    false
+    Err(format!("{} missing", missing.join(", ")))
 }
 
 #[test]
 fn every_algorithm_passes_the_verifier_and_is_gone_when_dropped() {
-    if !may_load() {
-        return;
-    }
+    require!("bpf", loadable());
     for algorithm in &ALGORITHMS {
         let parameter = &algorithm.parameters[0];
         let value = parameter.format(if parameter.range.1 == 1 { 1 } else { parameter.default + 1 });
@@ -59,7 +56,7 @@ fn every_algorithm_passes_the_verifier_and_is_gone_when_dropped() {
 
 #[test]
 fn an_object_that_is_cut_short_is_an_error_and_no_panic() {
-    let Some(object) = ALGORITHMS[2].object() else { return };
+    let object = require!("clang", ALGORITHMS[2].object().ok_or(NO_CLANG));
     for length in (0..object.len()).step_by(997) {
         let parsed = wt_bpf::elf::Elf::parse(&object[..length]);
         assert!(parsed.is_err(), "the table of sections is at the end");
@@ -73,16 +70,13 @@ fn an_object_that_is_cut_short_is_an_error_and_no_panic() {
 
 #[test]
 fn members_within_members_without_a_name_are_found() {
-    let Some(object) = ALGORITHMS[2].object() else { return };
+    let object = require!("clang", ALGORITHMS[2].object().ok_or(NO_CLANG));
     let elf = wt_bpf::elf::Elf::parse(object).unwrap();
     let own = wt_bpf::btf::Btf::parse(elf.section(".BTF").unwrap().data.to_vec()).unwrap();
     let id = own.find_struct("tcp_sock").unwrap();
     assert!(own.member(id, "snd_cwnd").unwrap().is_some());
     assert!(own.member(id, "no_such_member").unwrap().is_none());
-    let Ok(kernel) = std::fs::read("/sys/kernel/btf/vmlinux") else {
-        eprintln!("not run: this kernel shows no BTF");
-        return;
-    };
+    let kernel = require!("btf", std::fs::read("/sys/kernel/btf/vmlinux"));
     let kernel = wt_bpf::btf::Btf::parse(kernel).unwrap();
     let id = kernel.find_struct("tcp_congestion_ops").unwrap();
     // 16 bytes of name, whatever else changes.
@@ -93,9 +87,7 @@ fn members_within_members_without_a_name_are_found() {
 
 #[test]
 fn what_the_verifier_rejects_is_told_with_its_reason_and_leaves_nothing() {
-    if !may_load() {
-        return;
-    }
+    require!("bpf", loadable());
     let choice = own("hd@pmax=43%");
     let mut object = choice.algorithm.object().unwrap().to_vec();
     let elf = wt_bpf::elf::Elf::parse(&object).unwrap();
