@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use std::process::ExitCode;
 use wt_experiment::factorial::{Run, Screen};
 use wt_experiment::simulate::{self, NoiseModel, Path, normal};
-use wt_experiment::{Config, EProcess, Experiment, Observation, PlateauConfig};
+use wt_experiment::{Config, EProcess, Experiment, Method, Observation, PlateauConfig};
 
 /// How far a share may lie from the published one: both come from thousands of runs.
 const TOLERANCE: f64 = 0.03;
@@ -160,7 +160,7 @@ impl Report {
             .map(|_| std::array::from_fn(|arm| Observation::of(arm, path.outcome(0.0, &mut rng))))
             .collect();
         let start = std::time::Instant::now();
-        let mut experiment = Experiment::new(Config::new(4)).expect("a valid configuration");
+        let mut experiment = Experiment::new(uniform(Config::new(4))).expect("a valid configuration");
         for round in &rounds {
             experiment.record(round).expect("a valid round");
         }
@@ -172,11 +172,16 @@ impl Report {
     }
 }
 
+/// The method that the published figures are of.
+fn uniform(config: Config) -> Config {
+    Config { method: Method::Uniform, relevant: 0.0, ..config }
+}
+
 /// The pick of an experiment with a budget, and its trials.
 fn pick(model: NoiseModel, effects: &[f64], trials: usize, seed: u64) -> (usize, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut path = Path::new(model, &mut rng);
-    let config = Config { max_trials: Some(trials), ..Config::new(effects.len()) };
+    let config = uniform(Config { max_trials: Some(trials), ..Config::new(effects.len()) });
     let experiment = simulate::drive(config, &mut path, effects, &mut rng).expect("a valid configuration");
     (experiment.pick(), experiment.trials())
 }
@@ -226,7 +231,7 @@ fn smallest(effects: [f64; 8], sigma: f64, seed: u64) -> usize {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut path = Path::with_sigma(NoiseModel::Calm, sigma, &mut rng);
     let plateau = PlateauConfig::new(vec![1, 2, 3, 4, 5, 0, 6, 7]);
-    let config = Config { max_trials: Some(256), plateau: Some(plateau), ..Config::new(8) };
+    let config = uniform(Config { max_trials: Some(256), plateau: Some(plateau), ..Config::new(8) });
     let assessment = simulate::run(config, &mut path, &effects, &mut rng).expect("a valid configuration");
     assessment.plateau.map_or(0, |p| p.smallest)
 }

@@ -2,7 +2,7 @@
 //!
 //! What this leaves out: seasons of the day, and a step of which the place is known.
 
-use crate::dist;
+use crate::distributions;
 use rand::Rng;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
@@ -77,7 +77,7 @@ fn p_value(series: &[f64], s: i64, rng: &mut impl Rng) -> f64 {
         let term = |n: usize| (n * (n - 1)) as f64 * (2 * n + 5) as f64;
         let variance = (term(n) - ties.iter().map(|t| term(*t)).sum::<f64>()) / 18.0;
         let z = (s.abs() - 1).max(0) as f64 / variance.sqrt();
-        return if z.is_finite() { 2.0 * dist::normal_cdf(-z) } else { 1.0 };
+        return if z.is_finite() { 2.0 * distributions::normal_cdf(-z) } else { 1.0 };
     }
     if ties.len() == n {
         return exact_p(n, s);
@@ -154,7 +154,7 @@ fn inversions(mut values: Vec<f64>) -> i64 {
 /// The median of the slopes of all pairs; of the means of parts if the series is long.
 fn theil_sen(series: &[f64]) -> f64 {
     let part = series.len().div_ceil(MOST_FOR_SLOPE);
-    let means: Vec<f64> = series.chunks_exact(part).map(crate::classic::mean).collect();
+    let means: Vec<f64> = series.chunks_exact(part).map(crate::describe::mean).collect();
     let mut slopes: Vec<f64> = (0..means.len())
         .flat_map(|i| (i + 1..means.len()).map(move |j| (i, j)))
         .map(|(i, j)| (means[j] - means[i]) / ((j - i) * part) as f64)

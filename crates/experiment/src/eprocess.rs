@@ -9,7 +9,7 @@
 //! What this leaves out: a setting's own effect on the trial after it (wash it out), and anything that depends on the
 //! schedule itself (somebody who watches the log and interferes).
 
-use crate::classic::{Description, describe};
+use crate::describe::{Description, describe};
 
 /// The stakes, as multiples of the scaled difference.
 const STAKES: [f64; 5] = [0.125, 0.25, 0.5, 1.0, 2.0];
@@ -70,6 +70,10 @@ pub struct EProcess {
     sum_of_squares: f64,
     /// The reciprocal of the wealth at each stake: products are quicker than quotients.
     losses: [Product; 5],
+    /// Whether half of the first unit is bet whole on every sign: it doubles until the first sign that is wrong.
+    bold: bool,
+    /// Whether no sign was wrong so far.
+    unbroken: bool,
 }
 
 impl Default for EProcess {
@@ -90,7 +94,13 @@ impl EProcess {
     /// Non-inferiority within ε is `above(ln(1 − ε))`.
     #[must_use]
     pub fn above(shift: f64) -> Self {
-        Self { shift, sign: 1.0, count: 0, sum_of_squares: 0.0, losses: [Product::ONE; 5] }
+        Self { shift, sign: 1.0, count: 0, sum_of_squares: 0.0, losses: [Product::ONE; 5], bold: false, unbroken: true }
+    }
+
+    /// The same with half of the first unit bet whole on every sign: five rounds that agree are then 21 : 1.
+    #[must_use]
+    pub(crate) fn boldly(self) -> Self {
+        Self { bold: true, ..self }
     }
 
     /// Evidence that the differences lie below `shift`; `below(0)` is "slower".
@@ -110,20 +120,33 @@ impl EProcess {
 
     /// Takes the next difference. What isn't a finite number is no observation and is ignored.
     pub fn push(&mut self, difference: f64) {
+        self.scaled(difference);
+    }
+
+    /// Takes the next difference, and gives it as a multiple of the root mean square so far, its own included.
+    pub(crate) fn scaled(&mut self, difference: f64) -> Option<f64> {
         let d = self.sign * (difference - self.shift);
         if !d.is_finite() {
-            return;
+            return None;
         }
         self.count += 1;
         self.sum_of_squares += d * d;
         let scale = (self.sum_of_squares / self.count as f64).sqrt();
-        let x = if scale > 0.0 { (d / scale).clamp(-CLIP, CLIP) } else { 0.0 };
+        let scaled = if scale > 0.0 { d / scale } else { 0.0 };
+        let x = scaled.clamp(-CLIP, CLIP);
         // exp(gx)/cosh(gx) = 2/(1 + exp(−2gx)); the stakes double, so each exponential is the square of the one before.
         let mut u = (-2.0 * STAKES[0] * x).exp();
         for loss in &mut self.losses {
             loss.multiply(0.5 + 0.5 * u);
             u *= u;
         }
+        self.unbroken &= x > 0.0;
+        Some(scaled)
+    }
+
+    /// The root mean square of the differences from the shift.
+    pub(crate) fn scale(&self) -> f64 {
+        (self.sum_of_squares / self.count.max(1) as f64).sqrt()
     }
 
     /// The number of differences taken.
@@ -137,7 +160,12 @@ impl EProcess {
     pub fn log_evidence(&self) -> f64 {
         let logs: [f64; 5] = std::array::from_fn(|m| WEIGHTS[m].ln() - self.losses[m].ln());
         let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        top + logs.iter().map(|l| (l - top).exp()).sum::<f64>().ln()
+        let mixed = top + logs.iter().map(|l| (l - top).exp()).sum::<f64>().ln();
+        match (self.bold, self.unbroken) {
+            (false, _) => mixed,
+            (true, false) => mixed - std::f64::consts::LN_2,
+            (true, true) => log_sum(mixed, self.count as f64 * std::f64::consts::LN_2) - std::f64::consts::LN_2,
+        }
     }
 
     /// The evidence: how many times the first unit has multiplied. 1 is none; "71 : 1" is 71.
@@ -145,6 +173,12 @@ impl EProcess {
     pub fn evidence(&self) -> f64 {
         self.log_evidence().exp()
     }
+}
+
+/// ln(eᵃ + eᵇ).
+pub(crate) fn log_sum(a: f64, b: f64) -> f64 {
+    let top = a.max(b);
+    if top.is_finite() { top + ((a - top).exp() + (b - top).exp()).ln() } else { top }
 }
 
 /// The evidence after each of the differences.
@@ -169,16 +203,32 @@ pub fn evidence_series(mut process: EProcess, differences: &[f64]) -> Vec<f64> {
 /// anytime-valid inference* (arXiv 2210.01948).
 #[must_use]
 pub fn lower_bound(differences: &[f64], threshold: f64) -> f64 {
-    smallest_not_excluded(differences, threshold).unwrap_or(f64::NEG_INFINITY)
+    smallest_not_excluded(differences, threshold, EProcess::above).unwrap_or(f64::NEG_INFINITY)
 }
 
-fn smallest_not_excluded(differences: &[f64], threshold: f64) -> Option<f64> {
+/// As [`upper_bound`], of bets half of which stake everything on each sign: finite from the fifth round on at 20 : 1, and
+/// after a few rounds without noise much tighter.
+#[must_use]
+pub fn bold_upper_bound(differences: &[f64], threshold: f64) -> f64 {
+    let mirrored: Vec<f64> = differences.iter().map(|d| -d).collect();
+    let bound = smallest_not_excluded(&mirrored, threshold, |shift| EProcess::above(shift).boldly());
+    -bound.unwrap_or(f64::NEG_INFINITY)
+}
+
+/// As [`lower_bound`], of the bets of [`bold_upper_bound`].
+#[must_use]
+pub fn bold_lower_bound(differences: &[f64], threshold: f64) -> f64 {
+    let bound = smallest_not_excluded(differences, threshold, |shift| EProcess::above(shift).boldly());
+    bound.unwrap_or(f64::NEG_INFINITY)
+}
+
+fn smallest_not_excluded(differences: &[f64], threshold: f64, above: impl Fn(f64) -> EProcess) -> Option<f64> {
     let need = threshold.ln();
-    let excess = |shift: f64| EProcess::above(shift).after(differences).log_evidence() - need;
+    let excess = |shift: f64| above(shift).after(differences).log_evidence() - need;
     let (smallest, largest) = range(differences)?;
     let width = (largest - smallest).max(largest.abs().max(1.0) * 1e-9);
     // Far below all data every scaled difference is 1: the most that so few rounds can say.
-    if EProcess::above(-1.0).after(&vec![0.0; differences.len()]).log_evidence() <= need {
+    if above(-1.0).after(&vec![0.0; differences.len()]).log_evidence() <= need {
         return None;
     }
     if differences.len() > LONG {

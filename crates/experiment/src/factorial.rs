@@ -10,7 +10,7 @@
 //! [`Experiment`](crate::Experiment) of its own.
 
 use crate::eprocess::{EProcess, lower_bound, upper_bound};
-use crate::experiment::Recorded;
+use crate::sequential::Recorded;
 use rand::seq::SliceRandom as _;
 use rand::{Rng, RngExt as _};
 use serde::Serialize;
@@ -250,14 +250,9 @@ impl Contrast {
             knobs: self.knobs.clone(),
             estimate: description.map(|d| d.mean),
             standard_error: description.and_then(|d| d.sd).map(|sd| sd / n.sqrt()),
-            // A claim stands however the evidence moves later.
-            lower: Some(lower_bound(&self.contrasts, needed).max(if self.claimed.is_some() {
-                0.0
-            } else {
-                f64::NEG_INFINITY
-            }))
-            .filter(|bound| bound.is_finite()),
-            upper: Some(upper_bound(&self.contrasts, needed)).filter(|bound| bound.is_finite()),
+            // Each end of the interval takes half of the error.
+            lower: Some(lower_bound(&self.contrasts, 2.0 * needed)).filter(|bound| bound.is_finite()),
+            upper: Some(upper_bound(&self.contrasts, 2.0 * needed)).filter(|bound| bound.is_finite()),
             evidence: self.peak.exp(),
             needed,
             claimed: self.claimed,

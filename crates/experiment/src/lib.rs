@@ -38,14 +38,14 @@
 
 /// The textbook analysis of a finished table.
 pub mod classic;
+/// What a set of outcomes looks like.
+mod describe;
 /// Probabilities and quantiles.
-mod dist;
+mod distributions;
 /// Whether the path changed meanwhile.
 pub mod drift;
 /// Evidence from the randomisation.
 mod eprocess;
-/// The driver of a sequential experiment.
-mod experiment;
 /// Many knobs with two levels each, several at a time.
 pub mod factorial;
 /// Small matrices.
@@ -56,26 +56,30 @@ pub mod means;
 pub mod meta;
 /// The blocked model.
 mod ols;
-/// How many rounds a gain needs.
-mod power;
 /// How far the pick can lie behind.
 mod regret;
+/// The driver of a sequential experiment.
+mod sequential;
 /// Noise of known truth, to test the method on.
 pub mod simulate;
 /// Degradation within long transfers.
 pub mod soak;
+/// Tables that somebody measured.
+pub mod tables;
+/// The bets on one claim, with the end of the budget in sight.
+mod wager;
 /// Verdicts in plain sentences.
 mod wording;
 
-pub use dist::proportion_interval;
-pub use eprocess::{EProcess, evidence_series, lower_bound, upper_bound};
-pub use experiment::{
-    ArmAssessment, Assessment, Config, DropReason, Dropped, Ended, Experiment, ExperimentError, LevelAssessment,
-    LevelVerdict, Needed, Noise, Observation, PlateauAssessment, PlateauConfig, Recorded, StopReason, VerdictKind,
-};
+pub use distributions::proportion_interval;
+pub use eprocess::{EProcess, bold_lower_bound, bold_upper_bound, evidence_series, lower_bound, upper_bound};
 pub use ols::{BlockedFit, BlockedOls};
-pub use power::Target;
 pub use regret::anytime_half_width;
+pub use sequential::{
+    ArmAssessment, Assessment, Config, DropReason, Dropped, Ended, Experiment, ExperimentError, LevelAssessment,
+    LevelVerdict, Method, Needed, Noise, Observation, PlateauAssessment, PlateauConfig, Recorded, StopReason,
+    VerdictKind, fewest_rounds,
+};
 pub use wording::Text;
 
 #[cfg(test)]

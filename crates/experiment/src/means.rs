@@ -1,10 +1,11 @@
 //! Two published means with their standard deviations against each other.
 
-use crate::dist;
-use serde::Serialize;
+use crate::distributions;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A mean with the standard deviation of the mean: "1602 ± 100".
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SummaryMean {
     /// The mean.
     pub mean: f64,
@@ -44,12 +45,12 @@ pub fn compare_means(a: SummaryMean, b: SummaryMean) -> Option<MeansComparison> 
     let z = difference / standard_error;
     let ratio = a.mean / b.mean;
     // By the delta method, on the scale of logs.
-    let half = dist::normal_quantile(0.975) * (a.sd_of_mean / a.mean).hypot(b.sd_of_mean / b.mean);
+    let half = distributions::normal_quantile(0.975) * (a.sd_of_mean / a.mean).hypot(b.sd_of_mean / b.mean);
     Some(MeansComparison {
         difference,
         standard_error,
         z,
-        p: 2.0 * dist::normal_cdf(-z.abs()),
+        p: 2.0 * distributions::normal_cdf(-z.abs()),
         ratio,
         low: ratio * (-half).exp(),
         high: ratio * half.exp(),
@@ -58,7 +59,7 @@ pub fn compare_means(a: SummaryMean, b: SummaryMean) -> Option<MeansComparison> 
 
 /// The ratio of the typical values of two groups that share no blocks. No randomisation stands behind it: whatever else
 /// differed between the groups is part of the difference.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct GroupComparison {
     /// First over second.
     pub ratio: f64,
@@ -95,12 +96,12 @@ pub fn compare_groups(a: &[f64], b: &[f64]) -> Option<GroupComparison> {
     }
     let df = (part_a + part_b).powi(2) / (part_a.powi(2) / (n_a - 1.0) + part_b.powi(2) / (n_b - 1.0));
     let difference = mean_a - mean_b;
-    let half = dist::t_quantile(0.975, df) * standard_error;
+    let half = distributions::t_quantile(0.975, df) * standard_error;
     Some(GroupComparison {
         ratio: difference.exp(),
         low: (difference - half).exp(),
         high: (difference + half).exp(),
-        p: dist::t_two_sided(difference / standard_error, df),
+        p: distributions::t_two_sided(difference / standard_error, df),
         df,
     })
 }
@@ -150,7 +151,9 @@ mod tests {
         // Means 2.5 and 4; variances of the means 5/12 and 4/3; t = −1.5/√1.75, df = 1.75²/((5/12)²/3 + (4/3)²/2).
         let df = 1.75f64.powi(2) / ((5.0f64 / 12.0).powi(2) / 3.0 + (4.0f64 / 3.0).powi(2) / 2.0);
         assert!((c.df - df).abs() < 1e-12 && (c.ratio - (-1.5f64).exp()).abs() < 1e-12);
-        assert!((dist::t_two_sided(-1.5 / 1.75f64.sqrt(), df) - c.p).abs() < 1e-12 && (0.2..0.5).contains(&c.p));
+        assert!(
+            (distributions::t_two_sided(-1.5 / 1.75f64.sqrt(), df) - c.p).abs() < 1e-12 && (0.2..0.5).contains(&c.p)
+        );
         // An interval that ends at 1 has p = 0.05.
         assert_eq!(c.low < 1.0 && c.high > 1.0, c.p > 0.05);
         let swapped = compare_groups(&b, &a).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! What this leaves out: why paths differ. With fewer than three there is nothing to be said beyond listing them.
 
-use crate::dist;
+use crate::distributions;
 use serde::Serialize;
 
 /// The result of one path: the log of the ratio with its standard error.
@@ -58,8 +58,8 @@ pub fn summarise(effects: &[Effect]) -> Option<Summary> {
     let between = paule_mandel(effects);
     let Weighted { mean, total, q } = weighted(effects, between);
     let standard_error = ((q / (k - 1.0)).max(1.0) / total).sqrt();
-    let half = dist::t_quantile(0.975, k - 1.0) * standard_error;
-    let reach = dist::t_quantile(0.975, k - 2.0) * (between + standard_error * standard_error).sqrt();
+    let half = distributions::t_quantile(0.975, k - 1.0) * standard_error;
+    let reach = distributions::t_quantile(0.975, k - 2.0) * (between + standard_error * standard_error).sqrt();
     let fixed = weighted(effects, 0.0).q;
     Some(Summary {
         paths: effects.len(),

@@ -3,8 +3,10 @@
 //! `y = τ + drift + noise`: the drift is an Ornstein–Uhlenbeck process over the trials, the noise autoregressive. What
 //! this leaves out: days, other people's traffic in bursts, and settings that influence the next trial.
 
-use crate::experiment::{Assessment, Config, Experiment, ExperimentError, Observation};
-use rand::{Rng, RngExt as _};
+pub use crate::distributions::normal;
+use crate::sequential::{Assessment, Config, Experiment, ExperimentError, Method, Observation};
+use rand::{Rng, RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 /// A kind of path.
@@ -112,12 +114,139 @@ pub fn drive(
         return Err(ExperimentError::Arm { arm: effects.len(), arms: config.arms });
     }
     let mut experiment = Experiment::new(config)?;
+    go_on(&mut experiment, rng, |arm, rng| Observation::of(arm, path.outcome(effects[arm], rng)))?;
+    Ok(experiment)
+}
+
+/// Runs rounds until the experiment stops; `trial` is what a trial of a setting gives.
+///
+/// # Errors
+/// [`ExperimentError`] if an outcome is no number.
+pub fn go_on<R: Rng>(
+    experiment: &mut Experiment,
+    rng: &mut R,
+    mut trial: impl FnMut(usize, &mut R) -> Observation,
+) -> Result<(), ExperimentError> {
     while let Some(order) = experiment.next_round(rng) {
-        let round: Vec<Observation> =
-            order.into_iter().map(|arm| Observation::of(arm, path.outcome(effects[arm], rng))).collect();
+        let round: Vec<Observation> = order.into_iter().map(|arm| trial(arm, rng)).collect();
         experiment.record(&round)?;
     }
-    Ok(experiment)
+    Ok(())
+}
+
+/// An experiment of which one setting is better than the others, with independent noise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PowerCell {
+    /// Settings, the current one included.
+    pub settings: usize,
+    /// Trials at most.
+    pub trials: usize,
+    /// The coefficient of variation of a trial.
+    pub cv: f64,
+    /// By which share the better setting is better.
+    pub gain: f64,
+}
+
+impl PowerCell {
+    /// The cells of the table that the methods are compared by.
+    #[must_use]
+    pub fn table() -> Vec<Self> {
+        /// Noise and gain.
+        const USUAL: [(f64, f64); 8] = [
+            (0.05, 0.05),
+            (0.05, 0.10),
+            (0.05, 0.20),
+            (0.16, 0.05),
+            (0.16, 0.10),
+            (0.16, 0.20),
+            (0.30, 0.10),
+            (0.30, 0.20),
+        ];
+        let cells = |settings: usize, trials: usize, of: &[(f64, f64)]| {
+            of.iter().map(move |(cv, gain)| Self { settings, trials, cv: *cv, gain: *gain }).collect::<Vec<_>>()
+        };
+        [
+            cells(3, 120, &USUAL),
+            cells(3, 240, &[(0.16, 0.10), (0.30, 0.20)]),
+            cells(8, 240, &USUAL),
+            cells(8, 120, &[(0.16, 0.20), (0.30, 0.20)]),
+        ]
+        .concat()
+    }
+
+    /// How often the better setting is found in so many experiments, and after how many trials.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] if the budget has no room for a round.
+    pub fn power(&self, method: Method, runs: u64, rng: &mut impl Rng) -> Result<Power, ExperimentError> {
+        let better = self.settings - 1;
+        let sigma = (self.cv * self.cv).ln_1p().sqrt();
+        // As it was: any gain counted.
+        let relevant = if method == Method::Uniform { 0.0 } else { Config::new(2).relevant };
+        let mut took = Vec::new();
+        let mut false_claims = 0;
+        for _ in 0..runs {
+            let config = Config { max_trials: Some(self.trials), method, relevant, ..Config::new(self.settings) };
+            let mut experiment = Experiment::new(config)?;
+            let mut claimed_after = None;
+            while let Some(order) = experiment.next_round(rng) {
+                let effect = |arm: usize| if arm == better { self.gain.ln_1p() } else { 0.0 };
+                let round: Vec<Observation> =
+                    order.into_iter().map(|arm| Observation::of(arm, effect(arm) + sigma * normal(rng))).collect();
+                experiment.record(&round)?;
+                if experiment.is_shown(better) && claimed_after.is_none() {
+                    claimed_after = Some(experiment.trials());
+                }
+            }
+            false_claims += u64::from((1..better).any(|arm| experiment.is_shown(arm)));
+            took.push(claimed_after.unwrap_or(usize::MAX));
+        }
+        took.sort_unstable();
+        let found = took.iter().filter(|trials| **trials < usize::MAX).count() as f64 / runs.max(1) as f64;
+        let median_trials = took.get(took.len() / 2).copied().filter(|trials| *trials < usize::MAX);
+        Ok(Power { found, median_trials, others: false_claims as f64 / runs.max(1) as f64 })
+    }
+}
+
+/// What came of the experiments of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Power {
+    /// The share in which the better setting is shown to be faster.
+    pub found: f64,
+    /// Trials until then, the median of all experiments; `None` if that is in fewer than half of them.
+    pub median_trials: Option<usize>,
+    /// The share in which another one is.
+    pub others: f64,
+}
+
+/// What came of going on for as many rounds as an experiment without a claim said it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Continued {
+    /// The rounds that were said, and run.
+    pub more_rounds: usize,
+    /// Whether the gain was shown by their end.
+    pub shown: bool,
+}
+
+/// An experiment in which setting 1 gains 20 %, with independent noise of this coefficient of variation; `None` if it shows that
+/// within its budget, where nothing is said of more rounds, or if another setting leads.
+///
+/// # Panics
+/// If the budget has no room for a round.
+#[must_use]
+pub fn continued(settings: usize, trials: usize, cv: f64, seed: u64) -> Option<Continued> {
+    const GAIN: f64 = 0.20;
+    let (sigma, mut rng) = ((cv * cv).ln_1p().sqrt(), ChaCha8Rng::seed_from_u64(seed));
+    let effect = |arm: usize| if arm == 1 { GAIN.ln_1p() } else { 0.0 };
+    let trial = |arm: usize, rng: &mut ChaCha8Rng| Observation::of(arm, effect(arm) + sigma * normal(rng));
+    let config = Config { max_trials: Some(trials), ..Config::new(settings) };
+    let mut experiment = Experiment::new(config).expect("a budget with room for a round");
+    go_on(&mut experiment, &mut rng, trial).expect("finite outcomes");
+    let said = experiment.assessment();
+    let needed = said.needed.iter().find(|needed| needed.gain == GAIN).filter(|_| said.leader == 1)?;
+    experiment.resume(Some(experiment.trials() + needed.more_trials));
+    go_on(&mut experiment, &mut rng, trial).expect("finite outcomes");
+    Some(Continued { more_rounds: needed.more_rounds, shown: experiment.pick() == 1 })
 }
 
 /// How often experiments with nothing to find claim something.
@@ -153,7 +282,7 @@ pub fn claim_rate(
         let mut path = Path::new(noise, rng);
         claims += u64::from(drive(config.clone(), &mut path, &effects, rng)?.pick() != 0);
     }
-    let (low, high) = crate::dist::proportion_interval(claims, runs);
+    let (low, high) = crate::distributions::proportion_interval(claims, runs);
     Ok(ClaimRate { noise, runs, claims, rate: claims as f64 / runs.max(1) as f64, low, high })
 }
 
@@ -164,10 +293,4 @@ fn shock(model: NoiseModel, rng: &mut impl Rng) -> f64 {
     }
     let chi_squared: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
     normal(rng) / chi_squared.max(1e-300).sqrt()
-}
-
-/// A standard normal, by Box and Muller's method.
-pub fn normal(rng: &mut impl Rng) -> f64 {
-    let (u, v): (f64, f64) = (rng.random(), rng.random());
-    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }

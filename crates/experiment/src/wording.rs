@@ -1,7 +1,6 @@
 //! Verdicts in plain sentences. Every sentence says what is shown, how surely, and what would be needed for more.
 
-use crate::experiment::{ArmAssessment, Assessment, LevelVerdict, Needed, PlateauAssessment, StopReason, VerdictKind};
-use crate::upper_bound;
+use crate::sequential::{ArmAssessment, Assessment, LevelVerdict, Needed, PlateauAssessment, StopReason, VerdictKind};
 use std::time::Duration;
 use wt_units::counted;
 
@@ -63,9 +62,11 @@ impl Words<'_> {
             format!("{name} is typically faster than your current setting, but not in total ({ratio}).")
         };
         let mut details = vec![format!(
-            "Best estimate {}; at least {} ({}, holds however long you watched). Evidence {}, {} needed.",
+            "Best estimate {} ({} as seen so far: what is chosen for being large looks larger than it is); at least {} ({}, \
+             holds however long you watched). Evidence {}, {} needed.",
+            arm.cautious.map_or_else(|| "unknown".to_owned(), |log| times(log.exp())),
             arm.ratio.map_or_else(|| "unknown".to_owned(), times),
-            arm.lower.map_or_else(|| "unknown".to_owned(), |l| times_down(l.exp())),
+            arm.at_least.map_or_else(|| "unknown".to_owned(), |l| times_down(l.exp())),
             self.confidence(),
             odds(arm.evidence),
             odds(arm.needed.unwrap_or(f64::INFINITY)),
@@ -88,20 +89,24 @@ impl Words<'_> {
             let headline = "Nothing could be compared: every trial failed.".to_owned();
             return self.finish(headline, vec![format!("Keep what you have. {}", self.effort())]);
         }
-        let same = self.candidates().all(|arm| arm.equivalent);
+        let little: Vec<String> =
+            self.candidates().filter(|arm| arm.faster_by_little).map(|arm| self.label(arm.arm)).collect();
+        let none = if self.candidates().any(|arm| arm.slower) {
+            "No setting is shown to be faster than your current one."
+        } else {
+            "No difference shown."
+        };
         let headline = match self.a.stop {
-            _ if same => {
+            _ if !little.is_empty() => {
+                let verb = if little.len() == 1 { "is" } else { "are" };
+                let least = percent(self.a.relevant);
+                format!("{} {verb} faster by less than {least}: not worth a change.", list(&little))
+            }
+            _ if self.a.all_same => {
                 format!("All settings are the same within {} ({}).", percent(self.a.indifference), self.confidence())
             }
             None | Some(StopReason::User) => "No difference shown so far.".to_owned(),
-            Some(StopReason::OnlyCurrentLeft) => {
-                "No setting is shown to be faster than your current one; it leads all others.".to_owned()
-            }
-            // Where something is known to lie behind, there is a difference: only none for the better.
-            Some(_) if self.candidates().any(|arm| arm.slower || arm.dropped.is_some()) => {
-                "No setting is shown to be faster than your current one.".to_owned()
-            }
-            Some(_) => "No difference shown.".to_owned(),
+            Some(_) => none.to_owned(),
         };
         let mut details = vec![self.excluded()];
         details.extend(self.needed());
@@ -131,24 +136,19 @@ impl Words<'_> {
 
     /// Which gains are excluded; a setting that was dropped too early to say is named.
     fn excluded(&self) -> String {
-        let (known, unknown): (Vec<_>, Vec<_>) = self.candidates().partition(|arm| arm.upper.is_some());
-        if unknown.iter().any(|arm| arm.dropped.is_none()) || known.is_empty() {
-            let need = self.candidates().filter_map(|arm| arm.needed).fold(0.0, f64::max);
-            return format!(
-                "No gain can be excluded before {} of each setting.",
-                counted(fewest_rounds(need), "round")
-            );
-        }
-        let most = known.iter().filter_map(|arm| arm.upper).fold(f64::NEG_INFINITY, f64::max);
+        let fewest = self.a.fewest_to_exclude();
+        let Some(most) = self.a.gain_at_most else {
+            return format!("No gain can be excluded before {} of each setting.", counted(fewest, "round"));
+        };
         let gains = if most <= 0.0 {
             format!("Any gain is excluded ({})", self.confidence())
         } else {
             format!("Gains above +{} are excluded ({})", percent_up(most.exp_m1()), self.confidence())
         };
-        let dropped: Vec<String> = unknown.iter().map(|arm| self.label(arm.arm)).collect();
+        let dropped: Vec<String> = self.a.not_excluded().map(|arm| self.label(arm.arm)).collect();
         match dropped.as_slice() {
             [] => format!("{gains}."),
-            names => format!("{gains}, but for {}: dropped early, far behind or failing.", list(names)),
+            names => format!("{gains}, but for {}: left out early by estimate, or failing.", list(names)),
         }
     }
 
@@ -163,10 +163,7 @@ impl Words<'_> {
         by_gain.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         let clauses: Vec<String> = by_gain
             .iter()
-            .map(|n| match n.more_rounds {
-                0 => format!("a true +{} would have shown by now (80% chance)", percent(n.gain)),
-                _ => format!("a true +{} would show (80% chance) after about {}", percent(n.gain), more(n)),
-            })
+            .map(|n| format!("a true +{} would show (80% chance) after about {}", percent(n.gain), more(n)))
             .collect();
         (!clauses.is_empty()).then(|| format!("With the noise seen (CV {}) {}.", percent(noise.cv), clauses.join(", ")))
     }
@@ -202,7 +199,7 @@ impl Words<'_> {
         let below = p.levels.iter().take(shown.unwrap_or(p.levels.len())).rev();
         let next = below.clone().find(|l| l.arm != p.anchor && l.verdict != LevelVerdict::Within);
         let next = next.map(|level| match level.verdict {
-            LevelVerdict::Below => format!("{} lies clearly below", self.label(level.arm)),
+            LevelVerdict::Below => format!("{} lies below by estimate", self.label(level.arm)),
             _ => format!("{} is not shown to be", self.label(level.arm)),
         });
         if shown.is_none() {
@@ -226,6 +223,27 @@ impl Words<'_> {
                     "0 of {n} of {name} (the true rate may be up to {})",
                     percent((3.0 / n as f64).min(1.0))
                 ));
+            }
+            if arm.spoilt > 0 {
+                lines.push(format!(
+                    "{name}: {} said nothing (refused, or spoilt by this machine).",
+                    counted(arm.spoilt, "attempt")
+                ));
+            }
+            if arm.needed.is_some_and(|need| arm.spoilt_more >= need) {
+                lines.push(format!(
+                    "Attempts of {name} say nothing more often than those of your current setting: evidence {}.",
+                    odds(arm.spoilt_more)
+                ));
+            }
+            if arm.doubtful {
+                lines.push(format!(
+                    "{name} isn't called faster: attempts of one of the two say nothing more often, and what is left may be \
+                     a selection."
+                ));
+            }
+            if arm.arm != 0 && arm.mostly_bad {
+                lines.push(format!("{name} isn't called faster: more than half of its trials stalled or failed."));
             }
             if arm.needed.is_some_and(|need| arm.fails_more >= need) {
                 lines.push(format!(
@@ -265,14 +283,10 @@ impl Words<'_> {
             ),
         };
         format!(
-            "Holds for this path in these hours. Assumes that a setting does not influence the next trial; nothing else.{cut}"
+            "Holds for this path in these hours. Assumes that a setting does not influence the next trial; bounds also that \
+             it changes every trial by the same ratio.{cut}"
         )
     }
-}
-
-/// The fewest rounds after which anything can be shown at this threshold, however clear it is.
-fn fewest_rounds(threshold: f64) -> usize {
-    (1..1_000).find(|n| upper_bound(&vec![0.0; *n], threshold).is_finite()).unwrap_or(1_000)
 }
 
 fn list(names: &[String]) -> String {

@@ -62,6 +62,10 @@ impl<T: Tunnel> Tunnel for Holding<T> {
         self.tunnel.gives_up_round()
     }
 
+    fn pause(&self) -> std::time::Duration {
+        self.tunnel.pause()
+    }
+
     fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
         if self.held.is_empty() {
             return self.tunnel.run(spec, cancel);

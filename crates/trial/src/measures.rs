@@ -1,8 +1,9 @@
 use crate::bulk::quantile;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What a workload measures beyond payload and time. What it doesn't measure is empty.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Measures {
     /// What is compared between settings, larger is better, where that isn't payload over time: see
     /// [`Scale`](crate::Scale).
@@ -32,7 +33,7 @@ pub struct Measures {
 }
 
 /// Times of many things of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Spread {
     /// How many.
     pub count: u64,
@@ -70,7 +71,7 @@ impl Spread {
 }
 
 /// Exchanges of request and answer.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Exchanges {
     /// From each request until the last byte of its answer; its count is that of the exchanges that were done.
     pub latency: Spread,
@@ -79,7 +80,7 @@ pub struct Exchanges {
 }
 
 /// When an object of a page was asked for and came, µs since the load began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ObjectTime {
     /// Its number in the page.
     pub object: u32,
@@ -99,7 +100,7 @@ pub struct ObjectTime {
 ///
 /// The earliest message, relative to the pace, is on time by definition, so that the clocks of the two ends needn't agree; a
 /// difference between their speeds (some 10 µs a second) isn't taken out.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Lateness {
     /// Messages that should have come.
     pub expected: u64,
@@ -114,7 +115,7 @@ pub struct Lateness {
 }
 
 /// One third of a long transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Third {
     /// Payload over time, bit/s.
     pub goodput_bps: f64,
@@ -126,7 +127,7 @@ pub struct Third {
 }
 
 /// Round trips of small requests.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct UnderLoad {
     /// On the idle path.
     pub idle: Spread,

@@ -1,14 +1,16 @@
-use crate::{Measures, Scale, TrialSpec};
+use crate::{Measures, Observed, Scale, TrialSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_units::Settings;
+use utoipa::ToSchema;
+use wt_units::{Knob, Settings};
 
 /// The note of a trial that the user's wish to stop cut short.
 pub const STOPPED: &str = "stopped by the user";
 
 /// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TrialStatus)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It is under way, or was when the program died.
@@ -46,7 +48,7 @@ impl Status {
 ///
 /// # Source
 /// `struct tcp_info` of linux/tcp.h; tcp(7).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Sample {
     /// Since the beginning of the trial, µs.
     pub t_us: u64,
@@ -68,8 +70,19 @@ pub struct Sample {
     pub delivery_rate_bps: u64,
 }
 
+impl Sample {
+    /// The mean of the smoothed RTT over the second half of the samples, µs: the RTT that the transfer lived with. `last` is
+    /// what is known without any.
+    #[must_use]
+    pub fn mean_rtt_us(samples: &[Self], last: u64) -> u64 {
+        let half = &samples[samples.len() / 2..];
+        if half.is_empty() { last } else { half.iter().map(|sample| sample.rtt).sum::<u64>() / half.len() as u64 }
+    }
+}
+
 /// What held the transfer back, as shares of its time. From the sender's `tcp_info`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = TrialLimits)]
 pub struct Limits {
     /// Time in which there was something to send, µs.
     pub busy_us: u64,
@@ -80,7 +93,7 @@ pub struct Limits {
 }
 
 /// What came of a trial. Asked and granted settings side by side: a difference is shown, never hidden.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TrialOutcome {
     /// How it ended.
     pub status: Status,
@@ -92,8 +105,9 @@ pub struct TrialOutcome {
     pub granted: Settings,
     /// The scope that was used for each knob: `socket`, `route` or `host`.
     pub scopes: BTreeMap<String, String>,
-    /// What was seen on the wire or in `tcp_info`: `mss`, `rwin_max`, `window_scale`, `cc`, …
-    pub observed: BTreeMap<String, serde_json::Value>,
+    /// What was seen on the wire or in `tcp_info`.
+    #[schema(value_type = Object)]
+    pub observed: Observed,
     /// From the sender's side, in time order.
     pub sender: Vec<Sample>,
     /// From the receiver's side, in time order.
@@ -117,7 +131,7 @@ impl TrialOutcome {
             elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
             granted: Settings::new(),
             scopes: BTreeMap::new(),
-            observed: BTreeMap::new(),
+            observed: Observed::default(),
             sender: Vec::new(),
             receiver: Vec::new(),
             limits: Limits::default(),
@@ -132,7 +146,8 @@ impl TrialOutcome {
     pub fn comparable(mut self, spec: &TrialSpec) -> Self {
         let counts = matches!(self.status, Status::Completed | Status::Incomplete | Status::Failed);
         let worst = 1.0 / spec.deadline.as_secs_f64().max(1e-3);
-        if counts && self.measures.score.is_none() {
+        // Whoever is cut off early didn't do well until then.
+        if counts && (self.measures.score.is_none() || self.status != Status::Completed) {
             self.measures.score = match spec.workload.scale() {
                 Scale::Lateness => Some(worst),
                 Scale::Responsiveness => Some(60.0 * worst),
@@ -140,6 +155,36 @@ impl TrialOutcome {
             };
         }
         self
+    }
+
+    /// A receive window that stayed below half of what was granted, though the payload was 32 of what was granted: both in
+    /// bytes, first what was granted. The kernel widens a window with what arrives, so something else held it down.
+    #[must_use]
+    pub fn narrow_window(&self) -> Option<(u64, u64)> {
+        const TELLING: u64 = 32;
+        /// What can be advertised where window scaling wasn't agreed to (RFC 7323, section 2.1), which is the path's doing.
+        const UNSCALED: u64 = 65_535;
+        let most = if self.observed.window_scale.is_some() { u64::MAX } else { UNSCALED };
+        let (granted, seen) = (self.granted.number(Knob::Rwin)?.min(most), self.observed.rwin_max?);
+        let had_time = self.bytes >= granted.saturating_mul(TELLING);
+        (had_time && seen.saturating_mul(2) < granted).then_some((granted, seen))
+    }
+
+    /// The trial says nothing, for this reason.
+    pub fn mark_invalid(&mut self, why: String) {
+        if self.status == Status::Completed {
+            self.status = Status::Invalid;
+        }
+        self.notes.push(why);
+    }
+
+    /// Calls a congestion control of ours that was granted under the kernel's name of it what it was called when it was asked for.
+    pub fn name_control_as_asked(&mut self, spec: &TrialSpec, kernel_name: &str) {
+        if let Some(asked) = spec.settings.get(Knob::Cc)
+            && self.granted.name(Knob::Cc) == Some(kernel_name)
+        {
+            self.granted.set(Knob::Cc, asked.clone());
+        }
     }
 
     /// The figure by which people know a trial: bit/s of goodput, s, exchanges a second, s of lateness, round trips a
@@ -164,7 +209,7 @@ impl TrialOutcome {
 }
 
 /// A trial as the journal keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TrialRecord {
     /// Number within the journal.
     pub id: i64,
@@ -177,7 +222,7 @@ pub struct TrialRecord {
 }
 
 /// What is known of the path before any setting is varied.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct PathFacts {
     /// RTT of a full-sized segment and its ACK on the idle path, µs.
     pub rtt_us: u64,

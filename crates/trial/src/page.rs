@@ -1,8 +1,9 @@
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use wt_units::{Bytes, counted};
 
 /// One object of a page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PageObject {
     /// What is asked for: the path and query of an HTTP request. `None` asks for the first `size` bytes of whatever the far
     /// end offers.
@@ -14,7 +15,7 @@ pub struct PageObject {
 
 /// A page as its objects: the first one alone, since it names the others; then these, over several connections at once, each
 /// taking the next that nobody has asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Page {
     /// How it is called.
     pub name: String,
@@ -29,7 +30,7 @@ pub struct Page {
     /// there are at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub close_each: bool,
-    /// Whether a far end that offers both is to be spoken to through TLS, as with HTTP/2 it always is.
+    /// Whether a server that offers both is to be spoken to through TLS, as with HTTP/2 it always is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls: bool,
 }

@@ -1,10 +1,12 @@
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use utoipa::ToSchema;
 use wt_units::Settings;
 
 /// Why a trial is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TrialPhase)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// To learn RTT, rate and noise before the design is fixed. Never evidence.
@@ -15,10 +17,12 @@ pub enum Phase {
     Round,
     /// One of a round on fresh data for the plateau of an ordered knob.
     Plateau,
+    /// One of a round of two, after the race: evidence for less delay at the same speed, and for nothing else.
+    Delay,
 }
 
 /// One fresh execution of a workload with one set of settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TrialSpec {
     /// The experiment that it belongs to.
     pub experiment: String,
@@ -36,6 +40,7 @@ pub struct TrialSpec {
     pub workload: Workload,
     /// After this long the trial counts as incomplete.
     #[serde(with = "wt_units::serde_duration")]
+    #[schema(value_type = String)]
     pub deadline: Duration,
     /// Seeds everything random in the trial.
     pub seed: u64,

@@ -55,6 +55,15 @@ impl Cancel {
     }
 }
 
+/// The likely cause of an error, and what to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advice {
+    /// The likely cause.
+    pub cause: &'static str,
+    /// What to try.
+    pub remedy: &'static str,
+}
+
 /// Why a tunnel can't run a trial at all. A trial that ran and failed is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum TunnelError {
@@ -81,8 +90,10 @@ pub enum TunnelError {
     /// The far end can't or won't, and trying again helps nobody.
     #[error("{why}")]
     FarEnd {
-        /// What it said or did, and what to try.
+        /// What it said or did.
         why: String,
+        /// Why that is so and what to try, where that is known.
+        advice: Option<Advice>,
     },
     /// The network between here and the far end is gone, and didn't come back while it was waited for.
     #[error("{why}")]
@@ -157,6 +168,11 @@ pub trait Tunnel {
     /// Whether the rest of this round had better not be run: the far end refuses again and again.
     fn gives_up_round(&self) -> bool {
         false
+    }
+
+    /// How long the far end wants to be left alone before the next trial: [`run`](Self::run) waits for so long.
+    fn pause(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
     }
 
     /// Runs one trial, and puts back whatever it set.

@@ -1,11 +1,13 @@
 use crate::Page;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use utoipa::ToSchema;
 use wt_units::{Bytes, format_duration};
 
 /// Which way the payload goes, seen from the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schema(as = TransferDirection)]
 pub enum Direction {
     /// From the server to the client.
     Down,
@@ -34,7 +36,7 @@ pub enum Repeat {
 }
 
 /// What the connection is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Workload {
     /// One transfer in one direction as fast as it goes.
@@ -42,12 +44,14 @@ pub enum Workload {
         /// Which way.
         direction: Direction,
         /// How much.
+        #[schema(value_type = HashMap<String, serde_json::Value>)]
         amount: Amount,
     },
     /// One transfer each way at once, over a connection each.
     Duplex {
         /// For so long.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         time: Duration,
     },
     /// One transfer of minutes, judged by its thirds: does it decay?
@@ -56,6 +60,7 @@ pub enum Workload {
         direction: Direction,
         /// For so long.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         time: Duration,
     },
     /// Request and answer over one connection, one after the other.
@@ -66,8 +71,10 @@ pub enum Workload {
         response: Bytes,
         /// How long the client thinks before it asks again.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         think: Duration,
         /// How often.
+        #[schema(value_type = HashMap<String, serde_json::Value>)]
         amount: Repeat,
     },
     /// Bursts of several answers one after the other over one connection, with pauses between the bursts: what one client
@@ -79,8 +86,10 @@ pub enum Workload {
         blocks: Vec<Bytes>,
         /// Nothing happens for so long after each burst.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         pause: Duration,
         /// How many bursts.
+        #[schema(value_type = HashMap<String, serde_json::Value>)]
         amount: Repeat,
     },
     /// Small messages at a steady pace, as a feed of market data sends them.
@@ -91,9 +100,11 @@ pub enum Workload {
         message: Bytes,
         /// From one message to the next.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         interval: Duration,
         /// For so long.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         time: Duration,
     },
     /// The objects of a page over cold connections.
@@ -109,6 +120,7 @@ pub enum Workload {
         rivals: u32,
         /// For so long.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         time: Duration,
     },
     /// Round trips of small requests, first on the idle path, then beside a transfer that fills it.
@@ -117,12 +129,13 @@ pub enum Workload {
         direction: Direction,
         /// For so long, the idle part not counted.
         #[serde(with = "wt_units::serde_duration")]
+        #[schema(value_type = String)]
         time: Duration,
     },
 }
 
 /// What is compared between settings. Larger is always better; people are told the figure that they know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Payload over time. People are told bit/s.

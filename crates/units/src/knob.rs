@@ -47,53 +47,185 @@ enum Kind {
     Switch,
 }
 
-/// Name, kind and one line of help of each knob; the one table that all else reads.
-const KNOBS: [(Knob, &str, Kind, &str); 14] = [
-    (Knob::Rwin, "rwin", Kind::Size { min: 1_152, max: 1 << 30 }, "receive window, bytes or multiples of the MSS (4x)"),
-    (Knob::Mtu, "mtu", Kind::Size { min: 552, max: 65_535 }, "largest IP packet, bytes"),
-    (Knob::Cc, "cc", Kind::Name, "congestion control of the sender"),
-    (Knob::Mss, "mss", Kind::Size { min: 88, max: 65_495 }, "largest TCP payload of a segment, bytes"),
-    (Knob::Initcwnd, "initcwnd", Kind::Number { min: 1, max: 1_000 }, "initial congestion window, segments"),
-    (Knob::Initrwnd, "initrwnd", Kind::Number { min: 1, max: 1_000 }, "initial receive window, segments"),
-    (Knob::Sndbuf, "sndbuf", Kind::Size { min: 4_608, max: 1 << 30 }, "send buffer, bytes"),
-    (Knob::Ttl, "ttl", Kind::Number { min: 1, max: 255 }, "initial time to live"),
-    (Knob::Sack, "sack", Kind::Switch, "selective acknowledgements"),
-    (Knob::Timestamps, "timestamps", Kind::Switch, "TCP timestamps"),
-    (Knob::WindowScaling, "window-scaling", Kind::Switch, "window scaling"),
-    (Knob::Ecn, "ecn", Kind::Switch, "explicit congestion notification"),
-    (Knob::MtuProbing, "mtu-probing", Kind::Switch, "black-hole detection"),
-    (Knob::Pmtud, "pmtud", Kind::Switch, "path MTU discovery"),
+/// In what the levels of a knob are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Segments of the connection's MSS.
+    Segments,
+    /// Routers that a packet may cross.
+    Hops,
+    /// Not counted: a name, or on and off.
+    Word,
+}
+
+/// On which end of a connection a knob acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// On the one that sends the payload.
+    Sender,
+    /// On the one that receives the payload.
+    Receiver,
+    /// On each one for itself: it changes what that end sends or offers.
+    Own,
+}
+
+/// How narrowly experiments can set a knob on Linux: several may be true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scopes {
+    /// On one socket.
+    pub socket: bool,
+    /// On a route.
+    pub route: bool,
+    /// On the whole host.
+    pub host: bool,
+}
+
+/// All that is known of a knob.
+struct Facts {
+    name: &'static str,
+    kind: Kind,
+    unit: Unit,
+    side: Side,
+    scopes: Scopes,
+    help: &'static str,
+}
+
+const fn facts(
+    name: &'static str,
+    kind: Kind,
+    (unit, side): (Unit, Side),
+    [socket, route, host]: [bool; 3],
+    help: &'static str,
+) -> Facts {
+    Facts { name, kind, unit, side, scopes: Scopes { socket, route, host }, help }
+}
+
+const fn size(min: u64, max: u64) -> Kind {
+    Kind::Size { min, max }
+}
+
+const fn number(min: u64, max: u64) -> Kind {
+    Kind::Number { min, max }
+}
+
+/// A switch of the whole host; some can be set on a route, too.
+const fn switch(name: &'static str, on_route: bool, help: &'static str) -> Facts {
+    facts(name, Kind::Switch, (Unit::Word, Side::Own), [false, on_route, true], help)
+}
+
+/// Every knob, in the order in which they are shown.
+const ALL: [Knob; 14] = [
+    Knob::Rwin,
+    Knob::Mtu,
+    Knob::Cc,
+    Knob::Mss,
+    Knob::Initcwnd,
+    Knob::Initrwnd,
+    Knob::Sndbuf,
+    Knob::Ttl,
+    Knob::Sack,
+    Knob::Timestamps,
+    Knob::WindowScaling,
+    Knob::Ecn,
+    Knob::MtuProbing,
+    Knob::Pmtud,
 ];
 
 impl Knob {
+    /// The one table that all else reads. The switches in square brackets: socket, route, host.
+    const fn facts(self) -> Facts {
+        use Side::{Own, Receiver, Sender};
+        use Unit::{Bytes, Hops, Segments, Word};
+        let (all, on_route) = ([true; 3], [false, true, false]);
+        let window = "receive window, bytes or multiples of the MSS (4x)";
+        match self {
+            // A route's window bounds the SYN alone.
+            Self::Rwin => facts("rwin", size(1_152, 1 << 30), (Bytes, Receiver), [true, false, true], window),
+            // On a socket an MTU is a smaller MSS.
+            Self::Mtu => facts("mtu", size(68, 65_535), (Bytes, Own), [true, true, false], "largest IP packet, bytes"),
+            Self::Cc => facts("cc", Kind::Name, (Word, Sender), all, "congestion control of the sender"),
+            Self::Mss => facts(
+                "mss",
+                size(88, 65_495),
+                (Bytes, Own),
+                [true, true, false],
+                "largest TCP payload of a segment, bytes",
+            ),
+            Self::Initcwnd => {
+                facts("initcwnd", number(1, 1_000), (Segments, Sender), on_route, "initial congestion window, segments")
+            }
+            Self::Initrwnd => {
+                facts("initrwnd", number(1, 1_000), (Segments, Receiver), on_route, "initial receive window, segments")
+            }
+            Self::Sndbuf => {
+                facts("sndbuf", size(4_608, 1 << 30), (Bytes, Sender), [true, false, true], "send buffer, bytes")
+            }
+            Self::Ttl => facts("ttl", number(1, 255), (Hops, Own), all, "initial time to live"),
+            Self::Sack => switch("sack", false, "selective acknowledgements"),
+            Self::Timestamps => switch("timestamps", false, "TCP timestamps"),
+            Self::WindowScaling => switch("window-scaling", false, "window scaling"),
+            Self::Ecn => switch("ecn", true, "explicit congestion notification"),
+            Self::MtuProbing => switch("mtu-probing", false, "black-hole detection"),
+            Self::Pmtud => switch("pmtud", false, "path MTU discovery"),
+        }
+    }
+
+    /// In what its levels are counted.
+    #[must_use]
+    pub fn unit(self) -> Unit {
+        self.facts().unit
+    }
+
+    /// On which end of a connection it acts.
+    #[must_use]
+    pub fn side(self) -> Side {
+        self.facts().side
+    }
+
+    /// Where Linux can set it.
+    #[must_use]
+    pub fn scopes(self) -> Scopes {
+        self.facts().scopes
+    }
+
+    /// Whether trials set it for the connections with one target alone, and settings can, too: what only sockets have by a
+    /// program that sees connections begin.
+    #[must_use]
+    pub fn is_per_target(self) -> bool {
+        let scopes = self.scopes();
+        scopes.socket || (scopes.route && !scopes.host)
+    }
+
     /// Every knob, in the order in which they are shown.
     #[must_use]
     pub fn all() -> [Self; 14] {
-        KNOBS.map(|(knob, ..)| knob)
+        ALL
     }
 
     /// The names of all knobs.
     #[must_use]
     pub fn names() -> [&'static str; 14] {
-        KNOBS.map(|(_, name, ..)| name)
+        ALL.map(Self::name)
     }
 
     /// The name in flags, files and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.row().1
+        self.facts().name
     }
 
     /// What it is, in one line.
     #[must_use]
     pub fn help(self) -> &'static str {
-        self.row().3
+        self.facts().help
     }
 
     /// What may be written for it, as an error or a help text names it.
     #[must_use]
     pub fn allowed(self) -> String {
-        match self.row().2 {
+        match self.facts().kind {
             Kind::Size { min, max } if self == Self::Rwin => {
                 format!("auto, {min} to {max} bytes, or a multiple of the MSS such as 4x")
             }
@@ -109,7 +241,7 @@ impl Knob {
     /// Whether its levels have an order in which a smallest sufficient one can be sought.
     #[must_use]
     pub fn is_ordered(self) -> bool {
-        matches!(self.row().2, Kind::Size { .. } | Kind::Number { .. })
+        matches!(self.facts().kind, Kind::Size { .. } | Kind::Number { .. })
     }
 
     /// Reads a level of this knob: `auto`, a size, a multiple of the MSS (`4x`, RWIN only), a number, a name, `on`.
@@ -122,7 +254,7 @@ impl Knob {
         if word.eq_ignore_ascii_case("auto") {
             return Ok(Level::Auto);
         }
-        match self.row().2 {
+        match self.facts().kind {
             Kind::Size { min, max } => {
                 if let Some(times) = word.strip_suffix(['x', '×']).filter(|_| self == Self::Rwin) {
                     let times: u32 = times.trim().parse().map_err(|_| bad())?;
@@ -153,11 +285,6 @@ impl Knob {
             },
         }
     }
-
-    #[expect(clippy::expect_used, reason = "the table holds every variant; a test walks them all")]
-    fn row(self) -> &'static (Self, &'static str, Kind, &'static str) {
-        KNOBS.iter().find(|(knob, ..)| *knob == self).expect("every knob has a row")
-    }
 }
 
 impl std::fmt::Display for Knob {
@@ -170,10 +297,8 @@ impl std::str::FromStr for Knob {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let word = text.trim().to_ascii_lowercase().replace('_', "-");
-        KNOBS
-            .iter()
-            .find(|(_, name, ..)| *name == word)
-            .map(|(knob, ..)| *knob)
+        ALL.into_iter()
+            .find(|knob| knob.name() == word)
             .ok_or_else(|| ParseError::UnknownKnob { text: text.to_owned(), nearest: nearest(&word, Self::names()) })
     }
 }
@@ -323,6 +448,24 @@ impl std::fmt::Display for Settings {
 mod text {
     use super::{Knob, Level, Settings};
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema};
+    use utoipa::{PartialSchema, ToSchema};
+
+    impl PartialSchema for Level {
+        fn schema() -> RefOr<Schema> {
+            OneOfBuilder::new().item(u64::schema()).item(String::schema()).into()
+        }
+    }
+
+    impl ToSchema for Level {}
+
+    impl PartialSchema for Settings {
+        fn schema() -> RefOr<Schema> {
+            ObjectBuilder::new().additional_properties(Some(Level::schema())).into()
+        }
+    }
+
+    impl ToSchema for Settings {}
 
     impl Serialize for Level {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

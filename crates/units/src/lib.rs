@@ -3,33 +3,54 @@
 //! Flags, TOML files and the API all read `50ms`, `8mbit`, `64KiB` and `0.1%` through this crate, so a value means the
 //! same wherever it is written. Rates are decimal (1 Mbit/s = 10⁶ bit/s), sizes binary (1 KiB = 1024 bytes).
 //!
-//! Nothing here knows of time, files or sockets.
+//! Nothing here knows of time, files or sockets: where something is looked up, the caller hands the environment in.
 
+/// One knob and its level.
+mod assignment;
 /// Sizes in bytes.
 mod bytes;
 /// Numbers of things.
 mod count;
 /// Errors of the text grammar.
 mod error;
+/// Where programs keep what belongs to their user.
+mod folder;
 /// Knobs, their levels, and settings.
 mod knob;
+/// Quantiles, each by its definition.
+mod quantile;
 /// Rates in bits per second.
 mod rate;
 /// Shares: loss, efficiency, ε.
 mod ratio;
+/// What an experiment recommends for one of the two hosts.
+mod recommendation;
+/// Commands that people type again.
+mod shell;
 /// Did you mean …?
 mod suggest;
+/// Texts of others on a terminal.
+mod terminal;
 /// Durations as people write them.
 mod time;
+/// Addresses of servers, and of what is fetched there.
+mod url;
 
+pub use assignment::{Assignment, AssignmentError};
 pub use bytes::Bytes;
 pub use count::counted;
 pub use error::ParseError;
-pub use knob::{Knob, Level, Settings};
+pub use folder::UserFolder;
+pub use knob::{Knob, Level, Scopes, Settings, Side, Unit};
+pub use quantile::{quantile, upper_median};
 pub use rate::BitsPerSecond;
 pub use ratio::Ratio;
+pub use recommendation::{Recommendation, RecommendedSetting, Role};
+pub use shell::shell_word;
 pub use suggest::{nearest, suggestion};
-pub use time::{format_duration, parse_duration};
+pub use terminal::harmless;
+pub use time::{format_duration, format_minutes, parse_age, parse_duration};
+pub use url::{HostPort, Login, Scheme, Url, UrlError, UrlPart};
 
 #[cfg(feature = "serde")]
 pub use time::serde_duration;
@@ -66,6 +87,12 @@ macro_rules! serde_as_text {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+        impl utoipa::PartialSchema for $type {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                String::schema()
+            }
+        }
+        impl utoipa::ToSchema for $type {}
     };
 }
 
@@ -77,6 +104,8 @@ serde_as_text!(BitsPerSecond);
 serde_as_text!(Ratio);
 #[cfg(feature = "serde")]
 serde_as_text!(Knob);
+#[cfg(feature = "serde")]
+serde_as_text!(Assignment);
 
 #[cfg(test)]
 mod tests;

@@ -70,7 +70,7 @@ fn levels_are_checked_against_their_range() {
     assert_eq!(Level::TimesMss(4).resolve(Bytes(1460)), Level::Number(5840));
     assert_eq!(Knob::Sack.parse_level("off"), Ok(Level::Name("off".to_owned())));
     for (knob, text) in [
-        (Knob::Mtu, "68"),
+        (Knob::Mtu, "67"),
         (Knob::Mtu, "4x"),
         (Knob::Ttl, "256"),
         (Knob::Cc, "no such name!"),
@@ -131,5 +131,16 @@ fn sizes_are_told_as_people_read_them() {
         (100_000_000_000, "100 GB"),
     ] {
         assert_eq!(Bytes(bytes).human(), told);
+    }
+}
+
+#[test]
+fn ages_have_days_and_weeks() {
+    let hours = |hours: u64| Ok(Duration::from_secs(hours * 3600));
+    for (text, expected) in [("90d", 90 * 24), ("2w", 14 * 24), ("1.5d", 36), ("12h", 12)] {
+        assert_eq!(parse_age(text), hours(expected), "{text}");
+    }
+    for bad in ["soon", "90x", "-1d", "1e300w", "d", ""] {
+        assert!(parse_age(bad).is_err(), "{bad}");
     }
 }

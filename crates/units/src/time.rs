@@ -32,6 +32,22 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
+/// Reads what [`parse_duration`] reads, and days and weeks besides: `90d`, `12w`.
+///
+/// # Errors
+/// [`ParseError`] when the number or the unit is missing or unknown, or the time is too long.
+pub fn parse_age(text: &str) -> Result<Duration, ParseError> {
+    let long = [("d", 86_400.0), ("w", 604_800.0)].into_iter().find_map(|(unit, seconds)| {
+        let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
+        Some(number * seconds)
+    });
+    let Some(seconds) = long else { return parse_duration(text) };
+    if seconds < 0.0 {
+        return Err(ParseError::Negative { what: "duration", text: text.to_owned() });
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| ParseError::TooLarge { what: "duration", text: text.to_owned() })
+}
+
 /// Writes a duration so that [`parse_duration`] reads it back as the same: `150ms`, `1.5s`, `250us`.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
@@ -50,6 +66,16 @@ pub fn format_duration(duration: Duration) -> String {
     let width = size.ilog10() as usize;
     let fraction = format!("{rest:0width$}");
     format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
+}
+
+/// A duration as people say it, to the second: `2 min 30 s`.
+#[must_use]
+pub fn format_minutes(time: Duration) -> String {
+    match time.as_secs() {
+        s if s < 60 => format!("{s} s"),
+        s if s < 3600 => format!("{} min {} s", s / 60, s % 60),
+        s => format!("{} h {} min", s / 3600, s % 3600 / 60),
+    }
 }
 
 /// `#[serde(with = "serde_duration")]` reads and writes a `Duration` in the text grammar.

@@ -1,14 +1,14 @@
 use super::anova::{BlockedAnova, FTest, blocked_anova, one_way_anova};
-use super::describe::describe;
 use super::multiple::{McbInterval, PairComparison, against_the_best, against_the_first, all_pairs};
 use super::permutation::{PermutationTest, pair_sign_flip, within_block_permutation};
 use super::plan::{blocks_needed, detectable};
 use super::ranks::{Kruskal, friedman, friedman_exact, kruskal};
 use super::table::Table;
+use crate::describe::describe;
 use crate::drift::{Trend, trend};
 use crate::eprocess::{EProcess, evidence_series};
 use rand::Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Longer series of evidence are thinned to this many points.
@@ -17,7 +17,7 @@ const MOST_POINTS: usize = 2_000;
 const GAINS: [(&str, f64); 2] = [("20", 0.20), ("5", 0.05)];
 
 /// Whether large or small outcomes are good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
     /// Rates.
@@ -162,9 +162,8 @@ pub struct TableAnalysis {
     pub difference_shown: bool,
 }
 
-/// Analyses a complete table of positive outcomes; `None` if an outcome isn't positive. `factor` and `block` name what the
-/// rows and columns are.
-pub fn analyse(table: &Table, better: Better, factor: &str, block: &str, rng: &mut impl Rng) -> Option<TableAnalysis> {
+/// The figures of a complete table of positive outcomes, without a verdict; `None` if an outcome isn't positive.
+pub(super) fn figures(table: &Table, better: Better, rng: &mut impl Rng) -> Option<TableAnalysis> {
     let log = table.log()?;
     let (k, b) = table.shape();
     let rows: Vec<&[f64]> = table.rows().collect();
@@ -180,7 +179,7 @@ pub fn analyse(table: &Table, better: Better, factor: &str, block: &str, rng: &m
         };
         GAINS.map(row).into_iter().collect()
     };
-    let mut analysis = TableAnalysis {
+    Some(TableAnalysis {
         better,
         describe: describe_levels(table),
         anova: Anovas {
@@ -209,12 +208,10 @@ pub fn analyse(table: &Table, better: Better, factor: &str, block: &str, rng: &m
         blocks_needed_all_pairs: planned(true),
         evidence: evidence(&log, better),
         evidence_needed: (k - 1) as f64 / 0.05,
-        drift: trend(&(0..b).map(|j| super::table::mean(&log.column(j))).collect::<Vec<_>>(), rng),
+        drift: trend(&(0..b).map(|j| crate::describe::mean(&log.column(j))).collect::<Vec<_>>(), rng),
         verdict: String::new(),
         difference_shown: false,
-    };
-    super::verdict::pronounce(&mut analysis, factor, block, b);
-    Some(analysis)
+    })
 }
 
 fn view(all: BlockedAnova) -> BlockedView {

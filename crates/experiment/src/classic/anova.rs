@@ -1,5 +1,6 @@
-use super::table::{Table, mean, squares};
-use crate::dist;
+use super::table::Table;
+use crate::describe::{mean, squares};
+use crate::distributions;
 use serde::Serialize;
 
 /// An F test.
@@ -21,7 +22,7 @@ impl FTest {
         // Rounding leaves a little where there is nothing; then neither F nor p means anything.
         let empty = denominator <= 1e-24 * (numerator + denominator) || denominator <= 0.0;
         let f = (f.is_finite() && !empty).then_some(f);
-        Self { f, p: f.map(|f| dist::f_tail(f, df1, df2)).filter(|p| p.is_finite()), df1, df2 }
+        Self { f, p: f.map(|f| distributions::f_tail(f, df1, df2)).filter(|p| p.is_finite()), df1, df2 }
     }
 }
 
@@ -131,7 +132,7 @@ fn non_additivity(table: &Table, rows: &[f64], columns: &[f64], ss_error: f64) -
     }
     let ss = product * product / (squares(rows) * squares(columns));
     let f = ss / ((ss_error - ss) / (df - 1) as f64);
-    let p = dist::f_tail(f, 1.0, (df - 1) as f64);
+    let p = distributions::f_tail(f, 1.0, (df - 1) as f64);
     (f.is_finite() && p.is_finite()).then_some(NonAdditivity { f, p })
 }
 
@@ -152,6 +153,6 @@ fn sphericity(table: &Table, levels: &FTest) -> Option<(f64, f64)> {
     let square: f64 = (0..k).flat_map(|i| (0..k).map(move |j| (i, j))).map(|(i, j)| centred(i, j).powi(2)).sum();
     let epsilon = trace * trace / ((k - 1) as f64 * square);
     let f = levels.f?;
-    let p = dist::f_tail(f, epsilon * levels.df1, epsilon * levels.df2);
+    let p = distributions::f_tail(f, epsilon * levels.df1, epsilon * levels.df2);
     (epsilon.is_finite() && p.is_finite()).then_some((epsilon, p))
 }

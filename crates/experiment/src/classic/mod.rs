@@ -8,8 +8,6 @@
 mod analysis;
 /// One-way and blocked analysis of variance.
 mod anova;
-/// What stands in the table.
-mod describe;
 /// Medians with intervals.
 mod median;
 /// Settings against each other with one error for all comparisons together.
@@ -29,22 +27,21 @@ mod two_by_two;
 /// One sentence on it.
 mod verdict;
 
+pub use crate::describe::{Description, describe};
 pub use analysis::{
     Anovas, Better, BlockedView, FriedmanView, LevelDescription, MdeView, PairEvidence, PairFlip, Permutations,
-    TableAnalysis, analyse,
+    TableAnalysis,
 };
 pub use anova::{BlockedAnova, FTest, NonAdditivity, blocked_anova, one_way_anova};
-pub use describe::{Description, describe};
 pub use median::{MedianInterval, median_interval};
 pub use multiple::{McbInterval, PairComparison, against_the_best, against_the_first, all_pairs};
 pub use permutation::{PermutationTest, pair_sign_flip, within_block_permutation};
 pub use plan::{Detectable, blocks_needed, detectable, rough_blocks_needed};
 pub use ranks::{Friedman, FriedmanExact, Kruskal, friedman, friedman_exact, kruskal};
 pub use relation::{Relation, relation};
-pub(crate) use table::mean;
 pub use table::{Table, TableError};
 pub use two_by_two::{Effect, Square, TwoByTwoAnalysis, two_by_two_in_blocks};
-pub use verdict::p_value;
+pub use verdict::{analyse, p_value};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 use super::anova::BlockedAnova;
 use super::table::Table;
-use crate::dist;
+use crate::distributions;
 use serde::Serialize;
 
 /// Two settings against each other, on the logs of a table: `ratio` is a/b.
@@ -47,9 +47,9 @@ const ALPHA: f64 = 0.05;
 pub fn all_pairs(log: &Table, anova: &BlockedAnova) -> Vec<PairComparison> {
     let k = log.levels().len();
     let df = anova.df as f64;
-    let quantile = dist::quantile_of(1.0 - ALPHA, |q| dist::studentised_range(q, k, df));
+    let quantile = distributions::quantile_of(1.0 - ALPHA, |q| distributions::studentised_range(q, k, df));
     let width = quantile / std::f64::consts::SQRT_2 * anova.se_difference;
-    let p = |t: f64| 1.0 - dist::studentised_range(t.abs() * std::f64::consts::SQRT_2, k, df);
+    let p = |t: f64| 1.0 - distributions::studentised_range(t.abs() * std::f64::consts::SQRT_2, k, df);
     let pairs = (0..k).flat_map(|a| (a + 1..k).map(move |b| (a, b)));
     compare(log, anova, pairs.collect(), width, p)
 }
@@ -59,8 +59,8 @@ pub fn all_pairs(log: &Table, anova: &BlockedAnova) -> Vec<PairComparison> {
 pub fn against_the_first(log: &Table, anova: &BlockedAnova) -> Vec<PairComparison> {
     let others = log.levels().len() - 1;
     let df = anova.df as f64;
-    let quantile = dist::quantile_of(1.0 - ALPHA, |d| dist::dunnett_two_sided(d, others, df));
-    let p = |t: f64| 1.0 - dist::dunnett_two_sided(t.abs(), others, df);
+    let quantile = distributions::quantile_of(1.0 - ALPHA, |d| distributions::dunnett_two_sided(d, others, df));
+    let p = |t: f64| 1.0 - distributions::dunnett_two_sided(t.abs(), others, df);
     compare(log, anova, (1..=others).map(|a| (a, 0)).collect(), quantile * anova.se_difference, p)
 }
 
@@ -73,7 +73,7 @@ fn compare(
 ) -> Vec<PairComparison> {
     let means = log.row_means();
     let t = |(a, b): &(usize, usize)| (means[*a] - means[*b]) / anova.se_difference;
-    let single: Vec<f64> = pairs.iter().map(|pair| dist::t_two_sided(t(pair), anova.df as f64)).collect();
+    let single: Vec<f64> = pairs.iter().map(|pair| distributions::t_two_sided(t(pair), anova.df as f64)).collect();
     let holm = holm(&single);
     let row = |(i, (a, b)): (usize, &(usize, usize))| {
         let difference = means[*a] - means[*b];
@@ -114,14 +114,16 @@ pub fn against_the_best(log: &Table, anova: &BlockedAnova) -> Vec<McbInterval> {
     let means = log.row_means();
     let k = means.len();
     let df = anova.df as f64;
-    let width = dist::quantile_of(1.0 - ALPHA, |d| dist::dunnett_one_sided(d, k - 1, df)) * anova.se_difference;
+    let width = distributions::quantile_of(1.0 - ALPHA, |d| distributions::dunnett_one_sided(d, k - 1, df))
+        * anova.se_difference;
     let best_other = |i: usize| (0..k).filter(|j| *j != i).map(|j| means[j]).fold(f64::NEG_INFINITY, f64::max);
     let high: Vec<f64> = (0..k).map(|i| (means[i] - best_other(i) + width).max(0.0)).collect();
     let low = |i: usize| {
         let contenders = (0..k).filter(|j| *j != i && high[*j] > 0.0);
         contenders.map(|j| means[i] - means[j] - width).fold(0.0, f64::min)
     };
-    let p = |i: usize| 1.0 - dist::dunnett_one_sided((best_other(i) - means[i]) / anova.se_difference, k - 1, df);
+    let p =
+        |i: usize| 1.0 - distributions::dunnett_one_sided((best_other(i) - means[i]) / anova.se_difference, k - 1, df);
     (0..k)
         .map(|i| McbInterval { level: log.levels()[i].clone(), low: low(i).exp(), high: high[i].exp(), p: p(i) })
         .collect()

@@ -1,4 +1,4 @@
-use crate::dist;
+use crate::distributions;
 use serde::Serialize;
 
 /// The power and the level for which experiments are planned here.
@@ -22,8 +22,9 @@ pub fn detectable(levels: usize, blocks: usize, mse: f64) -> Detectable {
     let df = (levels.saturating_sub(1) * blocks.saturating_sub(1)) as f64;
     let se = (2.0 * mse / blocks as f64).sqrt();
     let gain = |alpha: f64| {
-        let critical = dist::t_quantile(1.0 - alpha / 2.0, df);
-        let effect = dist::quantile_of(POWER, |effect| dist::noncentral_t_power(effect, critical, df));
+        let critical = distributions::t_quantile(1.0 - alpha / 2.0, df);
+        let effect =
+            distributions::quantile_of(POWER, |effect| distributions::noncentral_t_power(effect, critical, df));
         (effect * se).exp_m1()
     };
     Detectable { single: gain(ALPHA), all_pairs: gain(ALPHA / pairs(levels)) }
@@ -39,7 +40,7 @@ pub fn blocks_needed(levels: usize, mse: f64, gain: f64) -> (Option<usize>, Opti
 /// The same by the normal approximation 2σ²(z.975 + z.8)²/ln²(1 + gain), for a single comparison.
 #[must_use]
 pub fn rough_blocks_needed(mse: f64, gain: f64) -> f64 {
-    let z = dist::normal_quantile(1.0 - ALPHA / 2.0) + dist::normal_quantile(POWER);
+    let z = distributions::normal_quantile(1.0 - ALPHA / 2.0) + distributions::normal_quantile(POWER);
     2.0 * mse * z * z / gain.ln_1p().powi(2)
 }
 
@@ -51,7 +52,7 @@ fn search(levels: usize, mse: f64, gain: f64, alpha: f64) -> Option<usize> {
     let enough = |blocks: usize| {
         let df = (levels.saturating_sub(1) * (blocks - 1)) as f64;
         let effect = gain.ln_1p() / (2.0 * mse / blocks as f64).sqrt();
-        dist::noncentral_t_power(effect, dist::t_quantile(1.0 - alpha / 2.0, df), df) >= POWER
+        distributions::noncentral_t_power(effect, distributions::t_quantile(1.0 - alpha / 2.0, df), df) >= POWER
     };
     let mut high = 2;
     while !enough(high) {

@@ -1,6 +1,6 @@
 use super::permutation::each_relabelling;
 use super::table::Table;
-use crate::dist;
+use crate::distributions;
 use serde::Serialize;
 
 /// Kruskal and Wallis's test: one-way analysis of variance on ranks.
@@ -72,7 +72,7 @@ pub fn kruskal(groups: &[&[f64]]) -> Option<Kruskal> {
     let spread = (ranks.iter().map(|r| r * r).sum::<f64>() - centre) / (n - 1.0);
     let h = (between - centre) / spread;
     let filled = groups.iter().filter(|g| !g.is_empty()).count();
-    let p = dist::chi_squared_tail(h, filled.saturating_sub(1) as f64);
+    let p = distributions::chi_squared_tail(h, filled.saturating_sub(1) as f64);
     (filled > 1 && h.is_finite() && p.is_finite()).then_some(Kruskal { h, p })
 }
 
@@ -103,10 +103,10 @@ pub fn friedman(table: &Table) -> Option<Friedman> {
     Some(Friedman {
         rank_sums,
         q,
-        p: dist::chi_squared_tail(q, kf - 1.0),
+        p: distributions::chi_squared_tail(q, kf - 1.0),
         w: q / (bf * (kf - 1.0)),
         iman_davenport,
-        iman_davenport_p: iman_davenport.map(|f| dist::f_tail(f, kf - 1.0, (kf - 1.0) * (bf - 1.0))),
+        iman_davenport_p: iman_davenport.map(|f| distributions::f_tail(f, kf - 1.0, (kf - 1.0) * (bf - 1.0))),
     })
 }
 

@@ -1,5 +1,5 @@
 use super::ranks::ranks;
-use super::table::{mean, squares};
+use crate::describe::{mean, squares};
 use rand::Rng;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;

@@ -1,3 +1,5 @@
+use crate::describe::mean;
+
 /// A complete table of one factor in blocks: every level once in every block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
@@ -100,15 +102,4 @@ impl Table {
     pub(super) fn shape(&self) -> (usize, usize) {
         (self.levels.len(), self.blocks.len())
     }
-}
-
-/// The arithmetic mean.
-pub(crate) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The sum of squares about the mean.
-pub(crate) fn squares(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    values.iter().map(|v| (v - mean) * (v - mean)).sum()
 }

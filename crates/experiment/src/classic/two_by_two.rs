@@ -2,8 +2,8 @@
 
 use super::multiple::holm;
 use super::permutation::{PermutationTest, pair_sign_flip};
-use super::table::{mean, squares};
-use crate::dist;
+use crate::describe::{mean, squares};
+use crate::distributions;
 use crate::eprocess::{EProcess, evidence_series};
 use rand::Rng;
 use serde::Serialize;
@@ -69,7 +69,7 @@ pub fn two_by_two_in_blocks(blocks: &[Square], rng: &mut impl Rng) -> Option<Two
     let df = (EFFECTS * (blocks.len() - 1)) as f64;
     let mse = contrasts.iter().map(|c| squares(c)).sum::<f64>() / df;
     let se = (mse / blocks.len() as f64).sqrt();
-    let half = dist::t_quantile(1.0 - ALPHA / (2 * EFFECTS) as f64, df) * se;
+    let half = distributions::t_quantile(1.0 - ALPHA / (2 * EFFECTS) as f64, df) * se;
     let mut effects = contrasts.map(|c| {
         let estimate = mean(&c);
         let t = Some(estimate / se).filter(|t| t.is_finite());
@@ -78,7 +78,7 @@ pub fn two_by_two_in_blocks(blocks: &[Square], rng: &mut impl Rng) -> Option<Two
             low: (estimate - half).exp(),
             high: (estimate + half).exp(),
             t,
-            p: t.map(|t| dist::t_two_sided(t.abs(), df)),
+            p: t.map(|t| distributions::t_two_sided(t.abs(), df)),
             p_holm: None,
             sign_flip: pair_sign_flip(&c, rng),
             e: evidence_series(EProcess::new(), &c),

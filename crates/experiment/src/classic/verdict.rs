@@ -1,13 +1,29 @@
 //! One sentence or a few on a finished table.
 
-use super::analysis::{Better, TableAnalysis};
+use super::analysis::{Better, TableAnalysis, figures};
 use super::multiple::PairComparison;
+use super::table::Table;
+use rand::Rng;
 
 /// The level of the tests.
 const ALPHA: f64 = 0.05;
+/// With fewer blocks nothing is claimed: so few relabellings hardly say what chance does; of two levels five blocks have 16,
+/// and the most extreme two of those are more than 5 %.
+fn fewest_blocks(levels: usize) -> usize {
+    if levels == 2 { 6 } else { 5 }
+}
+
+/// Analyses a complete table of positive outcomes; `None` if an outcome isn't positive. `factor` and `block` name what the
+/// rows and columns are.
+pub fn analyse(table: &Table, better: Better, factor: &str, block: &str, rng: &mut impl Rng) -> Option<TableAnalysis> {
+    let mut analysis = figures(table, better, rng)?;
+    let (_, blocks) = table.shape();
+    pronounce(&mut analysis, factor, block, blocks);
+    Some(analysis)
+}
 
 /// Fills in the verdict, and whether a difference is shown.
-pub(super) fn pronounce(a: &mut TableAnalysis, factor: &str, block: &str, blocks: usize) {
+fn pronounce(a: &mut TableAnalysis, factor: &str, block: &str, blocks: usize) {
     let words = Words { a, factor, block, blocks };
     let (shown, verdict) = words.verdict();
     a.difference_shown = shown;
@@ -29,7 +45,7 @@ impl Words<'_> {
                 "Nothing can be concluded about {}: each of the {k} levels was measured once, so there is no measure of \
                  the noise. Repeat the whole set, in random order, at least {} times.",
                 self.factor,
-                if k == 2 { 7 } else { 4 }
+                fewest_blocks(k)
             );
             return (false, text);
         }
@@ -37,14 +53,17 @@ impl Words<'_> {
             return (false, format!("Nothing can be concluded about {}.", self.factor));
         };
         let clear: Vec<&PairComparison> = self.a.tukey.iter().filter(|pair| pair.p < ALPHA).collect();
-        let (shown, mut sentences) = match clear.as_slice() {
-            // The F test may miss what Tukey's interval finds and the other way round; either shows a difference.
-            [] if p < ALPHA => (true, vec![self.differ(p)]),
-            [] => (false, vec![self.none(p)]),
-            pairs => (true, self.faster(pairs)),
+        // One test decides whether anything is claimed; what differs from what is asked only then.
+        let shown = p < ALPHA && self.blocks >= fewest_blocks(k);
+        let mut sentences = match clear.as_slice() {
+            _ if !shown => vec![self.none(p)],
+            [] => vec![self.differ(p)],
+            pairs => self.faster(pairs),
         };
-        sentences.extend(self.not_the_best());
-        if !shown {
+        if shown {
+            sentences.extend(self.not_the_best());
+        } else {
+            sentences.extend(self.too_few());
             sentences.extend(self.needed());
             sentences.push("Keep what you have.".to_owned());
         }
@@ -115,14 +134,21 @@ impl Words<'_> {
         )]
     }
 
-    /// Levels that are shown not to be the best, where nothing more is shown of them.
+    fn too_few(&self) -> Option<String> {
+        let (blocks, fewest, word) = (self.blocks, fewest_blocks(self.a.describe.len()), self.blocks_word());
+        (blocks < fewest).then(|| format!("Nothing is claimed from {blocks} {word}: {fewest} at least are needed."))
+    }
+
+    /// Levels that are shown not to be the best, all of them together, where nothing more is shown of them.
     fn not_the_best(&self) -> Option<String> {
         let better = |pair: &&PairComparison| pair.p < ALPHA;
         let known: Vec<&String> = self.a.tukey.iter().filter(better).flat_map(|pair| [&pair.a, &pair.b]).collect();
-        let rows = self.a.mcb.iter().filter(|row| row.p < ALPHA && !known.contains(&&row.level));
+        let levels = self.a.mcb.len() as f64;
+        let rows = self.a.mcb.iter().filter(|row| row.p * levels < ALPHA && !known.contains(&&row.level));
         let names: Vec<String> = rows.map(|row| format!("{} (p {})", row.level, p_value(row.p))).collect();
-        let verb = if names.len() == 1 { "is unlikely" } else { "are unlikely" };
-        (!names.is_empty()).then(|| format!("{} {verb} to be the best.", names.join(", ")))
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        (!names.is_empty())
+            .then(|| format!("{} {verb} shown not to be the best of these, all levels together.", names.join(", ")))
     }
 
     fn needed(&self) -> Option<String> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::experiment::{Config, Experiment, Observation, PlateauConfig};
+use crate::sequential::{Config, Experiment, Observation, PlateauConfig};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha12Rng;
 use wt_units::Bytes;
@@ -34,13 +34,14 @@ fn a_claim_says_by_how_much_how_surely_and_what_it_cost() {
     let arm = &a.arms[1];
     assert!(text.starts_with("B is faster than your current setting.\n"), "{text}");
     for part in [
-        format!("Best estimate ×{:.2}; at least ×", arm.ratio.unwrap()),
+        format!("Best estimate ×{:.2} (×{:.2} as seen so far", arm.cautious.unwrap().exp(), arm.ratio.unwrap()),
+        "; at least ×".to_owned(),
         "(95%, holds however long you watched)".to_owned(),
         format!("Evidence {} : 1, 40 : 1 needed.", arm.evidence.floor()),
         format!("{} rounds, {} trials, {:.0} min.", a.rounds, a.trials, a.trials as f64 * 12.0 / 60.0),
         "behind the best setting tested.".to_owned(),
         format!("0 of {} of B (the true rate may be up to ", arm.trials),
-        "Assumes that a setting does not influence the next trial; nothing else.".to_owned(),
+        "Assumes that a setting does not influence the next trial; bounds also".to_owned(),
     ] {
         assert!(text.contains(&part), "{part} is missing in:\n{text}");
     }
@@ -57,9 +58,10 @@ fn a_bound_is_never_overstated_by_rounding() {
 fn where_nothing_is_shown_the_text_says_what_is_excluded_and_what_more_would_take() {
     let e = run(budget(4, 80), &[0.0, 0.02, 0.0, -0.9], 0.3, 9);
     let text = text(&e, &["current", "B", "C", "D"]);
-    assert!(text.starts_with("No setting is shown to be faster than your current one.\nGains above +"), "{text}");
+    // What was left out by estimate is no difference that is shown.
+    assert!(text.starts_with("No difference shown.\nGains above +"), "{text}");
     for part in [
-        "are excluded (95%), but for D: dropped early",
+        "are excluded (95%), but for D: left out early by estimate",
         "With the noise seen (CV ",
         "a true +20% would",
         "+5%",
@@ -73,7 +75,7 @@ fn where_nothing_is_shown_the_text_says_what_is_excluded_and_what_more_would_tak
 #[test]
 fn before_anything_can_be_excluded_the_text_says_how_many_rounds_that_needs() {
     let mut e = run(budget(2, 4), &[0.0, 0.5], 0.1, 3);
-    assert!(text(&e, &["current", "B"]).contains("No gain can be excluded before 7 rounds of each setting."));
+    assert!(text(&e, &["current", "B"]).contains("No gain can be excluded before 5 rounds of each setting."));
     e.resume(Some(100));
     assert!(text(&e, &["current", "B"]).starts_with("No difference shown so far."));
 }
@@ -90,11 +92,12 @@ fn the_plateau_is_spoken_of_relative_to_the_anchor() {
     let config = Config { plateau: Some(PlateauConfig::new(vec![1, 2, 0])), ..budget(3, 200) };
     let e = run(config.clone(), &[0.0, -0.5, 0.0], 0.05, 5);
     let text_ = text(&e, &["64 KiB", "4x", "8x"]);
-    let want = "The smallest level shown to be within 10% of your current setting (95%) is 8x; 4x lies clearly below.";
+    let want =
+        "The smallest level shown to be within 10% of your current setting (95%) is 8x; 4x lies below by estimate.";
     assert!(text_.contains(want), "{text_}");
     let e = run(config, &[0.0, -0.9, -0.5], 0.05, 6);
     let text_ = text(&e, &["64 KiB", "4x", "8x"]);
-    let want = "No smaller level is shown to be within 10% of your current setting (95%): 8x lies clearly below.";
+    let want = "No smaller level is shown to be within 10% of your current setting (95%): 8x lies below by estimate.";
     assert!(text_.contains(want), "{text_}");
 }
 
@@ -122,7 +125,7 @@ fn a_setting_that_is_typically_faster_but_stalls_is_not_called_faster_in_total()
 #[test]
 fn a_round_cut_short_and_a_missing_label_are_no_trouble() {
     let mut e = Experiment::new(budget(3, 30)).unwrap();
-    e.record(&[Observation::of(0, 1.0), Observation::of(2, 1.1)]).unwrap();
+    e.cut(&[Observation::of(0, 1.0), Observation::of(2, 1.1)]).unwrap();
     let text = text(&e, &[]);
     assert!(text.contains("1 round was cut short and not counted."), "{text}");
     let nothing = Experiment::new(Config::new(2)).unwrap();

@@ -22,6 +22,7 @@ pub use recovery::{Disturbed, Recovery, loss_events, median_until};
 
 use crate::TrialOutcome;
 use serde::Serialize;
+pub use wt_units::quantile;
 
 /// What is known of the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,7 +104,7 @@ impl BulkMetrics {
             cov_1s: arrivals.variation(1_000_000),
             utilisation: steady_bps.zip(capacity).map(|(rate, capacity)| rate / capacity),
             retransmit_share: share_retransmitted(outcome),
-            self_inflicted: outcome.observed.get("queue_drops").and_then(serde_json::Value::as_u64),
+            self_inflicted: outcome.observed.queue_drops,
             recovery: Recovery::default(),
         }
         .with_recovery(&arrivals, &events, rtt_us, window_us)
@@ -123,22 +124,12 @@ fn queues(outcome: &TrialOutcome, base_rtt_us: u64) -> Vec<f64> {
     queues
 }
 
-/// The value below which this share of the sorted ones lies, interpolated.
-#[must_use]
-pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let at = share.clamp(0.0, 1.0) * last as f64;
-    let (low, part) = (at.floor() as usize, at.fract());
-    let next = sorted[(low + 1).min(last)];
-    Some(sorted[low] + (next - sorted[low]) * part)
-}
-
 fn retransmits_until(outcome: &TrialOutcome, until_us: u64) -> u64 {
     outcome.sender.iter().take_while(|sample| sample.t_us <= until_us).last().map_or(0, |sample| sample.retransmits)
 }
 
 fn share_retransmitted(outcome: &TrialOutcome) -> Option<f64> {
-    let mss = outcome.observed.get("mss").and_then(serde_json::Value::as_f64).filter(|mss| *mss > 0.0)?;
+    let mss = outcome.observed.mss.filter(|mss| *mss > 0)? as f64;
     let last = outcome.sender.last()?;
     let again = last.retransmits as f64;
     let sent = last.bytes as f64 / mss + again;

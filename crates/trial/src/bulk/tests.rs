@@ -23,7 +23,7 @@ fn trial(seconds: u64, rate: impl Fn(f64) -> f64, retransmits: impl Fn(f64) -> u
         outcome.sender.push(sample);
     }
     outcome.bytes = bytes as u64;
-    outcome.observed.insert("mss".to_owned(), 1_000.into());
+    outcome.observed.mss = Some(1_000);
     outcome
 }
 

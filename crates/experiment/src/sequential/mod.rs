@@ -4,6 +4,12 @@
 mod candidate;
 /// What is fixed beforehand.
 mod config;
+/// What it takes to go on.
+mod continuation;
+/// What can be wrong.
+mod error;
+/// Rounds that decisions wait for.
+mod limits;
 /// What one trial gave.
 mod observation;
 /// The smallest sufficient level of an ordered knob.
@@ -20,23 +26,23 @@ pub use assessment::{
     ArmAssessment, Assessment, LevelAssessment, LevelVerdict, Needed, Noise, PlateauAssessment, VerdictKind,
 };
 pub use candidate::{DropReason, Dropped};
-pub use config::{Config, PlateauConfig};
+pub use config::{Config, Method, PlateauConfig};
+pub use error::ExperimentError;
 pub use observation::{Ended, Observation};
 
+use crate::eprocess::bold_upper_bound;
 use crate::ols::{BlockedFit, BlockedOls};
 use candidate::Candidate;
+use limits::{ROUNDS_TO_GIVE_UP, ROUNDS_TO_STEER};
 use plateau::Search;
+use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
-use steering::{ALIKE, Steering, T_RESOLVED, T_STEER};
-
-/// Rounds before the model may drop a setting or call rivals resolved.
-const ROUNDS_TO_STEER: usize = 3;
-/// Rounds before the experiment may be given up.
-const ROUNDS_TO_GIVE_UP: usize = 5;
+use steering::{ALIKE, Steering, T_RESOLVED, T_STEER, top_two};
+use utoipa::ToSchema;
 
 /// Why no further round is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
     /// The leader is shown to be faster than the current setting, and no rival is worth pursuing.
@@ -51,77 +57,36 @@ pub enum StopReason {
     User,
 }
 
+/// Whether a budget of so many trials is in its last part, in which bets look at its end: after two fifths of it.
+fn in_end_game(trials: usize, most: usize) -> bool {
+    trials.saturating_mul(5) >= most.saturating_mul(2)
+}
+
+/// After how many rounds the clearest gain could be shown within this budget, if at all.
+///
+/// # Errors
+/// [`ExperimentError`] if the configuration makes no sense.
+pub fn fewest_rounds(config: &Config) -> Result<Option<usize>, ExperimentError> {
+    let mut experiment = Experiment::new(Config { max_trials: config.max_trials.or(Some(MANY)), ..config.clone() })?;
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    while let Some(order) = experiment.next_round(&mut rng) {
+        let clear = |arm: usize| Observation::of(arm, f64::from(u8::from(arm == 1)));
+        experiment.record(&order.into_iter().map(clear).collect::<Vec<_>>())?;
+    }
+    Ok(experiment.arms[1].claimed.map(|claim| claim.round))
+}
+
+/// Trials that are enough for any clear gain.
+const MANY: usize = 10_000;
+
 /// What became of a round that was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recorded {
     /// It counts.
     Counted,
-    /// It was cut short and doesn't count; its trials are paid for.
+    /// It was empty, or was cut short and doesn't count; its trials are paid for.
     Discarded,
-}
-
-/// What is wrong with a configuration or a round.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ExperimentError {
-    /// Too few or too many settings.
-    #[error("an experiment compares 2 to {most} settings, the current one included, not {arms}")]
-    Arms {
-        /// What was asked for.
-        arms: usize,
-        /// The most.
-        most: usize,
-    },
-    /// A share that is none.
-    #[error("{name} lies between 0 and 1, both excluded, not {value}")]
-    Share {
-        /// Which.
-        name: &'static str,
-        /// What was asked for.
-        value: f64,
-    },
-    /// Weights that don't fit the candidates.
-    #[error("there must be {candidates} weights, one for each candidate, all positive")]
-    Weights {
-        /// The number of candidates.
-        candidates: usize,
-    },
-    /// A budget without room for a round.
-    #[error("a budget of {most} trials has no room for one round of {arms}")]
-    Budget {
-        /// The budget.
-        most: usize,
-        /// The number of settings.
-        arms: usize,
-    },
-    /// Levels that aren't settings of the experiment, or repeated.
-    #[error("the levels of the plateau must be different settings below {arms}")]
-    Levels {
-        /// The number of settings.
-        arms: usize,
-    },
-    /// Weights that don't fit the levels.
-    #[error("there must be {levels} weights, one for each level (the current setting included), all positive")]
-    LevelWeights {
-        /// The number of levels.
-        levels: usize,
-    },
-    /// A setting that the experiment doesn't have, or one twice in a round.
-    #[error("setting {arm} of {arms} is unknown or occurs twice in the round")]
-    Arm {
-        /// The setting.
-        arm: usize,
-        /// The number of settings.
-        arms: usize,
-    },
-    /// An outcome that is no finite number: no byte or no time. Hand such a trial in as failed or void.
-    #[error("the outcome of setting {arm} is {y}; a trial without bytes is failed, one that says nothing is void")]
-    Outcome {
-        /// The setting.
-        arm: usize,
-        /// The outcome.
-        y: f64,
-    },
 }
 
 /// A sequential experiment. See the crate's documentation for a whole loop.
@@ -139,8 +104,14 @@ pub struct Experiment {
     /// Why the race for "faster" is over.
     race: Option<StopReason>,
     plateau: Option<Search>,
+    /// Whether what is left of the budget excludes gains, now that none will be shown.
+    excluding: bool,
+    /// Whether somebody asked to go on: then nothing is given up before the budget is used.
+    patient: bool,
     stop: Option<StopReason>,
     steering: Steering,
+    /// Rounds of a setting after which gains of it can be excluded.
+    to_exclude: usize,
 }
 
 impl Experiment {
@@ -149,7 +120,8 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError`] if the configuration makes no sense.
     pub fn new(config: Config) -> Result<Self, ExperimentError> {
-        let arms = config.thresholds()?.into_iter().map(Candidate::new).collect();
+        let relevant = config.relevant.ln_1p();
+        let arms = config.thresholds()?.into_iter().map(|need| Candidate::new(need, relevant)).collect();
         Ok(Self {
             arms,
             ols: BlockedOls::new(config.arms),
@@ -158,29 +130,41 @@ impl Experiment {
             discarded: 0,
             race: None,
             plateau: config.plateau.as_ref().map(|p| Search::new(p, config.alpha)),
+            excluding: false,
+            patient: false,
             stop: None,
             steering: Steering::default(),
+            to_exclude: assessment::fewest_to_exclude(config.alpha),
             config,
         })
     }
 
     /// The settings of the next round in the order in which to run them: uniformly random, the current one (0) always
     /// among them; `None` once the experiment has stopped.
+    ///
+    /// It depends on the rounds so far and on `rng` alone: with the generator that a journal names the same round is drawn
+    /// again.
     pub fn next_round(&self, rng: &mut impl rand::Rng) -> Option<Vec<usize>> {
         if self.stop.is_some() {
             return None;
         }
-        let mut round = self.planned();
+        let racing = self.racing();
+        let mut round = if self.is_directed() && racing.len() > 2 {
+            let chosen = top_two(&racing, &self.ols.fit(), rng);
+            (0..self.arms.len()).filter(|arm| chosen.contains(arm) || self.is_planned_beside(*arm)).collect()
+        } else {
+            self.planned()
+        };
         round.shuffle(rng);
         Some(round)
     }
 
-    /// Takes the outcomes of a round, in any order.
+    /// Takes the outcomes of a whole round, in any order.
     ///
-    /// A round that lacks a planned setting was cut short: it is discarded as a whole, so that no one can choose, while
-    /// a round is under way, which half of it to keep. A trial that says nothing ([`Ended::Void`]) takes with it only
-    /// its own comparisons: whether our machinery misbehaved doesn't depend on the setting under the null, so the
-    /// comparisons that remain are still fair.
+    /// A place that says nothing, or that the tunnel gave up, is handed in as [`Ended::Void`] or left out: it takes with it
+    /// its own comparisons. Whoever is in the round under "no difference" doesn't decide that; where trials of one setting are
+    /// spoilt more often than those of the current one, rounds in which only one of the two was spoilt count as lost. A
+    /// round that somebody cut short is finished first, in its drawn order, or [`cut`](Self::cut).
     ///
     /// Rounds may be handed in after the experiment has stopped (another day's rounds, a journal): they count, and
     /// whether it is still stopped is decided anew.
@@ -189,22 +173,47 @@ impl Experiment {
     /// [`ExperimentError::Arm`], [`ExperimentError::Outcome`]; the experiment is then as before.
     pub fn record(&mut self, round: &[Observation]) -> Result<Recorded, ExperimentError> {
         let by_arm = self.sort(round)?;
+        let left = self.end_game(round.len());
+        if round.iter().filter(|o| o.counts()).count() < 2 {
+            // Nothing is compared; whose trial was spoilt is told nonetheless.
+            self.compare(&by_arm, left);
+            return self.cut(round);
+        }
+        self.count(round);
+        self.rounds += 1;
+        self.take(&by_arm, left);
+        self.steer();
+        self.decide();
+        Ok(Recorded::Counted)
+    }
+
+    /// Takes what was run of a round that was cut short and can't be finished: its trials are paid for and don't count, so
+    /// that no one can choose, while a round is under way, which half of it to keep.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn cut(&mut self, round: &[Observation]) -> Result<Recorded, ExperimentError> {
+        self.sort(round)?;
+        self.count(round);
+        self.discarded += usize::from(!round.is_empty());
+        if self.stop.is_none() {
+            self.decide();
+        }
+        Ok(Recorded::Discarded)
+    }
+
+    fn count(&mut self, round: &[Observation]) {
         self.trials += round.len();
         for o in round {
             self.arms[o.arm].counts.add(o);
         }
-        if self.planned().iter().any(|arm| by_arm[*arm].is_none()) {
-            self.discarded += 1;
-            if self.stop.is_none() {
-                self.decide();
-            }
-            return Ok(Recorded::Discarded);
-        }
-        self.rounds += 1;
-        self.take(&by_arm);
-        self.steer();
-        self.decide();
-        Ok(Recorded::Counted)
+    }
+
+    /// How many rounds of this length the budget has left, once its last part has begun.
+    fn end_game(&self, length: usize) -> Option<usize> {
+        let most = self.config.max_trials.filter(|most| in_end_game(self.trials, *most))?;
+        let left = most.saturating_sub(self.trials) / length.max(1);
+        (self.config.method == Method::Directed).then_some(left.max(1))
     }
 
     /// Stops the experiment for a reason of the caller's: [`StopReason::User`], or [`StopReason::Budget`] when a limit
@@ -216,6 +225,8 @@ impl Experiment {
     /// Goes on after a stop with this budget of trials, those already run included.
     pub fn resume(&mut self, max_trials: Option<usize>) {
         self.config.max_trials = max_trials;
+        self.patient = self.config.method == Method::Directed;
+        self.excluding = false;
         if self.race == Some(StopReason::Futile) {
             self.race = None;
         }
@@ -256,7 +267,13 @@ impl Experiment {
         self.best_claimed(&self.ols.fit()).unwrap_or(0)
     }
 
-    /// The settings of the next round, ascending.
+    /// Whether a setting is shown to be faster than the current one.
+    #[must_use]
+    pub fn is_shown(&self, arm: usize) -> bool {
+        self.arms.get(arm).is_some_and(Candidate::is_shown)
+    }
+
+    /// The settings of which the next round is drawn, ascending.
     #[must_use]
     pub fn planned(&self) -> Vec<usize> {
         (0..self.arms.len()).filter(|arm| self.is_planned(*arm)).collect()
@@ -275,8 +292,50 @@ impl Experiment {
     }
 
     fn is_planned(&self, arm: usize) -> bool {
-        let races = self.race.is_none() && self.arms[arm].active();
-        arm == 0 || races || self.plateau.as_ref().is_some_and(|p| p.needs(arm))
+        (self.race.is_none() && self.arms[arm].active()) || self.is_planned_beside(arm)
+    }
+
+    /// Whether a setting is run whoever races.
+    fn is_planned_beside(&self, arm: usize) -> bool {
+        arm == 0 || self.plateau.as_ref().is_some_and(|p| p.needs(arm)) || (self.excluding && self.may_gain(arm))
+    }
+
+    /// The candidates that race.
+    fn racing(&self) -> Vec<usize> {
+        let racing = |arm: &usize| self.race.is_none() && self.arms[*arm].active();
+        (1..self.arms.len()).filter(racing).collect()
+    }
+
+    /// Whether rounds are drawn by what is known.
+    fn is_directed(&self) -> bool {
+        self.config.method == Method::Directed && self.rounds >= ROUNDS_TO_STEER
+    }
+
+    /// How many trials the next round has.
+    fn round_length(&self) -> usize {
+        let racing = self.racing().len();
+        let spared = if self.is_directed() { racing.saturating_sub(2) } else { 0 };
+        self.planned().len().saturating_sub(spared).max(1)
+    }
+
+    /// Whether a gain of this setting that is worth pursuing isn't excluded yet.
+    fn may_gain(&self, arm: usize) -> bool {
+        let candidate = &self.arms[arm];
+        let failing = candidate.dropped.is_some_and(|dropped| dropped.reason == DropReason::Failing);
+        let excluded =
+            || bold_upper_bound(&candidate.differences, 1.0 / self.config.alpha) < self.config.indifference.ln_1p();
+        arm != 0 && !failing && (candidate.differences.len() < self.to_exclude || !excluded())
+    }
+
+    /// Whether the noise is so small that a few more rounds of every setting exclude gains, and they can be afforded.
+    fn can_exclude(&self, fit: &BlockedFit) -> bool {
+        let quiet = |variance: f64| (2.0 * variance).sqrt() * 4.0 < self.config.indifference.ln_1p();
+        let open: Vec<usize> = (1..self.arms.len()).filter(|arm| self.may_gain(*arm)).collect();
+        let lacks = |arm: &usize| self.to_exclude.saturating_sub(self.arms[*arm].differences.len());
+        let rounds = open.iter().map(lacks).max().unwrap_or(0);
+        let trials = rounds + open.iter().map(lacks).sum::<usize>();
+        let affordable = self.trials_left().is_none_or(|left| trials <= left);
+        self.config.method == Method::Directed && rounds > 0 && affordable && fit.variance.is_some_and(quiet)
     }
 
     fn sort<'a>(&self, round: &'a [Observation]) -> Result<Vec<Option<&'a Observation>>, ExperimentError> {
@@ -292,16 +351,20 @@ impl Experiment {
         Ok(by_arm)
     }
 
-    /// Adds a whole round to the evidence and to the estimates.
-    fn take(&mut self, by_arm: &[Option<&Observation>]) {
-        let valued = |arm: usize| by_arm[arm].filter(|o| o.counts());
-        if let Some(current) = valued(0) {
-            for arm in 1..self.arms.len() {
-                if let Some(own) = valued(arm) {
-                    self.arms[arm].compare(self.rounds, own, current);
-                }
+    /// Compares each setting of a round with the current one.
+    fn compare(&mut self, by_arm: &[Option<&Observation>], left: Option<usize>) {
+        let Some(current) = by_arm[0] else { return };
+        for (arm, candidate) in self.arms.iter_mut().enumerate().skip(1) {
+            if let Some(own) = by_arm[arm] {
+                candidate.compare(self.rounds, own, current, left);
             }
         }
+    }
+
+    /// Adds a whole round to the evidence and to the estimates.
+    fn take(&mut self, by_arm: &[Option<&Observation>], left: Option<usize>) {
+        let valued = |arm: usize| by_arm[arm].filter(|o| o.counts());
+        self.compare(by_arm, left);
         if let Some(plateau) = &mut self.plateau {
             plateau.record(self.rounds, |arm| valued(arm).map(|o| o.y));
         }
@@ -321,6 +384,8 @@ impl Experiment {
             self.drop_failing();
             self.drop_behind(&fit);
             self.race = self.race_over(&fit);
+            self.excluding =
+                matches!(self.race, Some(StopReason::Futile | StopReason::OnlyCurrentLeft)) && self.can_exclude(&fit);
             // Once moved, the anchor stays: a search that starts anew with every new leader need not end.
             if self.race == Some(StopReason::Claimed)
                 && let Some(best) = self.best_claimed(&fit)
@@ -335,9 +400,12 @@ impl Experiment {
     }
 
     fn drop_failing(&mut self) {
+        let current_is_bad = self.arms[0].counts.mostly_bad();
         for candidate in self.arms.iter_mut().skip(1).filter(|c| c.active()) {
             let counts = &candidate.counts;
-            if counts.failed >= ROUNDS_TO_STEER && counts.completed + counts.incomplete == 0 {
+            let never = counts.failed >= ROUNDS_TO_STEER && counts.completed + counts.incomplete == 0;
+            let mostly = counts.trials >= ROUNDS_TO_GIVE_UP && counts.mostly_bad() && !current_is_bad;
+            if never || mostly {
                 candidate.dropped = Some(Dropped { round: self.rounds, reason: DropReason::Failing });
             }
         }
@@ -360,9 +428,16 @@ impl Experiment {
         racing.filter_map(|arm| Some((arm, fit.estimate(arm)?))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
+    /// The candidate with the largest estimate, whether or not it still races.
+    fn candidate_ahead(&self) -> usize {
+        let fit = self.ols.fit();
+        let estimated = (1..self.arms.len()).filter_map(|arm| Some((arm, fit.estimate(arm)?)));
+        estimated.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(arm, _)| arm)
+    }
+
     /// The setting with the largest estimate among those shown to be faster.
     fn best_claimed(&self, fit: &BlockedFit) -> Option<usize> {
-        let claimed = (1..self.arms.len()).filter(|arm| self.arms[*arm].claimed.is_some());
+        let claimed = (1..self.arms.len()).filter(|arm| self.arms[*arm].is_shown());
         let estimated = claimed.map(|arm| (arm, fit.estimate(arm).unwrap_or(f64::NEG_INFINITY)));
         estimated.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(arm, _)| arm)
     }
@@ -373,13 +448,21 @@ impl Experiment {
         }
         let (best, gain) = self.leader(fit, 1)?;
         let se = fit.standard_error(best, 0)?;
-        if self.arms[best].claimed.is_some() && self.rivals_resolved(fit, best, gain) {
+        if self.arms[best].is_ahead() && self.rivals_resolved(fit, best, gain) {
             return Some(StopReason::Claimed);
         }
         let left = self.rounds_left()?;
-        let futile = self.rounds >= ROUNDS_TO_GIVE_UP
+        let last = match self.config.method {
+            Method::Uniform => self.rounds,
+            Method::Directed => self.arms[best].differences.len(),
+        } + left;
+        let early = if self.can_exclude(fit) { ROUNDS_TO_STEER } else { ROUNDS_TO_GIVE_UP };
+        // What isn't worth a change needs no evidence.
+        let little = self.config.method == Method::Directed && gain + 2.0 * se < self.config.relevant.ln_1p();
+        let futile = self.rounds >= early
+            && !self.patient
             && self.arms[best].claimed.is_none()
-            && self.steering.futile(gain, se, fit, self.rounds + left);
+            && (little || self.steering.futile(self.config.method, gain, se, fit, last.max(1)));
         futile.then_some(StopReason::Futile)
     }
 
@@ -397,13 +480,14 @@ impl Experiment {
 
     /// How many more rounds like the next one the budget has room for.
     fn rounds_left(&self) -> Option<usize> {
-        self.trials_left().map(|left| left / self.planned().len().max(1))
+        self.trials_left().map(|left| left / self.round_length())
     }
 
     /// Decides whether there is a next round.
     fn decide(&mut self) {
         let settled = self.plateau.as_ref().is_none_or(Search::settled);
-        self.stop = self.race.filter(|_| settled);
+        let excluding = self.excluding && (1..self.arms.len()).any(|arm| self.may_gain(arm));
+        self.stop = self.race.filter(|_| settled && !excluding);
         if self.stop.is_none() && self.rounds_left() == Some(0) {
             self.stop = Some(StopReason::Budget);
         }

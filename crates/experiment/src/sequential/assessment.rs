@@ -1,18 +1,19 @@
+use super::continuation::Continuation;
 use super::plateau::{LevelState, LevelTest, Plateau, Search};
 use super::strict::Strict;
-use super::{Candidate, Dropped, Experiment, StopReason};
-use crate::dist;
-use crate::eprocess::{lower_bound, upper_bound};
+use super::{Candidate, Config, Dropped, Experiment, Method, StopReason};
+use crate::distributions;
+use crate::eprocess::{bold_lower_bound, bold_upper_bound, lower_bound, upper_bound};
 use crate::ols::BlockedFit;
-use crate::power::Target;
 use crate::regret::anytime_half_width;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The gains of which is said how many rounds they need.
 const GAINS: [f64; 2] = [0.05, 0.20];
 
 /// The answer in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
     /// A setting is shown to be faster than the current one.
@@ -49,15 +50,41 @@ pub struct Assessment {
     pub indifference: f64,
     /// Every setting, by number.
     pub arms: Vec<ArmAssessment>,
+    /// A gain of less than this share isn't worth a change.
+    pub relevant: f64,
+    /// The log of the largest gain that isn't excluded (with probability 1 − α for all settings together); `None` while
+    /// one of the settings that were kept can't be excluded. Settings without a bound that left the race are not in it.
+    pub gain_at_most: Option<f64>,
+    /// Whether every setting is shown to be the same as the current one within the indifference.
+    pub all_same: bool,
     /// By which share at most the pick is slower than the best setting tested (with probability 1 − α); `None` while
     /// nothing can be said.
     pub regret: Option<f64>,
     /// The noise of a trial about its round; `None` without a degree of freedom.
     pub noise: Option<Noise>,
-    /// How many more rounds it would take to show a gain of 5 % and of 20 %.
+    /// How many more rounds it would take to show a gain of 5 % and of 20 %, once it has stopped without having shown any.
     pub needed: Vec<Needed>,
     /// The smallest sufficient level, if it was sought.
     pub plateau: Option<PlateauAssessment>,
+}
+
+impl Assessment {
+    /// The settings that left the race before a gain of theirs could be excluded: `gain_at_most` says nothing of them.
+    pub fn not_excluded(&self) -> impl Iterator<Item = &ArmAssessment> {
+        let fewest = fewest_to_exclude(self.alpha);
+        self.arms.iter().skip(1).filter(move |arm| arm.rounds < fewest)
+    }
+
+    /// The fewest rounds of a setting after which any gain of it can be excluded, however clear it is.
+    #[must_use]
+    pub fn fewest_to_exclude(&self) -> usize {
+        fewest_to_exclude(self.alpha)
+    }
+}
+
+/// The fewest rounds of a setting after which a bold bet can exclude gains of it.
+pub(super) fn fewest_to_exclude(alpha: f64) -> usize {
+    (1..1_000).find(|n| bold_upper_bound(&vec![0.0; *n], 1.0 / alpha).is_finite()).unwrap_or(1_000)
 }
 
 /// What is known of one setting against the current one.
@@ -69,6 +96,15 @@ pub struct ArmAssessment {
     pub rounds: usize,
     /// Trials, all kinds together.
     pub trials: usize,
+    /// Attempts that said nothing and were repeated or left out: refused by the far end, or spoilt by this machine.
+    pub spoilt: usize,
+    /// Evidence that its attempts say nothing more often than those of the current setting.
+    pub spoilt_more: f64,
+    /// Whether it has the evidence of a claim only without the rounds in which one of the two was spoilt, and one of the two
+    /// is spoilt more often: then nothing is claimed.
+    pub doubtful: bool,
+    /// Whether more than half of its trials weren't completed: then nothing is claimed.
+    pub mostly_bad: bool,
     /// Trials that the deadline cut off.
     pub incomplete: usize,
     /// Trials without a connection or a byte.
@@ -83,10 +119,19 @@ pub struct ArmAssessment {
     pub standard_error: Option<f64>,
     /// The two-sided p value of `estimate` in the blocked model, as if it had been looked at once. Claims nothing.
     pub p_value: Option<f64>,
-    /// The log of the ratio is at least this; `None` if nothing can be excluded yet.
+    /// The lower end of an interval of the log of the ratio that holds with both its ends, for all settings together, at all
+    /// times, with probability 1 − α; `None` if nothing can be excluded yet.
     pub lower: Option<f64>,
-    /// The log of the ratio is at most this; `None` if nothing can be excluded yet.
+    /// Its upper end.
     pub upper: Option<f64>,
+    /// The log of the ratio is at least this, for all settings together with probability 1 − α; `None` if nothing can be
+    /// excluded yet.
+    pub at_least: Option<f64>,
+    /// The log of a ratio that doesn't owe to having been chosen for being large: half-way between the estimate and
+    /// `at_least` where it is shown to be faster. As seen so far.
+    pub cautious: Option<f64>,
+    /// Whether it is shown to be faster, and by so little on average that it isn't worth a change.
+    pub faster_by_little: bool,
     /// The largest evidence for "faster" so far.
     pub evidence: f64,
     /// The evidence that a claim needs; `None` for the current setting.
@@ -198,9 +243,12 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
         trials: e.trials,
         alpha: e.config.alpha,
         indifference: e.config.indifference,
-        arms: e.arms.iter().enumerate().map(|(arm, c)| assess_arm(arm, c, &fit, e.config.indifference)).collect(),
+        relevant: e.config.relevant,
+        gain_at_most: gain_at_most(e),
+        all_same: all_same(e),
+        arms: e.arms.iter().enumerate().map(|(arm, c)| assess_arm(arm, c, &fit, &e.config)).collect(),
         regret: regret(&fit, pick, e.config.alpha, e.config.arms),
-        needed: noise.map(|n| needed(e, n, leader)).unwrap_or_default(),
+        needed: noise.filter(|_| e.stop.is_some() && pick == 0).map(|n| needed(e, n, leader)).unwrap_or_default(),
         noise,
         plateau: e.plateau.as_ref().map(|p| assess_search(p, &fit)),
     }
@@ -214,12 +262,32 @@ fn kind(pick: usize, stop: Option<StopReason>) -> VerdictKind {
     }
 }
 
-fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, indifference: f64) -> ArmAssessment {
+/// The largest gain that isn't excluded. That no setting gains more is false only if one does, and that one's bound holds
+/// with probability 1 − α: an intersection–union test, that pays for no other setting.
+fn gain_at_most(e: &Experiment) -> Option<f64> {
+    let bound = |c: &Candidate| bold_upper_bound(&c.differences, 1.0 / e.config.alpha);
+    let bounds: Vec<(bool, f64)> = e.arms.iter().skip(1).map(|c| (c.active(), bound(c))).collect();
+    let open = bounds.iter().any(|(active, bound)| *active && bound.is_infinite());
+    let most =
+        bounds.iter().map(|(_, bound)| *bound).filter(|bound| bound.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+    (!open && most.is_finite()).then_some(most)
+}
+
+/// Whether all settings are the same within the indifference: an intersection–union test, too.
+fn all_same(e: &Experiment) -> bool {
+    let (same, threshold) = (e.config.indifference.ln_1p(), 1.0 / e.config.alpha);
+    e.arms.iter().skip(1).all(|c| {
+        bold_upper_bound(&c.differences, threshold) <= same && bold_lower_bound(&c.differences, threshold) >= -same
+    })
+}
+
+fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> ArmAssessment {
     let estimate = fit.estimate(arm);
     let standard_error = estimate.and(fit.standard_error(arm, 0));
     let t = estimate.zip(standard_error).map(|(own, se)| own / se);
-    let (lower, upper) = if arm == 0 { (Some(0.0), Some(0.0)) } else { bounds(c) };
-    let same = indifference.ln_1p();
+    let Bounds { lower, upper, at_least } = if arm == 0 { Bounds::none() } else { Bounds::of(c) };
+    let same = config.indifference.ln_1p();
+    let shown = c.is_shown();
     let peak = c.series.iter().map(|(_, log)| *log).fold(0.0, f64::max);
     ArmAssessment {
         arm,
@@ -228,15 +296,22 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, indifference: f64) ->
         incomplete: c.counts.incomplete,
         failed: c.counts.failed,
         void: c.counts.void,
+        spoilt: c.counts.spoilt,
+        spoilt_more: c.spoilt_more.evidence(),
+        doubtful: c.claimed.is_some() && c.is_doubtful(),
+        mostly_bad: c.counts.mostly_bad(),
         estimate,
         ratio: estimate.map(f64::exp),
         standard_error,
-        p_value: t.filter(|t| t.is_finite()).map(|t| dist::t_two_sided(t, fit.df as f64)),
+        p_value: t.filter(|t| t.is_finite()).map(|t| distributions::t_two_sided(t, fit.df as f64)),
         lower,
         upper,
+        at_least,
+        cautious: estimate.zip(at_least).filter(|_| shown).map(|(own, least)| f64::midpoint(own, least)),
+        faster_by_little: c.is_ahead_by_little(),
         evidence: c.claimed.map_or(peak, |claim| claim.log_evidence.max(peak)).exp(),
         needed: Some(c.threshold).filter(|t| t.is_finite()),
-        claimed: c.claimed.map(|claim| claim.round),
+        claimed: c.claimed.filter(|_| shown).map(|claim| claim.round),
         slower: arm != 0 && c.slower.log_evidence() >= c.threshold.ln(),
         equivalent: arm != 0 && lower.is_some_and(|l| l >= -same) && upper.is_some_and(|u| u <= same),
         dropped: c.dropped,
@@ -246,12 +321,29 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, indifference: f64) ->
     }
 }
 
-/// The bounds now; the lower one is at least what it was when the claim was made, for all of them hold together.
-fn bounds(c: &Candidate) -> (Option<f64>, Option<f64>) {
-    let finite = |bound: f64| Some(bound).filter(|b| b.is_finite());
-    let lower = finite(lower_bound(&c.differences, c.threshold));
-    let lower = c.claimed.map(|claim| claim.lower_bound).into_iter().chain(lower).reduce(f64::max);
-    (lower, finite(upper_bound(&c.differences, c.threshold)))
+/// What the log of a ratio lies between.
+struct Bounds {
+    lower: Option<f64>,
+    upper: Option<f64>,
+    at_least: Option<f64>,
+}
+
+impl Bounds {
+    fn none() -> Self {
+        Self { lower: Some(0.0), upper: Some(0.0), at_least: Some(0.0) }
+    }
+
+    /// The bounds now. What is claimed stays so: the one-sided lower bound is at least what it was then, for all of them hold
+    /// together. Each end of the interval takes half of the error.
+    fn of(c: &Candidate) -> Self {
+        let finite = |bound: f64| Some(bound).filter(|b| b.is_finite());
+        let at_least = finite(lower_bound(&c.differences, c.threshold));
+        Self {
+            lower: finite(lower_bound(&c.differences, 2.0 * c.threshold)),
+            upper: finite(upper_bound(&c.differences, 2.0 * c.threshold)),
+            at_least: c.claimed.map(|claim| claim.lower_bound).into_iter().chain(at_least).reduce(f64::max),
+        }
+    }
 }
 
 /// The share by which the pick is at most slower than the best setting tested.
@@ -266,14 +358,20 @@ fn regret(fit: &BlockedFit, pick: usize, alpha: f64, arms: usize) -> Option<f64>
     most.is_finite().then(|| -(-most).exp_m1())
 }
 
+/// What a continuation of this experiment takes to show these gains of the candidate that leads.
 fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
-    let threshold = e.arms[leader.max(1)].threshold;
-    let planned = e.planned().len();
-    let per_round = if planned > 1 { planned } else { e.config.arms };
+    let candidate = if leader == 0 { e.candidate_ahead() } else { leader };
+    let continued = Continuation {
+        candidate: &e.arms[candidate],
+        sigma: noise.sigma,
+        trials: e.trials,
+        round: e.round_length().max(2),
+        knows_budget: e.config.method == Method::Directed,
+    };
     let row = |gain: f64| {
-        let rounds = Target { gain, sigma: noise.sigma, threshold }.rounds_for_four_in_five();
-        let more_rounds = rounds.saturating_sub(e.rounds);
-        Needed { gain, rounds, more_rounds, more_trials: more_rounds.saturating_mul(per_round) }
+        let more_rounds = continued.rounds(gain);
+        let more_trials = more_rounds.saturating_mul(continued.round);
+        Needed { gain, rounds: e.rounds.saturating_add(more_rounds), more_rounds, more_trials }
     };
     GAINS.map(row).to_vec()
 }

@@ -7,8 +7,9 @@
 //! What this leaves out: a level is left out of the comparison by the model's estimate, so that the claim is as good as
 //! the model there (wrong in at most 0.1 % of simulated runs).
 
+use super::config::PlateauConfig;
+use super::limits::{ROUNDS_TO_GIVE_UP, ROUNDS_TO_STEER};
 use super::steering::{Steering, T_STEER};
-use super::{PlateauConfig, ROUNDS_TO_GIVE_UP, ROUNDS_TO_STEER};
 use crate::eprocess::EProcess;
 use crate::ols::BlockedFit;
 

@@ -7,9 +7,10 @@
 //!
 //! What this leaves out: it speaks of the anchor, not of the best of all levels.
 
+use super::config::PlateauConfig;
+use super::limits::ROUNDS_TO_GIVE_UP;
 use super::steering::{Steering, T_STEER};
 use super::strict::Strict;
-use super::{PlateauConfig, ROUNDS_TO_GIVE_UP};
 use crate::eprocess::EProcess;
 use crate::ols::BlockedFit;
 

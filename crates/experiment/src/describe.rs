@@ -1,4 +1,5 @@
-use super::table::{mean, squares};
+//! What a set of outcomes looks like.
+
 use serde::Serialize;
 
 /// What a set of outcomes looks like.
@@ -32,4 +33,15 @@ pub fn describe(values: &[f64]) -> Option<Description> {
         sd,
         sd_of_mean: sd.map(|sd| sd / (n as f64).sqrt()),
     })
+}
+
+/// The arithmetic mean.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The sum of squares about the mean.
+pub(crate) fn squares(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|v| (v - mean) * (v - mean)).sum()
 }

@@ -29,27 +29,29 @@ pub struct Observation {
     pub bytes: Bytes,
     /// From the request to the last byte, stalls included; for a trial that didn't end, the deadline.
     pub elapsed: Duration,
+    /// Attempts before it that said nothing: refused, or spoilt by our own machinery.
+    pub spoilt: u32,
 }
 
 impl Observation {
     /// A trial whose workload was done.
     #[must_use]
     pub fn completed(arm: usize, bytes: Bytes, elapsed: Duration) -> Self {
-        Self { arm, y: log_rate(bytes, elapsed), ended: Ended::Completed, bytes, elapsed }
+        Self { arm, y: log_rate(bytes, elapsed), ended: Ended::Completed, bytes, elapsed, spoilt: 0 }
     }
 
     /// A trial that the deadline cut off after `bytes`, counted as at least one segment.
     #[must_use]
     pub fn incomplete(arm: usize, bytes: Bytes, deadline: Duration, mss: Bytes) -> Self {
         let y = log_rate(bytes.max(mss), deadline);
-        Self { arm, y, ended: Ended::Incomplete, bytes, elapsed: deadline }
+        Self { arm, y, ended: Ended::Incomplete, bytes, elapsed: deadline, spoilt: 0 }
     }
 
     /// A trial without a connection or a byte; its slot counts as one segment in the whole deadline, and clipping
     /// bounds the pull of that.
     #[must_use]
     pub fn failed(arm: usize, deadline: Duration, mss: Bytes) -> Self {
-        Self { arm, y: log_rate(mss, deadline), ended: Ended::Failed, bytes: Bytes(0), elapsed: deadline }
+        Self { arm, y: log_rate(mss, deadline), ended: Ended::Failed, bytes: Bytes(0), elapsed: deadline, spoilt: 0 }
     }
 
     /// A trial of a workload that isn't judged by payload over time: by a score that is the larger the better. What such a
@@ -57,24 +59,35 @@ impl Observation {
     #[must_use]
     pub fn scored(arm: usize, score: f64, ended: Ended, bytes: Bytes, elapsed: Duration) -> Self {
         let known = score.is_finite() && score > 0.0;
-        if known { Self { arm, y: score.ln(), ended, bytes, elapsed } } else { Self::void(arm) }
+        if known { Self { arm, y: score.ln(), ended, bytes, elapsed, spoilt: 0 } } else { Self::void(arm) }
     }
 
-    /// A trial that says nothing.
+    /// A place of a round of which no trial says anything, or that wasn't run.
     #[must_use]
     pub fn void(arm: usize) -> Self {
-        Self { arm, y: f64::NAN, ended: Ended::Void, bytes: Bytes(0), elapsed: Duration::ZERO }
+        Self { arm, y: f64::NAN, ended: Ended::Void, bytes: Bytes(0), elapsed: Duration::ZERO, spoilt: 0 }
     }
 
     /// A completed trial of which only the log outcome is known: a model's, or one column of a table.
     #[must_use]
     pub fn of(arm: usize, y: f64) -> Self {
-        Self { arm, y, ended: Ended::Completed, bytes: Bytes(0), elapsed: Duration::ZERO }
+        Self { arm, y, ended: Ended::Completed, bytes: Bytes(0), elapsed: Duration::ZERO, spoilt: 0 }
+    }
+
+    /// The same after so many attempts that said nothing.
+    #[must_use]
+    pub fn after(self, spoilt: u32) -> Self {
+        Self { spoilt, ..self }
     }
 
     /// Whether it has a value.
     pub(super) fn counts(&self) -> bool {
         self.ended != Ended::Void
+    }
+
+    /// Whether it was run and not completed.
+    pub(super) fn is_bad(&self) -> bool {
+        matches!(self.ended, Ended::Incomplete | Ended::Failed)
     }
 
     /// Whether it may enter the estimates.

@@ -127,7 +127,7 @@ pub(crate) fn quantile_of(p: f64, cdf: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dist::{t_cdf, t_quantile, t_two_sided};
+    use crate::distributions::{t_cdf, t_quantile, t_two_sided};
     use crate::golden::assert_golden;
 
     #[test]

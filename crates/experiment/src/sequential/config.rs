@@ -1,7 +1,20 @@
-use super::ExperimentError;
+use super::error::ExperimentError;
 
 /// The most settings in one experiment; beyond about eight, screen first.
 const MOST_ARMS: usize = 64;
+
+/// How rounds are drawn, what is bet on them, and when an experiment is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Method {
+    /// After three rounds those candidates are run that two draws from what is known of them put first; once two fifths of
+    /// the budget are used most of the bets look at its end; an experiment is given up when the estimate and two standard errors
+    /// are too little.
+    #[default]
+    Directed,
+    /// Every candidate that isn't far behind is run in every round, the bets know no budget, and one standard error counts:
+    /// experiments of journals from before there was another method.
+    Uniform,
+}
 
 /// What is fixed before the first round.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +31,10 @@ pub struct Config {
     pub max_trials: Option<usize>,
     /// Differences of less than this share are not worth pursuing. Default 0.05.
     pub indifference: f64,
+    /// A gain of less than this share isn't worth a change: who is faster by less isn't picked. Default 0.01.
+    pub relevant: f64,
+    /// How rounds are drawn and what is bet on them.
+    pub method: Method,
     /// The search for the smallest sufficient level of an ordered knob.
     pub plateau: Option<PlateauConfig>,
 }
@@ -51,7 +68,16 @@ impl Config {
     /// An experiment of this many settings with the default of everything else.
     #[must_use]
     pub fn new(arms: usize) -> Self {
-        Self { arms, alpha: 0.05, weights: None, max_trials: None, indifference: 0.05, plateau: None }
+        Self {
+            arms,
+            alpha: 0.05,
+            weights: None,
+            max_trials: None,
+            indifference: 0.05,
+            relevant: 0.01,
+            method: Method::default(),
+            plateau: None,
+        }
     }
 
     /// The evidence that a claim needs, for each setting: 1/(α·w). Infinite for the current one.
@@ -73,6 +99,9 @@ impl Config {
         }
         let shares = [("alpha", self.alpha), ("indifference", self.indifference)];
         let epsilon = self.plateau.as_ref().map(|p| ("epsilon", p.epsilon));
+        if !(0.0..1.0).contains(&self.relevant) {
+            return Err(ExperimentError::Share { name: "relevant", value: self.relevant });
+        }
         for (name, value) in shares.into_iter().chain(epsilon) {
             if !(value > 0.0 && value < 1.0) {
                 return Err(ExperimentError::Share { name, value });

@@ -1,5 +1,6 @@
-use super::{Ended, Observation};
+use super::observation::{Ended, Observation};
 use crate::eprocess::{EProcess, lower_bound};
+use crate::wager::Wager;
 use serde::Serialize;
 
 /// Why a setting is no longer run.
@@ -8,7 +9,7 @@ use serde::Serialize;
 pub enum DropReason {
     /// It lies clearly behind the leader.
     Behind,
-    /// No trial of it ever moved a byte.
+    /// No trial of it ever moved a byte, or more than half of them aren't completed and those of the current setting are.
     Failing,
 }
 
@@ -26,9 +27,18 @@ pub struct Dropped {
 pub(super) struct Candidate {
     /// 1/(α·w).
     pub(super) threshold: f64,
-    pub(super) faster: EProcess,
+    /// ln of the ratio below which a gain isn't worth a change.
+    relevant: f64,
+    faster: Wager,
+    /// The same where every round counts as lost in which only one of the two was spoilt.
+    doubted: Wager,
+    /// The largest ln E of `doubted`.
+    doubted_peak: f64,
     pub(super) slower: EProcess,
     pub(super) fails_more: EProcess,
+    pub(super) spoilt_more: EProcess,
+    /// Rounds in which only its trial was spoilt, and only that of the current setting.
+    spoilt_alone: [usize; 2],
     /// y_i − y_0 of every round in which both have a value.
     pub(super) differences: Vec<f64>,
     /// Round and ln E after it.
@@ -54,6 +64,8 @@ pub(super) struct Counts {
     pub(super) incomplete: usize,
     pub(super) failed: usize,
     pub(super) void: usize,
+    /// Attempts that said nothing.
+    pub(super) spoilt: usize,
     own_bytes: f64,
     own_seconds: f64,
     current_bytes: f64,
@@ -61,12 +73,18 @@ pub(super) struct Counts {
 }
 
 impl Candidate {
-    pub(super) fn new(threshold: f64) -> Self {
+    /// A claim needs evidence of `threshold`, and is worth a change if the log of the ratio isn't below `relevant`.
+    pub(super) fn new(threshold: f64, relevant: f64) -> Self {
         Self {
             threshold,
-            faster: EProcess::new(),
+            relevant,
+            faster: Wager::above(0.0, threshold),
+            doubted: Wager::above(0.0, threshold),
+            doubted_peak: f64::NEG_INFINITY,
             slower: EProcess::below(0.0),
             fails_more: EProcess::new(),
+            spoilt_more: EProcess::new(),
+            spoilt_alone: [0; 2],
             differences: Vec::new(),
             series: Vec::new(),
             claimed: None,
@@ -79,14 +97,59 @@ impl Candidate {
         self.dropped.is_none()
     }
 
-    /// Takes the pair of a round, both of which have a value.
-    pub(super) fn compare(&mut self, round: usize, own: &Observation, current: &Observation) {
+    /// The bets on it so far.
+    pub(super) fn bets(&self) -> Wager {
+        self.faster.clone()
+    }
+
+    /// Whether it is shown to be faster, and worth a change: by evidence, not by trials that were left out of it, nor with more
+    /// than half of its trials not completed, nor by less than is relevant.
+    pub(super) fn is_shown(&self) -> bool {
+        self.is_ahead() && !self.is_ahead_by_little()
+    }
+
+    /// Whether it is shown to be faster by anything.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.claimed.is_some() && !self.counts.mostly_bad() && !self.is_doubtful()
+    }
+
+    /// Whether it is shown to be faster, and by so little that it isn't worth a change.
+    pub(super) fn is_ahead_by_little(&self) -> bool {
+        let mean = self.differences.iter().sum::<f64>() / self.differences.len().max(1) as f64;
+        self.is_ahead() && mean < self.relevant
+    }
+
+    /// Whether it owes its evidence to rounds that were left out: trials of one of the two were spoilt more often, so what
+    /// is left may be a selection, and with those rounds counted as lost the evidence doesn't suffice.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let [own, current] = self.spoilt_alone.map(|n| n as f64);
+        (own - current).abs() > 1.5 * (own + current).sqrt() && self.doubted_peak < self.threshold.ln()
+    }
+
+    /// Takes what a round has of it and of the current setting, where both were run. `left` is how many rounds the budget
+    /// had before this one, if its last part has begun.
+    pub(super) fn compare(&mut self, round: usize, own: &Observation, current: &Observation, left: Option<usize>) {
+        let spoilt = [own, current].map(|o| o.spoilt > 0);
+        let alone = spoilt[0] != spoilt[1];
+        if alone {
+            self.spoilt_alone[usize::from(spoilt[1])] += 1;
+            self.spoilt_more.push(if spoilt[0] { 1.0 } else { -1.0 });
+        }
+        let valued = own.counts() && current.counts();
         let difference = own.y - current.y;
+        if alone || valued {
+            let typical = self.faster.scale().max(f64::MIN_POSITIVE);
+            self.doubted.push(if alone { -typical } else { difference }, left);
+            self.doubted_peak = self.doubted_peak.max(self.doubted.log_evidence());
+        }
+        if !valued {
+            return;
+        }
         self.differences.push(difference);
-        self.faster.push(difference);
+        self.faster.push(difference, left);
         self.slower.push(difference);
-        // Only rounds in which one of the two failed say anything about failing.
-        match (own.ended == Ended::Failed, current.ended == Ended::Failed) {
+        // Only rounds in which one of the two wasn't completed say anything about failing.
+        match (own.is_bad(), current.is_bad()) {
             (true, false) => self.fails_more.push(1.0),
             (false, true) => self.fails_more.push(-1.0),
             _ => {}
@@ -105,12 +168,18 @@ impl Candidate {
 impl Counts {
     pub(super) fn add(&mut self, observation: &Observation) {
         self.trials += 1;
+        self.spoilt += observation.spoilt as usize;
         match observation.ended {
             Ended::Completed => self.completed += 1,
             Ended::Incomplete => self.incomplete += 1,
             Ended::Failed => self.failed += 1,
             Ended::Void => self.void += 1,
         }
+    }
+
+    /// Whether more than half of the trials that say something weren't completed.
+    pub(super) fn mostly_bad(&self) -> bool {
+        self.incomplete + self.failed > self.completed
     }
 
     fn add_pair(&mut self, own: &Observation, current: &Observation) {

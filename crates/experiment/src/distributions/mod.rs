@@ -5,6 +5,7 @@ mod multiple;
 
 pub(crate) use multiple::{dunnett_one_sided, dunnett_two_sided, noncentral_t_power, quantile_of, studentised_range};
 
+use rand::{Rng, RngExt as _};
 use statrs::distribution::{Beta, ChiSquared, Continuous, ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 
 /// The probability that Student's t with `df` degrees of freedom is at most `t`; NaN if there is no such distribution.
@@ -28,6 +29,12 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
 /// The probability that a standard normal is at most `z`.
 pub(crate) fn normal_cdf(z: f64) -> f64 {
     Normal::standard().cdf(z)
+}
+
+/// A standard normal, by Box and Muller's method.
+pub fn normal(rng: &mut impl Rng) -> f64 {
+    let (u, v): (f64, f64) = (rng.random(), rng.random());
+    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
 /// The quantile of the standard normal.

@@ -1,0 +1,71 @@
+//! What it takes to go on: the rounds after which a true gain would show, from the evidence that there is.
+
+use super::candidate::Candidate;
+use crate::distributions::normal;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+/// So many continuations are simulated.
+const CONTINUATIONS: usize = 500;
+/// A gain shows in this share of them.
+const CHANCE: f64 = 0.8;
+/// The longest continuation that is simulated, in rounds: a few hundredths of a second.
+const LONGEST: usize = 128;
+
+/// An experiment that goes on for some rounds, of which only one candidate and the current setting are looked at.
+pub(super) struct Continuation<'a> {
+    pub(super) candidate: &'a Candidate,
+    /// The noise of a trial.
+    pub(super) sigma: f64,
+    /// Trials so far.
+    pub(super) trials: usize,
+    /// Trials of a round.
+    pub(super) round: usize,
+    /// Whether bets look at the end of the budget.
+    pub(super) knows_budget: bool,
+}
+
+impl Continuation<'_> {
+    /// How many more rounds show a true gain of this share with a chance of 80 %: the budget of the continuation, at the end of
+    /// which it would be shown. Rounded up by a few percent where it is large, and by a fit where it is beyond all
+    /// simulation.
+    pub(super) fn rounds(&self, gain: f64) -> usize {
+        let enough = |rounds: usize| self.chance(gain, rounds) >= CHANCE;
+        if self.far(gain) > 2 * LONGEST {
+            return self.far(gain);
+        }
+        let doubled = std::iter::successors(Some(1), |n: &usize| Some(n * 2)).take_while(|n| *n <= LONGEST);
+        let Some(mut high) = doubled.into_iter().find(|n| enough(*n)) else { return self.far(gain).max(LONGEST) };
+        let mut low = high / 2;
+        while high - low > 1 + high / 32 {
+            let middle = usize::midpoint(low, high);
+            if enough(middle) { high = middle } else { low = middle }
+        }
+        high
+    }
+
+    /// The share of continuations of so many rounds in which a true gain of this share is shown by their end.
+    fn chance(&self, gain: f64, rounds: usize) -> f64 {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let (gain, spread) = (gain.ln_1p(), self.sigma * std::f64::consts::SQRT_2);
+        let budget = self.trials + rounds * self.round;
+        let shows = |_: &usize| {
+            let mut bets = self.candidate.bets();
+            (0..rounds).any(|done| {
+                let used = self.trials + done * self.round;
+                let left = (self.knows_budget && super::in_end_game(used, budget)).then(|| rounds - done);
+                bets.push(gain + spread * normal(&mut rng), left);
+                bets.log_evidence() >= self.candidate.threshold.ln()
+            })
+        };
+        (0..CONTINUATIONS).filter(shows).count() as f64 / CONTINUATIONS as f64
+    }
+
+    /// By a fit, for what takes too long to simulate: four times the logarithm of what is needed over the square of the
+    /// effect in standard deviations of a difference.
+    fn far(&self, gain: f64) -> usize {
+        let effect = gain.ln_1p() / (self.sigma * std::f64::consts::SQRT_2);
+        let rounds = (4.0 * self.candidate.threshold.ln() / (effect * effect)).ceil();
+        if rounds.is_finite() { rounds.min(1e15) as usize } else { usize::MAX }
+    }
+}

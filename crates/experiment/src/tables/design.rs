@@ -1,0 +1,367 @@
+//! What a sheet is: levels in blocks, groups, a 2 × 2, or a list of hosts.
+
+use super::error::{ColumnRole, SheetError};
+use super::sheet::Sheet;
+use crate::classic::{Better, Square, Table, TableError};
+use std::collections::HashMap;
+
+/// Words in a column's name that make it an outcome.
+const OUTCOMES: [&str; 12] = [
+    "rate",
+    "goodput",
+    "throughput",
+    "bandwidth",
+    "speed",
+    "mbps",
+    "kbps",
+    "bps",
+    "load",
+    "time",
+    "latency",
+    "duration",
+];
+/// Words that make it a time: less is better.
+const TIMES: [&str; 12] =
+    ["ms", "us", "sec", "secs", "seconds", "time", "latency", "duration", "rtt", "delay", "load", "elapsed"];
+/// Words that make a column a block.
+const BLOCKS: [&str; 9] = ["block", "series", "round", "run", "day", "session", "replicate", "rep", "pass"];
+/// More levels than this are a list, not an experiment.
+const MOST_LEVELS: usize = 64;
+
+/// The columns that somebody named, and what is good; what isn't named is found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedColumns {
+    /// The columns of outcomes; several if the series stand side by side.
+    pub values: Vec<String>,
+    /// The column of settings that are compared.
+    pub factor: Option<String>,
+    /// The column of blocks.
+    pub block: Option<String>,
+    /// Whether large outcomes are good or small ones.
+    pub better: Option<Better>,
+}
+
+/// What the sheet is, with what was left out of it.
+#[derive(Debug)]
+pub(super) struct Design {
+    pub(super) kind: Kind,
+    pub(super) value: String,
+    pub(super) better: Better,
+    pub(super) notes: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Every level once in every block.
+    Blocked { factor: String, block: String, table: Table },
+    /// Levels without blocks, as often as they come.
+    Grouped { factor: String, groups: Vec<(String, Vec<f64>)> },
+    /// Two factors of two levels, each combination once in every block; without a column of blocks there is one.
+    TwoByTwo { factors: [(String, [String; 2]); 2], block: Option<String>, blocks: Vec<(String, Square)> },
+    /// A list with other figures beside the outcome.
+    Listing { label: String, rows: Vec<(String, f64)>, figures: Vec<(String, Vec<f64>)> },
+}
+
+/// Finds out what the sheet is.
+pub(super) fn recognise(sheet: &Sheet, named: &NamedColumns) -> Result<Design, SheetError> {
+    let values = values(sheet, named)?;
+    let value = values.iter().map(|v| sheet.columns[*v].name.clone()).collect::<Vec<_>>().join(", ");
+    let better = named.better.unwrap_or_else(|| {
+        let is_time = values.iter().all(|v| has_word(&sheet.columns[*v].name, &TIMES));
+        if is_time { Better::Lower } else { Better::Higher }
+    });
+    let (kind, notes) = if values.len() > 1 { wide(sheet, named, &values)? } else { long(sheet, named, values[0])? };
+    Ok(Design { kind, value, better, notes })
+}
+
+fn words(name: &str) -> Vec<String> {
+    let split = name.split(|c: char| !c.is_ascii_alphanumeric());
+    split.filter(|w| !w.is_empty()).map(str::to_ascii_lowercase).collect()
+}
+
+fn has_word(name: &str, known: &[&str]) -> bool {
+    words(name).iter().any(|word| known.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit())))
+}
+
+/// The columns of outcomes.
+fn values(sheet: &Sheet, named: &NamedColumns) -> Result<Vec<usize>, SheetError> {
+    if !named.values.is_empty() {
+        return named.values.iter().map(|name| sheet.find(ColumnRole::Value, name)).collect();
+    }
+    let taken = |i: usize| {
+        let name = Some(&sheet.columns[i].name);
+        named.factor.as_ref() == name || named.block.as_ref() == name
+    };
+    let free: Vec<usize> = (0..sheet.columns.len()).filter(|i| !taken(*i)).collect();
+    if named.block.is_none()
+        && let Some(group) = wide_group(sheet, &free)
+    {
+        return Ok(group);
+    }
+    let found: Vec<usize> = free.into_iter().filter(|i| has_word(&sheet.columns[*i].name, &OUTCOMES)).collect();
+    match found.as_slice() {
+        [one] => Ok(vec![*one]),
+        _ => Err(SheetError::OutcomeUnclear { file: sheet.file(), several: !found.is_empty(), columns: sheet.names() }),
+    }
+}
+
+/// Columns that differ in one part of their names only: series1, series2; host_a_rate, host_b_rate.
+fn wide_group(sheet: &Sheet, free: &[usize]) -> Option<Vec<usize>> {
+    let name = |i: &usize| sheet.columns[*i].name.as_str();
+    let stem = |i: &usize| name(i).trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let numbered = |i: &usize| stem(i) != name(i) && !stem(i).is_empty();
+    let alike = |a: &usize, b: &usize| {
+        let (x, y) = (words(name(a)), words(name(b)));
+        let differing = x.iter().zip(&y).filter(|(x, y)| x != y).count();
+        let shares_outcome = has_word(name(a), &OUTCOMES) && has_word(name(b), &OUTCOMES);
+        x.len() == y.len() && x.len() > 1 && differing == 1 && shares_outcome
+    };
+    for first in free {
+        let group: Vec<usize> = free
+            .iter()
+            .copied()
+            .filter(|other| {
+                first == other
+                    || (numbered(first) && numbered(other) && stem(first) == stem(other))
+                    || alike(first, other)
+            })
+            .collect();
+        if group.len() > 1 {
+            return Some(group);
+        }
+    }
+    None
+}
+
+type Recognised = (Kind, Vec<String>);
+
+/// Levels in rows, blocks in columns.
+fn wide(sheet: &Sheet, named: &NamedColumns, values: &[usize]) -> Result<Recognised, SheetError> {
+    let factor = match &named.factor {
+        Some(name) => sheet.find(ColumnRole::Factor, name)?,
+        None => (0..sheet.columns.len())
+            .find(|i| !values.contains(i))
+            .ok_or_else(|| SheetError::NoFactor { file: sheet.file(), several: true })?,
+    };
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for (row, level) in sheet.cells(factor).iter().enumerate() {
+        if let Some(before) = seen.insert(level, row) {
+            let (level, before) = (level.clone(), sheet.line(before));
+            return Err(SheetError::LevelTwice { cell: sheet.at(row, factor), level, before });
+        }
+    }
+    let columns: Vec<Vec<f64>> = values.iter().map(|v| sheet.outcomes(*v)).collect::<Result<_, _>>()?;
+    let cells = (0..sheet.rows()).flat_map(|row| columns.iter().map(move |c| c[row])).collect();
+    let blocks = values.iter().map(|v| sheet.columns[*v].name.clone()).collect();
+    let block = if sheet.columns[values[0]].name.starts_with("series") { "series" } else { "columns" };
+    let table = table(sheet, factor, blocks, sheet.cells(factor).to_vec(), cells)?;
+    let factor_name = sheet.columns[factor].name.clone();
+    let used: Vec<usize> = values.iter().copied().chain([factor]).collect();
+    Ok((Kind::Blocked { factor: factor_name, block: block.to_owned(), table }, unused(sheet, &used)))
+}
+
+fn table(
+    sheet: &Sheet,
+    factor: usize,
+    blocks: Vec<String>,
+    levels: Vec<String>,
+    cells: Vec<f64>,
+) -> Result<Table, SheetError> {
+    if levels.len() > MOST_LEVELS {
+        return Err(too_many_levels(sheet, factor));
+    }
+    Table::new(levels, blocks, cells).map_err(|e| match e {
+        TableError::OneLevel => one_level(sheet, factor),
+        source => SheetError::Table { file: sheet.file(), source },
+    })
+}
+
+fn one_level(sheet: &Sheet, factor: usize) -> SheetError {
+    SheetError::OneLevel { cell: sheet.at(0, factor), level: sheet.cells(factor)[0].clone() }
+}
+
+fn too_many_levels(sheet: &Sheet, factor: usize) -> SheetError {
+    let column = sheet.columns[factor].name.clone();
+    SheetError::TooManyLevels { file: sheet.file(), column, most: MOST_LEVELS }
+}
+
+/// Which columns don't take part.
+fn unused(sheet: &Sheet, used: &[usize]) -> Vec<String> {
+    let names = (0..sheet.columns.len()).filter(|i| !used.contains(i)).map(|i| match sheet.columns[i].name.as_str() {
+        "" => format!("{} (without a name)", i + 1),
+        name => name.to_owned(),
+    });
+    names.map(|name| format!("column {name} takes no part")).collect()
+}
+
+/// One outcome in each row.
+fn long(sheet: &Sheet, named: &NamedColumns, value: usize) -> Result<Recognised, SheetError> {
+    let outcomes = sheet.outcomes(value)?;
+    let block = match &named.block {
+        Some(name) => Some(sheet.find(ColumnRole::Block, name)?),
+        None => (0..sheet.columns.len()).find(|i| *i != value && has_word(&sheet.columns[*i].name, &BLOCKS)),
+    };
+    let varies = |i: &usize| sheet.cells(*i).iter().any(|cell| *cell != sheet.cells(*i)[0]);
+    let others: Vec<usize> = (0..sheet.columns.len()).filter(|i| *i != value && Some(*i) != block).collect();
+    if named.factor.is_none() {
+        if let Some(found) = two_by_two(sheet, &others, block, &outcomes) {
+            return found;
+        }
+        if let Some(kind) = listing(sheet, &others, &outcomes).filter(|_| block.is_none()) {
+            return Ok((kind, Vec::new()));
+        }
+    }
+    let factor = match &named.factor {
+        Some(name) => sheet.find(ColumnRole::Factor, name)?,
+        None => {
+            let first = others.iter().copied().find(varies).or(others.first().copied());
+            first.ok_or_else(|| SheetError::NoFactor { file: sheet.file(), several: false })?
+        }
+    };
+    let used: Vec<usize> = [value, factor].into_iter().chain(block).collect();
+    let mut notes = unused(sheet, &used);
+    let kind = match block {
+        Some(block) => in_blocks(sheet, factor, block, &outcomes, &mut notes)?,
+        None => in_groups(sheet, factor, &outcomes)?,
+    };
+    Ok((kind, notes))
+}
+
+/// The different cells of a column in the order in which they come, and for each row which it is.
+fn coded(sheet: &Sheet, column: usize) -> (Vec<String>, Vec<usize>) {
+    let mut codes: HashMap<&str, usize> = HashMap::new();
+    let mut levels = Vec::new();
+    let mut rows = Vec::with_capacity(sheet.rows());
+    for cell in sheet.cells(column) {
+        let next = codes.len();
+        let code = *codes.entry(cell).or_insert(next);
+        if code == next {
+            levels.push(cell.clone());
+        }
+        rows.push(code);
+    }
+    (levels, rows)
+}
+
+fn in_groups(sheet: &Sheet, factor: usize, outcomes: &[f64]) -> Result<Kind, SheetError> {
+    let (levels, rows) = coded(sheet, factor);
+    if levels.len() < 2 {
+        return Err(one_level(sheet, factor));
+    }
+    if levels.len() > MOST_LEVELS {
+        return Err(too_many_levels(sheet, factor));
+    }
+    let mut groups: Vec<(String, Vec<f64>)> = levels.into_iter().map(|level| (level, Vec::new())).collect();
+    for (code, y) in rows.into_iter().zip(outcomes) {
+        groups[code].1.push(*y);
+    }
+    Ok(Kind::Grouped { factor: sheet.columns[factor].name.clone(), groups })
+}
+
+/// Every level once in every block; blocks that lack one are left out.
+fn in_blocks(
+    sheet: &Sheet,
+    factor: usize,
+    block: usize,
+    y: &[f64],
+    notes: &mut Vec<String>,
+) -> Result<Kind, SheetError> {
+    let (levels, level_of) = coded(sheet, factor);
+    let (blocks, block_of) = coded(sheet, block);
+    if levels.len() < 2 {
+        return Err(one_level(sheet, factor));
+    }
+    // Before the grid is laid out: it could be far larger than the file.
+    if levels.len() > MOST_LEVELS {
+        return Err(too_many_levels(sheet, factor));
+    }
+    let mut grid: Vec<Option<usize>> = vec![None; levels.len() * blocks.len()];
+    for row in 0..sheet.rows() {
+        let cell = &mut grid[block_of[row] * levels.len() + level_of[row]];
+        if let Some(before) = cell.replace(row) {
+            return Err(SheetError::LevelTwiceInBlock {
+                cell: sheet.at(row, factor),
+                level: levels[level_of[row]].clone(),
+                block: blocks[block_of[row]].clone(),
+                before: sheet.line(before),
+            });
+        }
+    }
+    let complete: Vec<usize> = (0..blocks.len())
+        .filter(|b| grid[b * levels.len()..(b + 1) * levels.len()].iter().all(Option::is_some))
+        .collect();
+    if complete.is_empty() {
+        return Err(SheetError::NoWholeBlock { file: sheet.file(), block: sheet.columns[block].name.clone() });
+    }
+    if complete.len() < blocks.len() {
+        notes.push(format!(
+            "{} of {} blocks lack a level and are left out",
+            blocks.len() - complete.len(),
+            blocks.len()
+        ));
+    }
+    let cells = (0..levels.len())
+        .flat_map(|level| complete.iter().map(move |b| (level, *b)))
+        .filter_map(|(level, b)| grid[b * levels.len() + level].map(|row| y[row]))
+        .collect();
+    let names = complete.iter().map(|b| blocks[*b].clone()).collect();
+    let table = table(sheet, factor, names, levels, cells)?;
+    let (factor, block) = (sheet.columns[factor].name.clone(), sheet.columns[block].name.clone());
+    Ok(Kind::Blocked { factor, block, table })
+}
+
+/// Two columns of two levels: every combination once, or once in every block.
+fn two_by_two(
+    sheet: &Sheet,
+    others: &[usize],
+    block: Option<usize>,
+    y: &[f64],
+) -> Option<Result<Recognised, SheetError>> {
+    let [a, b] = *others else { return None };
+    let ((first, in_first), (second, in_second)) = (coded(sheet, a), coded(sheet, b));
+    let (Ok(first), Ok(second)) = (<[String; 2]>::try_from(first), <[String; 2]>::try_from(second)) else {
+        return None;
+    };
+    if block.is_none() && y.len() != 4 {
+        return None;
+    }
+    let (names, in_block) = block.map_or_else(|| (vec![String::new()], vec![0; y.len()]), |b| coded(sheet, b));
+    let mut rows: Vec<[[Option<usize>; 2]; 2]> = vec![[[None; 2]; 2]; names.len()];
+    for row in 0..y.len() {
+        let cell = &mut rows[in_block[row]][in_first[row]][in_second[row]];
+        if let Some(before) = cell.replace(row) {
+            // Without blocks these are no 2 × 2 but measurements of two factors of which one is compared.
+            block?;
+            let (cell, before) = (sheet.at(row, a), sheet.line(before));
+            return Some(Err(SheetError::CombinationTwice { cell, before }));
+        }
+    }
+    let whole = |square: &[[Option<usize>; 2]; 2]| square.iter().flatten().all(Option::is_some);
+    let squares = names.into_iter().zip(rows).filter(|(_, square)| whole(square));
+    let blocks: Vec<(String, Square)> = squares
+        .map(|(name, square)| (name, square.map(|row| row.map(|cell| cell.map_or(f64::NAN, |r| y[r])))))
+        .collect();
+    let all = in_block.into_iter().max().map_or(0, |last| last + 1);
+    // Where no block holds all four, each factor may still be compared by itself.
+    let lacking = all - blocks.len();
+    if blocks.is_empty() {
+        return None;
+    }
+    let note = (lacking > 0).then(|| format!("{lacking} of {all} blocks lack a combination and are left out"));
+    let name = |i: usize| sheet.columns[i].name.clone();
+    let kind = Kind::TwoByTwo { factors: [(name(a), first), (name(b), second)], block: block.map(name), blocks };
+    Some(Ok((kind, note.into_iter().collect())))
+}
+
+/// Text in the first column that hardly repeats, with an outcome each.
+fn listing(sheet: &Sheet, others: &[usize], y: &[f64]) -> Option<Kind> {
+    let label = others.iter().copied().find(|i| !sheet.is_numeric(*i))?;
+    let (labels, _) = coded(sheet, label);
+    if y.len() < 4 || labels.len() * 2 <= y.len() {
+        return None;
+    }
+    let rows = sheet.cells(label).iter().cloned().zip(y.iter().copied()).collect();
+    let figures =
+        others.iter().filter_map(|i| Some((sheet.columns[*i].name.clone(), sheet.figures(*i).ok()?))).collect();
+    Some(Kind::Listing { label: sheet.columns[label].name.clone(), rows, figures })
+}

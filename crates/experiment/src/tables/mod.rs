@@ -1,0 +1,185 @@
+//! Tables that somebody measured: read, recognised and analysed.
+//!
+//! [`analyse_table`] takes CSV, finds out what design it is (levels in blocks, groups, a 2 × 2, a list, many paths), and
+//! gives a [`TableAnswer`], which says first what the table allows one to say. Reads from what the caller opened, and
+//! bounds what it keeps.
+
+/// What was found, with its JSON contract.
+mod answer;
+/// What a sheet is.
+mod design;
+/// Why a sheet can't be analysed.
+mod error;
+/// Two factors of two levels.
+mod factorial;
+/// Levels without blocks.
+mod grouped;
+/// Lists of hosts.
+mod listing;
+/// Many paths together.
+mod paths;
+/// A CSV file.
+mod sheet;
+
+pub use answer::{
+    BlockedAnswer, BlockedDesign, DesignKind, FactorLevels, GroupDescription, GroupedAnovas, GroupedAnswer,
+    GroupedDesign, ListingAnswer, ListingDesign, ListingRelation, MeansAnswer, MeansDesign, OneSquareAnswer, PathRatio,
+    PathRatios, PathsAnswer, PathsDesign, SquareChange, SquareDesign, SquareEffect, SquaresAnswer, TableAnswer,
+};
+pub use design::NamedColumns;
+pub use error::{CellName, ColumnRole, SheetError};
+
+use crate::classic::{Square, p_value, two_by_two_in_blocks};
+use crate::means::{SummaryMean, compare_means};
+use design::{Design, Kind};
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha12Rng;
+use std::io::Read;
+
+/// The version of the answers' objects.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What is asked of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRequest {
+    /// What the file is called in messages.
+    pub file: String,
+    /// The columns that somebody named.
+    pub columns: NamedColumns,
+    /// Seeds what is sampled where there are too many relabellings to try all.
+    pub seed: u64,
+}
+
+/// Reads and analyses a table.
+///
+/// # Errors
+/// [`SheetError`], which names line and column of what is wrong.
+pub fn analyse_table(input: impl Read, request: &TableRequest) -> Result<TableAnswer, SheetError> {
+    let sheet = sheet::Sheet::read(input, &request.file)?;
+    if request.columns.values.is_empty()
+        && let Some(answer) = paths::answer(&sheet)
+    {
+        return answer.map(TableAnswer::Paths);
+    }
+    let Design { kind, value, better, notes } = design::recognise(&sheet, &request.columns)?;
+    let outcome = Outcome { value, better, notes };
+    let mut rng = ChaCha12Rng::seed_from_u64(request.seed);
+    Ok(match kind {
+        Kind::Blocked { factor, block, table } => {
+            let analysis = crate::classic::analyse(&table, better, &factor, &block, &mut rng);
+            // Outcomes were read as finite numbers above zero.
+            let analysis = analysis.ok_or_else(|| SheetError::NotPositive { file: request.file.clone() })?;
+            TableAnswer::Blocked(Box::new(BlockedAnswer::new(outcome, factor, block, &table, analysis)))
+        }
+        Kind::Grouped { factor, groups } => TableAnswer::Grouped(grouped::answer(outcome, factor, &groups)),
+        Kind::TwoByTwo { factors, block, blocks } => {
+            let squares: Vec<Square> = blocks.iter().map(|(_, square)| *square).collect();
+            match (block, two_by_two_in_blocks(&squares, &mut rng)) {
+                (Some(block), Some(analysis)) => {
+                    TableAnswer::Squares(Box::new(factorial::in_blocks(outcome, factors, block, &blocks, analysis)))
+                }
+                _ => TableAnswer::OneSquare(factorial::single(outcome, factors, &squares[0])),
+            }
+        }
+        Kind::Listing { label, rows, figures } => {
+            TableAnswer::Listing(listing::answer(outcome, label, &rows, figures, &mut rng))
+        }
+    })
+}
+
+/// The outcome's column, what is good of it, and what was left out of the sheet.
+struct Outcome {
+    value: String,
+    better: crate::classic::Better,
+    notes: Vec<String>,
+}
+
+/// Compares two published means; `None` unless both are above zero, with standard deviations of at least zero and not
+/// both zero.
+#[must_use]
+pub fn analyse_means(a: SummaryMean, b: SummaryMean) -> Option<TableAnswer> {
+    let c = compare_means(a, b)?;
+    let shown = c.p < 0.05;
+    let verdict = format!(
+        "{}: {} ± {} against {} ± {} differ by {} ± {} (p {}); ratio {:.3}, 95% {:.3} to {:.3}. The two share no \
+         rounds, so whatever else differed between them is part of this: not a controlled comparison.",
+        if shown { "A difference is shown" } else { "No difference shown" },
+        short(a.mean),
+        short(a.sd_of_mean),
+        short(b.mean),
+        short(b.sd_of_mean),
+        short(c.difference),
+        short(c.standard_error),
+        p_value(c.p),
+        c.ratio,
+        c.low,
+        c.high
+    );
+    Some(TableAnswer::Means(MeansAnswer::new(a, b, c, verdict, shown)))
+}
+
+/// Four significant digits, or a dash.
+#[must_use]
+pub fn short_or_dash(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), short)
+}
+
+/// Four significant digits.
+#[must_use]
+pub fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    if !(-4..=6).contains(&magnitude) {
+        return format!("{value:.3e}");
+    }
+    format!("{value:.*}", usize::try_from(3 - magnitude).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<TableAnswer, SheetError> {
+        let request = TableRequest { file: "t.csv".into(), columns: NamedColumns::default(), seed: 1 };
+        analyse_table(text.as_bytes(), &request)
+    }
+
+    #[test]
+    fn every_design_has_the_kind_of_its_contract() {
+        for (text, kind) in [
+            ("mtu,s1,s2\n1,2,3\n2,3,4\n", "blocked"),
+            ("mtu,rate\n1,3\n2,4\n", "one-way"),
+            ("mtu,rwin,rate\n1,5,3\n1,6,3\n2,5,4\n2,6,4\n", "two-by-two"),
+            ("host,rate\na,3\nb,4\nc,5\nd,6\n", "listing"),
+            ("path,log_ratio,se\na,0.1,0.1\nb,0.2,0.1\nc,0.1,0.2\n", "paths"),
+        ] {
+            let answer = of(text).unwrap();
+            let object = serde_json::to_value(&answer).unwrap();
+            assert_eq!((&object["design"]["kind"], &object["schema_version"]), (&kind.into(), &1.into()), "{text}");
+            assert_eq!(object["verdict"], answer.verdict());
+            assert_eq!(object["difference_shown"], answer.difference_shown());
+        }
+        let means = [1602.0, 1548.0].map(|mean| SummaryMean { mean, sd_of_mean: 90.0 });
+        let object = serde_json::to_value(analyse_means(means[0], means[1])).unwrap();
+        assert_eq!(object["design"], serde_json::json!({"kind": "two-means", "better": "higher"}));
+    }
+
+    #[test]
+    fn mistakes_are_variants_with_their_places() {
+        assert!(matches!(of(""), Err(SheetError::NoHeader { .. })));
+        let wide = (0..200_000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        let found = of(&format!("{wide}\n{wide}\n")).unwrap_err();
+        assert!(matches!(found, SheetError::TooManyColumns { found: 200_000, .. }), "{found}");
+        assert!(matches!(of("a,b\n1,2\n2,3\n"), Err(SheetError::OutcomeUnclear { several: false, .. })));
+        let Err(SheetError::NotANumber { cell, text }) = of("mtu,s1,s2\n1,2,3\n2,fast,3\n") else { panic!("no error") };
+        assert_eq!((cell.line, cell.column, cell.name.as_str(), text.as_str()), (3, 2, "s1", "fast"));
+    }
+
+    #[test]
+    fn figures_have_four_digits() {
+        let shown = [1234.5, 0.012_346, 123_456.0, 1e-9, 0.0].map(short);
+        assert_eq!(shown, ["1234", "0.01235", "123456", "1.000e-9", "0"]);
+    }
+}

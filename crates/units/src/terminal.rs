@@ -1,0 +1,82 @@
+use std::borrow::Cow;
+
+/// A text as a terminal can be given it, wherever it comes from: control characters but for tab and new line, with which a
+/// terminal can be made to do things, and characters that turn the direction of what follows are written as `\u001b`, which
+/// JSON reads as the same character. Colours (`ESC [ … m`) do no harm and stay.
+///
+/// # Example
+/// ```
+/// assert_eq!(wt_units::harmless("\u{1b}]0;title\u{7}"), r"\u001b]0;title\u0007");
+/// assert_eq!(wt_units::harmless("\u{1b}[1;32mfaster\u{1b}[0m"), "\u{1b}[1;32mfaster\u{1b}[0m");
+/// ```
+///
+/// # Source
+/// ECMA-48, 5.3 and 8.3.117 (SGR); Unicode Standard Annex 9, 2.1 to 2.4.
+#[must_use]
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(at) = rest.find(is_harmful) {
+        clean.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let kept = colour(rest);
+        if kept > 0 {
+            clean.push_str(&rest[..kept]);
+            rest = &rest[kept..];
+        } else if let Some(c) = rest.chars().next() {
+            clean.push_str(&format!("\\u{:04x}", u32::from(c)));
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    clean.push_str(rest);
+    Cow::Owned(clean)
+}
+
+fn is_harmful(c: char) -> bool {
+    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && c != '\n' && c != '\t')
+}
+
+/// Bytes of the colour that the text begins with; 0 if it doesn't.
+fn colour(text: &str) -> usize {
+    let Some(codes) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let end = codes.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+    if codes.as_bytes().get(end) == Some(&b'm') { 2 + end + 1 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+    use proptest::prelude::*;
+    use std::borrow::Cow;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        for (text, wanted) in [
+            ("plain\tand\nnew", "plain\tand\nnew"),
+            ("\u{1b}[2J", r"\u001b[2J"),
+            ("\u{1b}[31;4mred", "\u{1b}[31;4mred"),
+            ("\u{1b}[31", r"\u001b[31"),
+            ("a\r\u{8}b\u{7f}\u{9b}31m", r"a\u000d\u0008b\u007f\u009b31m"),
+            ("\u{202e}cba", r"\u202ecba"),
+        ] {
+            assert_eq!(harmless(text), wanted);
+        }
+        assert!(matches!(harmless("münchen"), Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_colours_is_left(text in "(\\PC|[\u{1b}\\[0-9;m\u{7}\u{9b}\r]){0,40}") {
+            let clean = harmless(&text).into_owned();
+            let colours: usize = clean.matches('\u{1b}').count();
+            prop_assert_eq!(clean.matches("\u{1b}[").count(), colours);
+            let others = clean.contains(['\u{7}', '\u{9b}', '\r']);
+            prop_assert!(!others);
+            prop_assert_eq!(harmless(&clean).into_owned(), clean.clone());
+        }
+    }
+}
