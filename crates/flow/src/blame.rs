@@ -3,95 +3,22 @@
 //! Every finding has a weight: the share of the connection's time that it cost, or 1 and more where nothing works at all.
 //! The heaviest is the verdict, the others are told beside it.
 
-use crate::connection::End;
+use crate::connection::{Connection, End};
+use crate::finding::{Blame, Culprit, Finding, Reason};
 use crate::report::{ConnectionReport, EndReport, State};
-use serde::Serialize;
-
-/// Who is to blame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Culprit {
-    /// The one that opened the connection: its program, its host, its settings.
-    Client,
-    /// The other one.
-    Server,
-    /// What lies between them.
-    Path,
-    /// Nothing is wrong, or too little was seen.
-    #[default]
-    Nobody,
-}
-
-impl From<End> for Culprit {
-    fn from(end: End) -> Self {
-        if end == End::Client { Self::Client } else { Self::Server }
-    }
-}
-
-/// For what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// A SYN got no answer.
-    Unanswered,
-    /// A SYN was answered by a reset.
-    Refused,
-    /// Large packets vanish.
-    BlackHole,
-    /// The program didn't read, so that the window was closed.
-    ZeroWindow,
-    /// The receive window was smaller than the path could carry.
-    ReceiveWindow,
-    /// Packets got lost.
-    Loss,
-    /// Packets overtook each other.
-    Reordering,
-    /// What had arrived was sent again.
-    Spurious,
-    /// ACKs came late, or later and later.
-    AckDelay,
-    /// A queue on the path made the RTT long.
-    Queue,
-    /// The program had nothing to send.
-    Application,
-    /// The connection was reset with data under way.
-    Reset,
-    /// The path and the congestion window, as it should be.
-    #[default]
-    None,
-}
-
-/// Something that cost time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
-    /// Who is to blame.
-    pub end: Culprit,
-    /// For what.
-    pub reason: Reason,
-    /// The share of the connection's time that it cost; above 1 where nothing worked at all.
-    pub weight: f64,
-    /// In words.
-    pub text: String,
-}
-
-/// The verdict on a connection.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Blame {
-    /// Who is to blame.
-    pub end: Culprit,
-    /// For what.
-    pub reason: Reason,
-    /// In words.
-    pub text: String,
-    /// Everything that was found, the heaviest first.
-    pub findings: Vec<Finding>,
-}
 
 /// Less than this share of the time isn't told.
 const LEAST: f64 = 0.05;
 
+/// A connection with its verdict.
+pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
+    let mut report = ConnectionReport::of(connection, number);
+    report.blame = blame(&report, connection.half(End::Client).rst, connection.half(End::Server).rst);
+    report
+}
+
 /// Weighs what was found.
-pub(crate) fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> Blame {
+fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> Blame {
     let mut findings = Vec::new();
     opening(report, &mut findings);
     for end in [End::Client, End::Server] {

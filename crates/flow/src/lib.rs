@@ -3,6 +3,8 @@
 //! [`Tracker`] takes packets one by one, from a file or a device, and gives an [`Analysis`]. It may stand anywhere on the
 //! path: what an end knew when it sent something is reckoned from the time that packets take from here to it and back.
 //!
+//! [`analyse_capture`] does so with a whole capture.
+//!
 //! # What this leaves out
 //! Reassembly of fragments (they are counted), tunnels, and the payload. A stream of which some packets weren't captured
 //! shows gaps; they are told apart from losses only as far as ACKs tell.
@@ -12,6 +14,8 @@
 
 /// Which end is to blame.
 mod blame;
+/// From a capture to what it tells.
+mod capture;
 /// One connection.
 mod connection;
 /// Packets that were captured twice.
@@ -20,6 +24,8 @@ mod copies;
 mod counts;
 /// Which packets are looked at.
 mod filter;
+/// What is found, and who is to blame for it.
+mod finding;
 /// One direction of it.
 mod half;
 /// Windows over time.
@@ -35,10 +41,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use blame::{Blame, Culprit, Finding, Reason};
+pub use capture::{CaptureAnswer, CaptureKind, CaptureRequest, CaptureSource, SourceInterface, analyse_capture};
 pub use connection::{End, Shares};
 pub use counts::{Counts, Offer};
 pub use filter::{Filter, FilterError};
+pub use finding::{Blame, Culprit, Finding, Reason};
 pub use report::{
     AckDelay, Analysis, BlackHole, ConnectionReport, EndReport, Handshake, Packets, Position, State, Windows,
 };

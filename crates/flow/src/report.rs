@@ -1,6 +1,6 @@
-use crate::blame::{self, Blame};
 use crate::connection::{Connection, End, Shares};
 use crate::counts::{Counts, Offer};
+use crate::finding::Blame;
 use crate::half::Half;
 use crate::samples::Spread;
 use serde::Serialize;
@@ -253,6 +253,7 @@ impl ConnectionReport {
         if end == End::Client { &self.client } else { &self.server }
     }
 
+    /// Its figures; nobody is blamed yet.
     pub(crate) fn of(connection: &Connection, number: u64) -> Self {
         let end = |end| end_report(connection, end);
         let [to_client, to_server] = [End::Client, End::Server].map(|end| connection.loop_ns(end));
@@ -260,7 +261,7 @@ impl ConnectionReport {
             (Some(client), Some(server)) => Some(client + server),
             _ => connection.first_rtt_ns,
         };
-        let mut report = Self {
+        Self {
             number,
             interface: None,
             place: connection.interface,
@@ -280,9 +281,7 @@ impl ConnectionReport {
             time: connection.shares(),
             blame: Blame::default(),
             interrupted: connection.interrupted,
-        };
-        report.blame = blame::blame(&report, connection.half(End::Client).rst, connection.half(End::Server).rst);
-        report
+        }
     }
 }
 

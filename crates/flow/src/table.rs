@@ -231,7 +231,7 @@ impl Tracker {
             self.left_out += 1;
             return;
         }
-        self.told.push(ConnectionReport::of(&connection, number));
+        self.told.push(crate::blame::judged(&connection, number));
         if self.told.len() >= self.bounds.told.saturating_mul(2).max(2) {
             self.thin();
         }

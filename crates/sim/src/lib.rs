@@ -24,8 +24,6 @@ mod spec;
 mod tcp;
 /// The model as a tunnel.
 mod tunnel;
-/// The workloads of trials, as jobs of flows; and what was measured.
-mod work;
 
 pub use report::{Exchanged, FlowReport, Report};
 pub use run::Simulation;

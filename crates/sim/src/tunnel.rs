@@ -7,20 +7,23 @@
 //! |---|---|---|
 //! | sysctls, socket options, routes | – | [`SimTunnel::stacks`]: MTU and MSS are the client's, the rest the sender's or the receiver's |
 
+/// The workloads of trials, as jobs of flows; and what was measured.
+mod work;
+
+use self::work::Judged;
 use crate::cc;
 use crate::report::{FlowReport, Report};
 use crate::run::Simulation;
 use crate::spec::SimError;
 use crate::tcp::StackConfig;
-use crate::work::{self, Judged};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_link::PathConfig;
 use wt_trial::{
-    Cancel, Direction, Limits, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind,
+    Cancel, Direction, Limits, Observed, ObservedConnection, PathFacts, Sample, Status, TrialOutcome, TrialSpec,
+    Tunnel, TunnelError, TunnelKind, say_none,
 };
-use wt_units::{Knob, Level, Settings};
+use wt_units::{Knob, Level, Settings, Side, Unit};
 
 const NAME: &str = "sim";
 /// Events of one trial at most: some five seconds of computing.
@@ -86,31 +89,23 @@ impl SimTunnel {
     #[must_use]
     pub fn stacks(&self, settings: &Settings, direction: Direction) -> (StackConfig, StackConfig) {
         let settings = &self.held.overlaid(settings);
-        let number = |knob| settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-        let switch = |knob, otherwise| settings.name(knob).map_or(otherwise, |word| word == "on");
-        let common = StackConfig {
-            sack: switch(Knob::Sack, self.stack.sack),
-            timestamps: switch(Knob::Timestamps, self.stack.timestamps),
-            window_scaling: switch(Knob::WindowScaling, self.stack.window_scaling),
-            ecn: switch(Knob::Ecn, self.stack.ecn),
-            mtu_probing: switch(Knob::MtuProbing, self.stack.mtu_probing),
-            pmtud: switch(Knob::Pmtud, self.stack.pmtud),
-            ..self.stack.clone()
-        };
-        let mut client = StackConfig { mtu: self.path.client_mtu, ..common.clone() };
-        let mut server = StackConfig { mtu: self.path.server_mtu, ..common };
-        // As in the lab, MTU and MSS are the client's.
-        client.mtu = number(Knob::Mtu).map_or(client.mtu, |mtu| mtu.min(client.mtu));
-        client.max_segment = number(Knob::Mss);
-        let (sender, receiver) =
-            if direction == Direction::Down { (&mut server, &mut client) } else { (&mut client, &mut server) };
-        if let Some(name) = settings.name(Knob::Cc) {
-            name.clone_into(&mut sender.congestion_control);
+        let mut client = StackConfig { mtu: self.path.client_mtu, ..self.stack.clone() };
+        let mut server = StackConfig { mtu: self.path.server_mtu, ..self.stack.clone() };
+        for knob in Knob::all() {
+            let (sender, receiver) =
+                if direction == Direction::Down { (&mut server, &mut client) } else { (&mut client, &mut server) };
+            match knob.side() {
+                Side::Sender => set(sender, knob, settings),
+                Side::Receiver => set(receiver, knob, settings),
+                // As in the lab, MTU and MSS are the client's, and both ends have the same switches.
+                Side::Own => {
+                    set(&mut client, knob, settings);
+                    if knob.unit() == Unit::Word {
+                        set(&mut server, knob, settings);
+                    }
+                }
+            }
         }
-        sender.initcwnd = number(Knob::Initcwnd).unwrap_or(sender.initcwnd);
-        sender.sndbuf = settings.number(Knob::Sndbuf).map(|bytes| bytes.saturating_mul(2));
-        receiver.initrwnd = number(Knob::Initrwnd);
-        receiver.rwin = number(Knob::Rwin);
         (client, server)
     }
 
@@ -203,6 +198,34 @@ impl Tunnel for SimTunnel {
     }
 }
 
+/// Sets one knob of an end; what isn't set stays as it is, but for what the model leaves open by itself.
+fn set(end: &mut StackConfig, knob: Knob, settings: &Settings) {
+    let number = settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let switch = |stays: bool| settings.name(knob).map_or(stays, |word| word == "on");
+    match knob {
+        Knob::Rwin => end.rwin = number,
+        Knob::Mtu => end.mtu = number.map_or(end.mtu, |mtu| mtu.min(end.mtu)),
+        Knob::Cc => {
+            if let Some(name) = settings.name(knob) {
+                name.clone_into(&mut end.congestion_control);
+            }
+        }
+        Knob::Mss => end.max_segment = number,
+        Knob::Initcwnd => end.initcwnd = number.unwrap_or(end.initcwnd),
+        Knob::Initrwnd => end.initrwnd = number,
+        // The kernel doubles what it is asked for.
+        Knob::Sndbuf => end.sndbuf = settings.number(knob).map(|bytes| bytes.saturating_mul(2)),
+        // It ends no packet on a path that is checked, and changes no time.
+        Knob::Ttl => {}
+        Knob::Sack => end.sack = switch(end.sack),
+        Knob::Timestamps => end.timestamps = switch(end.timestamps),
+        Knob::WindowScaling => end.window_scaling = switch(end.window_scaling),
+        Knob::Ecn => end.ecn = switch(end.ecn),
+        Knob::MtuProbing => end.mtu_probing = switch(end.mtu_probing),
+        Knob::Pmtud => end.pmtud = switch(end.pmtud),
+    }
+}
+
 /// What a simulation says, in the words of a trial.
 fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
     let Judged { bytes, elapsed, measures, flow } = work::judge(spec, &report);
@@ -239,24 +262,28 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         scopes.insert(knob.name().to_owned(), "model".to_owned());
     }
     let (timestamps, sack, ecn) = flow.agreed;
-    let observed = [
-        ("mss", json!(flow.mss)),
-        ("pmtu", json!(flow.pmtu)),
-        ("rwin_max", json!(flow.widest_window)),
-        ("window_scale", json!(flow.window_scale)),
-        ("sack", json!(sack)),
-        ("timestamps", json!(timestamps)),
-        ("ecn", json!(ecn)),
-        ("min_rtt_us", json!(flow.min_rtt_us)),
-        ("rtt_us", json!(mean_rtt(&flow))),
-        ("retransmits", json!(again)),
-        ("segments", json!(segments)),
-        ("queue_drops", json!(queue_drops)),
-        ("losses", json!(losses)),
-        ("too_big", json!(too_big)),
-        ("cut_short", json!(cut_short)),
-        ("connect_us", json!(flow.connect.map(|time| time.as_micros() as u64))),
-    ];
+    let connection = ObservedConnection {
+        mss: Some(u64::from(flow.mss)),
+        pmtu: Some(u64::from(flow.pmtu)),
+        rwin_max: Some(flow.widest_window),
+        window_scale: Some(flow.window_scale),
+        sack,
+        timestamps,
+        ecn,
+        min_rtt_us: Some(flow.min_rtt_us),
+        rtt_us: Some(Sample::mean_rtt_us(&flow.sender, flow.srtt_us)),
+    };
+    let mut observed = Observed {
+        retransmits: Some(again),
+        segments: Some(segments),
+        queue_drops: Some(queue_drops),
+        losses: Some(losses),
+        too_big: Some(too_big),
+        cut_short: Some(cut_short),
+        connect_us: flow.connect.map(|time| time.as_micros() as u64),
+        ..connection.into()
+    };
+    say_none!(observed; connect_us);
     let begun = flow.begun + flow.connect.unwrap_or_default();
     let until_now = if cut_short { ended.saturating_sub(begun) } else { spec.deadline };
     let elapsed = elapsed.unwrap_or(until_now);
@@ -267,7 +294,7 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         elapsed_us: micros(elapsed),
         granted,
         scopes,
-        observed: observed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        observed,
         limits: Limits {
             busy_us: micros(flow.busy[0]),
             rwnd_limited_us: micros(flow.busy[1]),
@@ -278,10 +305,4 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         notes,
         measures,
     }
-}
-
-/// The mean of the smoothed RTT over the second half, µs.
-fn mean_rtt(flow: &FlowReport) -> u64 {
-    let half = &flow.sender[flow.sender.len() / 2..];
-    if half.is_empty() { flow.srtt_us } else { half.iter().map(|s| s.rtt).sum::<u64>() / half.len() as u64 }
 }

@@ -10,10 +10,9 @@
 //! | `tcp_ack_update_rtt` | 6298 §3 (Karn), 7323 §4 | [`Endpoint::update_rtt`] |
 //! | `tcp_ack_update_window` | 9293 §3.10.7.4 | [`Endpoint::update_window`] |
 
-use super::endpoint::{Endpoint, Out};
 use super::rate::Rating;
 use super::scoreboard::mark;
-use super::timers::Kind;
+use super::state::{Endpoint, Kind, Out};
 use crate::cc::{AckSample, CaState};
 use crate::segment::{Segment, flag};
 

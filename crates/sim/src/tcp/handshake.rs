@@ -9,8 +9,7 @@
 //! | `tcp_rcv_synsent_state_process` | 9293 §3.10.7.3 | [`Endpoint::on_segment`] |
 //! | `tcp_init_transfer` | 6928 | [`Endpoint::establish`]: ten segments |
 
-use super::endpoint::{Endpoint, Out, Phase};
-use super::timers::Kind;
+use super::state::{Endpoint, Kind, Out, Phase};
 use crate::segment::{Segment, SynOptions, flag};
 
 impl Endpoint {

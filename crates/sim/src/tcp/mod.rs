@@ -10,8 +10,6 @@
 mod ack;
 /// Settings of a stack.
 mod config;
-/// One end of one connection.
-mod endpoint;
 /// Three packets before the first byte.
 mod handshake;
 /// Sending.
@@ -32,10 +30,12 @@ mod rtt;
 mod sacks;
 /// What was sent and isn't acknowledged.
 mod scoreboard;
+/// What an endpoint knows.
+mod state;
 /// What happens when nothing arrives.
 mod timers;
 /// The receive window and its tuning.
 mod window;
 
 pub use config::{BufferTuning, StackConfig};
-pub(crate) use endpoint::{Endpoint, Out};
+pub(crate) use state::{Endpoint, Out};

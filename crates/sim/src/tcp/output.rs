@@ -13,10 +13,9 @@
 //! | `tcp_cwnd_validate`, `tcp_cwnd_restart` | 7661; 5681 §4.1 | [`Endpoint::validate_cwnd`], [`Endpoint::restart_after_idle`] |
 //! | `tcp_should_expand_sndbuf`, `tcp_sndbuf_expand` | – | [`Endpoint::grow_send_buffer`], [`Endpoint::expand_buffer`] |
 
-use super::endpoint::{Endpoint, Out, Phase, Waiting};
 use super::pmtu::MtuProbe;
 use super::scoreboard::{Id, Sent, mark};
-use super::timers::Kind;
+use super::state::{Endpoint, Kind, Out, Phase, Waiting};
 use crate::cc::{CaEvent, CaState};
 use crate::segment::{Segment, TIMESTAMPS, flag};
 

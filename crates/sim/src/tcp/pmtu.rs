@@ -10,39 +10,17 @@
 //! | `tcp_mtu_probe`, `tcp_mtup_probe_success`, `tcp_mtup_probe_failed` | 4821 §7.3–7.5 | [`Endpoint::probe_mtu`]: halves what is open, down to 8 bytes |
 //! | `tcp_mtu_probing` after `tcp_retries1` | 4821 §7.7 | [`Endpoint::detect_black_hole`]: after about three seconds without an answer |
 
-use super::config::StackConfig;
-use super::endpoint::{Endpoint, Out, Phase};
 use super::scoreboard::{Sent, mark};
+use super::state::{BASE_MSS, Endpoint, Out, Phase, Pmtu};
 use crate::cc::CaState;
 use crate::segment::Range;
 
-/// `tcp_base_mss`.
-const BASE_MSS: u32 = 1_024;
 /// `tcp_mtu_probe_floor`.
 const FLOOR_MSS: u32 = 48;
 /// No smaller MTU is believed (`ip_rt_min_pmtu`).
 const MIN_PMTU: u32 = 552;
 /// Silence since the first retransmission after which something is wrong: `tcp_retries1` = 3 time-outs of 200 ms, doubling.
 const BLACK_HOLE_MS: u32 = 3_000;
-
-/// What is known of the path's MTU.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pmtu {
-    /// That its segments keep to.
-    pub(super) mtu: u32,
-    /// What the peer announced.
-    pub(super) peer_mss: u32,
-    probing: bool,
-    /// The MSS below which the search for a black hole goes on.
-    search_low: u32,
-    /// No larger packet is known to get through, and none larger than that is tried, bytes.
-    low: u32,
-    high: u32,
-    /// A packet that is larger than what is known to get through, and on its way: where it begins and ends.
-    probe: Option<Range>,
-    /// When the search began, ns.
-    since_ns: u64,
-}
 
 /// What became of the wish to send a larger packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,29 +39,6 @@ const OPEN_BYTES: u32 = 8;
 const PROBE_AGAIN_NS: u64 = 600_000_000_000;
 /// With a smaller window a lost probe would cost too much, segments.
 const PROBE_CWND: u32 = 11;
-
-impl Pmtu {
-    pub(super) fn new(config: &StackConfig) -> Self {
-        let peer_mss = config.announced_mss();
-        Self {
-            mtu: config.mtu,
-            peer_mss,
-            probing: false,
-            search_low: BASE_MSS,
-            low: 0,
-            high: 0,
-            probe: None,
-            since_ns: 0,
-        }
-    }
-}
-
-impl Pmtu {
-    /// Nothing will be learnt from a probe that is under way; true if there was one.
-    pub(super) fn forget_probe(&mut self) -> bool {
-        self.probe.take().is_some()
-    }
-}
 
 impl Endpoint {
     /// Payload of a segment that makes a packet of so many bytes.

@@ -9,24 +9,9 @@
 //! | `tcp_rack_reo_wnd` | §6.2 step 4 | [`Endpoint::reordering_window_us`] |
 //! | `tcp_rack_detect_loss` | §6.2 step 5 | [`Endpoint::rack_detect`] |
 
-use super::endpoint::Endpoint;
 use super::scoreboard::{Id, mark};
-use super::timers::Kind;
+use super::state::{Endpoint, Kind};
 use crate::cc::{CaState, JIFFY_NS};
-
-/// What RACK remembers.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rack {
-    /// The youngest segment that was delivered: when it was sent, its end, its RTT.
-    pub(super) sent_ns: u64,
-    end: u64,
-    rtt_us: u32,
-    pub(super) advanced: bool,
-    pub(super) dsack_seen: bool,
-    steps: u32,
-    last_delivered: u64,
-    persist: u32,
-}
 
 /// Recoveries for which a wider window for reordering is kept.
 const PERSIST: u32 = 16;

@@ -9,8 +9,8 @@
 //! | `tcp_rate_gen` | §3.3 | [`Endpoint::rate_sample`] |
 //! | `tcp_rate_check_app_limited` | §3.4 | [`Endpoint::check_app_limited`] |
 
-use super::endpoint::Endpoint;
 use super::scoreboard::{Id, Sent, mark};
+use super::state::Endpoint;
 use crate::cc::{CaState, RateSample};
 
 /// The sample in the making while an acknowledgement is handled.

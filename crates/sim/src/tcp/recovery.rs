@@ -12,8 +12,8 @@
 //! | `tcp_try_undo_*` | 3522 (Eifel), 3708 (D-SACK) | [`Endpoint::may_undo`] |
 
 use super::ack::{Ack, Resend, found};
-use super::endpoint::Endpoint;
 use super::scoreboard::{Id, mark};
+use super::state::Endpoint;
 use crate::cc::{CaEvent, CaState, INFINITE_SSTHRESH};
 
 impl Endpoint {

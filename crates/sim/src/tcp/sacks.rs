@@ -10,8 +10,8 @@
 //! | `tcp_add_reno_sack` | 5681 §3.2 | [`Endpoint::add_reno_sack`]: duplicates stand in for reports |
 
 use super::ack::{Ack, found};
-use super::endpoint::Endpoint;
 use super::scoreboard::{Id, mark};
+use super::state::Endpoint;
 use crate::cc::CaState;
 use crate::segment::{Range, Segment, flag};
 

@@ -10,70 +10,15 @@
 //! | `tcp_probe_timer` | 9293 §3.8.6.1 | [`Endpoint::window_probe_timeout`] |
 //! | `tcp_write_timeout` | 1122 §4.2.3.5 | given up after 15 time-outs, six for a SYN |
 
-use super::endpoint::{Endpoint, Out, Phase};
 use super::rtt::{RTO_INIT_NS, RTO_MAX_NS, RTO_MIN_US, ticks};
 use super::scoreboard::mark;
+use super::state::{Endpoint, Kind, NEVER, Out, Phase};
 use crate::cc::{CaState, JIFFY_NS};
-
-/// What the one timer of the sender is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Retransmit,
-    LossProbe,
-    Reordering,
-    WindowProbe,
-}
 
 /// Time-outs in a row after which a connection is given up (`tcp_retries2`).
 const RETRIES: u32 = 15;
 /// The same for a SYN (`tcp_syn_retries`).
 const SYN_RETRIES: u32 = 6;
-/// Never.
-const NEVER: u64 = u64::MAX;
-
-/// When each timer fires, ns.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Timers {
-    sender: Option<(Kind, u64)>,
-    pub(super) delayed_ack: u64,
-    pub(super) pacing: u64,
-    pub(super) compressed_ack: u64,
-    /// The application, which found no room, looks again.
-    pub(super) glance: u64,
-    /// Time-outs in a row.
-    pub(super) retries: u32,
-    pub(super) probes: u32,
-}
-
-impl Default for Timers {
-    fn default() -> Self {
-        Self {
-            sender: None,
-            delayed_ack: NEVER,
-            pacing: NEVER,
-            compressed_ack: NEVER,
-            glance: NEVER,
-            retries: 0,
-            probes: 0,
-        }
-    }
-}
-
-impl Timers {
-    pub(super) fn due(&self) -> u64 {
-        let sender = self.sender.map_or(NEVER, |(_, at)| at);
-        sender.min(self.delayed_ack).min(self.pacing).min(self.compressed_ack).min(self.glance)
-    }
-
-    pub(super) fn kind(&self) -> Option<Kind> {
-        self.sender.map(|(kind, _)| kind)
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.sender = None;
-    }
-}
-
 impl Endpoint {
     /// Sets the sender's timer; it fires with a tick.
     pub(super) fn set_timer(&mut self, kind: Kind, delay_ns: u64) {

@@ -14,7 +14,7 @@
 //! | `tcp_rcv_rtt_measure_ts` | 7323 §4 | [`Endpoint::measure_rtt_by_echo`] |
 
 use super::config::BufferTuning;
-use super::endpoint::Endpoint;
+use super::state::Endpoint;
 use crate::segment::Segment;
 
 /// The most that a window without scaling says.

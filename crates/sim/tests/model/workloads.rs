@@ -320,7 +320,7 @@ fn what_is_cut_short_is_told_as_far_as_it_got() {
     let whole = trial(&line, bulk(), Settings::new(), 1);
     let cut = trial_within(&line, bulk(), Settings::new(), 1, 200_000);
     assert_eq!((whole.status, cut.status), (Status::Completed, Status::Incomplete));
-    assert_eq!((&whole.observed["cut_short"], &cut.observed["cut_short"]), (&false.into(), &true.into()));
+    assert_eq!((whole.observed.cut_short, cut.observed.cut_short), (Some(false), Some(true)));
     assert!(cut.notes[0].contains("200000 events"), "{:?}", cut.notes);
     assert!((1_000_000..30_000_000).contains(&cut.elapsed_us), "{}", cut.elapsed_us);
     assert!((0.8..1.05).contains(&(cut.goodput_bps() / whole.goodput_bps())), "{} bit/s", cut.goodput_bps());

@@ -27,6 +27,26 @@ impl IpVersion {
     }
 }
 
+impl std::str::FromStr for IpVersion {
+    type Err = IpVersionError;
+    /// `4` or `6`, with `v` or `ipv` before it or not.
+    fn from_str(text: &str) -> Result<Self, IpVersionError> {
+        match text.trim() {
+            "4" | "v4" | "ipv4" => Ok(Self::V4),
+            "6" | "v6" | "ipv6" => Ok(Self::V6),
+            _ => Err(IpVersionError { text: text.to_owned() }),
+        }
+    }
+}
+
+/// What is no version of IP.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no version of IP: allowed are 4 and 6")]
+pub struct IpVersionError {
+    /// What was written.
+    pub text: String,
+}
+
 /// The transport inside the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {

@@ -18,7 +18,7 @@ mod parse;
 mod pieces;
 mod word;
 
-pub use account::{Account, Headers, IpVersion, SplitError, Transport};
+pub use account::{Account, Headers, IpVersion, IpVersionError, SplitError, Transport};
 pub use layer::Coding;
 pub use parse::FramingError;
 pub use pieces::{Part, Piece};
@@ -101,6 +101,13 @@ impl Framing {
     #[must_use]
     pub fn raw() -> Self {
         Self::new("raw".to_owned(), Vec::new(), Link { layers: Vec::new(), mpu: 0, coding: Coding::Plain })
+    }
+
+    /// Ethernet with preamble, gap and padding: 38 bytes around the packet.
+    #[must_use]
+    pub fn ethernet() -> Self {
+        // The word is in the table: a test holds it.
+        Self::parse("ethernet").unwrap_or_else(|_| Self::raw())
     }
 
     /// Every word of the grammar, in the order in which they are shown.
@@ -251,6 +258,13 @@ impl std::fmt::Display for Framing {
     /// The stack in words joined by `+`; reads back as the same framing.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.stack.text)
+    }
+}
+
+impl serde::Serialize for Framing {
+    /// As text, as it is displayed.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -16,7 +16,9 @@ pub struct Piece {
 }
 
 /// What bytes of a frame are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[schema(as = FramePart)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// In front of what they carry.
     Header,

@@ -18,7 +18,9 @@ pub struct Word {
 }
 
 /// What a word is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[schema(as = EncapsulationGroup)]
+#[serde(rename_all = "snake_case")]
 pub enum Group {
     /// Whole links by our own names.
     Link,

@@ -8,15 +8,15 @@
 //! | `tcp_sendmsg`, `tcp_recvmsg` | 9293 §3.9.1 | [`Endpoint::write_to`], [`Endpoint::received`] |
 //! | `tcp_chrono_set` | – | [`Endpoint::wait_for`] |
 
-use super::config::StackConfig;
 use super::pmtu::Pmtu;
 use super::rack::Rack;
 use super::receiver::Receiver;
-use super::rtt::Rtt;
-use super::scoreboard::Scoreboard;
 use super::timers::Timers;
 use crate::cc::{CaEvent, CaState, CongestionControl, Tcb};
 use crate::segment::{Range, Segment};
+use crate::tcp::config::StackConfig;
+use crate::tcp::rtt::Rtt;
+use crate::tcp::scoreboard::Scoreboard;
 use std::collections::VecDeque;
 use wt_link::Packet;
 
@@ -51,7 +51,7 @@ pub(crate) struct Counters {
 
 /// What the sender waits for while it has something to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Waiting {
+pub(in crate::tcp) enum Waiting {
     #[default]
     Idle,
     Network,
@@ -61,71 +61,71 @@ pub(super) enum Waiting {
 
 /// The sending side beside [`Tcb`].
 #[derive(Debug)]
-pub(super) struct Sender {
-    pub(super) board: Scoreboard,
+pub(in crate::tcp) struct Sender {
+    pub(in crate::tcp) board: Scoreboard,
     /// How many bytes the application has wanted to write so far.
-    pub(super) app_limit: u64,
+    pub(in crate::tcp) app_limit: u64,
     /// How far the send buffer is filled.
-    pub(super) write_seq: u64,
+    pub(in crate::tcp) write_seq: u64,
     /// Where each of its buffers ends of which something wasn't sent yet, in order.
-    pub(super) buffers: VecDeque<u64>,
-    pub(super) sndbuf: u64,
-    pub(super) sndbuf_locked: bool,
+    pub(in crate::tcp) buffers: VecDeque<u64>,
+    pub(in crate::tcp) sndbuf: u64,
+    pub(in crate::tcp) sndbuf_locked: bool,
     /// Nothing will be written beyond `app_limit`.
-    pub(super) ends: bool,
+    pub(in crate::tcp) ends: bool,
     /// The application found no room.
-    pub(super) no_space: bool,
+    pub(in crate::tcp) no_space: bool,
     /// The peer's window, from `snd_una` on.
-    pub(super) snd_wnd: u64,
-    pub(super) max_window: u64,
+    pub(in crate::tcp) snd_wnd: u64,
+    pub(in crate::tcp) max_window: u64,
     /// The segment that set the window: its sequence number.
-    pub(super) window_seq: u64,
-    pub(super) reordering: u32,
-    pub(super) reord_seen: u32,
+    pub(in crate::tcp) window_seq: u64,
+    pub(in crate::tcp) reordering: u32,
+    pub(in crate::tcp) reord_seen: u32,
     /// Start of the highest segment that was selectively acknowledged.
-    pub(super) highest_sack: u64,
-    pub(super) sack_cache: [Range; 4],
-    pub(super) high_seq: u64,
-    pub(super) undo_marker: Option<u64>,
-    pub(super) undo_retrans: i64,
+    pub(in crate::tcp) highest_sack: u64,
+    pub(in crate::tcp) sack_cache: [Range; 4],
+    pub(in crate::tcp) high_seq: u64,
+    pub(in crate::tcp) undo_marker: Option<u64>,
+    pub(in crate::tcp) undo_retrans: i64,
     /// When the first packet of this recovery was sent again, ms; 0 for none.
-    pub(super) retrans_stamp: u32,
-    pub(super) prr_delivered: u32,
-    pub(super) prr_out: u32,
-    pub(super) tlp_high_seq: u64,
-    pub(super) tlp_retrans: bool,
-    pub(super) frto: bool,
-    pub(super) cwnd_usage_seq: u64,
-    pub(super) snd_cwnd_used: u32,
-    pub(super) cwnd_stamp: u64,
-    pub(super) small_end: u64,
-    pub(super) send_cwr: bool,
-    pub(super) ecn: bool,
-    pub(super) waiting: Waiting,
-    pub(super) waiting_since: u64,
+    pub(in crate::tcp) retrans_stamp: u32,
+    pub(in crate::tcp) prr_delivered: u32,
+    pub(in crate::tcp) prr_out: u32,
+    pub(in crate::tcp) tlp_high_seq: u64,
+    pub(in crate::tcp) tlp_retrans: bool,
+    pub(in crate::tcp) frto: bool,
+    pub(in crate::tcp) cwnd_usage_seq: u64,
+    pub(in crate::tcp) snd_cwnd_used: u32,
+    pub(in crate::tcp) cwnd_stamp: u64,
+    pub(in crate::tcp) small_end: u64,
+    pub(in crate::tcp) send_cwr: bool,
+    pub(in crate::tcp) ecn: bool,
+    pub(in crate::tcp) waiting: Waiting,
+    pub(in crate::tcp) waiting_since: u64,
 }
 
 /// One end of one connection.
 pub(crate) struct Endpoint {
-    pub(super) config: StackConfig,
-    pub(super) phase: Phase,
+    pub(in crate::tcp) config: StackConfig,
+    pub(in crate::tcp) phase: Phase,
     /// Its own number and the peer's.
-    pub(super) peer: u32,
-    pub(super) flow: u32,
-    pub(super) tcb: Tcb,
-    pub(super) cc: Box<dyn CongestionControl>,
-    pub(super) snd: Sender,
-    pub(super) rcv: Receiver,
-    pub(super) rtt: Rtt,
-    pub(super) rack: Rack,
-    pub(super) timers: Timers,
-    pub(super) pmtu: Pmtu,
-    pub(super) counters: Counters,
+    pub(in crate::tcp) peer: u32,
+    pub(in crate::tcp) flow: u32,
+    pub(in crate::tcp) tcb: Tcb,
+    pub(in crate::tcp) cc: Box<dyn CongestionControl>,
+    pub(in crate::tcp) snd: Sender,
+    pub(in crate::tcp) rcv: Receiver,
+    pub(in crate::tcp) rtt: Rtt,
+    pub(in crate::tcp) rack: Rack,
+    pub(in crate::tcp) timers: Timers,
+    pub(in crate::tcp) pmtu: Pmtu,
+    pub(in crate::tcp) counters: Counters,
     /// When the last SYN left, ns.
-    pub(super) syn_sent_ns: u64,
+    pub(in crate::tcp) syn_sent_ns: u64,
     /// What was agreed to.
-    pub(super) timestamps: bool,
-    pub(super) sack: bool,
+    pub(in crate::tcp) timestamps: bool,
+    pub(in crate::tcp) sack: bool,
 }
 
 impl Endpoint {
@@ -266,17 +266,17 @@ impl Endpoint {
         self.timers.due()
     }
 
-    pub(super) fn set_state(&mut self, new: CaState) {
+    pub(in crate::tcp) fn set_state(&mut self, new: CaState) {
         self.cc.set_state(&mut self.tcb, new);
         self.tcb.ca_state = new;
     }
 
-    pub(super) fn cc_event(&mut self, event: CaEvent) {
+    pub(in crate::tcp) fn cc_event(&mut self, event: CaEvent) {
         self.cc.cwnd_event(&mut self.tcb, event);
     }
 
     /// Takes note of what the sender waits for.
-    pub(super) fn wait_for(&mut self, waiting: Waiting) {
+    pub(in crate::tcp) fn wait_for(&mut self, waiting: Waiting) {
         if self.snd.waiting == waiting {
             return;
         }

@@ -7,11 +7,11 @@
 //! |---|---|---|
 //! | our own clients and servers | – | [`set_up`], [`judge`]: the same amounts in the same order as in the lab |
 
+use super::SimTunnel;
 use crate::report::{FlowReport, Report};
 use crate::run::Simulation;
 use crate::spec::{Exchange, FlowSpec, Job, SimError};
 use crate::tcp::StackConfig;
-use crate::tunnel::SimTunnel;
 use std::time::Duration;
 use wt_trial::bulk::Arrivals;
 use wt_trial::{
