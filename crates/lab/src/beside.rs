@@ -1,7 +1,6 @@
 //! A second connection beside a trial's own, for some of its time.
 
-use crate::host::SERVER_V4;
-use crate::tunnel::PORT;
+use crate::host::{PORT, SERVER_V4};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,6 +2,7 @@
 
 use crate::port::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
 use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
 use wt_sys::ns::{NetNs, write_net_sysctl};
 use wt_sys::packet::PacketPort;
@@ -12,10 +13,12 @@ use wt_sys::{SysError, SysResult};
 pub const DEVICE: &str = "wt0";
 
 /// How the emulator reaches the hosts' kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// TUN where it can be opened, or else veth.
     #[default]
+    #[serde(rename = "auto")]
     Best,
     /// TUN devices.
     Tun,
@@ -36,6 +39,9 @@ pub struct Host {
     pub v6: Ipv6Addr,
 }
 
+/// How many veth pairs this process has made.
+static PAIRS: AtomicU32 = AtomicU32::new(0);
+
 /// The least MTU of a link with IPv6, bytes (RFC 8200 section 5).
 const LEAST_MTU_V6: u32 = 1280;
 
@@ -47,6 +53,8 @@ pub const SERVER_V4: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 pub const CLIENT_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x18, 0, 0, 0, 1);
 /// The server's address.
 pub const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0x19, 0, 0, 0, 1);
+/// Where our own server listens in the server host.
+pub const PORT: u16 = 7411;
 
 /// The addresses of the host with this number.
 fn address_of(number: usize) -> (Ipv4Addr, Ipv6Addr) {
@@ -115,8 +123,13 @@ impl Host {
     /// A veth pair from this host to the emulator's own namespace, in which this thread is.
     fn veth(&self, number: usize, mtu: u32) -> SysResult<Port> {
         let host_mac = [2, 0, 0, 0, 1, number as u8];
-        // A device's name has at most 15 characters (`IFNAMSIZ` of netdevice(7), with the zero at its end).
-        let far = if self.name.len() <= 12 { format!("to-{}", self.name) } else { format!("to-host-{number}") };
+        // Each pair of this process has a name of its own: the kernel takes an earlier lab's devices away some time after its
+        // namespaces are gone. A name has at most 15 characters (`IFNAMSIZ` of netdevice(7), with the zero at its end).
+        let pair = PAIRS.fetch_add(1, Ordering::Relaxed);
+        let mut far = format!("to{pair}-{}", self.name);
+        if far.len() > 15 {
+            far = format!("to{pair}-host");
+        }
         // The emulator's ends must not speak by themselves.
         let _ = write_net_sysctl("ipv6/conf/default/disable_ipv6", "1");
         let emulator = NetNs::current()?;

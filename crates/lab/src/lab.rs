@@ -196,7 +196,7 @@ impl Lab {
     /// What the emulator has counted.
     #[must_use]
     pub fn stats(&self) -> EngineStats {
-        self.counters.read()
+        EngineStats { packet: self.scenario().packet_time(), ..self.counters.read() }
     }
 
     /// Empties the path and seeds it anew, so that trials with the same seed meet the same random choices.

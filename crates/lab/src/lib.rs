@@ -8,6 +8,8 @@
 mod beside;
 /// The thread that runs the stages.
 mod engine;
+/// Paths for other emulators.
+mod export;
 /// Where files are that nobody leaves behind.
 mod folder;
 /// The lab on a kernel of its own, in virtual time.
@@ -16,10 +18,14 @@ mod guest;
 mod hop;
 /// The hosts.
 mod host;
+/// Traces of another emulator.
+mod import;
 /// Setting up and ending.
 mod lab;
 /// The path with its hops.
 mod links;
+/// Paths drawn.
+mod picture;
 /// Towards the hosts' kernels.
 mod port;
 /// Packets into files.
@@ -38,12 +44,14 @@ mod stats;
 mod tunnel;
 
 pub use beside::Competitor;
+pub use export::{Emulator, ExportAnswer, Exported};
 pub use folder::Folder;
 pub use guest::{GUEST, GuestError, VirtualKernel, guest, is_guest};
-pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, SERVER_V4, SERVER_V6};
+pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, PORT, SERVER_V4, SERVER_V6};
+pub use import::{ImportError, ImportRequest, ImportedScenario, import_mahimahi};
 pub use lab::{Lab, LabError, LabOptions, enter};
 pub use record::{LinkEnd, Recorded, Recording, check_target};
 pub use run::{INIT, Program, init};
 pub use scenario::{Scenario, presets};
 pub use stats::EngineStats;
-pub use tunnel::{LabTunnel, PORT};
+pub use tunnel::LabTunnel;

@@ -74,6 +74,34 @@ impl Lab {
         })??;
         Ok(code(status))
     }
+
+    /// Runs something on a thread in the client, for which the hosts have names.
+    ///
+    /// # Errors
+    /// [`SysError`] when the client is gone or has no room for a mount.
+    pub fn run_in_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SysError> {
+        let names: String = self.hosts().map(|host| names(&host.name, host.v4, host.v6)).collect();
+        self.client.run(|| {
+            process::own_mounts()?;
+            if ns::mount("tmpfs", "/run", Some("tmpfs"), 0).is_ok() {
+                bind_names(&names);
+            }
+            Ok(work())
+        })?
+    }
+}
+
+/// The lines of a host in hosts(5).
+fn names(name: &str, v4: impl std::fmt::Display, v6: impl std::fmt::Display) -> String {
+    format!("{v4} {name}\n{v6} {name}6\n")
+}
+
+/// Gives the hosts their names, as far as this system lets us mount.
+fn bind_names(names: &str) {
+    let own = "127.0.0.1 localhost\n::1 localhost\n";
+    if std::fs::write("/run/hosts", format!("{own}{names}")).is_ok() {
+        let _ = ns::mount("/run/hosts", "/etc/hosts", None, MS_BIND);
+    }
 }
 
 /// What process 1 knows of a host.
@@ -134,23 +162,42 @@ fn prepare(hosts: &[Known]) -> Result<File, SysError> {
     // These make life easier and none of them is needed: a system that forbids one still runs programs.
     let _ = ns::mount("sysfs", "/sys", Some("sysfs"), 0);
     if ns::mount("tmpfs", "/run", Some("tmpfs"), 0).is_ok() && std::fs::create_dir_all("/run/netns").is_ok() {
-        let mut names = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+        let mut named = String::new();
         for (host, namespace) in hosts.iter().zip(&namespaces) {
             let target = format!("/run/netns/{}", host.name);
             if File::create(&target).is_ok() {
                 let _ = ns::mount(&format!("/proc/thread-self/fd/{}", namespace.as_raw_fd()), &target, None, MS_BIND);
             }
-            names += &format!("{} {}\n{} {}6\n", host.v4, host.name, host.v6, host.name);
+            named += &names(&host.name, &host.v4, &host.v6);
         }
-        if std::fs::write("/run/hosts", names).is_ok() {
-            let _ = ns::mount("/run/hosts", "/etc/hosts", None, MS_BIND);
-        }
+        bind_names(&named);
     }
     let _ = ns::mount("proc", "/proc", Some("proc"), 0);
+    if host_settings_are_ours() {
+        close_host_settings()?;
+    }
     namespaces.into_iter().next_back().ok_or_else(|| SysError {
         doing: "find the server".to_owned(),
         source: io::Error::from(io::ErrorKind::NotFound),
     })
+}
+
+/// Whether root of the lab is root to the files of the host's kernel too: a lab that root made.
+fn host_settings_are_ours() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/sys/kernel").is_ok_and(|data| data.uid() == 0)
+}
+
+/// Makes settings that would outlive the lab unchangeable: those of the kernel but for the network's, and of devices. This is
+/// against mistakes; a program that is after the host can ask for the mounts to be changed back.
+fn close_host_settings() -> Result<(), SysError> {
+    for kept in ["/proc/sys", "/proc/sys/net"] {
+        ns::mount(kept, kept, None, MS_BIND)?;
+    }
+    for closed in ["/proc/sys", "/sys"] {
+        ns::mount("none", closed, None, MS_REMOUNT | MS_BIND | MS_RDONLY)?;
+    }
+    Ok(())
 }
 
 /// What runs in the server meanwhile.
@@ -162,6 +209,9 @@ struct Beside<'a> {
 
 /// `MS_BIND` of mount(2).
 const MS_BIND: u64 = 4096;
+/// `MS_REMOUNT` and `MS_RDONLY` of mount(2).
+const MS_REMOUNT: u64 = 32;
+const MS_RDONLY: u64 = 1;
 /// `SIGINT` of signal(7).
 const SIGINT: i32 = 2;
 

@@ -14,8 +14,12 @@ const LATE_SHARE: f64 = 0.02;
 const LATE_AT_LEAST: Duration = Duration::from_millis(5);
 /// It is invalid, too, when more than this share of the packets …
 const OFTEN: f64 = 0.15;
-/// … left later than this: others had the cores that the lab needed, and the hosts in it needed them as much.
+/// … left later than this, or than this part of the time that a full packet takes on the narrowest link: others had the cores
+/// that the lab needed, and the hosts in it needed them as much. Where a packet takes half a second, a millisecond is nothing.
 const LATER: Duration = Duration::from_millis(1);
+const PART_OF_PACKET: u32 = 20;
+/// The histogram tells nothing apart above this.
+const LATEST: Duration = Duration::from_millis(20);
 
 /// Counted by the engine, read by anyone.
 #[derive(Debug, Default)]
@@ -65,6 +69,8 @@ pub struct EngineStats {
     pub stolen_ns: u64,
     /// The monotonic clock, ns.
     pub at_ns: u64,
+    /// How long a full packet takes on the path's narrowest link; zero where that isn't known.
+    pub packet: Duration,
 }
 
 /// What was delivered in one round of the engine: counted apart, because counters that others read cost more.
@@ -154,6 +160,7 @@ impl Counters {
             waited_ns,
             stolen_ns: wt_sys::process::stolen_ns(),
             at_ns: wt_sys::clock::monotonic_ns(),
+            packet: Duration::ZERO,
         }
     }
 }
@@ -177,6 +184,7 @@ impl EngineStats {
             waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
             stolen_ns: self.stolen_ns.saturating_sub(earlier.stolen_ns),
             at_ns: self.at_ns.saturating_sub(earlier.at_ns),
+            packet: self.packet,
         }
     }
 
@@ -184,7 +192,8 @@ impl EngineStats {
     #[must_use]
     pub fn complaint(&self, rtt: Duration) -> Option<String> {
         let lost = self.refused + self.overflowed;
-        let bounds = [(LATE_AT_LEAST.max(rtt / 10), LATE_SHARE), (LATER, OFTEN)];
+        let bounds =
+            [(LATE_AT_LEAST.max(rtt / 10), LATE_SHARE), (LATER.max(self.packet / PART_OF_PACKET).min(LATEST), OFTEN)];
         let late = bounds.into_iter().map(|(bound, allowed)| (bound, self.later_than(bound), allowed));
         let worst = late.max_by(|one, other| (one.1 / one.2).total_cmp(&(other.1 / other.2)))?;
         let (bound, share, allowed) = worst;
@@ -252,6 +261,12 @@ mod tests {
         assert!(!complains(&[(7_000, 20)], 10) && complains(&[(7_000, 21)], 10), "2 % may be later than 5 ms");
         assert!(!complains(&[(7_000, 100)], 100) && complains(&[(12_000, 100)], 100), "a tenth of the RTT");
         assert!(!complains(&[(1_500, 150)], 500) && complains(&[(1_500, 151)], 500), "15 % may be later than 1 ms");
+        let slow = |late: &[(u64, usize)]| {
+            EngineStats { packet: Duration::from_millis(455), ..of(late) }
+                .complaint(Duration::from_millis(600))
+                .is_some()
+        };
+        assert!(!slow(&[(15_000, 400)]) && slow(&[(25_000, 151)]), "a packet takes 455 ms: 20 ms are a part of it");
         let counters = Counters::default();
         counters.overflowed(1);
         assert!(counters.read().complaint(Duration::from_millis(10)).is_some(), "a packet that the lab lost itself");

@@ -8,14 +8,16 @@ mod page;
 mod work;
 
 use crate::beside::{Beside, Besides, Clock, Competitor};
-use crate::host::{CLIENT_V4, Host, SERVER_V4};
+use crate::host::{CLIENT_V4, Host, PORT, SERVER_V4};
 use crate::lab::{Lab, LabError};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use wt_load::{Connection, EndReport, LoadError, Request, SenderOptions, Server, ServerTls, download, upload};
+use wt_load::{
+    Connection, EndReport, LoadError, ReceiverState, Request, SenderOptions, Server, ServerTls, Strain, download,
+    upload,
+};
 use wt_sys::netlink::RouteMetrics;
 use wt_trial::{
     Amount, Cancel, Direction, LoadedControl, PathFacts, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
@@ -23,21 +25,24 @@ use wt_trial::{
 };
 use wt_units::{Knob, Level, Settings};
 
-/// Where our own server listens in the server host.
-pub const PORT: u16 = 7411;
 /// How long the server's report may take after the client has ended.
 const REPORT_WAIT: Duration = Duration::from_secs(5);
 const NAME: &str = "lab";
 
-/// The knobs that are settings of a whole host. In the lab both hosts are ours, and nobody else's traffic is there.
-const HOST_KNOBS: [(Knob, &str); 6] = [
-    (Knob::Sack, "ipv4/tcp_sack"),
-    (Knob::Timestamps, "ipv4/tcp_timestamps"),
-    (Knob::WindowScaling, "ipv4/tcp_window_scaling"),
-    (Knob::Ecn, "ipv4/tcp_ecn"),
-    (Knob::MtuProbing, "ipv4/tcp_mtu_probing"),
-    (Knob::Pmtud, "ipv4/ip_no_pmtu_disc"),
-];
+/// The kernel's switch of a knob that is a setting of a whole host. In the lab both hosts are ours, and nobody else's traffic
+/// is there.
+fn host_switch(knob: Knob) -> Option<&'static str> {
+    Some(match knob {
+        Knob::Sack => "ipv4/tcp_sack",
+        Knob::Timestamps => "ipv4/tcp_timestamps",
+        Knob::WindowScaling => "ipv4/tcp_window_scaling",
+        Knob::Ecn => "ipv4/tcp_ecn",
+        Knob::MtuProbing => "ipv4/tcp_mtu_probing",
+        Knob::Pmtud => "ipv4/ip_no_pmtu_disc",
+        Knob::Rwin | Knob::Mtu | Knob::Cc | Knob::Mss => return None,
+        Knob::Initcwnd | Knob::Initrwnd | Knob::Sndbuf | Knob::Ttl => return None,
+    })
+}
 
 /// A lab with a server in it.
 #[derive(Debug)]
@@ -132,22 +137,17 @@ impl LabTunnel {
     fn judge_control(&self, outcome: &mut TrialOutcome, spec: &TrialSpec, hits: u64) {
         let direction = spec.workload.direction();
         let level = spec.settings.name(Knob::Cc).unwrap_or_default();
-        if let Some(control) = self.loaded(&spec.settings)
-            && outcome.granted.name(Knob::Cc) == Some(control.kernel_name())
-        {
-            outcome.granted.set(Knob::Cc, Level::Name(level.to_owned()));
+        if let Some(control) = self.loaded(&spec.settings) {
+            outcome.name_control_as_asked(spec, control.kernel_name());
         }
-        outcome.observed.insert("guard_hits".to_owned(), json!(hits));
+        outcome.observed.guard_hits = Some(hits);
         let room = self.lab.scenario().in_flight(direction);
         let garbage = outcome.sender.iter().filter(|sample| sample.snd_cwnd > 10 * room.max(sample.snd_wnd)).count();
         if hits == 0 && garbage == 0 {
             return;
         }
-        outcome.observed.insert("garbage_cwnd_samples".to_owned(), json!(garbage));
-        if outcome.status == Status::Completed {
-            outcome.status = Status::Invalid;
-        }
-        outcome.notes.push(format!(
+        outcome.observed.garbage_cwnd_samples = Some(garbage as u64);
+        outcome.mark_invalid(format!(
             "the kernel skipped a program of {level} and took garbage for its window ({hits} repaired, {garbage} samples \
              above ten times what the path holds): a trap of some virtual machines' kernels"
         ));
@@ -203,6 +203,8 @@ impl Tunnel for LabTunnel {
         let applied = Applied::apply(&self.lab, &spec.settings, direction)?;
         self.lab.reset(spec.seed).map_err(|error| broken(&error))?;
         let before = self.lab.stats();
+        let receiver = if direction == Direction::Down { &self.lab.client } else { &self.lab.server };
+        let strain = receiver.run(Strain::begin).map_err(|error| broken(&error))?;
         let control = self.loaded(&spec.settings).cloned();
         let hits_before = self.hits(&spec.settings);
         let beside = self.beside(direction);
@@ -233,12 +235,19 @@ impl Tunnel for LabTunnel {
         let patience = client.patience(REPORT_WAIT);
         let reported = reported.and_then(|(beside, _)| self.server.take_report(beside.request.token, patience));
         let stats = self.lab.stats().since(&before);
+        let end = if direction == Direction::Down { Some(&client) } else { server.as_ref() };
+        let state = end.map(ReceiverState::from).unwrap_or_default();
         let mut outcome = outcome::of(spec, direction, client, server, &stats);
-        outcome.observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
+        outcome.observed.connect_us = Some(connect_time.as_micros() as u64);
         applied.tell(&mut outcome, &socket);
         outcome::judge(&mut outcome, &stats, self.path(direction).rtt_us);
+        if outcome.status == Status::Completed
+            && let Some(why) = receiver.run(|| strain.complaint(&outcome, state)).map_err(|error| broken(&error))?
+        {
+            outcome.mark_invalid(why);
+        }
         if let (Some(other), Some(competitor)) = (other, &self.competitor) {
-            outcome.observed.insert("beside".to_owned(), other.to_json(competitor, direction, reported.as_ref()));
+            outcome.observed.beside = Some(other.to_json(competitor, direction, reported.as_ref()));
         }
         let hits = self.hits(&spec.settings).saturating_sub(hits_before);
         if control.is_some() || hits > 0 {
@@ -361,8 +370,8 @@ impl<'a> Applied<'a> {
     /// Sets routes and host settings; on an error everything is put back at once.
     fn apply(lab: &'a Lab, settings: &Settings, direction: Direction) -> Result<Self, TunnelError> {
         let mut applied = Self { lab, granted: Settings::new(), scopes: BTreeMap::new(), sysctls: Vec::new() };
-        for (knob, file) in HOST_KNOBS {
-            let Some(name) = settings.name(knob) else { continue };
+        for knob in Knob::all() {
+            let (Some(file), Some(name)) = (host_switch(knob), settings.name(knob)) else { continue };
             let on = (name == "on") != (knob == Knob::Pmtud); // the kernel's switch turns discovery off
             applied.host_wide(knob, file, if on { "1" } else { "0" })?;
             applied.note(knob, Level::Name(name.to_owned()), "host (both ends of the lab)");

@@ -1,11 +1,12 @@
 //! Trials: their congestion control, and what becomes of one that is stopped. One process, one thread at the start: a user namespace can't be entered otherwise, so
 //! this isn't run by the usual harness.
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test that is its own harness")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use wt_lab::{Backend, Lab, LabTunnel, Scenario};
+use wt_testing::require;
 use wt_trial::{
     Amount, Cancel, Direction, LoadedControl, Phase, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload,
 };
@@ -53,26 +54,23 @@ fn run(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>, cancel: &
 }
 
 fn drops(outcome: &TrialOutcome) -> u64 {
-    outcome.observed["queue_drops"].as_u64().unwrap()
+    outcome.observed.queue_drops.unwrap()
 }
 
 fn a_control_asked_for_isnt_paced_because_the_hosts_default_is() {
     let lab = lab();
     for host in [&lab.client, &lab.server] {
         let written = host.run(|| wt_sys::ns::write_net_sysctl(FILE, "bbr")).and_then(|done| done);
-        if let Err(error) = written {
-            println!("not run: bbr can't be the default here: {error}");
-            return;
-        }
+        require!("bbr", written);
     }
     let mut tunnel = LabTunnel::new(lab).unwrap();
     let other = tunnel.congestion_controls().iter().find(|name| *name == "cubic").cloned();
     let name = other.as_deref().unwrap_or("reno");
     for direction in [Direction::Down, Direction::Up] {
         let usual = trial(&mut tunnel, direction, None);
-        assert_eq!(usual.observed["cc"], "bbr");
+        assert_eq!(usual.observed.cc.as_deref(), Some("bbr"));
         let asked = trial(&mut tunnel, direction, Some(name));
-        assert_eq!(asked.observed["cc"], name);
+        assert_eq!(asked.observed.cc.as_deref(), Some(name));
         let (at_once, spread) = (drops(&asked), drops(&usual));
         assert!(at_once > 15, "{name} sends its first window at once: {at_once} drops");
         assert!(spread * 2 < at_once, "bbr spreads its own: {spread} drops beside {at_once}");
@@ -80,7 +78,7 @@ fn a_control_asked_for_isnt_paced_because_the_hosts_default_is() {
             assert_eq!(host.sysctl(FILE).unwrap(), "bbr", "the default is put back");
         }
     }
-    assert_eq!(trial(&mut tunnel, Direction::Down, Some("bbr")).observed["cc"], "bbr");
+    assert_eq!(trial(&mut tunnel, Direction::Down, Some("bbr")).observed.cc.as_deref(), Some("bbr"));
 }
 
 /// A control whose program the kernel skips in the second connection.
@@ -111,7 +109,7 @@ fn a_trial_in_which_a_program_was_skipped_says_nothing() {
             let outcome = trial(&mut tunnel, Direction::Down, Some("mine@variant"));
             assert_eq!(outcome.granted.name(Knob::Cc), Some("mine@variant"));
             let told = outcome.notes.iter().any(|note| note.contains("skipped a program of mine@variant"));
-            (outcome.status, outcome.observed["guard_hits"].as_u64().unwrap(), told)
+            (outcome.status, outcome.observed.guard_hits.unwrap(), told)
         })
         .collect();
     // Hits of the trial itself count, and not those of trials before.
@@ -132,22 +130,21 @@ fn a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_
 }
 
 fn main() {
-    if let Err(error) = wt_lab::enter() {
-        println!("not run: {error}");
-        std::process::exit(1);
-    }
-    for (name, claim) in [
-        (
-            "a_control_asked_for_isnt_paced_because_the_hosts_default_is",
-            a_control_asked_for_isnt_paced_because_the_hosts_default_is as fn(),
-        ),
-        ("a_trial_in_which_a_program_was_skipped_says_nothing", a_trial_in_which_a_program_was_skipped_says_nothing),
-        (
-            "a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_done",
-            a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_done,
-        ),
-    ] {
-        claim();
-        println!("test {name} ... ok");
-    }
+    wt_testing::without_threads(
+        wt_lab::enter,
+        &[
+            (
+                "a_control_asked_for_isnt_paced_because_the_hosts_default_is",
+                a_control_asked_for_isnt_paced_because_the_hosts_default_is,
+            ),
+            (
+                "a_trial_in_which_a_program_was_skipped_says_nothing",
+                a_trial_in_which_a_program_was_skipped_says_nothing,
+            ),
+            (
+                "a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_done",
+                a_trial_that_is_stopped_is_aborted_whichever_way_it_goes_and_the_next_one_is_done,
+            ),
+        ],
+    );
 }

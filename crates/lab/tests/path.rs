@@ -1,6 +1,6 @@
 //! The path between two real kernels against the same stages in virtual time. One process, one thread at the start: a
 //! user namespace can't be entered otherwise, so this isn't run by the usual harness.
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test that is its own harness")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
@@ -128,15 +128,11 @@ fn the_lab_departs_when_the_stages_in_virtual_time_do() {
 }
 
 fn main() {
-    if let Err(error) = wt_lab::enter() {
-        println!("not run: {error}");
-        std::process::exit(1);
-    }
-    for (name, claim) in [
-        ("the_same_seed_loses_the_same_packets", the_same_seed_loses_the_same_packets as fn()),
-        ("the_lab_departs_when_the_stages_in_virtual_time_do", the_lab_departs_when_the_stages_in_virtual_time_do),
-    ] {
-        claim();
-        println!("test {name} ... ok");
-    }
+    wt_testing::without_threads(
+        wt_lab::enter,
+        &[
+            ("the_same_seed_loses_the_same_packets", the_same_seed_loses_the_same_packets),
+            ("the_lab_departs_when_the_stages_in_virtual_time_do", the_lab_departs_when_the_stages_in_virtual_time_do),
+        ],
+    );
 }

@@ -79,13 +79,17 @@ impl Changer {
             },
             ..Request::of_pairs(pairs.iter().map(String::as_str))?
         };
-        let survey = Survey::take(&mut self.system)?;
-        let plan = Plan::make(&mut self.system, &survey, &request)?;
-        if plan.is_empty() {
-            return Ok(Made { id: None, granted: settings.clone() });
-        }
-        let options = ApplyOptions { confirm_within: at_most + GRACE, yes: false, guard: self.guard.clone() };
-        let applied = patiently(|| wt_host::apply(&mut self.system, &self.store, &survey, &plan, &options))?;
+        let options =
+            ApplyOptions { confirm_within: at_most + GRACE, yes: false, observe: false, guard: self.guard.clone() };
+        let applied = patiently(|| {
+            let survey = Survey::take(&mut self.system)?;
+            let plan = Plan::make(&mut self.system, &survey, &request)?;
+            if plan.is_empty() {
+                return Ok(None);
+            }
+            Ok(Some(wt_host::apply(&mut self.system, &self.store, &survey, &plan, &options)?))
+        })?;
+        let Some(applied) = applied else { return Ok(Made { id: None, granted: settings.clone() }) };
         let level = |(knob, asked): (Knob, &Level)| {
             let row = applied.applied.iter().find(|row| row.key == knob.name());
             let granted = row.and_then(|row| row.granted.as_ref()).map(|value| knob.parse_level(&value.to_string()));
@@ -112,19 +116,19 @@ impl Changer {
     /// Puts it back.
     pub(crate) fn put_back(&mut self, made: &Made) -> Result<(), ChangeError> {
         let Some(id) = made.id else { return Ok(()) };
-        match patiently(|| wt_host::undo(&mut self.system, &self.store, Some(id), &self.guard)) {
+        match patiently(|| Ok(wt_host::undo(&mut self.system, &self.store, Some(id), &self.guard)?)) {
             // The guard was first.
-            Ok(_) | Err(TxnError::NotInForce { .. } | TxnError::NothingToUndo) => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(_) | Err(ChangeError::Transaction(TxnError::NotInForce { .. } | TxnError::NothingToUndo)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }
 
 /// Does it, as soon as no other process changes the settings.
-fn patiently<T>(mut what: impl FnMut() -> Result<T, TxnError>) -> Result<T, TxnError> {
+fn patiently<T>(mut what: impl FnMut() -> Result<T, ChangeError>) -> Result<T, ChangeError> {
     for _ in 1..ATTEMPTS {
         match what() {
-            Err(TxnError::Busy { .. }) => {}
+            Err(ChangeError::Transaction(TxnError::Busy { .. } | TxnError::Stale { .. })) => {}
             done => return done,
         }
     }

@@ -1,12 +1,13 @@
 //! What came of a trial on the real path, put together from what both ends saw.
 
 use crate::lost::SILENCE;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_load::{EndReport, Fetched, Finish};
 use wt_sys::tcp::TcpInfo;
-use wt_trial::{Direction, Limits, Status, TrialOutcome, TrialSpec, Workload, thirds};
+use wt_trial::{
+    Direction, Limits, Observed, ObservedConnection, Status, TrialOutcome, TrialSpec, Workload, say_none, thirds,
+};
 use wt_units::{Knob, Level};
 
 /// Bytes after which the kernel knows how large the peer's segments are.
@@ -18,18 +19,17 @@ pub(crate) fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> T
     let status = status(&report, direction, &mut notes);
     // Where the sender is ours, its word counts.
     let sender = other.as_ref().filter(|_| direction == Direction::Down);
-    let mut observed = match sender {
-        Some(sender) => BTreeMap::from_iter(
-            observed(&report, direction, headers).into_iter().chain(seen_by_sender(sender, headers)),
-        ),
-        None => observed(&report, direction, headers),
+    let own = observed(&report, direction, headers);
+    let seen = sender.map_or(own.clone(), |sender| seen_by_sender(sender, own, headers));
+    let (retransmits, cc) = far.map_or((None, None), |far| (far.retransmits, far.congestion_control));
+    let mut observed = Observed {
+        connect_us: Some(connect_time.as_micros() as u64),
+        length,
+        retransmits: retransmits.or(seen.retransmits),
+        cc: cc.or(seen.cc),
+        ..seen
     };
-    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
-    observed.insert("length".to_owned(), json!(length));
-    if let Some(far) = far {
-        observed.extend(far.retransmits.map(|n| ("retransmits".to_owned(), json!(n))));
-        observed.extend(far.congestion_control.map(|name| ("cc".to_owned(), json!(name))));
-    }
+    say_none!(observed; length);
     let limits_of = |info: &TcpInfo| Limits {
         busy_us: info.busy_time,
         rwnd_limited_us: info.rwnd_limited,
@@ -74,24 +74,25 @@ pub(crate) fn by_thirds(outcome: &mut TrialOutcome, spec: &TrialSpec) {
     }
 }
 
-/// What the sender's kernel saw, if the sender is ours.
-fn seen_by_sender(sender: &EndReport, headers: u64) -> BTreeMap<String, serde_json::Value> {
-    let mut seen = observed(sender, Direction::Up, headers);
+/// What the sender's kernel saw, if the sender is ours, beside what this end's did.
+fn seen_by_sender(sender: &EndReport, own: Observed, headers: u64) -> Observed {
     // Of the handshake this end knows as much, and of its own window more.
-    for known in ["window_scale", "sack", "timestamps", "ecn"] {
-        seen.remove(known);
-    }
+    let (window_scale, sack, timestamps, ecn) = (own.window_scale, own.sack, own.timestamps, own.ecn);
+    let out_of_order = own.out_of_order;
+    let seen = observed(sender, Direction::Up, headers);
+    let mut seen = Observed { window_scale, sack, timestamps, ecn, out_of_order, ..seen };
+    say_none!(seen; window_scale);
     seen
 }
 
 /// What this end's kernel saw.
-fn observed(report: &EndReport, direction: Direction, headers: u64) -> BTreeMap<String, serde_json::Value> {
+fn observed(report: &EndReport, direction: Direction, headers: u64) -> Observed {
     let info = &report.info;
     let options = if info.timestamps() { 12 } else { 0 };
-    let known = |us: u32| (us != u32::MAX && us > 0).then_some(us);
+    let known = |us: u32| (us != u32::MAX && us > 0).then_some(u64::from(us));
     let mss = match direction {
-        Direction::Up => Some(info.snd_mss),
-        Direction::Down => (info.bytes_received >= TELLING).then_some(info.rcv_mss),
+        Direction::Up => Some(u64::from(info.snd_mss)),
+        Direction::Down => (info.bytes_received >= TELLING).then_some(u64::from(info.rcv_mss)),
     };
     let widest = match direction {
         Direction::Up => report.samples.iter().map(|s| s.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd)),
@@ -102,29 +103,30 @@ fn observed(report: &EndReport, direction: Direction, headers: u64) -> BTreeMap<
         Direction::Down => known(info.rcv_rtt).or(known(info.rtt)),
     };
     let scale = info.window_scale().map(|(peers, own)| if direction == Direction::Up { peers } else { own });
-    let mut observed = BTreeMap::from([
-        ("mss", json!(mss)),
-        ("pmtu", json!(mss.map(|mss| u64::from(mss) + options + headers))),
-        ("rwin_max", json!((widest > 0).then_some(widest))),
-        ("window_scale", json!(scale)),
-        ("sack", json!(info.sack())),
-        ("timestamps", json!(info.timestamps())),
-        ("ecn", json!(info.ecn())),
-        ("min_rtt_us", json!(known(info.min_rtt).or(known(info.rtt)))),
-        ("rtt_us", json!(rtt)),
-    ]);
+    let connection = ObservedConnection {
+        mss,
+        pmtu: mss.map(|mss| mss + options + headers),
+        rwin_max: (widest > 0).then_some(widest),
+        window_scale: scale,
+        sack: info.sack(),
+        timestamps: info.timestamps(),
+        ecn: info.ecn(),
+        min_rtt_us: known(info.min_rtt).or(known(info.rtt)),
+        rtt_us: rtt,
+    };
     match direction {
-        Direction::Up => {
-            observed.insert("cc", json!(report.congestion_control));
-            observed.insert("retransmits", json!(info.total_retrans));
-            observed.insert("segments", json!(info.data_segs_out));
-        }
-        Direction::Down => {
-            observed.insert("out_of_order", json!(info.rcv_ooopack));
-            observed.insert("segments", json!(info.data_segs_in));
-        }
+        Direction::Up => Observed {
+            cc: Some(report.congestion_control.clone()),
+            retransmits: Some(u64::from(info.total_retrans)),
+            segments: Some(u64::from(info.data_segs_out)),
+            ..connection.into()
+        },
+        Direction::Down => Observed {
+            out_of_order: Some(u64::from(info.rcv_ooopack)),
+            segments: Some(u64::from(info.data_segs_in)),
+            ..connection.into()
+        },
     }
-    observed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// What to say of a transfer that had been silent for long when its time was up: for a quarter of it, and for longer than a path

@@ -1,6 +1,6 @@
 use wt_load::Scheme;
 use wt_trial::Direction;
-use wt_units::Knob;
+use wt_units::{Knob, Scopes, Side};
 
 /// Where a setting is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,23 +20,38 @@ pub enum Scope {
 /// # Errors
 /// The reason, for people.
 pub fn scope_of(knob: Knob, direction: Direction, scheme: Scheme) -> Result<Scope, &'static str> {
-    use Direction::{Down, Up};
-    const RECEIVER: &str = "the far end receives, and its window isn't ours to set; try --direction down";
-    const SENDER: &str =
-        "the far end sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc";
-    match (knob, direction) {
-        (Knob::Mss | Knob::Mtu | Knob::Ttl, _) | (Knob::Rwin, Down) | (Knob::Cc | Knob::Sndbuf, Up) => {
-            Ok(Scope::Socket)
+    let scopes = knob.scopes();
+    let ours = match knob.side() {
+        Side::Sender => direction == Direction::Up,
+        Side::Receiver => direction == Direction::Down,
+        Side::Own => true,
+    };
+    if ours {
+        return Ok(match scopes {
+            Scopes { socket: true, .. } => Scope::Socket,
+            // Who sets it on a route spares the host's other connections; a switch that both ends agree on is set for all.
+            Scopes { route: true, host: false, .. } => Scope::Route,
+            Scopes { .. } => Scope::Host,
+        });
+    }
+    if far_end_sets(knob, scheme) {
+        return Ok(Scope::FarEnd);
+    }
+    Err(match knob.side() {
+        Side::Receiver => "the far end receives, and its window isn't ours to set; try --direction down",
+        Side::Sender | Side::Own => {
+            "the far end sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc"
         }
-        (Knob::Cc, Down) if matches!(scheme, Scheme::Iperf3 | Scheme::Wt) => Ok(Scope::FarEnd),
-        (Knob::Sndbuf, Down) | (Knob::Rwin, Up) if scheme == Scheme::Wt => Ok(Scope::FarEnd),
-        (Knob::Initrwnd, Down) | (Knob::Initcwnd, Up) => Ok(Scope::Route),
-        (Knob::Rwin | Knob::Initrwnd, Up) => Err(RECEIVER),
-        (Knob::Cc | Knob::Sndbuf | Knob::Initcwnd, Down) => Err(SENDER),
-        (
-            Knob::Sack | Knob::Timestamps | Knob::WindowScaling | Knob::Ecn | Knob::MtuProbing | Knob::Pmtud,
-            Down | Up,
-        ) => Ok(Scope::Host),
+    })
+}
+
+/// Whether a far end of this kind sets a knob on its socket when it is asked to.
+fn far_end_sets(knob: Knob, scheme: Scheme) -> bool {
+    match knob {
+        Knob::Cc => matches!(scheme, Scheme::Iperf3 | Scheme::Wt),
+        Knob::Sndbuf | Knob::Rwin => scheme == Scheme::Wt,
+        Knob::Initcwnd | Knob::Initrwnd | Knob::Mtu | Knob::Mss | Knob::Ttl => false,
+        Knob::Sack | Knob::Timestamps | Knob::WindowScaling | Knob::Ecn | Knob::MtuProbing | Knob::Pmtud => false,
     }
 }
 
@@ -59,6 +74,29 @@ mod tests {
                 if let Err(why) = scope_of(knob, direction, Scheme::Http) {
                     assert!(why.contains("far end"), "{knob}: {why}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn each_knob_has_the_narrowest_place_of_its_end() {
+        use Direction::{Down, Up};
+        for (knobs, direction, scheme, scope) in [
+            (&[Knob::Mss, Knob::Mtu, Knob::Ttl, Knob::Rwin][..], Down, Scheme::Http, Some(Scope::Socket)),
+            (&[Knob::Mss, Knob::Mtu, Knob::Ttl, Knob::Cc, Knob::Sndbuf], Up, Scheme::Wt, Some(Scope::Socket)),
+            (&[Knob::Initrwnd], Down, Scheme::Wt, Some(Scope::Route)),
+            (&[Knob::Initcwnd], Up, Scheme::Http, Some(Scope::Route)),
+            (&[Knob::Cc], Down, Scheme::Iperf3, Some(Scope::FarEnd)),
+            (&[Knob::Cc, Knob::Sndbuf], Down, Scheme::Wt, Some(Scope::FarEnd)),
+            (&[Knob::Rwin], Up, Scheme::Wt, Some(Scope::FarEnd)),
+            (&[Knob::Cc, Knob::Sndbuf, Knob::Initcwnd], Down, Scheme::Https, None),
+            (&[Knob::Rwin, Knob::Initrwnd], Up, Scheme::Ftp, None),
+            (&[Knob::Initrwnd], Up, Scheme::Wt, None),
+            (&[Knob::Sack, Knob::Timestamps, Knob::WindowScaling], Up, Scheme::Http, Some(Scope::Host)),
+            (&[Knob::Ecn, Knob::MtuProbing, Knob::Pmtud], Down, Scheme::Wt, Some(Scope::Host)),
+        ] {
+            for knob in knobs {
+                assert_eq!(scope_of(*knob, direction, scheme).ok(), scope, "{knob} {direction:?} {scheme:?}");
             }
         }
     }

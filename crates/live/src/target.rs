@@ -1,7 +1,8 @@
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use wt_load::page::PageMemory;
 use wt_load::{Reference, Url};
+use wt_sys::resolve::{ResolveError, resolve};
 
 /// A far end: its address, and what is known of it.
 #[derive(Debug, Clone)]
@@ -27,7 +28,7 @@ pub enum FindError {
         /// The name.
         host: String,
         /// What the resolver said.
-        source: std::io::Error,
+        source: ResolveError,
     },
     /// It has addresses, but not of this version of IP.
     #[error("{host} has no IPv{version} address")]
@@ -45,8 +46,8 @@ const MOST_ADDRESSES: usize = 4;
 /// Those that a name leads to, of one version of IP if that is asked for; at least one.
 fn addresses(url: &Url, v6: Option<bool>) -> Result<Vec<SocketAddr>, FindError> {
     let failed = |source| FindError::Resolve { host: url.host.clone(), source };
-    let found = (url.host.as_str(), url.port).to_socket_addrs().map_err(failed)?;
-    let found: Vec<SocketAddr> = found.filter(|address| v6.is_none_or(|v6| address.is_ipv6() == v6)).collect();
+    let mut found = resolve(&url.host, url.port).map_err(failed)?;
+    found.retain(|address| v6.is_none_or(|v6| address.is_ipv6() == v6));
     if found.is_empty() {
         let version = if v6 == Some(true) { 6 } else { 4 };
         return Err(FindError::Version { host: url.host.clone(), version });

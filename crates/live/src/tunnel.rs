@@ -4,18 +4,17 @@ use crate::manners::{Manners, clock, leave_alone};
 use crate::outcome::{by_thirds, outcome, tell_granted};
 use crate::scope::{Scope, scope_of, usual_knobs};
 use crate::target::Target;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wt_host::TxnError;
-use wt_load::{Fetch, FetchError, Fetched, Finish, LoadError, Scheme, Tls};
+use wt_load::{Fetch, FetchError, Fetched, Finish, LoadError, ReceiverState, Scheme, Strain, Tls};
 use wt_sys::ns::read_net_sysctl;
 use wt_trial::{
-    Amount, Cancel, Direction, LoadedControl, PathFacts, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel, TunnelError,
-    TunnelKind, Workload,
+    Advice, Amount, Cancel, Direction, LoadedControl, PathFacts, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel,
+    TunnelError, TunnelKind, Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -337,7 +336,8 @@ impl LiveTunnel {
     /// What an attempt that brought nothing is.
     fn failed(&mut self, error: FetchError, spec: &TrialSpec) -> Result<TrialOutcome, TunnelError> {
         match error {
-            // A setting can't keep a connection from being made, and the network is there.
+            // Servers that ration refuse whatever is set, and a setting may be what they refuse: it is tried again later, and
+            // how often each setting meets it is counted.
             FetchError::Load(LoadError::Connect(cause)) => {
                 self.failed(FetchError::Refused { why: cause.to_string(), pause: None }, spec)
             }
@@ -369,7 +369,11 @@ impl LiveTunnel {
                 Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note))
             }
             FetchError::Never(why) => {
-                Err(TunnelError::FarEnd { why: format!("{}: {why}", self.config.targets[self.turn].url) })
+                Err(TunnelError::FarEnd { why: format!("{}: {why}", self.config.targets[self.turn].url), advice: None })
+            }
+            FetchError::Distrusted { cause, remedy, .. } | FetchError::Kept { cause, remedy, .. } => {
+                let why = format!("{}: {error}", self.config.targets[self.turn].url);
+                Err(TunnelError::FarEnd { why, advice: Some(Advice { cause, remedy }) })
             }
             other => Ok(TrialOutcome::empty(Status::Failed, spec.deadline, other.to_string())),
         }
@@ -466,6 +470,10 @@ impl Tunnel for LiveTunnel {
         self.given_up == Some(self.round) && self.round != 0
     }
 
+    fn pause(&self) -> Duration {
+        self.manners[self.turn].wait(clock())
+    }
+
     fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
         self.check(&spec.settings)?;
         self.begin_round(spec.round);
@@ -476,7 +484,7 @@ impl Tunnel for LiveTunnel {
             let url = &self.config.targets[self.turn].url;
             let (for_s, because) = (wait.as_secs_f64(), &self.refusal);
             let why = format!("{url} wants to be left alone for {for_s:.0} s ({because}); --resume goes on later");
-            return Err(TunnelError::FarEnd { why });
+            return Err(TunnelError::FarEnd { why, advice: None });
         }
         if !leave_alone(wait, cancel) {
             return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, STOPPED));
@@ -498,6 +506,7 @@ impl Tunnel for LiveTunnel {
             own.set(Knob::Cc, Level::Name(control.kernel_name.clone()));
             control.loaded.iter().for_each(|loaded| loaded.seed(spec.seed));
         }
+        let strain = Strain::begin();
         let fetched = self.transfer(spec, &own, cancel);
         if let (Some((made, _)), Some(changer)) = (&change, &mut self.config.changer) {
             changer.put_back(made).map_err(|error| broken(&error))?;
@@ -520,16 +529,17 @@ impl Tunnel for LiveTunnel {
         let asked = spec.workload.size().map_or(u64::MAX, Bytes::get);
         self.in_vain = self.in_vain.max(moved.saturating_sub(asked));
         let headers = self.config.targets[self.turn].headers();
+        let end = if direction == Direction::Down { Some(&fetched.report) } else { fetched.other.as_ref() };
+        let receiver = end.map(ReceiverState::from).unwrap_or_default();
         let mut outcome = outcome(fetched, direction, headers);
-        outcome.observed.extend(link.map(|link| ("link".to_owned(), link)));
+        outcome.observed.link = link;
         if self.config.targets.len() > 1 {
-            let url = self.config.targets[self.turn].url.to_string();
-            outcome.observed.insert("target".to_owned(), json!(url));
+            outcome.observed.target = Some(self.config.targets[self.turn].url.to_string());
         }
         by_thirds(&mut outcome, spec);
         tell_granted(&mut outcome, spec, headers, &|knob| self.scope(knob) == Ok(Scope::FarEnd));
         if let Some(control) = &control {
-            name_as_asked(&mut outcome, spec, control);
+            outcome.name_control_as_asked(spec, &control.kernel_name);
             mark_skipped(&mut outcome, hits(control).saturating_sub(hits_before));
         }
         if let Some((made, word)) = &change {
@@ -538,27 +548,22 @@ impl Tunnel for LiveTunnel {
                 outcome.scopes.insert(knob.name().to_owned(), (*word).to_owned());
             }
         }
+        // On the loopback the processor is the path.
+        if outcome.status == Status::Completed
+            && !peer.ip().is_loopback()
+            && let Some(why) = strain.complaint(&outcome, receiver)
+        {
+            outcome.mark_invalid(why);
+        }
         Ok(outcome)
-    }
-}
-
-/// Calls the congestion control in the outcome what it was called in the question.
-fn name_as_asked(outcome: &mut TrialOutcome, spec: &TrialSpec, control: &Control) {
-    if let Some(asked) = spec.settings.get(Knob::Cc)
-        && outcome.granted.name(Knob::Cc) == Some(&control.kernel_name)
-    {
-        outcome.granted.set(Knob::Cc, asked.clone());
     }
 }
 
 /// A trial in which the kernel skipped one of our programs took garbage for its window: it says nothing.
 fn mark_skipped(outcome: &mut TrialOutcome, hits: u64) {
-    outcome.observed.insert("guard_hits".to_owned(), json!(hits));
+    outcome.observed.guard_hits = Some(hits);
     if hits > 0 {
-        if outcome.status == Status::Completed {
-            outcome.status = Status::Invalid;
-        }
-        outcome.notes.push(format!(
+        outcome.mark_invalid(format!(
             "this kernel skipped a program of the congestion control and took garbage for its window ({hits} repaired): a \
              trap of some virtual machines' kernels"
         ));

@@ -1,7 +1,7 @@
-use crate::allowance::Allowance;
-use crate::proto::{Request, RequestError};
+use crate::error::LoadError;
+use crate::job::{Leg, Opened};
+use crate::proto::Request;
 use crate::transfer::{EndReport, Job, receive, send};
-use crate::work::{Leg, Opened};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -10,28 +10,6 @@ use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpSocket};
 use wt_trial::Cancel;
 use wt_units::{Knob, Level, Settings};
-
-/// Why a transfer couldn't begin, or not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// A setting was refused by this end's kernel.
-    #[error("{knob} can't be set on this connection: {source}")]
-    Refused {
-        /// The knob.
-        knob: Knob,
-        /// What the kernel said.
-        source: wt_sys::SysError,
-    },
-    /// No connection.
-    #[error(transparent)]
-    Connect(wt_sys::SysError),
-    /// The request can't be written.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    /// The connection broke.
-    #[error("the connection broke: {0}")]
-    Broken(#[from] std::io::Error),
-}
 
 /// A fresh connection with its settings in force.
 #[derive(Debug)]
@@ -131,19 +109,7 @@ pub fn download(
     cancel: &Cancel,
 ) -> Result<EndReport, LoadError> {
     let mut stream = connection.stream;
-    let bytes = request.to_bytes()?;
-    // Also if this process is killed meanwhile.
-    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
-    let start = monotonic_ns();
-    stream.write_all(&bytes)?;
-    let job = Job {
-        amount: request.amount,
-        start_ns: start,
-        deadline,
-        window: connection.window,
-        most: Allowance::endless(),
-        turns: None,
-    };
+    let job = begin(&mut stream, request, deadline, connection.window)?;
     Ok(receive(&mut stream, &job, cancel)?)
 }
 
@@ -169,20 +135,18 @@ pub fn upload(
     {
         refused.push(error.to_string());
     }
-    let bytes = request.to_bytes()?;
-    // Also if this process is killed meanwhile.
-    tcp::reset_on_close(&stream).map_err(|error| error.source)?;
-    let start = monotonic_ns();
-    stream.write_all(&bytes)?;
-    let job = Job {
-        amount: request.amount,
-        start_ns: start,
-        deadline,
-        window: None,
-        most: Allowance::endless(),
-        turns: None,
-    };
+    let job = begin(&mut stream, request, deadline, None)?;
     let mut report = send(&mut stream, &job, request.sender.write_size, cancel)?;
     report.refused = refused;
     Ok(report)
+}
+
+/// Sends the request, with which the clock begins.
+fn begin(stream: &mut TcpStream, request: &Request, deadline: Duration, window: Option<u32>) -> Result<Job, LoadError> {
+    let bytes = request.to_bytes()?;
+    // Also if this process is killed meanwhile.
+    tcp::reset_on_close(stream).map_err(|error| error.source)?;
+    let start_ns = monotonic_ns();
+    stream.write_all(&bytes)?;
+    Ok(Job::alone(request.amount, start_ns, deadline, window))
 }

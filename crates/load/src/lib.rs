@@ -8,6 +8,12 @@
 mod allowance;
 /// One trial's connection from the client's end.
 mod client;
+/// A connection of commands beside that of the payload.
+mod control;
+/// Which protocol an address is spoken to in.
+mod dispatch;
+/// Why a transfer couldn't begin, or not go on.
+mod error;
 /// Files of HTTP servers that aren't ours.
 mod fetch;
 /// Files of FTP servers.
@@ -16,10 +22,10 @@ mod ftp;
 mod http;
 /// Whether payload is what it was.
 mod intact;
-/// Payload from and to far ends that aren't ours.
-mod intake;
 /// iperf3 servers.
 mod iperf3;
+/// What is asked of a far end, and what came of it.
+mod job;
 /// Pages: objects over several connections.
 pub mod page;
 /// The bytes that are sent, and the check that they arrived.
@@ -34,14 +40,14 @@ mod sample;
 mod serve;
 /// The far end within the lab: many connections, one report for each.
 mod server;
-/// Whom we believe.
+/// What keeps a receiver from doing what it was granted.
+mod strain;
+/// TLS trust anchors.
 mod tls;
 /// Sending and receiving as fast as it goes.
 mod transfer;
-/// Who of many transfers may go on.
+/// Fair scheduling of transfers.
 mod turns;
-/// Addresses of far ends.
-mod url;
 /// A connection on which nothing waits for too long.
 mod wire;
 /// Workloads beyond a single transfer.
@@ -51,13 +57,17 @@ pub mod work;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 
-pub use client::{Connection, LoadError, download, upload};
-pub use fetch::{Far, Fetch, FetchError, Fetched, USER_AGENT, bring, fetch, work_at};
+pub use client::{Connection, download, upload};
+pub use dispatch::{bring, fetch, work_at};
+pub use error::{FetchError, LoadError};
+pub use fetch::USER_AGENT;
 pub use intact::Reference;
+pub use job::{Far, Fetch, Fetched};
 pub use proto::{Request, RequestError, SenderOptions};
 pub use sample::{Listener, listen};
 pub use serve::{KeyError, Quota, Serve, ServeConfig, SharedKey, greeting};
 pub use server::{Server, ServerConfig};
+pub use strain::{ReceiverState, Strain};
 pub use tls::{ServerTls, Tls, TlsError};
 pub use transfer::{EndReport, Finish};
-pub use url::{Scheme, Url, UrlError};
+pub use wt_units::{Scheme, Url, UrlError};

@@ -4,11 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whom we believe, for connections through TLS.
+/// The trust anchors of connections through TLS.
 #[derive(Debug, Clone)]
 pub struct Tls(Arc<rustls::ClientConfig>);
 
-/// Why there is nobody to believe.
+/// Why there are no trust anchors.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file can't be read, or holds no certificate.
@@ -25,11 +25,11 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Believes the system's authorities, and those in the file.
+    /// Trusts the system's authorities, and those in the file.
     ///
     /// # Errors
     /// [`TlsError`] when the file holds no certificate. A system without authorities is no error: then only the file's
-    /// are believed.
+    /// are trusted.
     pub fn new(more: Option<&Path>) -> Result<Self, TlsError> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -49,7 +49,7 @@ impl Tls {
         Self::believing(roots)
     }
 
-    /// Believes nobody: for far ends that are spoken to without TLS.
+    /// Trusts nobody: for far ends that are spoken to without TLS.
     ///
     /// # Errors
     /// [`TlsError::SetUp`].
@@ -57,7 +57,7 @@ impl Tls {
         Self::believing(rustls::RootCertStore::empty())
     }
 
-    /// Believes one certificate, and nobody else.
+    /// Trusts one certificate, and nobody else.
     ///
     /// # Errors
     /// [`TlsError::SetUp`] when it is none.
@@ -118,7 +118,7 @@ impl ServerTls {
         Ok(Self { config: Arc::new(config), certificate })
     }
 
-    /// A client that believes this server alone.
+    /// A client that trusts this server alone.
     ///
     /// # Errors
     /// [`TlsError::SetUp`].

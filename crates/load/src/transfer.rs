@@ -1,7 +1,7 @@
 use crate::allowance::Allowance;
 use crate::pattern;
-use crate::proto::Request;
 use crate::sample::{End, Sampler, interval};
+use crate::strain::{ReceiverState, waited_for_processor};
 use crate::turns::{Turn, Turns};
 use std::io::{self, Read as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{wait_readable, wait_writable};
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel, Direction, Measures, Sample};
+use wt_trial::{Amount, Cancel, Measures, Sample};
 
 /// How one end of a transfer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,14 @@ pub struct EndReport {
     pub start: Option<TcpInfo>,
     /// What the workload measured beyond bytes and time.
     pub measures: Measures,
+    /// How long this end was ready to receive and had no processor, where it looked.
+    pub waited: Option<Duration>,
+}
+
+impl From<&EndReport> for ReceiverState {
+    fn from(end: &EndReport) -> Self {
+        Self { waited: end.waited, window: end.info.rcv_wnd }
+    }
 }
 
 impl EndReport {
@@ -72,6 +80,7 @@ impl EndReport {
             refused: Vec::new(),
             start: None,
             measures: Measures::default(),
+            waited: None,
         }
     }
 
@@ -134,6 +143,13 @@ pub(crate) struct Job {
     pub(crate) turns: Option<Arc<Turns>>,
 }
 
+impl Job {
+    /// A transfer that shares neither turns nor an allowance with others.
+    pub(crate) fn alone(amount: Amount, start_ns: u64, deadline: Duration, window: Option<u32>) -> Self {
+        Self { amount, start_ns, deadline, window, most: Allowance::endless(), turns: None }
+    }
+}
+
 /// What a read or a write gave, with its bytes.
 fn moved(result: io::Result<usize>) -> (io::Result<usize>, u64) {
     let bytes = result.as_ref().map_or(0, |bytes| *bytes as u64);
@@ -186,6 +202,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     // The system gives it memory as far as it is used.
     let mut buffer = vec![0; pattern::CHUNK];
     let mut turn = Turn::among(job.turns.as_ref());
+    let waited_before = waited_for_processor();
     let (mut bytes, mut missing) = (0, None);
     let mut last_ns = start_ns;
     let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
@@ -251,37 +268,8 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
         refused: Vec::new(),
         start: None,
         measures: Measures { missing_bytes: missing, ..Measures::default() },
+        waited: waited_for_processor().zip(waited_before).map(|(now, before)| now.saturating_sub(before)),
     })
-}
-
-/// What a server does on a request: it sets what it is asked to set, and sends or receives. What the system refuses to set
-/// stands in the report.
-///
-/// `talk`: both take turns, rather than one transfer.
-pub(crate) fn answer(
-    stream: &mut TcpStream,
-    request: &Request,
-    talk: bool,
-    job: &Job,
-    cancel: &Cancel,
-) -> io::Result<EndReport> {
-    if talk {
-        let refused = request.sender.apply(stream);
-        if let Some(bytes) = request.window {
-            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
-        }
-        return Ok(EndReport { refused, ..crate::work::talk(stream, job, cancel)? });
-    }
-    if request.direction == Direction::Up {
-        if let Some(bytes) = request.window {
-            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
-        }
-        return receive(stream, job, cancel);
-    }
-    let refused = request.sender.apply(stream);
-    let mut report = send(stream, job, request.sender.write_size, cancel)?;
-    report.refused = refused;
-    Ok(report)
 }
 
 /// Writes the pattern until all is sent, or until the receiver, which has the clock, leaves; in writes of a given size, or of as much as
@@ -359,6 +347,7 @@ pub(crate) fn send(
         refused: Vec::new(),
         start: None,
         measures: Measures { thirds, ..Measures::default() },
+        waited: None,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Who of many transfers may go on: of those that could, the one that had least so far.
+//! Fair scheduling of transfers: of those that could, the one that had least so far.
 //!
 //! A thousand threads on a few cores get about the same time, but not the same bytes: how much goes in one piece depends on buffers,
 //! which grow where they are full most often. So pieces are counted, as start-time fair queueing does (Goyal, Vin and Cheng, SIGCOMM

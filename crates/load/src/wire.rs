@@ -250,3 +250,15 @@ impl<'a> Wire<'a> {
         Ok(self.wait_until(to_write, self.give_up_ns)?)
     }
 }
+
+/// Waits for nothing but time, unless the user wants to stop.
+pub(crate) fn pause(time: Duration, cancel: &Cancel) {
+    let end = monotonic_ns().saturating_add(time.as_nanos() as u64);
+    loop {
+        let left = end.saturating_sub(monotonic_ns());
+        if left == 0 || cancel.is_cancelled() {
+            return;
+        }
+        let _ = wait_readable(&[], Some(Duration::from_nanos(left.min(50_000_000))));
+    }
+}

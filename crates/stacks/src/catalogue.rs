@@ -78,7 +78,7 @@ impl Stack {
     pub fn described(&self) -> Option<Description> {
         match self.built() {
             Built::In(description) => Some(description),
-            Built::Program(program) => crate::running::describe(&program),
+            Built::Program(program) => crate::talk::describe(&program),
             Built::Direct | Built::No(_) => None,
         }
     }
@@ -124,6 +124,8 @@ pub struct Choice {
     pub profile: Option<&'static Profile>,
     /// The receive window, bytes, if not the stack's own.
     pub window: Option<u32>,
+    /// Whether what was written names the window.
+    pub names_window: bool,
     /// The MSS to announce, bytes.
     pub mss: Option<u32>,
     /// The MTU of the stack's device, bytes, if not that of the path's first link.
@@ -163,6 +165,7 @@ impl std::str::FromStr for Choice {
             stack,
             profile,
             window: profile.and_then(|profile| profile.window.number()),
+            names_window: false,
             mss: profile.and_then(|profile| profile.mss.number()),
             mtu: None,
             options: BTreeMap::new(),
@@ -185,7 +188,7 @@ impl Choice {
             number.map(Some).ok_or_else(|| format!("allowed is {least} to {most} bytes"))
         };
         match key {
-            "rwin" => self.window = bytes(256, 1 << 30)?,
+            "rwin" => (self.window, self.names_window) = (bytes(256, 1 << 30)?, true),
             "mss" => self.mss = bytes(64, 65_495)?,
             "mtu" => self.mtu = bytes(576, 65_535)?,
             _ => {
@@ -217,7 +220,7 @@ impl Choice {
             return Err(wrong(format!("it has no congestion control {name}; it has {}", controls.join(", "))));
         }
         let Built::Program(program) = self.stack.built() else { return Ok(()) };
-        let known = crate::running::describe(&program).map(|told| told.options);
+        let known = crate::talk::describe(&program).map(|told| told.options);
         let other = known.as_ref().and_then(|known| self.options.keys().find(|key| !known.contains(key)));
         match (other, known.as_deref()) {
             (Some(other), Some([])) => Err(wrong(format!("it has rwin, mss, mtu, and no {other}"))),
@@ -238,7 +241,7 @@ impl Choice {
     #[must_use]
     pub fn title(&self) -> String {
         match self.window {
-            Some(window) if !self.label.contains("rwin=") => format!("{} (rwin {window})", self.label),
+            Some(window) if !self.names_window => format!("{} (rwin {window})", self.label),
             _ => self.label.clone(),
         }
     }
@@ -256,7 +259,8 @@ mod tests {
         let old: Choice = "windows-95".parse().unwrap();
         assert_eq!((old.window, old.profile.unwrap().name), (Some(8192), "windows-95"));
         let raised: Choice = "windows-95:rwin=20KiB".parse().unwrap();
-        assert_eq!(raised.window, Some(20_480));
+        assert_eq!((raised.window, raised.title().as_str()), (Some(20_480), "windows-95:rwin=20KiB"));
+        assert_eq!(old.with_window(4096).title(), "windows-95 (rwin 4096)");
     }
 
     #[test]

@@ -130,9 +130,7 @@ fn time(seconds: f64) -> String {
 }
 
 fn median(part: &[(f64, f64)]) -> f64 {
-    let mut values: Vec<f64> = part.iter().map(|(_, us)| *us).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    wt_units::upper_median(part.iter().map(|(_, us)| *us)).unwrap_or(0.0)
 }
 
 /// A level, then a straight rise, then another level.

@@ -21,10 +21,16 @@ pub mod protocol;
 mod running;
 /// What is seen of a stack from outside.
 mod seen;
+/// Lines from adapters, and what they say of themselves.
+mod talk;
 /// Trials through adapters.
 mod tunnel;
 
+/// What is fed with random bytes.
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
+
 pub use adapter::{ADAPTER, adapter};
 pub use catalogue::{Built, Choice, ChoiceError, Stack};
-pub use seen::Seen;
+pub use seen::{Offer, Seen};
 pub use tunnel::{StackError, StackTunnel};

@@ -1,11 +1,12 @@
 use crate::adapter::ADAPTER;
 use crate::catalogue::{Built, Choice};
-use crate::protocol::{Arguments, CONNECTED, DESCRIBE, Description, Done, FAR_END, Ready};
+use crate::protocol::{Arguments, CONNECTED, Done, FAR_END, Ready};
+use crate::talk::{Lines, PARTING};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::SocketAddrV4;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -15,11 +16,8 @@ use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::wait_readable;
 use wt_sys::process::{self, Usage};
 
-/// How long an adapter may take until it is ready, and to end when it shall.
+/// How long an adapter may take until it is ready.
 const PATIENCE: Duration = Duration::from_secs(10);
-const PARTING: Duration = Duration::from_secs(2);
-/// A line of an adapter is at most so long.
-const LONGEST_LINE: usize = 64 * 1024;
 /// Of what it complains of, so much is told.
 const MOST_TOLD: usize = 2_000;
 
@@ -27,7 +25,7 @@ const MOST_TOLD: usize = 2_000;
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    lines: Lines,
+    lines: Lines<ChildStdout>,
     /// What it said when it was ready.
     pub(crate) ready: Ready,
     /// What it had used by then.
@@ -79,7 +77,7 @@ impl Running {
         let failed = |error: io::Error| format!("can't start {}: {error}", program.to_string_lossy());
         let mut child = command.spawn().map_err(failed)?;
         let stdout = child.stdout.take().ok_or("the adapter has no output")?;
-        let mut lines = Lines { stdout, buffer: Vec::new() };
+        let mut lines = Lines::of(stdout);
         let ready = lines.next(PATIENCE).and_then(|line| serde_json::from_str::<Ready>(&line).ok());
         match ready.filter(|ready| ready.ready) {
             Some(ready) => {
@@ -151,18 +149,6 @@ impl Drop for Running {
     }
 }
 
-/// What an adapter's program says of itself, if it says it in time.
-pub(crate) fn describe(program: &Path) -> Option<Description> {
-    let mut command = Command::new(program);
-    command.arg(DESCRIBE).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    process::die_with_parent(&mut command);
-    let mut child = command.spawn().ok()?;
-    let line = child.stdout.take().and_then(|stdout| Lines { stdout, buffer: Vec::new() }.next(PARTING));
-    let _ = child.kill();
-    let _ = child.wait();
-    serde_json::from_str(&line?).ok()
-}
-
 /// What it complained of, when it has ended.
 fn complaint(child: &mut Child) -> String {
     let mut text = Vec::new();
@@ -170,38 +156,6 @@ fn complaint(child: &mut Child) -> String {
         let _ = stderr.take(MOST_TOLD as u64).read_to_end(&mut text);
     }
     String::from_utf8_lossy(&text).trim().to_owned()
-}
-
-/// Lines from an adapter.
-#[derive(Debug)]
-struct Lines {
-    stdout: ChildStdout,
-    buffer: Vec<u8>,
-}
-
-impl Lines {
-    /// The next line, if it comes in time and isn't absurd.
-    fn next(&mut self, patience: Duration) -> Option<String> {
-        let limit = monotonic_ns() + patience.as_nanos() as u64;
-        loop {
-            if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=at).collect();
-                return String::from_utf8(line).ok();
-            }
-            let left = Duration::from_nanos(limit.saturating_sub(monotonic_ns()));
-            if left.is_zero() || self.buffer.len() > LONGEST_LINE {
-                return None;
-            }
-            if wait_readable(&[self.stdout.as_fd()], Some(left)).ok()? == 0 {
-                continue;
-            }
-            let mut piece = [0; 4096];
-            match self.stdout.read(&mut piece) {
-                Ok(0) | Err(_) => return None,
-                Ok(n) => self.buffer.extend_from_slice(&piece[..n]),
-            }
-        }
-    }
 }
 
 /// Opens a connection of the adapter's stack: the local socket through which its bytes go, and how long the handshake took.

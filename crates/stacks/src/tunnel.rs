@@ -8,7 +8,6 @@ use crate::protocol::Arguments;
 use crate::running::{Ended, Running, connect};
 use crate::seen::{Seen, Watcher};
 use outcome::Ran;
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -360,14 +359,13 @@ impl Tunnel for StackTunnel {
         if let Some((client, server)) = upload {
             outcome::add_upload(&mut outcome, &client, server.as_ref());
         }
-        outcome.observed.insert("lab".to_owned(), stats.to_json());
-        outcome.observed.insert("queue_drops".to_owned(), json!(stats.queue_full));
+        outcome.observed.lab = Some(stats.to_json());
+        outcome.observed.queue_drops = Some(stats.queue_full);
         let rtt = Duration::from_micros(self.path(Direction::Down).rtt_us);
         if outcome.status == Status::Completed
             && let Some(complaint) = stats.complaint(rtt)
         {
-            outcome.status = Status::Invalid;
-            outcome.notes.push(complaint);
+            outcome.mark_invalid(complaint);
         }
         Ok(outcome)
     }

@@ -1,4 +1,4 @@
-//! bpf(2): maps, programs and links, as far as congestion controls need them.
+//! bpf(2): maps, programs and links, as far as congestion controls and settings of connections need them.
 //!
 //! The attributes of each command are written at the offsets of `union bpf_attr` in linux/bpf.h.
 
@@ -14,12 +14,19 @@ const MAP_DELETE: libc::c_int = 3;
 const PROG_LOAD: libc::c_int = 5;
 const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
+const OBJ_INFO: libc::c_int = 15;
 const BTF_LOAD: libc::c_int = 18;
 const MAP_FREEZE: libc::c_int = 22;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_DETACH: libc::c_int = 34;
 
-const PROG_TYPE_STRUCT_OPS: u32 = 27;
+/// `BPF_PROG_TYPE_STRUCT_OPS`: a member of a `struct_ops`.
+pub const PROGRAM_STRUCT_OPS: u32 = 27;
+/// `BPF_PROG_TYPE_SOCK_OPS`: called at moments of TCP connections.
+pub const PROGRAM_SOCK_OPS: u32 = 13;
 const ATTACH_STRUCT_OPS: u32 = 44;
+/// `BPF_CGROUP_SOCK_OPS`.
+const ATTACH_SOCK_OPS: u32 = 3;
 
 /// `BPF_MAP_TYPE_ARRAY`.
 pub const MAP_ARRAY: u32 = 2;
@@ -82,16 +89,26 @@ unsafe fn bpf(command: libc::c_int, attributes: &Attributes, doing: impl FnOnce(
     if result < 0 { Err(SysError::last(doing())) } else { Ok(result as libc::c_int) }
 }
 
-fn owned(fd: libc::c_int) -> OwnedFd {
-    // SAFETY: the kernel has just given us this descriptor.
-    unsafe { OwnedFd::from_raw_fd(fd) }
+/// Calls a command of bpf(2) whose result is a new descriptor.
+///
+/// # Safety
+/// As [`bpf`]; and the command must be one that makes a descriptor.
+unsafe fn bpf_object(
+    command: libc::c_int,
+    attributes: &Attributes,
+    doing: impl FnOnce() -> String,
+) -> SysResult<OwnedFd> {
+    // SAFETY: the caller vouches for the pointers within.
+    let fd = unsafe { bpf(command, attributes, doing) }?;
+    // SAFETY: the kernel has just given us this descriptor, and it belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn raw(fd: &impl AsFd) -> u32 {
     fd.as_fd().as_raw_fd().unsigned_abs()
 }
 
-/// A map with one element.
+/// A map with one element, whose key has 32 bits.
 #[derive(Debug)]
 pub struct Map {
     fd: OwnedFd,
@@ -138,7 +155,7 @@ pub fn create_map(spec: &MapSpec<'_>) -> SysResult<Map> {
         .u32(48, btf.as_ref().map_or(0, raw))
         .u32(60, spec.kernel_type);
     // SAFETY: there are no pointers among the attributes.
-    let fd = unsafe { bpf(MAP_CREATE, &attributes, || format!("create the BPF map {}", spec.name)) }.map(owned)?;
+    let fd = unsafe { bpf_object(MAP_CREATE, &attributes, || format!("create the BPF map {}", spec.name)) }?;
     Ok(Map { fd, value_size: spec.value_size as usize })
 }
 
@@ -155,7 +172,7 @@ fn load_btf() -> SysResult<OwnedFd> {
     blob.extend_from_slice(STRINGS);
     let attributes = Attributes::new().pointer(0, blob.as_ptr()).u32(16, blob.len() as u32);
     // SAFETY: the pointer is to a live buffer of the length told.
-    unsafe { bpf(BTF_LOAD, &attributes, || "load BTF".to_owned()) }.map(owned)
+    unsafe { bpf_object(BTF_LOAD, &attributes, || "load BTF".to_owned()) }
 }
 
 /// Writes the one element of a map.
@@ -177,10 +194,10 @@ pub fn write_map(map: &Map, value: &[u8]) -> SysResult<()> {
 ///
 /// # Errors
 /// [`SysError`].
-pub fn clear_map(map: &impl AsFd) -> SysResult<()> {
+pub fn clear_map(map: &Map) -> SysResult<()> {
     let key = 0_u32;
     let attributes = Attributes::new().u32(0, raw(map)).pointer(8, &raw const key);
-    // SAFETY: the key is live and has 32 bits, as those of every struct_ops and array have.
+    // SAFETY: the key is live and has 32 bits, as every `Map`'s has.
     unsafe { bpf(MAP_DELETE, &attributes, || "clear a BPF map".to_owned()) }.map(drop)
 }
 
@@ -194,18 +211,20 @@ pub fn freeze_map(map: &impl AsFd) -> SysResult<()> {
     unsafe { bpf(MAP_FREEZE, &attributes, || "freeze a BPF map".to_owned()) }.map(drop)
 }
 
-/// A program to be loaded as a member of a `struct_ops`.
+/// A program to be loaded.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgramSpec<'a> {
+    /// `BPF_PROG_TYPE_…`.
+    pub kind: u32,
     /// For bpftool; at most 15 letters count.
     pub name: &'a str,
     /// Instructions of 8 bytes.
     pub instructions: &'a [u8],
     /// As the kernel compares it with its list of GPL-compatible ones.
     pub license: &'a str,
-    /// The operations' type in the kernel's BTF.
+    /// Of a `struct_ops`, the operations' type in the kernel's BTF; else 0.
     pub operations: u32,
-    /// Which member of it.
+    /// Of a `struct_ops`, which member of it; else 0.
     pub member: u32,
 }
 
@@ -234,19 +253,19 @@ pub fn load_program(spec: &ProgramSpec<'_>) -> Result<OwnedFd, Rejected> {
     let mut attempt = |level: u32| {
         log.resize(if level == 0 { 0 } else { LOG_SIZE }, 0_u8);
         let attributes = Attributes::new()
-            .u32(0, PROG_TYPE_STRUCT_OPS)
+            .u32(0, spec.kind)
             .u32(4, (spec.instructions.len() / 8) as u32)
             .pointer(8, spec.instructions.as_ptr())
             .pointer(16, license.as_ptr())
             .u32(24, level)
             .u32(28, log.len() as u32)
-            .pointer(32, if level == 0 { std::ptr::null() } else { log.as_ptr() })
+            .pointer(32, if level == 0 { std::ptr::null() } else { log.as_mut_ptr().cast_const() })
             .name(48, spec.name)
             .u32(68, spec.member)
             .u32(108, spec.operations);
         // SAFETY: instructions, licence and log are live and as long as told; the kernel writes only into the log, which
         // nothing else looks at meanwhile.
-        unsafe { bpf(PROG_LOAD, &attributes, doing) }.map(owned)
+        unsafe { bpf_object(PROG_LOAD, &attributes, doing) }
     };
     // The log costs time and may overflow, so it is asked for only after a failure.
     let source = match attempt(0) {
@@ -268,7 +287,34 @@ pub fn load_program(spec: &ProgramSpec<'_>) -> Result<OwnedFd, Rejected> {
 pub fn link_struct_ops(map: &impl AsFd) -> SysResult<OwnedFd> {
     let attributes = Attributes::new().u32(0, raw(map)).u32(8, ATTACH_STRUCT_OPS);
     // SAFETY: there are no pointers among the attributes.
-    unsafe { bpf(LINK_CREATE, &attributes, || "register a BPF congestion control".to_owned()) }.map(owned)
+    unsafe { bpf_object(LINK_CREATE, &attributes, || "register a BPF congestion control".to_owned()) }
+}
+
+/// Lets a program see the TCP connections of all processes in a cgroup and below, in every network namespace, for as long as
+/// the link is open or pinned.
+///
+/// # Errors
+/// [`SysError`]; `EPERM` without `CAP_NET_ADMIN`, or where a program that allows no others is attached.
+///
+/// # Source
+/// `BPF_LINK_CREATE` on a cgroup, since Linux 5.7: `cgroup_bpf_link_attach()` in kernel/bpf/cgroup.c.
+pub fn link_sock_ops(program: &impl AsFd, cgroup: &impl AsFd) -> SysResult<OwnedFd> {
+    let attributes = Attributes::new().u32(0, raw(program)).u32(4, raw(cgroup)).u32(8, ATTACH_SOCK_OPS);
+    // SAFETY: there are no pointers among the attributes.
+    unsafe { bpf_object(LINK_CREATE, &attributes, || "attach a BPF program to connections".to_owned()) }
+}
+
+/// Ends what a link does, at once: a link that is only closed ends a little later.
+///
+/// # Errors
+/// [`SysError`].
+///
+/// # Source
+/// `BPF_LINK_DETACH`, since Linux 5.9.
+pub fn detach_link(link: &impl AsFd) -> SysResult<()> {
+    let attributes = Attributes::new().u32(0, raw(link));
+    // SAFETY: there are no pointers among the attributes.
+    unsafe { bpf(LINK_DETACH, &attributes, || "detach a BPF program".to_owned()) }.map(drop)
 }
 
 fn path_text(path: &Path, doing: &str) -> SysResult<CString> {
@@ -300,7 +346,30 @@ pub fn open_pinned(path: &Path) -> SysResult<OwnedFd> {
     let text = path_text(path, &doing)?;
     let attributes = Attributes::new().pointer(0, text.as_ptr());
     // SAFETY: the path is a live C string.
-    unsafe { bpf(OBJ_GET, &attributes, || doing) }.map(owned)
+    unsafe { bpf_object(OBJ_GET, &attributes, || doing) }
+}
+
+/// Opens a pinned map whose key has 32 bits, as those of every map of ours have; `None` where something else is pinned.
+///
+/// # Errors
+/// [`SysError`] when it can't be opened.
+///
+/// # Source
+/// `BPF_OBJ_GET_INFO_BY_FD`, bpf(2); `struct bpf_map_info` begins with type, id, size of the key, size of the value.
+pub fn open_pinned_map(path: &Path) -> SysResult<Option<Map>> {
+    let fd = open_pinned(path)?;
+    // Links and programs have a description too, and are told apart by what the kernel says that a descriptor is.
+    let kind = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    if !kind.is_ok_and(|kind| kind.as_os_str() == "anon_inode:bpf-map") {
+        return Ok(None);
+    }
+    let mut info = [0_u32; 4];
+    let size = u32::try_from(size_of_val(&info)).unwrap_or(0);
+    let attributes = Attributes::new().u32(0, raw(&fd)).u32(4, size).pointer(8, info.as_mut_ptr().cast_const());
+    // SAFETY: the kernel writes at most as many bytes as told into a live array.
+    unsafe { bpf(OBJ_INFO, &attributes, || format!("describe {}", path.display())) }?;
+    let [_, _, key_size, value_size] = info;
+    Ok((key_size == 4).then_some(Map { fd, value_size: value_size as usize }))
 }
 
 /// Lets this process lock as much memory as it may: kernels before 5.11 count BPF's as locked.

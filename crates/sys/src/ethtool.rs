@@ -84,9 +84,12 @@ impl Ethtool {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Sends `words` to the driver, which answers in their place. Every structure of ethtool is made of whole words,
-    /// and says how long it is; the caller gives at least that many.
-    fn call(&self, device: &str, words: &mut [u32], doing: &str) -> SysResult<i32> {
+    /// Sends `words` to the driver, which answers in their place. Every structure of ethtool is made of whole words.
+    ///
+    /// # Safety
+    /// There must be as many words as the structure has that the first of them names, the fields that say how much follows
+    /// included.
+    unsafe fn call(&self, device: &str, words: &mut [u32], doing: &str) -> SysResult<i32> {
         #[repr(C)]
         struct Request {
             name: [u8; libc::IFNAMSIZ],
@@ -102,8 +105,8 @@ impl Ethtool {
         }
         name[..bytes.len()].copy_from_slice(bytes);
         let mut request = Request { name, data: words.as_mut_ptr(), rest: [0; 2] };
-        // SAFETY: `request` is laid out as `struct ifreq` with a pointer in its union; `words` outlives the call and is
-        // as long as the structure that its first word names and its length words say.
+        // SAFETY: `request` is laid out as `struct ifreq` with a pointer in its union; `words` outlives the call, and the
+        // caller vouches for its length.
         let answer = unsafe { libc::ioctl(self.0.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
         check(answer, || format!("{doing} of {device}"))
     }
@@ -115,7 +118,8 @@ impl Ethtool {
     pub fn driver(&self, device: &str) -> SysResult<Driver> {
         let mut words = [0; 49];
         words[0] = ETHTOOL_GDRVINFO;
-        self.call(device, &mut words, "ask for the driver")?;
+        // SAFETY: `struct ethtool_drvinfo` has 49 words.
+        unsafe { self.call(device, &mut words, "ask for the driver") }?;
         let text = |at: usize| text(&words[1 + at * 8..9 + at * 8]);
         let or_nothing = |text: String| if text == "N/A" { String::new() } else { text };
         Ok(Driver { name: text(0), version: text(1), firmware: or_nothing(text(2)), bus: or_nothing(text(3)) })
@@ -132,14 +136,16 @@ impl Ethtool {
         const UNKNOWN: u32 = u32::MAX;
         let mut words = [0; HEAD + 3 * MASK];
         words[0] = ETHTOOL_GLINKSETTINGS;
-        self.call(device, &mut words, "ask for the speed")?;
+        // SAFETY: `struct ethtool_link_settings` has 12 words, and three masks of at most 127 words follow.
+        unsafe { self.call(device, &mut words, "ask for the speed") }?;
         // The first call tells how many words a mask has, as a negative number; the second is answered.
         let size = i8::from_ne_bytes([words[3].to_ne_bytes()[3]]);
         if size < 0 {
             words = [0; HEAD + 3 * MASK];
             words[0] = ETHTOOL_GLINKSETTINGS;
             words[3] = u32::from_ne_bytes([0, 0, 0, size.unsigned_abs()]);
-            self.call(device, &mut words, "ask for the speed")?;
+            // SAFETY: `struct ethtool_link_settings` has 12 words, and three masks of at most 127 words follow.
+            unsafe { self.call(device, &mut words, "ask for the speed") }?;
         }
         let full_duplex = match words[2].to_ne_bytes()[0] {
             0 => Some(false),
@@ -161,7 +167,8 @@ impl Ethtool {
     fn ring_words(&self, device: &str) -> SysResult<[u32; 9]> {
         let mut words = [0; 9];
         words[0] = ETHTOOL_GRINGPARAM;
-        self.call(device, &mut words, "ask for the ring sizes")?;
+        // SAFETY: `struct ethtool_ringparam` has 9 words.
+        unsafe { self.call(device, &mut words, "ask for the ring sizes") }?;
         Ok(words)
     }
 
@@ -172,7 +179,8 @@ impl Ethtool {
     pub fn set_rings(&self, device: &str, rx: u32, tx: u32) -> SysResult<()> {
         let mut words = self.ring_words(device)?;
         (words[0], words[5], words[8]) = (ETHTOOL_SRINGPARAM, rx, tx);
-        self.call(device, &mut words, "set the ring sizes").map(drop)
+        // SAFETY: `struct ethtool_ringparam` has 9 words.
+        unsafe { self.call(device, &mut words, "set the ring sizes") }.map(drop)
     }
 
     /// The offloads of a device by the kernel's names: `tx-tcp-segmentation`, `rx-gro`, …
@@ -203,21 +211,24 @@ impl Ethtool {
         (words[0], words[1]) = (ETHTOOL_SFEATURES, u32::try_from(blocks).unwrap_or(0));
         words[2 + at / 32 * 2] = 1 << (at % 32);
         words[3 + at / 32 * 2] = u32::from(on) << (at % 32);
-        self.call(device, &mut words, &doing).map(drop)
+        // SAFETY: `struct ethtool_sfeatures` has 2 words, and 2 for each block that the second one counts.
+        unsafe { self.call(device, &mut words, &doing) }.map(drop)
     }
 
     fn feature_words(&self, device: &str, count: usize) -> SysResult<Vec<u32>> {
         let blocks = count.div_ceil(32);
         let mut words = vec![0; 2 + 4 * blocks];
         (words[0], words[1]) = (ETHTOOL_GFEATURES, u32::try_from(blocks).unwrap_or(0));
-        self.call(device, &mut words, "ask for the offloads")?;
+        // SAFETY: `struct ethtool_gfeatures` has 2 words, and 4 for each block that the second one counts.
+        unsafe { self.call(device, &mut words, "ask for the offloads") }?;
         Ok(words)
     }
 
     fn feature_names(&self, device: &str) -> SysResult<Vec<String>> {
         let doing = "ask for the names of the offloads";
         let mut info = [ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0];
-        self.call(device, &mut info, doing)?;
+        // SAFETY: `struct ethtool_sset_info` has 4 words, and one follows for each bit of its mask.
+        unsafe { self.call(device, &mut info, doing) }?;
         let count = info[4] as usize;
         if count > MOST_FEATURES {
             return Err(SysError {
@@ -227,7 +238,8 @@ impl Ethtool {
         }
         let mut words = vec![0; 3 + count * ETH_GSTRING_LEN / 4];
         (words[0], words[1], words[2]) = (ETHTOOL_GSTRINGS, ETH_SS_FEATURES, info[4]);
-        self.call(device, &mut words, doing)?;
+        // SAFETY: `struct ethtool_gstrings` has 3 words, and 8 for each name that the third one counts.
+        unsafe { self.call(device, &mut words, doing) }?;
         Ok(words[3..].chunks_exact(ETH_GSTRING_LEN / 4).map(text).collect())
     }
 }

@@ -38,14 +38,27 @@ pub fn detach(command: &mut Command) {
     unsafe { command.pre_exec(leave) };
 }
 
+/// A standard stream of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandardStream {
+    /// What it reads.
+    Input,
+    /// What it answers.
+    Output,
+}
+
 /// Puts /dev/null in the place of a standard stream, which closes the pipe that was there.
 ///
 /// # Errors
 /// [`SysError`].
-pub fn silence(stream: &impl AsFd) -> SysResult<()> {
+pub fn silence(stream: StandardStream) -> SysResult<()> {
+    let number = match stream {
+        StandardStream::Input => libc::STDIN_FILENO,
+        StandardStream::Output => libc::STDOUT_FILENO,
+    };
     let null = File::options().read(true).write(true).open("/dev/null").map_err(SysError::io("open /dev/null"))?;
-    // SAFETY: both descriptors are open; dup2 replaces the second at once.
-    let result = unsafe { libc::dup2(null.as_raw_fd(), stream.as_fd().as_raw_fd()) };
+    // SAFETY: dup2 replaces the stream at once; nobody owns the number of a standard stream, and std looks it up each time.
+    let result = unsafe { libc::dup2(null.as_raw_fd(), number) };
     check(result, || "close a standard stream".to_owned()).map(drop)
 }
 

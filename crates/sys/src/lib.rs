@@ -25,6 +25,8 @@ pub mod memory_folder;
 pub mod netlink;
 /// User, network, mount and process namespaces.
 pub mod ns;
+/// Whose process is at the other end of a connection within this host.
+pub mod owner;
 /// Frames of a network device by `AF_PACKET`.
 pub mod packet;
 /// Bytes that are sent without being copied.
@@ -35,12 +37,16 @@ pub mod poll;
 pub mod probe;
 /// Processes: identity, parents' deaths, children in namespaces.
 pub mod process;
+/// Addresses of names.
+pub mod resolve;
 /// Packet sockets, plain or with a ring.
 mod ring;
 /// Routes as the kernel dumps them, with all metrics, to be put back exactly.
 pub mod route;
 /// Messages of rtnetlink, byte by byte.
 mod rtattr;
+/// Rules that choose a routing table.
+mod rule;
 /// Packets as they arrive at a device.
 pub mod sniff;
 /// Socket addresses as the kernel has them.

@@ -14,11 +14,13 @@ const RTM_GETQDISC: u16 = 38;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
 const IFLA_QDISC: u16 = 6;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_EXT_MASK: u16 = 29;
 const IFLA_CARRIER: u16 = 33;
+const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_MIN_MTU: u16 = 50;
 const IFLA_MAX_MTU: u16 = 51;
 const IFLA_INFO_KIND: u16 = 1;
@@ -30,6 +32,12 @@ const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 /// `TC_H_ROOT`: the parent of the qdisc that a device sends through.
 const ROOT: u32 = 0xffff_ffff;
+
+/// Kinds of devices whose MTU the kernel lowers along with that of the device below, and doesn't raise again.
+///
+/// # Source
+/// `NETDEV_CHANGEMTU` in `vlan_device_event()`, `macvlan_device_event()`, `ipvlan_device_event()` and `macsec_notify()` of Linux.
+const BOUND_KINDS: [&str; 6] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"];
 
 /// Lengths of `struct ifinfomsg`, `struct ifaddrmsg` and `struct tcmsg`.
 const LINK_HEAD: usize = 16;
@@ -45,6 +53,8 @@ pub struct Link {
     pub name: String,
     /// What it is, of virtual devices: `veth`, `bridge`, `wireguard`, …
     pub kind: Option<String>,
+    /// The device of this namespace that it lies on, of those whose MTU can't exceed that of the other: `vlan`, `macvlan`, …
+    pub lower: Option<u32>,
     /// Largest packet, bytes.
     pub mtu: u32,
     /// Least MTU that the driver takes, if it says so.
@@ -197,6 +207,7 @@ fn link(body: &[u8]) -> Option<Link> {
         index: body.get(4..8).and_then(u32_of)?,
         name: String::new(),
         kind: None,
+        lower: None,
         mtu: 0,
         min_mtu: None,
         max_mtu: None,
@@ -207,8 +218,11 @@ fn link(body: &[u8]) -> Option<Link> {
         carrier: false,
         loopback: flags & IFF_LOOPBACK != 0,
     };
+    let mut is_elsewhere = false;
     for (kind, value) in attributes(body.get(LINK_HEAD..)?) {
         match kind {
+            IFLA_LINK => link.lower = u32_of(value),
+            IFLA_LINK_NETNSID => is_elsewhere = true,
             IFLA_ADDRESS => link.address = value.to_vec(),
             IFLA_IFNAME => link.name = text_of(value),
             IFLA_MTU => link.mtu = u32_of(value)?,
@@ -224,6 +238,8 @@ fn link(body: &[u8]) -> Option<Link> {
             _ => {}
         }
     }
+    let is_bound = link.kind.as_ref().is_some_and(|kind| BOUND_KINDS.contains(&kind.as_str()));
+    link.lower = link.lower.filter(|_| is_bound && !is_elsewhere);
     Some(link)
 }
 

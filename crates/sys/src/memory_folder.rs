@@ -23,7 +23,8 @@ impl MemoryFolder {
     pub fn new() -> SysResult<Self> {
         // SAFETY: the name is a live C string; fsopen gives a descriptor or −1.
         let made = unsafe { libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), 1) };
-        let context = owned(made)?;
+        // SAFETY: what fsopen gives is a new descriptor.
+        let context = unsafe { owned(made) }?;
         // SAFETY: this command takes neither key nor value.
         let made = unsafe {
             let none = std::ptr::null::<libc::c_char>();
@@ -32,7 +33,8 @@ impl MemoryFolder {
         check(made as libc::c_int, || DOING.to_owned())?;
         // SAFETY: fsmount takes numbers; 1 is FSMOUNT_CLOEXEC.
         let made = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) };
-        owned(made).map(Self)
+        // SAFETY: what fsmount gives is a new descriptor.
+        unsafe { owned(made) }.map(Self)
     }
 
     /// Its path, for every process of ours as long as this one lives: servers close what they inherit.
@@ -42,9 +44,13 @@ impl MemoryFolder {
     }
 }
 
-fn owned(made: libc::c_long) -> SysResult<OwnedFd> {
+/// The descriptor that a system call has made, or its error.
+///
+/// # Safety
+/// `made` must be the result of a system call that gives a new descriptor, taken once.
+unsafe fn owned(made: libc::c_long) -> SysResult<OwnedFd> {
     let fd = check(made as libc::c_int, || DOING.to_owned())?;
-    // SAFETY: the kernel has just given us this descriptor.
+    // SAFETY: the caller vouches that it is new and ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -57,7 +63,7 @@ mod tests {
         let folder = match MemoryFolder::new() {
             Ok(folder) => folder,
             Err(error) if error.errno() == Some(libc::EPERM) => {
-                println!("not run: this test needs CAP_SYS_ADMIN");
+                wt_testing::not_run("sys-admin", &error);
                 return;
             }
             Err(error) => panic!("{error}"),

@@ -51,6 +51,29 @@ pub fn is_root_that_may_map_nobody(error: &SysError) -> bool {
     error.errno() == Some(libc::EPERM) && error.doing.contains(UID_MAP)
 }
 
+/// The cookie of this thread's network namespace: a number that no other one gets until the next boot, unlike the inode of
+/// its file. Programs in the kernel know the namespace by it.
+///
+/// # Errors
+/// [`SysError`]; `ENOPROTOOPT` before Linux 5.14.
+///
+/// # Source
+/// `SO_NETNS_COOKIE` of linux/asm-generic/socket.h, commit e8b9eab99232.
+pub fn network_cookie() -> SysResult<u64> {
+    const SO_NETNS_COOKIE: libc::c_int = 71;
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))
+        .map_err(SysError::io("open a socket to ask for the network namespace"))?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: writes at most 8 bytes into a live variable of 8 bytes.
+    let result = unsafe {
+        let at = (&raw mut cookie).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, at, &raw mut length)
+    };
+    check(result, || "ask for the network namespace's cookie".to_owned())?;
+    Ok(cookie)
+}
+
 /// A process that stays above the new namespace, since only from there all users can be mapped into it.
 struct Mapper {
     child: libc::pid_t,

@@ -25,7 +25,7 @@ impl PacketPort {
     pub fn open(device: &str) -> SysResult<Self> {
         let socket = PacketSocket::open(libc::SOCK_RAW)?;
         for option in [PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING, PACKET_QDISC_BYPASS] {
-            socket.set(libc::SOL_PACKET, option, &1)?;
+            socket.set(option, 1)?;
         }
         Ok(Self(socket.start(SHAPE, index_of(device)?)?))
     }

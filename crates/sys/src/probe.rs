@@ -433,7 +433,7 @@ mod tests {
             let socket = ProbeSocket::udp(v6).unwrap();
             let target = SocketAddr::new(ip, 9);
             if v6 && socket.send(target, b"", None).is_err() {
-                println!("not run for IPv6: this machine has none");
+                wt_testing::not_run("ipv6", &"no loopback of IPv6");
                 continue;
             }
             let mut buffer = [0u8; 64];

@@ -171,6 +171,30 @@ pub const CAP_PERFMON: u32 = 38;
 /// `CAP_BPF`, for [`has_capability`].
 pub const CAP_BPF: u32 = 39;
 
+/// How many descriptors this process may have.
+#[must_use]
+pub fn descriptor_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes into a live rlimit. It doesn't fail for a limit that there is.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+}
+
+/// Gives memory of large blocks back as soon as they are freed, and lets threads share what small ones need: for a process that stays
+/// and now and then has an answer of megabytes. Changes nothing with other C libraries than glibc.
+///
+/// # Source
+/// mallopt(3): glibc raises the threshold of `mmap` up to 32 MiB by itself, unless it is set.
+pub fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    for (parameter, value) in
+        [(libc::M_MMAP_THRESHOLD, 128 << 10), (libc::M_TRIM_THRESHOLD, 1 << 20), (libc::M_ARENA_MAX, 2)]
+    {
+        // SAFETY: takes numbers, and guards its state by itself.
+        unsafe { libc::mallopt(parameter, value) };
+    }
+}
+
 /// The effective user id.
 #[must_use]
 pub fn effective_uid() -> u32 {

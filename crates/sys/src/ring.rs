@@ -98,10 +98,27 @@ impl PacketSocket {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Sets an option; `T` must be the type that it takes.
-    pub(crate) fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> SysResult<()> {
+    /// Switches an option of packet sockets on, or gives it another number.
+    pub(crate) fn set(&self, option: libc::c_int, value: libc::c_int) -> SysResult<()> {
+        // SAFETY: a number has no pointers.
+        unsafe { self.set_struct(libc::SOL_PACKET, option, &value) }
+    }
+
+    /// Lets only those packets through that the program accepts.
+    pub(crate) fn attach_filter(&self, program: &mut [libc::sock_filter]) -> SysResult<()> {
+        let length = libc::c_ushort::try_from(program.len()).unwrap_or(libc::c_ushort::MAX);
+        let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
+        // SAFETY: the program is live and at least as long as told; the kernel copies it.
+        unsafe { self.set_struct(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter) }
+    }
+
+    /// Sets an option that is a structure.
+    ///
+    /// # Safety
+    /// If the option takes pointers within it, these must be what it says they are.
+    unsafe fn set_struct<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> SysResult<()> {
         let length = size_of::<T>() as libc::socklen_t;
-        // SAFETY: reads `length` bytes from a live value; every caller passes the type that the option takes.
+        // SAFETY: reads `length` bytes from a live value; the caller vouches for pointers within.
         let result =
             unsafe { libc::setsockopt(self.0.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length) };
         check(result, || format!("set option {option} of a packet socket")).map(drop)
@@ -121,14 +138,15 @@ impl PacketSocket {
     /// # Errors
     /// [`SysError`]; `ENOMEM` when there is no memory for the ring.
     pub(crate) fn start(self, shape: Shape, index: libc::c_int) -> SysResult<Ring> {
-        self.set(libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V2)?;
+        self.set(PACKET_VERSION, TPACKET_V2)?;
         let request = RingRequest {
             block_size: (shape.frame * shape.per_block) as libc::c_uint,
             block_count: shape.blocks as libc::c_uint,
             frame_size: shape.frame as libc::c_uint,
             frame_count: shape.frames() as libc::c_uint,
         };
-        self.set(libc::SOL_PACKET, PACKET_RX_RING, &request)?;
+        // SAFETY: `struct tpacket_req` has no pointers.
+        unsafe { self.set_struct(libc::SOL_PACKET, PACKET_RX_RING, &request) }?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let (fd, length) = (self.0.as_raw_fd(), shape.bytes());
         // SAFETY: asks for a new mapping of the ring; no existing memory is touched.

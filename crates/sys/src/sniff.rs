@@ -38,7 +38,7 @@ impl Sniffer {
     pub fn open(device: &str, v6: bool) -> SysResult<Self> {
         let socket = PacketSocket::open(libc::SOCK_RAW)?;
         for option in [PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING] {
-            socket.set(libc::SOL_PACKET, option, &1)?;
+            socket.set(option, 1)?;
         }
         let protocol = if v6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP };
         let socket = socket.listen(protocol, index_of(device)?)?;

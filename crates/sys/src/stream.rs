@@ -98,6 +98,13 @@ impl DataProbe {
         if info.data_segs_out > 1 { DataState::Split } else { DataState::Acknowledged { again: false } }
     }
 
+    /// How often what was sent has left, the first time included; 0 before.
+    #[must_use]
+    pub fn copies(&self) -> u32 {
+        let again = || TcpInfo::read(&self.stream).map_or(0, |info| info.total_retrans);
+        if self.sent { 1u32.saturating_add(again()) } else { 0 }
+    }
+
     /// Sends the beginning of a request that is never finished, as one packet of this length.
     ///
     /// # Errors
@@ -150,7 +157,9 @@ mod tests {
         // Linux keeps segments to half of the window.
         assert!(matches!(open, DataState::Open { longest: 30_000.., .. }), "{open:?}");
         assert_eq!(probe.send(u16::MAX).unwrap_err().errno(), Some(libc::EMSGSIZE));
+        assert_eq!(probe.copies(), 0);
         probe.send(1400).unwrap();
+        assert_eq!(probe.copies(), 1);
         let done = until(&probe, |state| state != DataState::Waiting);
         assert_eq!(done, DataState::Acknowledged { again: false });
     }

@@ -37,12 +37,9 @@ impl SegmentTap {
     /// [`SysError`](crate::SysError); `EPERM` without `CAP_NET_RAW`.
     pub fn open(ports: &[u16], waiting: usize) -> SysResult<Self> {
         let socket = PacketSocket::open(libc::SOCK_RAW)?;
-        socket.set(libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
-        socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
-        let mut program = filter(&ports[..ports.len().min(32)]);
-        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // The kernel copies the program.
-        socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)?;
+        socket.set(PACKET_VNET_HDR, 1)?;
+        socket.set(PACKET_IGNORE_OUTGOING, 1)?;
+        socket.attach_filter(&mut filter(&ports[..ports.len().min(32)]))?;
         let shape = Shape { frame: FRAME, per_block: PER_BLOCK, blocks: waiting.div_ceil(PER_BLOCK).max(1) };
         Ok(Self(socket.start(shape, 0)?))
     }
@@ -124,7 +121,7 @@ mod tests {
         let mut tap = match SegmentTap::open(&[1, port, 2], 64) {
             Ok(tap) => tap,
             Err(error) if error.errno() == Some(libc::EPERM) => {
-                println!("not run: this test needs CAP_NET_RAW");
+                wt_testing::not_run("net-raw", &error);
                 return;
             }
             Err(error) => panic!("{error}"),

@@ -2,7 +2,7 @@ use crate::error::check;
 use crate::poll::wait_writable;
 use crate::sockaddr::to_raw;
 use crate::{SysError, SysResult};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -30,6 +30,18 @@ impl TcpSocket {
         let fd = check(fd, || "open a TCP socket".to_owned())?;
         // SAFETY: the kernel has just given us this descriptor.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// The same from an address of this host's choice; the kernel chooses the port.
+    ///
+    /// # Errors
+    /// [`SysError`]; `EADDRNOTAVAIL` when this host hasn't got the address.
+    pub fn bound_to(self, own: IpAddr) -> SysResult<Self> {
+        let (address, length) = to_raw(&SocketAddr::new(own, 0));
+        // SAFETY: the address lives through the call and is at least `length` bytes long.
+        let result = unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), length) };
+        check(result, || format!("send from {own}"))?;
+        Ok(self)
     }
 
     /// Connects, and gives up after `timeout`.
@@ -83,9 +95,26 @@ impl AsFd for TcpSocket {
     }
 }
 
-fn set<T>(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, value: &T, doing: &str) -> SysResult<()> {
+/// Sets an option that is a number.
+fn set(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, value: libc::c_int, doing: &str) -> SysResult<()> {
+    // SAFETY: a number has no pointers.
+    unsafe { set_struct(fd, level, option, &value, doing) }
+}
+
+/// Sets an option that is a structure.
+///
+/// # Safety
+/// If the option takes pointers within it, these must be what it says they are.
+unsafe fn set_struct<T>(
+    fd: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+    doing: &str,
+) -> SysResult<()> {
     let pointer = std::ptr::from_ref(value).cast();
-    // SAFETY: reads as many bytes as the value has; every caller passes the type that the option takes.
+    // SAFETY: the kernel reads as many bytes as the value has, and refuses fewer than it needs; the caller vouches for
+    // pointers within.
     let result =
         unsafe { libc::setsockopt(fd.as_fd().as_raw_fd(), level, option, pointer, size_of::<T>() as libc::socklen_t) };
     check(result, || doing.to_owned()).map(drop)
@@ -113,7 +142,7 @@ fn get_int(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, doing: &str)
 /// # Source
 /// `TCP_WINDOW_CLAMP`, tcp(7); `tcp_measure_rcv_mss()` in net/ipv4/tcp_input.c of Linux.
 pub fn set_window_clamp(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
-    set(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, &(bytes as libc::c_int), "set TCP_WINDOW_CLAMP")
+    set(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, bytes as libc::c_int, "set TCP_WINDOW_CLAMP")
 }
 
 /// The window that this end will at most advertise, bytes; 0 before the handshake if nobody set one.
@@ -133,7 +162,7 @@ pub fn window_clamp(fd: &impl AsFd) -> SysResult<u32> {
 /// # Source
 /// `SO_RCVBUF`, socket(7).
 pub fn set_receive_buffer(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
-    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &(bytes as libc::c_int), "set SO_RCVBUF")
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes as libc::c_int, "set SO_RCVBUF")
 }
 
 /// The receive buffer that was granted, bytes, with the kernel's own share (twice what was asked).
@@ -178,7 +207,7 @@ pub const PIECES: usize = 64;
 /// # Errors
 /// [`SysError`].
 pub fn set_send_buffer(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
-    set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &(bytes as libc::c_int), "set SO_SNDBUF")
+    set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes as libc::c_int, "set SO_SNDBUF")
 }
 
 /// The send buffer that was granted, bytes, with the kernel's own share (twice what was asked).
@@ -197,7 +226,7 @@ pub fn send_buffer(fd: &impl AsFd) -> SysResult<u32> {
 /// # Source
 /// `TCP_MAXSEG`, tcp(7).
 pub fn set_max_segment(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
-    set(fd, libc::IPPROTO_TCP, TCP_MAXSEG, &(bytes as libc::c_int), "set TCP_MAXSEG")
+    set(fd, libc::IPPROTO_TCP, TCP_MAXSEG, bytes as libc::c_int, "set TCP_MAXSEG")
 }
 
 /// Acknowledges every segment at once for a while, or not.
@@ -205,7 +234,7 @@ pub fn set_max_segment(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
 /// # Errors
 /// [`SysError`].
 pub fn set_quick_ack(fd: &impl AsFd, on: bool) -> SysResult<()> {
-    set(fd, libc::IPPROTO_TCP, TCP_QUICKACK, &libc::c_int::from(on), "set TCP_QUICKACK")
+    set(fd, libc::IPPROTO_TCP, TCP_QUICKACK, libc::c_int::from(on), "set TCP_QUICKACK")
 }
 
 /// Wakes the writer only when fewer than so many unsent bytes wait in the send buffer.
@@ -213,7 +242,7 @@ pub fn set_quick_ack(fd: &impl AsFd, on: bool) -> SysResult<()> {
 /// # Errors
 /// [`SysError`].
 pub fn set_unsent_low_water(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
-    set(fd, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(bytes as libc::c_int), "set TCP_NOTSENT_LOWAT")
+    set(fd, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes as libc::c_int, "set TCP_NOTSENT_LOWAT")
 }
 
 /// Sets the time to live of this connection's packets.
@@ -221,7 +250,7 @@ pub fn set_unsent_low_water(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
 /// # Errors
 /// [`SysError`].
 pub fn set_ttl(fd: &impl AsFd, hops: u32) -> SysResult<()> {
-    set(fd, libc::IPPROTO_IP, libc::IP_TTL, &(hops as libc::c_int), "set IP_TTL")
+    set(fd, libc::IPPROTO_IP, libc::IP_TTL, hops as libc::c_int, "set IP_TTL")
 }
 
 /// The same for IPv6, where it is called the hop limit.
@@ -232,7 +261,7 @@ pub fn set_ttl(fd: &impl AsFd, hops: u32) -> SysResult<()> {
 /// # Source
 /// `IPV6_UNICAST_HOPS`, ipv6(7).
 pub fn set_hop_limit(fd: &impl AsFd, hops: u32) -> SysResult<()> {
-    set(fd, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, &(hops as libc::c_int), "set IPV6_UNICAST_HOPS")
+    set(fd, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, hops as libc::c_int, "set IPV6_UNICAST_HOPS")
 }
 
 /// Chooses the congestion control.
@@ -292,7 +321,7 @@ pub fn congestion_control(fd: &impl AsFd) -> SysResult<String> {
 /// `SO_RCVBUFFORCE`, socket(7).
 pub fn fix_window(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
     let buffer = bytes.saturating_mul(2).min(1 << 30);
-    let forced = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(buffer as libc::c_int), "set SO_RCVBUFFORCE");
+    let forced = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer as libc::c_int, "set SO_RCVBUFFORCE");
     let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok().and_then(|text| text.trim().parse().ok());
     if forced.is_err() && most.is_none_or(|most: u32| buffer <= most) {
         set_receive_buffer(fd, buffer)?;
@@ -322,7 +351,8 @@ pub fn listen(address: SocketAddr) -> SysResult<TcpListener> {
 /// [`SysError`].
 pub fn reset_on_close(fd: &impl AsFd) -> SysResult<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    set(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger, "set SO_LINGER")
+    // SAFETY: the structure that the option takes has no pointers.
+    unsafe { set_struct(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger, "set SO_LINGER") }
 }
 
 /// What the kernel knows of a connection: the fields of `struct tcp_info` in its order and units (µs, bytes, segments).

@@ -41,10 +41,8 @@ impl Watch {
     pub fn open(device: &str) -> SysResult<Self> {
         let socket = PacketSocket::open(libc::SOCK_DGRAM)?;
         let index = if device == "any" { 0 } else { index_of(device)? };
-        let mut keep = [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: KEPT }];
-        // The kernel copies the program.
-        let program = libc::sock_fprog { len: 1, filter: keep.as_mut_ptr() };
-        socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+        let keep = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: KEPT };
+        socket.attach_filter(&mut [keep])?;
         Ok(Self(socket.start(SHAPE, index)?))
     }
 
@@ -123,7 +121,7 @@ mod tests {
         let mut watch = match Watch::open("lo") {
             Ok(watch) => watch,
             Err(error) if error.errno() == Some(libc::EPERM) => {
-                println!("not run: this test needs CAP_NET_RAW");
+                wt_testing::not_run("net-raw", &error);
                 return;
             }
             Err(error) => panic!("{error}"),

@@ -5,7 +5,7 @@
 
 use super::ScenarioError;
 use super::read::{RawLink, Reader};
-use toml::Spanned;
+use super::value::Spanned;
 
 impl Reader<'_> {
     /// The links in order from the client: as written, or as `from` and `to` say when they are there.

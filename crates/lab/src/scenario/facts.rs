@@ -77,6 +77,14 @@ impl Scenario {
         slowest.unwrap_or(&self.links[0])
     }
 
+    /// How long a full packet takes on the narrowest link, in the slower of its directions.
+    #[must_use]
+    pub fn packet_time(&self) -> Duration {
+        let link = self.bottleneck();
+        let wire = link.framing.wire_len(Bytes(self.pmtu()));
+        (wire / link.down.rate).max(wire / link.up.rate)
+    }
+
     /// The most that can be under way in one direction: what the path carries in an RTT, and the bottleneck's queue, bytes.
     #[must_use]
     pub fn in_flight(&self, direction: wt_trial::Direction) -> u64 {

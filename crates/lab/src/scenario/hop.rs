@@ -1,11 +1,12 @@
 //! What stands between two links besides a plain router: middleboxes, and hosts on the way.
 
 use super::ScenarioError;
+use super::limits::{self, Limit};
+use super::raw::RawHop;
 use super::read::Reader;
-use serde::Deserialize;
+use super::value::Spanned;
 use std::time::Duration;
-use toml::Spanned;
-use wt_units::suggestion;
+use wt_units::{format_duration, suggestion};
 
 /// The hop in front of a link, as seen from the client. The one in front of the first link is no router: it does the
 /// same to packets, but takes nothing from their time to live.
@@ -156,6 +157,32 @@ impl Hop {
         syn || !self.strip.is_empty() || self.ecn != EcnTreatment::Keep || !self.block.is_empty()
     }
 
+    /// What is wrong with it, by its field; `first` says that it stands in front of the first link.
+    pub(super) fn check(&self, first: bool) -> Result<(), (&'static str, String)> {
+        let clamp = if let Some(MssClamp::At(mss)) = self.mss_clamp { Some(u32::from(mss)) } else { None };
+        let check = |field, value: Option<u32>, limit: &Limit<u32>| {
+            value.map_or(Ok(()), |value| limit.check(&value, &value)).map_err(|why| (field, why))
+        };
+        check("mss", self.mss.map(u32::from), &limits::MSS)?;
+        check("mss_clamp", clamp, &limits::MSS)?;
+        check("window_scale", self.window_scale.map(u32::from), &limits::WINDOW_SCALE)?;
+        check("too_big_mtu", self.icmp.too_big_mtu, &limits::NAMED_MTU)?;
+        check("icmp_per_second", self.icmp.rate.map(|(rate, _)| rate), &limits::ICMP_RATE)?;
+        check("icmp_burst", self.icmp.rate.map(|(rate, burst)| burst.max(u32::from(rate == 0))), &limits::ICMP_BURST)?;
+        if self.mss.is_some() && self.mss_clamp.is_some() {
+            return Err(("mss_clamp", BOTH_MSS.to_owned()));
+        }
+        if let Some(idle) = self.nat {
+            limits::NAT_IDLE.check(&idle, &format_duration(idle)).map_err(|why| ("nat_idle", why))?;
+        }
+        let Some(host) = &self.host else { return Ok(()) };
+        if first {
+            return Err(("host", FIRST_HOST.to_owned()));
+        }
+        limits::host_name(&host.name).map_err(|why| ("host", why))?;
+        check("host_mtu", Some(host.mtu), &limits::HOST_MTU)
+    }
+
     /// What it does, a phrase each.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
@@ -218,6 +245,9 @@ impl HopIcmp {
     }
 }
 
+const BOTH_MSS: &str = "write either mss or mss_clamp, not both";
+const FIRST_HOST: &str = "no host stands before the first link but the client";
+
 const STRIPPED: [(&str, StrippedOption); 5] = [
     ("mss", StrippedOption::Mss),
     ("window-scale", StrippedOption::WindowScale),
@@ -250,32 +280,6 @@ fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str
     table.iter().find(|(_, known)| known == value).map_or("", |(name, _)| name)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawHop {
-    mss_clamp: Option<Spanned<toml::Value>>,
-    mss: Option<Spanned<i64>>,
-    window_scale: Option<Spanned<i64>>,
-    strip: Option<Vec<Spanned<String>>>,
-    ecn: Option<Spanned<String>>,
-    block: Option<Vec<Spanned<String>>>,
-    direction: Option<Spanned<String>>,
-    nat: Option<bool>,
-    nat_idle: Option<Spanned<String>>,
-    too_big: Option<Spanned<String>>,
-    too_big_mtu: Option<Spanned<i64>>,
-    time_exceeded: Option<bool>,
-    echo: Option<bool>,
-    icmp_per_second: Option<Spanned<i64>>,
-    icmp_burst: Option<Spanned<i64>>,
-    host: Option<Spanned<String>>,
-    host_mtu: Option<Spanned<i64>>,
-}
-
-/// The least MSS that a hop may leave: that of the least MTU of IPv4, 68 bytes.
-const LEAST_MSS: u32 = 28;
-/// The largest: that of the longest packet of IPv4.
-const LARGEST_MSS: u32 = 65_495;
 /// How long a translation lives without use, unless it is written.
 ///
 /// # Source
@@ -289,16 +293,16 @@ impl Reader<'_> {
         let number = |name: &str, value: &Option<Spanned<i64>>, allowed| {
             value.as_ref().map(|value| self.integer(&field(name), value, allowed)).transpose()
         };
-        let mss = number("mss", &raw.mss, LEAST_MSS..=LARGEST_MSS)?;
-        let window_scale = number("window_scale", &raw.window_scale, 0..=14)?;
+        let mss = number("mss", &raw.mss, &limits::MSS)?;
+        let window_scale = number("window_scale", &raw.window_scale, &limits::WINDOW_SCALE)?;
         if let (Some(_), Some(clamp)) = (mss, &raw.mss_clamp) {
-            return Err(self.wrong(&field("mss_clamp"), clamp, "write either mss or mss_clamp, not both"));
+            return Err(self.wrong(&field("mss_clamp"), clamp, BOTH_MSS));
         }
         let nat_idle = match &raw.nat_idle {
             Some(value) if raw.nat != Some(true) => {
                 return Err(self.wrong(&field("nat_idle"), value, "there is no nat = true"));
             }
-            value => self.duration(&field("nat_idle"), value.as_ref(), Duration::from_secs(86_400))?,
+            value => self.duration(&field("nat_idle"), value.as_ref(), &limits::NAT_IDLE)?,
         };
         Ok(Hop {
             mss_clamp: raw.mss_clamp.as_ref().map(|clamp| self.mss_clamp(&field("mss_clamp"), clamp)).transpose()?,
@@ -319,14 +323,14 @@ impl Reader<'_> {
         let number = |name: &str, value: &Option<Spanned<i64>>, allowed| {
             value.as_ref().map(|value| self.integer(&field(name), value, allowed)).transpose()
         };
-        let rate = number("icmp_per_second", &raw.icmp_per_second, 0..=1_000_000)?;
-        let burst = number("icmp_burst", &raw.icmp_burst, 1..=1_000_000)?;
+        let rate = number("icmp_per_second", &raw.icmp_per_second, &limits::ICMP_RATE)?;
+        let burst = number("icmp_burst", &raw.icmp_burst, &limits::ICMP_BURST)?;
         if let (None, Some(value)) = (rate, &raw.icmp_burst) {
             return Err(self.wrong(&field("icmp_burst"), value, "there is no icmp_per_second"));
         }
         Ok(HopIcmp {
             too_big: self.word(&field("too_big"), raw.too_big.as_ref(), &TOO_BIG)?.unwrap_or([true; 2]),
-            too_big_mtu: number("too_big_mtu", &raw.too_big_mtu, 0..=65_535)?,
+            too_big_mtu: number("too_big_mtu", &raw.too_big_mtu, &limits::NAMED_MTU)?,
             time_exceeded: raw.time_exceeded.unwrap_or(true),
             echo: raw.echo.unwrap_or(true),
             rate: rate.map(|rate| (rate, burst.unwrap_or(if rate == 0 { 0 } else { 1 }))),
@@ -341,16 +345,10 @@ impl Reader<'_> {
             };
         };
         let (name, field) = (host.get_ref(), format!("{of}.host"));
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        // `$WT_DEVICE` is taken, too.
-        let taken = ["client", "server", "client6", "server6", "localhost", "device"].contains(&name.as_str());
         if first {
-            return Err(self.wrong(&field, host, "no host stands before the first link but the client"));
+            return Err(self.wrong(&field, host, FIRST_HOST));
         }
-        if taken || !name.starts_with(|c: char| c.is_ascii_lowercase()) || name.len() > 15 || !name.chars().all(plain) {
-            let why = format!("{name:?}: allowed is a name of 1 to 15 of a-z, 0-9 and -, that no other host has");
-            return Err(self.wrong(&field, host, why));
-        }
+        limits::host_name(name).map_err(|why| self.wrong(&field, host, why))?;
         Ok(Some(MiddleHost {
             name: name.clone(),
             mtu: self.host_mtu(&format!("{of}.host_mtu"), raw.host_mtu.as_ref())?,
@@ -362,17 +360,15 @@ impl Reader<'_> {
             toml::Value::String(text) if text == "pmtu" => Ok(MssClamp::Pmtu),
             toml::Value::Integer(number) => u16::try_from(*number)
                 .ok()
-                .filter(|number| (LEAST_MSS..=LARGEST_MSS).contains(&u32::from(*number)))
+                .filter(|number| limits::MSS.allows(&u32::from(*number)))
                 .map(MssClamp::At)
                 .ok_or_else(|| {
-                    let why = format!("{number} is out of range: allowed is {LEAST_MSS} to {LARGEST_MSS}, or \"pmtu\"");
+                    let why = format!("{}, or \"pmtu\"", limits::MSS.out_of_range(number));
                     self.wrong(field, value, why)
                 }),
             other => {
-                let why = format!(
-                    "a {}: allowed is a number from {LEAST_MSS} to {LARGEST_MSS}, or \"pmtu\"",
-                    other.type_str()
-                );
+                let allowed = limits::MSS.allowed;
+                let why = format!("a {}: allowed is a number from {allowed}, or \"pmtu\"", other.type_str());
                 Err(self.wrong(field, value, why))
             }
         }

@@ -2,6 +2,8 @@
 //!
 //! A mistake is reported with file, line, field and the allowed range. [`presets`] holds the shipped ones.
 
+/// Scenarios that are put together from values.
+mod builder;
 /// Links that name what they join, put in order.
 mod chain;
 /// Stages in words.
@@ -12,16 +14,23 @@ mod disturb;
 mod facts;
 /// Middleboxes and hosts on the way.
 mod hop;
+/// What fields may be.
+mod limits;
 /// The tables of single stages as they are written.
 mod raw;
 /// Reading and checking.
 mod read;
+/// What sends in a direction.
+mod sending;
 /// From those tables to stages.
 mod stages;
+/// Values that know where they stand.
+mod value;
 
 /// The shipped scenarios.
 pub mod presets;
 
+pub use builder::{DirectionBuilder, InvalidScenario, LinkBuilder, Radio, ScenarioBuilder};
 pub use describe::Described;
 pub use disturb::Disturbance;
 pub use facts::FullSize;
@@ -33,7 +42,7 @@ use wt_units::{BitsPerSecond, Bytes, Ratio};
 use wt_wire::Framing;
 
 /// Two hosts and the links between them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     /// How it is called: the file's name without its ending.
     pub name: String,
@@ -50,7 +59,7 @@ pub struct Scenario {
 }
 
 /// One link with its two directions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     /// How it is called.
     pub name: String,
@@ -73,7 +82,7 @@ pub struct Link {
 }
 
 /// One direction of a link.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Direction {
     /// Of the bits on the wire.
     pub rate: BitsPerSecond,

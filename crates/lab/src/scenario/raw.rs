@@ -1,3 +1,4 @@
+use super::value::Spanned;
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 use wt_units::{BitsPerSecond, Bytes, Ratio, parse_duration, serde_duration};
@@ -8,30 +9,33 @@ fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
     parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
-/// What a field of the tables below may hold, where its text can't even be read. Fields of one name in several tables are told
-/// apart by what the reader's message says of them.
-pub(super) fn allowed(field: &str, message: &str) -> Option<&'static str> {
-    if message.starts_with("invalid type") {
-        return None;
-    }
-    let time = message.contains("duration");
+/// What a field of the tables below may hold, where its text can't even be read: by its table, its name and, in a list, the
+/// place there. A direction's own fields say their ranges themselves, once they are texts.
+pub(super) fn allowed(table: &str, field: &str, item: Option<usize>) -> Option<&'static str> {
+    Some(match (table, field) {
+        ("retrain", "every") => "1s to 24h",
+        ("jitter_model", "min") => "0 to max",
+        ("jitter_model", "max") => "0 to 24h",
+        ("steps", "rates") if item == Some(0) => "0 to 24h",
+        (_, field) => return allowed_anywhere(field),
+    })
+}
+
+/// The same for fields that mean one thing in all tables.
+fn allowed_anywhere(field: &str) -> Option<&'static str> {
     Some(match field {
         "duplicate" | "probability" | "to_bad" | "to_good" | "loss_good" | "loss_bad" | "long" | "short"
         | "correlation" | "escapes" | "failure" | "max_probability" => "0% to 100%",
         "by" | "mean" | "deviation" | "hold" | "access" | "backoff" | "retry_after" | "max_burst" => "0 to 24h",
         "target" | "interval" | "slot" | "lasts" => "1ns to 24h",
         "update" => "100us to 24h",
-        "every" if time => "1s to 24h",
         "every" | "n" => "1 or more",
-        "min" if time => "0 to max",
         "min" => "1 or more packets",
-        "max" if time => "0 to 24h",
         "max" => "more than min, in packets",
         "scale" => "1ns to max",
         "period" | "windows" => "0 to 24h",
         "above" => "0B to 65535B",
-        // A direction's own rate says its range itself, once it is a text.
-        "rate" | "rates" | "peak" if message.contains("rate") => "1bit to 1000000gbit",
+        "rate" | "rates" | "peak" => "1bit to 1000000gbit",
         "burst" | "max_bytes" | "bytes_per_opportunity" => "1B to 1TiB",
         "quantum" => "256B to 1MiB",
         "flows" => "1 to 65536",
@@ -241,4 +245,26 @@ pub(super) struct Thinning {
     pub(super) every: u32,
     #[serde(with = "serde_duration")]
     pub(super) hold: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHop {
+    pub(super) mss_clamp: Option<Spanned<toml::Value>>,
+    pub(super) mss: Option<Spanned<i64>>,
+    pub(super) window_scale: Option<Spanned<i64>>,
+    pub(super) strip: Option<Vec<Spanned<String>>>,
+    pub(super) ecn: Option<Spanned<String>>,
+    pub(super) block: Option<Vec<Spanned<String>>>,
+    pub(super) direction: Option<Spanned<String>>,
+    pub(super) nat: Option<bool>,
+    pub(super) nat_idle: Option<Spanned<String>>,
+    pub(super) too_big: Option<Spanned<String>>,
+    pub(super) too_big_mtu: Option<Spanned<i64>>,
+    pub(super) time_exceeded: Option<bool>,
+    pub(super) echo: Option<bool>,
+    pub(super) icmp_per_second: Option<Spanned<i64>>,
+    pub(super) icmp_burst: Option<Spanned<i64>>,
+    pub(super) host: Option<Spanned<String>>,
+    pub(super) host_mtu: Option<Spanned<i64>>,
 }

@@ -1,14 +1,13 @@
-use super::hop::RawHop;
-use super::raw;
+use super::limits::{self, Limit};
+use super::raw::{self, RawHop};
+use super::value::{self, Mistake, Spanned, ValueError};
 use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use serde::Deserialize;
 use std::cell::RefCell;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use toml::Spanned;
 use wt_link::Trace;
-use wt_units::{BitsPerSecond, Bytes, ParseError, Ratio, format_duration, parse_duration, suggestion};
+use wt_units::{BitsPerSecond, Bytes, ParseError, Ratio, parse_duration, suggestion};
 use wt_wire::Framing;
 
 /// What is wrong with a scenario, and where.
@@ -23,10 +22,6 @@ pub struct ScenarioError {
     pub message: String,
 }
 
-/// More links, and a path is no path any more.
-const MOST_LINKS: usize = 64;
-/// No name of a link is longer, characters.
-const LONGEST_NAME: usize = 64;
 /// No scenario file is larger, bytes.
 pub(crate) const LARGEST_FILE: usize = 1 << 20;
 
@@ -97,15 +92,6 @@ pub(super) struct Reader<'a> {
     pub(super) traces: RefCell<Vec<(PathBuf, Trace)>>,
 }
 
-/// The field whose value, or an item of whose list, begins behind this text.
-fn field_at(before: &str) -> Option<&str> {
-    let (key, value) = before.rsplit_once('=')?;
-    let value = value.trim();
-    let open = value.starts_with('[') && value.matches('[').count() > value.matches(']').count();
-    let name = key.trim_end().rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
-    ((value.is_empty() || open) && !name.is_empty()).then_some(name)
-}
-
 impl Scenario {
     /// Reads a scenario. `file` is what errors name; the scenario is called as the file without its ending.
     ///
@@ -118,15 +104,15 @@ impl Scenario {
                 reader.error(0, format!("the file has {} bytes; a scenario has at most {LARGEST_FILE}", text.len()))
             );
         }
-        let raw: RawScenario = toml::from_str(text).map_err(|error| reader.malformed(&error))?;
-        if raw.link.is_empty() || raw.link.len() > MOST_LINKS {
-            return Err(reader
-                .error(0, format!("link: there must be 1 to {MOST_LINKS} links, and there are {}", raw.link.len())));
-        }
+        let raw: RawScenario = value::read(text).map_err(|error| reader.malformed(&error))?;
+        limits::links(raw.link.len()).map_err(|why| reader.error(0, why))?;
         let order = reader.chain(&raw.link)?;
         let ordered = order.iter().enumerate().map(|(place, index)| reader.link(&raw.link[*index], place == 0));
         let links = ordered.collect::<Result<Vec<_>, _>>()?;
-        reader.hosts_apart(&raw.link, &order, &links)?;
+        limits::hosts_apart(&links).map_err(|(place, why)| {
+            let link = &raw.link[order[place]];
+            reader.error(link.get_ref().hop.as_ref().map_or(link.span().start, |hop| hop.span().start), why)
+        })?;
         let name = file.rsplit('/').next().unwrap_or(file);
         let scenario = Self {
             name: name.strip_suffix(".toml").unwrap_or(name).to_owned(),
@@ -136,25 +122,25 @@ impl Scenario {
             server_mtu: reader.host_mtu("server.mtu", raw.server.mtu.as_ref())?,
             links,
         };
-        reader.whole_path(&raw.link, &order, &scenario)?;
+        limits::whole_path(&scenario).map_err(|fault| {
+            let link = raw.link[order[fault.link]].get_ref();
+            reader.error(if fault.up { link.up.span().start } else { link.down.span().start }, fault.why)
+        })?;
         Ok(scenario)
     }
 }
 
 impl Reader<'_> {
-    /// What the TOML reader found, with the field where a value has a bad text, and the nearest name of an unknown field.
-    fn malformed(&self, error: &toml::de::Error) -> ScenarioError {
-        let (at, message) = (error.span().map_or(0, |span| span.start), error.message());
-        let mut words = message.split('`').skip(1).step_by(2);
-        if message.starts_with("unknown ")
-            && let Some(unknown) = words.next()
-        {
-            return self.error(at, format!("{message}{}", suggestion(unknown, words)));
+    /// A value that can't be read, with its field and what it may be, or the nearest name of one that isn't known.
+    fn malformed(&self, error: &ValueError) -> ScenarioError {
+        let (at, message) = (error.at.unwrap_or(0), &error.message);
+        if let Mistake::Unknown { word, known } = &error.mistake {
+            return self.error(at, format!("{message}{}", suggestion(word, known.iter().copied())));
         }
-        let Some(name) = field_at(self.text.get(..at).unwrap_or_default()) else {
-            return self.error(at, message.to_owned());
-        };
-        let allowed = raw::allowed(name, message).map(|allowed| format!("; allowed is {allowed}")).unwrap_or_default();
+        let [name, tables @ ..] = error.path.as_slice() else { return self.error(at, message.clone()) };
+        let table = tables.first().map_or("", String::as_str);
+        let allowed = if error.mistake == Mistake::Type { None } else { raw::allowed(table, name, error.item) };
+        let allowed = allowed.map(|allowed| format!("; allowed is {allowed}")).unwrap_or_default();
         self.error(at, format!("{name}: {message}{allowed}"))
     }
 
@@ -169,33 +155,26 @@ impl Reader<'_> {
         self.error(value.span().start, format!("{field}: {why}"))
     }
 
-    pub(super) fn integer(
-        &self,
-        field: &str,
-        value: &Spanned<i64>,
-        allowed: RangeInclusive<u32>,
-    ) -> Result<u32, ScenarioError> {
-        let number = u32::try_from(*value.get_ref()).ok().filter(|number| allowed.contains(number));
-        number.ok_or_else(|| {
-            let (low, high) = (allowed.start(), allowed.end());
-            self.wrong(field, value, format!("{} is out of range: allowed is {low} to {high}", value.get_ref()))
-        })
+    pub(super) fn integer(&self, field: &str, value: &Spanned<i64>, limit: &Limit<u32>) -> Result<u32, ScenarioError> {
+        let number = u32::try_from(*value.get_ref()).ok().filter(|number| limit.allows(number));
+        number.ok_or_else(|| self.wrong(field, value, limit.out_of_range(value.get_ref())))
     }
 
     pub(super) fn host_mtu(&self, field: &str, value: Option<&Spanned<i64>>) -> Result<u32, ScenarioError> {
-        value.map_or(Ok(1500), |value| self.integer(field, value, 576..=65_535))
+        value.map_or(Ok(limits::USUAL_HOST_MTU), |value| self.integer(field, value, &limits::HOST_MTU))
     }
 
     pub(super) fn duration(
         &self,
         field: &str,
         value: Option<&Spanned<String>>,
-        longest: Duration,
+        limit: &Limit<Duration>,
     ) -> Result<Duration, ScenarioError> {
         let Some(value) = value else { return Ok(Duration::ZERO) };
-        let allowed = format!("0 to {}", format_duration(longest));
-        let time = parse_duration(value.get_ref()).map_err(|error| self.unreadable(field, value, &error, &allowed))?;
-        if time > longest { Err(self.out_of_range(field, value, &allowed)) } else { Ok(time) }
+        let time =
+            parse_duration(value.get_ref()).map_err(|error| self.unreadable(field, value, &error, limit.allowed))?;
+        limit.check(&time, value.get_ref()).map_err(|why| self.wrong(field, value, why))?;
+        Ok(time)
     }
 
     /// An error of a field whose text has no meaning, or one that can't be.
@@ -203,19 +182,11 @@ impl Reader<'_> {
         self.wrong(field, value, format!("{why}; allowed is {allowed}"))
     }
 
-    /// An error of a field that is too small or too large.
-    fn out_of_range(&self, field: &str, value: &Spanned<String>, allowed: &str) -> ScenarioError {
-        self.wrong(field, value, format!("{} is out of range: allowed is {allowed}", value.get_ref()))
-    }
-
     fn link(&self, spanned: &Spanned<RawLink>, first: bool) -> Result<Link, ScenarioError> {
         let raw = spanned.get_ref();
-        if !(1..=LONGEST_NAME).contains(&raw.name.chars().count()) || raw.name.chars().any(char::is_control) {
-            let why = format!("link, name: {:?}: allowed is 1 to {LONGEST_NAME} characters on one line", raw.name);
-            return Err(self.error(spanned.span().start, why));
-        }
+        limits::link_name(&raw.name).map_err(|why| self.error(spanned.span().start, why))?;
         let field = |name: &str| format!("link \"{}\", {name}", raw.name);
-        let mtu = raw.mtu.as_ref().map_or(Ok(65_535), |mtu| self.integer(&field("mtu"), mtu, 68..=65_535))?;
+        let mtu = raw.mtu.as_ref().map_or(Ok(65_535), |mtu| self.integer(&field("mtu"), mtu, &limits::LINK_MTU))?;
         let framing_name = raw.framing.as_ref().map_or("raw", |framing| framing.get_ref().as_str());
         let framing = Framing::parse(framing_name).map_err(|error| {
             let at = raw.framing.as_ref().map_or(spanned.span().start, |framing| framing.span().start);
@@ -233,68 +204,8 @@ impl Reader<'_> {
             up: self.direction(&raw.up, &field("up"), &framing)?,
             framing,
         };
-        self.shared_medium(&link, spanned)?;
+        limits::shared_medium(&link).map_err(|why| self.error(spanned.span().start, why))?;
         Ok(link)
-    }
-
-    /// What no field shows by itself: a queue that doesn't hold one packet of the MTU, say.
-    fn whole_path(&self, raw: &[Spanned<RawLink>], order: &[usize], path: &Scenario) -> Result<(), ScenarioError> {
-        let Err(error) = path.path().validate() else { return Ok(()) };
-        // `links[0].forward[3].queue.bytes` is `link "dsl", up.queue` here.
-        let mut parts = error.field.split('.');
-        let number = |part: &str| part.split(['[', ']']).nth(1).and_then(|number| number.parse::<usize>().ok());
-        let place = parts.next().and_then(number).filter(|place| *place < order.len()).unwrap_or(0);
-        let way = if parts.next().is_some_and(|part| part.starts_with("forward")) { "up" } else { "down" };
-        let stage = parts.next().unwrap_or_default();
-        let link = &raw[order[place]];
-        let at = if way == "up" { link.get_ref().up.span() } else { link.get_ref().down.span() };
-        let (name, value, allowed) = (&link.get_ref().name, &error.value, &error.allowed);
-        let why = format!("link \"{name}\", {way}.{stage}: {value} is out of range: allowed is {allowed}");
-        Err(self.error(at.start, why))
-    }
-
-    /// No two hosts have one name.
-    fn hosts_apart(&self, raw: &[Spanned<RawLink>], order: &[usize], links: &[Link]) -> Result<(), ScenarioError> {
-        // With a 6 behind it, a host's name stands for its IPv6 address.
-        let names = |link: &Link| link.hop.host.as_ref().map(|host| [host.name.clone(), format!("{}6", host.name)]);
-        for (place, link) in links.iter().enumerate() {
-            let Some(own) = names(link) else { continue };
-            let others = links[..place].iter().filter_map(names);
-            if let Some([other, _]) = others.into_iter().find(|other| own.iter().any(|name| other.contains(name))) {
-                let field = format!("link \"{}\", hop.host", link.name);
-                let at = &raw[order[place]];
-                let hop = at.get_ref().hop.as_ref().map_or(at.span().start, |hop| hop.span().start);
-                let both = if other == own[0] { "" } else { ", and with a 6 behind it a name stands for IPv6" };
-                return Err(
-                    self.error(hop, format!("{field}: \"{}\": there is another host \"{other}\"{both}", own[0]))
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// One wire has one rate, one length and one way of waiting.
-    fn shared_medium(&self, link: &Link, spanned: &Spanned<RawLink>) -> Result<(), ScenarioError> {
-        let most = Duration::from_nanos(256_000_000_000 / link.up.rate.get().max(1));
-        let why = match (&link.up, &link.down) {
-            _ if !link.half_duplex => return Ok(()),
-            (up, down) if up.rate != down.rate || up.delay != down.delay || up.queue != down.queue => {
-                "with half_duplex, up and down must have the same rate, delay and queue".to_owned()
-            }
-            (up, _) if up.delay > most => {
-                let (is, most) = (format_duration(up.delay), format_duration(most));
-                format!("delay: {is} is out of range: with half_duplex allowed is 0 to {most}, half a slot")
-            }
-            (up, down) if [up, down].iter().any(|way| !way.jitter.is_zero() || !way.after.is_empty()) => {
-                "a shared medium has no jitter and no reordering of its own".to_owned()
-            }
-            (up, down) if up.line.is_some() || down.line.is_some() => {
-                "a shared medium is drop-tail and of one rate: no steps, trace, bucket, modem, aqm or airtime"
-                    .to_owned()
-            }
-            _ => return Ok(()),
-        };
-        Err(self.error(spanned.span().start, format!("link \"{}\", half_duplex: {why}", link.name)))
     }
 
     fn direction(
@@ -307,8 +218,8 @@ impl Reader<'_> {
         let field = |name: &str| format!("{of}.{name}");
         let mut direction = Direction {
             rate: BitsPerSecond(0),
-            delay: self.duration(&field("delay"), raw.delay.as_ref(), Duration::from_secs(60))?,
-            jitter: self.duration(&field("jitter"), raw.jitter.as_ref(), Duration::from_secs(10))?,
+            delay: self.duration(&field("delay"), raw.delay.as_ref(), &limits::DELAY)?,
+            jitter: self.duration(&field("jitter"), raw.jitter.as_ref(), &limits::JITTER)?,
             queue: self.queue(raw, &field)?,
             loss: self.loss(raw, &field)?,
             loss_by: self.loss_by(raw, &field)?,
@@ -336,11 +247,10 @@ impl Reader<'_> {
         if varying {
             return Err(self.wrong(&field, value, "write only one of rate, steps and trace"));
         }
-        let allowed = "300bit to 400gbit";
         let rate: BitsPerSecond =
-            value.get_ref().parse().map_err(|error| self.unreadable(&field, value, &error, allowed))?;
-        let within = (300..=400_000_000_000).contains(&rate.get());
-        if within { Ok(rate) } else { Err(self.out_of_range(&field, value, allowed)) }
+            value.get_ref().parse().map_err(|error| self.unreadable(&field, value, &error, limits::RATE.allowed))?;
+        limits::RATE.check(&rate.get(), value.get_ref()).map_err(|why| self.wrong(&field, value, why))?;
+        Ok(rate)
     }
 
     fn queue(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<QueueBound, ScenarioError> {
@@ -349,24 +259,26 @@ impl Reader<'_> {
                 Err(self.wrong(&field("queue_packets"), packets, "write either queue or queue_packets, not both"))
             }
             (None, Some(packets)) => {
-                self.integer(&field("queue_packets"), packets, 1..=1_000_000).map(QueueBound::Packets)
+                self.integer(&field("queue_packets"), packets, &limits::QUEUE_PACKETS).map(QueueBound::Packets)
             }
-            (None, None) => Ok(QueueBound::Packets(1000)),
+            (None, None) => Ok(QueueBound::Packets(limits::USUAL_QUEUE)),
             (Some(bytes), None) => {
-                let (field, allowed) = (field("queue"), "1500B to 1GiB");
+                let (field, limit) = (field("queue"), &limits::QUEUE);
                 let size: Bytes =
-                    bytes.get_ref().parse().map_err(|error| self.unreadable(&field, bytes, &error, allowed))?;
-                let within = (1_500..=1 << 30).contains(&size.get());
-                if within { Ok(QueueBound::Bytes(size)) } else { Err(self.out_of_range(&field, bytes, allowed)) }
+                    bytes.get_ref().parse().map_err(|error| self.unreadable(&field, bytes, &error, limit.allowed))?;
+                limit.check(&size.get(), bytes.get_ref()).map_err(|why| self.wrong(&field, bytes, why))?;
+                Ok(QueueBound::Bytes(size))
             }
         }
     }
 
     fn loss(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<Ratio, ScenarioError> {
         let Some(value) = &raw.loss else { return Ok(Ratio(0.0)) };
-        let (field, allowed) = (field("loss"), "0% to 100%");
-        let loss: Ratio = value.get_ref().parse().map_err(|error| self.unreadable(&field, value, &error, allowed))?;
-        if loss.get() > 1.0 { Err(self.out_of_range(&field, value, allowed)) } else { Ok(loss) }
+        let (field, limit) = (field("loss"), &limits::LOSS);
+        let loss: Ratio =
+            value.get_ref().parse().map_err(|error| self.unreadable(&field, value, &error, limit.allowed))?;
+        limit.check(&loss.get(), value.get_ref()).map_err(|why| self.wrong(&field, value, why))?;
+        Ok(loss)
     }
 
     fn loss_by(&self, raw: &RawDirection, field: &dyn Fn(&str) -> String) -> Result<LossBy, ScenarioError> {

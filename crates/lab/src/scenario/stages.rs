@@ -1,14 +1,14 @@
 use super::raw::{self, AqmKind, JitterKind, LossKind};
 use super::read::{RawDirection, Reader};
-use super::{Direction, ScenarioError};
+use super::value::Spanned;
+use super::{Direction, Radio, ScenarioError, limits};
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
-use toml::Spanned;
 use wt_link::{
-    AirtimeConfig, CoDelConfig, Discipline, Distribution, FqCoDelConfig, JitterConfig, LossConfig, MAX_TRACE_BYTES,
-    ModemConfig, OutageConfig, PieConfig, PipeConfig, PolicerConfig, RateConfig, RedConfig, RetrainConfig, StageConfig,
-    StepsConfig, ThinningConfig, TokenBucketConfig, Trace, TraceConfig, WireLen,
+    CoDelConfig, Discipline, Distribution, FqCoDelConfig, JitterConfig, LossConfig, MAX_TRACE_BYTES, ModemConfig,
+    OutageConfig, PieConfig, PolicerConfig, RateConfig, RedConfig, RetrainConfig, StageConfig, StepsConfig,
+    ThinningConfig, TokenBucketConfig, Trace, TraceConfig, WireLen,
 };
 use wt_units::{BitsPerSecond, Bytes, Ratio};
 use wt_wire::Framing;
@@ -49,18 +49,9 @@ impl Table<'_> {
 
     /// What `wt-link` allows holds for the file.
     fn checked(&self, stage: StageConfig) -> Result<StageConfig, ScenarioError> {
-        let pipe = PipeConfig { stages: vec![stage] };
-        match pipe.validate() {
-            Ok(()) => pipe.stages.into_iter().next().ok_or_else(|| self.wrong("", "is empty")),
-            Err(error) => {
-                // `stages[0].queue.red.max` is `max` here.
-                let field = error.field.split('.').skip(2).collect::<Vec<_>>().join(".");
-                let inner = ["red.", "codel.", "fq_codel.", "pie."].iter().find_map(|kind| field.strip_prefix(kind));
-                let why = format!("{} is out of range: allowed is {}", error.value, error.allowed);
-                // This one is written as a number, not as a table.
-                let name = if self.name == "duplicate" { "" } else { inner.unwrap_or(&field) };
-                Err(self.wrong(name, why))
-            }
+        match limits::stage(&stage) {
+            Ok(()) => Ok(stage),
+            Err(fault) => Err(self.wrong(&fault.field, fault.why)),
         }
     }
 
@@ -150,48 +141,43 @@ impl Reader<'_> {
         let mut rates = Vec::new();
         if let Some((table, raw)) = self.table(of, "steps", raw.steps.as_ref()) {
             let steps: Vec<_> = raw.rates.iter().map(|(from, rate)| (from.0, *rate)).collect();
-            let fastest = steps.iter().map(|(_, rate)| *rate).max().unwrap_or(BitsPerSecond(0));
-            rates.push((table, RateConfig::Steps(StepsConfig { steps, period: raw.period }), fastest));
+            rates.push((table, RateConfig::Steps(StepsConfig { steps, period: raw.period })));
         }
         if let Some((table, raw)) = self.table(of, "trace", raw.trace.as_ref()) {
             let trace = trace(&table, Path::new(&raw.file))?;
             let bytes = raw.bytes_per_opportunity.unwrap_or(MAHIMAHI_BYTES);
-            let all = Bytes(bytes.get().saturating_mul(trace.len() as u64));
-            let mean = BitsPerSecond::over(all, trace.period());
-            rates.push((table, RateConfig::Trace(TraceConfig { trace, bytes }), mean));
+            rates.push((table, RateConfig::Trace(TraceConfig { trace, bytes })));
         }
         if let Some((table, raw)) = self.table(of, "bucket", raw.bucket.as_ref()) {
             let bucket = TokenBucketConfig { rate: direction.rate, burst: raw.burst, peak: raw.peak };
-            rates.push((table, RateConfig::TokenBucket(bucket), direction.rate));
+            rates.push((table, RateConfig::TokenBucket(bucket)));
         }
         if let Some((table, raw)) = self.table(of, "modem", raw.modem.as_ref()) {
-            let modem = modem(direction.rate, raw);
-            rates.push((table, RateConfig::Modem(modem), modem.byte_rate()));
+            rates.push((table, RateConfig::Modem(modem(direction.rate, raw))));
         }
         if rates.len() > 1 {
             return Err(rates[1].0.wrong("", "write only one of steps, trace, bucket and modem"));
         }
+        let own = rates.pop();
+        let aqm = self.table(of, "aqm", raw.aqm.as_ref());
         if let Some((table, airtime)) = self.table(of, "airtime", raw.airtime.as_ref()) {
-            if !rates.is_empty() || raw.aqm.is_some() {
+            if own.is_some() || aqm.is_some() {
                 return Err(
                     table.wrong("", "a radio has a rate and a queue of its own: no steps, trace, bucket, modem or aqm")
                 );
             }
-            direction.line = Some(table.checked(StageConfig::Airtime(radio(airtime, direction, framing)))?);
-            return Ok(());
+            let sent = direction.send_by_radio(framing, direction.rate, &radio(airtime));
+            return sent.map_err(|(_, fault)| table.wrong(&fault.field, fault.why));
         }
-        let mut queue = direction.drop_tail(framing.clone());
-        if let Some((table, rate, fastest)) = rates.pop() {
-            queue.rate = rate;
-            table.checked(StageConfig::Queue(queue.clone()))?;
-            direction.rate = fastest.max(BitsPerSecond(1));
-            direction.line = Some(StageConfig::Queue(queue.clone()));
-        }
-        if let Some((table, aqm)) = self.table(of, "aqm", raw.aqm.as_ref()) {
-            queue.discipline = discipline(&table, aqm)?;
-            direction.line = Some(table.checked(StageConfig::Queue(queue))?);
-        }
-        Ok(())
+        let discipline = aqm.as_ref().map(|(table, aqm)| discipline(table, aqm)).transpose()?;
+        let (own, rate) = own.map_or((None, RateConfig::Constant(direction.rate)), |(table, rate)| (Some(table), rate));
+        direction.send_through(framing, rate, discipline).map_err(|(name, fault)| {
+            let tables = own.iter().chain(aqm.iter().map(|(table, _)| table));
+            match tables.into_iter().find(|table| table.name == name) {
+                Some(table) => table.wrong(&fault.field, fault.why),
+                None => self.error(0, format!("{of}.{name}: {}", fault.why)),
+            }
+        })
     }
 }
 
@@ -287,10 +273,8 @@ fn modem(rate: BitsPerSecond, raw: &raw::Modem) -> ModemConfig {
     ModemConfig { rate, bits_per_byte, escapes, compression, retrain }
 }
 
-fn radio(raw: &raw::Airtime, direction: &Direction, framing: &WireLen) -> AirtimeConfig {
-    AirtimeConfig {
-        framing: framing.clone(),
-        rate: direction.rate,
+fn radio(raw: &raw::Airtime) -> Radio {
+    Radio {
         access: raw.access,
         backoff: raw.backoff.unwrap_or_default(),
         slot: raw.slot,
@@ -299,7 +283,6 @@ fn radio(raw: &raw::Airtime, direction: &Direction, framing: &WireLen) -> Airtim
         failure: raw.failure,
         max_retries: raw.max_retries,
         retry_after: raw.retry_after.unwrap_or(Duration::ZERO),
-        bound: direction.bound(),
     }
 }
 

@@ -1,9 +1,10 @@
 use crate::stats::EngineStats;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_load::{EndReport, Finish};
-use wt_trial::{Direction, Limits, STOPPED, Status, TrialOutcome, TrialSpec, Workload};
+use wt_trial::{
+    Direction, Limits, Observed, ObservedConnection, STOPPED, Sample, Status, TrialOutcome, TrialSpec, Workload,
+};
 use wt_units::{Knob, Level, Settings};
 
 /// Joins what both ends saw.
@@ -37,34 +38,35 @@ pub(super) fn of(
     // Of an upload that was stopped here the server only knows that somebody left.
     let status = if stopped { Status::Aborted } else { status(&receiver, &mut notes) };
     let info = &sender.info;
-    let mut observed = BTreeMap::new();
     let widest = sender.samples.iter().map(|sample| sample.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd));
-    for (name, value) in [
-        ("mss", json!(info.snd_mss)),
-        ("pmtu", json!(largest_packet(info))),
-        ("cc", json!(sender.congestion_control)),
-        ("rwin_max", json!(widest)),
-        ("window_scale", json!(receiver.info.window_scale().map(|(_, own)| own))),
-        ("sack", json!(info.sack())),
-        ("timestamps", json!(info.timestamps())),
-        ("ecn", json!(info.ecn())),
-        ("min_rtt_us", json!(info.min_rtt)),
-        ("rtt_us", json!(mean_rtt(&sender))),
-        ("retransmits", json!(info.total_retrans)),
-        ("segments", json!(info.data_segs_out)),
-        ("queue_drops", json!(stats.queue_full)),
-        ("losses", json!(stats.lost)),
-        ("too_big", json!(stats.too_big)),
-        ("late_max_us", json!(stats.latest_ns / 1000)),
-        ("lab", stats.to_json()),
-    ] {
-        observed.insert(name.to_owned(), value);
-    }
-    observed.extend(first_windows(&sender));
-    if let (Workload::Stream { direction: Direction::Down, .. }, Some(us)) = (&spec.workload, late) {
-        // What the sender's own clock was late: no property of the path.
-        observed.insert("sender_late_us".to_owned(), json!(us));
-    }
+    let connection = ObservedConnection {
+        mss: Some(u64::from(info.snd_mss)),
+        pmtu: Some(u64::from(largest_packet(info))),
+        rwin_max: Some(widest),
+        window_scale: receiver.info.window_scale().map(|(_, own)| own),
+        sack: info.sack(),
+        timestamps: info.timestamps(),
+        ecn: info.ecn(),
+        min_rtt_us: Some(u64::from(info.min_rtt)),
+        rtt_us: Some(Sample::mean_rtt_us(&sender.samples, u64::from(info.rtt))),
+    };
+    // What the sender's own clock was late is no property of the path.
+    let is_streamed_down = matches!(spec.workload, Workload::Stream { direction: Direction::Down, .. });
+    let observed = Observed {
+        cc: Some(sender.congestion_control.clone()),
+        retransmits: Some(u64::from(info.total_retrans)),
+        segments: Some(u64::from(info.data_segs_out)),
+        queue_drops: Some(stats.queue_full),
+        losses: Some(stats.lost),
+        too_big: Some(stats.too_big),
+        late_max_us: Some(stats.latest_ns / 1000),
+        lab: Some(stats.to_json()),
+        // What could be sent before anything was acknowledged.
+        initial_cwnd: sender.start.as_ref().map(|start| u64::from(start.snd_cwnd)),
+        initial_rwnd_bytes: sender.start.as_ref().map(|start| u64::from(start.snd_wnd)),
+        sender_late_us: late.filter(|_| is_streamed_down),
+        ..connection.into()
+    };
     let mut granted = Settings::new();
     let mut scopes = BTreeMap::new();
     if spec.settings.name(Knob::Cc).is_some() {
@@ -90,26 +92,9 @@ pub(super) fn of(
     }
 }
 
-/// What the sender could send before anything was acknowledged: its initial congestion window and the receiver's window.
-fn first_windows(sender: &EndReport) -> BTreeMap<String, serde_json::Value> {
-    let Some(start) = &sender.start else { return BTreeMap::new() };
-    let windows = [("initial_cwnd", json!(start.snd_cwnd)), ("initial_rwnd_bytes", json!(start.snd_wnd))];
-    windows.map(|(name, value)| (name.to_owned(), value)).into()
-}
-
 /// The largest IP packet that the sender makes of its MSS, bytes: IPv4, TCP, and timestamps if they were agreed to.
 fn largest_packet(info: &wt_sys::tcp::TcpInfo) -> u32 {
     info.snd_mss + 40 + if info.timestamps() { 12 } else { 0 }
-}
-
-/// The mean of the smoothed RTT over the trial's second half, µs: the RTT that the transfer lived with.
-fn mean_rtt(sender: &EndReport) -> u64 {
-    let half = &sender.samples[sender.samples.len() / 2..];
-    if half.is_empty() {
-        u64::from(sender.info.rtt)
-    } else {
-        half.iter().map(|s| s.rtt).sum::<u64>() / half.len() as u64
-    }
 }
 
 fn status(receiver: &EndReport, notes: &mut Vec<String>) -> Status {
@@ -137,7 +122,6 @@ pub(super) fn judge(outcome: &mut TrialOutcome, stats: &EngineStats, rtt_us: u64
     if outcome.status == Status::Completed
         && let Some(complaint) = stats.complaint(Duration::from_micros(rtt_us))
     {
-        outcome.status = Status::Invalid;
-        outcome.notes.push(complaint);
+        outcome.mark_invalid(complaint);
     }
 }

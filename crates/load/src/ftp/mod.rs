@@ -3,23 +3,22 @@
 /// What servers answer.
 mod reply;
 
-use crate::allowance::Allowance;
-use crate::client::{Connection, LoadError};
-use crate::fetch::{Body, CONNECT, Fetch, FetchError, Fetched, Framing, lost, refused_or_not};
+use crate::client::Connection;
+use crate::control::ControlConnection;
+use crate::error::{FetchError, LoadError, lost, refused_or_not};
+use crate::fetch::{Body, Framing, intake, outflow};
 use crate::intact::Reference;
-use crate::intake::{intake, outflow};
+use crate::job::{CONNECT, Fetch, Fetched};
 use crate::pattern;
 use crate::tls::Tls;
-use crate::transfer::{Finish, Job};
-use crate::url::{Scheme, Url};
+use crate::transfer::Finish;
 use crate::wire::{Wire, WireError};
 use reply::{Reply, ReplyError};
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Amount, Cancel};
-use wt_units::{Bytes, Settings};
+use wt_units::{Bytes, Scheme, Settings, Url};
 
 /// Where FTP through TLS from the first byte on usually listens.
 const IMPLICIT: u16 = 990;
@@ -53,14 +52,7 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     let framing = length.map_or(Framing::Close, |length| Framing::Length(length - skip));
     let version = format!("from {skip}");
     let (mut check, changed) = reference.compare(Some(version), length);
-    let intake_job = Job {
-        amount: job.amount,
-        start_ns,
-        deadline: job.deadline,
-        window: data.window,
-        most: Allowance::endless(),
-        turns: None,
-    };
+    let intake_job = job.transfer(start_ns, data.window);
     let report = intake(&mut data.wire, Body::new(framing), &[], &intake_job, &mut check);
     let report = report.map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
@@ -79,7 +71,8 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     Ok(fetched)
 }
 
-/// Brings so many bytes of the pattern, under a name of our own beside what was named, and deletes them again.
+/// Brings so many bytes of the pattern, under a name of our own beside what was named, and deletes them again; where the
+/// server forbids that, a note says so.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -87,29 +80,25 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
     let path = path_of(job.url)? + SUFFIX;
     let mut control = Control::open(job, cancel)?;
     let mut data = control.passive(job)?;
-    control.begin(&format!("STOR {path}"))?;
+    if let Err(refused) = control.begin(&format!("STOR {path}")) {
+        return Err(control.kept(&path, refused));
+    }
     data.encrypt(job, &control)?;
-    let outflow_job = Job {
-        amount: job.amount,
-        start_ns: monotonic_ns(),
-        deadline: job.deadline,
-        window: None,
-        most: Allowance::endless(),
-        turns: None,
-    };
+    let outflow_job = job.transfer(monotonic_ns(), None);
     let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
     let mut notes = Vec::new();
     if report.finish == Finish::Done {
         // The end of the file is the end of the connection.
         data.wire.finish_writing().map_err(|error| lost(error, job.deadline, false))?;
-        let reply = control.reply(control.wire.give_up_ns())?;
+        let reply = control.reply(control.connection.give_up_ns())?;
         if reply.code / 100 != 2 {
             return Err(refusal(&reply));
         }
     }
     let Data { wire, connect_time, granted, .. } = data;
-    let fetched = Fetched::over(wire, connect_time, granted, report, None, std::mem::take(&mut notes));
-    control.tidy_up(&path);
+    let mut fetched = Fetched::over(wire, connect_time, granted, report, None, std::mem::take(&mut notes));
+    let cut_short = fetched.report.finish != Finish::Done;
+    fetched.notes.extend(control.tidy_up(&path, cut_short));
     control.quit();
     Ok(fetched)
 }
@@ -132,20 +121,17 @@ fn refusal(reply: &Reply) -> FetchError {
 
 /// The control connection.
 struct Control<'a> {
-    wire: Wire<'a>,
+    connection: ControlConnection<'a>,
     peer: SocketAddr,
-    patience: Duration,
+    /// What came and isn't understood yet.
     heard: Vec<u8>,
 }
 
 impl<'a> Control<'a> {
     /// Connects, secures what is to be secured, and logs in.
     fn open(job: &Fetch<'_>, cancel: &'a Cancel) -> Result<Self, FetchError> {
-        let connection = Connection::open(&job.peer, &Settings::new(), CONNECT.min(job.deadline));
-        let connection = connection.map_err(refused_or_not)?;
-        let give_up_ns = monotonic_ns().saturating_add(job.deadline.as_nanos() as u64);
-        let wire = Wire::new(connection.stream, give_up_ns, cancel).map_err(LoadError::Broken)?;
-        let mut control = Self { wire, peer: job.peer, patience: job.deadline, heard: Vec::new() };
+        let connection = ControlConnection::open(job, cancel)?;
+        let mut control = Self { connection, peer: job.peer, heard: Vec::new() };
         let secure = job.url.scheme == Scheme::Ftps;
         let implicit = secure && job.peer.port() == IMPLICIT;
         if implicit {
@@ -156,7 +142,7 @@ impl<'a> Control<'a> {
             control.expect(&[234], Some("AUTH TLS"))?;
             control.encrypt(job.tls, &job.url.host)?;
         }
-        let (user, password) = job.url.user.as_ref().map_or(ANONYMOUS, |(user, word)| (user.as_str(), word.as_str()));
+        let (user, password) = job.url.login.as_ref().map_or(ANONYMOUS, |login| (&login.user, &login.password));
         let reply = control.expect(&[230, 331], Some(&format!("USER {user}")))?;
         if reply.code == 331 {
             control.expect(&[230, 202], Some(&format!("PASS {password}")))?;
@@ -172,12 +158,11 @@ impl<'a> Control<'a> {
     fn encrypt(&mut self, tls: &Tls, host: &str) -> Result<(), FetchError> {
         // What came in the clear after the answer would be taken for something that came encrypted.
         self.heard.clear();
-        self.wire.encrypt(tls, host).map_err(|error| lost(error, self.patience, true))
+        self.connection.encrypt(tls, host)
     }
 
     fn send(&mut self, command: &str) -> Result<(), FetchError> {
-        let line = format!("{command}\r\n");
-        self.wire.write_all(line.as_bytes()).map_err(|error| lost(error, self.patience, false))
+        self.connection.send(format!("{command}\r\n").as_bytes())
     }
 
     /// The next reply.
@@ -191,24 +176,8 @@ impl<'a> Control<'a> {
                 self.heard.drain(..length);
                 return Ok(reply);
             }
-            if self.wire.cancel().is_cancelled() {
-                return Err(FetchError::Cancelled);
-            }
-            if monotonic_ns() >= limit_ns {
-                return Err(FetchError::Silence(self.patience));
-            }
-            match self.wire.read_now(&mut buffer) {
-                Ok(0) => {
-                    let why = "it closed the control connection".to_owned();
-                    return Err(FetchError::Refused { why, pause: None });
-                }
-                Ok(n) => self.heard.extend_from_slice(&buffer[..n]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.wire.wait_until(false, limit_ns).map_err(LoadError::Broken)?;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(lost(error.into(), self.patience, false)),
-            }
+            let read = self.connection.read(&mut buffer, limit_ns)?;
+            self.heard.extend_from_slice(&buffer[..read]);
         }
     }
 
@@ -217,7 +186,7 @@ impl<'a> Control<'a> {
         if let Some(command) = command {
             self.send(command)?;
         }
-        let reply = self.reply(self.wire.give_up_ns())?;
+        let reply = self.reply(self.connection.give_up_ns())?;
         if codes.contains(&reply.code) { Ok(reply) } else { Err(refusal(&reply)) }
     }
 
@@ -229,7 +198,7 @@ impl<'a> Control<'a> {
     /// How long the file is; a server needs not know.
     fn size(&mut self, path: &str) -> Result<Option<u64>, FetchError> {
         self.send(&format!("SIZE {path}"))?;
-        let reply = self.reply(self.wire.give_up_ns())?;
+        let reply = self.reply(self.connection.give_up_ns())?;
         match reply.code {
             213 => reply.text.trim().parse().map(Some).map_err(|_| {
                 FetchError::Protocol(format!("the server says that the file's size is \"{}\"", reply.text))
@@ -242,14 +211,14 @@ impl<'a> Control<'a> {
     /// Skips the beginning; how much was skipped.
     fn restart(&mut self, skip: u64) -> Result<u64, FetchError> {
         self.send(&format!("REST {skip}"))?;
-        let reply = self.reply(self.wire.give_up_ns())?;
+        let reply = self.reply(self.connection.give_up_ns())?;
         Ok(if reply.code == 350 { skip } else { 0 })
     }
 
     /// Opens a data connection with the settings that are tried.
     fn passive(&mut self, job: &Fetch<'_>) -> Result<Data<'a>, FetchError> {
         self.send("EPSV")?;
-        let reply = self.reply(self.wire.give_up_ns())?;
+        let reply = self.reply(self.connection.give_up_ns())?;
         let port = match reply.code {
             229 => reply::extended_port(&reply.text)
                 .ok_or_else(|| FetchError::Protocol("the server's answer to EPSV names no port".to_owned()))?,
@@ -260,7 +229,7 @@ impl<'a> Control<'a> {
         let peer = SocketAddr::new(self.peer.ip(), port);
         let connection = Connection::open_with_all(&peer, job.settings, CONNECT.min(job.deadline));
         let connection = connection.map_err(refused_or_not)?;
-        let wire = Wire::new(connection.stream, self.wire.give_up_ns(), self.wire.cancel());
+        let wire = Wire::new(connection.stream, self.connection.give_up_ns(), self.connection.wire.cancel());
         Ok(Data {
             wire: wire.map_err(LoadError::Broken)?,
             window: connection.window,
@@ -283,10 +252,29 @@ impl<'a> Control<'a> {
         Ok(port)
     }
 
-    /// Deletes what we brought; a server that forbids that keeps it.
-    fn tidy_up(&mut self, path: &str) {
-        if self.send(&format!("DELE {path}")).is_ok() {
-            let _ = self.reply(self.limit());
+    /// Deletes what we brought. A server that forbids that keeps it, and what it answers is told.
+    fn tidy_up(&mut self, path: &str, cut_short: bool) -> Option<String> {
+        self.send(&format!("DELE {path}")).ok()?;
+        let limit = self.limit();
+        if cut_short {
+            // The word on the transfer comes first.
+            self.reply(limit).ok()?;
+        }
+        let Reply { code, text } = self.reply(limit).ok()?;
+        let kept = || format!("{path} stays on the server, which answers {code} {text} to DELE: have it deleted there");
+        (code / 100 != 2).then(kept)
+    }
+
+    /// What it means that an upload is refused: an earlier one may still be there.
+    fn kept(&mut self, path: &str, refused: FetchError) -> FetchError {
+        let FetchError::Never(why) = &refused else { return refused };
+        match self.size(path) {
+            Ok(Some(_)) => FetchError::Kept {
+                why: format!("{why}: {path} is there already, from an earlier upload"),
+                cause: "it lets nobody delete or overwrite what was uploaded",
+                remedy: "have that file deleted there, and name a folder in which files may be deleted: each trial uploads one",
+            },
+            _ => refused,
         }
     }
 
@@ -301,7 +289,7 @@ impl<'a> Control<'a> {
     }
 
     fn limit(&self) -> u64 {
-        self.wire.give_up_ns().min(monotonic_ns() + FAREWELL.as_nanos() as u64)
+        self.connection.give_up_ns().min(monotonic_ns() + FAREWELL.as_nanos() as u64)
     }
 }
 
@@ -318,7 +306,9 @@ impl Data<'_> {
         if job.url.scheme != Scheme::Ftps {
             return Ok(());
         }
-        self.wire.encrypt(job.tls, &job.url.host).map_err(|error: WireError| lost(error, control.patience, true))
+        self.wire
+            .encrypt(job.tls, &job.url.host)
+            .map_err(|error: WireError| lost(error, control.connection.patience, true))
     }
 }
 

@@ -3,10 +3,11 @@
 /// What the control connection carries.
 mod message;
 
-use crate::allowance::Allowance;
-use crate::client::{Connection, LoadError};
-use crate::fetch::{Body, CONNECT, Far, Fetch, FetchError, Fetched, Framing, lost, refused_or_not};
-use crate::intake::{intake, outflow};
+use crate::client::Connection;
+use crate::control::ControlConnection;
+use crate::error::{FetchError, LoadError, lost, refused_or_not};
+use crate::fetch::{Body, Framing, intake, outflow};
+use crate::job::{CONNECT, Far, Fetch, Fetched};
 use crate::pattern;
 use crate::transfer::{EndReport, Finish, Job};
 use crate::wire::Wire;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp;
 use wt_trial::{Amount, Cancel, Direction};
-use wt_units::{Bytes, Knob, Level, Settings};
+use wt_units::{Bytes, Knob, Level};
 
 /// Bytes of a write where a time is wanted, as iperf3 has them.
 const BLOCK: u64 = 128 * 1024;
@@ -39,22 +40,15 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     let parameters = parameters(job.amount, reverse, far_cc);
     let mut control = Control::open(job, cancel)?;
     control.expect(State::ParamExchange)?;
-    control.send(&framed(&parameters.to_json()))?;
+    control.connection.send(&framed(&parameters.to_json()))?;
     control.expect(State::CreateStreams)?;
     let connection = Connection::open_with_all(&job.peer, &own, CONNECT.min(job.deadline)).map_err(refused_or_not)?;
     let (window, connect_time, granted) = (connection.window, connection.connect_time, connection.granted);
-    let mut data = Wire::new(connection.stream, control.wire.give_up_ns(), cancel).map_err(LoadError::Broken)?;
+    let mut data = Wire::new(connection.stream, control.connection.give_up_ns(), cancel).map_err(LoadError::Broken)?;
     data.write_all(&control.cookie).map_err(|error| lost(error, job.deadline, false))?;
     control.expect(State::TestStart)?;
     let amount = if parameters.bytes > 0 { Amount::Size(Bytes(parameters.bytes)) } else { job.amount };
-    let transfer = Job {
-        amount,
-        start_ns: monotonic_ns(),
-        deadline: job.deadline,
-        window,
-        most: Allowance::endless(),
-        turns: None,
-    };
+    let transfer = Job::alone(amount, monotonic_ns(), job.deadline, window);
     let mut digits = Digits::default();
     let report = if reverse {
         intake(&mut data, Body::new(Framing::Close), &[], &transfer, &mut digits)
@@ -110,49 +104,23 @@ fn settle(fetched: &mut Fetched, results: &Results, reverse: bool) {
 
 /// The control connection.
 struct Control<'a> {
-    wire: Wire<'a>,
+    connection: ControlConnection<'a>,
     cookie: [u8; COOKIE],
-    patience: Duration,
 }
 
 impl<'a> Control<'a> {
     fn open(job: &Fetch<'_>, cancel: &'a Cancel) -> Result<Self, FetchError> {
-        let connection = Connection::open(&job.peer, &Settings::new(), CONNECT.min(job.deadline));
-        let connection = connection.map_err(refused_or_not)?;
-        let give_up_ns = monotonic_ns().saturating_add(job.deadline.as_nanos() as u64);
-        let wire = Wire::new(connection.stream, give_up_ns, cancel).map_err(LoadError::Broken)?;
-        let mut control = Self { wire, cookie: cookie(), patience: job.deadline };
-        let cookie = control.cookie;
-        control.send(&cookie)?;
-        Ok(control)
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
-        self.wire.write_all(bytes).map_err(|error| lost(error, self.patience, false))
+        let mut connection = ControlConnection::open(job, cancel)?;
+        let cookie = cookie();
+        connection.send(&cookie)?;
+        Ok(Self { connection, cookie })
     }
 
     /// Reads exactly so many bytes.
     fn read(&mut self, buffer: &mut [u8], limit_ns: u64) -> Result<(), FetchError> {
         let mut filled = 0;
         while filled < buffer.len() {
-            if self.wire.cancel().is_cancelled() {
-                return Err(FetchError::Cancelled);
-            }
-            if monotonic_ns() >= limit_ns {
-                return Err(FetchError::Silence(self.patience));
-            }
-            match self.wire.read_now(&mut buffer[filled..]) {
-                Ok(0) => {
-                    let why = "it closed the control connection".to_owned();
-                    return Err(FetchError::Refused { why, pause: None });
-                }
-                Ok(n) => filled += n,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.wire.wait_until(false, limit_ns).map_err(LoadError::Broken)?;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(lost(error.into(), self.patience, false)),
-            }
+            filled += self.connection.read(&mut buffer[filled..], limit_ns)?;
         }
         Ok(())
     }
@@ -160,7 +128,7 @@ impl<'a> Control<'a> {
     /// Reads a state, and wants this one.
     fn expect(&mut self, wanted: State) -> Result<(), FetchError> {
         let mut byte = [0];
-        self.read(&mut byte, self.wire.give_up_ns())?;
+        self.read(&mut byte, self.connection.give_up_ns())?;
         match State::of(byte[0]) {
             Some(state) if state == wanted => Ok(()),
             Some(State::AccessDenied) => {
@@ -171,7 +139,7 @@ impl<'a> Control<'a> {
             }
             Some(State::ServerError) => {
                 let mut numbers = [0; 8];
-                self.read(&mut numbers, self.wire.give_up_ns())?;
+                self.read(&mut numbers, self.connection.give_up_ns())?;
                 let number = |at: usize| i32::from_be_bytes(std::array::from_fn(|i| numbers[at + i]));
                 let cause = std::io::Error::from_raw_os_error(number(4));
                 let cause = if number(4) > 0 { format!(" ({cause})") } else { String::new() };
@@ -187,23 +155,23 @@ impl<'a> Control<'a> {
 
     /// Ends the test, and exchanges what both sides saw. What still comes meanwhile is thrown away.
     fn end(&mut self, report: &EndReport, data: &mut Wire<'_>) -> Result<Option<Results>, FetchError> {
-        let limit = self.wire.give_up_ns().min(monotonic_ns() + RESULTS.as_nanos() as u64);
-        self.send(&[State::TestEnd.byte()])?;
+        let limit = self.connection.give_up_ns().min(monotonic_ns() + RESULTS.as_nanos() as u64);
+        self.connection.send(&[State::TestEnd.byte()])?;
         let mut waste = vec![0; pattern::CHUNK];
         let mut state = [0];
         loop {
             // A server that is still sending hears nothing until it can send on.
             while matches!(data.read_now(&mut waste), Ok(n) if n > 0) && monotonic_ns() < limit {}
-            match self.wire.read_now(&mut state) {
+            match self.connection.wire.read_now(&mut state) {
                 Ok(0) => return Ok(None),
                 Ok(_) if State::of(state[0]) == Some(State::ExchangeResults) => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if monotonic_ns() >= limit || self.wire.cancel().is_cancelled() {
+                    if monotonic_ns() >= limit || self.connection.wire.cancel().is_cancelled() {
                         return Ok(None);
                     }
                     let soon = monotonic_ns() + 2_000_000;
-                    self.wire.wait_until(false, soon.min(limit)).map_err(LoadError::Broken)?;
+                    self.connection.wire.wait_until(false, soon.min(limit)).map_err(LoadError::Broken)?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return Ok(None),
@@ -212,7 +180,7 @@ impl<'a> Control<'a> {
         let sender = report.info.bytes_sent > 4096;
         let seconds = report.elapsed.as_secs_f64();
         let retransmits = sender.then_some(report.info.total_retrans);
-        self.send(&framed(&own_results(report.bytes, seconds, &report.congestion_control, retransmits)))?;
+        self.connection.send(&framed(&own_results(report.bytes, seconds, &report.congestion_control, retransmits)))?;
         let mut length = [0; 4];
         self.read(&mut length, limit)?;
         let length = u32::from_be_bytes(length) as usize;
@@ -224,7 +192,7 @@ impl<'a> Control<'a> {
         let results = Results::parse(&text)
             .ok_or_else(|| FetchError::Protocol("the server's results make no sense".to_owned()))?;
         if self.expect(State::DisplayResults).is_ok() {
-            let _ = self.send(&[State::Done.byte()]);
+            let _ = self.connection.send(&[State::Done.byte()]);
         }
         Ok(Some(results))
     }

@@ -1,9 +1,10 @@
 use super::{Brought, ConnectionEnd, PageConnection, PageStop};
-use crate::fetch::{Body, BodyError, Exchange, Fetch, FetchError, Framing, Head, USER_AGENT};
+use crate::error::FetchError;
+use crate::fetch::{Body, BodyError, Exchange, Framing, Head, USER_AGENT};
+use crate::job::Fetch;
 use crate::pattern;
 use crate::proto::SenderOptions;
 use crate::transfer::Finish;
-use crate::url::Url;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::{Cancel, PageObject};
+use wt_units::Url;
 
 /// Objects of which we remember what they were.
 const MOST_REMEMBERED: usize = 10_000;

@@ -1,9 +1,10 @@
 use super::http::{Check, HttpPage};
 use super::{ConnectionEnd, PageLoad, PageStop};
-use crate::fetch::{Exchange, Fetch, FetchError, USER_AGENT};
+use crate::error::FetchError;
+use crate::fetch::{Exchange, USER_AGENT};
+use crate::job::Fetch;
 use crate::polled::{Door, Polled};
 use crate::transfer::Finish;
-use crate::url::Scheme;
 use h2::RecvStream;
 use h2::client::{ResponseFuture, SendRequest};
 use std::future::Future as _;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpInfo};
 use wt_trial::{Cancel, ObjectTime, Page};
+use wt_units::Scheme;
 
 /// Bytes of one object, and of all together, that may be under way without our leave: as Chromium has it, more than the
 /// first windows of TCP by far.

@@ -14,7 +14,7 @@ pub use http::{HttpPage, PageMemory};
 pub use http2::load_page_http2;
 use talk::TalkPage;
 
-use crate::fetch::FetchError;
+use crate::error::FetchError;
 use crate::transfer::Finish;
 use crate::work::FarEnd;
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 use super::{Brought, ConnectionEnd, PageConnection, PageStop};
 use crate::allowance::Allowance;
-use crate::client::LoadError;
-use crate::fetch::FetchError;
+use crate::error::{FetchError, LoadError};
 use crate::transfer::Finish;
 use crate::work::{FarEnd, Leg, Opened, Record, Talk};
 use std::time::Duration;

@@ -2,11 +2,12 @@
 
 use super::key::{HELLO, Hello, Secure, SharedKey, TAG};
 use super::message::{ANSWER, Answer, Ask, LONGEST_REPORT, PIECE, report_from_json};
-use crate::allowance::Allowance;
-use crate::client::{Connection, LoadError};
-use crate::fetch::{CONNECT, Far, Fetch, FetchError, Fetched, lost, refused_or_not};
+use crate::client::Connection;
+use crate::control::read_some;
+use crate::error::{FetchError, LoadError, lost, refused_or_not};
+use crate::job::{CONNECT, Far, Fetch, Fetched};
 use crate::proto::{Request, SenderOptions};
-use crate::transfer::{EndReport, Finish, Job, receive, send};
+use crate::transfer::{EndReport, Finish, receive, send};
 use crate::wire::Wire;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
@@ -24,7 +25,7 @@ const REPLY: Duration = Duration::from_secs(10);
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
 pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Result<Fetched, FetchError> {
-    let key = job.url.user.as_ref().and_then(|(key, _)| key.parse::<SharedKey>().ok());
+    let key = job.url.login.as_ref().and_then(|login| login.user.parse::<SharedKey>().ok());
     let key = key.ok_or_else(|| FetchError::Never("the address holds no key: wt://KEY@HOST".to_owned()))?;
     let (own, request) = split(job, direction);
     let connection = Connection::open_with_all(&job.peer, &own, CONNECT.min(job.deadline)).map_err(refused_or_not)?;
@@ -38,14 +39,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
         drop(session);
         socket
     };
-    let transfer = Job {
-        amount: job.amount,
-        start_ns: monotonic_ns(),
-        deadline: job.deadline,
-        window,
-        most: Allowance::endless(),
-        turns: None,
-    };
+    let transfer = job.transfer(monotonic_ns(), window);
     let report = match direction {
         Direction::Down => receive(&mut socket, &transfer, cancel),
         Direction::Up => send(&mut socket, &transfer, None, cancel),
@@ -204,20 +198,9 @@ impl<'a> Session<'a> {
 fn read_exactly(wire: &mut Wire<'_>, buffer: &mut [u8], limit_ns: u64) -> Result<bool, FetchError> {
     let mut filled = 0;
     while filled < buffer.len() {
-        if wire.cancel().is_cancelled() {
-            return Err(FetchError::Cancelled);
-        }
-        if monotonic_ns() >= limit_ns {
-            return Err(FetchError::Silence(REPLY));
-        }
-        match wire.read_now(&mut buffer[filled..]) {
-            Ok(0) => return Ok(false),
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                wire.wait_until(false, limit_ns).map_err(LoadError::Broken)?;
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(lost(error.into(), REPLY, false)),
+        match read_some(wire, &mut buffer[filled..], limit_ns, REPLY)? {
+            0 => return Ok(false),
+            read => filled += read,
         }
     }
     Ok(true)

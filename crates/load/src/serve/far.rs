@@ -3,8 +3,9 @@
 use super::client::{Session, ask_for_report, far, settle, split};
 use super::key::SharedKey;
 use super::message::Ask;
-use crate::client::{Connection, LoadError};
-use crate::fetch::{CONNECT, Fetch, FetchError, Fetched, refused_or_not};
+use crate::client::Connection;
+use crate::error::{FetchError, LoadError, refused_or_not};
+use crate::job::{CONNECT, Fetch, Fetched};
 use crate::page::{PageLoad, load_page_from};
 use crate::proto::SenderOptions;
 use crate::transfer::{EndReport, Finish};
@@ -55,7 +56,7 @@ impl FarEnd for Served<'_> {
 /// # Errors
 /// [`FetchError`]; what broke off later is a report.
 pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Result<Fetched, FetchError> {
-    let key = job.url.user.as_ref().and_then(|(key, _)| key.parse::<SharedKey>().ok());
+    let key = job.url.login.as_ref().and_then(|login| login.user.parse::<SharedKey>().ok());
     let key = key.ok_or_else(|| FetchError::Never("the address holds no key: wt://KEY@HOST".to_owned()))?;
     // Numbers of the connections of one test follow each other: room for them.
     let token = (monotonic_ns() ^ u64::from(std::process::id()).rotate_left(40)) & !0xFF;

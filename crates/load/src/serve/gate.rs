@@ -7,8 +7,9 @@ use super::queue::{Queue, client_of};
 use super::{Shared, lock, now};
 use crate::allowance::Allowance;
 use crate::proto::Request;
-use crate::transfer::{EndReport, Job, answer};
+use crate::transfer::{EndReport, Job};
 use crate::wire::Wire;
+use crate::work::answer;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -21,7 +22,8 @@ use wt_sys::poll::wait_many;
 use wt_sys::tcp;
 use wt_trial::{Amount, Direction};
 
-/// Connections that haven't shown the key yet, in all and of one client; half-open ones are forgotten after a while.
+/// Connections that haven't shown the key yet, in all and of one client; half-open ones are forgotten after a while. They never
+/// have more than half of this process's descriptors: tests need some.
 const MOST_FRESH: usize = 4096;
 const MOST_FRESH_OF_ONE: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,6 +39,16 @@ const MOST_REPORTING: u64 = 1024;
 const STACK: usize = 256 * 1024;
 /// No test takes longer than what it asked for and this on top.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long nobody is let in when descriptors have run out.
+const NO_DESCRIPTORS: Duration = Duration::from_millis(250);
+
+/// Whether a connection waits, and this process or the machine has no descriptor for it.
+fn is_out_of_descriptors(error: &std::io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
 
 /// How far a connection has come.
 enum Stage {
@@ -103,6 +115,10 @@ pub(super) struct Gate {
     waiting: Queue<Waiting>,
     hellos: Hellos,
     reporting: Arc<std::sync::atomic::AtomicU64>,
+    /// Until when nobody is let in, since there are no descriptors.
+    shut_until: Duration,
+    /// Connections that may not have shown the key yet.
+    most_fresh: usize,
 }
 
 impl Gate {
@@ -114,6 +130,8 @@ impl Gate {
             waiting: Queue::new(),
             hellos: Hellos::default(),
             reporting: Arc::default(),
+            shut_until: Duration::ZERO,
+            most_fresh: MOST_FRESH.min(wt_sys::process::descriptor_limit() / 2).max(1),
         }
     }
 
@@ -133,10 +151,12 @@ impl Gate {
     /// Waits until something happens, then accepts and hears.
     fn listen_and_hear(&mut self) {
         let mut fds: Vec<BorrowedFd<'_>> = vec![self.shared.wake.as_fd()];
-        fds.extend(self.listeners.iter().map(|listener| listener.as_fd()));
+        // A connection that can't be accepted makes its listener ready for ever.
+        let listening = if now() < self.shut_until { 0 } else { self.listeners.len() };
+        fds.extend(self.listeners.iter().take(listening).map(|listener| listener.as_fd()));
         fds.extend(self.fresh.iter().map(|fresh| fresh.stream.as_fd()));
         let ready = wait_many(&fds, Some(Duration::from_millis(250))).unwrap_or_default();
-        let own = 1 + self.listeners.len();
+        let own = 1 + listening;
         self.shared.wake.clear();
         let heard: HashSet<usize> = ready.iter().filter_map(|at| at.checked_sub(own)).collect();
         let at = now();
@@ -163,7 +183,15 @@ impl Gate {
         }
         for listener in &self.listeners {
             for _ in 0..AT_ONCE {
-                let Ok((stream, peer)) = listener.accept() else { break };
+                let (stream, peer) = match listener.accept() {
+                    Ok(accepted) => accepted,
+                    Err(error) if !is_out_of_descriptors(&error) => break,
+                    // Those who are served make room in time.
+                    Err(_) => {
+                        self.shut_until = now() + NO_DESCRIPTORS;
+                        break;
+                    }
+                };
                 Metrics::add(&self.shared.metrics.connections, 1);
                 let client = client_of(peer.ip());
                 let own = of_one.entry(client).or_default();
@@ -173,9 +201,12 @@ impl Gate {
                     continue;
                 }
                 *own += 1;
-                if self.fresh.len() >= MOST_FRESH {
-                    // The one that has been silent longest makes room.
-                    self.fresh.remove(0);
+                if self.fresh.len() >= self.most_fresh {
+                    // The one that has been silent longest makes room, of the client that has most.
+                    let most = of_one.iter().max_by_key(|(_, count)| **count).map(|(client, _)| *client);
+                    let at = self.fresh.iter().position(|fresh| Some(fresh.client) == most).unwrap_or(0);
+                    let gone = self.fresh.remove(at);
+                    of_one.entry(gone.client).and_modify(|count| *count -= 1);
                     Metrics::add(&self.shared.metrics.strangers, 1);
                 }
                 self.fresh.push(Fresh { stream, client, since: now(), stage: Stage::Hello, heard: Vec::new() });

@@ -142,9 +142,30 @@ enum Ended {
     Lost(String),
 }
 
-/// Of `tcp_info`, what is told of a test.
-#[derive(Serialize, Deserialize)]
-struct Info {
+/// Makes [`Info`] and its way from and to [`TcpInfo`] of one list of fields.
+macro_rules! info_of_tcp {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        /// Of `tcp_info`, what is told of a test.
+        #[derive(Serialize, Deserialize)]
+        struct Info {
+            $($field: $type,)*
+        }
+
+        impl From<&TcpInfo> for Info {
+            fn from(info: &TcpInfo) -> Self {
+                Self { $($field: info.$field,)* }
+            }
+        }
+
+        impl From<Info> for TcpInfo {
+            fn from(info: Info) -> Self {
+                Self { $($field: info.$field,)* ..Self::default() }
+            }
+        }
+    };
+}
+
+info_of_tcp! {
     options: u8,
     wscale: u8,
     snd_mss: u32,
@@ -168,7 +189,6 @@ struct Info {
 
 /// The JSON of a report, within its bound.
 pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
-    let info = &report.info;
     let mut wire = Report {
         finish: match &report.finish {
             Finish::Done => Ended::Done,
@@ -183,27 +203,7 @@ pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
         elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
         last_us: report.last.map(|last| u64::try_from(last.as_micros()).unwrap_or(u64::MAX)),
         samples: report.samples.clone(),
-        info: Info {
-            options: info.options,
-            wscale: info.wscale,
-            snd_mss: info.snd_mss,
-            rcv_mss: info.rcv_mss,
-            rtt: info.rtt,
-            min_rtt: info.min_rtt,
-            rcv_rtt: info.rcv_rtt,
-            snd_cwnd: info.snd_cwnd,
-            snd_wnd: info.snd_wnd,
-            rcv_wnd: info.rcv_wnd,
-            total_retrans: info.total_retrans,
-            data_segs_out: info.data_segs_out,
-            data_segs_in: info.data_segs_in,
-            rcv_ooopack: info.rcv_ooopack,
-            bytes_acked: info.bytes_acked,
-            bytes_received: info.bytes_received,
-            busy_time: info.busy_time,
-            rwnd_limited: info.rwnd_limited,
-            sndbuf_limited: info.sndbuf_limited,
-        },
+        info: Info::from(&report.info),
         congestion_control: report.congestion_control.clone(),
         refused: report.refused.clone(),
         measures: report.measures.clone(),
@@ -235,32 +235,12 @@ pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
         elapsed: Duration::from_micros(elapsed_us),
         last: last_us.map(Duration::from_micros),
         samples,
-        info: TcpInfo {
-            options: info.options,
-            wscale: info.wscale,
-            snd_mss: info.snd_mss,
-            rcv_mss: info.rcv_mss,
-            rtt: info.rtt,
-            min_rtt: info.min_rtt,
-            rcv_rtt: info.rcv_rtt,
-            snd_cwnd: info.snd_cwnd,
-            snd_wnd: info.snd_wnd,
-            rcv_wnd: info.rcv_wnd,
-            total_retrans: info.total_retrans,
-            data_segs_out: info.data_segs_out,
-            data_segs_in: info.data_segs_in,
-            rcv_ooopack: info.rcv_ooopack,
-            bytes_acked: info.bytes_acked,
-            bytes_received: info.bytes_received,
-            busy_time: info.busy_time,
-            rwnd_limited: info.rwnd_limited,
-            sndbuf_limited: info.sndbuf_limited,
-            ..TcpInfo::default()
-        },
+        info: info.into(),
         congestion_control: clean(congestion_control),
         refused: refused.into_iter().take(8).map(clean).collect(),
         start: None,
         measures,
+        waited: None,
     })
 }
 
@@ -311,6 +291,7 @@ mod tests {
             refused: vec!["no".to_owned()],
             start: None,
             measures: Measures { flows_bps: vec![5.0], ..Measures::default() },
+            waited: None,
         };
         assert_eq!(report_from_json(&report_to_json(&report)), Some(report.clone()));
         let huge = EndReport { samples: vec![Sample::default(); 100_000], ..report };

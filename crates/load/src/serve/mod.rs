@@ -145,7 +145,7 @@ impl Serve {
         self.shared.wake.wake();
         let end = monotonic_ns().saturating_add(patience.as_nanos() as u64);
         while self.shared.metrics.running() > 0 && monotonic_ns() < end {
-            crate::intake::pause(Duration::from_millis(20), &self.shared.cancel);
+            crate::wire::pause(Duration::from_millis(20), &self.shared.cancel);
         }
         let all = self.shared.metrics.running() == 0;
         self.stop();

@@ -16,18 +16,18 @@ mod several;
 /// One connection on which both take turns.
 mod talk;
 
+pub use crate::job::{FarEnd, Leg, Opened};
 pub use join::join;
 pub use pairs::{Paired, Turns, in_pairs};
 pub(crate) use record::Record;
-pub(crate) use serve::talk;
+pub(crate) use serve::answer;
 pub(crate) use talk::Talk;
 
 use crate::allowance::Allowance;
-use crate::client::LoadError;
-use crate::fetch::FetchError;
-use crate::intake::pause;
+use crate::error::{FetchError, LoadError};
 use crate::sample::{End, Sampler, interval};
 use crate::transfer::{EndReport, Finish, Job, receive, send};
+use crate::wire::pause;
 use record::MOST_MESSAGES;
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -43,49 +43,6 @@ use wt_units::{Bytes, Settings};
 const MOST_EXCHANGES: usize = 2_000_000;
 /// For so long the far end may take to close after us.
 const CLOSING: Duration = Duration::from_secs(2);
-
-/// What a connection is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leg {
-    /// A transfer as fast as it goes.
-    Transfer {
-        /// Which way.
-        direction: Direction,
-        /// How much.
-        amount: Amount,
-        /// Whether it has the settings that are tried, or the current ones.
-        tried: bool,
-    },
-    /// Both take turns for so long at most.
-    Talk {
-        /// How long.
-        time: Duration,
-    },
-}
-
-/// A connection that is ready for its purpose: what comes next on it is the workload's.
-#[derive(Debug)]
-pub struct Opened {
-    /// The connection.
-    pub stream: TcpStream,
-    /// The window that this end holds, if it was set.
-    pub window: Option<u32>,
-    /// From the first SYN until the connection stood.
-    pub connect_time: Duration,
-    /// What the kernel says it set on this socket.
-    pub granted: Settings,
-    /// Under which the far end keeps its side.
-    pub token: u64,
-}
-
-/// Somebody who speaks our protocol.
-pub trait FarEnd: Sync {
-    /// Opens the connection with this number, 0 being the first one.
-    ///
-    /// # Errors
-    /// [`FetchError`].
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError>;
-}
 
 /// What this end saw of a workload; the far end's views are under the tokens.
 #[derive(Debug)]
@@ -147,7 +104,7 @@ fn transfer(
     cancel: &Cancel,
 ) -> Result<EndReport, FetchError> {
     let Opened { mut stream, window, .. } = opened;
-    let job = Job { amount, start_ns: monotonic_ns(), deadline, window, most: Allowance::endless(), turns: None };
+    let job = Job::alone(amount, monotonic_ns(), deadline, window);
     let report = match direction {
         Direction::Down => receive(&mut stream, &job, cancel),
         Direction::Up => send(&mut stream, &job, None, cancel),

@@ -1,21 +1,52 @@
-//! The server's end of a talk.
+//! The server's end of a connection.
 
 use super::record::Record;
 use super::talk::Talk;
+use crate::proto::Request;
 use crate::sample::{End, Sampler, interval};
-use crate::transfer::{EndReport, Finish, Job};
+use crate::transfer::{EndReport, Finish, Job, receive, send};
 use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Cancel, Measures, MessageTimes, floor_of_stall};
+use wt_trial::{Cancel, Direction, Measures, MessageTimes, floor_of_stall};
+
+/// What a server does on a request: it sets what it is asked to set, and sends or receives. What the system refuses to set
+/// stands in the report.
+///
+/// `takes_turns`: both take turns, rather than one transfer.
+pub(crate) fn answer(
+    stream: &mut TcpStream,
+    request: &Request,
+    takes_turns: bool,
+    job: &Job,
+    cancel: &Cancel,
+) -> io::Result<EndReport> {
+    if takes_turns {
+        let refused = request.sender.apply(stream);
+        if let Some(bytes) = request.window {
+            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
+        }
+        return Ok(EndReport { refused, ..talk(stream, job, cancel)? });
+    }
+    if request.direction == Direction::Up {
+        if let Some(bytes) = request.window {
+            tcp::fix_window(stream, bytes).map_err(|error| error.source)?;
+        }
+        return receive(stream, job, cancel);
+    }
+    let refused = request.sender.apply(stream);
+    let mut report = send(stream, job, request.sender.write_size, cancel)?;
+    report.refused = refused;
+    Ok(report)
+}
 
 /// Does as the client asks until it leaves, or has had all that it may.
 ///
 /// # Errors
 /// The kernel's.
-pub(crate) fn talk(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
+fn talk(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io::Result<EndReport> {
     let Job { start_ns, deadline, window, .. } = *job;
     let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64);
     let start = TcpInfo::read(stream).ok();

@@ -8,7 +8,7 @@ use wt_load::work::Worked;
 use wt_load::{EndReport, FetchError, Finish};
 use wt_sys::process::Usage;
 use wt_sys::tcp::TcpInfo;
-use wt_trial::{Direction, Limits, Status, TrialOutcome, TrialSpec};
+use wt_trial::{Direction, Limits, Observed, Status, TrialOutcome, TrialSpec, say_none};
 
 /// What one trial came to, before the server's view is known.
 #[derive(Debug)]
@@ -50,22 +50,20 @@ fn status(finish: &Finish) -> (Status, Option<String>) {
 /// Joins what the engine, the server, the listener and the operating system saw.
 pub(super) fn of(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport>) -> TrialOutcome {
     let Ran { worked, took, seen, ready, used, trouble, .. } = ran;
-    let mut observed: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     let name = ready.as_ref().map_or(choice.stack.name, |ready| ready.name.as_str());
-    observed.insert("stack".to_owned(), json!(name));
-    observed.insert("version".to_owned(), json!(ready.as_ref().map(|ready| ready.version.clone())));
-    observed.insert("took_us".to_owned(), json!(took.as_micros() as u64));
-    observed.insert("seen".to_owned(), json!(seen));
-    if let Some((start, end)) = used {
-        observed.insert("cpu_ns".to_owned(), json!(end.cpu_ns.saturating_sub(start.cpu_ns)));
-        observed.insert("peak_bytes".to_owned(), json!(end.peak_bytes));
-    }
-    let mut notes: Vec<String> = Vec::new();
-    if let Some(ready) = &ready {
-        observed.insert("granted".to_owned(), json!(ready.granted));
-        observed.insert("refused".to_owned(), json!(ready.refused));
-        notes.extend(ready.refused.iter().cloned());
-    }
+    let mut observed = Observed {
+        stack: Some(name.to_owned()),
+        version: ready.as_ref().map(|ready| ready.version.clone()),
+        took_us: Some(took.as_micros() as u64),
+        seen: Some(json!(seen)),
+        cpu_ns: used.as_ref().map(|(start, end)| end.cpu_ns.saturating_sub(start.cpu_ns)),
+        peak_bytes: used.as_ref().map(|(_, end)| end.peak_bytes),
+        granted: ready.as_ref().map(|ready| json!(ready.granted)),
+        refused: ready.as_ref().map(|ready| ready.refused.clone()),
+        ..Observed::default()
+    };
+    say_none!(observed; version);
+    let mut notes: Vec<String> = observed.refused.clone().unwrap_or_default();
     let crashed = trouble.is_some();
     notes.extend(trouble);
     let worked = match worked {
@@ -75,7 +73,7 @@ pub(super) fn of(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<End
             if !notes.contains(&error.to_string()) {
                 notes.push(error.to_string());
             }
-            observed.insert("integrity".to_owned(), json!("ok"));
+            observed.integrity = Some("ok".to_owned());
             let status = if matches!(error, FetchError::Cancelled) { Status::Aborted } else { Status::Failed };
             return TrialOutcome { observed, notes, ..TrialOutcome::empty(status, spec.deadline, "") };
         }
@@ -88,11 +86,11 @@ pub(super) fn of(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<End
     let whole = if up && whole == "ok" { integrity(judged, None) } else { whole };
     // What a stack had taken that broke is gone with it: that it crashed or hangs is what is told.
     let whole = if crashed && whole == "lost" { "ok" } else { whole };
-    observed.insert("integrity".to_owned(), json!(whole));
-    observed.insert("connect_us".to_owned(), json!(connect_time.as_micros() as u64));
+    observed.integrity = Some(whole.to_owned());
+    observed.connect_us = Some(connect_time.as_micros() as u64);
     // Where the server's kernel has seen the path.
     if let Some(server) = server.as_ref().filter(|server| server.info != TcpInfo::default()) {
-        observed.insert("server_retransmits".to_owned(), json!(server.info.total_retrans));
+        observed.server_retransmits = Some(u64::from(server.info.total_retrans));
     }
     let own_finish = if up && report.finish == Finish::Done { &judged.finish } else { &report.finish };
     let (mut status, why) = status(own_finish);
@@ -127,8 +125,8 @@ pub(super) fn add_upload(outcome: &mut TrialOutcome, client: &EndReport, server:
     let received = server.unwrap_or(client);
     outcome.bytes += received.bytes;
     let whole = [integrity(client, None), integrity(received, None)].into_iter().find(|whole| *whole != "ok");
-    if let Some(whole) = whole.filter(|_| outcome.observed.get("integrity").is_none_or(|told| told == "ok")) {
-        outcome.observed.insert("integrity".to_owned(), json!(whole));
+    if let Some(whole) = whole.filter(|_| outcome.observed.integrity.as_deref().is_none_or(|told| told == "ok")) {
+        outcome.observed.integrity = Some(whole.to_owned());
     }
     let finish = if client.finish == Finish::Done { &received.finish } else { &client.finish };
     let (status, why) = status(finish);
@@ -154,7 +152,7 @@ mod tests {
         assert_eq!((well.bytes, well.status), (160, Status::Completed));
         let mut corrupt = done();
         add_upload(&mut corrupt, &end(Finish::Done, 70), Some(&end(Finish::Corrupt(5), 60)));
-        assert_eq!((corrupt.status, corrupt.observed["integrity"].as_str()), (Status::Failed, Some("corrupt")));
+        assert_eq!((corrupt.status, corrupt.observed.integrity.as_deref()), (Status::Failed, Some("corrupt")));
         assert!(corrupt.notes.iter().any(|note| note.starts_with("upload: byte 5")), "{:?}", corrupt.notes);
     }
 }

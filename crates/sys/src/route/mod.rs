@@ -1,7 +1,7 @@
 use crate::netlink::Netlink;
 use crate::rtattr::{RawMessage, attributes, invalid, push, text_of, u32_of};
 use crate::{SysError, SysResult};
-use netlink_packet_core::{NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_core::{NLA_F_NESTED, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -468,6 +468,14 @@ impl Netlink {
     /// [`SysError`]; `EEXIST` when there is one with this key.
     pub fn add_route(&mut self, route: &Route) -> SysResult<()> {
         self.raw_change(route.message(RTM_NEWROUTE), NLM_F_CREATE | NLM_F_EXCL, "add a route")
+    }
+
+    /// Adds a route beside others with the same [`key`](Route::key), behind them.
+    ///
+    /// # Errors
+    /// [`SysError`]; `EEXIST` when this very route is there.
+    pub fn append_route(&mut self, route: &Route) -> SysResult<()> {
+        self.raw_change(route.message(RTM_NEWROUTE), NLM_F_CREATE | NLM_F_APPEND, "add a route beside others")
     }
 
     /// Removes exactly this route.

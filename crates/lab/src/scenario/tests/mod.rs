@@ -1,3 +1,6 @@
+/// Scenarios put together from values.
+mod builder;
+
 use super::*;
 
 #[test]
@@ -346,6 +349,30 @@ fn whatever_stands_in_a_field_that_has_no_meaning_there_the_field_and_what_is_al
     ] {
         let error = Scenario::parse("mine.toml", &with(extra)).expect_err(extra).to_string();
         assert!(error.contains(wanted), "{extra}: {error}");
+    }
+}
+
+#[test]
+fn what_may_stand_in_a_field_is_told_by_its_table_not_by_the_wording_of_what_is_wrong() {
+    for (extra, wanted, allowed) in [
+        ("modem = { retrain = { every = \"x\", lasts = \"1s\" } }", "every: \"x\" is not a duration", "1s to 24h"),
+        (
+            "aqm = { kind = \"red\", max = -1 }",
+            "max: invalid value: integer `-1`, expected u32",
+            "more than min, in packets",
+        ),
+        ("jitter_model = { kind = \"uniform\", max = \"x\" }", "max: ", "0 to 24h"),
+        ("aqm = { kind = \"red\", min = \"5\" }", "min: invalid type: string \"5\", expected u32", ""),
+        ("policer = { rate = \"5mbit\" }", "policer: missing field `burst`", ""),
+        ("policer = 5", "policer: invalid type: integer `5`, expected struct Policer", ""),
+        ("aqm = { kind = 5 }", "kind: invalid type: integer `5`, expected", ""),
+        ("delay = 1979-05-27", "delay: invalid type: date or time, expected a string", ""),
+    ] {
+        let error = Scenario::parse("mine.toml", &with(extra)).expect_err(extra);
+        let allowed = if allowed.is_empty() { String::new() } else { format!("; allowed is {allowed}") };
+        assert!(error.message.contains(wanted) && error.message.ends_with(&allowed), "{extra}: {error}");
+        assert_eq!(allowed.is_empty(), !error.message.contains("allowed is"), "{extra}: {error}");
+        assert_eq!(error.line, 9, "{extra}: {error}");
     }
 }
 

@@ -1,14 +1,15 @@
-use crate::fetch::{Body, BodyError};
+use super::body::{Body, BodyError};
 use crate::intact::Check;
 use crate::pattern;
 use crate::sample::{End, Sampler, interval};
+use crate::strain::waited_for_processor;
 use crate::transfer::{EndReport, Finish, Job, LastAck};
-use crate::wire::Wire;
+use crate::wire::{Wire, pause};
 use std::io;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpInfo};
-use wt_trial::{Amount, Cancel, Measures};
+use wt_trial::{Amount, Measures};
 
 /// Takes payload from a server that isn't ours, until the time is up, all is there, or as much as was wanted.
 ///
@@ -34,6 +35,7 @@ pub(crate) fn intake(
         .map_err(|error| error.source)?;
     let mut buffer = vec![0; pattern::CHUNK];
     let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
+    let waited_before = waited_for_processor();
     let mut taken = Taken { bytes: 0, wanted, last_ns: start_ns };
     buffer[..begun.len().min(pattern::CHUNK)].copy_from_slice(&begun[..begun.len().min(pattern::CHUNK)]);
     let mut finish = taken.add(&mut buffer[..begun.len().min(pattern::CHUNK)], &mut body, check);
@@ -88,6 +90,7 @@ pub(crate) fn intake(
         refused: Vec::new(),
         start: None,
         measures: Measures::default(),
+        waited: waited_for_processor().zip(waited_before).map(|(now, before)| now.saturating_sub(before)),
     })
 }
 
@@ -184,6 +187,7 @@ pub(crate) fn outflow(
         refused: Vec::new(),
         start: None,
         measures: Measures { thirds, ..Measures::default() },
+        waited: None,
     })
 }
 
@@ -246,18 +250,6 @@ fn settle(
             return Ok(Finish::Cancelled);
         }
         pause(STEP, wire.cancel());
-    }
-}
-
-/// Waits for nothing but time, unless the user wants to stop.
-pub(crate) fn pause(time: Duration, cancel: &Cancel) {
-    let end = monotonic_ns().saturating_add(time.as_nanos() as u64);
-    loop {
-        let left = end.saturating_sub(monotonic_ns());
-        if left == 0 || cancel.is_cancelled() {
-            return;
-        }
-        let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_nanos(left.min(50_000_000))));
     }
 }
 
