@@ -1,6 +1,7 @@
-use crate::plan::Plan;
+use crate::change::Plan;
 use crate::read::Survey;
 use crate::snapshot::Snapshot;
+use crate::surroundings::Surroundings;
 use crate::system::Identity;
 use crate::txn::StoreError;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct Backup {
     pub identity: Identity,
     /// What.
     pub snapshot: Snapshot,
+    /// What lies around it, so that what isn't put back can be told; files of older versions don't have it.
+    #[serde(default)]
+    pub surroundings: Option<Surroundings>,
 }
 
 /// Why a backup isn't believed.
@@ -38,6 +42,7 @@ impl Backup {
             created_unix_s,
             identity: survey.identity.clone(),
             snapshot: survey.snapshot.clone(),
+            surroundings: Some(Surroundings::of(survey)),
         }
     }
 
@@ -53,7 +58,7 @@ impl Backup {
     #[must_use]
     pub fn plan(&self, survey: &Survey) -> Plan {
         let here = &survey.identity;
-        let same_network = self.identity.boot_id == here.boot_id && self.identity.network == here.network;
-        Plan::to_snapshot(survey, &self.snapshot, same_network)
+        let same_network = self.identity.boot_id == here.boot_id && self.identity.is_same_network(here);
+        Plan::to_snapshot(survey, &self.snapshot, self.surroundings.as_ref(), same_network)
     }
 }

@@ -1,25 +1,15 @@
-/// A moment as people and programs read it: `2026-01-31T12:00:00Z`.
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, datetime};
+
+/// A moment as people and programs read it: `2026-01-31T12:00:00Z`. Later ones than the year 9999 has count as its end.
 ///
 /// # Source
-/// RFC 3339; days to dates by the proleptic Gregorian calendar, counted in eras of 400 years that begin in March.
+/// RFC 3339.
 #[must_use]
 pub fn utc(unix_s: u64) -> String {
-    const DAY: u64 = 86_400;
-    const ERA: u64 = 146_097;
-    /// Days from 0000-03-01 to 1970-01-01.
-    const EPOCH: u64 = 719_468;
-    // Far beyond any deadline, and far below an overflow.
-    let unix_s = unix_s.min(253_402_300_799);
-    let days = unix_s / DAY + EPOCH;
-    let (era, day_of_era) = (days / ERA, days % ERA);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let second = unix_s % DAY;
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+    const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+    let since = SignedDuration::from_secs(i64::try_from(unix_s).unwrap_or(i64::MAX));
+    EPOCH.saturating_add(since).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

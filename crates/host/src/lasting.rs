@@ -1,30 +1,13 @@
 //! What makes settings of devices and routes stay, in the words of whoever configures the device.
 
+use crate::change::{Lasting, Plan, ScopeName};
 use crate::export::{self, Item};
-use crate::plan::{Risk, ScopeName};
 use crate::read::{Manager, ManagerKind, Survey};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use wt_units::shell_word;
 
 /// The first line of what a confirmation writes.
 pub(crate) const HEADER: &str = "# Written by windtunnel settings confirm; windtunnel settings undo takes it back.\n";
-
-/// A file for whoever configures a device, with which it keeps settings that it would set back otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lasting {
-    /// The device.
-    pub device: String,
-    /// Who configures it.
-    pub manager: String,
-    /// Where the file belongs.
-    pub path: String,
-    /// What it holds; empty if that manager has no words for any of it.
-    pub content: String,
-    /// Permission bits.
-    pub mode: u32,
-    /// What it has no words for.
-    pub skipped: Vec<Risk>,
-}
 
 /// The file for these settings of a device; `name` is part of the file's.
 ///
@@ -38,6 +21,7 @@ pub(crate) fn lasting(
     name: &str,
     survey: &Survey,
 ) -> Lasting {
+    let word = shell_word(device);
     let (path, content, mode, skipped) = match manager.kind {
         ManagerKind::Networkd => {
             let made = export::networkd_drop_in(items, device);
@@ -55,7 +39,7 @@ pub(crate) fn lasting(
         // The others run scripts when a device comes up; what their own files can say depends on their versions.
         ManagerKind::NetworkManager => {
             // A lease that is renewed makes it set its routes again.
-            let test = format!("[ \"$1\" = {device} ]");
+            let test = format!("[ \"$1\" = {word} ]");
             let when = "case \"$2\" in up|dhcp4-change|dhcp6-change) true;; *) false;; esac";
             (
                 format!("/etc/NetworkManager/dispatcher.d/90-{name}"),
@@ -66,14 +50,14 @@ pub(crate) fn lasting(
         }
         ManagerKind::Ifupdown => (
             format!("/etc/network/if-up.d/{name}"),
-            script(&format!("[ \"$IFACE\" = {device} ]"), commands),
+            script(&format!("[ \"$IFACE\" = {word} ]"), commands),
             0o755,
             Vec::new(),
         ),
         // It reads this file as part of its own script, so it must not exit.
         ManagerKind::Dhclient => {
             let when = "case \"$reason\" in BOUND|RENEW|REBIND|REBOOT) true;; *) false;; esac";
-            let test = format!("[ \"$interface\" = {device} ] && {when}");
+            let test = format!("[ \"$interface\" = {word} ] && {when}");
             (format!("/etc/dhcp/dhclient-exit-hooks.d/{name}"), script(&test, commands), 0o755, Vec::new())
         }
     };
@@ -81,11 +65,10 @@ pub(crate) fn lasting(
 }
 
 /// The files that would keep the changes of a plan, one for each device that somebody configures.
-pub(crate) fn of_plan(plan: &crate::plan::Plan, survey: &Survey) -> Vec<Lasting> {
-    let changed: Vec<_> =
-        plan.changes.iter().filter(|change| !change.unchanged && change.scope != ScopeName::Host).cloned().collect();
+pub(crate) fn of_plan(plan: &Plan, survey: &Survey) -> Vec<Lasting> {
+    let changed = plan.changes.iter().filter(|change| !change.unchanged && change.scope != ScopeName::Host);
     let mut devices: BTreeMap<String, Vec<Item>> = BTreeMap::new();
-    for item in export::items(&changed, &plan.wanted, survey) {
+    for item in export::items(changed, &plan.wanted, survey) {
         if let Some(device) = item.device().map(str::to_owned) {
             devices.entry(device).or_default().push(item);
         }

@@ -10,14 +10,22 @@
 mod backup;
 /// Dates.
 mod calendar;
+/// What a change is, as data.
+mod change;
 /// Initial values of operating systems.
 mod defaults;
+/// The text of our file for sysctl.
+mod drop_in;
 /// The same settings elsewhere.
 mod export;
+/// Bytes in text files.
+mod hex;
 /// The settings that there are.
 mod knob;
 /// What makes a change stay, for each manager of networks.
 mod lasting;
+/// What experiments vary, as settings.
+mod of_experiment;
 /// Files that make a change stay.
 mod persist;
 /// From what is asked to what is to be done.
@@ -28,6 +36,8 @@ mod read;
 mod route_text;
 /// Everything that can be changed, at one moment.
 mod snapshot;
+/// What settings depend on and no change makes.
+mod surroundings;
 /// The machine.
 mod system;
 /// Changes made whole or not at all.
@@ -35,21 +45,27 @@ mod txn;
 
 pub use backup::{Backup, BackupError};
 pub use calendar::utc;
+pub use change::{
+    Change, Checkpoint, CheckpointId, CheckpointIdError, DROP_IN, FileChange, Lasting, Pending, Phase, Place, Plan,
+    Risk, ScopeName, State,
+};
 pub use defaults::{OsDefault, OsDefaultError, os_default, os_defaults};
 pub use export::{Export, ExportFile, ExportFormat, export};
-pub use knob::{ALL as KNOBS, HostKnob, Kind, Knob, KnobError, LinkKnob, RouteKnob, Value};
-pub use lasting::Lasting;
-pub use persist::{DROP_IN, FileChange};
-pub use plan::{Change, Place, Plan, PlanError, Request, RequestError, Risk, ScopeName, Target};
+pub use knob::{ALL as KNOBS, ConnectionKnob, HostKnob, Kind, Knob, KnobError, LinkKnob, RouteKnob, Value};
+pub use plan::{PlanError, Request, RequestError, Target};
 pub use read::{
-    Adapter, Assignment, Caveat, Chain, Congestion, Finding, KernelVersion, KnobRow, Manager, ManagerKind, Managers,
-    Origin, Report, RouteRow, Severity, Survey, Tuned, caveats,
+    Adapter, Assignment, Caveat, Chain, Clamp, Congestion, Finding, KernelVersion, KnobRow, Manager, ManagerKind,
+    Managers, Origin, Report, RouteRow, Severity, Survey, Tuned, caveats,
 };
 pub use route_text::Names;
 pub use snapshot::{DevicePart, DeviceState, QdiscState, Scope, Snapshot};
-pub use system::{Action, Details, Device, Devices, FileStep, Identity, Now, Ownership, RealSystem, System};
+pub use surroundings::Surroundings;
+pub use system::{
+    Action, Details, Device, Devices, EstablishedConnection, FileStep, Identity, Now, ObservedConnection, Ownership,
+    RealSystem, System,
+};
 pub use txn::{
-    Applied, AppliedRow, ApplyOptions, Checkpoint, CheckpointId, Confirmed, Drift, GuardCommand, GuardOptions,
-    HistoryRow, Pending, Phase, Recovered, RevertReport, State, Store, StoreError, TxnError, Undone, VerifyReport,
-    apply, confirm, guard, history, pending, recover, undo, verify,
+    Applied, AppliedRow, ApplyOptions, Confirmed, Drift, GuardCommand, GuardOptions, HistoryRow, Recovered, Released,
+    RevertReport, Store, StoreError, TxnError, Undone, VerifyReport, apply, confirm, damaged, forget, guard, history,
+    in_force, pending, recover, switch, undo, undo_by_force, verify,
 };

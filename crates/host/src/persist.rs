@@ -1,36 +1,19 @@
 //! Files that make a change stay after a reboot: one drop-in for kernel settings, and one for whoever configures the
 //! device.
 
-use crate::export::{self, ExportFile};
-use crate::lasting::{HEADER, Lasting, lasting};
-use crate::plan::{Place, Risk, ScopeName};
+use crate::change::{Change, Checkpoint, DROP_IN, FileChange, Lasting, Place, Risk, ScopeName};
+use crate::drop_in::merged;
+use crate::export;
+use crate::hex::{from_hex, to_hex};
+use crate::lasting::{HEADER, lasting};
+use crate::plan::goes_with_its_loader;
+use crate::read::Survey;
 use crate::read::chain::assignments;
-use crate::read::{Survey, late_line};
-use crate::snapshot::{from_hex, to_hex};
+use crate::snapshot::{CC, RouteIndex};
 use crate::system::{FileStep, System, beside, write_beside};
-use crate::txn::{Checkpoint, note};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wt_sys::{SysError, SysResult};
-
-/// The name of our drop-in.
-pub(crate) const DROP_IN_NAME: &str = "90-windtunnel.conf";
-/// Where it is.
-pub const DROP_IN: &str = "/etc/sysctl.d/90-windtunnel.conf";
-
-/// A file that a confirmation writes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    /// Which.
-    pub path: PathBuf,
-    /// What it held, in hexadecimal digits; `None` if it wasn't there.
-    old: Option<String>,
-    /// What it is to hold.
-    new: String,
-    /// Permission bits.
-    mode: u32,
-}
 
 impl FileChange {
     /// Whether it is as the confirmation wanted it.
@@ -55,11 +38,23 @@ pub(crate) struct Persisted {
 pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &Survey) -> SysResult<Persisted> {
     let mut persisted = Persisted::default();
     if let Some(why) = does_not_stay(system, survey)? {
-        persisted.notes.push(note("*", why));
+        persisted.notes.push(Risk::new("*", why));
         return Ok(persisted);
     }
-    let sysctls: BTreeMap<&str, &str> =
+    let mut sysctls: BTreeMap<&str, &str> =
         checkpoint.wanted.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    if let Some(why) = sysctls.get(CC).and_then(|name| goes_with_its_loader(name)) {
+        sysctls.remove(CC);
+        persisted.notes.push(Risk::new("cc", why));
+    }
+    for change in checkpoint.changes.iter().filter(|change| change.scope == ScopeName::Connection) {
+        let text = format!(
+            "on connections with {} this ends with the next reboot. To make it stay, let your system's start run: \
+             windtunnel settings apply {}={} --to {} --yes",
+            change.target, change.key, change.new, change.target
+        );
+        persisted.notes.push(Risk::new(&change.key, text));
+    }
     if !sysctls.is_empty() {
         let old = system.read_file(Path::new(DROP_IN))?;
         let base =
@@ -98,24 +93,25 @@ fn does_not_stay(system: &mut dyn System, survey: &Survey) -> SysResult<Option<S
 }
 
 /// Settings of devices and routes, by device.
-fn by_device(checkpoint: &Checkpoint) -> BTreeMap<String, Vec<usize>> {
+fn by_device(checkpoint: &Checkpoint) -> BTreeMap<String, Vec<&Change>> {
     let names: BTreeMap<u32, &String> =
         checkpoint.before.devices.iter().map(|(name, state)| (state.index, name)).collect();
-    let mut devices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, change) in checkpoint.changes.iter().enumerate().filter(|(_, change)| change.scope != ScopeName::Host) {
+    let routes = RouteIndex::of(&checkpoint.wanted.routes);
+    let mut devices: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
+    for change in checkpoint.changes.iter().filter(|change| change.scope != ScopeName::Host) {
         let device = match &change.place {
             Place::Link(name) => Some(name.clone()),
             Place::Route(key) => {
-                let route = checkpoint.wanted.routes.iter().find(|route| crate::snapshot::route_key(route) == *key);
+                let route = routes.get_hex(key);
                 route
                     .and_then(|route| route.hops().first().map(|hop| hop.device))
                     .and_then(|index| names.get(&index))
                     .map(|name| (*name).clone())
             }
-            Place::Host => None,
+            Place::Host | Place::Connections(_) => None,
         };
         if let Some(device) = device {
-            devices.entry(device).or_default().push(at);
+            devices.entry(device).or_default().push(change);
         }
     }
     devices
@@ -126,24 +122,24 @@ fn manager_file(
     checkpoint: &Checkpoint,
     survey: &Survey,
     device: &str,
-    changes: &[usize],
+    changes: &[&Change],
     persisted: &mut Persisted,
 ) -> SysResult<()> {
-    let items = export::items_of(checkpoint, survey, changes);
-    let commands: Vec<String> = export::commands_of(checkpoint, survey, device);
+    let items = export::items(changes.iter().copied(), &checkpoint.wanted, survey);
+    let commands: Vec<String> = export::commands_for(&checkpoint.actions, &checkpoint.before, survey, device);
     let id = checkpoint.id;
     let Some(manager) = survey.managers.devices.get(device) else {
         let text = format!(
             "nobody configures {device} that could be told: this ends with the next reboot. To make it stay, let your network's start run: {}",
             commands.join("; ")
         );
-        persisted.notes.push(note(device, text));
+        persisted.notes.push(Risk::new(device, text));
         return Ok(());
     };
     let Lasting { path, content, mode, skipped, .. } =
         lasting(device, manager, &items, &commands, &format!("windtunnel-{id}"), survey);
     persisted.notes.extend(
-        skipped.into_iter().map(|risk| note(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
+        skipped.into_iter().map(|risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
     );
     if !content.is_empty() {
         let path = PathBuf::from(path);
@@ -261,66 +257,11 @@ fn without_ours(now: Option<&str>, file: &FileChange) -> Option<String> {
     (!assignments(&left, &file.path).is_empty()).then(|| to_hex(left.as_bytes()))
 }
 
-/// A file of kernel settings with some lines replaced, added or (`None`) taken out.
-fn merged(base: &str, set: &BTreeMap<&str, Option<&str>>) -> String {
-    let mut left = set.clone();
-    let mut text = String::new();
-    for line in base.lines() {
-        let name = assignments(line, Path::new("")).pop().map(|line| line.name);
-        match name.as_deref().and_then(|name| set.get(name).map(|value| (name, value))) {
-            None => text.push_str(&format!("{line}\n")),
-            // The first of several lines is replaced, the others go.
-            Some((name, _)) => {
-                if let Some(Some(value)) = left.remove(name) {
-                    text.push_str(&assignment(name, value));
-                }
-            }
-        }
-    }
-    for (name, value) in left {
-        if let Some(value) = value {
-            text.push_str(&assignment(name, value));
-        }
-    }
-    text
-}
-
-fn assignment(name: &str, value: &str) -> String {
-    format!("{name} = {}\n", value.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// A file of kernel settings.
-#[must_use]
-pub(crate) fn sysctl_file(settings: &BTreeMap<String, String>) -> ExportFile {
-    let lines: String = settings.iter().map(|(name, value)| assignment(name, value)).collect();
-    ExportFile { path: DROP_IN.to_owned(), content: format!("# Written by windtunnel settings export.\n{lines}") }
-}
-
 /// Settings of a confirmed change that something else will win over at boot.
 pub(crate) fn losers(checkpoint: &Checkpoint, survey: &Survey) -> Vec<String> {
     let text = |name: &String| {
-        let line = late_line(&survey.chain, name)?;
+        let line = survey.chain.after_ours(name)?;
         Some(format!("{}:{} is read after {DROP_IN} and sets {name} to {}", line.file.display(), line.line, line.value))
     };
     checkpoint.wanted.sysctls.keys().filter_map(text).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::merged;
-    use std::collections::BTreeMap;
-
-    #[test]
-    fn lines_are_replaced_added_and_taken_out_and_others_kept() {
-        let base = "# mine\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\nnet/ipv4/tcp_sack=0\n";
-        let set = BTreeMap::from([
-            ("net.ipv4.tcp_sack", Some("0")),
-            ("net.ipv4.tcp_rmem", Some("1\t2\t3")),
-            ("kernel.y", None),
-        ]);
-        let text = merged(base, &set);
-        assert_eq!(text, "# mine\nnet.ipv4.tcp_sack = 0\nkernel.x = 5\nnet.ipv4.tcp_rmem = 1 2 3\n");
-        let back = merged(&text, &BTreeMap::from([("net.ipv4.tcp_sack", Some("1")), ("net.ipv4.tcp_rmem", None)]));
-        assert_eq!(back, "# mine\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\n");
-    }
 }

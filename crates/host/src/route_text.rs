@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use wt_sys::link::Link;
 use wt_sys::route::{KIND_UNICAST, Metric, Metrics, NextHop, Route, TABLE_MAIN};
+use wt_units::shell_word;
 
 /// Names of devices by their indices.
 #[derive(Debug, Clone, Default)]
@@ -32,9 +34,14 @@ impl FromIterator<(u32, String)> for Names {
 pub(crate) fn destination(route: &Route) -> String {
     match route.destination() {
         (_, 0) => "default".to_owned(),
-        (address, bits) if bits == if address.is_ipv4() { 32 } else { 128 } => address.to_string(),
-        (address, bits) => format!("{address}/{bits}"),
+        (address, bits) => network(address, bits),
     }
+}
+
+/// A network, or an address: `192.0.2.0/24`, `2001:db8::1`.
+#[must_use]
+pub(crate) fn network(address: IpAddr, bits: u8) -> String {
+    if bits == if address.is_ipv4() { 32 } else { 128 } { address.to_string() } else { format!("{address}/{bits}") }
 }
 
 /// A route in short: `default via 192.0.2.1 dev eth0`.
@@ -43,7 +50,7 @@ pub(crate) fn short(route: &Route, names: &Names) -> String {
     let hops = route.hops();
     let hop = match &hops[..] {
         [] => String::new(),
-        [hop] => way(hop, route, names),
+        [hop] => way(hop, route, &names.get(hop.device)),
         several => format!(" over {} hops", several.len()),
     };
     let kind = if route.kind() == KIND_UNICAST { String::new() } else { format!("{} ", kind_name(route.kind())) };
@@ -61,9 +68,10 @@ pub(crate) fn command(verb: &str, route: &Route, names: &Names) -> String {
         let _ = write!(text, "{} ", kind_name(route.kind()));
     }
     text.push_str(&destination(route));
+    let word = |hop: &NextHop| shell_word(&names.get(hop.device)).into_owned();
     let hops = route.hops();
     if let [hop] = &hops[..] {
-        text.push_str(&way(hop, route, names));
+        text.push_str(&way(hop, route, &word(hop)));
     }
     if route.tos() != 0 {
         let _ = write!(text, " tos {:#04x}", route.tos());
@@ -75,20 +83,20 @@ pub(crate) fn command(verb: &str, route: &Route, names: &Names) -> String {
     text.push_str(&metrics(&route.metrics()));
     if hops.len() > 1 {
         for hop in &hops {
-            let _ = write!(text, " nexthop{} weight {}", way(hop, route, names), hop.weight);
+            let _ = write!(text, " nexthop{} weight {}", way(hop, route, &word(hop)), hop.weight);
         }
     }
     text
 }
 
-fn way(hop: &NextHop, route: &Route, names: &Names) -> String {
+fn way(hop: &NextHop, route: &Route, device: &str) -> String {
     let mut text = String::new();
     if let Some(gateway) = hop.gateway {
         let family = if gateway.is_ipv6() && !route.is_v6() { "inet6 " } else { "" };
         let _ = write!(text, " via {family}{gateway}");
     }
     if hop.device != 0 {
-        let _ = write!(text, " dev {}", names.get(hop.device));
+        let _ = write!(text, " dev {device}");
     }
     text
 }
@@ -133,7 +141,7 @@ pub(crate) fn metrics(metrics: &Metrics) -> String {
         };
     }
     if let Some(name) = metrics.congctl() {
-        let _ = write!(text, " congctl {name}");
+        let _ = write!(text, " congctl {}", shell_word(name));
     }
     text
 }
@@ -184,5 +192,41 @@ fn scope_name(scope: u8) -> String {
         254 => "host".to_owned(),
         255 => "nowhere".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Names, command};
+    use crate::system::{Action, Device};
+    use wt_sys::route::Route;
+
+    #[test]
+    fn no_name_of_a_device_becomes_a_command() {
+        let evil = "$(id>pwn)";
+        let device = Device { name: evil.to_owned(), index: 3 };
+        let names: Names = [(3, evil.to_owned())].into_iter().collect();
+        // default dev 3 of IPv4: head, table, output device.
+        let route: Route = "02000000fe03000100000000080004000300000008000f00fe000000".parse().unwrap();
+        let commands = [
+            command("change", &route, &names),
+            Action::Mtu { device: device.clone(), mtu: 1_300 }.command(&names),
+            Action::Qdisc { device: device.clone(), kind: ";x".to_owned(), handle: 0, options: String::new() }
+                .command(&names),
+            Action::Feature { device, feature: "rx-gro".to_owned(), on: true }.command(&names),
+        ];
+        for text in &commands {
+            assert!(text.contains("'$(id>pwn)'"), "{text}");
+        }
+        assert!(
+            commands[1].ends_with("dev '$(id>pwn)' mtu 1300") && commands[2].ends_with("root ';x'"),
+            "{commands:?}"
+        );
+        let sysctl = |value: &str| Action::Sysctl { name: "a.b".to_owned(), value: value.to_owned() }.command(&names);
+        assert_eq!(sysctl("1\t2"), "sysctl -w a.b=\"1 2\"");
+        assert_eq!(
+            (sysctl("cubic"), sysctl("$(id)")),
+            ("sysctl -w a.b=cubic".to_owned(), "sysctl -w 'a.b=$(id)'".to_owned())
+        );
     }
 }

@@ -48,7 +48,7 @@ fn fill(path: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     let outcome = TrialOutcome {
         bytes: 4_000_000,
         granted: spec("", 0).settings,
-        observed: [("mss".to_owned(), 1_448.into()), ("cc".to_owned(), "cubic".into())].into(),
+        observed: wt_trial::Observed { mss: Some(1_448), cc: Some("cubic".to_owned()), ..Default::default() },
         sender: samples.clone(),
         receiver: samples,
         ..TrialOutcome::empty(Status::Completed, Duration::from_secs(5), "")

@@ -47,6 +47,24 @@ impl Claim {
     }
 }
 
+impl Claim {
+    /// The experiments of this journal that somebody is at work on, by name.
+    #[must_use]
+    pub fn running(journal: &Path) -> Vec<String> {
+        let (Some(folder), Some(name)) = (journal.parent(), journal.file_name().and_then(|name| name.to_str())) else {
+            return Vec::new();
+        };
+        let begin = format!("{name}-");
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        let ids = names.filter_map(|name| Some(name.strip_prefix(&begin)?.strip_suffix(".running")?.to_owned()));
+        let mut held: Vec<String> = ids.filter(|id| Self::is_held(journal, id) == Some(true)).collect();
+        held.sort();
+        held
+    }
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.file);
@@ -63,6 +81,17 @@ fn place(journal: &Path, id: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_at_work_are_listed_and_nobody_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = directory.path().join("journal.sqlite3");
+        assert_eq!(Claim::running(&journal), Vec::<String>::new());
+        let both = ["20260101-000000-b-0002", "20260101-000000-a-0001"].map(|id| Claim::take(&journal, id).unwrap());
+        assert_eq!(Claim::running(&journal), ["20260101-000000-a-0001", "20260101-000000-b-0002"]);
+        drop(both);
+        assert_eq!(Claim::running(&journal), Vec::<String>::new());
+    }
 
     #[test]
     fn a_claim_is_seen_while_it_lives_and_leaves_nothing() {

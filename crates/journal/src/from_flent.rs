@@ -1,8 +1,7 @@
 use crate::flent::{Kept, KeptTrial, Series};
 use crate::id::{experiment_id, parse_iso_time};
-use crate::{Arm, Owner, State, StoredExperiment};
+use crate::{Arm, ExperimentConfig, FlentConfig, Owner, State, StoredExperiment};
 use serde::Deserialize;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_trial::{
@@ -175,7 +174,7 @@ impl FlentFile {
             version,
             current: Settings::new(),
             arms: vec![Arm { label: "current".to_owned(), settings: Settings::new() }],
-            config: json!({"flent": name}),
+            config: ExperimentConfig::Flent(Box::new(FlentConfig { flent: Some(name), ..FlentConfig::default() })),
             seed: 0,
             path: PathFacts { rtt_us, ..PathFacts::default() },
             verdict: None,

@@ -22,6 +22,8 @@
 
 /// Who is at work on an experiment.
 mod claim;
+/// What an experiment was, and how rows of every version are read.
+mod config;
 /// What can go wrong with a journal.
 mod error;
 /// Writing a whole experiment as JSON or CSV.
@@ -42,6 +44,11 @@ mod samples;
 mod sqlite;
 
 pub use claim::Claim;
+pub use config::{
+    ComparedControl, ComparedControls, ComparedStack, ComparedStacks, ControlsConfig, DisturbanceConfig,
+    ExperimentConfig, Factor, FlentConfig, HostConfig, LiveConfig, PlateauConfig, ScreenConfig, ScreenRules,
+    StacksConfig, TuneConfig,
+};
 pub use error::JournalError;
 pub use export::{export_csv, export_json};
 pub use flent::export_flent;

@@ -1,5 +1,6 @@
-use crate::JournalError;
+use crate::{ExperimentConfig, JournalError};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use wt_trial::{PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec};
 use wt_units::Settings;
 
@@ -7,7 +8,8 @@ use wt_units::Settings;
 pub type TrialId = i64;
 
 /// How far an experiment has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ExperimentState)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Under way, or was when the program died.
@@ -36,7 +38,7 @@ impl State {
 }
 
 /// The process that runs an experiment, so that another one that got the same id later isn't taken for it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Owner {
     /// The process id.
     pub pid: u32,
@@ -47,7 +49,8 @@ pub struct Owner {
 }
 
 /// One of the settings that an experiment compares.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StoredArm)]
 pub struct Arm {
     /// What people call it.
     pub label: String,
@@ -74,8 +77,8 @@ pub struct NewExperiment {
     pub current: Settings,
     /// What is compared, 0 being the current settings.
     pub arms: Vec<Arm>,
-    /// All that is needed to run it again; the caller's own form.
-    pub config: serde_json::Value,
+    /// What it is, and all that is needed to run it again.
+    pub config: ExperimentConfig,
     /// Seeds everything random in it.
     pub seed: u64,
     /// What is known of the path.
@@ -97,7 +100,7 @@ impl NewExperiment {
             version: String::new(),
             current: Settings::new(),
             arms: Vec::new(),
-            config: serde_json::Value::Null,
+            config: ExperimentConfig::Unknown(serde_json::Value::Null),
             seed: 0,
             path: PathFacts::default(),
             owner: Owner::default(),
@@ -106,7 +109,7 @@ impl NewExperiment {
 }
 
 /// An experiment as the journal keeps it, without its trials.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StoredExperiment {
     /// Its name.
     pub id: String,
@@ -128,20 +131,22 @@ pub struct StoredExperiment {
     pub current: Settings,
     /// What is compared, 0 being the current settings.
     pub arms: Vec<Arm>,
-    /// All that is needed to run it again; the caller's own form.
-    pub config: serde_json::Value,
+    /// What it is, and all that is needed to run it again.
+    #[schema(value_type = Object)]
+    pub config: ExperimentConfig,
     /// Seeds everything random in it.
     pub seed: u64,
     /// What is known of the path.
     pub path: PathFacts,
     /// What the data allow one to say, once it has ended; the caller's own form.
+    #[schema(value_type = Option<Object>)]
     pub verdict: Option<serde_json::Value>,
     /// Who runs or ran it.
     pub owner: Owner,
 }
 
 /// One line of the list of experiments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ExperimentSummary {
     /// Its name.
     pub id: String,
@@ -159,6 +164,18 @@ pub struct ExperimentSummary {
     pub comment: String,
     /// Its trials so far, every phase and status.
     pub trials: u64,
+    /// What each trial did: `bulk`, `page`.
+    pub workload: Option<String>,
+    /// What the verdict is called: `faster`, `none`.
+    pub verdict: Option<String>,
+    /// What the verdict says to do: `set`, `keep`, `undecided`, `failed`.
+    pub action: Option<String>,
+    /// The verdict's first line.
+    pub answer: Option<String>,
+    /// What it recommends to set.
+    pub setting: Option<String>,
+    /// What that changes, in hundredths of a percent; negative where the figure gets smaller.
+    pub change_bp: Option<i64>,
 }
 
 /// Which experiments to list; everything left open matches.
@@ -199,6 +216,8 @@ pub struct TrialRow {
     pub bytes: u64,
     /// What is compared, where that isn't payload over time.
     pub score: Option<f64>,
+    /// The deadline of a trial that wasn't completed, µs; read with the rows of an experiment.
+    pub deadline_us: Option<u64>,
 }
 
 /// Whether the samples of a trial are read too.

@@ -1,10 +1,9 @@
+use crate::change::{Change, Place};
 use crate::knob::{Knob, Value};
-use crate::plan::{Change, Place};
 use crate::read::Survey;
-use crate::route_text;
-use crate::snapshot::{Snapshot, route_key};
+use crate::route_text::{self, Names};
+use crate::snapshot::{RouteIndex, Snapshot};
 use crate::system::Action;
-use crate::txn::Checkpoint;
 use std::net::IpAddr;
 use wt_sys::route::Route;
 
@@ -91,11 +90,16 @@ impl Item {
 }
 
 /// The settings of a list of changes.
-pub(crate) fn items(changes: &[Change], wanted: &Snapshot, survey: &Survey) -> Vec<Item> {
-    changes.iter().filter_map(|change| item(change, wanted, survey)).collect()
+pub(crate) fn items<'a>(
+    changes: impl IntoIterator<Item = &'a Change>,
+    wanted: &Snapshot,
+    survey: &Survey,
+) -> Vec<Item> {
+    let (routes, names) = (RouteIndex::of(&wanted.routes), survey.names());
+    changes.into_iter().filter_map(|change| item(change, wanted, &routes, &names)).collect()
 }
 
-fn item(change: &Change, wanted: &Snapshot, survey: &Survey) -> Option<Item> {
+fn item(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>, names: &Names) -> Option<Item> {
     let knob = Knob::find(&change.key).ok()?;
     let place = match &change.place {
         Place::Host => {
@@ -103,15 +107,17 @@ fn item(change: &Change, wanted: &Snapshot, survey: &Survey) -> Option<Item> {
             ItemPlace::Host { sysctl: sysctl.to_owned(), text: wanted.sysctls.get(sysctl)?.clone() }
         }
         Place::Link(device) => ItemPlace::Link { device: device.clone() },
+        // Nobody else has anything of the kind.
+        Place::Connections(_) => return None,
         Place::Route(key) => {
-            let route = wanted.routes.iter().find(|route| route_key(route) == *key)?;
-            ItemPlace::Route(Box::new(route_item(route, survey)))
+            let route = routes.get_hex(key)?;
+            ItemPlace::Route(Box::new(route_item(route, names)))
         }
     };
     Some(Item { key: knob.name, value: change.new.clone(), place })
 }
 
-fn route_item(route: &Route, survey: &Survey) -> RouteItem {
+fn route_item(route: &Route, names: &Names) -> RouteItem {
     /// What routes of IPv6 have if nobody says otherwise: `IP6_RT_PRIO_USER` of the kernel.
     const USUAL_IPV6: u32 = 1_024;
     let hops = route.hops();
@@ -119,7 +125,7 @@ fn route_item(route: &Route, survey: &Survey) -> RouteItem {
     let (address, bits) = route.destination();
     let usual = if route.is_v6() { USUAL_IPV6 } else { 0 };
     RouteItem {
-        device: hop.map_or_else(String::new, |hop| survey.names().get(hop.device)),
+        device: hop.map_or_else(String::new, |hop| names.get(hop.device)),
         network: format!("{address}/{bits}"),
         gateway: hop.and_then(|hop| hop.gateway),
         metric: Some(route.priority()).filter(|metric| *metric != usual),
@@ -127,32 +133,22 @@ fn route_item(route: &Route, survey: &Survey) -> RouteItem {
     }
 }
 
-/// Some of the settings of a checkpoint.
-pub(crate) fn items_of(checkpoint: &Checkpoint, survey: &Survey, which: &[usize]) -> Vec<Item> {
-    let changes: Vec<Change> = which.iter().filter_map(|at| checkpoint.changes.get(*at).cloned()).collect();
-    items(&changes, &checkpoint.wanted, survey)
-}
-
-/// The commands of a checkpoint that concern a device, for a script that runs when the device comes up.
-pub(crate) fn commands_of(checkpoint: &Checkpoint, survey: &Survey, device: &str) -> Vec<String> {
-    commands_for(&checkpoint.actions, &checkpoint.before, survey, device)
-}
-
-/// Those of these actions that concern a device.
+/// Those of these actions that concern a device, as commands for a script that runs when the device comes up.
 pub(crate) fn commands_for(actions: &[Action], before: &Snapshot, survey: &Survey, device: &str) -> Vec<String> {
     let names = survey.names();
     let index = before.devices.get(device).map(|state| state.index);
     let concerns = |action: &&Action| match action {
-        Action::Sysctl { .. } => false,
+        Action::Sysctl { .. } | Action::AddConnections { .. } | Action::RemoveConnections { .. } => false,
         Action::Mtu { device: own, .. }
         | Action::QueueLen { device: own, .. }
         | Action::Qdisc { device: own, .. }
         | Action::DefaultQdisc { device: own }
         | Action::Feature { device: own, .. }
         | Action::Rings { device: own, .. } => own.name == device,
-        Action::AddRoute { route } | Action::ReplaceRoute { route } | Action::DeleteRoute { route } => {
-            index.is_some_and(|index| route.uses(index))
-        }
+        Action::AddRoute { route }
+        | Action::AppendRoute { route }
+        | Action::ReplaceRoute { route }
+        | Action::DeleteRoute { route } => index.is_some_and(|index| route.uses(index)),
     };
     let command = |action: &Action| match action {
         // It may be there already when the device comes up again.

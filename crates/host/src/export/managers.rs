@@ -1,5 +1,6 @@
+use super::file::{ExportFile, Files, Made};
 use super::item::{Item, ItemPlace, RouteItem};
-use super::{ExportFile, Files, Made};
+use super::quote::{keyfile_value, pattern, yaml_word};
 use crate::knob::Value;
 use crate::read::Survey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,12 +25,14 @@ fn by_device<'a>(items: &'a [Item], made: &mut Made, whole_host: &str) -> BTreeM
 /// The settings of each route of a device, in the order of the routes.
 fn by_route<'a>(items: &[&'a Item]) -> Vec<(&'a RouteItem, Vec<&'a Item>)> {
     let mut routes: Vec<(&RouteItem, Vec<&Item>)> = Vec::new();
+    let mut places = BTreeMap::new();
     for item in items {
         let ItemPlace::Route(route) = &item.place else { continue };
-        match routes.iter_mut().find(|(known, _)| known.route == route.route) {
-            Some((_, list)) => list.push(item),
-            None => routes.push((route, vec![item])),
-        }
+        let at = *places.entry(&route.route).or_insert_with(|| {
+            routes.push((route, Vec::new()));
+            routes.len() - 1
+        });
+        routes[at].1.push(item);
     }
     routes
 }
@@ -219,7 +222,7 @@ fn networkd_link(items: &[&Item], device: &str) -> String {
     if lines.is_empty() {
         return lines;
     }
-    format!("{FIRST_LINE}\n[Match]\nOriginalName={device}\n\n[Link]\n{lines}")
+    format!("{FIRST_LINE}\n[Match]\nOriginalName={}\n\n[Link]\n{lines}", pattern(device))
 }
 
 // NetworkManager.
@@ -235,9 +238,9 @@ pub(super) fn network_manager(items: &[Item], survey: &Survey) -> Files {
         let mut text = format!(
             "{FIRST_LINE}# Merge this into the connection of {device}: nmcli -f filename,name connection show\n"
         );
-        let _ =
-            write!(text, "[connection]\nid=windtunnel-{device}\ntype={}\ninterface-name={device}\n", nm_type(&kind));
-        text.push_str(&nm_link(&links(&items), nm_type(&kind), &mut made));
+        let (name, kind) = (keyfile_value(device), nm_type(&kind));
+        let _ = write!(text, "[connection]\nid=windtunnel-{name}\ntype={kind}\ninterface-name={name}\n");
+        text.push_str(&nm_link(&links(&items), kind, &mut made));
         let routes = by_route(&items);
         for (section, v6) in [("ipv4", false), ("ipv6", true)] {
             let own = routes.iter().filter(|(route, _)| route.route.is_v6() == v6);
@@ -318,7 +321,7 @@ fn nm_route(settings: &[&Item], made: &mut Made) -> Vec<String> {
             ("initcwnd" | "initrwnd", Some(number)) => options.push(format!("{}={number}", item.key)),
             ("mtu", Some(number)) => options.extend([format!("mtu={number}"), "lock-mtu=true".to_owned()]),
             ("mss", Some(number)) => options.push(format!("advmss={number}")),
-            ("rwin", Some(number)) => options.push(format!("window={number}")),
+            ("syn-window", Some(number)) => options.push(format!("window={number}")),
             ("rto-min", Some(number)) => options.push(format!("rto_min={number}")),
             ("quickack", None) => options.push(format!("quickack={}", item.is("on"))),
             _ => made
@@ -395,7 +398,7 @@ fn netplan_device(items: &[Item], device: &str, survey: &Survey, made: &mut Made
     if !routes.is_empty() {
         let _ = write!(text, "      routes:\n{routes}");
     }
-    if text.is_empty() { (kind, text) } else { (kind, format!("    {device}:\n{text}")) }
+    if text.is_empty() { (kind, text) } else { (kind, format!("    {}:\n{text}", yaml_word(device))) }
 }
 
 fn netplan_route(route: &RouteItem, settings: &[&Item], made: &mut Made) -> Option<String> {
@@ -475,7 +478,7 @@ fn nmstate_interface(device: &str, items: &[&Item], survey: &Survey, made: &mut 
         known @ ("bond" | "vlan" | "veth" | "dummy" | "vxlan") => known,
         _ => "ethernet",
     };
-    let mut text = format!("- name: {device}\n  type: {kind}\n  state: up\n{top}");
+    let mut text = format!("- name: {}\n  type: {kind}\n  state: up\n{top}", yaml_word(device));
     if !features.is_empty() || !rings.is_empty() {
         text.push_str("  ethtool:\n");
         for (name, lines) in [("feature", features), ("ring", rings)] {
@@ -503,7 +506,8 @@ fn nmstate_route(route: &RouteItem, settings: &[&Item], made: &mut Made) -> Opti
     if lines.is_empty() {
         return None;
     }
-    let mut text = format!("  - destination: {}\n    next-hop-interface: {}\n", route.network, route.device);
+    let device = yaml_word(&route.device);
+    let mut text = format!("  - destination: {}\n    next-hop-interface: {device}\n", route.network);
     if let Some(gateway) = route.gateway {
         let _ = writeln!(text, "    next-hop-address: {gateway}");
     }

@@ -4,28 +4,35 @@
 
 /// FreeBSD and macOS: sysctl names and loader.conf.
 mod bsd;
+/// Files in the making.
+mod file;
 /// What is exported.
 mod item;
 /// systemd-networkd, NetworkManager, netplan, nmstate.
 mod managers;
+/// Names in files of others.
+mod quote;
 /// Registry and PowerShell.
 mod windows;
 
-pub(crate) use item::{Item, commands_for, commands_of, items, items_of};
+pub use file::ExportFile;
+pub(crate) use item::{Item, commands_for, items};
 pub(crate) use managers::{netplan_file, networkd_drop_in};
 
-use crate::persist;
-use crate::plan::{Plan, Risk};
+use crate::change::{DROP_IN, Plan, Risk};
+use crate::drop_in::assignment;
 use crate::read::Survey;
+use file::{Files, Made};
 use item::ItemPlace;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A system or manager that settings can be exported to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ExportFormat {
     /// A drop-in for sysctl.d(5).
+    #[serde(rename = "sysctl.d")]
     SysctlD,
     /// Commands of ip(8) and tc(8).
     Iproute2,
@@ -38,8 +45,10 @@ pub enum ExportFormat {
     /// nmstate.
     Nmstate,
     /// The registry of Windows 2000 to 2003.
+    #[serde(rename = "windows-reg")]
     WindowsReg,
     /// PowerShell of Windows 8 and later.
+    #[serde(rename = "windows-powershell")]
     WindowsPowershell,
     /// FreeBSD.
     FreeBsd,
@@ -93,34 +102,6 @@ pub struct Export {
     pub skipped: Vec<Risk>,
 }
 
-/// A file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ExportFile {
-    /// Where it belongs.
-    pub path: String,
-    /// What it holds.
-    pub content: String,
-}
-
-/// One file in the making, and what didn't go into it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Made {
-    /// The file; empty if nothing went in.
-    pub(crate) content: String,
-    /// What didn't, and why.
-    pub(crate) skipped: Vec<Risk>,
-}
-
-impl Made {
-    /// Notes that an item can't be expressed.
-    pub(crate) fn skip(&mut self, item: &Item, why: &str) {
-        let risk = Risk { key: item.key.to_owned(), text: format!("{}={}{}: {why}", item.key, item.value, item.on()) };
-        if !self.skipped.contains(&risk) {
-            self.skipped.push(risk);
-        }
-    }
-}
-
 /// Exports the changes of a plan.
 #[must_use]
 pub fn export(format: ExportFormat, plan: &Plan, survey: &Survey) -> Export {
@@ -140,8 +121,6 @@ pub fn export(format: ExportFormat, plan: &Plan, survey: &Survey) -> Export {
     Export { schema_version: 1, format: format.name(), files, skipped }
 }
 
-type Files = (Vec<ExportFile>, Vec<Risk>);
-
 fn sysctl_d(items: &[Item]) -> Files {
     let mut settings = BTreeMap::new();
     let mut made = Made::default();
@@ -156,8 +135,14 @@ fn sysctl_d(items: &[Item]) -> Files {
             }
         }
     }
-    let files = if settings.is_empty() { Vec::new() } else { vec![persist::sysctl_file(&settings)] };
+    let files = if settings.is_empty() { Vec::new() } else { vec![sysctl_file(&settings)] };
     (files, made.skipped)
+}
+
+/// A file of kernel settings.
+fn sysctl_file(settings: &BTreeMap<String, String>) -> ExportFile {
+    let lines: String = settings.iter().map(|(name, value)| assignment(name, value)).collect();
+    ExportFile { path: DROP_IN.to_owned(), content: format!("# Written by windtunnel settings export.\n{lines}") }
 }
 
 fn iproute2(plan: &Plan, items: &[Item]) -> Files {

@@ -1,5 +1,5 @@
+use super::file::{ExportFile, Files, Made};
 use super::item::{Item, ItemPlace};
-use super::{ExportFile, Files, Made};
 use crate::knob::Value;
 use crate::read::Survey;
 use std::collections::BTreeMap;

@@ -1,4 +1,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+use wt_units::Level;
 
 /// A value of a setting, as people write and read it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +45,18 @@ impl std::fmt::Display for Value {
             Self::FromMtu => f.write_str("from-mtu"),
             Self::Word(word) => f.write_str(word),
         }
+    }
+}
+
+impl PartialSchema for Value {
+    fn schema() -> RefOr<Schema> {
+        <Level as PartialSchema>::schema()
+    }
+}
+
+impl ToSchema for Value {
+    fn name() -> Cow<'static, str> {
+        <Level as ToSchema>::name()
     }
 }
 

@@ -1,11 +1,15 @@
-use super::request::masked;
-use super::{Change, Place, Plan, PlanError, Request, Risk, ScopeName, Target, risks};
+use super::error::PlanError;
+use super::finish::finish;
+use super::request::{ETHERNET_QUEUE, Request, Target, masked};
+use super::risks;
+use crate::change::{Change, Place, Plan, Risk, ScopeName};
+use crate::hex::to_hex;
 use crate::knob::{HostKnob, Knob, LinkKnob, RouteKnob, Value, three};
-use crate::read::{Survey, buffer_of_window, host_value, is_unicast, link_value, route_value};
-use crate::route_text::{self, FEATURE_ECN};
-use crate::snapshot::{CHOSEN, DevicePart, QdiscState, route_key};
+use crate::read::{Survey, buffer_of_window, host_value, link_value, route_value};
+use crate::route_text::{self, FEATURE_ECN, Names};
+use crate::snapshot::{CHOSEN, DevicePart, QdiscState, RouteIndex, is_unicast, route_key};
 use crate::system::System;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use wt_sys::link::Link;
 use wt_sys::route::{Metric, PROTO_RA, Route, TABLE_MAIN};
@@ -16,46 +20,69 @@ const IPV6_LEAST_MTU: u32 = 1_280;
 /// Headers that the MSS leaves room for: IPv4 or IPv6, and TCP, without options (RFC 6691).
 const HEADERS: [(bool, u64); 2] = [(false, 40), (true, 60)];
 
+/// Connections with one target.
+mod connections;
+/// Devices that lie on others.
+mod stacked;
+
 /// A plan in the making.
 struct Builder<'a> {
     survey: &'a Survey,
     system: &'a mut dyn System,
     request: &'a Request,
     plan: Plan,
+    /// The routes that there are.
+    present: RouteIndex<'a>,
+    /// The routes that are wanted, by their keys.
+    planned: BTreeMap<Vec<u8>, Route>,
+    names: Names,
 }
 
 pub(super) fn build(system: &mut dyn System, survey: &Survey, request: &Request) -> Result<Plan, PlanError> {
-    if request.pairs.is_empty() {
+    if request.pairs.is_empty() && !request.resets {
         return Err(PlanError::Nothing);
     }
     let plan = Plan::new(request.target.to_string(), survey.snapshot.clone());
-    let mut builder = Builder { survey, system, request, plan };
-    // What is computed from the MTU must find the new one.
-    let (mtu, others): (Vec<_>, Vec<_>) = request.pairs.iter().partition(|(knob, _)| knob.name == "mtu");
-    for (knob, value) in mtu.into_iter().chain(others) {
-        builder.add(knob, value)?;
+    let routes = &survey.snapshot.routes;
+    let planned = routes.iter().map(|route| (route.key(), route.clone())).collect();
+    let (present, names) = (RouteIndex::of(routes), survey.names());
+    let mut builder = Builder { survey, system, request, plan, present, planned, names };
+    // What is computed from the MTU and the MSS must find the new ones.
+    let rank = |(knob, _): &&(&Knob, Value)| ["mtu", "mss"].iter().position(|first| *first == knob.name).unwrap_or(2);
+    let mut pairs: Vec<_> = request.pairs.iter().collect();
+    pairs.sort_by_key(rank);
+    for (knob, value) in pairs {
+        let target = request.places.get(knob.name).unwrap_or(&request.target);
+        if request.resets && *value == Value::Auto && *target == Target::Host {
+            builder.reset(knob)?;
+        } else {
+            builder.add(knob, value, target)?;
+        }
     }
-    let mut plan = builder.plan;
-    leave_out_idle_routes(&mut plan, survey);
+    let Builder { mut plan, present, .. } = builder;
+    leave_out_idle_routes(&mut plan, &present);
     risks::add(&mut plan, survey);
-    Ok(plan.finish(survey))
+    Ok(finish(plan, survey))
 }
 
 /// Takes out new routes that would differ in nothing from the ones that lead there already.
-fn leave_out_idle_routes(plan: &mut Plan, survey: &Survey) {
-    let is_old = |key: &String| survey.snapshot.routes.iter().any(|route| route_key(route) == *key);
-    let idle = |key: &String| {
-        let on_it = |change: &&Change| matches!(&change.place, Place::Route(own) if own == key);
-        !is_old(key) && plan.changes.iter().filter(on_it).all(|change| change.unchanged)
-    };
-    let idle: BTreeSet<String> = plan.scope.routes.iter().filter(|key| idle(key)).cloned().collect();
+fn leave_out_idle_routes(plan: &mut Plan, present: &RouteIndex<'_>) {
+    let changed = plan.changes.iter().filter(|change| !change.unchanged);
+    let changed: BTreeSet<&str> = changed
+        .filter_map(|change| if let Place::Route(key) = &change.place { Some(key.as_str()) } else { None })
+        .collect();
+    let is_idle = |key: &&String| present.get_hex(key).is_none() && !changed.contains(key.as_str());
+    let idle: BTreeSet<String> = plan.scope.routes.iter().filter(is_idle).cloned().collect();
+    if idle.is_empty() {
+        return;
+    }
     plan.wanted.routes.retain(|route| !idle.contains(&route_key(route)));
     plan.scope.routes.retain(|key| !idle.contains(key));
 }
 
 impl Builder<'_> {
-    fn add(&mut self, knob: &'static Knob, value: &Value) -> Result<(), PlanError> {
-        match &self.request.target {
+    fn add(&mut self, knob: &'static Knob, value: &Value, target: &Target) -> Result<(), PlanError> {
+        match target {
             Target::Host => match (knob.host, knob.link, knob.route) {
                 (Some(host), ..) => self.on_host(knob, host, value),
                 (None, Some(_), _) => {
@@ -66,6 +93,9 @@ impl Builder<'_> {
                 (None, None, None) => Err(self.wrong_place(knob, "the host")),
             },
             Target::DefaultRoutes if knob.route.is_some() => self.on_default_routes(knob, value),
+            Target::Route(address, bits) if knob.connection.is_some() => {
+                self.on_connections(knob, *address, *bits, value)
+            }
             Target::Route(address, bits) if knob.route.is_some() => self.on_target(knob, *address, *bits, value),
             Target::DefaultRoutes | Target::Route(..) => Err(self.wrong_place(knob, "a route")),
             Target::Device(name) => {
@@ -107,6 +137,9 @@ impl Builder<'_> {
         if knob.route.is_some() {
             places.push("on a route (--to default, --to 192.0.2.1)".to_owned());
         }
+        if knob.connection.is_some() {
+            places.push("on connections with a target (--to 192.0.2.1)".to_owned());
+        }
         if let (true, Some(option)) = (places.is_empty(), knob.socket) {
             places.push(format!("by each program for its own connections ({option})"));
         }
@@ -137,18 +170,23 @@ impl Builder<'_> {
         self.plan.wanted.sysctls.insert(name.to_owned(), text);
         self.plan.scope.sysctls.insert(name.to_owned());
         let new = host_value(knob, &self.plan.wanted, kernel).ok_or_else(missing)?;
-        let why = if knob.route.is_some() || knob.socket.is_some() {
-            "for every new connection of the host; --to TARGET would touch one target only"
+        let mut why = if knob.route.is_some() || knob.connection.is_some() {
+            "for every new connection of the host; --to TARGET would touch one target only".to_owned()
         } else {
-            "Linux has it for the whole host only"
+            "Linux has it for the whole host only".to_owned()
         };
+        if let (HostKnob::Window | HostKnob::Greatest(_), Some(sizes)) = (host, three(&self.plan.wanted.sysctls[name]))
+        {
+            let share = if host == HostKnob::Window { ", of which the window is a part" } else { "" };
+            why = format!("{why}; {name} may be up to {} bytes{share}", sizes[2]);
+        }
         let place = Change {
             key: knob.name.to_owned(),
             old,
             new,
             scope: ScopeName::Host,
             target: name.to_owned(),
-            why: why.to_owned(),
+            why,
             asked: None,
             unchanged: false,
             place: Place::Host,
@@ -161,7 +199,7 @@ impl Builder<'_> {
     fn host_text(&self, knob: &'static Knob, host: HostKnob, asked: &Value, now: &str) -> Result<String, PlanError> {
         let no_default = || PlanError::NoDefault { key: knob.name };
         let whole = |value: &Value| match value {
-            Value::Auto => knob.sure_default().map(str::to_owned).ok_or_else(no_default),
+            Value::Auto => self.survey.default_of(knob).ok_or_else(no_default),
             value => knob.encode(value).ok_or_else(no_default),
         };
         let greatest = match host {
@@ -175,7 +213,13 @@ impl Builder<'_> {
                 buffer_of_window(window, &self.survey.snapshot, self.survey.kernel())
             }
         };
-        let [least, first, _] = three(now).ok_or_else(no_default)?;
+        let mut old = three(now).ok_or_else(no_default)?;
+        // A size that was once cut to a smaller greatest one says nothing of what it is without: what comes now must not
+        // depend on what was tried before.
+        if let (true, Some(usual)) = (old[1] == old[2], self.survey.usual_sizes(host.sysctl())) {
+            old = usual;
+        }
+        let [least, first, _] = old;
         let sizes = Value::Three([least.min(greatest), first.min(greatest), greatest]);
         Ok(sizes.to_string().replace(' ', "\t"))
     }
@@ -187,37 +231,9 @@ impl Builder<'_> {
             HostKnob::Greatest("net.ipv4.tcp_wmem") => "wmem-max",
             _ => return,
         };
-        let Ok(limit) = Knob::find(limit) else { return };
-        let asked_for = self.request.pairs.iter().any(|(other, _)| other.name == limit.name);
         let greatest =
             self.plan.wanted.sysctls.get(host.sysctl()).and_then(|text| three(text)).map_or(0, |sizes| sizes[2]);
-        let Some(old) = host_value(limit, &self.survey.snapshot, self.survey.kernel()) else { return };
-        if asked_for || old.number() >= Some(greatest) {
-            return;
-        }
-        let name = limit.host.map_or("", HostKnob::sysctl);
-        // Other network namespaces than the first can read it only.
-        if self.survey.identity.network_of_init != Some(true) {
-            let text = format!(
-                "programs that ask for a buffer themselves still get {old} bytes at most: {name} belongs to the first network namespace"
-            );
-            self.plan.risks.push(Risk { key: knob.name.to_owned(), text });
-            return;
-        }
-        self.plan.wanted.sysctls.insert(name.to_owned(), greatest.to_string());
-        self.plan.scope.sysctls.insert(name.to_owned());
-        let change = Change {
-            key: limit.name.to_owned(),
-            old,
-            new: Value::Number(greatest),
-            scope: ScopeName::Host,
-            target: name.to_owned(),
-            why: format!("follows {}: programs that ask for a buffer themselves get no more than this", knob.name),
-            asked: None,
-            unchanged: false,
-            place: Place::Host,
-        };
-        self.plan.changes.push(change);
+        self.raise(knob, limit, greatest);
     }
 
     fn check_cc(&self, knob: &'static Knob, asked: &Value) -> Result<(), PlanError> {
@@ -269,7 +285,7 @@ impl Builder<'_> {
     fn on_several(&mut self, knob: &'static Knob, asked: &Value, routes: &[Route], why: &str) -> Result<(), PlanError> {
         let (mut done, mut left_out) = (false, String::new());
         for route in routes {
-            let name = route_text::short(route, &self.survey.names());
+            let name = route_text::short(route, &self.names);
             if route.protocol() == PROTO_RA {
                 left_out = format!("{name} comes from router advertisements, and the kernel rewrites it with each");
                 self.skip(knob, &left_out);
@@ -340,70 +356,74 @@ impl Builder<'_> {
         why: &str,
     ) -> Result<(), PlanError> {
         self.check_cc(knob, asked)?;
-        let key = route_key(new);
-        let same_key = |routes: &BTreeSet<Route>| routes.iter().filter(|route| route_key(route) == key).count();
-        if same_key(&self.survey.snapshot.routes) > 1 {
+        let key = new.key();
+        if self.present.count(&key) > 1 {
             return Err(PlanError::Irreversible {
-                what: route_text::short(new, &self.survey.names()),
+                what: route_text::short(new, &self.names),
                 why: "several routes have this target and priority, and the kernel keeps them in an order that can't be put back".to_owned(),
             });
         }
-        let planned = self.plan.wanted.routes.iter().find(|route| route_key(route) == key).cloned();
+        let planned = self.planned.get(&key).cloned();
         let base = planned.clone().unwrap_or_else(|| new.clone());
         let value = self.resolve(knob, asked, new);
         let changed = with_metric(knob, &base, &value);
-        let before = self.survey.snapshot.routes.iter().find(|route| route_key(route) == key).unwrap_or(old);
+        let before = self.present.get(&key).unwrap_or(old);
         let change = Change {
             key: knob.name.to_owned(),
             old: route_value(knob, &before.metrics()).unwrap_or(Value::Auto),
             new: route_value(knob, &changed.metrics()).unwrap_or(Value::Auto),
             scope: ScopeName::Route,
-            target: route_text::short(new, &self.survey.names()),
+            target: route_text::short(new, &self.names),
             why: why.to_owned(),
             asked: None,
             unchanged: false,
-            place: Place::Route(key.clone()),
+            place: Place::Route(to_hex(&key)),
         };
         if let Some(planned) = planned {
             self.plan.wanted.routes.remove(&planned);
         }
-        self.plan.wanted.routes.insert(changed);
-        self.plan.scope.routes.insert(key);
+        self.plan.wanted.routes.insert(changed.clone());
+        self.plan.scope.routes.insert(to_hex(&key));
+        self.planned.insert(key, changed);
         self.push(knob, asked, change);
         Ok(())
     }
 
-    /// Multiples of the MSS, and what follows from the MTU, in bytes.
+    /// What follows from the MTU, in bytes.
     fn resolve(&self, knob: &Knob, asked: &Value, route: &Route) -> Value {
-        let mtu = self.mtu_of(route);
-        let headers = HEADERS[usize::from(route.is_v6())].1;
         match asked {
-            Value::FromMtu => Value::Number(mtu.saturating_sub(headers)),
-            Value::TimesMss(times) => Value::Number(mtu.saturating_sub(headers) * u64::from(*times)),
+            Value::FromMtu => Value::Number(self.mtu_of(route).saturating_sub(headers_of(route))),
             Value::Word(word) if knob.name == "quickack" => Value::Number(u64::from(word == "on")),
             other => other.clone(),
         }
     }
 
-    /// The MTU that packets over a route will have, the plan included.
-    fn mtu_of(&self, route: &Route) -> u64 {
+    /// The largest payload of segments that come in over a route, the plan included.
+    fn mss_of(&self, route: &Route) -> u64 {
+        let from_mtu = self.mtu_of(route).saturating_sub(headers_of(route));
         let key = route_key(route);
         let planned = self.plan.wanted.routes.iter().find(|other| route_key(other) == key).unwrap_or(route);
+        planned.metrics().get(Metric::Advmss).map_or(from_mtu, |mss| u64::from(mss).min(from_mtu))
+    }
+
+    /// The MTU that packets over a route will have, the plan included.
+    fn mtu_of(&self, route: &Route) -> u64 {
+        let planned = self.planned.get(&route.key()).unwrap_or(route);
         let index = route.hops().first().map_or(0, |hop| hop.device);
         let device =
             self.plan.wanted.devices.values().find(|device| device.index == index).map_or(1_500, |device| device.mtu);
         u64::from(planned.metrics().get(Metric::Mtu).map_or(device, |mtu| mtu.min(device)))
     }
 
-    /// Bytes for the whole host: multiples are of the MSS of the default route's device.
+    /// Bytes for the whole host: multiples are of the MSS of the default route, or else of the main device.
     fn bytes(&self, asked: &Value) -> Option<u64> {
         let Value::TimesMss(times) = asked else { return asked.number() };
-        let mtu = self
-            .survey
-            .main_link()
-            .and_then(|link| self.plan.wanted.devices.get(&link.name))
-            .map_or(1_500, |device| device.mtu);
-        Some(u64::from(mtu).saturating_sub(HEADERS[0].1) * u64::from(*times))
+        let of_device = || {
+            let device = self.survey.main_link().and_then(|link| self.plan.wanted.devices.get(&link.name));
+            u64::from(device.map_or(1_500, |device| device.mtu)).saturating_sub(HEADERS[0].1)
+        };
+        let mss = self.survey.default_routes().first().map_or_else(of_device, |route| self.mss_of(route));
+        Some(mss * u64::from(*times))
     }
 
     // On devices.
@@ -427,6 +447,7 @@ impl Builder<'_> {
         if part == DevicePart::Mtu {
             // The kernel changes the MTU of routes of IPv6 along with that of their device.
             self.plan.scope.routes_through.insert(link.index);
+            self.lower_those_above(link);
         }
         let change = Change {
             key: knob.name.to_owned(),
@@ -484,7 +505,7 @@ impl Builder<'_> {
             });
         }
         let qdisc = self.survey.snapshot.devices.get(&link.name).map(|state| &state.qdisc);
-        if let (LinkKnob::Qdisc, Some(qdisc)) = (kind, qdisc.filter(|qdisc| qdisc.has_children)) {
+        if let (LinkKnob::Qdisc, Some(qdisc)) = (kind, qdisc.filter(|qdisc| qdisc.is_tree())) {
             return Err(PlanError::Irreversible {
                 what: format!("the qdisc {} of {}", qdisc.kind, link.name),
                 why: "other qdiscs hang on it, with classes and filters".to_owned(),
@@ -502,15 +523,18 @@ impl Builder<'_> {
     ) -> Result<(DevicePart, Value), PlanError> {
         let no_default = || PlanError::NoDefault { key: knob.name };
         let number = || asked.number().and_then(|number| u32::try_from(number).ok()).ok_or_else(no_default);
+        let own_mtu = self.survey.link(name).and_then(Survey::own_mtu);
         let device = self.plan.wanted.devices.get_mut(name).ok_or_else(no_default)?;
         Ok(match kind {
             LinkKnob::Mtu => {
-                device.mtu = number()?;
-                (DevicePart::Mtu, asked.clone())
+                device.mtu = match asked {
+                    Value::Auto => own_mtu.ok_or_else(no_default)?,
+                    _ => number()?,
+                };
+                (DevicePart::Mtu, Value::Number(u64::from(device.mtu)))
             }
             LinkKnob::QueueLen => {
-                // 1000 is what Ethernet devices begin with: alloc_etherdev of the kernel.
-                device.queue_len = if *asked == Value::Auto { 1_000 } else { number()? };
+                device.queue_len = if *asked == Value::Auto { ETHERNET_QUEUE } else { number()? };
                 (DevicePart::QueueLen, Value::Number(u64::from(device.queue_len)))
             }
             LinkKnob::Qdisc => {
@@ -540,6 +564,11 @@ impl Builder<'_> {
             }
         })
     }
+}
+
+/// Headers between the MTU and the MSS, bytes.
+fn headers_of(route: &Route) -> u64 {
+    HEADERS[usize::from(route.is_v6())].1
 }
 
 /// The route with the setting on it.

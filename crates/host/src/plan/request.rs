@@ -1,7 +1,13 @@
-use crate::knob::{ALL, HostKnob, Knob, KnobError, Value};
-use crate::read::{Survey, route_value};
+use crate::knob::{ALL, HostKnob, Knob, KnobError, LinkKnob, Value};
+use crate::read::{Survey, connection_value, route_value};
+use crate::snapshot::is_unicast;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use wt_sys::link::Link;
+use wt_sys::route::{PROTO_RA, Route, TABLE_MAIN};
+
+/// Packets that the queue of an Ethernet device holds at first: `DEFAULT_TX_QUEUE_LEN` of the kernel.
+pub(super) const ETHERNET_QUEUE: u32 = 1_000;
 
 /// What somebody wants changed, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -10,6 +16,10 @@ pub struct Request {
     pub pairs: Vec<(&'static Knob, Value)>,
     /// Where.
     pub target: Target,
+    /// Where those are to hold that don't belong there.
+    pub places: BTreeMap<&'static str, Target>,
+    /// Whether it leads back to what the system does by itself: then narrower places than the host lose theirs, too.
+    pub resets: bool,
     /// Why, for those that have a reason of their own.
     pub reasons: BTreeMap<&'static str, String>,
 }
@@ -112,21 +122,25 @@ impl Request {
         Ok(request)
     }
 
-    /// Every setting whose default every kernel agrees on, as far as it is there, and everything that the default routes
-    /// lay down.
+    /// Everything that this program can set and that isn't as the system has it by itself: for the host, on devices, routes and
+    /// connections.
     #[must_use]
     pub fn defaults(survey: &Survey) -> Self {
-        let on_host = |knob: &Knob| {
-            let is_there = knob.host.is_some_and(|host| survey.snapshot.sysctls.contains_key(host.sysctl()));
-            is_there && knob.sure_default().is_some()
+        let snapshot = &survey.snapshot;
+        let differs = |knob: &Knob| {
+            let on_device = knob.link == Some(LinkKnob::Mtu) && survey.devices.links.iter().any(has_other_mtu)
+                || knob.link == Some(LinkKnob::QueueLen) && survey.devices.links.iter().any(has_other_queue);
+            let laid_down = |value: Option<Value>| value.is_some_and(|value| value != Value::Auto);
+            on_device
+                || (matches!(knob.host, Some(HostKnob::Sysctl(_))) && !survey.is_own(knob))
+                || snapshot
+                    .routes
+                    .iter()
+                    .any(|route| is_settable(route) && laid_down(route_value(knob, &route.metrics())))
+                || snapshot.connections.iter().any(|rule| laid_down(connection_value(knob, Some(rule))))
         };
-        let on_routes = |knob: &Knob| {
-            let routes = survey.default_routes();
-            let mut values = routes.iter().filter_map(|route| route_value(knob, &route.metrics()));
-            knob.host.is_none() && knob.link.is_none() && values.any(|value| value != Value::Auto)
-        };
-        let known = ALL.iter().filter(|knob| on_host(knob) || on_routes(knob));
-        Self { pairs: known.map(|knob| (knob, Value::Auto)).collect(), ..Self::default() }
+        let pairs = ALL.iter().filter(|knob| differs(knob)).map(|knob| (knob, Value::Auto)).collect();
+        Self { pairs, resets: true, ..Self::default() }
     }
 
     /// Every setting of the whole host, the default routes and the main device that isn't as the kernel has it by itself.
@@ -235,6 +249,21 @@ impl Request {
         }
         Ok(request)
     }
+}
+
+/// Whether the metrics of a route are ours to set: those of router advertisements are the kernel's.
+pub(super) fn is_settable(route: &Route) -> bool {
+    is_unicast(route) && route.table() == TABLE_MAIN && route.protocol() != PROTO_RA
+}
+
+/// Whether a device isn't as it began.
+pub(super) fn has_other_mtu(link: &Link) -> bool {
+    link.up && Survey::own_mtu(link).is_some_and(|own| own != link.mtu)
+}
+
+/// The same of its queue. Virtual devices have none of their own, or one that somebody chose with them.
+pub(super) fn has_other_queue(link: &Link) -> bool {
+    link.up && Survey::own_mtu(link).is_some() && link.tx_queue_len != ETHERNET_QUEUE && link.tx_queue_len > 1
 }
 
 /// A single value as one would write it in an argument.

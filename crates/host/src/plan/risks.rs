@@ -1,6 +1,31 @@
-use super::{Plan, Risk, ScopeName};
-use crate::knob::{HostKnob, Knob, Value};
-use crate::read::{Survey, sysctl_manager};
+use crate::change::{Change, Plan, Risk, ScopeName};
+use crate::knob::{HostKnob, Knob, Value, three};
+use crate::read::{Survey, window_of_buffer};
+use crate::snapshot::target_of;
+
+/// Congestion controls of this program are registered under names that begin so.
+const OURS: &str = "wt_";
+
+/// Why a congestion control won't be there after the next boot; `None` if the kernel has it by itself.
+#[must_use]
+pub(crate) fn goes_with_its_loader(name: &str) -> Option<String> {
+    let own = name.strip_prefix(OURS)?;
+    Some(format!(
+        "{name} is a BPF program of windtunnel: it goes when it is unloaded, and with the next boot. What is read at boot doesn't \
+         name it; let your system's start run windtunnel cc load {own} first"
+    ))
+}
+
+/// Segments that the kernel offers first by itself, of 1460 bytes each.
+///
+/// # Source
+/// `tcp_select_initial_window()` of Linux since 4.20: what the initial buffer gives, at most 65535 bytes.
+fn own_first_window(survey: &Survey) -> u64 {
+    const UNSCALED: u64 = 65_535;
+    let initial =
+        survey.snapshot.sysctls.get("net.ipv4.tcp_rmem").and_then(|text| three(text)).map_or(131_072, |s| s[1]);
+    window_of_buffer(initial, &survey.snapshot, survey.kernel()).min(UNSCALED) / 1_460
+}
 
 /// Says what could go wrong with each change.
 pub(super) fn add(plan: &mut Plan, survey: &Survey) {
@@ -18,8 +43,28 @@ pub(super) fn add(plan: &mut Plan, survey: &Survey) {
         }
         match change.scope {
             ScopeName::Host => {
-                if let Some(manager) = knob.host.and_then(|host| sysctl_manager(host.sysctl(), survey)) {
+                if let Some(manager) = knob.host.and_then(|host| survey.sysctl_manager(host.sysctl())) {
                     note(knob.name, format!("{manager} sets it too"));
+                }
+            }
+            ScopeName::Connection => {
+                note(
+                    knob.name,
+                    format!(
+                        "a BPF program holds it, which the next boot ends, confirmed or not; a program that sets its own {} wins",
+                        knob.socket.unwrap_or("option")
+                    ),
+                );
+                let others = survey.snapshot.connections.iter().map(target_of).filter(|other| *other != change.target);
+                let others: Vec<String> = others.collect();
+                if !others.is_empty() {
+                    note(
+                        knob.name,
+                        format!(
+                            "connections with {} have such settings, too; where two meet, the one made last wins",
+                            others.join(", ")
+                        ),
+                    );
                 }
             }
             ScopeName::Route | ScopeName::Link => {
@@ -36,7 +81,7 @@ pub(super) fn add(plan: &mut Plan, survey: &Survey) {
                 }
             }
         }
-        for text in special(knob, &change.new, survey) {
+        for text in special(knob, change, survey) {
             note(knob.name, text);
         }
     }
@@ -44,11 +89,13 @@ pub(super) fn add(plan: &mut Plan, survey: &Survey) {
 }
 
 /// What is wrong with certain values only.
-fn special(knob: &Knob, new: &Value, survey: &Survey) -> Vec<String> {
+fn special(knob: &Knob, change: &Change, survey: &Survey) -> Vec<String> {
     let mut texts = Vec::new();
+    let new = &change.new;
     let text = |name: &str| survey.snapshot.sysctls.get(name).map(|text| text.trim());
     match (knob.name, new) {
         ("cc", Value::Word(name)) => {
+            texts.extend(goes_with_its_loader(name));
             if !survey.available_cc.contains(name) {
                 texts.push(format!("{name} isn't loaded; the kernel will load the module tcp_{name}"));
             }
@@ -57,12 +104,30 @@ fn special(knob: &Knob, new: &Value, survey: &Survey) -> Vec<String> {
                 texts.push(format!("{name} isn't among the allowed ones ({allowed}); outside of the first network namespace the kernel may refuse it"));
             }
         }
+        ("initrwnd", Value::Number(segments)) => {
+            let own = own_first_window(survey);
+            if *segments < own {
+                texts.push(format!(
+                    "this kernel begins with {own} segments by itself (of 1460 bytes): {segments} shrink the first window"
+                ));
+            }
+        }
+        ("sndbuf", Value::Number(bytes)) if change.scope == ScopeName::Connection => {
+            texts.push(format!(
+                "the kernel doubles {bytes} bytes for its own use, as it does for every program that asks"
+            ));
+        }
         ("rwin", Value::Number(window)) => {
             if *window > 65_535 && text("net.ipv4.tcp_window_scaling") == Some("0") {
                 texts.push("window scaling is off: more than 65535 bytes have no effect".to_owned());
             }
-            if text("net.ipv4.tcp_moderate_rcvbuf") == Some("0") {
-                texts.push("receive buffers don't grow (moderate-rcvbuf=off): the middle size of tcp-rmem counts, not the greatest".to_owned());
+            if change.scope == ScopeName::Host {
+                let cost =
+                    "it bounds the receive buffers of every connection of the host, also of those that it slows down";
+                texts.push(cost.to_owned());
+                if text("net.ipv4.tcp_moderate_rcvbuf") == Some("0") {
+                    texts.push("receive buffers don't grow (moderate-rcvbuf=off): the middle size of tcp-rmem counts, not the greatest".to_owned());
+                }
             }
         }
         ("ttl", _) if knob.host == Some(HostKnob::Sysctl("net.ipv4.ip_default_ttl")) => {
@@ -77,4 +142,15 @@ fn special(knob: &Knob, new: &Value, survey: &Survey) -> Vec<String> {
         _ => {}
     }
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::goes_with_its_loader;
+
+    #[test]
+    fn a_control_of_ours_needs_its_loader_at_boot_and_the_kernels_own_need_none() {
+        assert!(goes_with_its_loader("wt_chd_hz100").unwrap().contains("cc load chd_hz100"));
+        assert_eq!(goes_with_its_loader("cubic"), None);
+    }
 }

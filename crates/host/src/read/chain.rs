@@ -1,3 +1,4 @@
+use crate::change::DROP_IN_NAME;
 use crate::system::System;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,20 @@ impl Chain {
     #[must_use]
     pub fn winner(&self, name: &str) -> Option<&Assignment> {
         self.all(name).last().copied()
+    }
+
+    /// What our drop-in sets.
+    pub(crate) fn ours(&self, name: &str) -> Option<&Assignment> {
+        let lines = self.all(name);
+        lines.into_iter().rev().find(|line| line.file.file_name().is_some_and(|file| file == DROP_IN_NAME))
+    }
+
+    /// The line that wins over our drop-in at boot.
+    pub(crate) fn after_ours(&self, name: &str) -> Option<&Assignment> {
+        self.winner(name).filter(|line| {
+            let file = line.file.file_name().unwrap_or_default().to_string_lossy();
+            file == "sysctl.conf" || *file > *DROP_IN_NAME
+        })
     }
 }
 

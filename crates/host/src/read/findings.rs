@@ -1,14 +1,15 @@
 use super::kernel::caveats;
-use super::report::{KnobRow, late_line};
+use super::rows::{Clamp, KnobRow};
 use super::survey::Survey;
+use crate::change::{DROP_IN, DROP_IN_NAME, Pending, Phase};
 use crate::knob::Value;
 use crate::snapshot::same_text;
-use crate::txn::Pending;
 use serde::Serialize;
+use utoipa::ToSchema;
 use wt_sys::route::Metric;
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Good to know.
@@ -20,7 +21,7 @@ pub enum Severity {
 }
 
 /// Something worth knowing, with its reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Finding {
     /// Stays the same from version to version, so that it can be muted.
     pub id: String,
@@ -116,7 +117,7 @@ const RULES: [Rule; 9] = [
 pub(crate) fn find(survey: &Survey, knobs: &[KnobRow], pending: Option<&Pending>) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(pending) = pending {
-        found.push(pending.finding());
+        found.push(unconfirmed(pending));
     }
     for rule in &RULES {
         if knobs.iter().any(|row| row.key == rule.key && row.value == Some(Value::word(rule.value))) {
@@ -133,14 +134,33 @@ pub(crate) fn find(survey: &Survey, knobs: &[KnobRow], pending: Option<&Pending>
     found
 }
 
+/// A change that waits for its confirmation, or couldn't be put back.
+fn unconfirmed(change: &Pending) -> Finding {
+    let (id, left) = (change.id, change.seconds_left);
+    if change.phase == Phase::RevertFailed {
+        let text = format!("change {id} couldn't be put back whole: windtunnel settings undo {id} tries again");
+        return Finding::new("revert-failed", Severity::Problem, text);
+    }
+    let text = if change.guarded {
+        format!(
+            "change {id} waits for its confirmation and is put back in {left} s: windtunnel settings confirm, or undo"
+        )
+    } else {
+        format!(
+            "change {id} waits for its confirmation, but its guard is gone: the next windtunnel settings after {left} s puts it back"
+        )
+    };
+    Finding::new("unconfirmed", Severity::Warning, text)
+}
+
 fn clamped(row: &KnobRow) -> Option<Finding> {
     let by = row.clamped_by.as_ref()?;
-    if by.contains(&format!(": {}=", row.key)) {
+    if let Clamp::Route { .. } = by {
         let text = format!("{by}: for what goes through it, that counts and not {}={}", row.key, row.value.as_ref()?);
         return Some(Finding::new(format!("{}-on-route", row.key), Severity::Info, text));
     }
     let text = match row.key {
-        "rwin" if by.contains("window_scaling") => format!("the receive window can't exceed 65535 bytes: {by}"),
+        "rwin" if *by == Clamp::NoWindowScaling => format!("the receive window can't exceed 65535 bytes: {by}"),
         "rwin" => format!(
             "tcp_rmem allows more than {by}: buffers that grow by themselves may, programs that ask for one (SO_RCVBUF) get {by} at most"
         ),
@@ -182,14 +202,10 @@ fn overridden(survey: &Survey, knobs: &[KnobRow]) -> Vec<Finding> {
             );
             found.push(Finding::new(format!("set-twice-{}", row.key), Severity::Warning, text));
         }
-        let ours = lines.iter().any(|line| line.file.ends_with(crate::persist::DROP_IN_NAME));
-        if let (true, Some(late)) = (ours, late_line(&survey.chain, name)) {
-            let text = format!(
-                "{}:{} is read after {} and wins for {name} at boot",
-                late.file.display(),
-                late.line,
-                crate::persist::DROP_IN
-            );
+        let ours = lines.iter().any(|line| line.file.ends_with(DROP_IN_NAME));
+        if let (true, Some(late)) = (ours, survey.chain.after_ours(name)) {
+            let text =
+                format!("{}:{} is read after {} and wins for {name} at boot", late.file.display(), late.line, DROP_IN);
             found.push(Finding::new(format!("later-drop-in-{}", row.key), Severity::Problem, text));
         }
     }

@@ -1,4 +1,5 @@
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A version of Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +26,7 @@ impl std::fmt::Display for KernelVersion {
 }
 
 /// What follows from the version of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Caveat {
     /// Stays the same from version to version of this program.
     pub id: &'static str,

@@ -6,17 +6,25 @@ mod findings;
 mod kernel;
 /// Who else sets things.
 mod manager;
+/// What the system does by itself.
+mod own_values;
 /// The screen.
 mod report;
+/// What the screen consists of.
+mod rows;
 /// Everything that is known of the host.
 mod survey;
+/// Values of settings in what was read.
+mod values;
 
 pub use chain::{Assignment, Chain};
 pub use findings::{Finding, Severity};
 pub use kernel::{Caveat, KernelVersion, caveats};
 pub use manager::{Manager, ManagerKind, Managers, Tuned};
-pub use report::{Adapter, Congestion, KnobRow, Origin, Report, RouteRow};
+pub use report::Report;
+pub use rows::{Adapter, Clamp, Congestion, KnobRow, Origin, RouteRow};
 pub use survey::Survey;
 
-pub(crate) use report::{is_unicast, late_line, sysctl_manager};
-pub(crate) use survey::{buffer_of_window, host_value, link_value, route_value};
+pub(crate) use values::{
+    Values, buffer_of_window, connection_value, host_value, link_value, route_value, window_of_buffer,
+};

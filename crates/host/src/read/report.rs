@@ -1,21 +1,24 @@
-use super::chain::{Assignment, Chain};
+use super::chain::Assignment;
 use super::findings::{self, Finding};
 use super::kernel::{Caveat, caveats};
-use super::survey::{Survey, host_value, link_value, route_value, window_of_buffer};
+use super::rows::{Adapter, Clamp, Congestion, KnobRow, Origin, RingRow, RouteRow};
+use super::survey::Survey;
+use super::values::{host_value, link_value, route_value, window_of_buffer};
+use crate::change::Pending;
 use crate::knob::{ALL, HostKnob, Knob, LinkKnob, Value, three};
-use crate::persist::DROP_IN_NAME;
 use crate::route_text::{self, FEATURE_ECN, protocol_name};
-use crate::txn::Pending;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
 use wt_sys::link::Link;
-use wt_sys::route::{KIND_UNICAST, Metric, Route};
+use wt_sys::route::{Metric, Route};
 
 /// The version of the JSON that [`Report`] becomes.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Everything that `settings show` shows.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = SettingsReport)]
 pub struct Report {
     /// The version of this form.
     pub schema_version: u32,
@@ -41,168 +44,6 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Findings that are there but muted.
     pub muted: Vec<String>,
-}
-
-/// A network device.
-#[derive(Debug, Clone, Serialize)]
-pub struct Adapter {
-    /// Its name.
-    pub name: String,
-    /// Its index.
-    pub index: u32,
-    /// The driver, or the kind of a virtual device.
-    pub driver: Option<String>,
-    /// Version of the driver.
-    pub driver_version: Option<String>,
-    /// Version of the firmware.
-    pub firmware: Option<String>,
-    /// Where it is plugged in.
-    pub bus: Option<String>,
-    /// Whether it is switched on.
-    pub up: bool,
-    /// Whether there is a signal.
-    pub carrier: bool,
-    /// Mbit/s.
-    pub speed_mbps: Option<u32>,
-    /// `full` or `half`.
-    pub duplex: Option<&'static str>,
-    /// Largest packet, bytes.
-    pub mtu: u32,
-    /// Least MTU.
-    pub min_mtu: Option<u32>,
-    /// Largest MTU.
-    pub max_mtu: Option<u32>,
-    /// Root qdisc.
-    pub qdisc: String,
-    /// Queue length, packets.
-    pub txqueuelen: u32,
-    /// Offloads by our names.
-    pub offloads: BTreeMap<&'static str, bool>,
-    /// Descriptors.
-    pub rings: Option<RingRow>,
-    /// Hardware address.
-    pub mac: Option<String>,
-    /// Addresses with the bits of their networks.
-    pub addresses: Vec<String>,
-    /// Whether the default route leads through it.
-    pub default_route: bool,
-    /// Who configures it.
-    pub managed_by: Option<String>,
-}
-
-/// Descriptors.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct RingRow {
-    /// To receive.
-    pub rx: u32,
-    /// At most.
-    pub rx_max: u32,
-    /// To send.
-    pub tx: u32,
-    /// At most.
-    pub tx_max: u32,
-}
-
-/// Congestion controls.
-#[derive(Debug, Clone, Serialize)]
-pub struct Congestion {
-    /// That of new connections.
-    pub current: String,
-    /// Registered.
-    pub available: Vec<String>,
-    /// That every program may choose.
-    pub allowed: Vec<String>,
-    /// Not loaded, but there.
-    pub loadable: Vec<String>,
-}
-
-/// A setting.
-#[derive(Debug, Clone, Serialize)]
-pub struct KnobRow {
-    /// Its name.
-    pub key: &'static str,
-    /// What it is set to; `null` where this kernel or namespace doesn't have it.
-    pub value: Option<Value>,
-    /// The kernel's name for it.
-    pub sysctl: Option<&'static str>,
-    /// Where this value holds: `host`, `route`, `link`, `socket`.
-    pub scope: &'static str,
-    /// Which route or device.
-    pub target: Option<String>,
-    /// Where the value comes from.
-    pub origin: Origin,
-    /// What the kernel does by itself, if that is known.
-    pub default: Option<Value>,
-    /// What keeps the value from having its full effect: a limit, or the default route's own value.
-    pub clamped_by: Option<String>,
-    /// Who else sets it.
-    pub managed_by: Option<String>,
-    /// What it is.
-    pub help: &'static str,
-}
-
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Origin {
-    /// `file`, `kernel-default`, `run-time`, `route`, `link`, `socket`, `absent`.
-    pub kind: &'static str,
-    /// The file whose line won.
-    pub file: Option<String>,
-    /// Its line, from 1.
-    pub line: Option<usize>,
-}
-
-impl Origin {
-    fn of(kind: &'static str) -> Self {
-        Self { kind, file: None, line: None }
-    }
-}
-
-/// A route.
-#[derive(Debug, Clone, Serialize)]
-pub struct RouteRow {
-    /// Where it leads: `default`, `192.0.2.0/24`.
-    pub to: String,
-    /// 4 or 6.
-    pub family: u8,
-    /// The next router.
-    pub via: Option<String>,
-    /// The device.
-    pub dev: Option<String>,
-    /// The table.
-    pub table: u32,
-    /// Who made it.
-    pub proto: String,
-    /// Its priority: the lowest wins.
-    pub metric: u32,
-    /// The address that packets are sent from.
-    pub src: Option<String>,
-    /// Segments.
-    pub initcwnd: Option<u32>,
-    /// Segments.
-    pub initrwnd: Option<u32>,
-    /// Bytes.
-    pub advmss: Option<u32>,
-    /// Bytes.
-    pub mtu: Option<u32>,
-    /// Bytes.
-    pub window: Option<u32>,
-    /// Congestion control.
-    pub congctl: Option<String>,
-    /// Time to live.
-    pub hoplimit: Option<u32>,
-    /// Such as `ecn`.
-    pub features: Vec<String>,
-    /// Milliseconds.
-    pub rto_min: Option<u32>,
-    /// Acknowledge at once.
-    pub quickack: Option<bool>,
-    /// Every other metric.
-    pub other: BTreeMap<&'static str, u32>,
-    /// Metrics that the kernel may not change.
-    pub locked: Vec<&'static str>,
-    /// In short.
-    pub text: String,
 }
 
 impl Report {
@@ -244,25 +85,6 @@ impl Report {
             findings,
             muted: muted.into_iter().map(|finding| finding.id).collect(),
         }
-    }
-}
-
-impl RouteRow {
-    /// Whether somebody gave it a value of its own.
-    #[must_use]
-    pub fn has_metrics(&self) -> bool {
-        let numbers = [
-            self.initcwnd,
-            self.initrwnd,
-            self.advmss,
-            self.mtu,
-            self.window,
-            self.hoplimit,
-            self.rto_min,
-            self.quickack.map(u32::from),
-        ];
-        let named = self.congctl.is_some() || !self.features.is_empty();
-        named || numbers.iter().any(Option::is_some) || !self.other.is_empty()
     }
 }
 
@@ -331,7 +153,7 @@ fn managers(survey: &Survey) -> Vec<String> {
 fn row(knob: &Knob, survey: &Survey, main: Option<&Link>) -> KnobRow {
     let (scope, value, origin, target) = place(knob, survey, main);
     let managed_by = match scope {
-        "host" => knob.host.and_then(|host| sysctl_manager(host.sysctl(), survey)),
+        "host" => knob.host.and_then(|host| survey.sysctl_manager(host.sysctl())),
         "socket" => None,
         _ => main.and_then(|link| survey.managers.devices.get(&link.name)).map(ToString::to_string),
     };
@@ -393,56 +215,37 @@ fn sysctl_origin(knob: &Knob, name: &str, survey: &Survey) -> Origin {
     Origin::of(if is_default && !overridden { "kernel-default" } else { "run-time" })
 }
 
-/// Who sets a kernel setting besides us: a drop-in that is read after ours, or tuned.
-pub(crate) fn sysctl_manager(name: &str, survey: &Survey) -> Option<String> {
-    if let Some(line) = late_line(&survey.chain, name) {
-        return Some(format!("{}:{} (read after {DROP_IN_NAME}, so it wins at boot)", line.file.display(), line.line));
-    }
-    let tuned = survey.managers.tuned.as_ref().filter(|tuned| tuned.sysctls.contains(name))?;
-    let wins =
-        if tuned.reapplies_sysctl { "sysctl.d wins: reapply_sysctl=1" } else { "wins over sysctl.d: reapply_sysctl=0" };
-    Some(format!("tuned profile {} ({wins})", tuned.profile))
-}
-
-/// The line that wins over our drop-in at boot.
-pub(crate) fn late_line<'a>(chain: &'a Chain, name: &str) -> Option<&'a Assignment> {
-    chain.winner(name).filter(|line| {
-        let file = line.file.file_name().unwrap_or_default().to_string_lossy();
-        file == "sysctl.conf" || *file > *DROP_IN_NAME
-    })
-}
-
 /// What keeps a value from having its full effect.
-fn clamp(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Option<String> {
+fn clamp(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Option<Clamp> {
     routed(knob, value, survey).or_else(|| limit(knob, value, survey, main))
 }
 
 /// The default route's own value, which wins over that of the host or the device for what goes through it.
-fn routed(knob: &Knob, value: &Value, survey: &Survey) -> Option<String> {
+fn routed(knob: &Knob, value: &Value, survey: &Survey) -> Option<Clamp> {
     if knob.host.is_none() && knob.link.is_none() {
         return None;
     }
     survey.default_routes().into_iter().find_map(|route| {
         let own = route_value(knob, &route.metrics())?;
         let says = own != Value::Auto && own != *value;
-        says.then(|| format!("{}: {}={own}", route_text::short(route, &survey.names()), knob.name))
+        says.then(|| Clamp::Route { route: route_text::short(route, &survey.names()), key: knob.name, own })
     })
 }
 
 /// Another setting that bounds a value.
-fn limit(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Option<String> {
+fn limit(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Option<Clamp> {
     let number = |name: &str| survey.snapshot.sysctls.get(name)?.trim().parse::<u64>().ok();
     let greatest = |name: &str| survey.snapshot.sysctls.get(name).and_then(|text| three(text)).map(|sizes| sizes[2]);
     let above = |ours: Option<u64>, name: &str| {
         let limit = number(name)?;
-        (ours? > limit).then(|| format!("{name}={limit}"))
+        (ours? > limit).then(|| Clamp::Limit(format!("{name}={limit}")))
     };
     match knob.name {
         "rwin" | "tcp-rmem" => {
             let scaled =
                 survey.snapshot.sysctls.get("net.ipv4.tcp_window_scaling").is_none_or(|text| text.trim() != "0");
             if knob.name == "rwin" && !scaled && value.number() > Some(65_535) {
-                return Some("net.ipv4.tcp_window_scaling=0".to_owned());
+                return Some(Clamp::NoWindowScaling);
             }
             above(greatest("net.ipv4.tcp_rmem"), "net.core.rmem_max")
         }
@@ -451,12 +254,13 @@ fn limit(knob: &Knob, value: &Value, survey: &Survey, main: Option<&Link>) -> Op
             let initial = survey.snapshot.sysctls.get("net.ipv4.tcp_rmem").and_then(|text| three(text))?[1];
             let window = window_of_buffer(initial, &survey.snapshot, survey.kernel());
             let asked = value.number()?.saturating_mul(u64::from(main?.mtu).saturating_sub(40));
-            (asked > window).then(|| format!("net.ipv4.tcp_rmem's initial {initial}: {window} bytes of window"))
+            (asked > window)
+                .then(|| Clamp::Limit(format!("net.ipv4.tcp_rmem's initial {initial}: {window} bytes of window")))
         }
         "max-syn-backlog" => above(value.number(), "net.core.somaxconn"),
         "mss" => {
             let most = u64::from(main?.mtu).saturating_sub(40);
-            (value.number()? > most).then(|| format!("mtu={}", main.map_or(0, |link| link.mtu)))
+            (value.number()? > most).then(|| Clamp::Limit(format!("mtu={}", main.map_or(0, |link| link.mtu))))
         }
         _ => None,
     }
@@ -509,9 +313,4 @@ fn route_row(route: &Route, survey: &Survey) -> RouteRow {
         locked: Metric::ALL.into_iter().filter(|metric| metrics.is_locked(*metric)).map(Metric::name).collect(),
         text: format!("{}{}", route_text::short(route, &names), route_text::metrics(&metrics)),
     }
-}
-
-/// Whether a route is an ordinary way to somewhere.
-pub(crate) fn is_unicast(route: &Route) -> bool {
-    route.kind() == KIND_UNICAST
 }

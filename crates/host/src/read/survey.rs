@@ -1,14 +1,14 @@
 use super::chain::Chain;
 use super::kernel::KernelVersion;
 use super::manager::Managers;
-use crate::knob::{HostKnob, Knob, LinkKnob, RouteKnob, Value, three};
-use crate::route_text::{FEATURE_ECN, Names};
-use crate::snapshot::{DeviceState, Snapshot};
+use crate::change::DROP_IN_NAME;
+use crate::route_text::Names;
+use crate::snapshot::{Snapshot, is_unicast};
 use crate::system::{Details, Devices, Identity, System};
 use std::collections::BTreeMap;
 use wt_sys::SysResult;
 use wt_sys::link::Link;
-use wt_sys::route::{KIND_UNICAST, Metrics, Route, TABLE_MAIN};
+use wt_sys::route::{Route, TABLE_MAIN};
 
 /// Everything that is known of the host at one moment.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub struct Survey {
     pub devices: Devices,
     /// What drivers say.
     pub details: BTreeMap<String, Details>,
+    /// Rules that choose a routing table, in words.
+    pub rules: Vec<String>,
     /// What files set at boot.
     pub chain: Chain,
     /// Who else sets things.
@@ -29,6 +31,10 @@ pub struct Survey {
     pub available_cc: Vec<String>,
     /// Congestion controls that it could load.
     pub loadable_cc: Vec<String>,
+    /// The machine's memory.
+    pub memory_bytes: u64,
+    /// The network namespace as rules for connections name it, or why there can't be any.
+    pub connections_here: Result<u64, String>,
 }
 
 impl Survey {
@@ -45,7 +51,10 @@ impl Survey {
         Ok(Self {
             managers: Managers::find(system, &devices.links),
             chain: Chain::read(system)?,
+            rules: system.rules(),
             loadable_cc: loadable_cc(system, &identity.kernel),
+            connections_here: system.connections_here(),
+            memory_bytes: memory_bytes(system),
             available_cc: available.split_whitespace().map(str::to_owned).collect(),
             snapshot,
             devices,
@@ -71,10 +80,7 @@ impl Survey {
     pub fn default_routes(&self) -> Vec<&Route> {
         let best = |v6: bool| {
             let defaults = self.snapshot.routes.iter().filter(|route| {
-                route.is_v6() == v6
-                    && route.destination().1 == 0
-                    && route.table() == TABLE_MAIN
-                    && route.kind() == KIND_UNICAST
+                route.is_v6() == v6 && route.destination().1 == 0 && route.table() == TABLE_MAIN && is_unicast(route)
             });
             defaults.min_by_key(|route| route.priority())
         };
@@ -99,11 +105,38 @@ impl Survey {
         KernelVersion::of(&self.identity.kernel)
     }
 
+    /// Who sets a kernel setting besides us: a drop-in that is read after ours, or tuned.
+    pub(crate) fn sysctl_manager(&self, name: &str) -> Option<String> {
+        if let Some(line) = self.chain.after_ours(name) {
+            return Some(format!(
+                "{}:{} (read after {DROP_IN_NAME}, so it wins at boot)",
+                line.file.display(),
+                line.line
+            ));
+        }
+        let tuned = self.managers.tuned.as_ref().filter(|tuned| tuned.sysctls.contains(name))?;
+        let wins = if tuned.reapplies_sysctl {
+            "sysctl.d wins: reapply_sysctl=1"
+        } else {
+            "wins over sysctl.d: reapply_sysctl=0"
+        };
+        Some(format!("tuned profile {} ({wins})", tuned.profile))
+    }
+
     /// Whether a device has addresses of IPv6, which it loses, and its settings with them, below an MTU of 1280.
     #[must_use]
     pub fn has_ipv6(&self, device: u32) -> bool {
         self.devices.addresses.iter().any(|address| address.device == device && address.address.is_ipv6())
     }
+}
+
+/// All memory; a great deal if that can't be told.
+fn memory_bytes(system: &mut dyn System) -> u64 {
+    let text = system.read_file(std::path::Path::new("/proc/meminfo")).ok().flatten().unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kibibytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kibibytes.map_or(u64::MAX, |kibibytes| kibibytes.saturating_mul(1024))
 }
 
 /// Modules `tcp_…` of this kernel.
@@ -117,85 +150,4 @@ fn loadable_cc(system: &mut dyn System, release: &str) -> Vec<String> {
         Some(name.to_owned())
     };
     text.lines().filter(|line| line.contains("/net/ipv4/tcp_")).filter_map(module).collect()
-}
-
-/// The setting as it is for the whole host.
-#[must_use]
-pub(crate) fn host_value(knob: &Knob, snapshot: &Snapshot, kernel: KernelVersion) -> Option<Value> {
-    let host = knob.host?;
-    let text = snapshot.sysctls.get(host.sysctl())?;
-    Some(match host {
-        HostKnob::Sysctl(_) => knob.decode(text),
-        HostKnob::Greatest(_) => Value::Number(three(text)?[2]),
-        HostKnob::Window => Value::Number(window_of_buffer(three(text)?[2], snapshot, kernel)),
-    })
-}
-
-/// How much of a receive buffer becomes window.
-///
-/// # Source
-/// ip-sysctl.rst, `tcp_adv_win_scale`; since Linux 6.6 the kernel begins with a half and follows what arrives.
-#[must_use]
-pub(crate) fn window_of_buffer(buffer: u64, snapshot: &Snapshot, kernel: KernelVersion) -> u64 {
-    match win_scale(snapshot, kernel) {
-        scale @ 1..=31 => buffer - (buffer >> scale),
-        scale => buffer >> scale.unsigned_abs().min(31),
-    }
-}
-
-/// The least receive buffer that gives a window.
-#[must_use]
-pub(crate) fn buffer_of_window(window: u64, snapshot: &Snapshot, kernel: KernelVersion) -> u64 {
-    let (mut low, mut high) = (window, window.saturating_mul(1 << 12));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if window_of_buffer(middle, snapshot, kernel) >= window {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    // Half of an odd buffer is a strange window.
-    low.next_multiple_of(2)
-}
-
-fn win_scale(snapshot: &Snapshot, kernel: KernelVersion) -> i32 {
-    let set = snapshot.sysctls.get("net.ipv4.tcp_adv_win_scale").and_then(|text| text.trim().parse().ok());
-    if kernel < KernelVersion(6, 6, 0) { set.unwrap_or(1) } else { 1 }
-}
-
-/// The setting as a route has it; `None` for what routes don't have.
-#[must_use]
-pub(crate) fn route_value(knob: &Knob, metrics: &Metrics) -> Option<Value> {
-    let number = |number: Option<u32>| number.map_or(Value::Auto, |number| Value::Number(u64::from(number)));
-    Some(match knob.route? {
-        RouteKnob::Number(metric) | RouteKnob::Locked(metric) if matches!(knob.kind, crate::knob::Kind::Choice(_)) => {
-            metrics.get(metric).map_or(Value::Auto, |bit| Value::word(if bit == 0 { "off" } else { "on" }))
-        }
-        RouteKnob::Number(metric) | RouteKnob::Locked(metric) => number(metrics.get(metric)),
-        RouteKnob::Ecn => {
-            let features = metrics.get(wt_sys::route::Metric::Features).unwrap_or(0);
-            if features & FEATURE_ECN == 0 { Value::Auto } else { Value::word("on") }
-        }
-        RouteKnob::Congctl => metrics.congctl().map_or(Value::Auto, Value::word),
-    })
-}
-
-/// The setting as a device has it; `None` for what devices, or this one, don't have.
-#[must_use]
-pub(crate) fn link_value(knob: &Knob, device: &DeviceState) -> Option<Value> {
-    Some(match knob.link? {
-        LinkKnob::Mtu => Value::Number(u64::from(device.mtu)),
-        LinkKnob::QueueLen => Value::Number(u64::from(device.queue_len)),
-        LinkKnob::Qdisc => Value::word(&device.qdisc.kind),
-        LinkKnob::RxRing => Value::Number(u64::from(device.rings?.0)),
-        LinkKnob::TxRing => Value::Number(u64::from(device.rings?.1)),
-        LinkKnob::Features(names) => {
-            let known: Vec<bool> = names.iter().filter_map(|name| device.active.get(*name).copied()).collect();
-            if known.is_empty() {
-                return None;
-            }
-            Value::word(if known.iter().any(|on| *on) { "on" } else { "off" })
-        }
-    })
 }

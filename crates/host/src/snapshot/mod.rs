@@ -1,13 +1,17 @@
+use crate::hex::{from_hex, to_hex};
 use crate::knob::{ALL, HostKnob};
 use crate::system::{Action, Details, Device, Devices, System};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use wt_bpf::ConnectionRule;
 use wt_sys::SysResult;
 use wt_sys::link::Link;
-use wt_sys::route::Route;
+use wt_sys::route::{KIND_UNICAST, Route};
 
 /// The kernel setting that choosing a restricted congestion control changes with it.
 pub(crate) const ALLOWED_CC: &str = "net.ipv4.tcp_allowed_congestion_control";
+/// The controls that there are.
+pub(crate) const AVAILABLE_CC: &str = "net.ipv4.tcp_available_congestion_control";
 /// The setting that chooses it.
 pub(crate) const CC: &str = "net.ipv4.tcp_congestion_control";
 
@@ -19,8 +23,11 @@ pub struct Snapshot {
     /// Devices by name.
     pub devices: BTreeMap<String, DeviceState>,
     /// All routes but those to the host itself.
-    #[serde(with = "routes_as_text")]
+    #[serde(with = "as_text")]
     pub routes: BTreeSet<Route>,
+    /// What the sockets of connections with some targets get.
+    #[serde(with = "as_text", default)]
+    pub connections: BTreeSet<ConnectionRule>,
 }
 
 /// What can be changed of a device.
@@ -40,6 +47,15 @@ pub struct DeviceState {
     pub features: BTreeMap<String, bool>,
     /// The same, and whether they work.
     pub active: BTreeMap<String, bool>,
+}
+
+impl QdiscState {
+    /// Whether it holds others, or classes and filters: nothing of that can be put back.
+    #[must_use]
+    pub(crate) fn is_tree(&self) -> bool {
+        const WITH_CLASSES: [&str; 8] = ["htb", "hfsc", "drr", "qfq", "cbq", "mqprio", "taprio", "ets"];
+        self.has_children || WITH_CLASSES.contains(&self.kind.as_str())
+    }
 }
 
 /// A root qdisc.
@@ -80,6 +96,7 @@ impl Snapshot {
             sysctls: Self::read_sysctls(system)?,
             devices: devices.links.iter().map(state).collect(),
             routes: system.routes()?.into_iter().collect(),
+            connections: system.connections().into_iter().collect(),
         })
     }
 
@@ -115,8 +132,25 @@ impl Snapshot {
                 .collect(),
             devices: self.devices.iter().filter_map(device).collect(),
             routes: self.routes.iter().filter(|route| scope.has_route(route)).cloned().collect(),
+            connections: self.connections_in(scope).cloned().collect(),
         }
     }
+
+    /// The rules for connections that a scope means.
+    fn connections_in(&self, scope: &Scope) -> impl Iterator<Item = &ConnectionRule> {
+        self.connections.iter().filter(|rule| scope.connections.contains(&target_of(rule)))
+    }
+
+    /// The rule for connections with a target, as [`target_of`] writes it.
+    pub(crate) fn connections_with(&self, target: &str) -> Option<&ConnectionRule> {
+        self.connections.iter().find(|rule| target_of(rule) == target)
+    }
+}
+
+/// Whom a rule for connections concerns: `192.0.2.1`, `192.0.2.0/24`.
+#[must_use]
+pub(crate) fn target_of(rule: &ConnectionRule) -> String {
+    crate::route_text::network(rule.address, rule.bits)
 }
 
 fn device_state(devices: &Devices, link: &Link, details: Option<&Details>) -> DeviceState {
@@ -161,6 +195,9 @@ pub struct Scope {
     pub routes: BTreeSet<String>,
     /// All routes through these devices.
     pub routes_through: BTreeSet<u32>,
+    /// Connections with these targets, as [`target_of`] writes them.
+    #[serde(default)]
+    pub connections: BTreeSet<String>,
 }
 
 /// A part of what can be changed of a device.
@@ -194,19 +231,15 @@ impl Scope {
         };
         !self.sysctls.is_disjoint(&other.sysctls)
             || !self.routes.is_disjoint(&other.routes)
+            || !self.connections.is_disjoint(&other.connections)
             || self.devices.iter().any(parts)
     }
+}
 
-    /// What changing this can change with it.
-    #[must_use]
-    pub fn with_side_effects(&self) -> Self {
-        let mut wide = self.clone();
-        // The default becomes allowed: tcp_set_default_congestion_control of the kernel.
-        if self.sysctls.contains(CC) {
-            wide.sysctls.insert(ALLOWED_CC.to_owned());
-        }
-        wide
-    }
+/// Whether a route is an ordinary way to somewhere.
+#[must_use]
+pub(crate) fn is_unicast(route: &Route) -> bool {
+    route.kind() == KIND_UNICAST
 }
 
 /// The key of a route, in hexadecimal digits.
@@ -219,13 +252,28 @@ pub(crate) fn route_key(route: &Route) -> String {
 #[must_use]
 pub(crate) fn steps(now: &Snapshot, wanted: &Snapshot, scope: &Scope) -> Vec<Action> {
     let mut actions = sysctl_steps(now, wanted, scope);
+    let mut of_devices = Vec::new();
     for (name, parts) in &scope.devices {
         if let (Some(now), Some(wanted)) = (now.devices.get(name), wanted.devices.get(name)) {
             let device = Device { name: name.clone(), index: now.index };
-            actions.extend(parts.iter().flat_map(|part| device_steps(&device, *part, now, wanted)));
+            of_devices.extend(parts.iter().flat_map(|part| device_steps(&device, *part, now, wanted)));
         }
     }
+    // Devices lie on older ones, which have lower indices, and have no larger MTU: what shrinks does so from above, what grows from below.
+    of_devices.sort_by_key(|action| match action {
+        Action::Mtu { device, mtu } => {
+            let grows = now.devices.get(&device.name).is_some_and(|now| now.mtu < *mtu);
+            (u8::from(grows), if grows { device.index } else { u32::MAX - device.index })
+        }
+        _ => (2, 0),
+    });
+    actions.extend(of_devices);
     actions.extend(route_steps(now, wanted, scope));
+    let (now, wanted): (BTreeSet<_>, BTreeSet<_>) =
+        (now.connections_in(scope).collect(), wanted.connections_in(scope).collect());
+    // The new one first: at no moment is there none.
+    actions.extend(wanted.difference(&now).map(|rule| Action::AddConnections { rule: (*rule).clone() }));
+    actions.extend(now.difference(&wanted).map(|rule| Action::RemoveConnections { rule: (*rule).clone() }));
     actions
 }
 
@@ -288,7 +336,7 @@ fn device_steps(device: &Device, part: DevicePart, now: &DeviceState, wanted: &D
 }
 
 /// Whether a qdisc is what is wanted. A handle that nobody has chosen may be any, and so may its parameters.
-fn same_qdisc(now: &QdiscState, wanted: &QdiscState) -> bool {
+pub(crate) fn same_qdisc(now: &QdiscState, wanted: &QdiscState) -> bool {
     let chosen = wanted.handle == CHOSEN;
     now.kind == wanted.kind && (chosen || (now.handle == wanted.handle && now.options == wanted.options))
 }
@@ -307,11 +355,17 @@ fn qdisc_step(device: Device, wanted: &QdiscState) -> Action {
 fn route_steps(now: &Snapshot, wanted: &Snapshot, scope: &Scope) -> Vec<Action> {
     let extra: Vec<&Route> = now.routes.difference(&wanted.routes).filter(|route| scope.has_route(route)).collect();
     let missing: Vec<&Route> = wanted.routes.difference(&now.routes).filter(|route| scope.has_route(route)).collect();
+    // Where several have one key (fe80::/64 on every device), the kernel would replace any of them.
+    let (present, later) = (RouteIndex::of(&now.routes), RouteIndex::of(&wanted.routes));
+    let alone = |key: &[u8]| present.count(key).max(later.count(key)) == 1;
+    let mut replaceable: BTreeSet<Vec<u8>> = extra.iter().map(|route| route.key()).filter(|key| alone(key)).collect();
     let mut replaced = BTreeSet::new();
     let mut actions = Vec::new();
     let mut added = Vec::new();
     for route in missing {
-        if extra.iter().any(|old| old.key() == route.key()) && replaced.insert(route.key()) {
+        let key = route.key();
+        if replaceable.remove(&key) {
+            replaced.insert(key);
             actions.push(Action::ReplaceRoute { route: route.clone() });
         } else {
             added.push(route);
@@ -321,39 +375,65 @@ fn route_steps(now: &Snapshot, wanted: &Snapshot, scope: &Scope) -> Vec<Action> 
     actions.extend(gone.map(|route| Action::DeleteRoute { route: route.clone() }));
     // A gateway must be reachable before a route can lead through it.
     added.sort_by_key(|route| route.hops().iter().any(|hop| hop.gateway.is_some()));
-    actions.extend(added.into_iter().map(|route| Action::AddRoute { route: route.clone() }));
+    actions.extend(added.into_iter().map(|route| {
+        let alone = alone(&route.key());
+        let route = route.clone();
+        if alone { Action::AddRoute { route } } else { Action::AppendRoute { route } }
+    }));
     actions
 }
 
-/// Bytes as hexadecimal digits.
-#[must_use]
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
+/// Routes by their keys, so that many can be looked for. Of several with one key, the first counts.
+#[derive(Debug)]
+pub(crate) struct RouteIndex<'a>(BTreeMap<Vec<u8>, Vec<&'a Route>>);
 
-/// Hexadecimal digits as bytes; `None` if they are none.
-#[must_use]
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
+impl<'a> RouteIndex<'a> {
+    /// The routes of a snapshot.
+    pub(crate) fn of(routes: &'a BTreeSet<Route>) -> Self {
+        let mut index = BTreeMap::<_, Vec<_>>::new();
+        for route in routes {
+            index.entry(route.key()).or_default().push(route);
+        }
+        Self(index)
     }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+
+    /// The route with this key, as [`Route::key`] makes it.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&'a Route> {
+        self.0.get(key)?.first().copied()
+    }
+
+    /// The same route, perhaps with other metrics: with its key, over the same hops.
+    pub(crate) fn same(&self, route: &Route) -> Option<&'a Route> {
+        self.0.get(&route.key())?.iter().find(|other| other.hops() == route.hops()).copied()
+    }
+
+    /// The route with this key in hexadecimal digits, as [`route_key`] makes it.
+    pub(crate) fn get_hex(&self, key: &str) -> Option<&'a Route> {
+        self.get(&from_hex(key)?)
+    }
+
+    /// Routes with this key.
+    pub(crate) fn count(&self, key: &[u8]) -> usize {
+        self.0.get(key).map_or(0, Vec::len)
+    }
 }
 
-mod routes_as_text {
+/// Sets whose members have a text that is read again.
+mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::collections::BTreeSet;
-    use wt_sys::route::Route;
+    use std::fmt::Display;
+    use std::str::FromStr;
 
-    pub(super) fn serialize<S: Serializer>(routes: &BTreeSet<Route>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(routes.iter().map(ToString::to_string))
+    pub(super) fn serialize<T: Display, S: Serializer>(set: &BTreeSet<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(set.iter().map(ToString::to_string))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Route>, D::Error> {
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<BTreeSet<T>, D::Error>
+    where
+        T: FromStr<Err: Display> + Ord,
+        D: Deserializer<'de>,
+    {
         let texts = Vec::<String>::deserialize(deserializer)?;
         texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
     }

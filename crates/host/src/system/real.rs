@@ -1,9 +1,13 @@
-use super::{Action, Details, Device, Devices, FileStep, Identity, Now, Ownership, System};
+use super::action::{Action, Device};
+use super::facts::{Details, Devices, Identity, Now, ObservedConnection, Ownership};
+use super::files::FileStep;
+use super::interface::System;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use wt_bpf::ConnectionRule;
 use wt_sys::ethtool::Ethtool;
 use wt_sys::link::Qdisc;
 use wt_sys::netlink::Netlink;
@@ -78,8 +82,30 @@ impl System for RealSystem {
         self.netlink.routes()
     }
 
+    fn rules(&mut self) -> Vec<String> {
+        self.netlink.rules().unwrap_or_default()
+    }
+
     fn route_to(&mut self, target: IpAddr) -> SysResult<Route> {
         self.netlink.route_to(target)
+    }
+
+    fn connections(&mut self) -> Vec<ConnectionRule> {
+        wt_sys::ns::network_cookie().map(ConnectionRule::in_force).unwrap_or_default()
+    }
+
+    fn connections_here(&mut self) -> Result<u64, String> {
+        match ConnectionRule::unavailable() {
+            Some(why) => Err(why),
+            None => wt_sys::ns::network_cookie().map_err(|error| error.to_string()),
+        }
+    }
+
+    fn observe(&mut self, target: Option<IpAddr>) -> SysResult<ObservedConnection> {
+        match target {
+            Some(target) => super::connection::to(target),
+            None => super::connection::to_this_host(),
+        }
     }
 
     fn act(&mut self, action: &Action) -> SysResult<()> {
@@ -95,7 +121,7 @@ impl System for RealSystem {
             }
             Action::Qdisc { device, kind, handle, options } => {
                 self.check(device)?;
-                let options = crate::snapshot::from_hex(options).unwrap_or_default();
+                let options = crate::hex::from_hex(options).unwrap_or_default();
                 let root = Qdisc { device: device.index, handle: *handle, parent: 0, kind: kind.clone(), options };
                 self.netlink.set_root_qdisc(&root)
             }
@@ -112,8 +138,11 @@ impl System for RealSystem {
                 self.ethtool()?.set_rings(&device.name, *rx, *tx)
             }
             Action::AddRoute { route } => self.netlink.add_route(route),
+            Action::AppendRoute { route } => self.netlink.append_route(route),
             Action::ReplaceRoute { route } => self.netlink.replace_route(route),
             Action::DeleteRoute { route } => self.netlink.delete_route(route),
+            Action::AddConnections { rule } => rule.add(),
+            Action::RemoveConnections { rule } => rule.remove(),
         }
     }
 
@@ -207,6 +236,7 @@ impl System for RealSystem {
             network_of_init,
             owns_etc: self.root.is_some() || network_of_init != Some(false) || !shares_etc,
             network: own,
+            network_cookie: wt_sys::ns::network_cookie().ok(),
             uid: wt_sys::process::effective_uid(),
             kernel: kernel.trim().to_owned(),
             net_admin: wt_sys::process::has_capability(wt_sys::process::CAP_NET_ADMIN),

@@ -1,17 +1,16 @@
-use super::TxnError;
-use super::checkpoint::{Checkpoint, Phase, State};
 use super::confirm::confirm_locked;
+use super::error::TxnError;
 use super::guard::{Guard, GuardCommand};
-use super::history::{recover_locked, waiting};
+use super::observe::observe;
+use super::outcome::{Applied, AppliedRow, RevertReport};
+use super::recovery::{recover_locked, waiting};
 use super::revert::{enter, revert, touches_mtu};
-use super::store::{CheckpointId, Store};
+use super::store::Store;
 use crate::calendar::utc;
-use crate::knob::Value;
-use crate::plan::{Plan, Risk, ScopeName};
-use crate::read::Survey;
-use crate::snapshot::{Scope, Snapshot, route_key, steps};
+use crate::change::{self, CHECKPOINT_FORMAT, Change, Checkpoint, CheckpointId, Phase, Plan, State};
+use crate::read::{Survey, Values};
+use crate::snapshot::{CC, RouteIndex, Scope, Snapshot, route_key, steps};
 use crate::system::{Action, System};
-use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 use wt_sys::SysError;
@@ -30,61 +29,10 @@ pub struct ApplyOptions {
     pub confirm_within: Duration,
     /// It is confirmed at once.
     pub yes: bool,
+    /// A connection is made to see whether the change is in force, to a target with one SYN.
+    pub observe: bool,
     /// What starts a guard.
     pub guard: GuardCommand,
-}
-
-/// What came of a change.
-#[derive(Debug, Clone, Serialize)]
-pub struct Applied {
-    /// The version of this form.
-    pub schema_version: u32,
-    /// Which change it is.
-    pub id: CheckpointId,
-    /// What was asked, and what the kernel says.
-    pub applied: Vec<AppliedRow>,
-    /// When it is put back unless it is confirmed; `null` once it is confirmed, or put back.
-    pub confirm_deadline: Option<String>,
-    /// How long that is, seconds.
-    pub confirm_within_s: Option<u64>,
-    /// Whether it stays.
-    pub confirmed: bool,
-    /// Files that make it stay.
-    pub files: Vec<String>,
-    /// What doesn't stay, and why.
-    pub notes: Vec<Risk>,
-    /// What was left out, and why.
-    pub skipped: Vec<Risk>,
-    /// If it failed: whether it was put back.
-    pub revert: Option<RevertReport>,
-    /// Why it failed.
-    pub error: Option<String>,
-}
-
-/// What was asked, and what the kernel says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AppliedRow {
-    /// The setting.
-    pub key: String,
-    /// What was to be.
-    pub asked: Value,
-    /// What is; `null` if it can't be told.
-    pub granted: Option<Value>,
-    /// Where.
-    pub scope: ScopeName,
-    /// On which route or device.
-    pub target: String,
-}
-
-/// Whether a change that failed was put back.
-#[derive(Debug, Clone, Serialize)]
-pub struct RevertReport {
-    /// Whether everything is as it was.
-    pub done: bool,
-    /// What isn't, and what the kernel said.
-    pub errors: Vec<String>,
-    /// The file with the old state.
-    pub backup: String,
 }
 
 /// A change under way.
@@ -112,13 +60,20 @@ pub fn apply(
     check_privilege(survey, plan)?;
     let _lock = store.lock(system)?;
     recover_locked(system, store)?;
-    if let Some((checkpoint, _)) = waiting(system, store)? {
-        return Err(TxnError::Pending { id: checkpoint.id });
+    if let Some((checkpoint, state)) = waiting(system, store)? {
+        let id = checkpoint.id;
+        return Err(match state.phase {
+            Phase::RevertFailed => TxnError::Stuck { id, errors: state.errors },
+            _ => TxnError::Pending { id },
+        });
     }
-    rehearse(system, survey, plan)?;
+    // Only what is read now, while nobody else of us can change it, is what is to be put back.
+    let before = Snapshot::read(system)?;
+    check_planned_for(survey, plan, &before)?;
+    rehearse(system, survey, plan, &before)?;
     let now = system.now();
     let id = store.create(system)?;
-    let checkpoint = Checkpoint::of(id, plan, survey, now.unix_s);
+    let checkpoint = checkpoint_of(id, plan, survey, before, now.unix_s);
     let state = State::prepared(now, options.confirm_within.as_secs());
     let mut transaction = Transaction { system, store, checkpoint, state, plan, survey };
     // The guards hang on this process until it is done: they see its end, however it comes.
@@ -137,10 +92,27 @@ fn check_privilege(survey: &Survey, plan: &Plan) -> Result<(), TxnError> {
     Err(TxnError::NotPrivileged { what: format!("\"{what}\"") })
 }
 
+/// Refuses a plan for a state that is no more: it would overwrite what somebody else has set meanwhile.
+fn check_planned_for(survey: &Survey, plan: &Plan, now: &Snapshot) -> Result<(), TxnError> {
+    let names = survey.names();
+    let (then, scope) = (&survey.snapshot, planned_scope(plan));
+    let index = |snapshot: &Snapshot, name: &String| snapshot.devices.get(name).map(|device| device.index);
+    let other = scope.devices.keys().filter(|name| index(then, name) != index(now, name));
+    let mut what: Vec<String> = other.cloned().collect();
+    what.extend(steps(then, now, &scope).iter().map(|action| action.subject(&names)));
+    if what.is_empty() { Ok(()) } else { Err(TxnError::Stale { what }) }
+}
+
+/// What was asked for, without what may change along with it.
+fn planned_scope(plan: &Plan) -> Scope {
+    Scope { routes_through: std::collections::BTreeSet::new(), ..plan.scope.clone() }
+}
+
 /// Writes everything that is to change just as it is: what can't be written now couldn't be put back later.
-fn rehearse(system: &mut dyn System, survey: &Survey, plan: &Plan) -> Result<(), TxnError> {
+fn rehearse(system: &mut dyn System, survey: &Survey, plan: &Plan, now: &Snapshot) -> Result<(), TxnError> {
+    let routes = RouteIndex::of(&now.routes);
     for action in &plan.actions {
-        let Some(same) = unchanged(action, &survey.snapshot) else { continue };
+        let Some(same) = unchanged(action, now, &routes) else { continue };
         system.act(&same).map_err(|source| match source.errno() {
             // EPERM, EACCES.
             Some(1 | 13) if !is_refusal(&same) => not_permitted(system, &same, survey),
@@ -165,11 +137,11 @@ fn not_permitted(system: &mut dyn System, action: &Action, survey: &Survey) -> T
 
 /// Whether "not permitted" may mean the value rather than the process: a congestion control that isn't allowed.
 fn is_refusal(action: &Action) -> bool {
-    matches!(action, Action::Sysctl { name, .. } if name == crate::snapshot::CC)
+    matches!(action, Action::Sysctl { name, .. } if name == CC)
 }
 
 /// The action that writes what is there already; `None` where that would do harm or can't be done.
-fn unchanged(action: &Action, now: &Snapshot) -> Option<Action> {
+fn unchanged(action: &Action, now: &Snapshot, routes: &RouteIndex<'_>) -> Option<Action> {
     Some(match action {
         Action::Sysctl { name, .. } => Action::Sysctl { name: name.clone(), value: now.sysctls.get(name)?.clone() },
         Action::Mtu { device, .. } => Action::Mtu { device: device.clone(), mtu: now.devices.get(&device.name)?.mtu },
@@ -181,8 +153,7 @@ fn unchanged(action: &Action, now: &Snapshot) -> Option<Action> {
             Action::Feature { device: device.clone(), feature: feature.clone(), on }
         }
         Action::ReplaceRoute { route } | Action::DeleteRoute { route } => {
-            let route = now.routes.iter().find(|other| other.key() == route.key())?.clone();
-            Action::ReplaceRoute { route }
+            Action::ReplaceRoute { route: routes.get(&route.key())?.clone() }
         }
         Action::Qdisc { device, .. } | Action::DefaultQdisc { device } => {
             // One that the kernel put there is put back by removing the new one.
@@ -191,8 +162,27 @@ fn unchanged(action: &Action, now: &Snapshot) -> Option<Action> {
             (old.handle != 0).then(|| Action::Qdisc { device: device.clone(), kind, handle, options })?
         }
         // Drivers restart the device even for the same sizes.
-        Action::Rings { .. } | Action::AddRoute { .. } => return None,
+        Action::Rings { .. } | Action::AddRoute { .. } | Action::AppendRoute { .. } => return None,
+        // What is attached can be detached by whoever could attach it.
+        Action::AddConnections { .. } | Action::RemoveConnections { .. } => return None,
     })
+}
+
+/// What is stored of a plan before anything is written.
+fn checkpoint_of(id: CheckpointId, plan: &Plan, survey: &Survey, before: Snapshot, created_unix_s: u64) -> Checkpoint {
+    Checkpoint {
+        format: CHECKPOINT_FORMAT.to_owned(),
+        schema_version: change::SCHEMA_VERSION,
+        id,
+        created_unix_s,
+        identity: survey.identity.clone(),
+        to: plan.to.clone(),
+        changes: plan.changes.clone(),
+        actions: plan.actions.clone(),
+        wanted: plan.wanted.within(&plan.scope),
+        before,
+        scope: plan.scope.clone(),
+    }
 }
 
 impl Transaction<'_> {
@@ -220,13 +210,18 @@ impl Transaction<'_> {
         if let Err(why) = enter(self.system, self.store, &self.checkpoint, &mut self.state, Phase::Applying) {
             return Err(self.fail(why, Vec::new()));
         }
-        if let Err(error) = self.write() {
-            return Err(self.fail(describe(&error), Vec::new()));
+        if let Err(why) = self.write() {
+            return Err(self.fail(why, Vec::new()));
         }
-        let rows = match self.verify() {
+        let mut rows = match self.verify() {
             Ok(rows) => rows,
             Err((why, rows)) => return Err(self.fail(why, rows)),
         };
+        if options.observe
+            && let Err(why) = observe(self.system, &self.plan.changes, &self.plan.wanted, &mut rows)
+        {
+            return Err(self.fail(why, rows));
+        }
         let now = self.system.now();
         self.state.deadline_ns =
             Some(now.boottime_ns.saturating_add(u64::try_from(options.confirm_within.as_nanos()).unwrap_or(u64::MAX)));
@@ -248,8 +243,10 @@ impl Transaction<'_> {
         }
     }
 
-    fn write(&mut self) -> Result<(), SysError> {
-        self.plan.actions.iter().try_for_each(|action| self.system.act(action))
+    /// Writes everything; what failed, in words.
+    fn write(&mut self) -> Result<(), String> {
+        let written = |action: &Action| self.system.act(action).map_err(|error| describe(action, &error));
+        self.plan.actions.iter().try_for_each(written)
     }
 
     /// Reads again and compares, a few times, for links and drivers can take a moment.
@@ -270,7 +267,7 @@ impl Transaction<'_> {
             let rows = self.rows(&now);
             let wrong: Vec<String> =
                 rows.iter().filter(|row| row.granted.as_ref() != Some(&row.asked)).map(difference).collect();
-            let left = steps(&now, &self.plan.wanted, &self.planned_scope());
+            let left = steps(&now, &self.plan.wanted, &planned_scope(self.plan));
             if wrong.is_empty() && left.is_empty() {
                 self.state.along = Some(self.along(&now));
                 return Ok(rows);
@@ -283,11 +280,6 @@ impl Transaction<'_> {
         Err(last)
     }
 
-    /// What was asked for, without what may change along with it.
-    fn planned_scope(&self) -> Scope {
-        Scope { routes_through: std::collections::BTreeSet::new(), ..self.plan.scope.clone() }
-    }
-
     /// Routes that changed along with a device.
     fn along(&self, now: &Snapshot) -> Vec<String> {
         if !touches_mtu(&self.plan.scope) {
@@ -298,11 +290,12 @@ impl Transaction<'_> {
     }
 
     fn rows(&self, now: &Snapshot) -> Vec<AppliedRow> {
-        let kernel = self.survey.kernel();
-        let row = |change: &crate::plan::Change| AppliedRow {
+        let values = Values::of(now, self.survey.kernel());
+        let row = |change: &Change| AppliedRow {
             key: change.key.clone(),
             asked: change.new.clone(),
-            granted: change.value_in(now, kernel),
+            granted: values.get(change),
+            observed: None,
             scope: change.scope,
             target: change.target.clone(),
         };
@@ -337,7 +330,8 @@ impl Transaction<'_> {
         let mut report = self.report(rows);
         (report.confirm_deadline, report.confirm_within_s) = (None, None);
         report.error = Some(cause.clone());
-        report.revert = Some(RevertReport { done: errors.is_empty(), errors, backup });
+        let notes = self.state.notes.clone();
+        report.revert = Some(RevertReport { done: errors.is_empty(), errors, notes, backup });
         TxnError::Failed { cause, report: Box::new(report) }
     }
 }
@@ -350,16 +344,19 @@ fn difference(row: &AppliedRow) -> String {
 }
 
 /// What the kernel said, with what it probably means.
-fn describe(error: &SysError) -> String {
+fn describe(action: &Action, error: &SysError) -> String {
     const EPERM: i32 = 1;
     const ENOENT: i32 = 2;
-    let cc = error.doing.contains("tcp_congestion_control");
-    match error.errno() {
-        Some(EPERM) if cc => format!(
+    match (action, error.errno()) {
+        (Action::Sysctl { name, .. }, Some(EPERM)) if name == CC => format!(
             "{error}: the congestion control isn't in net.ipv4.tcp_allowed_congestion_control, and only the first network namespace may allow it"
         ),
-        Some(ENOENT) if cc => format!("{error}: the kernel doesn't have this congestion control"),
-        Some(ENOENT) if error.doing.contains("qdisc") => format!("{error}: the kernel doesn't have this qdisc"),
+        (Action::Sysctl { name, .. }, Some(ENOENT)) if name == CC => {
+            format!("{error}: the kernel doesn't have this congestion control")
+        }
+        (Action::Qdisc { .. } | Action::DefaultQdisc { .. }, Some(ENOENT)) => {
+            format!("{error}: the kernel doesn't have this qdisc")
+        }
         _ => error.to_string(),
     }
 }

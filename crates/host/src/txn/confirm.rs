@@ -1,17 +1,18 @@
-use super::TxnError;
-use super::checkpoint::{Checkpoint, Phase, State};
-use super::history::{recover_locked, waiting};
+use super::error::TxnError;
+use super::history::drift;
+use super::recovery::{back_to_applied, recover_locked, waiting};
 use super::revert::enter;
-use super::store::{CheckpointId, Store};
-use crate::persist::{self, FileChange};
-use crate::plan::Risk;
+use super::store::Store;
+use crate::change::{Checkpoint, CheckpointId, Phase, Risk, State};
+use crate::persist;
 use crate::read::Survey;
 use crate::system::System;
 use serde::Serialize;
+use utoipa::ToSchema;
 use wt_sys::SysError;
 
 /// What makes a change stay.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Confirmed {
     /// The version of this form.
     pub schema_version: u32,
@@ -39,6 +40,9 @@ pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>)
     };
     if let Some(id) = id.filter(|id| *id != checkpoint.id) {
         return Err(nothing_pending(system, store, Some(id))?);
+    }
+    if state.is_expired(system.now().boottime_ns) {
+        return Err(TxnError::Expired { id: checkpoint.id, errors: state.errors });
     }
     let survey = Survey::take(system)?;
     check_in_force(&checkpoint, &survey)?;
@@ -79,37 +83,11 @@ pub(crate) fn confirm_locked(
 
 /// Only what is in force can stay.
 fn check_in_force(checkpoint: &Checkpoint, survey: &Survey) -> Result<(), TxnError> {
-    let (now, kernel) = (&survey.snapshot, survey.kernel());
-    let drifted = checkpoint.changes.iter().filter(|change| change.value_in(now, kernel).as_ref() != Some(&change.new));
-    let text = |change: &crate::plan::Change| {
-        let found = change.value_in(now, kernel).map_or_else(|| "gone".to_owned(), |value| value.to_string());
-        format!("{} on {} was made {}, and is {found}", change.key, change.target, change.new)
-    };
-    let what: Vec<String> = drifted.map(text).collect();
+    let drifted = drift(checkpoint, &survey.snapshot, survey.kernel(), &survey.identity);
+    let what: Vec<String> = drifted.iter().map(ToString::to_string).collect();
     if what.is_empty() { Ok(()) } else { Err(TxnError::Drifted { id: checkpoint.id, what }) }
 }
 
 fn failure(why: String) -> SysError {
     SysError { doing: "store that the change is confirmed".to_owned(), source: std::io::Error::other(why) }
-}
-
-/// Takes the files away again; the change still waits.
-fn back_to_applied(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &mut State) {
-    if persist::put_back(system, &state.files).is_ok() {
-        state.files = Vec::new();
-    }
-    let _ = enter(system, store, checkpoint, state, Phase::Applied);
-}
-
-/// Ends a confirmation whose process ended half-way: it counts if every file is in place, or else none stays.
-pub(crate) fn settle(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &mut State) {
-    let in_place = |file: &FileChange, system: &mut dyn System| file.is_in_place(system);
-    let files = state.files.clone();
-    if files.iter().all(|file| in_place(file, system))
-        && enter(system, store, checkpoint, state, Phase::Confirmed).is_ok()
-    {
-        return;
-    }
-    state.files = files;
-    back_to_applied(system, store, checkpoint, state);
 }

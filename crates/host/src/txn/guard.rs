@@ -1,17 +1,17 @@
-use super::checkpoint::{Checkpoint, Phase, State};
-use super::confirm::settle;
-use super::history::undo_stale;
-use super::revert::{put_forward, revert};
-use super::store::{CheckpointId, Store, StoreError};
+use super::error::StoreError;
+use super::recovery::{settle, undo_stale};
+use super::revert::{put_back, put_forward, revert};
+use super::store::Store;
+use crate::change::{Checkpoint, CheckpointId, Phase, State};
 use crate::system::System;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
-use wt_sys::guard::{Alarm, Watch};
+use wt_sys::guard::{Alarm, StandardStream, Watch, silence};
 use wt_sys::poll::wait_readable;
 
 /// What a guard says once it is ready.
@@ -127,7 +127,8 @@ fn stay_alive() {
 fn say_ready() {
     let mut output = std::io::stdout().lock();
     let _ = output.write_all(READY).and_then(|()| output.flush());
-    let _ = wt_sys::guard::silence(&output);
+    drop(output);
+    let _ = silence(StandardStream::Output);
 }
 
 /// Waits until the process that makes the change has ended, or counts as hung.
@@ -136,7 +137,7 @@ fn await_end_of_apply(until_ns: u64) {
     let Ok(alarm) = Alarm::at(until_ns) else { return };
     // Nothing is ever written: readable means ended.
     while let Ok(0) = wait_readable(&[input.as_fd(), alarm.as_fd()], None) {}
-    let _ = wt_sys::guard::silence(&input);
+    let _ = silence(StandardStream::Input);
 }
 
 fn watch(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: &State) {
@@ -172,7 +173,7 @@ fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: 
         Err(_) => return undo_blindly(system, checkpoint, first),
     };
     match state.phase {
-        Phase::Confirmed | Phase::Reverted | Phase::Undone | Phase::Lapsed => Next::Done,
+        Phase::Confirmed | Phase::Reverted | Phase::Undone | Phase::Lapsed | Phase::Forgotten => Next::Done,
         Phase::Applied if !state.is_expired(system.now().boottime_ns) => {
             Next::Wait { until_ns: state.deadline_ns.unwrap_or(0) }
         }
@@ -204,7 +205,7 @@ fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: 
 
 /// The state is gone: whatever it was, nobody can confirm the change any more.
 fn undo_blindly(system: &mut dyn System, checkpoint: &Checkpoint, first: &State) -> Next {
-    let left = super::revert::put_back(system, checkpoint, first);
+    let left = put_back(system, checkpoint, first).errors;
     if left.is_empty() { Next::Done } else { Next::Retry }
 }
 
@@ -213,12 +214,4 @@ fn pause(until_ns: u64, watch: Option<&Watch>) {
     let mut sources: Vec<BorrowedFd<'_>> = vec![alarm.as_fd()];
     sources.extend(watch.map(Watch::as_fd));
     while matches!(wait_readable(&sources, None), Ok(0)) {}
-}
-
-/// Whether the guard of a checkpoint, or its stand-in, still runs: they keep its file locked.
-pub(crate) fn is_guarded(lock: &Path) -> bool {
-    match File::open(lock) {
-        Ok(file) => file.try_lock().is_err(),
-        Err(_) => false,
-    }
 }

@@ -1,7 +1,8 @@
-use super::checkpoint::{Checkpoint, Phase, State};
+use super::relocation::Relocation;
 use super::store::Store;
+use crate::change::{Checkpoint, Phase, State};
 use crate::persist;
-use crate::snapshot::{DevicePart, DeviceState, Scope, Snapshot, route_key, steps};
+use crate::snapshot::{ALLOWED_CC, AVAILABLE_CC, CC, DevicePart, Scope, Snapshot, route_key, steps};
 use crate::system::{Identity, System};
 use std::collections::{BTreeMap, BTreeSet};
 use wt_sys::route::Route;
@@ -12,7 +13,8 @@ const TRIES: usize = 4;
 /// Puts everything back that a change has changed, and says so in its state.
 ///
 /// What can't be put back is tried again; what then still can't is in the errors, and the state says so. Files come
-/// last: if the kernel can't be brought back, they stay as they are.
+/// last: if the kernel can't be brought back, they stay as they are. What is put back under another name, or is gone, is
+/// in the state's notes.
 pub(crate) fn revert(
     system: &mut dyn System,
     store: &Store,
@@ -28,12 +30,13 @@ pub(crate) fn revert(
     };
     // If a state can't be stored, the one that is stored leads whoever comes next here again.
     let _ = enter(system, store, checkpoint, state, during);
-    let mut errors = put_back(system, checkpoint, state);
+    let PutBack { mut errors, notes } = put_back(system, checkpoint, state);
     if errors.is_empty() || !was_confirmed {
         errors.extend(persist::put_back(system, &state.files).err().map(|error| error.to_string()));
     }
     state.by_guard = by_guard;
     state.errors.clone_from(&errors);
+    state.notes = notes;
     if errors.is_empty() {
         state.files.clear();
     }
@@ -60,18 +63,81 @@ pub(crate) fn enter(
     store.write_state(system, checkpoint.id, state).map_err(|error| error.to_string())
 }
 
-/// Brings the kernel back to where it was; returns what couldn't be.
-pub(crate) fn put_back(system: &mut dyn System, checkpoint: &Checkpoint, state: &State) -> Vec<String> {
+/// What came of bringing the kernel back.
+#[derive(Debug, Default)]
+pub(crate) struct PutBack {
+    /// What isn't as it was.
+    pub(crate) errors: Vec<String>,
+    /// What is elsewhere or gone, so that nothing was to be put back there.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Brings the kernel back to where it was.
+pub(crate) fn put_back(system: &mut dyn System, checkpoint: &Checkpoint, state: &State) -> PutBack {
     let here = system.identity();
-    converge(system, &back_scope(checkpoint, state), |now| target(now, checkpoint, &here))
+    let scope = back_scope(checkpoint, state);
+    let mut notes = Vec::new();
+    let errors = converge(system, |now, available| {
+        let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
+        notes = devices.notes(&scope, &checkpoint.before, now);
+        (devices.scope(&scope), target(now, checkpoint, &here, &devices, available))
+    });
+    notes.extend(take_back_permission(system, checkpoint));
+    PutBack { errors, notes }
+}
+
+/// Takes a control off the list of allowed ones if the kernel put it there because the change made it the default.
+/// Nothing depends on that list, so that what can't be done here is a note, never an error.
+fn take_back_permission(system: &mut dyn System, checkpoint: &Checkpoint) -> Option<String> {
+    if !checkpoint.scope.sysctls.contains(CC) || checkpoint.scope.sysctls.contains(ALLOWED_CC) {
+        return None;
+    }
+    let scope = Scope { sysctls: [ALLOWED_CC.to_owned()].into(), ..Scope::default() };
+    let errors = converge(system, |now, available| {
+        let mut wanted = now.clone();
+        wanted.sysctls.extend(allowed_before(now, checkpoint, available).map(|list| (ALLOWED_CC.to_owned(), list)));
+        (scope.clone(), wanted)
+    });
+    (!errors.is_empty())
+        .then(|| format!("{ALLOWED_CC} still has a control that the change added: {}", errors.join("; ")))
+}
+
+/// The list of allowed congestion controls without what a change did to it: by itself, or since the kernel allows what
+/// becomes the default. What others did to the list meanwhile stays, and a control that is gone isn't named again.
+fn allowed_before(now: &Snapshot, checkpoint: &Checkpoint, available: &BTreeSet<String>) -> Option<String> {
+    let words = |snapshot: &Snapshot, name: &str| -> BTreeSet<String> {
+        let text = snapshot.sysctls.get(name).map(String::as_str).unwrap_or_default();
+        text.split_whitespace().map(str::to_owned).collect()
+    };
+    let (before, wanted) = (&checkpoint.before, &checkpoint.wanted);
+    let listed = words(before, ALLOWED_CC);
+    let mut by_change: BTreeSet<String> = words(before, CC).union(&words(wanted, CC)).cloned().collect();
+    let mut list = words(now, ALLOWED_CC);
+    if checkpoint.scope.sysctls.contains(ALLOWED_CC) {
+        let asked = words(wanted, ALLOWED_CC);
+        list.extend(listed.difference(&asked).filter(|name| available.contains(*name)).cloned());
+        by_change.extend(asked);
+    }
+    list.retain(|name| listed.contains(name) || !by_change.contains(name));
+    // The kernel takes no empty list.
+    (!list.is_empty()).then(|| list.into_iter().collect::<Vec<_>>().join(" "))
 }
 
 /// Brings the kernel to where a change wanted it; returns what couldn't be.
 pub(crate) fn put_forward(system: &mut dyn System, checkpoint: &Checkpoint) -> Vec<String> {
-    converge(system, &checkpoint.scope, |now| overlay(now, &checkpoint.wanted, &checkpoint.scope))
+    let here = system.identity();
+    converge(system, |now, _| {
+        let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
+        (devices.scope(&checkpoint.scope), overlay(now, &checkpoint.wanted, &checkpoint.scope, &devices))
+    })
 }
 
-fn converge(system: &mut dyn System, scope: &Scope, target: impl Fn(&Snapshot) -> Snapshot) -> Vec<String> {
+/// Takes steps until the kernel is where `goal` wants it within its scope; returns what couldn't be done. The goal is given
+/// the present state and the congestion controls that there are.
+fn converge(
+    system: &mut dyn System,
+    mut goal: impl FnMut(&Snapshot, &BTreeSet<String>) -> (Scope, Snapshot),
+) -> Vec<String> {
     let mut errors = Vec::new();
     for round in 0..=TRIES {
         let now = match Snapshot::read(system) {
@@ -81,7 +147,9 @@ fn converge(system: &mut dyn System, scope: &Scope, target: impl Fn(&Snapshot) -
                 continue;
             }
         };
-        let left = steps(&now, &target(&now), scope);
+        let available = system.sysctl(AVAILABLE_CC).ok().flatten().unwrap_or_default();
+        let (scope, wanted) = goal(&now, &available.split_whitespace().map(str::to_owned).collect());
+        let left = steps(&now, &wanted, &scope);
         if left.is_empty() {
             return Vec::new();
         }
@@ -94,7 +162,7 @@ fn converge(system: &mut dyn System, scope: &Scope, target: impl Fn(&Snapshot) -
 
 /// Everything that a change may have changed, by itself or along with it.
 fn back_scope(checkpoint: &Checkpoint, state: &State) -> Scope {
-    let mut scope = checkpoint.scope.with_side_effects();
+    let mut scope = checkpoint.scope.clone();
     if let Some(along) = &state.along {
         scope.routes.extend(along.iter().cloned());
         scope.routes_through.clear();
@@ -103,35 +171,36 @@ fn back_scope(checkpoint: &Checkpoint, state: &State) -> Scope {
 }
 
 /// How everything is to be after a change was put back.
-fn target(now: &Snapshot, checkpoint: &Checkpoint, here: &Identity) -> Snapshot {
+fn target(
+    now: &Snapshot,
+    checkpoint: &Checkpoint,
+    here: &Identity,
+    devices: &Relocation,
+    available: &BTreeSet<String>,
+) -> Snapshot {
     let before = &checkpoint.before;
-    let devices = devices_as(now, &before.devices);
-    let present: BTreeSet<u32> = now.devices.values().map(|device| device.index).collect();
-    // What led through a device that is gone is gone with it.
-    let can_be = |route: &&Route| route.hops().iter().all(|hop| hop.device == 0 || present.contains(&hop.device));
+    let mut sysctls = before.sysctls.clone();
+    sysctls.extend(allowed_before(now, checkpoint, available).map(|list| (ALLOWED_CC.to_owned(), list)));
     let routes = if checkpoint.is_of(here) {
-        before.routes.iter().filter(can_be).cloned().collect()
+        before.routes.iter().filter(|route| devices.carries(route)).cloned().collect()
     } else {
         routes_of_another_time(now, checkpoint)
     };
-    Snapshot { sysctls: before.sysctls.clone(), devices, routes }
+    // Rules for connections end with the namespace for which they were.
+    let connections = if checkpoint.is_of(here) { before.connections.clone() } else { now.connections.clone() };
+    Snapshot { sysctls, devices: devices.states(&before.devices, now), routes, connections }
 }
 
 /// The present state with what a change wanted in its place.
-fn overlay(now: &Snapshot, wanted: &Snapshot, scope: &Scope) -> Snapshot {
+fn overlay(now: &Snapshot, wanted: &Snapshot, scope: &Scope, devices: &Relocation) -> Snapshot {
     let mut sysctls = now.sysctls.clone();
     sysctls.extend(wanted.sysctls.clone());
     let outside = now.routes.iter().filter(|route| !scope.has_route(route)).cloned();
-    let routes = outside.chain(wanted.routes.iter().cloned()).collect();
-    let mut devices = now.devices.clone();
-    devices.extend(devices_as(now, &wanted.devices));
-    Snapshot { sysctls, devices, routes }
-}
-
-/// Devices as they were, as far as they are still there.
-fn devices_as(now: &Snapshot, then: &BTreeMap<String, DeviceState>) -> BTreeMap<String, DeviceState> {
-    let present = then.iter().filter_map(|(name, state)| Some((name, state, now.devices.get(name)?)));
-    present.map(|(name, state, now)| (name.clone(), DeviceState { index: now.index, ..state.clone() })).collect()
+    let inside = wanted.routes.iter().filter(|route| devices.carries(route)).cloned();
+    let routes = outside.chain(inside).collect();
+    let mut states = now.devices.clone();
+    states.extend(devices.states(&wanted.devices, now));
+    Snapshot { sysctls, devices: states, routes, connections: wanted.connections.clone() }
 }
 
 /// After a reboot routes are made anew; those that the change concerned get the metrics that they had before it.

@@ -1,5 +1,5 @@
-use super::TxnError;
-use super::checkpoint::{CHECKPOINT_FORMAT, Checkpoint, SCHEMA_VERSION, STATE_FORMAT, State};
+use super::error::{StoreError, TxnError};
+use crate::change::{CHECKPOINT_FORMAT, Checkpoint, CheckpointId, SCHEMA_VERSION, STATE_FORMAT, State};
 use crate::system::{FileStep, Ownership, System, replace_file};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -9,97 +9,6 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use wt_sys::SysError;
 use wt_sys::process::ProcessIdentity;
-
-/// Which checkpoint: a number, so that it can't lead anywhere else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub struct CheckpointId(u32);
-
-impl std::str::FromStr for CheckpointId {
-    type Err = StoreError;
-    fn from_str(text: &str) -> Result<Self, StoreError> {
-        let bad = || StoreError::BadId(text.chars().take(40).collect());
-        if text.is_empty() || text.len() > 9 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(bad());
-        }
-        text.parse().ok().filter(|number| *number > 0).map(Self).ok_or_else(bad)
-    }
-}
-
-impl std::fmt::Display for CheckpointId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-impl From<CheckpointId> for String {
-    fn from(id: CheckpointId) -> Self {
-        id.to_string()
-    }
-}
-
-impl TryFrom<String> for CheckpointId {
-    type Error = StoreError;
-    fn try_from(text: String) -> Result<Self, StoreError> {
-        text.parse()
-    }
-}
-
-/// Why a checkpoint can't be stored or isn't believed.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// It isn't the number of a checkpoint.
-    #[error("\"{0}\" is not the number of a change: windtunnel settings history lists them")]
-    BadId(String),
-    /// There is none of this number.
-    #[error("there is no change {0}: windtunnel settings history lists them")]
-    NoSuch(CheckpointId),
-    /// The file belongs to somebody else.
-    #[error("{} belongs to user {owner}, not to user {wanted}: it isn't ours and is not used", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// Whose it is.
-        owner: u32,
-        /// Whose it must be.
-        wanted: u32,
-    },
-    /// Others than the owner can change it.
-    #[error("{} can be changed by others than its owner (mode {mode:04o}): it is not used", path.display())]
-    Writable {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// It is a link, a device, or the like.
-    #[error("{} is not an ordinary file or directory: it is not used", path.display())]
-    NotAFile {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It can't be read: it was cut off, or is something else.
-    #[error("{} is damaged or truncated and is not used: {why}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// A newer program wrote it.
-    #[error("{} was written by a newer windtunnel (schema {found}; this one knows {known}): it is not used", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// Ours.
-        known: u32,
-    },
-    /// The file system failed.
-    #[error(transparent)]
-    System(#[from] SysError),
-}
 
 /// The directory in which checkpoints are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,15 +1,16 @@
-use super::TxnError;
-use super::checkpoint::{Checkpoint, Phase, State};
+use super::error::{StoreError, TxnError};
 use super::guard::{Guard, GuardCommand};
-use super::history::recover_locked;
+use super::recovery::recover_locked;
 use super::revert::{enter, put_forward, revert};
-use super::store::{CheckpointId, Store};
+use super::store::Store;
+use crate::change::{Change, Checkpoint, CheckpointId, Phase, State};
 use crate::persist;
 use crate::system::System;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A change that was taken back.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Undone {
     /// The version of this form.
     pub schema_version: u32,
@@ -21,6 +22,8 @@ pub struct Undone {
     pub done: bool,
     /// What was put back, in our words.
     pub changes: Vec<String>,
+    /// What was put back elsewhere, or is gone: devices that were renamed or removed meanwhile.
+    pub notes: Vec<String>,
 }
 
 /// Takes a change back, the latest in force if none is named: files, kernel settings, devices, routes.
@@ -34,7 +37,7 @@ pub fn undo(
     guard: &GuardCommand,
 ) -> Result<Undone, TxnError> {
     if !store.exists(system) {
-        return Err(id.map_or(TxnError::NothingToUndo, |id| super::StoreError::NoSuch(id).into()));
+        return Err(id.map_or(TxnError::NothingToUndo, |id| StoreError::NoSuch(id).into()));
     }
     let _lock = store.lock(system)?;
     // One that is named is looked at as it is; recovery might put it back first, which is as well.
@@ -43,7 +46,7 @@ pub fn undo(
         recovered.iter().rev().find(|done| id.is_none_or(|id| id == done.checkpoint) && done.phase == Phase::Reverted)
     {
         let checkpoint = store.read(system, done.checkpoint)?;
-        return Ok(undone(&checkpoint, false));
+        return Ok(undone(&checkpoint, false, done.notes.clone()));
     }
     let (checkpoint, mut state) = match id {
         Some(id) => (store.read(system, id)?, store.read_state(system, id)?),
@@ -61,24 +64,31 @@ pub fn undo(
         return Err(error);
     }
     drop(guards);
-    Ok(undone(&checkpoint, was_confirmed))
+    Ok(undone(&checkpoint, was_confirmed, state.notes))
 }
 
-fn undone(checkpoint: &Checkpoint, was_confirmed: bool) -> Undone {
-    let row = |change: &crate::plan::Change| format!("{}={} on {}", change.key, change.old, change.target);
+fn undone(checkpoint: &Checkpoint, was_confirmed: bool, notes: Vec<String>) -> Undone {
+    let row = |change: &Change| format!("{}={} on {}", change.key, change.old, change.target);
     Undone {
         schema_version: 1,
         id: checkpoint.id,
         was_confirmed,
         done: true,
         changes: checkpoint.changes.iter().map(row).collect(),
+        notes,
     }
 }
 
+/// The latest change in force. One that can't be read might be that, unless there is a later one.
 fn latest(system: &mut dyn System, store: &Store) -> Result<Option<(Checkpoint, State)>, TxnError> {
     let here = system.identity();
     for id in store.ids(system)?.into_iter().rev() {
-        let Ok(state) = store.read_state(system, id) else { continue };
+        let state = match store.read_state(system, id) {
+            Ok(state) => state,
+            // Whoever was to make it ended before anything was begun.
+            Err(StoreError::NoSuch(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
         if state.phase.is_in_force() || state.phase == Phase::RevertFailed {
             let checkpoint = store.read(system, id)?;
             if checkpoint.is_of(&here) || checkpoint.is_of_an_earlier_boot(&here) {
@@ -89,7 +99,12 @@ fn latest(system: &mut dyn System, store: &Store) -> Result<Option<(Checkpoint, 
     Ok(None)
 }
 
-fn check(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &State) -> Result<(), TxnError> {
+pub(super) fn check(
+    system: &mut dyn System,
+    store: &Store,
+    checkpoint: &Checkpoint,
+    state: &State,
+) -> Result<(), TxnError> {
     let here = system.identity();
     let id = checkpoint.id;
     if !checkpoint.is_of(&here) && !checkpoint.is_of_an_earlier_boot(&here) {

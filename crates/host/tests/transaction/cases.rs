@@ -20,6 +20,7 @@ pub(crate) const ALL: &[Case] = &[
     ("what_cannot_be_written_back_now_is_not_changed_at_all", unwritable_before),
     ("what_cannot_be_written_back_later_leaves_all_of_the_new_until_it_can", unwritable_after),
     ("of_two_changes_at_once_one_is_refused", two_at_once),
+    ("what_somebody_else_sets_while_a_change_is_planned_is_not_overwritten", changed_meanwhile),
     ("a_hung_process_does_not_keep_its_guard_from_putting_everything_back", hung),
 ];
 
@@ -406,6 +407,25 @@ fn two_at_once() -> String {
     assert!(second.code == Some(1) && second.text.contains("change 1 waits"), "{second:?}");
     bench.clean_up(&orders, Fault::NONE);
     rest.wait();
+    String::new()
+}
+
+fn changed_meanwhile() -> String {
+    let mut bench = Bench::new();
+    let orders = Orders { role: "apply-late".to_owned(), ..bench.world.orders("apply") };
+    let ran = bench.world.run(&orders);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.text.contains("nothing was changed: net.ipv4.ip_default_ttl changed while"), "{ran:?}");
+    let mut wanted = bench.old.clone();
+    wanted.sysctls.insert("net.ipv4.ip_default_ttl".to_owned(), "99".to_owned());
+    assert!(bench.world.snapshot() == wanted, "the other one's value stays, and nothing else is touched");
+    // Whoever plans anew takes back to that value.
+    let orders = bench.world.orders("apply");
+    let (ran, rest) = bench.world.start(&orders);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(bench.world.run(&Orders { role: "undo".to_owned(), ..orders }).code, Some(0));
+    rest.wait();
+    assert!(bench.world.snapshot() == wanted);
     String::new()
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use wt_host::{Action, Details, Devices, FileStep, Identity, Now, Ownership, RealSystem, System};
+use wt_bpf::ConnectionRule;
+use wt_host::{Action, Details, Devices, FileStep, Identity, Now, ObservedConnection, Ownership, RealSystem, System};
 use wt_sys::route::Route;
 use wt_sys::{SysError, SysResult};
 
@@ -198,9 +199,25 @@ impl System for FaultySystem {
         self.real.routes()
     }
 
+    fn rules(&mut self) -> Vec<String> {
+        self.real.rules()
+    }
+
     fn route_to(&mut self, target: IpAddr) -> SysResult<Route> {
         self.read()?;
         self.real.route_to(target)
+    }
+
+    fn connections(&mut self) -> Vec<ConnectionRule> {
+        self.real.connections()
+    }
+
+    fn connections_here(&mut self) -> Result<u64, String> {
+        self.real.connections_here()
+    }
+
+    fn observe(&mut self, target: Option<IpAddr>) -> SysResult<ObservedConnection> {
+        self.real.observe(target)
     }
 
     fn act(&mut self, action: &Action) -> SysResult<()> {

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Asks for one case in this process.
-const ALONE: &str = "--alone";
+const ALONE: &str = "--exact";
 /// Cases at once: they mostly wait for the kernel to make and to take away namespaces.
 const AT_ONCE: usize = 4;
 
@@ -57,10 +57,10 @@ fn main() -> ExitCode {
     }
     // Whoever asks for a list of tests is told that it is one.
     if args.iter().any(|arg| arg == "--list") {
-        println!("transaction: test");
+        cases::ALL.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
-    if let [alone, name] = &args[..]
+    if let [alone, name, ..] = &args[..]
         && alone == ALONE
     {
         if let Err(error) = wt_sys::ns::enter_user_namespace() {

@@ -72,7 +72,7 @@ impl Orders {
 pub(crate) fn run(orders: &Orders, id: Option<&str>) -> u8 {
     let mut system = orders.system(orders.fault);
     let result = match orders.role.as_str() {
-        "apply" => run_apply(orders, &mut system),
+        "apply" | "apply-late" => run_apply(orders, &mut system),
         "confirm" => confirm(&mut system, &orders.store(), None).map(|done| println!("files {}", done.files.len())),
         "undo" => undo(&mut system, &orders.store(), None, &orders.guard_command()).map(drop),
         "recover" => wt_host::recover(&mut system, &orders.store()).map(drop),
@@ -107,9 +107,13 @@ fn run_apply(orders: &Orders, system: &mut FaultySystem) -> Result<(), TxnError>
         Ok(plan) => plan,
         Err(error) => panic!("{error}"),
     };
+    if orders.role == "apply-late" {
+        wt_sys::sysctl::write("net.ipv4.ip_default_ttl", "99")?;
+    }
     let options = ApplyOptions {
         confirm_within: Duration::from_millis(orders.within_ms),
         yes: orders.yes,
+        observe: false,
         guard: orders.guard_command(),
     };
     apply(system, &orders.store(), &survey, &plan, &options).map(drop)

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wt_trial::{Phase, Status};
 
-const PHASES: [Phase; 4] = [Phase::Pilot, Phase::WarmUp, Phase::Round, Phase::Plateau];
+const PHASES: [Phase; 5] = [Phase::Pilot, Phase::WarmUp, Phase::Round, Phase::Plateau, Phase::Delay];
 const STATUSES: [Status; 6] =
     [Status::Running, Status::Completed, Status::Incomplete, Status::Failed, Status::Aborted, Status::Invalid];
 
@@ -15,6 +15,7 @@ pub(crate) fn phase_name(phase: Phase) -> &'static str {
         Phase::WarmUp => "warm-up",
         Phase::Round => "round",
         Phase::Plateau => "plateau",
+        Phase::Delay => "delay",
     }
 }
 

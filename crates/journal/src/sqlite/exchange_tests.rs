@@ -12,7 +12,9 @@ fn chain(ids: &[&str]) -> Fixture {
     let mut before = Value::Null;
     for (started, id) in (1i64..).zip(ids) {
         let config = json!({"continues": before});
-        f.journal.create_experiment(&NewExperiment { config, ..experiment(id, started * 1_000_000) }).unwrap();
+        f.journal
+            .create_experiment(&NewExperiment { config: config.into(), ..experiment(id, started * 1_000_000) })
+            .unwrap();
         for round in 1..=3 {
             let trial = f
                 .journal
@@ -117,6 +119,26 @@ fn a_journal_that_is_only_read_stays_as_it_is() {
     let missing = path.with_file_name("missing");
     assert!(matches!(SqliteJournal::open_to_read(&missing), Err(JournalError::Open { .. })));
     assert!(!missing.exists());
+}
+
+#[test]
+fn a_journal_with_a_view_a_trigger_or_a_virtual_table_is_refused_before_anything_of_it_runs() {
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n";
+    for (sql, told) in [
+        (format!("DROP TABLE sightings; CREATE VIEW sightings AS {endless}"), "view"),
+        ("CREATE TRIGGER t AFTER INSERT ON trials BEGIN SELECT 1; END".to_owned(), "trigger"),
+        ("CREATE VIRTUAL TABLE evil USING fts5(a)".to_owned(), "virtual table"),
+    ] {
+        let f = chain(&["a"]);
+        let path = f.journal.path().to_owned();
+        f.journal.connection.execute_batch(&sql).unwrap();
+        drop(f.journal);
+        for opened in [SqliteJournal::open(&path), SqliteJournal::open_to_read(&path)] {
+            let error = opened.unwrap_err();
+            assert!(matches!(error, JournalError::NotAJournal { .. }), "{error}");
+            assert!(error.to_string().contains(&format!("it has a {told}")), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -4,17 +4,13 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use wt_units::UserFolder;
 
-/// Where the journal lies if nothing else is said: `windtunnel/journal.sqlite3` below `$XDG_DATA_HOME`, or below
-/// `~/.local/share` if that isn't set; `None` without a home. `variable` looks up the environment.
-///
-/// # Source
-/// XDG Base Directory Specification: a path that isn't absolute is to be ignored.
+/// Where the journal lies if nothing else is said: `windtunnel/journal.sqlite3` in the user's folder for data; `None`
+/// without a home. `variable` looks up the environment.
 #[must_use]
 pub fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
-    Some(data.join("windtunnel/journal.sqlite3"))
+    Some(UserFolder::Data.path(variable)?.join("windtunnel/journal.sqlite3"))
 }
 
 /// Makes an empty file for its owner only where there is none, and the directories above it.

@@ -71,7 +71,13 @@ impl SqliteJournal {
         self.read(|| {
             let mut query = self.connection.prepare(
                 "SELECT id, target, tunnel, state, started_us, ended_us, comment, \
-                 (SELECT count(*) FROM trials WHERE experiment = e.key) FROM experiments e \
+                 (SELECT count(*) FROM trials WHERE experiment = e.key), \
+                 json_extract(config, '$.workload.kind'), json_extract(verdict, '$.kind'), json_extract(verdict, '$.answer.action'), \
+                 coalesce(json_extract(verdict, '$.answer.what'), json_extract(verdict, '$.headline')), \
+                 json_extract(verdict, '$.answer.setting'), \
+                 CAST(round(json_extract(verdict, '$.answer.change_percent') * 100) AS INTEGER) \
+                 FROM (SELECT *, CASE WHEN json_valid(c) THEN c END config, CASE WHEN json_valid(v) THEN v END verdict \
+                 FROM (SELECT key, id, target, tunnel, state, started_us, ended_us, comment, config c, verdict v FROM experiments)) e \
                  WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR tunnel = ?3) \
                  AND (?4 IS NULL OR started_us >= ?4) ORDER BY started_us DESC, key DESC LIMIT ?5",
             )?;
@@ -92,12 +98,17 @@ impl SqliteJournal {
 
     pub(super) fn read_rows(&self, id: &str) -> Result<Vec<TrialRow>, JournalError> {
         self.read(|| {
-            let mut query =
-                self.connection.prepare(&format!("SELECT {ROW} FROM {ROWS} WHERE t.experiment = ? ORDER BY t.id"))?;
+            // Only of few: who isn't completed is judged by it.
+            let deadline = "CASE WHEN t.status IN ('incomplete', 'failed') \
+                            THEN (SELECT deadline_us FROM details WHERE trial = t.id) END";
+            let mut query = self
+                .connection
+                .prepare(&format!("SELECT {ROW}, {deadline} FROM {ROWS} WHERE t.experiment = ? ORDER BY t.id"))?;
             let mut rows = query.query([self.key(id)?])?;
             let mut all = Vec::new();
             while let Some(row) = rows.next()? {
-                all.push(row_of(row)?);
+                let deadline_us = row.get::<_, Option<i64>>(10)?.map(unsigned);
+                all.push(TrialRow { deadline_us, ..row_of(row)? });
             }
             Ok(all)
         })
@@ -164,6 +175,11 @@ fn experiment_of(row: &Row<'_>) -> Result<StoredExperiment, Trouble> {
     })
 }
 
+/// A text, where there is one; whatever else an older program or another one put there is none.
+fn words(row: &Row<'_>, column: usize) -> Result<Option<String>, Trouble> {
+    Ok(row.get_ref(column)?.as_str().ok().map(str::to_owned))
+}
+
 fn summary_of(row: &Row<'_>) -> Result<ExperimentSummary, Trouble> {
     Ok(ExperimentSummary {
         id: row.get(0)?,
@@ -174,6 +190,12 @@ fn summary_of(row: &Row<'_>) -> Result<ExperimentSummary, Trouble> {
         ended_unix_us: row.get(5)?,
         comment: row.get(6)?,
         trials: unsigned(row.get(7)?),
+        workload: words(row, 8)?,
+        verdict: words(row, 9)?,
+        action: words(row, 10)?,
+        answer: words(row, 11)?,
+        setting: words(row, 12)?,
+        change_bp: row.get(13)?,
     })
 }
 
@@ -192,6 +214,7 @@ fn row_of(row: &Row<'_>) -> Result<TrialRow, Trouble> {
         elapsed_us: unsigned(row.get(7)?),
         bytes: unsigned(row.get(8)?),
         score: row.get(9)?,
+        deadline_us: None,
     })
 }
 

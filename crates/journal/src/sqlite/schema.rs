@@ -55,7 +55,7 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, JournalError> {
     let foreign = |why: &str| Err(JournalError::NotAJournal { path: path.to_owned(), why: why.to_owned() });
     if application == APPLICATION_ID {
         return match version {
-            1..=NEWEST => Ok(version),
+            1..=NEWEST => only_tables(connection, path).map(|()| version),
             _ if version > NEWEST => Err(JournalError::Newer { path: path.to_owned(), found: version, known: NEWEST }),
             _ => Err(JournalError::Damaged { path: path.to_owned(), what: format!("schema {version}") }),
         };
@@ -65,5 +65,21 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, JournalError> {
         (0, 0, 0) => Ok(0),
         (0, ..) => foreign("it is another program's database of SQLite"),
         _ => foreign("its application id is another program's"),
+    }
+}
+
+/// Refuses a file of others that does more than hold rows: a view or a trigger is a program, which may never end, and so may
+/// be what stands behind a virtual table.
+fn only_tables(connection: &Connection, path: &Path) -> Result<(), JournalError> {
+    let sql = "SELECT type, name FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR sql LIKE 'create virtual %' LIMIT 1";
+    let found = connection.query_row(sql, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
+    match found {
+        Ok((kind, name)) => {
+            let kind = if kind == "table" { "virtual table" } else { &kind };
+            let why = format!("it has a {kind}, {name:?}, and a journal has tables only");
+            Err(JournalError::NotAJournal { path: path.to_owned(), why })
+        }
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
+        Err(error) => Err(database_error(path, &error)),
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn experiment(id: &str, started: i64) -> NewExperiment {
             Arm { label: "current".into(), settings: rwin(131_072) },
             Arm { label: "4x".into(), settings: rwin(5_840) },
         ],
-        config: serde_json::json!({"budget": 120, "path": "adsl"}),
+        config: serde_json::json!({"budget": 120, "path": "adsl"}).into(),
         seed: u64::MAX - 1,
         path: PathFacts { rtt_us: 31_000, pmtu: 1_492, bdp_bytes: 26_000, physical_goodput_bps: Some(6_830_000) },
         owner: Owner { pid: 7, start_ticks: 99, boot_id: "boot".into() },
@@ -61,7 +61,7 @@ pub(super) fn outcome() -> TrialOutcome {
         elapsed_us: 1_500_000,
         granted: rwin(5_792),
         scopes: [("rwin".to_owned(), "socket".to_owned())].into(),
-        observed: [("mss".to_owned(), serde_json::json!(1_448))].into(),
+        observed: wt_trial::Observed { mss: Some(1_448), ..Default::default() },
         sender: vec![sample(1), sample(2)],
         receiver: vec![sample(3)],
         limits: wt_trial::Limits { busy_us: 5, rwnd_limited_us: 4, sndbuf_limited_us: 3 },
@@ -237,6 +237,32 @@ fn the_list_is_filtered_and_the_newest_comes_first() {
     assert_eq!(ids(&Filter { target: Some("adsl".into()), since_unix_us: Some(2), ..Filter::default() }), ["c"]);
     assert_eq!(ids(&Filter { tunnel: Some("live".into()), ..Filter::default() }), [""; 0]);
     assert_eq!(f.journal.list(&Filter::default()).unwrap()[1].trials, 1);
+}
+
+#[test]
+fn the_list_tells_workload_and_verdict_as_far_as_somebody_wrote_them() {
+    let mut f = fixture();
+    let workload = serde_json::json!({"workload": {"kind": "page"}});
+    f.journal.create_experiment(&NewExperiment { config: workload.into(), ..experiment("a", 100) }).unwrap();
+    let answer = serde_json::json!({"action": "set", "what": "32 is faster.", "setting": "initcwnd=32", "change_percent": -17.66});
+    let verdict = serde_json::json!({"kind": "faster", "headline": "old words", "answer": answer});
+    f.journal.finish_experiment("a", State::Finished, 200, Some(&verdict)).unwrap();
+    f.journal.create_experiment(&experiment("b", 300)).unwrap();
+    let older = serde_json::json!({"kind": "no-difference", "headline": "old words", "answer": {"change_percent": {}}});
+    f.journal.finish_experiment("b", State::Finished, 400, Some(&older)).unwrap();
+    f.journal.create_experiment(&experiment("c", 500)).unwrap();
+    let list = f.journal.list(&Filter::default()).unwrap();
+    let told: Vec<_> = list
+        .iter()
+        .map(|e| {
+            [&Some(e.id.clone()), &e.workload, &e.verdict, &e.action, &e.answer, &e.setting]
+                .map(|text| text.clone().unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(told[0], ["c", "", "", "", "", ""]);
+    assert_eq!(told[1], ["b", "", "no-difference", "", "old words", ""]);
+    assert_eq!(told[2], ["a", "page", "faster", "set", "32 is faster.", "initcwnd=32"]);
+    assert_eq!((list[2].change_bp, list[0].change_bp), (Some(-1766), None));
 }
 
 #[test]
@@ -457,7 +483,7 @@ proptest! {
         let new = NewExperiment { comment: comment.clone(), seed, owner: owner.clone(), ..experiment("a", 1) };
         f.journal.create_experiment(&new).unwrap();
         let spec = TrialSpec { seed, round, ..spec("a", 1, 0) };
-        let outcome = TrialOutcome { notes, bytes, observed: [(key, serde_json::json!(comment))].into(), ..outcome() };
+        let outcome = TrialOutcome { notes, bytes, observed: serde_json::Map::from_iter([(key, serde_json::json!(comment))]).into(), ..outcome() };
         let trial = f.journal.begin_trial(&spec, i64::MIN).unwrap();
         f.journal.finish_trial(trial, &outcome).unwrap();
         let back = f.journal.trials("a", WithSamples::Yes).unwrap().swap_remove(0);

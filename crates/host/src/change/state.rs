@@ -1,84 +1,21 @@
-use super::store::CheckpointId;
-use crate::persist::FileChange;
-use crate::plan::{Change, Plan};
-use crate::read::Survey;
-use crate::snapshot::{Scope, Snapshot};
-use crate::system::{Action, Identity};
+use super::id::CheckpointId;
+use crate::system::Now;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use utoipa::ToSchema;
 
-/// What a checkpoint file says it is.
-pub(crate) const CHECKPOINT_FORMAT: &str = "windtunnel-checkpoint";
 /// What a state file says it is.
 pub(crate) const STATE_FORMAT: &str = "windtunnel-state";
-/// The version of both files.
+/// The version of the files of a checkpoint and its state.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
-
-/// How everything was before a change, and how it is to be. Written once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Checkpoint {
-    /// What the file is.
-    pub format: String,
-    /// The version of this form.
-    pub schema_version: u32,
-    /// Which one.
-    pub id: CheckpointId,
-    /// When, seconds since 1970.
-    pub created_unix_s: u64,
-    /// Where, and by whom.
-    pub identity: Identity,
-    /// What was asked for.
-    pub to: String,
-    /// In our words.
-    pub changes: Vec<Change>,
-    /// What was to be written.
-    pub actions: Vec<Action>,
-    /// The state that was wanted, within the scope.
-    pub wanted: Snapshot,
-    /// How everything was.
-    pub before: Snapshot,
-    /// What was to be changed.
-    pub scope: Scope,
-}
-
-impl Checkpoint {
-    /// The checkpoint of a plan.
-    pub(crate) fn of(id: CheckpointId, plan: &Plan, survey: &Survey, created_unix_s: u64) -> Self {
-        Self {
-            format: CHECKPOINT_FORMAT.to_owned(),
-            schema_version: SCHEMA_VERSION,
-            id,
-            created_unix_s,
-            identity: survey.identity.clone(),
-            to: plan.to.clone(),
-            changes: plan.changes.clone(),
-            actions: plan.actions.clone(),
-            wanted: plan.wanted.within(&plan.scope),
-            before: survey.snapshot.clone(),
-            scope: plan.scope.clone(),
-        }
-    }
-
-    /// Whether it was made in this network namespace since it booted.
-    #[must_use]
-    pub fn is_of(&self, here: &Identity) -> bool {
-        self.identity.boot_id == here.boot_id && self.identity.network == here.network
-    }
-
-    /// Whether it was made on this machine before it last booted.
-    #[must_use]
-    pub fn is_of_an_earlier_boot(&self, here: &Identity) -> bool {
-        self.identity.boot_id != here.boot_id
-    }
-
-    /// Whether one of its steps can cut the machine off.
-    #[must_use]
-    pub fn can_cut_off(&self) -> bool {
-        self.actions.iter().any(Action::can_cut_off)
-    }
-}
+/// The name of our drop-in.
+pub(crate) const DROP_IN_NAME: &str = "90-windtunnel.conf";
+/// Where it is.
+pub const DROP_IN: &str = "/etc/sysctl.d/90-windtunnel.conf";
 
 /// How far a change has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChangePhase)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Stored; nothing is written yet.
@@ -103,6 +40,8 @@ pub enum Phase {
     Undone,
     /// Gone with a reboot, never having been confirmed.
     Lapsed,
+    /// Left as it is, because somebody said so.
+    Forgotten,
 }
 
 impl Phase {
@@ -121,13 +60,14 @@ impl Phase {
             Self::Undoing => "undoing",
             Self::Undone => "undone",
             Self::Lapsed => "lapsed",
+            Self::Forgotten => "forgotten",
         }
     }
 
     /// Whether nothing of it is left to do.
     #[must_use]
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Confirmed | Self::Reverted | Self::Undone | Self::Lapsed)
+        matches!(self, Self::Confirmed | Self::Reverted | Self::Undone | Self::Lapsed | Self::Forgotten)
     }
 
     /// Whether its values are the present ones.
@@ -168,13 +108,16 @@ pub struct State {
     pub since_unix_s: u64,
     /// What went wrong.
     pub errors: Vec<String>,
+    /// What was put back elsewhere, or is gone: devices that were renamed or removed meanwhile.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Whether the guard put it back, rather than a person.
     pub by_guard: bool,
 }
 
 impl State {
     /// The state of a fresh checkpoint.
-    pub(crate) fn prepared(now: crate::system::Now, confirm_within_s: u64) -> Self {
+    pub(crate) fn prepared(now: Now, confirm_within_s: u64) -> Self {
         /// Nothing that is written takes longer, unless a driver hangs.
         const LONGEST_APPLY_NS: u64 = 60_000_000_000;
         Self {
@@ -189,6 +132,7 @@ impl State {
             files: Vec::new(),
             since_unix_s: now.unix_s,
             errors: Vec::new(),
+            notes: Vec::new(),
             by_guard: false,
         }
     }
@@ -198,4 +142,32 @@ impl State {
     pub fn is_expired(&self, boottime_ns: u64) -> bool {
         self.deadline_ns.is_none_or(|deadline| boottime_ns >= deadline)
     }
+}
+
+/// A file that a confirmation writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Which.
+    pub path: PathBuf,
+    /// What it held, in hexadecimal digits; `None` if it wasn't there.
+    pub(crate) old: Option<String>,
+    /// What it is to hold.
+    pub(crate) new: String,
+    /// Permission bits.
+    pub(crate) mode: u32,
+}
+
+/// A change that waits for its confirmation.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Pending {
+    /// Which.
+    pub id: CheckpointId,
+    /// How far it has come.
+    pub phase: Phase,
+    /// When it is put back.
+    pub confirm_deadline: Option<String>,
+    /// Seconds until then.
+    pub seconds_left: u64,
+    /// Whether a guard watches it.
+    pub guarded: bool,
 }

@@ -1,0 +1,55 @@
+use super::id::CheckpointId;
+use super::setting::Change;
+use crate::snapshot::{Scope, Snapshot};
+use crate::system::{Action, Identity};
+use serde::{Deserialize, Serialize};
+
+/// What a checkpoint file says it is.
+pub(crate) const CHECKPOINT_FORMAT: &str = "windtunnel-checkpoint";
+
+/// How everything was before a change, and how it is to be. Written once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// What the file is.
+    pub format: String,
+    /// The version of this form.
+    pub schema_version: u32,
+    /// Which one.
+    pub id: CheckpointId,
+    /// When, seconds since 1970.
+    pub created_unix_s: u64,
+    /// Where, and by whom.
+    pub identity: Identity,
+    /// What was asked for.
+    pub to: String,
+    /// In our words.
+    pub changes: Vec<Change>,
+    /// What was to be written.
+    pub actions: Vec<Action>,
+    /// The state that was wanted, within the scope.
+    pub wanted: Snapshot,
+    /// How everything was.
+    pub before: Snapshot,
+    /// What was to be changed.
+    pub scope: Scope,
+}
+
+impl Checkpoint {
+    /// Whether it was made in this network namespace since it booted.
+    #[must_use]
+    pub fn is_of(&self, here: &Identity) -> bool {
+        self.identity.boot_id == here.boot_id && self.identity.is_same_network(here)
+    }
+
+    /// Whether it was made on this machine before it last booted.
+    #[must_use]
+    pub fn is_of_an_earlier_boot(&self, here: &Identity) -> bool {
+        self.identity.boot_id != here.boot_id
+    }
+
+    /// Whether one of its steps can cut the machine off.
+    #[must_use]
+    pub fn can_cut_off(&self) -> bool {
+        self.actions.iter().any(Action::can_cut_off)
+    }
+}

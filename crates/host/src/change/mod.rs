@@ -1,0 +1,21 @@
+//! What a change is, as data: what is planned, what is stored of it, and how far it has come. Nothing here reads or
+//! writes the machine, so that whoever plans, makes, exports or shows changes can share it.
+
+/// How everything was before a change, and how it is to be.
+mod checkpoint;
+/// The numbers of checkpoints.
+mod id;
+/// What is to be done.
+mod plan;
+/// One setting that changes.
+mod setting;
+/// How far a change has come.
+mod state;
+
+pub(crate) use checkpoint::CHECKPOINT_FORMAT;
+pub use checkpoint::Checkpoint;
+pub use id::{CheckpointId, CheckpointIdError};
+pub use plan::{Lasting, Plan};
+pub use setting::{Change, Place, Risk, ScopeName};
+pub use state::{DROP_IN, FileChange, Pending, Phase, State};
+pub(crate) use state::{DROP_IN_NAME, SCHEMA_VERSION, STATE_FORMAT};

@@ -1,0 +1,84 @@
+//! The way out where something can't be put back: what stays is said, and nothing is locked any more.
+
+use super::error::TxnError;
+use super::revert::revert;
+use super::store::Store;
+use crate::change::{CheckpointId, Phase};
+use crate::read::{KernelVersion, Values};
+use crate::snapshot::Snapshot;
+use crate::system::System;
+use serde::Serialize;
+
+/// A change that this program doesn't look after any more.
+#[derive(Debug, Clone, Serialize)]
+pub struct Released {
+    /// The version of this form.
+    pub schema_version: u32,
+    /// Which.
+    pub id: CheckpointId,
+    /// What of it stays, in our words: `initcwnd=20 on default`.
+    pub stays: Vec<String>,
+    /// What the kernel said to putting it back.
+    pub errors: Vec<String>,
+    /// The file with the old state.
+    pub backup: String,
+}
+
+/// Takes a change back as far as that is possible, the latest that isn't over if none is named, and is done with it.
+///
+/// # Errors
+/// [`TxnError`]; what can't be put back is no error.
+pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<Released, TxnError> {
+    let _lock = store.lock(system)?;
+    let id = which(system, store, id)?;
+    let (checkpoint, mut state) = (store.read(system, id)?, store.read_state(system, id)?);
+    let last = if state.phase == Phase::Confirmed { Phase::Undone } else { Phase::Reverted };
+    let errors = revert(system, store, &checkpoint, &mut state, false).err().unwrap_or_default();
+    state.phase = last;
+    state.errors.clone_from(&errors);
+    store.write_state(system, id, &state)?;
+    released(system, store, id, errors)
+}
+
+/// Leaves everything as it is and is done with a change: nothing puts it back any more, and nothing waits for it.
+///
+/// # Errors
+/// [`TxnError`].
+pub fn forget(system: &mut dyn System, store: &Store, id: CheckpointId) -> Result<Released, TxnError> {
+    let _lock = store.lock(system)?;
+    let mut state = store.read_state(system, id)?;
+    state.phase = Phase::Forgotten;
+    state.since_unix_s = system.now().unix_s;
+    store.write_state(system, id, &state)?;
+    released(system, store, id, Vec::new())
+}
+
+/// The change that is named, or else the latest that has something left to do or is in force.
+fn which(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<CheckpointId, TxnError> {
+    if let Some(id) = id {
+        return Ok(id);
+    }
+    for id in store.ids(system)?.into_iter().rev() {
+        let Ok(state) = store.read_state(system, id) else { continue };
+        if !state.phase.is_over() || state.phase == Phase::Confirmed {
+            return Ok(id);
+        }
+    }
+    Err(TxnError::NothingToUndo)
+}
+
+fn released(
+    system: &mut dyn System,
+    store: &Store,
+    id: CheckpointId,
+    errors: Vec<String>,
+) -> Result<Released, TxnError> {
+    let now = Snapshot::read(system)?;
+    let kernel = KernelVersion::of(&system.identity().kernel);
+    // One that can't be read any more is forgotten all the same.
+    let changes = store.read(system, id).map(|checkpoint| checkpoint.changes).unwrap_or_default();
+    let values = Values::of(&now, kernel);
+    let stays = changes.iter().filter(|change| !change.unchanged && values.get(change).as_ref() == Some(&change.new));
+    let stays = stays.map(|change| format!("{}={} on {}", change.key, change.new, change.target)).collect();
+    Ok(Released { schema_version: 1, id, stays, errors, backup: store.backup(id).display().to_string() })
+}

@@ -1,0 +1,46 @@
+use super::error::TxnError;
+use super::revert::{put_back, put_forward};
+use super::store::Store;
+use crate::change::{Change, CheckpointId};
+use crate::system::System;
+
+/// What a change in force made, and which it is: the latest if none is named.
+///
+/// # Errors
+/// [`TxnError::NothingToUndo`] and [`TxnError::NotInForce`].
+pub fn in_force(
+    system: &mut dyn System,
+    store: &Store,
+    id: Option<CheckpointId>,
+) -> Result<(CheckpointId, Vec<Change>), TxnError> {
+    let ids = match id {
+        Some(id) => vec![id],
+        None => store.ids(system)?,
+    };
+    for each in ids.into_iter().rev() {
+        let state = store.read_state(system, each)?;
+        if state.phase.is_in_force() {
+            return Ok((each, store.read(system, each)?.changes));
+        }
+        if id.is_some() {
+            return Err(TxnError::NotInForce { id: each, phase: state.phase });
+        }
+    }
+    Err(TxnError::NothingToUndo)
+}
+
+/// Takes a change in force out of the kernel for a while, or puts it back in; its files and its state stay as they are.
+///
+/// # Errors
+/// [`TxnError`]: it isn't in force any more, later changes build on it, or the kernel refuses.
+pub fn switch(system: &mut dyn System, store: &Store, id: CheckpointId, on: bool) -> Result<(), TxnError> {
+    let _lock = store.lock(system)?;
+    let (checkpoint, state) = (store.read(system, id)?, store.read_state(system, id)?);
+    super::undo::check(system, store, &checkpoint, &state)?;
+    let errors = if on { put_forward(system, &checkpoint) } else { put_back(system, &checkpoint, &state).errors };
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let backup = store.backup(id).display().to_string();
+    Err(TxnError::NotPutBack { errors, backup, as_before: false })
+}
