@@ -13,6 +13,9 @@ const FEWEST: usize = 24;
 /// hardly ever closer at all.
 const CLOSER: f64 = 3.0;
 
+/// The share of the points that may be late by anything: what a busy host answered late is left out of either line.
+const LATE: usize = 6;
+
 /// A link of cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cells {
@@ -38,11 +41,24 @@ pub fn cells(rtts: &[(u16, Time)]) -> Option<Cells> {
     let points = |x: &dyn Fn(u16) -> f64| -> Vec<(f64, f64)> {
         rtts.iter().map(|(size, rtt)| (x(*size), rtt.as_secs_f64())).collect()
     };
-    let (_, straight) = fit(&points(&|size| f64::from(size)));
+    let (_, straight) = timely(points(&|size| f64::from(size)));
     let stepped =
-        (0..CELL).map(|overhead| (overhead, fit(&points(&|size| f64::from((size + overhead).div_ceil(CELL))))));
+        (0..CELL).map(|overhead| (overhead, timely(points(&|size| f64::from((size + overhead).div_ceil(CELL))))));
     let (overhead, (each, left)) = stepped.min_by(|one, other| one.1.1.total_cmp(&other.1.1))?;
     (each > 0.0 && left * CLOSER < straight).then(|| Cells { each: Time::from_secs_f64(each), overhead })
+}
+
+/// As [`fit`], without the points that lie highest above the line: a sixth of them, a third at a time, since one that is
+/// very late draws the line towards itself.
+fn timely(mut points: Vec<(f64, f64)>) -> (f64, f64) {
+    let late = points.len() / LATE;
+    for left in [late - late / 3, late / 3] {
+        let (slope, _) = fit(&points);
+        let above = |point: &(f64, f64)| point.1 - slope * point.0;
+        points.sort_by(|one, other| above(one).total_cmp(&above(other)));
+        points.truncate(points.len() - left);
+    }
+    fit(&points)
 }
 
 /// The slope of the line closest to the points, and the sum of the squares of what is left.
@@ -93,6 +109,28 @@ mod tests {
         }
         assert_eq!(cells(&[]), None);
         assert_eq!(cells(&[(1000, Time::ZERO); 40]), None);
+    }
+
+    #[test]
+    fn what_a_busy_host_answered_late_hides_no_cells_and_makes_none() {
+        for seed in 0..300 {
+            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1000 + seed);
+            let mut late = |mut rtts: Vec<(u16, Time)>| {
+                for _ in 0..4 {
+                    let at = rng.random_range(0..rtts.len());
+                    rtts[at].1 += Time::from_secs_f64(rng.random::<f64>() * 5e-3);
+                }
+                rtts
+            };
+            let found = cells(&late(measured(seed, 10, 477.0, 0.0, 100.0)));
+            assert!(
+                found.is_some_and(|found| (found.each.as_secs_f64() * 1e6 / 477.0 - 1.0).abs() < 0.15),
+                "{found:?}"
+            );
+            assert_eq!(cells(&late(measured(seed, 0, 0.0, 8.0, 100.0))), None, "{seed}");
+            assert_eq!(cells(&late(measured(seed, 0, 0.0, 8.0, 5.0))), None, "{seed}");
+            assert_eq!(cells(&late(measured(seed, 0, 0.0, 1.0, 100.0))), None, "{seed}");
+        }
     }
 
     #[test]

@@ -199,12 +199,12 @@ fn about(quoted: IpView<'_>, from: IpAddr, ttl: Option<u8>, ident: u16, said: Sa
         }
         _ => return None,
     };
-    let tos = match quoted {
-        IpView::V4(view) => view.dscp() << 2 | view.ecn() as u8,
-        IpView::V6(view) => view.traffic_class(),
+    let (tos, dont_fragment) = match quoted {
+        IpView::V4(view) => (view.dscp() << 2 | view.ecn() as u8, Some(view.dont_fragment())),
+        IpView::V6(view) => (view.traffic_class(), None),
     };
     let said = match said {
-        Said::Expired { .. } => Said::Expired { quote: Quote { tos: Some(tos), options } },
+        Said::Expired { .. } => Said::Expired { quote: Quote { tos: Some(tos), dont_fragment, options } },
         // The target itself says that nobody listens on the port: it was reached.
         Said::Unreachable { code } if code == port_unreachable(v6) && from == target => Said::Reached { ttl },
         other => other,

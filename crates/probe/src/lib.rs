@@ -43,7 +43,7 @@ pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};
 pub use reverse::Reverse;
 pub use scan::{Directions, Goodput, Loose, RateCheck, Scan, ScanConfig, ScanSize, Threshold, goodput};
-pub use search::{Clamp, Finding, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};
+pub use search::{Clamp, Finding, FlowTally, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};
 pub use timing::Rtt;
 pub use trace::{Change, Trace, TraceConfig, TraceHop};
 pub use train::{Bottleneck, Train};

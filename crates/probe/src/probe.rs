@@ -18,8 +18,20 @@ pub enum Kind {
     /// One packet of new data on a TCP connection of its own, which the kernel makes and the target acknowledges: what
     /// an ordinary user has in place of old segments. Its answer takes two round trips.
     Stream,
+    /// The same, but that the kernel retransmits the data; the other is given up before.
+    LastingStream,
     /// A TCP SYN, 44 bytes or a little more.
     Syn,
+    /// A TCP SYN with data, to a port that refuses connections: it is refused again, in a small packet.
+    RefusedSyn,
+}
+
+impl Kind {
+    /// How many round trips its answer takes.
+    #[must_use]
+    pub const fn round_trips(self) -> u32 {
+        if matches!(self, Self::Stream | Self::LastingStream) { 2 } else { 1 }
+    }
 }
 
 /// A packet to send, never to be fragmented but for [`Kind::LooseEcho`].
@@ -42,6 +54,8 @@ pub struct Probe {
 pub struct Quote {
     /// The type-of-service byte or traffic class.
     pub tos: Option<u8>,
+    /// Whether it must not be fragmented; IPv4 only.
+    pub dont_fragment: Option<bool>,
     /// The options of TCP, if the quotation has them all.
     pub options: Option<SynOptions>,
 }
@@ -97,6 +111,15 @@ pub enum Said {
     },
     /// This host's own interface doesn't take packets of that length, or its TCP makes none for this target.
     LocalTooBig,
+    /// The connection of a [`Kind::Stream`] or [`Kind::LastingStream`] is there, and its data has left.
+    Connected,
+    /// Nothing has acknowledged the data of a [`Kind::LastingStream`] yet.
+    Retransmitted {
+        /// How often it has left, the first time included.
+        copies: u32,
+    },
+    /// The data of a [`Kind::LastingStream`] was acknowledged after it had been retransmitted, perhaps in smaller pieces.
+    Late,
 }
 
 /// What came back, for which probe, when and from whom. Nothing here is proved: anybody on the way can write it.

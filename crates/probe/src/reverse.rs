@@ -45,13 +45,24 @@ impl Try {
         self.arrived.iter().map(|(at, len)| at.saturating_add(u32::from(*len))).max().unwrap_or(0)
     }
 
+    /// Up to where everything has arrived.
+    fn joined(&self) -> u32 {
+        let join = |end: u32, (at, len): (&u32, &u16)| {
+            if *at <= end { end.max(at.saturating_add(u32::from(*len))) } else { end }
+        };
+        self.arrived.iter().fold(0, join)
+    }
+
     /// Whether all that the target had to send has arrived.
     fn is_complete(&self) -> bool {
-        let joined = self
-            .arrived
-            .iter()
-            .fold(0u32, |end, (at, len)| if *at <= end { end.max(at.saturating_add(u32::from(*len))) } else { end });
-        self.end == Some(joined)
+        self.end == Some(self.joined())
+    }
+
+    /// Whether this shows that nothing longer than `low` comes: longer segments got lost, or it was sent in several of just
+    /// that length. A target that only wrote its answer in pieces leaves no gap, and one segment of a length.
+    fn refutes(&self, low: u16) -> bool {
+        let gap = self.joined() < self.reach() || self.reach() == 0;
+        !self.is_full() && (gap || self.segments.get(&low).is_some_and(|count| *count >= 2))
     }
 
     /// The length to which the target has shortened its segments.
@@ -171,7 +182,7 @@ impl Reverse {
         // As much data as doesn't fit into one such segment must have been there to send.
         let plenty = self.reach() > u32::from(low);
         let adapted = self.tries.iter().any(|at| at.mss == self.max && at.adapted() == Some(low));
-        let refuted = self.tries.iter().filter(|at| at.mss == low + 1 && !at.is_full()).count() >= 2;
+        let refuted = self.tries.iter().filter(|at| at.mss == low + 1 && at.refutes(low)).count() >= 2;
         let filled = self.tries.iter().any(|at| at.mss == low && at.is_full());
         (plenty && (adapted && forward == Some(low) || filled && refuted)).then_some(low)
     }
@@ -232,6 +243,28 @@ mod tests {
         let (found, rounds, connections) = ask(1400, false, 10_000, 1400);
         assert_eq!(found, Some(1400));
         assert!(rounds <= 3 && connections <= 16, "{rounds} {connections}");
+    }
+
+    #[test]
+    fn an_answer_that_was_written_in_pieces_says_nothing_where_it_fills_no_segment() {
+        let mut reverse = Reverse::new(40, 8960);
+        let mut round = vec![8960];
+        while !round.is_empty() {
+            for mss in round {
+                let number = reverse.open(mss);
+                let mut at = 0;
+                for piece in [6142u32, 3071] {
+                    let mut left = piece;
+                    while left > 0 {
+                        let len = left.min(u32::from(mss));
+                        reverse.segment(number, at, len as u16);
+                        (at, left) = (at + len, left - len);
+                    }
+                }
+            }
+            round = reverse.next_round(Some(9000));
+        }
+        assert_eq!(reverse.pmtu(Some(9000)), None);
     }
 
     #[test]

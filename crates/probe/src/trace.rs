@@ -55,6 +55,8 @@ pub enum Change {
     FastOpen,
     /// The type-of-service byte: from, to.
     Tos(u8, u8),
+    /// "Don't fragment" was cleared: routers behind fragment what is too long.
+    DontFragment,
 }
 
 /// A hop.
@@ -171,7 +173,9 @@ impl Trace {
         let end = self.target().or_else(|| self.last()).unwrap_or(0);
         let told =
             |hop: &TraceHop| self.told.iter().find(|(router, _)| hop.addresses.contains(router)).map(|(_, mtu)| *mtu);
-        let mut before = (Some(self.config.offered.0), Some(self.config.offered.1));
+        let (options, tos) = self.config.offered;
+        // IPv6 has no such flag, and no quotation has it.
+        let mut before = Quote { tos: Some(tos), dont_fragment: Some(true), options: Some(options) };
         let mut passing = self.config.max;
         let mut hops: Vec<TraceHop> = (1..=end).map(|ttl| self.hops.get(&ttl).cloned().unwrap_or_default()).collect();
         for (ttl, hop) in (1..).zip(&mut hops) {
@@ -186,8 +190,12 @@ impl Trace {
             hop.mtu = told(hop).or(arrived.then_some(passing));
             if let Some(quote) = self.quotes.get(&ttl) {
                 hop.quoted = quote.options.is_some();
-                hop.changed = changes(before, (quote.options, quote.tos));
-                before = (quote.options.or(before.0), quote.tos.or(before.1));
+                hop.changed = changes(&before, quote);
+                before = Quote {
+                    tos: quote.tos.or(before.tos),
+                    dont_fragment: quote.dont_fragment.or(before.dont_fragment),
+                    options: quote.options.or(before.options),
+                };
             }
         }
         hops
@@ -369,9 +377,9 @@ impl Trace {
 }
 
 /// What differs between what one hop quoted and what was there before; nothing where a quotation lacks it.
-fn changes(before: (Option<SynOptions>, Option<u8>), after: (Option<SynOptions>, Option<u8>)) -> Vec<Change> {
+fn changes(before: &Quote, after: &Quote) -> Vec<Change> {
     let mut changes = Vec::new();
-    if let (Some(old), Some(new)) = (before.0, after.0) {
+    if let (Some(old), Some(new)) = (before.options, after.options) {
         if old.mss != new.mss {
             changes.push(Change::Mss(old.mss, new.mss));
         }
@@ -386,10 +394,13 @@ fn changes(before: (Option<SynOptions>, Option<u8>), after: (Option<SynOptions>,
         ];
         changes.extend(lost.into_iter().filter(|(lost, _)| *lost).map(|(_, change)| change));
     }
-    if let (Some(old), Some(new)) = (before.1, after.1)
+    if let (Some(old), Some(new)) = (before.tos, after.tos)
         && old != new
     {
         changes.push(Change::Tos(old, new));
+    }
+    if (before.dont_fragment, after.dont_fragment) == (Some(true), Some(false)) {
+        changes.push(Change::DontFragment);
     }
     changes
 }

@@ -4,6 +4,7 @@
 //! Other traffic, which makes the rate look smaller: it is what a new connection would get at this moment.
 
 use crate::{Answer, Kind, Machine, Probe, Rtt, Said, Time};
+use wt_units::upper_median;
 
 /// Packets of one train.
 const LENGTH: usize = 58;
@@ -77,7 +78,7 @@ impl Train {
         let passed = passed(SKIPPED).or_else(|| passed(0)).filter(|gap| *gap > 0.0)?;
         let sent: Vec<Vec<Time>> =
             trains().map(|train| train.iter().skip(SKIPPED).map(|(sent, _)| *sent).collect()).collect();
-        let left = median(sent.iter().flat_map(|times| gaps_of(times)).collect()).unwrap_or(0.0);
+        let left = upper_median(sent.iter().flat_map(|times| gaps_of(times))).unwrap_or(0.0);
         let bits = f64::from(self.size) * 8.0;
         // Sent at one instant of the clock: faster than can be told.
         let sent = if left > 0.0 { bits / left } else { f64::INFINITY };
@@ -140,11 +141,6 @@ fn gaps_of(times: &[Time]) -> Vec<f64> {
     let half = (times.len() / 2).max(1);
     let pairs = times.iter().zip(times.iter().skip(half));
     pairs.map(|(one, other)| other.saturating_sub(*one).as_secs_f64() / half as f64).collect()
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 impl Machine for Train {

@@ -145,9 +145,11 @@ pub fn decide(readings: &[Reading]) -> Decision {
 /// The probe with the longest segments, if these are enough to be believed.
 fn agreed<'a>(agreeing: &[&'a Reading]) -> Option<&'a Reading> {
     let longest = agreeing.iter().max_by_key(|r| r.max_segment)?;
-    // As many bytes at either size are as many as an application wrote before it paused.
-    let differs =
-        |r: &&Reading| r.mss != longest.mss && r.max_segment != longest.max_segment && r.bytes != longest.bytes;
+    // As many bytes at either size, but for less than a segment, are as many as an application wrote before it paused: one
+    // that writes little by little fills the shortest segments alone.
+    let differs = |r: &&Reading| {
+        r.mss != longest.mss && r.max_segment < longest.max_segment && r.bytes + r.max_segment <= longest.bytes
+    };
     let different = agreeing.iter().any(differs);
     let full = agreeing.iter().any(|r| is_full(r));
     let sure = agreeing.iter().any(|r| r.sure);
@@ -293,6 +295,15 @@ mod tests {
         ] {
             assert_eq!(claim(&readings), (Verdict::AtLeast, n, why), "{readings:?}");
         }
+    }
+
+    #[test]
+    fn short_writes_with_pauses_between_are_no_window() {
+        // 63 bytes of header and 60 of each event: of an MSS of 64 the first is full, of 1240 none.
+        let trickled = |mss, longest| Reading { bytes: 63 + 2 * 60, max_segment: longest, ..seen(mss, 3) };
+        let other = Reading { bytes: 66 + 2 * 60, ..trickled(1240, 66) };
+        assert_eq!(claim(&[other, trickled(64, 63)]), (Verdict::AtLeast, 3, Why::OneProbe));
+        assert_eq!(claim(&[other, trickled(64, 63), seen(536, 3)]).0, Verdict::Exact, "so much was there to send");
     }
 
     #[test]

@@ -1,12 +1,13 @@
+use super::config::is_private;
 use super::connection::{Connection, Setup};
 use super::decide::{Decision, Verdict, Why, decide, may_be_lawful};
-use super::queue::is_private;
 use super::reading::{End, Reading};
 use super::segment::{Incoming, Outgoing, SynAck};
 use super::session::{Head, Session};
 use crate::Time;
 use std::net::IpAddr;
 use std::time::Duration;
+use wt_units::Url;
 
 /// No host gets more probes, those after a redirect included.
 pub const MOST_PROBES: usize = 6;
@@ -47,21 +48,9 @@ impl Goal {
         if location.starts_with('/') && !location.starts_with("//") {
             return Some(Self { path: clean(location)?, ..self.clone() });
         }
-        let (tls, rest) = match location.split_once("://")? {
-            ("http", rest) => (false, rest),
-            ("https", rest) => (true, rest),
-            _ => return None,
-        };
-        let split = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(split);
-        let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
-            Some((host, port)) => (host, port.parse().ok()?),
-            None => (authority, if tls { 443 } else { 80 }),
-        };
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        let goal = Self { tls, port, path: clean(&path)?, ..self.clone() };
-        (host.eq_ignore_ascii_case(&self.host) && goal != *self).then_some(goal)
+        let Url { scheme, host, port, path, .. } = location.parse().ok()?;
+        let goal = Self { tls: scheme.is_encrypted(), port, path, ..self.clone() };
+        (scheme.is_web() && host.eq_ignore_ascii_case(&self.host) && goal != *self).then_some(goal)
     }
 }
 
@@ -351,5 +340,29 @@ impl Host {
             time: now.saturating_sub(self.begun),
             quiet_at: self.connections.iter().map(|(_, c)| c.quiet_at()).max().unwrap_or(now),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_is_followed_where_it_stays_on_its_host() {
+        let host = "example.org".to_owned();
+        let here = Goal { address: IpAddr::from([192, 0, 2, 1]), port: 80, tls: false, host, path: "/".to_owned() };
+        for (location, port, tls, path) in [
+            ("/a?b#c", 80, false, "/a?b"),
+            ("https://example.org", 443, true, "/"),
+            ("http://EXAMPLE.org:8080/x", 8080, false, "/x"),
+        ] {
+            let wanted = Goal { port, tls, path: path.to_owned(), ..here.clone() };
+            assert_eq!(here.redirected(location), Some(wanted), "{location}");
+        }
+        for location in
+            ["http://example.org/", "https://other.example/", "ftp://example.org/x", "//example.org/x", "x", "/a b"]
+        {
+            assert_eq!(here.redirected(location), None, "{location}");
+        }
     }
 }

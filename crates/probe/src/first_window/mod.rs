@@ -3,6 +3,8 @@
 //! A [`Connection`] is a TCP of ours that acknowledges nothing. A [`Host`] gets two of them with different MSS, and more
 //! only where those don't agree. A [`Survey`] asks many hosts at a polite pace. [`decide`] says what may be claimed.
 
+/// How fast, and how polite.
+mod config;
 /// A connection that acknowledges nothing.
 mod connection;
 /// What may be claimed.
@@ -26,13 +28,14 @@ mod session;
 /// Many hosts.
 mod survey;
 
+pub use config::{SurveyConfig, is_private};
 pub use connection::{Connection, Setup};
 pub use decide::{Decision, Limit, Verdict, Why, decide};
 pub use delayed::{Counts, Delayed, Opened};
 pub use flight::{Arrived, Flight};
 pub use host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
-pub use queue::{Queue, is_private};
+pub use queue::Queue;
 pub use reading::{End, Reading};
 pub use segment::{Incoming, Outgoing, SynAck};
 pub use session::{HEAD, Head, Plain, Session, request};
-pub use survey::{PORTS, Survey, SurveyConfig};
+pub use survey::{PORTS, Survey};

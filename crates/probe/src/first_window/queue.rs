@@ -1,4 +1,4 @@
-use super::survey::SurveyConfig;
+use super::config::{SurveyConfig, is_private};
 use crate::{Pacer, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -26,27 +26,6 @@ impl Net {
                 let [a, b, c, d, e, f, ..] = v6.octets();
                 Self::V6([a, b, c, d, e, f])
             }
-        }
-    }
-}
-
-/// Whether an address isn't on the public Internet, so that its owner is most likely who asks.
-///
-/// # Source
-/// RFC 6890: private use, loopback, link-local, shared address space (RFC 6598), benchmarking (RFC 2544), documentation;
-/// RFC 4193 for IPv6.
-#[must_use]
-pub fn is_private(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
-            let shared = a == 100 && b & 0xc0 == 64;
-            let benchmark = a == 198 && b & 0xfe == 18;
-            v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_documentation() || shared || benchmark
-        }
-        IpAddr::V6(v6) => {
-            let documentation = v6.segments()[..2] == [0x2001, 0x0db8];
-            v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local() || documentation
         }
     }
 }

@@ -1,3 +1,4 @@
+use super::config::SurveyConfig;
 use super::decide::Why;
 use super::host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
 use super::queue::Queue;
@@ -23,39 +24,6 @@ const LONGEST: Duration = Duration::from_secs(45);
 /// likely of this survey's: then nobody else is begun for as long, so that the queue drains. It is less than what makes the
 /// time of a tail loss probe uncertain.
 const CROWDED: Duration = Duration::from_millis(10);
-
-/// How fast, and how polite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SurveyConfig {
-    /// The sizes of segments to offer, bytes.
-    pub sizes: [u16; 2],
-    /// Hosts begun a second, all together.
-    pub rate: u32,
-    /// The same for those that aren't public.
-    pub rate_private: u32,
-    /// The same for the first ones of those, as long as they are few.
-    pub peak_private: u32,
-    /// The time between two hosts of one network: a /24 of IPv4, a /48 of IPv6.
-    pub apart: Duration,
-    /// The same for networks that aren't public.
-    pub apart_private: Duration,
-    /// Hosts at once; bounds memory.
-    pub at_once: usize,
-}
-
-impl Default for SurveyConfig {
-    fn default() -> Self {
-        Self {
-            sizes: [1240, 64],
-            rate: 100,
-            rate_private: 1700,
-            peak_private: 3000,
-            apart: Duration::from_secs(1),
-            apart_private: Duration::ZERO,
-            at_once: 2000,
-        }
-    }
-}
 
 #[derive(Debug)]
 struct Active {

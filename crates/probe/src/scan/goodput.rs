@@ -9,15 +9,21 @@ pub struct Goodput {
     pub rate_based: f64,
 }
 
+/// The least time that Linux adds to the round trip before it takes a segment for lost (`TCP_RTO_MIN`).
+const RTO_MIN: f64 = 0.2;
+
 /// Goodput by packets of this size at this loss, on a path of this capacity in bytes a second.
 ///
 /// # Source
-/// Mathis, Semke, Mahdavi and Ott, ACM CCR 27(3) (1997), with their constant √(3/2) for an acknowledgement per packet.
-/// CUBIC does no better where its window is smaller than Reno's would be (RFC 9438 section 4.3).
+/// Padhye, Firoiu, Towsley and Kurose, ACM SIGCOMM 1998, equation 30, with an acknowledgement per packet: at losses of
+/// more than a few per cent it is timeouts that cost. CUBIC does no better where its window is smaller than Reno's would
+/// be (RFC 9438 section 4.3).
 #[must_use]
 pub fn goodput(payload: u16, headers: u16, loss: f64, rtt: Time, capacity: f64) -> Goodput {
     let (payload, wire) = (f64::from(payload), f64::from(payload) + f64::from(headers));
     let ceiling = capacity * payload / wire * (1.0 - loss);
-    let grown = payload / rtt.as_secs_f64().max(1e-6) * (1.5 / loss.max(1e-12)).sqrt();
+    let (rtt, p) = (rtt.as_secs_f64().max(1e-6), loss.max(1e-12));
+    let timeouts = (rtt + RTO_MIN) * (3.0 * (3.0 * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
+    let grown = payload / (rtt * (2.0 * p / 3.0).sqrt() + timeouts);
     Goodput { loss_based: grown.min(ceiling), rate_based: ceiling }
 }

@@ -130,6 +130,13 @@ struct Flight {
     answered: Option<Time>,
 }
 
+impl Flight {
+    /// The round-trip time that an answer at this time shows.
+    fn rtt(&self, answered: Time) -> Time {
+        answered.saturating_sub(self.sent) / self.kind.round_trips()
+    }
+}
+
 /// Probes that were queued at once, in random order.
 #[derive(Debug, Clone, Copy)]
 struct Block {
@@ -267,7 +274,7 @@ impl Scan {
             count.sent += 1;
             if let Some(at) = flight.answered {
                 count.answered += 1;
-                rtts.push(at.saturating_sub(flight.sent));
+                rtts.push(flight.rtt(at));
             }
         }
         let row = |(size, (count, mut rtts)): (u16, (LossCount, Vec<Time>))| {
@@ -279,7 +286,7 @@ impl Scan {
 
     /// All round-trip times, in the order of sending.
     pub fn rtts(&self) -> impl Iterator<Item = Time> + '_ {
-        self.counted().filter_map(|flight| Some(flight.answered?.saturating_sub(flight.sent)))
+        self.counted().filter_map(|flight| Some(flight.rtt(flight.answered?)))
     }
 
     /// How many answers came after the answer to a later probe.

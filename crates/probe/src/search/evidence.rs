@@ -32,6 +32,8 @@ pub(super) struct Evidence {
     pub(super) hops: BTreeMap<u8, (IpAddr, u16)>,
     /// Hints that can't be: an MTU below the least that IP allows, or above the packet that didn't fit.
     pub(super) absurd: u32,
+    /// Who gave them.
+    pub(super) absurd_from: Vec<Option<IpAddr>>,
 }
 
 impl Evidence {
@@ -72,6 +74,9 @@ impl Evidence {
         let possible = u16::try_from(mtu).ok().filter(|mtu| (least..u32::from(size)).contains(&u32::from(*mtu)));
         let Some(mtu) = possible else {
             self.absurd = self.absurd.saturating_add(1);
+            if self.absurd_from.len() < MOST_HINTS && !self.absurd_from.contains(&router) {
+                self.absurd_from.push(router);
+            }
             return false;
         };
         if let Some(known) = self.hints.iter_mut().find(|hint| hint.router == router && hint.mtu == mtu) {

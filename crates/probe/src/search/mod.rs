@@ -5,19 +5,26 @@
 //! verdict rests on an ICMP error alone.
 //!
 //! # What this leaves out
-//! Paths whose MTU changes from packet to packet (load balancing over unequal links): it shows as size-dependent loss.
+//! Paths whose MTU changes from packet to packet (balancing of packets over unequal links): it shows as size-dependent
+//! loss. Where flows are balanced, connections of their own show it.
 
+/// Whether routers keep "don't fragment".
+mod dont_fragment;
 /// Tallies, hints and hops.
 mod evidence;
+/// Connections that load balancers may send other ways.
+mod flows;
 /// What the next burst holds.
 mod plan;
 /// What it all means.
 mod report;
 
+pub use flows::FlowTally;
 pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
 
 use crate::{Answer, Kind, LossCount, Machine, Probe, Rtt, Said, Time};
 use evidence::{Evidence, Fate};
+use flows::Flows;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -31,6 +38,8 @@ const SLOWEST: Time = Time::from_millis(600);
 const UDP_BURST: f64 = 6.0;
 /// When nothing was heard for so long, something else is tried beside it.
 const HEDGE: Time = Time::from_millis(200);
+/// Nearly every path of IPv4 carries packets of this length (RFC 791).
+const USUAL_LEAST: u16 = 576;
 /// More bursts neither.
 const MOST_ROUNDS: u32 = 60;
 
@@ -49,6 +58,11 @@ pub struct SearchConfig {
     pub patient: bool,
     /// Whether losses of short and of long packets are counted; not where a scan does it anyway.
     pub losses: bool,
+    /// TCP connections that load balancers may send other ways, each with one packet of the path MTU; below two none are
+    /// asked for. They are of [`Kind::Stream`], which must be possible, and need [`handshake`](Self::handshake).
+    pub flows: u8,
+    /// The path MTU that a router named to this host a moment ago: whoever rations what he says may have no word left.
+    pub told: Option<u16>,
 }
 
 /// What a probe was sent for.
@@ -72,6 +86,12 @@ enum Purpose {
     Hedge,
     /// To see whether echoes are answered after all.
     Again,
+    /// To see whether it is the way back on which echoes vanish: its answer is short.
+    There,
+    /// To see whether a connection of its own carries it.
+    Flow,
+    /// To see whether the hop at which it ends still sees "don't fragment".
+    Fragment,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -91,9 +111,22 @@ struct Flight {
     fate: Fate,
 }
 
+/// What is known of packets longer than those that a router calls too long: do they get as far as that router?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Above {
+    /// Rounds in which the longer vanished and the shorter was called too long.
+    rounds: u32,
+    /// Rounds that said nothing: what should be heard of in any case was late, or lost.
+    unclear: u32,
+    /// The largest that was called too long, and one that vanished, bytes.
+    between: Option<(u16, u16)>,
+    over: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Sizes,
+    Flows,
     Loss,
     Clamp,
     Done,
@@ -130,6 +163,13 @@ pub struct Search {
     asked_again: bool,
     /// Echoes are answered after all.
     back: bool,
+    /// Whether short answers came where echoes vanished was asked, and whether they did.
+    asked_there: bool,
+    gets_there: bool,
+    /// Echoes get lost on the way back: another kind of probe measures the way there.
+    short_answers: bool,
+    /// What is longer than what routers call too long.
+    above: Above,
     /// The longest packet that this host's TCP sends to the target.
     stream_limit: u16,
     /// Streams were begun with.
@@ -144,7 +184,11 @@ pub struct Search {
     retried: bool,
     hops_away: Option<u8>,
     open: bool,
+    /// The target refused a connection.
+    refused: bool,
+    flows: Flows,
     mss: Option<u16>,
+    quoted_fragment: BTreeMap<u8, (IpAddr, bool)>,
     quoted_mss: BTreeMap<u8, (IpAddr, u16)>,
     quotes_asked: bool,
     unreachable: Option<u8>,
@@ -182,6 +226,10 @@ impl Search {
             hedged: false,
             asked_again: false,
             back: false,
+            asked_there: false,
+            gets_there: false,
+            short_answers: false,
+            above: Above::default(),
             stream_limit: u16::MAX,
             streaming: false,
             sweeps: 0,
@@ -191,7 +239,10 @@ impl Search {
             retried: false,
             hops_away: None,
             open: false,
+            refused: false,
+            flows: Flows::default(),
             mss: None,
+            quoted_fragment: BTreeMap::new(),
             quoted_mss: BTreeMap::new(),
             quotes_asked: false,
             unreachable: None,
@@ -232,7 +283,12 @@ impl Search {
         if !self.queue.is_empty() {
             return None;
         }
-        let connects = self.flights[self.round_from..].iter().any(|flight| flight.item.kind == Kind::Stream);
+        if self.stage == Stage::Flows {
+            return Some(self.flows_due().unwrap_or(self.last_sent));
+        }
+        let connects = self.flights[self.round_from..]
+            .iter()
+            .any(|flight| flight.item.kind == Kind::Stream && flight.item.purpose != Purpose::Flow);
         let more = self.rtt.smoothed().filter(|_| connects).unwrap_or_default();
         let mut late = self.rtt.verdict_at(self.last_sent + more, self.heard);
         if let (None, Some(rtt)) = (self.evidence.passed(), self.rtt.smoothed()) {
@@ -244,7 +300,11 @@ impl Search {
         }
         // A SYN is only waited for when nothing else gets through.
         let pressing = |flight: &&Flight| {
-            !matches!(flight.item.purpose, Purpose::Open | Purpose::Again) || self.evidence.passed().is_none()
+            let aside = match flight.item.purpose {
+                Purpose::Fragment => self.stage == Stage::Sizes,
+                purpose => matches!(purpose, Purpose::Open | Purpose::Again),
+            };
+            !(aside && self.evidence.passed().is_some() || flight.item.purpose == Purpose::Flow)
         };
         let mut fates = self.flights[self.round_from..].iter().filter(pressing).map(|flight| flight.fate);
         let worst = fates.try_fold(Time::ZERO, |due, fate| match fate {
@@ -278,7 +338,10 @@ impl Search {
     /// How far apart the first burst's answers came beyond how far apart its probes left: what the narrowest link needs
     /// for one. Faster bursts would fill its queue and lose packets of their own making.
     fn measure_pace(&mut self) {
-        let answered = |flight: &&Flight| flight.item.purpose == Purpose::Size && flight.fate == Fate::Answered;
+        let answered = |flight: &&Flight| {
+            let long = flight.item.size >= USUAL_LEAST || self.max < USUAL_LEAST;
+            flight.item.purpose == Purpose::Size && flight.fate == Fate::Answered && long
+        };
         let times: Vec<(Time, Time)> = self.flights.iter().filter(answered).map(|f| (f.sent, f.answered)).collect();
         let [(first_sent, first), .., (last_sent, last)] = times[..] else { return };
         let drawn = last.saturating_sub(first).saturating_sub(last_sent.saturating_sub(first_sent));
@@ -289,6 +352,20 @@ impl Search {
     /// Ends rounds that are over, and plans the next one.
     fn advance(&mut self, now: Time) {
         while self.stage != Stage::Done && self.due().is_some_and(|due| due <= now) {
+            if self.stage == Stage::Flows {
+                self.settle_flows(now);
+                if self.flows_due().is_some() {
+                    continue;
+                }
+                if self.flights.len() == self.round_from {
+                    // They went along with an earlier burst: this was no round.
+                    self.plan();
+                    if !self.queue.is_empty() {
+                        return;
+                    }
+                    continue;
+                }
+            }
             self.close_round(now);
             if self.pace.is_zero() && self.round < 2 {
                 self.measure_pace();
@@ -385,9 +462,7 @@ impl Search {
 
     fn reached(&mut self, index: usize, at: Time, ttl: Option<u8>) {
         let flight = self.flights[index];
-        // A connection takes a round trip, too.
-        let trips = if flight.item.kind == Kind::Stream { 2 } else { 1 };
-        let rtt = at.saturating_sub(flight.sent) / trips;
+        let rtt = at.saturating_sub(flight.sent) / flight.item.kind.round_trips();
         if flight.round == self.round {
             self.heard = Some(self.heard.map_or(at, |heard| heard.max(at)));
         }
@@ -397,6 +472,7 @@ impl Search {
         self.rtt.sample(rtt);
         self.flights[index].answered = at;
         self.back |= flight.item.purpose == Purpose::Again;
+        self.gets_there |= flight.item.purpose == Purpose::There;
         if flight.item.kind == Kind::Udp {
             self.ration = ((self.ration_at(at) - 1.0).max(0.0), at);
         }
@@ -422,7 +498,7 @@ impl Machine for Search {
         self.advance(now);
         if self.hedge_at().is_some_and(|at| at <= now) {
             self.hedged = true;
-            let size = if self.config.v6 { 1280 } else { 576 }.min(self.max);
+            let size = if self.config.v6 { 1280 } else { USUAL_LEAST }.min(self.max);
             self.queue.push_back(Item { kind: Kind::Udp, size, ttl: None, purpose: Purpose::Hedge });
         }
         if self.not_before > now {
@@ -433,6 +509,7 @@ impl Machine for Search {
         match item.purpose {
             Purpose::Size => self.evidence.sent(item.size, self.round),
             Purpose::Loss(arm) => self.arms[arm].sent += 1,
+            Purpose::Flow => self.flows.push(now),
             _ => {}
         }
         self.not_before = self.not_before.max(now + self.pace);
@@ -446,15 +523,22 @@ impl Machine for Search {
     fn handle(&mut self, answer: &Answer) {
         let index = answer.id as usize;
         let Some(flight) = self.flights.get(index).copied() else { return };
+        if flight.item.purpose == Purpose::Flow {
+            return self.flows.hear(answer.id, answer.said, answer.at);
+        }
         match answer.said {
             Said::Reached { ttl } => self.reached(index, answer.at, ttl),
             Said::Open { mss, sack } if flight.item.kind == Kind::Syn => {
                 self.open |= sack || self.config.kinds.contains(&Kind::Stream);
+                self.flows.possible = true;
                 // The first SYN-ACK counts: a later one would be for a SYN whose hops should have run out.
                 self.mss = self.mss.or(mss);
                 self.reached(index, answer.at, None);
             }
-            Said::Refused if flight.item.kind == Kind::Syn => self.reached(index, answer.at, None),
+            Said::Refused if flight.item.kind == Kind::Syn => {
+                self.refused |= flight.item.purpose == Purpose::Open;
+                self.reached(index, answer.at, None);
+            }
             Said::Unreachable { .. } | Said::TooBig { .. } if flight.item.kind == Kind::Stream => {}
             Said::TooBig { .. } => {
                 let least = u32::from(self.least());
@@ -473,6 +557,9 @@ impl Machine for Search {
                     let hop = self.evidence.hops.entry(ttl).or_insert((from, flight.item.size));
                     hop.1 = hop.1.max(flight.item.size);
                 }
+                if let Some(kept) = quote.dont_fragment {
+                    self.quoted_fragment.entry(ttl).or_insert((from, kept));
+                }
                 if let Some(mss) = quote.options.and_then(|options| options.mss) {
                     self.quoted_mss.entry(ttl).or_insert((from, mss));
                 }
@@ -488,7 +575,7 @@ impl Machine for Search {
                 }
             }
             Said::Unreachable { code } => self.unreachable = self.unreachable.or(Some(code)),
-            Said::Open { .. } | Said::Refused => {}
+            Said::Open { .. } | Said::Refused | Said::Connected | Said::Retransmitted { .. } | Said::Late => {}
         }
     }
 

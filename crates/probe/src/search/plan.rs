@@ -1,13 +1,16 @@
 use super::evidence::Fate;
-use super::{Evidence, Flight, Item, Purpose, Search, Stage};
+use super::{Above, Evidence, Flight, Item, Purpose, Search, Stage, USUAL_LEAST};
 use crate::search::report::CLEAR;
 use crate::{Kind, Time, likelihood_ratio, repeats_for};
 use rand::seq::SliceRandom as _;
+use std::collections::BTreeMap;
 
 /// The sizes of the first burst, bytes: MTUs of the real world (RFC 1191 section 7.1, and what tunnels, PPPoE and VPNs
 /// leave of 1500), no two further apart than one burst can tell.
 const FIRST: [u16; 15] = [576, 1280, 1308, 1336, 1364, 1392, 1420, 1448, 1472, 1492, 1500, 2000, 4000, 8000, 9000];
-/// What is tried when not even 576 bytes got through.
+/// What goes behind them: some lines carry no more (RFC 1191 section 7.1), and every one carries the last (RFC 791).
+const SHORT: [u16; 2] = [296, 68];
+/// What is tried when none of these got through.
 const TINY: [u16; 6] = [68, 128, 256, 296, 508, 576];
 /// Nearly every path carries packets of this length.
 const COMMON: u16 = 1280;
@@ -34,7 +37,7 @@ const MOST_HOPS: u8 = 30;
 impl Search {
     /// The first burst of the current kind.
     pub(super) fn begin(&mut self) {
-        let (kind, least) = (self.method(), if self.config.v6 { 1280 } else { 576 });
+        let (kind, least) = (self.method(), if self.config.v6 { 1280 } else { USUAL_LEAST });
         self.tried.push(kind);
         let wants_tcp = self.round == 0 && self.config.handshake;
         if wants_tcp {
@@ -42,7 +45,8 @@ impl Search {
         }
         if kind == Kind::Udp || (kind == Kind::Stream && !self.open) {
             // Answers are rationed: only what tells most, and last what most likely gets through.
-            let common = COMMON.clamp(least, self.max.max(least)).min(self.max);
+            let hinted = self.evidence.hints.iter().map(|hint| hint.mtu).min().unwrap_or(COMMON).max(self.least());
+            let common = if self.retried && kind == Kind::Udp { least } else { COMMON }.min(hinted).min(self.max);
             let item = |size, purpose| Item { kind: Kind::Udp, size, ttl: None, purpose };
             if kind == Kind::Stream {
                 // Not before it is known whether the target accepts connections.
@@ -61,6 +65,7 @@ impl Search {
         if self.max < least {
             sizes.push(self.max);
         }
+        sizes.extend(SHORT.into_iter().filter(|size| *size < self.max && !self.config.v6));
         for size in sizes {
             self.push(size, 1);
         }
@@ -95,6 +100,12 @@ impl Search {
                 self.ask_for_hints();
             }
         }
+        if self.stage == Stage::Flows && self.queue.is_empty() {
+            self.plan_flows();
+            if self.queue.is_empty() && self.flows_due().is_none() {
+                self.stage = Stage::Loss;
+            }
+        }
         if self.stage == Stage::Loss && self.queue.is_empty() {
             self.plan_loss();
         }
@@ -108,6 +119,11 @@ impl Search {
             self.kind = 0;
             self.evidence = Evidence::default();
             return self.begin();
+        }
+        if std::mem::take(&mut self.gets_there) {
+            self.short_answers = true;
+            self.sweeps = 0;
+            return self.begin_with(self.short_kind().unwrap_or(self.kind));
         }
         if self.leaves_streams() {
             return self.begin();
@@ -126,8 +142,87 @@ impl Search {
             self.confirm(passed);
         }
         if self.queue.is_empty() {
-            self.stage = Stage::Loss;
+            self.look_above(passed);
         }
+        if self.queue.is_empty() {
+            self.stage = Stage::Flows;
+            return;
+        }
+        if self.round == 1 {
+            self.ask_for_fragment();
+        }
+        if failed == passed.saturating_add(1) && self.hole_at(passed) {
+            self.plan_flows();
+        } else {
+            self.send_flows_along(passed, failed);
+        }
+    }
+
+    /// A router calls packets too long: do longer ones get as far as to it? Where those vanish before it, and those just
+    /// too long are told of in the same rounds, another router keeps silent.
+    fn look_above(&mut self, passed: u16) {
+        if self.above.over || passed >= self.max || self.hole_at(passed) {
+            return;
+        }
+        if let Some((loud, mute)) = self.above.between {
+            let last = |size| {
+                let of_size = |flight: &&Flight| flight.item.size == size && flight.item.ttl.is_none();
+                let round = self.flights.iter().rev().filter(of_size).take_while(|f| f.round + 1 == self.round);
+                round.fold((0, 0), |(told, silent), flight| match flight.fate {
+                    Fate::TooBig => (told + 1, silent),
+                    Fate::Silent => (told, silent + 1),
+                    _ => (told, silent),
+                })
+            };
+            let ((told, silent), heard) = (last(mute), last(loud).0 > 0);
+            // A round without its control is void, and where there is none, words may be late.
+            let unclear = told == 0 && (silent == 0 || !heard && self.method() == Kind::Stream);
+            self.above.unclear += u32::from(unclear);
+            // Whoever rations his words has none left for the shorter ones either: they were asked last.
+            if told > 0 || !unclear && !heard || self.above.unclear > MOST_VOIDS {
+                self.above = Above { over: true, ..Above::default() };
+                return;
+            }
+            self.above.rounds += u32::from(!unclear);
+            if self.above.rounds > 2 {
+                self.above.over = true;
+                return;
+            }
+        } else {
+            let told = self.told_above(passed);
+            let loud = told.iter().rev().find(|(_, (refused, _))| *refused > 0).map(|(size, _)| *size);
+            let mute = |loud| told.range(loud + 1..).find(|(_, (_, silent))| *silent > 0).map(|(size, _)| *size);
+            self.above.between = loud.and_then(|loud| Some((loud, mute(loud)?)));
+        }
+        let Some((loud, mute)) = self.above.between else {
+            self.above.over = true;
+            return;
+        };
+        let copies = self.repeats(passed).clamp(2, 8);
+        if self.method() == Kind::Stream {
+            let item = |size| Item { kind: Kind::Udp, size, ttl: None, purpose: Purpose::Hint };
+            let sizes = std::iter::repeat_n(mute, copies as usize).chain([loud; 2]);
+            self.queue.extend(sizes.map(item));
+        } else {
+            self.push(mute, copies);
+            self.push(loud, 2);
+            self.push(passed, 1);
+        }
+        if self.above.rounds > 0 {
+            self.sweep(mute);
+        }
+    }
+
+    /// How many packets of each size above the PMTU were called too long, and how many vanished.
+    fn told_above(&self, pmtu: u16) -> BTreeMap<u16, (u32, u32)> {
+        let purpose = if self.method() == Kind::Stream { Purpose::Hint } else { Purpose::Size };
+        let asked = self.flights.iter().filter(|f| f.item.purpose == purpose && f.item.size > pmtu);
+        asked.fold(BTreeMap::new(), |mut told, flight| {
+            let (refused, silent): &mut (u32, u32) = told.entry(flight.item.size).or_default();
+            *refused += u32::from(flight.fate == Fate::TooBig);
+            *silent += u32::from(flight.fate == Fate::Silent);
+            told
+        })
     }
 
     /// Where this host's TCP makes no packets of the sizes that count, datagrams tell all: with answers that are rationed, a
@@ -137,11 +232,32 @@ impl Search {
         let short = self.stream_limit < COMMON || passed > self.stream_limit;
         let udp = self.config.kinds.iter().position(|kind| *kind == Kind::Udp);
         let (true, Some(udp)) = (self.method() == Kind::Stream && self.streaming && short, udp) else { return false };
-        self.kind = udp;
+        self.change_to(udp);
+        true
+    }
+
+    /// Goes on with another kind of probe, of which nothing is known but what routers said.
+    fn change_to(&mut self, kind: usize) {
+        self.kind = kind;
         let hints = std::mem::take(&mut self.evidence.hints);
         self.evidence = Evidence::default();
         self.evidence.hints = hints;
-        true
+    }
+
+    fn begin_with(&mut self, kind: usize) {
+        self.change_to(kind);
+        self.begin();
+    }
+
+    /// The kind of probe with short answers that the target is known to take, where echoes are sent now.
+    fn short_kind(&self) -> Option<usize> {
+        let connects = |kind: Kind| matches!(kind, Kind::OldSegment | Kind::Stream);
+        let short = |kind: Kind| match kind {
+            Kind::Udp => true,
+            Kind::RefusedSyn => self.refused,
+            kind => connects(kind) && self.open,
+        };
+        (self.method() == Kind::Echo).then(|| self.config.kinds.iter().position(|kind| short(*kind))).flatten()
     }
 
     /// The smallest hint within the bounds that hasn't been verified.
@@ -228,13 +344,29 @@ impl Search {
             if std::mem::replace(&mut self.swept, above) != above {
                 self.sweeps = 0;
             }
+            if vanishes && !std::mem::replace(&mut self.asked_there, true) {
+                // An echo is as long as what it answers: perhaps it is the way back on which it vanishes.
+                let kind = self.short_kind().and_then(|index| self.config.kinds.get(index));
+                let item = kind.map(|kind| Item { kind: *kind, size: above, ttl: None, purpose: Purpose::There });
+                self.queue.extend(item.into_iter().flat_map(|item| [item; 3]));
+            }
             if vanishes && self.sweeps < 2 {
                 self.sweep(above);
-            } else if vanishes && self.config.patient && !self.patient && self.hops_ration() {
+            } else if vanishes
+                && self.config.patient
+                && !self.patient
+                && (self.hops_ration() || self.config.told == Some(passed))
+            {
                 // Routers that ration what they say may have no words left: silence says nothing yet.
                 self.patient = true;
                 self.pause = RATION_PAUSE;
-                self.push(above, 2);
+                if self.method() == Kind::Stream {
+                    // The kernel would hear the only word, and not we.
+                    let item = Item { kind: Kind::Udp, size: above, ttl: None, purpose: Purpose::Hint };
+                    self.queue.extend([item; 2]);
+                } else {
+                    self.push(above, 2);
+                }
                 self.sweeps = 0;
                 self.sweep(above);
                 self.sweeps = 2;
@@ -309,7 +441,11 @@ impl Search {
         // Streams are first only asked whether there can be any.
         let from = self.kind + usize::from(self.method() != Kind::Stream || self.streaming);
         let next = self.config.kinds.iter().enumerate().skip(from);
-        let usable = next.filter(|(_, kind)| !connects(**kind) || self.open).map(|(index, _)| index).next();
+        let answered = |kind: Kind| match kind {
+            Kind::RefusedSyn => self.refused,
+            kind => !connects(kind) || self.open,
+        };
+        let usable = next.filter(|(_, kind)| answered(**kind)).map(|(index, _)| index).next();
         match usable {
             Some(index) => {
                 let before = self.method();
@@ -323,7 +459,7 @@ impl Search {
                 if !self.asked_again && before == Kind::Echo {
                     // The first burst may have waited for an address to be resolved, or met an outage.
                     self.asked_again = true;
-                    let size = self.least().max(if self.config.v6 { 1280 } else { 576 }).min(self.max);
+                    let size = self.least().max(if self.config.v6 { 1280 } else { USUAL_LEAST }).min(self.max);
                     self.queue.push_back(Item { kind: Kind::Echo, size, ttl: None, purpose: Purpose::Again });
                 }
                 self.begin();
@@ -355,13 +491,13 @@ impl Search {
         let Some(pmtu) = self.evidence.passed() else { return self.finish() };
         let lossy = self.config.losses && self.evidence.loss_below(pmtu) > 0.0 && self.kind_for(pmtu) != Kind::Udp;
         let [short, long] = self.arms;
-        let clear = likelihood_ratio(short, long) >= CLEAR;
+        let clear = likelihood_ratio(short, long) >= CLEAR || self.uneven_flows().is_some();
         let lossless = short.sent > 0 && short.plus(long).lost() == 0;
         if !lossy || clear || lossless || long.sent >= MOST_OF_AN_ARM {
             self.stage = Stage::Clamp;
             return;
         }
-        let small = if self.config.v6 { 1280 } else { 576 }.min(pmtu);
+        let small = if self.config.v6 { 1280 } else { USUAL_LEAST }.min(pmtu);
         let kind = self.method();
         let mut block = Vec::with_capacity(2 * BLOCK as usize);
         for (arm, size) in [(0, small), (1, pmtu)] {
@@ -374,6 +510,9 @@ impl Search {
 
     /// The target names a small MSS: what did the routers on the way see of ours?
     fn plan_clamp(&mut self) {
+        if self.seek_fragmenting_hop() {
+            return;
+        }
         let suspicious = self.evidence.passed().is_some_and(|pmtu| self.clamp(pmtu).is_some());
         if !suspicious || self.quotes_asked || !self.config.kinds.contains(&Kind::OldSegment) {
             return self.finish();

@@ -1,5 +1,5 @@
 use super::evidence::Fate;
-use super::{Flight, Purpose, Search, Stage};
+use super::{Flight, FlowTally, Purpose, Search, Stage};
 use crate::{Kind, LossCount, Rtt, Time, likelihood_ratio};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,6 +24,10 @@ pub enum PathKind {
     IcmpBlocked,
     /// Somebody on the way lowers the MSS of TCP's handshake.
     Clamped,
+    /// Load balancers send some connections over a branch that carries less, without a word.
+    NarrowBranch,
+    /// A router clears "don't fragment", so that those behind it fragment what is too long.
+    DfCleared,
     /// It can't be said.
     Inconclusive,
 }
@@ -40,6 +44,8 @@ impl PathKind {
             Self::RateLimited => "rate-limited",
             Self::IcmpBlocked => "icmp-blocked",
             Self::Clamped => "clamped",
+            Self::NarrowBranch => "narrow-branch",
+            Self::DfCleared => "df-cleared",
             Self::Inconclusive => "inconclusive",
         }
     }
@@ -55,10 +61,26 @@ pub enum Finding {
         /// How many.
         count: u32,
     },
+    /// Longer packets vanish before they get to the router that tells of shorter ones.
+    HoleAbove {
+        /// The largest that is told of, bytes.
+        told: u16,
+        /// One that vanishes, bytes.
+        lost: u16,
+    },
+    /// Long echoes get there, and vanish on their way back.
+    EchoLostOnItsWayBack,
+    /// The target itself names a small MSS: no router that was heard has lowered it.
+    TargetsMss {
+        /// What it names, bytes.
+        mss: u16,
+    },
     /// Packets get lost whatever their size.
     RandomLoss,
     /// What had got through before didn't any more.
     PathChanged,
+    /// The target refuses connections at the port, and that is all that it answers.
+    PortRefused,
     /// Nothing answered at all.
     Unreachable {
         /// The code of an ICMP "unreachable", if one came.
@@ -149,6 +171,10 @@ pub struct SearchReport {
     pub sizes: Vec<SizeTally>,
     /// The MSS that the target named.
     pub mss: Option<u16>,
+    /// What became of packets on connections that load balancers may send other ways.
+    pub flows: Option<FlowTally>,
+    /// The first hop that sees no "don't fragment" any more; the one before it, or a middlebox there, clears it.
+    pub df_cleared: Option<Hop>,
     /// Loss of short packets, if it was looked at.
     pub short_loss: LossCount,
     /// Loss of the longest packets, if it was looked at.
@@ -174,12 +200,17 @@ impl Search {
             reverse_pmtu: None,
             kind: pmtu.map_or(PathKind::Inconclusive, |pmtu| self.kind_of(pmtu)),
             findings: self.findings(),
-            hole: pmtu.and_then(|pmtu| self.evidence.last_hop().filter(|_| self.hole_at(pmtu) && self.is_last())),
+            hole: pmtu.and_then(|pmtu| {
+                let vanishes = self.hole_at(pmtu) && self.is_last() || self.hole_above().is_some();
+                self.evidence.last_hop().filter(|_| vanishes)
+            }),
             clamp: pmtu.and_then(|pmtu| self.clamp(pmtu)),
             method: pmtu.map(|_| self.method()),
             hints: self.evidence.hints.clone(),
             sizes: self.evidence.tallies(),
             mss: self.mss,
+            flows: pmtu.and_then(|_| self.flow_tally()),
+            df_cleared: pmtu.and_then(|_| self.df_cleared()),
             short_loss: self.arms[0],
             long_loss: self.arms[1],
             rtt: self.rtt,
@@ -190,9 +221,15 @@ impl Search {
     }
 
     fn kind_of(&self, pmtu: u16) -> PathKind {
+        if self.uneven_flows().is_some() {
+            return PathKind::NarrowBranch;
+        }
         let [short, long] = self.arms;
         if likelihood_ratio(short, long) >= CLEAR && long.loss() > short.loss() {
             return PathKind::SizeDependentLoss;
+        }
+        if self.hole_above().is_some() {
+            return PathKind::BlackHole;
         }
         if pmtu < self.max {
             let truth = self.evidence.hints.iter().any(|hint| hint.mtu == pmtu);
@@ -204,7 +241,9 @@ impl Search {
                 _ => {}
             }
         }
-        if self.clamp(pmtu).is_some() {
+        if self.df_cleared().is_some() {
+            PathKind::DfCleared
+        } else if self.clamp(pmtu).is_some() {
             PathKind::Clamped
         } else if self.echo_blocked() {
             PathKind::IcmpBlocked
@@ -273,7 +312,13 @@ impl Search {
             return false;
         }
         let last = self.evidence.last_hop().map(|hop| hop.address);
-        self.evidence.hints.iter().any(|hint| hint.mtu != pmtu && hint.router.is_some() && hint.router == last)
+        let others = self.evidence.hints.iter().filter(|hint| hint.mtu != pmtu).map(|hint| hint.router);
+        others.chain(self.evidence.absurd_from.iter().copied()).any(|router| router.is_some() && router == last)
+    }
+
+    /// The largest packet that a router calls too long, and one that vanishes before it gets there.
+    pub(super) fn hole_above(&self) -> Option<(u16, u16)> {
+        self.above.between.filter(|_| self.above.over && self.above.rounds > 2)
     }
 
     /// Whether packets just too long vanish without the truth being told.
@@ -288,23 +333,43 @@ impl Search {
         let to = self.mss.filter(|mss| *mss < should)?;
         let offered = self.config.max.saturating_sub(headers);
         let seen = self.quoted_mss.iter().find(|(_, (_, mss))| *mss < offered);
+        if self.target_names_it() {
+            return None;
+        }
         let hop = seen.map(|(ttl, (address, _))| Hop { ttl: *ttl, address: *address });
         Some(Clamp { from: offered, to, hop })
     }
 
+    /// Whether routers quote the MSS as this host offers it: what is smaller in the answer is the target's own word, which
+    /// may know of a narrower way back.
+    fn target_names_it(&self) -> bool {
+        let offered = self.config.max.saturating_sub(if self.config.v6 { 60 } else { 40 });
+        !self.quoted_mss.is_empty() && self.quoted_mss.values().all(|(_, mss)| *mss >= offered)
+    }
+
     fn echo_blocked(&self) -> bool {
-        self.tried.contains(&Kind::Echo) && self.method() != Kind::Echo
+        self.tried.contains(&Kind::Echo) && self.method() != Kind::Echo && !self.short_answers
     }
 
     fn findings(&self) -> Vec<Finding> {
         let mut found = Vec::new();
         if self.evidence.passed().is_none() {
-            found.push(Finding::Unreachable { code: self.unreachable });
+            let refused = self.refused.then_some(Finding::PortRefused);
+            found.push(refused.unwrap_or(Finding::Unreachable { code: self.unreachable }));
         } else if self.echo_blocked() {
             found.push(Finding::EchoBlocked);
         }
         if self.evidence.absurd > 0 {
             found.push(Finding::AbsurdHints { count: self.evidence.absurd });
+        }
+        if let Some((told, lost)) = self.hole_above() {
+            found.push(Finding::HoleAbove { told, lost });
+        }
+        if self.short_answers {
+            found.push(Finding::EchoLostOnItsWayBack);
+        }
+        if let Some(mss) = self.mss.filter(|_| self.target_names_it()) {
+            found.push(Finding::TargetsMss { mss });
         }
         let both = self.arms[0].plus(self.arms[1]);
         if both.lost() > 0 && likelihood_ratio(self.arms[0], self.arms[1]) < CLEAR {

@@ -25,6 +25,8 @@ pub struct Link {
     pub says: Option<u16>,
     /// What the router drops silently, after having checked the MTU.
     pub drop_above: Option<u16>,
+    /// Longer packets vanish on the way back.
+    pub back: Option<u16>,
     /// How many "too big" it may say: at once, and per second.
     pub limit: Option<(f64, f64)>,
     /// Loss of packets longer than so many bytes, there and back.
@@ -38,6 +40,8 @@ pub struct Link {
     pub mute: bool,
     /// A policer: so many packets at once, and so many per second.
     pub police: Option<(f64, f64)>,
+    /// The router clears "don't fragment".
+    pub clears_df: bool,
 }
 
 impl Link {
@@ -47,6 +51,7 @@ impl Link {
             icmp: true,
             says: None,
             drop_above: None,
+            back: None,
             limit: None,
             loss_above: u16::MAX,
             loss: [0.0; 2],
@@ -54,9 +59,13 @@ impl Link {
             tamper: None,
             mute: false,
             police: None,
+            clears_df: false,
         }
     }
 }
+
+/// Another way: its links, which TCP connections take it by their number, and whether everything else does.
+pub type Branch = (Vec<Link>, fn(u32) -> bool, bool);
 
 #[derive(Debug, Clone)]
 pub struct Net {
@@ -65,6 +74,14 @@ pub struct Net {
     pub v6: bool,
     pub echo: bool,
     pub tcp: bool,
+    /// The port refuses connections.
+    pub refuses: bool,
+    /// Another way, on which load balancers send some flows: TCP connections by this rule, and all others if said so.
+    pub branch: Option<Branch>,
+    /// Routers have no word left at first.
+    pub spent: bool,
+    /// This host's kernel retransmits what its connections carry.
+    pub retransmits: bool,
     /// "Port unreachable": how many at once and per second.
     pub udp: Option<(f64, f64)>,
     /// Whether routers say "time exceeded".
@@ -90,6 +107,10 @@ impl Net {
             v6: false,
             echo: true,
             tcp: true,
+            refuses: false,
+            branch: None,
+            spent: false,
+            retransmits: false,
             udp: Some((6.0, 1.0)),
             expires: true,
             mss: 1460,
@@ -139,7 +160,7 @@ struct World<'a> {
 /// Takes a token, if the limit leaves one.
 fn allowed(bucket: &mut Bucket, limit: Option<(f64, f64)>, now: Time) -> bool {
     let Some((burst, rate)) = limit else { return true };
-    let now = now.as_secs_f64();
+    let now = now.as_secs_f64().max(bucket.at);
     bucket.tokens = (bucket.tokens + (now - bucket.at) * rate).min(burst);
     bucket.at = now;
     if bucket.tokens < 1.0 {
@@ -155,31 +176,71 @@ impl World<'_> {
     }
 
     /// Sends one probe on its way; gives the answer and when it arrives.
-    fn travel(&mut self, probe: &Probe, now: Time) -> Option<Answer> {
+    fn travel(&mut self, probe: &Probe, now: Time) -> Vec<Answer> {
+        let first = self.once(probe, now);
+        let stream = matches!(probe.kind, Kind::Stream | Kind::LastingStream);
+        if !stream || !self.net.retransmits {
+            return first.into_iter().collect();
+        }
+        let (id, from, rtt) = (probe.id, Some(self.net.target()), self.net.rtt);
+        if !self.net.tcp || first.is_some_and(|answer| answer.said == Said::LocalTooBig) {
+            return first.into_iter().collect();
+        }
+        let connected = Answer { id, at: now + rtt, from, said: Said::Connected };
+        let mut answers = vec![connected];
+        if let Some(first) = first {
+            answers.push(first);
+            return answers;
+        }
+        if probe.kind == Kind::Stream {
+            return answers;
+        }
+        // As Linux does: a tail loss probe, and then timeouts that double.
+        let rto = rtt + Duration::from_millis(200);
+        let mut at = now + rtt * 3 + Duration::from_millis(200);
+        for copies in 2..=6 {
+            answers.push(Answer { id, at, from, said: Said::Retransmitted { copies } });
+            if let Some(answer) = self.once(probe, at - rtt) {
+                answers.push(Answer { said: Said::Late, ..answer });
+                break;
+            }
+            at += rto * (1 << (copies - 2));
+        }
+        answers
+    }
+
+    /// The same for one copy.
+    fn once(&mut self, probe: &Probe, now: Time) -> Option<Answer> {
         let net = self.net;
         let each = net.rtt / 2 / u32::try_from(net.links.len()).unwrap_or(1);
         // A connection takes a round trip before its data leaves, and the kernel hears what routers say, not we.
-        let connects = if probe.kind == Kind::Stream { net.rtt } else { Duration::ZERO };
+        let stream = matches!(probe.kind, Kind::Stream | Kind::LastingStream);
+        let connects = if stream { net.rtt } else { Duration::ZERO };
         let answer = |hops: u32, from, said| {
-            let heard = probe.kind != Kind::Stream || !matches!(said, Said::TooBig { .. } | Said::Expired { .. });
+            let heard = !stream || !matches!(said, Said::TooBig { .. } | Said::Expired { .. });
             heard.then_some(Answer { id: probe.id, at: now + connects + each * hops * 2, from, said })
         };
-        if probe.kind == Kind::Stream && probe.ip_len > net.stream_limit {
+        if stream && probe.ip_len > net.stream_limit {
             return answer(0, None, Said::LocalTooBig);
         }
         let (mut options, mut tos) = OFFERED;
         let links = net.later.as_ref().filter(|(at, _)| now >= *at).map_or(&net.links, |(_, links)| links);
+        let branch =
+            net.branch.as_ref().filter(|(_, connection, others)| if stream { connection(probe.id) } else { *others });
+        let links = branch.map_or(links, |(links, ..)| links);
+        let mut dont_fragment = probe.kind != Kind::LooseEcho;
         for (number, link) in links.iter().enumerate() {
             let hops = u32::try_from(number).unwrap_or(0);
             let router = Some(net.router(number));
             if number > 0 && probe.ttl.is_some_and(|ttl| usize::from(ttl) <= number) {
-                let quote = Quote { tos: Some(tos), options: (probe.kind == Kind::Syn).then_some(options) };
+                let options = (probe.kind == Kind::Syn).then_some(options);
+                let quote = Quote { tos: Some(tos), dont_fragment: (!net.v6).then_some(dont_fragment), options };
                 return (net.expires && !link.mute).then(|| answer(hops, router, Said::Expired { quote }))?;
             }
             if !allowed(&mut self.policers[number], link.police, now) {
                 return None;
             }
-            if probe.ip_len > link.mtu && (probe.kind != Kind::LooseEcho || number == 0) {
+            if probe.ip_len > link.mtu && (dont_fragment || number == 0) {
                 if number == 0 {
                     return answer(0, None, Said::LocalTooBig);
                 }
@@ -191,6 +252,7 @@ impl World<'_> {
             if link.drop_above.is_some_and(|most| probe.ip_len > most) || self.lost(link, probe.ip_len, 0) {
                 return None;
             }
+            dont_fragment &= !link.clears_df;
             options.mss = options.mss.min(link.clamp).or(options.mss);
             if let Some(tamper) = link.tamper {
                 tamper(&mut options, &mut tos);
@@ -199,7 +261,11 @@ impl World<'_> {
         let (said, back) = match probe.kind {
             Kind::Echo | Kind::LooseEcho if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
             Kind::OldSegment if net.tcp => (Said::Reached { ttl: Some(61) }, 52),
-            Kind::Stream if net.tcp && probe.ip_len <= net.stream_limit => (Said::Reached { ttl: None }, 52),
+            Kind::Stream | Kind::LastingStream if net.tcp && probe.ip_len <= net.stream_limit => {
+                (Said::Reached { ttl: None }, 52)
+            }
+            Kind::Syn if net.refuses => (Said::Refused, 40),
+            Kind::RefusedSyn if net.refuses => (Said::Reached { ttl: None }, 40),
             Kind::Syn if net.tcp => (Said::Open { mss: options.mss.min(Some(net.mss)), sack: true }, 44),
             Kind::Udp if net.udp.is_some() && allowed(&mut self.limits[0], net.udp, now) => {
                 (Said::Reached { ttl: Some(61) }, 56)
@@ -207,7 +273,7 @@ impl World<'_> {
             _ => return None,
         };
         for link in links.iter().rev() {
-            if self.lost(link, back, 1) {
+            if self.lost(link, back, 1) || link.back.is_some_and(|most| back > most) {
                 return None;
             }
         }
@@ -232,7 +298,11 @@ fn run_over(
     outage: Duration,
 ) -> Ran {
     let limits = std::iter::once(net.udp).chain(net.links.iter().skip(1).map(|link| link.limit));
-    let limits = limits.map(|limit| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 }).collect();
+    let limits = limits.enumerate().map(|(number, limit)| {
+        let full = limit.filter(|_| number == 0 || !net.spent).map_or(0.0, |(burst, _)| burst);
+        Bucket { tokens: full, at: 0.0 }
+    });
+    let limits = limits.collect();
     let bucket = |limit: Option<(f64, f64)>| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 };
     let policers = net.links.iter().map(|link| bucket(link.police)).collect();
     let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits, policers };
@@ -245,10 +315,14 @@ fn run_over(
             let Some(probe) = machine.poll_probe(now) else { break };
             pacer.take(now);
             sent.push((now, probe));
-            for answer in world.travel(&probe, now).filter(|_| now >= outage).into_iter().chain(forge(&probe, now)) {
+            let heard = world.travel(&probe, now).into_iter().filter(|_| now >= outage);
+            for answer in heard.chain(forge(&probe, now)) {
                 heap.push(Reverse((answer.at, answers.len())));
                 answers.push(answer);
             }
+        }
+        if machine.is_done() {
+            break;
         }
         let arrival = heap.peek().map(|Reverse((at, _))| *at);
         let wakeup = machine.wakeup().map(|at| at.max(pacer.next()));

@@ -1,7 +1,7 @@
 //! Bytes of strangers, the same that libFuzzer feeds (`fuzz/`), from a fixed seed: random ones, and right packets with
 //! wrong places.
 
-#[path = "../../../fuzz/bodies.rs"]
+#[path = "../../../../fuzz/bodies.rs"]
 mod bodies;
 
 use rand::{RngExt as _, SeedableRng as _};

@@ -1,8 +1,6 @@
 //! Traces over simulated paths.
 
-mod common;
-
-use common::{Link, Net, OFFERED, Ran, run, run_with};
+use crate::common::{Link, Net, OFFERED, Ran, run, run_with};
 use proptest::prelude::*;
 use std::time::Duration;
 use wt_probe::{Answer, Change, Kind, Said, Trace, TraceConfig};

@@ -1,20 +1,28 @@
 //! The search against simulated paths: the nine variants of the published measurements, and worse.
 
-mod common;
-
-use common::{Link, Net, Ran, rng, run, run_with, run_with_outage};
+use crate::common::{Link, Net, Ran, rng, run, run_with, run_with_outage};
 use proptest::prelude::*;
 use std::time::Duration;
 use wt_probe::{Answer, Finding, Kind, PathKind, Said, Search, SearchConfig, SearchReport};
 
-const ALL: [Kind; 3] = [Kind::Echo, Kind::OldSegment, Kind::Udp];
+pub(crate) const ALL: [Kind; 3] = [Kind::Echo, Kind::OldSegment, Kind::Udp];
 
 fn search(net: &Net, kinds: &[Kind]) -> Search {
-    let max = net.links[0].mtu;
-    Search::new(
-        SearchConfig { max, v6: net.v6, kinds: kinds.to_vec(), handshake: true, patient: true, losses: true },
-        rng(net.seed),
-    )
+    Search::new(config(net, kinds), rng(net.seed))
+}
+
+/// What is asked of most paths here: one target, and no flows beside.
+pub(crate) fn config(net: &Net, kinds: &[Kind]) -> SearchConfig {
+    SearchConfig {
+        max: net.links[0].mtu,
+        v6: net.v6,
+        kinds: kinds.to_vec(),
+        handshake: true,
+        patient: true,
+        losses: true,
+        flows: 1,
+        told: None,
+    }
 }
 
 fn find(net: &Net, kinds: &[Kind]) -> (SearchReport, Ran) {
@@ -106,6 +114,94 @@ fn any_pmtu_behind_a_black_hole_is_found_exactly_within_its_budget() {
             ran.packets,
             report.rounds
         );
+    }
+}
+
+/// What root, who may ping, and everybody can send.
+pub(crate) const USERS: [&[Kind]; 3] = [&ALL, &[Kind::Echo, Kind::Stream, Kind::Udp], &[Kind::Stream, Kind::Udp]];
+
+#[test]
+fn a_silent_router_before_one_that_speaks_is_found_whoever_asks() {
+    for (kinds, v6, seed) in everybody(50) {
+        let mut net = Net { v6, ..Net::new(seed) };
+        net.links = [1500, 1496, 1500, 1427, 1500].map(Link::mtu).to_vec();
+        net.links[1].icmp = false;
+        let (report, ran) = find(&net, kinds);
+        assert_eq!((report.pmtu, report.kind), (Some(1427), PathKind::BlackHole), "{kinds:?}, {seed}: {report:#?}");
+        assert_eq!(report.hole.map(|hop| hop.address), Some(net.router(1)), "{kinds:?}, {seed}: {report:#?}");
+        assert!(report.hints.iter().any(|hint| hint.router == Some(net.router(3)) && hint.mtu == 1427));
+        assert!(ran.time <= Duration::from_millis(700), "{kinds:?}: {:?}", ran.time);
+    }
+}
+
+/// Every user, both versions of IP, so many seeds.
+pub(crate) fn everybody(seeds: u64) -> impl Iterator<Item = (&'static [Kind], bool, u64)> {
+    let versions = USERS.into_iter().flat_map(|kinds| [(kinds, false), (kinds, true)]);
+    versions.flat_map(move |(kinds, v6)| (0..seeds).map(move |seed| (kinds, v6, seed)))
+}
+
+#[test]
+fn routers_that_ration_what_they_say_hide_nobody_before_them() {
+    for (kinds, v6, seed) in everybody(50) {
+        // Of streams, the kernel hears the only word, and not we.
+        let limits = [(6.0, 1.0), (2.0, 1.0), (1.0, 1.0)];
+        for limit in limits.into_iter().take(if kinds.contains(&Kind::Stream) { 1 } else { 3 }) {
+            let mut net = Net { v6, ..Net::new(seed) };
+            net.links.iter_mut().for_each(|link| link.limit = Some(limit));
+            let (report, _) = find(&net, kinds);
+            assert_ne!(report.kind, PathKind::BlackHole, "{kinds:?}, {limit:?}, seed {seed}: {report:#?}");
+            assert_eq!(report.pmtu, Some(1400), "{kinds:?}, {limit:?}, seed {seed}: {report:#?}");
+        }
+    }
+}
+
+#[test]
+fn paths_below_576_bytes_are_measured_whoever_asks() {
+    for mtu in (68..1280).step_by(17).chain([296, 552, 575, 576, 577, 1006]) {
+        for kinds in USERS {
+            for icmp in [true, false] {
+                let mut net = Net::new(u64::from(mtu));
+                net.links[2] = Link { icmp, ..Link::mtu(mtu) };
+                // The kernel's TCP makes what the path is known to carry.
+                if icmp {
+                    net.stream_limit = mtu.max(552);
+                }
+                let (report, ran) = find(&net, kinds);
+                let kind = if icmp { PathKind::Clean } else { PathKind::BlackHole };
+                assert_eq!((report.pmtu, report.kind), (Some(mtu), kind), "{kinds:?}: {report:#?}");
+                assert!(ran.time < Duration::from_secs(3), "{mtu}, {kinds:?}: {:?}", ran.time);
+            }
+        }
+    }
+}
+
+#[test]
+fn echoes_that_vanish_on_their_way_back_say_nothing_of_the_way_there() {
+    for (kinds, v6, seed) in everybody(20) {
+        let mut net = Net { v6, ..Net::new(seed) };
+        net.links[2].icmp = false;
+        net.links[3].back = Some(1300);
+        let (report, _) = find(&net, kinds);
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::BlackHole), "{kinds:?}: {report:#?}");
+        assert_eq!(report.hole.map(|hop| hop.ttl), Some(2), "{kinds:?}: {report:#?}");
+    }
+}
+
+#[test]
+fn a_small_mss_that_no_router_has_lowered_is_the_targets_own() {
+    let net = Net { mss: 1260, ..Net::new(4) };
+    let (report, _) = find(&net, &ALL);
+    assert_eq!((report.kind, report.clamp), (PathKind::Clean, None), "{report:#?}");
+    assert!(report.findings.contains(&Finding::TargetsMss { mss: 1260 }), "{report:#?}");
+}
+
+#[test]
+fn a_router_that_names_an_impossible_mtu_is_called_a_liar() {
+    for says in [0, 1, 9000] {
+        let mut net = Net::new(5);
+        net.links[2].says = Some(says);
+        let (report, _) = find(&net, &ALL);
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::LyingRouter), "{says}: {report:#?}");
     }
 }
 
@@ -256,13 +352,20 @@ fn loss_of_all_sizes_is_not_called_size_dependent_and_the_number_is_right() {
 
 #[test]
 fn a_black_hole_under_random_loss_is_found_exactly() {
+    let mut by_size = 0;
     for seed in 0..100 {
         let mut net = Net::new(seed);
         net.links[2].icmp = false;
         (net.links[1].loss_above, net.links[1].loss) = (0, [0.05; 2]);
         let (report, _) = find(&net, &ALL);
-        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::BlackHole), "seed {seed}: {report:#?}");
+        let hop = report.hole.map(|hop| hop.ttl);
+        assert_eq!((report.pmtu, hop), (Some(1400), Some(2)), "seed {seed}: {report:#?}");
+        // Losses differ by chance once in some hundred times.
+        by_size += u32::from(report.kind == PathKind::SizeDependentLoss);
+        let kind = matches!(report.kind, PathKind::BlackHole | PathKind::SizeDependentLoss);
+        assert!(kind, "seed {seed}: {report:#?}");
     }
+    assert!(by_size <= 1, "{by_size} of 100");
 }
 
 #[test]

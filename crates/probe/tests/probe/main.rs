@@ -1,0 +1,9 @@
+//! Searches, scans and traces over simulated paths, and bytes of strangers.
+
+mod bytes;
+mod common;
+mod flows;
+mod manners;
+mod scan;
+mod search;
+mod trace;

@@ -1,0 +1,104 @@
+//! Searches among routers and targets with manners of their own: words that are spent, ports that refuse, and flags that are
+//! cleared.
+
+use crate::common::{Link, Net, Ran, rng, run};
+use crate::search::{ALL, config, everybody};
+use std::time::Duration;
+use wt_probe::{Finding, Kind, PathKind, Search, SearchConfig, SearchReport};
+
+fn find(net: &Net, config: SearchConfig) -> (SearchReport, Ran) {
+    let mut search = Search::new(config, rng(net.seed));
+    let ran = run(net, &mut search);
+    (search.report(), ran)
+}
+
+#[test]
+fn a_router_whose_only_word_was_spent_a_moment_ago_is_asked_again_before_it_is_called_a_hole() {
+    for (kinds, v6, seed) in everybody(30) {
+        for mtu in [1280, 1400, 1427] {
+            let mut net = Net { v6, spent: true, retransmits: true, ..Net::new(seed) };
+            net.links[2] = Link { limit: Some((1.0, 1.0)), ..Link::mtu(mtu) };
+            let flows = if seed % 2 == 0 { 12 } else { 1 };
+            let (report, ran) = find(&net, SearchConfig { told: Some(mtu), flows, ..config(&net, kinds) });
+            assert_eq!((report.pmtu, report.hole), (Some(mtu), None), "{kinds:?}: {report:#?}");
+            assert_eq!(report.kind, PathKind::RateLimited, "{kinds:?}: {report:#?}");
+            assert!(ran.time <= Duration::from_secs(3), "{kinds:?}: {:?}", ran.time);
+        }
+    }
+}
+
+#[test]
+fn a_real_hole_is_not_waited_at_unless_a_router_has_named_its_mtu_before() {
+    for (told, least, most) in [(None, 0, 300), (Some(1492), 0, 300), (Some(1400), 1100, 1700)] {
+        let mut net = Net::new(1);
+        net.links[2].icmp = false;
+        let (report, ran) = find(&net, SearchConfig { told, ..config(&net, &ALL) });
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::BlackHole), "{told:?}: {report:#?}");
+        let bounds = Duration::from_millis(least)..=Duration::from_millis(most);
+        assert!(bounds.contains(&ran.time), "{told:?}: {:?}", ran.time);
+    }
+}
+
+/// What root can send to a target whose port is closed.
+const REFUSED: [Kind; 4] = [Kind::Echo, Kind::OldSegment, Kind::RefusedSyn, Kind::Udp];
+
+#[test]
+fn a_target_that_answers_by_refusing_alone_is_measured_by_its_refusals() {
+    for (icmp, kind) in [(true, PathKind::IcmpBlocked), (false, PathKind::BlackHole)] {
+        for v6 in [false, true] {
+            for seed in 0..30 {
+                let mut net = Net { v6, echo: false, tcp: false, udp: None, refuses: true, ..Net::new(seed) };
+                net.links[2] = Link { icmp, ..Link::mtu(1427) };
+                let (report, ran) = find(&net, config(&net, &REFUSED));
+                assert_eq!((report.pmtu, report.kind), (Some(1427), kind), "{report:#?}");
+                assert_eq!(report.method, Some(Kind::RefusedSyn), "{report:#?}");
+                assert_eq!(report.hole.map(|hop| hop.ttl), (!icmp).then_some(2), "{report:#?}");
+                assert!(ran.time <= Duration::from_millis(700), "{:?}", ran.time);
+            }
+        }
+    }
+}
+
+#[test]
+fn who_can_send_no_syn_of_his_own_is_told_that_the_port_refuses() {
+    let net = Net { echo: false, tcp: false, udp: None, refuses: true, ..Net::new(1) };
+    let (report, _) = find(&net, config(&net, &[Kind::Echo, Kind::Stream, Kind::Udp]));
+    assert_eq!((report.pmtu, report.kind), (None, PathKind::Inconclusive), "{report:#?}");
+    assert_eq!(report.findings, [Finding::PortRefused], "{report:#?}");
+}
+
+#[test]
+fn a_router_that_clears_dont_fragment_is_told_with_the_hop_that_sees_it_first() {
+    for seed in 0..30 {
+        for at in 1..4 {
+            let mut net = Net::new(seed);
+            net.links = [1500, 1500, 1500, 1500, 1400, 1500].map(Link::mtu).to_vec();
+            net.rtt = Duration::from_millis(20);
+            net.links[at].clears_df = true;
+            // Echoes come back with the time to live of four hops.
+            net.links.remove(3);
+            net.links.remove(2);
+            let cleared = net.links.iter().position(|link| link.clears_df);
+            let (report, ran) = find(&net, config(&net, &ALL));
+            assert!(ran.packets <= 40, "{}", ran.packets);
+            let Some(cleared) = cleared else {
+                assert_eq!((report.pmtu, report.kind, report.df_cleared), (Some(1400), PathKind::Clean, None));
+                continue;
+            };
+            assert_eq!((report.pmtu, report.kind), (Some(1500), PathKind::DfCleared), "{report:#?}");
+            let hop = report.df_cleared.map(|hop| (usize::from(hop.ttl), hop.address));
+            assert_eq!(hop, Some((cleared + 1, net.router(cleared + 1))), "{report:#?}");
+        }
+    }
+}
+
+#[test]
+fn where_quotations_cannot_be_read_or_have_no_flag_nothing_is_claimed_of_it() {
+    let mut net = Net::new(1);
+    net.links[1].clears_df = true;
+    let (report, _) = find(&net, config(&net, &[Kind::Echo, Kind::Stream, Kind::Udp]));
+    assert_eq!((report.pmtu, report.df_cleared), (Some(1492), None), "{report:#?}");
+    let net = Net { v6: true, ..Net::new(1) };
+    let (report, _) = find(&net, config(&net, &ALL));
+    assert_eq!((report.kind, report.df_cleared), (PathKind::Clean, None), "{report:#?}");
+}

@@ -1,0 +1,307 @@
+//! Runs state machines over sockets.
+
+use crate::ProbeOptions;
+use crate::clock::now;
+use crate::reverse::ReverseSearch;
+use crate::target::Target;
+use crate::wire::{Connection, Mark, Reply, Sent, Wire};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+use wt_probe::codec::{TcpHeard, Token};
+use wt_probe::{Answer, Kind, Machine, Pacer, Said, Search, Time};
+use wt_problem::Problem;
+use wt_trial::Cancel;
+
+/// Packets a second for each host, if nothing else is said.
+pub(crate) const DEFAULT_PPS: u32 = 2000;
+
+/// A machine and its target.
+struct Job<'a> {
+    target: &'a Target,
+    machine: &'a mut dyn Machine,
+    connection: Connection,
+    /// Which probe opened the connection.
+    opener: Option<u32>,
+}
+
+/// What a run cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Packets that left this host for the targets.
+    pub packets: u32,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Cost {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, time: self.time + other.time }
+    }
+}
+
+/// Runs machines over this host's sockets, all targets of one version of IP.
+pub(crate) struct Driver {
+    wire: Wire,
+    pacer: Pacer,
+    seed: u64,
+    cancel: Cancel,
+}
+
+impl Driver {
+    /// Opens the sockets that this user may have.
+    ///
+    /// # Errors
+    /// An environment failure.
+    pub(crate) fn open(v6: bool, hosts: usize, options: &ProbeOptions, cancel: &Cancel) -> Result<Self, Problem> {
+        let seed = options.seed();
+        let pps = options.pps.unwrap_or(DEFAULT_PPS * u32::try_from(hosts.clamp(1, 10)).unwrap_or(1));
+        // A burst is as large as a first burst of ours; what follows keeps to the rate.
+        let wire = Wire::open(v6, options.unprivileged, hosts, seed)?;
+        Ok(Self { wire, pacer: Pacer::new(pps, 64), seed, cancel: cancel.clone() })
+    }
+
+    /// The same, for probes of which no more than `burst` leave at once.
+    ///
+    /// # Errors
+    /// An environment failure.
+    pub(crate) fn open_with_burst(
+        v6: bool,
+        options: &ProbeOptions,
+        burst: u32,
+        cancel: &Cancel,
+    ) -> Result<Self, Problem> {
+        let mut driver = Self::open(v6, 1, options, cancel)?;
+        driver.pacer = Pacer::new(options.pps.unwrap_or(DEFAULT_PPS), burst);
+        Ok(driver)
+    }
+
+    /// What can be sent, the best first.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        self.wire.kinds()
+    }
+
+    /// Whether the kernel may make connections for us, each of which takes its own way past load balancers.
+    pub(crate) const fn streams(&self) -> bool {
+        self.wire.streams()
+    }
+
+    /// Runs a search until it is done or the time is up, and finds the largest packet that comes back, too; what the
+    /// latter cost on top is told apart.
+    ///
+    /// # Errors
+    /// A failure when this host can't send.
+    pub(crate) fn search_both_ways(
+        &mut self,
+        target: &Target,
+        search: &mut Search,
+        limit: Duration,
+    ) -> Result<(Cost, Option<u16>, Cost), Problem> {
+        let ends = target.endpoints();
+        let raw = self.kinds().contains(&Kind::OldSegment);
+        let mut run = Run { reverse_search: ReverseSearch::new(target, ends).filter(|_| raw), ..Run::default() };
+        let begin = now();
+        run.add(target, search, self.seed);
+        let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit, &self.cancel);
+        let Run { reverse_search, packets, jobs, .. } = run;
+        let connections: Vec<Connection> = jobs.iter().map(|job| job.connection).collect();
+        drop(jobs);
+        let (forward, searched) = (search.report().pmtu, now());
+        // Where somebody lowers the MSS, nothing longer ever comes.
+        let unclamped = search.report().clamp.is_none();
+        let mut reverse_search = reverse_search.filter(|_| outcome.is_ok() && unclamped);
+        let reverse =
+            reverse_search.as_mut().and_then(|reverse_search| reverse_search.finish(&self.wire, forward, &self.cancel));
+        connections.iter().for_each(|connection| self.wire.reset(&ends, connection));
+        let time = |from: Time, to: Time| to.saturating_sub(from);
+        let on_top = Cost { packets: reverse_search.map_or(0, |b| b.packets), time: time(searched, now()) };
+        outcome.map(|()| (Cost { packets, time: time(begin, searched) }, reverse, on_top))
+    }
+
+    /// Runs the machines until all are done or the time is up.
+    ///
+    /// # Errors
+    /// A failure when this host can't send.
+    pub(crate) fn run(&mut self, pairs: Vec<(&Target, &mut dyn Machine)>, limit: Duration) -> Result<Cost, Problem> {
+        let mut run = Run::default();
+        for (target, machine) in pairs {
+            run.add(target, machine, self.seed);
+        }
+        let begin = now();
+        let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit, &self.cancel);
+        for job in &run.jobs {
+            self.wire.reset(&job.target.endpoints(), &job.connection);
+        }
+        outcome.map(|()| Cost { packets: run.packets, time: now().saturating_sub(begin) })
+    }
+}
+
+/// Between two looks at whether somebody asked to stop.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often connections of the kernel's are looked at.
+const STREAM_STEP: Duration = Duration::from_millis(1);
+/// The number of no probe.
+const AMBIGUOUS: u32 = u32::MAX;
+
+#[derive(Default)]
+struct Run<'a> {
+    jobs: Vec<Job<'a>>,
+    by_ip: HashMap<IpAddr, usize>,
+    marks: HashMap<(IpAddr, Mark), u32>,
+    packets: u32,
+    /// What comes back is asked for, too; of a single target only.
+    reverse_search: Option<ReverseSearch>,
+    /// When the single target's connection was asked for.
+    opened: Time,
+}
+
+impl<'a> Run<'a> {
+    fn add(&mut self, target: &'a Target, machine: &'a mut dyn Machine, seed: u64) {
+        let number = self.jobs.len();
+        self.by_ip.insert(target.ip, number);
+        let isn = (seed >> 16) as u32 ^ (number as u32).wrapping_mul(0x9E37_79B9);
+        self.jobs.push(Job { target, machine, connection: Connection::new(isn), opener: None });
+    }
+
+    fn drive(&mut self, wire: &mut Wire, pacer: &mut Pacer, end: Time, cancel: &Cancel) -> Result<(), Problem> {
+        wt_sys::poll::sharpen_timers();
+        loop {
+            if cancel.is_cancelled() {
+                return Err(Problem::stopped("stopped before there was an answer"));
+            }
+            let blocked = self.send(wire, pacer)?;
+            let at = now();
+            let waiting = || self.jobs.iter().filter(|job| !job.machine.is_done());
+            if at >= end || waiting().next().is_none() {
+                return Ok(());
+            }
+            let next =
+                if blocked { Some(pacer.next()) } else { waiting().filter_map(|job| job.machine.wakeup()).min() };
+            // A machine that wants to be asked in the past has been asked: no spinning.
+            let next = if wire.has_streams() { Some(at + STREAM_STEP).into_iter().chain(next).min() } else { next };
+            let next = self.reverse_search.as_ref().and_then(ReverseSearch::wakeup).into_iter().chain(next).min();
+            let wait = next.unwrap_or(end).min(end).saturating_sub(at).clamp(Duration::from_micros(20), LOOK);
+            let mut descriptors = wire.descriptors();
+            descriptors.extend(self.reverse_search.as_ref().map(ReverseSearch::descriptor));
+            wt_sys::poll::wait_readable(&descriptors, Some(wait))
+                .map_err(|error| Problem::internal(error.to_string()))?;
+            self.hear_streams(wire);
+            self.hear(wire);
+            if let Some(reverse_search) = &mut self.reverse_search {
+                reverse_search.tick(wire);
+            }
+        }
+    }
+
+    /// Sends what may leave now; tells whether the rate holds more back.
+    fn send(&mut self, wire: &mut Wire, pacer: &mut Pacer) -> Result<bool, Problem> {
+        loop {
+            let mut any = false;
+            for number in 0..self.jobs.len() {
+                let at = now();
+                if pacer.next() > at {
+                    return Ok(true);
+                }
+                let job = &mut self.jobs[number];
+                let Some(probe) = job.machine.poll_probe(at) else { continue };
+                any = true;
+                pacer.take(at);
+                match wire.send(&job.target.endpoints(), &probe, &mut job.connection)? {
+                    Sent::Gone(mark) => {
+                        self.packets += 1;
+                        if let Mark::Handshake(_) = mark {
+                            job.opener = Some(probe.id);
+                            self.opened = at;
+                        }
+                        if let Mark::Token(Token::Number(_)) = mark {
+                            let token =
+                                Token::Udp { port: wire.udp_port(), len: udp_payload(&job.target.ip, probe.ip_len) };
+                            // Where routers quote no payload, the length must tell; several of one length it can't.
+                            let same = self.marks.entry((job.target.ip, Mark::Token(token)));
+                            same.and_modify(|id| *id = AMBIGUOUS).or_insert(probe.id);
+                        }
+                        self.marks.insert((job.target.ip, mark), probe.id);
+                    }
+                    Sent::TooBig => {
+                        job.machine.handle(&Answer { id: probe.id, at, from: None, said: Said::LocalTooBig });
+                    }
+                    Sent::Never => {}
+                }
+            }
+            if !any {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn hear_streams(&mut self, wire: &mut Wire) {
+        let Self { jobs, by_ip, marks, .. } = self;
+        wire.advance_streams(|heard| {
+            let (number, id) = (by_ip.get(&heard.target), marks.get(&(heard.target, heard.mark)));
+            if let (Some(number), Some(id)) = (number, id) {
+                let answer = Answer { id: *id, at: heard.at, from: heard.from, said: heard.said };
+                jobs[*number].machine.handle(&answer);
+            }
+        });
+    }
+
+    fn hear(&mut self, wire: &Wire) {
+        let Self { jobs, by_ip, marks, packets, reverse_search, opened } = self;
+        let jobs = std::cell::RefCell::new(jobs);
+        let each = |heard: Reply| {
+            let Some(number) = by_ip.get(&heard.target) else { return };
+            let Some(id) = marks.get(&(heard.target, heard.mark)) else { return };
+            let answer = Answer { id: *id, at: heard.at, from: heard.from, said: heard.said };
+            jobs.borrow_mut()[*number].machine.handle(&answer);
+        };
+        let handshake = |from: IpAddr, port: u16, heard: TcpHeard, at: Time| {
+            let Some(number) = by_ip.get(&from) else { return };
+            let job = &mut jobs.borrow_mut()[*number];
+            if let TcpHeard::Reset { ack } = heard {
+                let token = Token::Tcp { port, seq: job.connection.refused_by(ack) };
+                if let Some(id) = marks.get(&(from, Mark::Token(token))) {
+                    let said = Said::Reached { ttl: None };
+                    return job.machine.handle(&Answer { id: *id, at, from: Some(from), said });
+                }
+            }
+            if let (TcpHeard::SynAck { ack, .. } | TcpHeard::Reset { ack }, Some(id)) =
+                (heard, side(marks, from, port, heard))
+            {
+                if let TcpHeard::SynAck { .. } = heard {
+                    wire.refuse(&job.target.endpoints(), port, ack);
+                }
+                return job.machine.handle(&Answer { id, at, from: Some(from), said: Said::Refused });
+            }
+            let Some(id) = job.opener.filter(|_| marks.contains_key(&(from, Mark::Handshake(port)))) else { return };
+            let expected = job.connection.isn.wrapping_add(1);
+            let said = match heard {
+                TcpHeard::SynAck { isn, ack, options } if ack == expected => {
+                    job.connection.ack = Some(isn.wrapping_add(1));
+                    if let Some(reverse_search) = reverse_search.as_mut().filter(|_| job.connection.sent == 0) {
+                        job.connection.sent = reverse_search.ask_first(wire, &job.connection, port, (*opened, at));
+                    } else {
+                        wire.complete(&job.target.endpoints(), &job.connection);
+                        *packets += 1;
+                    }
+                    Said::Open { mss: options.mss, sack: options.sack }
+                }
+                TcpHeard::Reset { ack } if ack == expected => Said::Refused,
+                _ => return,
+            };
+            job.machine.handle(&Answer { id, at, from: Some(from), said });
+        };
+        wire.hear(each, handshake);
+    }
+}
+
+/// Which SYN that shouldn't have arrived this answers.
+fn side(marks: &HashMap<(IpAddr, Mark), u32>, from: IpAddr, port: u16, heard: TcpHeard) -> Option<u32> {
+    let (TcpHeard::SynAck { ack, .. } | TcpHeard::Reset { ack }) = heard else { return None };
+    marks.get(&(from, Mark::Token(Token::Tcp { port, seq: ack.wrapping_sub(1) }))).copied()
+}
+
+fn udp_payload(ip: &IpAddr, ip_len: u16) -> u16 {
+    ip_len.saturating_sub(if ip.is_ipv6() { 48 } else { 28 }).max(2)
+}

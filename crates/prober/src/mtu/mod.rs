@@ -1,0 +1,100 @@
+//! The largest packet that gets through, and why larger ones don't.
+
+/// What was found, as `--json` has it.
+mod answer;
+/// What routers said a moment ago.
+mod memory;
+/// Loss size by size.
+mod scan;
+/// What a scan found, as `--json` has it.
+mod scan_answer;
+/// The searches.
+mod search;
+/// Findings and advice in words.
+mod words;
+
+pub use answer::{ClampAnswer, FlowsAnswer, HintAnswer, HopAnswer, MtuAnswer, ReverseCost, SearchAnswer, SizeAnswer};
+pub use scan::ScanRequest;
+pub use scan_answer::{GainAnswer, LooseAnswer, RateCheckAnswer, ScanAnswer, ThresholdAnswer};
+pub use search::{SearchRun, SearchScope, search};
+pub use words::unanswered;
+
+use crate::ProbeOptions;
+use crate::answers::Answers;
+use crate::options::within;
+use crate::target::find_all;
+use serde::{Deserialize, Serialize};
+use wt_problem::Problem;
+use wt_trial::Cancel;
+
+/// Hosts to which the path MTU is searched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MtuRequest {
+    /// The hosts, as `HOST` or `HOST:PORT` with the port that TCP probes go to, 80 if it isn't said.
+    pub hosts: Vec<String>,
+    /// Count losses size by size, too; of one host only.
+    pub scan: Option<ScanRequest>,
+    /// TCP connections that load balancers may send other ways, each with one packet of the path MTU: 1 to 64; 12 to
+    /// at most four hosts where their port is open, and none to more, if it isn't said.
+    pub flows: Option<u8>,
+    /// How to probe.
+    pub options: ProbeOptions,
+}
+
+/// What happens meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum MtuEvent {
+    /// The search for one host has ended.
+    Searched {
+        /// What it found.
+        found: Box<MtuAnswer>,
+    },
+    /// The scan of sizes begins.
+    Scanning {
+        /// So many packets at most, until the place is told.
+        packets: u32,
+        /// So many leave in a second.
+        per_second: u32,
+    },
+}
+
+/// Finds the largest packet that gets through to each host, and why larger ones don't.
+///
+/// A host that answers nothing is in the answer, too: [`MtuAnswer::problem`] tells.
+///
+/// # Errors
+/// A usage problem for an invalid request, an environment problem where this host can't probe, and a stopped one after a
+/// cancel.
+pub fn mtu(
+    request: &MtuRequest,
+    cancel: &Cancel,
+    events: &mut dyn FnMut(MtuEvent),
+) -> Result<Answers<MtuAnswer>, Problem> {
+    request.options.check()?;
+    within("flows", request.flows.unwrap_or(1), 1, 64)?;
+    if let Some(scan) = &request.scan {
+        scan.check()?;
+    }
+    let targets = find_all(&request.hosts, request.options.ip, cancel)?;
+    let scope = SearchScope { losses: request.scan.is_none(), flows: request.flows };
+    let SearchRun { reports, cost, reverse } = search(&targets, &request.options, scope, cancel)?;
+    let Some(scan) = &request.scan else {
+        let mut answers = Vec::new();
+        for (target, report) in targets.iter().zip(&reports) {
+            let answer = MtuAnswer { reverse: Some(reverse.into()), ..MtuAnswer::of(target, report, cost) };
+            events(MtuEvent::Searched { found: Box::new(answer.clone()) });
+            answers.push(answer);
+        }
+        return Ok(Answers(answers));
+    };
+    let ([target], [report]) = (&targets[..], &reports[..]) else {
+        return Err(Problem::usage("a scan is of one host").hint("name one host only"));
+    };
+    let cost = cost.plus(reverse);
+    let searched = MtuAnswer::of(target, report, cost);
+    events(MtuEvent::Searched { found: Box::new(searched.clone()) });
+    let scanned = scan::scan(target, report, scan, &request.options, cost, cancel, events)?;
+    Ok(Answers(vec![scanned.added_to(searched)]))
+}

@@ -1,0 +1,229 @@
+//! Loss size by size, and the size that brings most data a second.
+
+use super::MtuEvent;
+use super::answer::{MtuAnswer, SizeAnswer};
+use super::scan_answer::{GainAnswer, LooseAnswer, RateCheckAnswer, ScanAnswer, ThresholdAnswer};
+use super::words::{narrower, unanswered};
+use crate::ProbeOptions;
+use crate::driver::{Cost, DEFAULT_PPS, Driver};
+use crate::options::within;
+use crate::target::Target;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::time::Duration;
+use wt_probe::{Goodput, Kind, PathKind, Scan, ScanConfig, SearchReport, goodput};
+use wt_problem::Problem;
+use wt_trial::Cancel;
+use wt_units::BitsPerSecond;
+
+/// No scan takes longer.
+const LIMIT: Duration = Duration::from_secs(600);
+/// Probes of all sizes together before anything is looked at, and of each at least.
+const FIRST: u32 = 125;
+const LEAST_OF_EACH: u32 = 4;
+/// Packets with those of the search within which a frequent loss is told, and a rare one; and with those that split it
+/// into both directions.
+const QUICK: u32 = 1000;
+const MOST: u32 = 6000;
+const MOST_IN_ALL: u32 = 20_000;
+/// A scan takes no more than this share of the narrowest link, where that is slow enough to be known.
+const SHARE: f64 = 0.1;
+/// Links that take less for a packet are measured too roughly by the search, and fast enough.
+const SLOW: Duration = Duration::from_millis(1);
+/// Of a line that is slower still, it takes up to this share: else a scan would never end.
+const MOST_SHARE: f64 = 0.5;
+/// The rate at which the larger share begins, packets a second.
+const LEAST_RATE: f64 = 20.0;
+/// On such a line a scan takes about so long, seconds, if nothing else is said: it sends fewer packets.
+const LONGEST: f64 = 300.0;
+/// At most so many leave at once.
+const BURST: u32 = 8;
+/// No more sizes than this.
+const MOST_SIZES: usize = 500;
+
+/// Which sizes to scan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScanRequest {
+    /// The smallest size, bytes.
+    pub from: u16,
+    /// The largest size, bytes; the device's MTU if it isn't said.
+    pub to: Option<u16>,
+    /// From one size to the next, bytes.
+    pub step: u16,
+    /// Packets at most; 6000, and 20000 to split a large loss by direction, if it isn't said.
+    pub most: Option<u32>,
+    /// The path's rate, from which gains are computed.
+    pub rate: BitsPerSecond,
+}
+
+impl Default for ScanRequest {
+    fn default() -> Self {
+        Self { from: 576, to: None, step: 12, most: None, rate: BitsPerSecond(100_000_000) }
+    }
+}
+
+impl ScanRequest {
+    /// Refuses what is out of range.
+    ///
+    /// # Errors
+    /// A usage problem.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        within("bytes as the smallest size", self.from, 68, u16::MAX)?;
+        within("bytes as the largest size", self.to.unwrap_or(u16::MAX), 68, u16::MAX)?;
+        within("bytes from one size to the next", self.step, 1, u16::MAX)?;
+        within("packets", self.most.unwrap_or(MOST), 100, 1_000_000)
+    }
+}
+
+/// A scan that has ended.
+pub(super) struct Scanned {
+    scan: Scan,
+    /// With what the search cost.
+    cost: Cost,
+    /// Without.
+    own: Cost,
+    /// The size that brings most with a loss-based control, and by how much more than the largest that gets through.
+    best: u16,
+    gain: Goodput,
+    rate: BitsPerSecond,
+    ip: IpAddr,
+}
+
+/// Counts losses size by size, the search having found what gets through.
+pub(super) fn scan(
+    target: &Target,
+    report: &SearchReport,
+    request: &ScanRequest,
+    options: &ProbeOptions,
+    before_cost: Cost,
+    cancel: &Cancel,
+    events: &mut dyn FnMut(MtuEvent),
+) -> Result<Scanned, Problem> {
+    let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(target, report)) };
+    if kind == Kind::Udp {
+        return Err(Problem::environment(format!(
+            "{} answers UDP only, and that no more than once a second",
+            target.name
+        ))
+        .hint("a scan needs ICMP echo, or an open TCP port (HOST:PORT) and CAP_NET_RAW (root)"));
+    }
+    let sizes = sizes(request, target)?;
+    // Slow lines are left room.
+    let room = if report.pace >= SLOW { room(report.pace.as_secs_f64()) } else { u32::MAX };
+    let pps = options.pps.unwrap_or(DEFAULT_PPS.min(room));
+    let options = &ProbeOptions { pps: Some(pps), ..options.clone() };
+    let mut driver = Driver::open_with_burst(target.ip.is_ipv6(), options, BURST, cancel)?;
+    // An MSS was heard of only if the target accepts connections.
+    let split = driver.kinds().contains(&Kind::OldSegment) && report.mss.is_some();
+    let passing = u32::try_from(sizes.iter().filter(|size| **size <= pmtu).count()).unwrap_or(u32::MAX);
+    // The acknowledgement that completes a handshake is a packet, too.
+    let before = before_cost.packets + u32::from(split || kind == Kind::OldSegment);
+    let bearable = (f64::from(pps) * LONGEST) as u32;
+    let left = |most: u32| request.most.unwrap_or(most.min(bearable)).saturating_sub(before).max(1);
+    events(MtuEvent::Scanning { packets: left(MOST), per_second: pps });
+    let config = ScanConfig {
+        sizes,
+        pmtu,
+        kind,
+        split,
+        loose: !target.ip.is_ipv6(),
+        first: FIRST.max(passing.saturating_mul(LEAST_OF_EACH)).min(left(MOST)),
+        quick: left(MOST).min(QUICK.saturating_sub(before)),
+        most: left(MOST),
+        most_in_all: left(MOST_IN_ALL),
+    };
+    let mut scan = Scan::new(config, options.rng(1));
+    let cost = driver.run(vec![(target, &mut scan)], LIMIT)?;
+    let headers = if target.ip.is_ipv6() { 60 } else { 40 };
+    let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
+    let (best, gain) = best(&scan, pmtu, headers, rtt, request.rate);
+    Ok(Scanned { scan, cost: before_cost.plus(cost), own: cost, best, gain, rate: request.rate, ip: target.ip })
+}
+
+/// Packets a second that leave a slow line room, by how long it takes for one, seconds.
+fn room(pace: f64) -> u32 {
+    ((SHARE / pace).max(LEAST_RATE.min(MOST_SHARE / pace)) as u32).max(1)
+}
+
+fn sizes(request: &ScanRequest, target: &Target) -> Result<Vec<u16>, Problem> {
+    let least = if target.ip.is_ipv6() { 1280 } else { 68 };
+    let (from, to) = (request.from.max(least), request.to.unwrap_or(target.mtu).min(target.mtu));
+    if from > to {
+        return Err(Problem::usage(format!("from {from} to {to} bytes there is no size to scan")));
+    }
+    let sizes: Vec<u16> = (from..=to).step_by(usize::from(request.step)).collect();
+    if sizes.len() > MOST_SIZES {
+        return Err(Problem::usage(format!("{} sizes are too many: at most {MOST_SIZES}", sizes.len()))
+            .hint("choose a larger --step"));
+    }
+    Ok(sizes)
+}
+
+/// The size that brings most data per second: the largest that gets through, or the largest that is surely below the
+/// threshold.
+fn best(scan: &Scan, pmtu: u16, headers: u16, rtt: Duration, rate: BitsPerSecond) -> (u16, Goodput) {
+    let Some(threshold) = scan.threshold() else { return (pmtu, Goodput { loss_based: 1.0, rate_based: 1.0 }) };
+    let capacity = rate.get() as f64 / 8.0;
+    // What hasn't been lost below may well be lost once in the number sent.
+    let low = threshold.low.loss();
+    let at = |size: u16, loss| goodput(size.saturating_sub(headers), headers, loss, rtt, capacity);
+    let (large, small) = (at(pmtu, threshold.high.loss()), at(threshold.safe, low));
+    if small.loss_based <= large.loss_based {
+        return (pmtu, Goodput { loss_based: 1.0, rate_based: 1.0 });
+    }
+    let gain =
+        Goodput { loss_based: small.loss_based / large.loss_based, rate_based: small.rate_based / large.rate_based };
+    (threshold.safe, gain)
+}
+
+impl Scanned {
+    /// The answer of the search with this one's.
+    pub(super) fn added_to(&self, searched: MtuAnswer) -> MtuAnswer {
+        let mut answer = MtuAnswer { scan: Some(self.answer()), ..searched };
+        let rows = self.scan.sizes();
+        answer.search.sizes = rows.iter().map(|row| SizeAnswer::new(row.size, row.count, row.rtt)).collect();
+        answer.search.best_size = Some(self.best);
+        answer.search.packets = self.cost.packets;
+        answer.search.seconds = self.cost.time.as_secs_f64();
+        if self.scan.threshold().is_some() {
+            answer.search.kind = PathKind::SizeDependentLoss;
+            answer.search.advice = vec![narrower(self.ip, u64::from(self.best))];
+        }
+        answer
+    }
+
+    fn answer(&self) -> ScanAnswer {
+        let threshold = |found: wt_probe::Threshold| ThresholdAnswer {
+            below: found.below,
+            above: found.above,
+            loss_below: found.low.loss(),
+            loss_above: found.high.loss(),
+            evidence: found.evidence,
+            safe: found.safe,
+        };
+        let loose = |loose: wt_probe::Loose| LooseAnswer {
+            size: loose.size,
+            sent: loose.count.sent,
+            answered: loose.count.answered,
+        };
+        let rate_check = |check: wt_probe::RateCheck| RateCheckAnswer {
+            loss_full: check.full.loss(),
+            loss_half: check.half.loss(),
+            halvings: check.halvings,
+            caused_by_rate: check.persists || check.halvings > 0,
+            persists: check.persists,
+        };
+        let Goodput { loss_based, rate_based } = self.gain;
+        ScanAnswer {
+            threshold: self.scan.threshold().map(threshold),
+            without_df: self.scan.loose().map(loose),
+            rate_check: self.scan.rate_check().map(rate_check),
+            loss_forward: self.scan.directions().map(|found| found.forward),
+            loss_reverse: self.scan.directions().map(|found| found.reverse),
+            gain: GainAnswer { loss_based, rate_based, assumed_rate_bps: self.rate.get() },
+            packets: self.own.packets,
+            seconds: self.own.time.as_secs_f64(),
+        }
+    }
+}

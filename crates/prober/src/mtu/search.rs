@@ -1,0 +1,93 @@
+use super::memory::ToldMtus;
+use crate::ProbeOptions;
+use crate::driver::{Cost, Driver};
+use crate::target::Target;
+use std::time::Duration;
+use wt_probe::{Kind, Machine, Search, SearchConfig, SearchReport};
+use wt_problem::Problem;
+use wt_trial::Cancel;
+
+/// With more targets at once routers are given no time to say more.
+const FEW: usize = 4;
+/// TCP connections that look for other branches, if nothing else is said: one of two equal branches is missed once in
+/// 4096 times.
+const FLOWS: u8 = 12;
+/// No search takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What searches found and cost.
+#[derive(Debug, Clone)]
+pub struct SearchRun {
+    /// Target by target.
+    pub reports: Vec<SearchReport>,
+    /// The cost of finding what gets there.
+    pub cost: Cost,
+    /// The cost, on top, of finding what comes back.
+    pub reverse: Cost,
+}
+
+/// What a search looks at beside the path MTU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SearchScope {
+    /// Whether losses of short and of long packets are counted.
+    pub losses: bool,
+    /// TCP connections that look for other branches; if it isn't said, 12 to a few targets, and none to many.
+    pub flows: Option<u8>,
+}
+
+/// Searches for all targets at once, those of one version of IP after those of the other.
+///
+/// # Errors
+/// An environment problem where this host can't probe, and a stopped one after a cancel.
+pub fn search(
+    targets: &[Target],
+    options: &ProbeOptions,
+    scope: SearchScope,
+    cancel: &Cancel,
+) -> Result<SearchRun, Problem> {
+    let SearchScope { losses, flows } = scope;
+    let (mut told, file) = ToldMtus::load();
+    let mut reports: Vec<Option<SearchReport>> = targets.iter().map(|_| None).collect();
+    let (mut cost, mut reverse) = (Cost::default(), Cost::default());
+    for v6 in [false, true] {
+        let of_version: Vec<usize> = (0..targets.len()).filter(|i| targets[*i].ip.is_ipv6() == v6).collect();
+        if of_version.is_empty() {
+            continue;
+        }
+        let mut driver = Driver::open(v6, of_version.len(), options, cancel)?;
+        let kinds = driver.kinds();
+        let handshake = kinds.contains(&Kind::OldSegment) || kinds.contains(&Kind::Stream);
+        let patient = of_version.len() <= FEW;
+        let flows = if driver.streams() { flows.unwrap_or(if patient { FLOWS } else { 1 }) } else { 1 };
+        let config = |i: usize| SearchConfig {
+            max: targets[i].mtu,
+            v6,
+            kinds: kinds.clone(),
+            handshake,
+            patient,
+            losses,
+            flows,
+            told: told.of(targets[i].ip),
+        };
+        let mut machines: Vec<Search> =
+            of_version.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
+        let (spent, reverse_pmtu, on_top) = if let ([only], [machine]) = (&of_version[..], &mut machines[..]) {
+            driver.search_both_ways(&targets[*only], machine, LIMIT)?
+        } else {
+            let pairs =
+                of_version.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
+            (driver.run(pairs.collect(), LIMIT)?, None, Cost::default())
+        };
+        (cost, reverse) = (cost.plus(spent), reverse.plus(on_top));
+        for (i, machine) in of_version.iter().zip(&machines) {
+            let report = SearchReport { reverse_pmtu, ..machine.report() };
+            let truth = report.hints.iter().find(|hint| Some(hint.mtu) == report.pmtu);
+            if let Some(hint) = truth.filter(|_| patient) {
+                told.told(targets[*i].ip, hint.mtu, wt_sys::clock::unix_us());
+            }
+            reports[*i] = Some(report);
+        }
+    }
+    told.store(file);
+    Ok(SearchRun { reports: reports.into_iter().flatten().collect(), cost, reverse })
+}

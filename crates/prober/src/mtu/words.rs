@@ -1,0 +1,108 @@
+use crate::target::Target;
+use std::net::IpAddr;
+use wt_probe::{Finding, Kind, PathKind, SearchReport};
+use wt_problem::{Fault, Problem};
+
+/// What it means that a host answered nothing.
+pub fn unanswered(target: &Target, report: &SearchReport) -> Problem {
+    if report.findings.contains(&Finding::PathChanged) {
+        let what = format!("the path to {} changed or broke while it was probed", target.name);
+        return Problem::new(Fault::Remote, what).hint("try again");
+    }
+    if report.findings.contains(&Finding::PortRefused) {
+        let what = format!("{} ({}) refuses TCP connections at port {}", target.name, target.ip, target.port);
+        return Problem::new(Fault::Remote, format!("{what}, and answers nothing else"))
+            .because(
+                "a firewall forbids ICMP echo and UDP; only packets that an ordinary user can't send make it answer",
+            )
+            .hint("run it as root (CAP_NET_RAW): its refusals then tell sizes; or name an open port, as HOST:PORT");
+    }
+    let code = report.findings.iter().find_map(|finding| match finding {
+        Finding::Unreachable { code } => *code,
+        _ => None,
+    });
+    let cause = code.map_or("it is down, or a firewall forbids ICMP echo, the TCP port and UDP".to_owned(), |code| {
+        format!("somebody on the way says that it can't be reached (ICMP code {code})")
+    });
+    Problem::new(Fault::Remote, format!("{} ({}) answers nothing", target.name, target.ip))
+        .because(cause)
+        .hint("name a TCP port that is open there, as HOST:PORT; TCP probes need CAP_NET_RAW (root)")
+}
+
+/// What the path answered.
+pub(super) const fn method(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Echo | Kind::LooseEcho => "icmp-echo",
+        Kind::Udp => "udp",
+        Kind::Stream | Kind::LastingStream => "tcp-data",
+        Kind::RefusedSyn => "tcp-refused",
+        Kind::OldSegment | Kind::Syn => "tcp-old-segment",
+    }
+}
+
+/// What else was found.
+pub(super) fn findings(report: &SearchReport) -> Vec<String> {
+    let words = report.findings.iter().map(|finding| match finding {
+        Finding::EchoBlocked => "the target answers no ICMP echo".to_owned(),
+        Finding::AbsurdHints { count } => format!("{count} ICMP messages named an impossible MTU; they were ignored"),
+        Finding::HoleAbove { told, lost } => format!(
+            "packets of {lost} bytes vanish without a word before they get to the router that tells of those of {told}"
+        ),
+        Finding::EchoLostOnItsWayBack => "longer echoes get there and vanish on their way back".to_owned(),
+        Finding::TargetsMss { mss } => format!(
+            "the target itself names an MSS of {mss}: no router before it lowers it, so its way back may be narrower"
+        ),
+        Finding::RandomLoss => "packets of every size get lost".to_owned(),
+        Finding::PortRefused => "the target refuses TCP connections at that port".to_owned(),
+        Finding::PathChanged => "what had got through before didn't any more: the path changed or broke".to_owned(),
+        Finding::Unreachable { code: Some(code) } => format!("unreachable, says ICMP (code {code})"),
+        Finding::Unreachable { code: None } => "nothing answered".to_owned(),
+        Finding::GaveUp => "no clear answer within the bounds of packets and rounds".to_owned(),
+    });
+    words.chain(uneven(report)).chain(cleared(report)).collect()
+}
+
+/// Connections that load balancers send over unequal branches.
+fn uneven(report: &SearchReport) -> Option<String> {
+    let flows = report.flows.filter(|_| report.kind == PathKind::NarrowBranch)?;
+    let (size, sent, lost) = (flows.size, flows.flows, flows.flows - flows.carried);
+    Some(format!(
+        "{lost} of {sent} TCP connections carry no packets of {size} bytes, and nobody says so: a load balancer sends them \
+         over a branch with a smaller MTU"
+    ))
+}
+
+/// A router that clears "don't fragment".
+fn cleared(report: &SearchReport) -> Option<String> {
+    let hop = report.df_cleared?;
+    Some(format!(
+        "before hop {} ({}) \"don't fragment\" is cleared: routers behind fragment what is too long",
+        hop.ttl, hop.address
+    ))
+}
+
+/// What to do about it.
+pub(super) fn advice(target: &Target, report: &SearchReport) -> Vec<String> {
+    let Some(pmtu) = report.pmtu else { return Vec::new() };
+    let narrow = narrower(target.ip, u64::from(pmtu));
+    let probing = "windtunnel settings plan mtu-probing=on  # TCP then finds the size itself, after a stall".to_owned();
+    match report.kind {
+        PathKind::BlackHole | PathKind::LyingRouter => vec![narrow, probing],
+        PathKind::NarrowBranch => vec![probing],
+        PathKind::SizeDependentLoss => vec![
+            format!("windtunnel mtu --scan {}  # finds the size from which packets get lost", target.name),
+            "lower the MSS to that size: a loss-based congestion control gains most".to_owned(),
+        ],
+        PathKind::RateLimited => vec![probing],
+        _ => Vec::new(),
+    }
+}
+
+/// The command that shows how to keep packets to a target, and those from it, at a size. `settings apply` does it.
+pub(super) fn narrower(target: IpAddr, mtu: u64) -> String {
+    const LEAST_OF_IPV6: u64 = 1_280;
+    let mss = mtu.saturating_sub(if target.is_ipv6() { 60 } else { 40 });
+    // The kernel has no smaller MTU on routes of IPv6; the MSS still keeps TCP below.
+    let mtu = if target.is_ipv6() && mtu < LEAST_OF_IPV6 { String::new() } else { format!("mtu={mtu} ") };
+    format!("windtunnel settings plan {mtu}mss={mss} --to {target}")
+}

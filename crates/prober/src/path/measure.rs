@@ -1,0 +1,111 @@
+//! Round trips, cells and trains of packets, once the search has told what gets through.
+
+use crate::ProbeOptions;
+use crate::driver::{Cost, Driver};
+use crate::target::Target;
+use std::time::Duration;
+use wt_probe::{Bottleneck, Cells, Kind, LossCount, Scan, ScanConfig, SearchReport, Train, cell_sizes, cells};
+use wt_problem::Problem;
+use wt_trial::Cancel;
+
+/// No part takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The length of the packets whose round trips are counted, bytes.
+const SMALL: u16 = 84;
+/// Probes of each size that look for cells: the fastest counts.
+const CELL_REPEATS: u32 = 4;
+/// Round trips are counted for so many seconds at most.
+const LONGEST: u32 = 20;
+
+/// Round trips, counted.
+pub(super) struct RoundTrips {
+    /// Their times, the shortest first.
+    rtts: Vec<Duration>,
+    pub(super) count: LossCount,
+    pub(super) reordered: u32,
+    /// The mean difference of one round-trip time from the one before it.
+    pub(super) jitter: Duration,
+}
+
+impl RoundTrips {
+    /// The round-trip time that this share doesn't exceed.
+    pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
+        let last = self.rtts.len().checked_sub(1)?;
+        self.rtts.get((last as f64 * share).ceil() as usize).copied()
+    }
+}
+
+/// A path whose largest packet is known.
+pub(super) struct Prober<'a> {
+    pub(super) target: &'a Target,
+    pub(super) report: &'a SearchReport,
+    /// The largest packet that gets through, bytes.
+    pub(super) pmtu: u16,
+    /// What is answered.
+    pub(super) kind: Kind,
+    pub(super) options: &'a ProbeOptions,
+    pub(super) cancel: &'a Cancel,
+}
+
+impl Prober<'_> {
+    /// Counts round-trip times with so many packets at most.
+    pub(super) fn round_trips(&self, most: u32) -> Result<(RoundTrips, Cost), Problem> {
+        let pps = (1.5 / self.report.pace.as_secs_f64().max(1e-3)).min(500.0) as u32;
+        let pps = self.options.pps.unwrap_or(pps).min(pps).max(1);
+        let least = if self.target.ip.is_ipv6() { SMALL + 20 } else { SMALL };
+        // A tenth of the narrowest link's rate, so that none waits for another.
+        let (scan, cost) = self.scan(vec![least.min(self.pmtu)], most.min(pps.saturating_mul(LONGEST)), pps, 2)?;
+        let mut rtts: Vec<Duration> = scan.rtts().collect();
+        let steps: Duration = rtts.windows(2).map(|pair| pair[0].abs_diff(pair[1])).sum();
+        let jitter = steps / u32::try_from(rtts.len().saturating_sub(1).max(1)).unwrap_or(1);
+        rtts.sort_unstable();
+        let count = scan.sizes().iter().fold(LossCount::default(), |sum, row| sum.plus(row.count));
+        Ok((RoundTrips { rtts, count, reordered: scan.reordered(), jitter }, cost))
+    }
+
+    /// Asks at many sizes close to each other, slowly enough that none waits for another.
+    pub(super) fn cells(&self) -> Result<(Option<Cells>, Cost), Problem> {
+        let sizes = cell_sizes(self.pmtu);
+        let all = CELL_REPEATS * u32::try_from(sizes.len()).unwrap_or(0);
+        let pps = (0.5 / self.report.pace.as_secs_f64().max(1e-3)).max(1.0) as u32;
+        let (scan, cost) = self.scan(sizes, all, self.options.pps.unwrap_or(pps).min(pps), 3)?;
+        let rtts: Vec<_> = scan.sizes().iter().filter_map(|row| Some((row.size, row.least_rtt?))).collect();
+        Ok((cells(&rtts), cost))
+    }
+
+    /// So many probes of these sizes, one at a time; `stream` is that of the random generator.
+    fn scan(&self, sizes: Vec<u16>, probes: u32, pps: u32, stream: u64) -> Result<(Scan, Cost), Problem> {
+        let config = ScanConfig {
+            sizes,
+            pmtu: self.pmtu,
+            kind: self.kind,
+            split: false,
+            loose: false,
+            first: probes,
+            quick: probes,
+            most: probes,
+            most_in_all: probes,
+        };
+        let mut scan = Scan::new(config, self.options.rng(stream));
+        let options = ProbeOptions { pps: Some(pps), ..self.options.clone() };
+        let mut driver = Driver::open_with_burst(self.target.ip.is_ipv6(), &options, 1, self.cancel)?;
+        let cost = driver.run(vec![(self.target, &mut scan)], LIMIT)?;
+        Ok((scan, cost))
+    }
+
+    /// The rate of the narrowest link, by trains of packets.
+    pub(super) fn bottleneck(&self) -> Result<(Option<Bottleneck>, Cost), Problem> {
+        let mut driver = Driver::open(self.target.ip.is_ipv6(), 1, self.options, self.cancel)?;
+        // Old segments come back as short acknowledgements, so that only the way there counts.
+        let old = driver.kinds().contains(&Kind::OldSegment).then_some(Kind::OldSegment);
+        let mut cost = Cost::default();
+        for kind in old.into_iter().chain([self.kind]) {
+            let mut train = Train::new(kind, self.pmtu);
+            cost = cost.plus(driver.run(vec![(self.target, &mut train)], LIMIT)?);
+            if let Some(bottleneck) = train.bottleneck() {
+                return Ok((Some(bottleneck), cost));
+            }
+        }
+        Ok((None, cost))
+    }
+}

@@ -1,0 +1,121 @@
+use crate::IpVersion;
+use crate::hosts::{check_count, split_port};
+use crate::wire::{Endpoints, SIDE_TOS};
+use std::net::{IpAddr, SocketAddr};
+use wt_probe::SynOptions;
+use wt_problem::{Fault, Problem};
+use wt_sys::resolve::{ResolveError, resolve};
+use wt_trial::Cancel;
+
+/// Where TCP probes go if nothing else is said.
+const USUAL_PORT: u16 = 80;
+
+/// Where to probe.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// As it was written.
+    pub name: String,
+    /// Its address.
+    pub ip: IpAddr,
+    /// The TCP port for handshakes.
+    pub port: u16,
+    /// The address of ours that packets to it bear.
+    pub source: IpAddr,
+    /// The MTU of the device through which they leave, bytes; at most 65535.
+    pub mtu: u16,
+    /// That device's name.
+    pub device: String,
+}
+
+impl Target {
+    /// Resolves `HOST` or `HOST:PORT`, and asks the kernel for the way there.
+    ///
+    /// # Errors
+    /// A usage failure for what is no host, an environment failure where there is no way to it.
+    pub fn find(text: &str, ip: Option<IpVersion>, default_port: u16) -> Result<Self, Problem> {
+        let (host, port) = split_port(text, default_port)?;
+        let found = resolve(&host, port).map_err(|error| unresolvable(&host, &error))?;
+        let wanted = |address: &&SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
+        let address = found.iter().find(wanted).ok_or_else(|| {
+            let other = if ip == Some(IpVersion::V6) { "4" } else { "6" };
+            Problem::usage(format!("{host} has no address of that version of IP")).hint(format!("try --ip {other}"))
+        })?;
+        Self::on_the_way(text, *address)
+    }
+
+    /// The same for an address that is known.
+    ///
+    /// # Errors
+    /// An environment failure where there is no way to it.
+    pub fn of_address(name: &str, address: SocketAddr) -> Result<Self, Problem> {
+        Self::on_the_way(name, address)
+    }
+
+    fn on_the_way(name: &str, address: SocketAddr) -> Result<Self, Problem> {
+        let ip = address.ip();
+        let no_way = |error: std::io::Error| {
+            Problem::environment(format!("there is no way from this host to {ip}: {error}"))
+                .hint(format!("ip route get {ip} shows what the kernel knows"))
+        };
+        let any: SocketAddr = if ip.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" }
+            .parse()
+            .map_err(|_| Problem::internal("the unspecified address doesn't parse"))?;
+        let socket = std::net::UdpSocket::bind(any).map_err(no_way)?;
+        socket.connect((ip, 33_434)).map_err(no_way)?;
+        let source = socket.local_addr().map_err(no_way)?.ip();
+        let (device, mtu) = device_to(ip).unwrap_or(("?".to_owned(), 1500));
+        let least = if ip.is_ipv6() { 1280 } else { 68 };
+        Ok(Self { name: name.to_owned(), ip, port: address.port(), source, mtu: mtu.max(least), device })
+    }
+
+    pub(crate) fn endpoints(&self) -> Endpoints {
+        let headers = if self.ip.is_ipv6() { 60 } else { 40 };
+        Endpoints {
+            source: self.source,
+            target: self.ip,
+            port: self.port,
+            mss: self.mtu.saturating_sub(headers).max(536),
+        }
+    }
+}
+
+/// What it means that a name has no address: the name is wrong, unless the resolver is at fault.
+///
+/// Every operation that takes hosts says it in these words.
+#[must_use]
+pub fn unresolvable(host: &str, error: &ResolveError) -> Problem {
+    let fault = if error.is_temporary() { Fault::Environment } else { Fault::Usage };
+    Problem::new(fault, format!("can't find the address of {host}"))
+        .because(error.to_string())
+        .hint("check the spelling and this machine's resolver, or give an address")
+}
+
+/// The targets of a request, TCP at port 80 if nothing else is said.
+///
+/// # Errors
+/// A usage problem for an invalid host or list, an environment problem where there is no way to one.
+pub(crate) fn find_all(hosts: &[String], ip: Option<IpVersion>, cancel: &Cancel) -> Result<Vec<Target>, Problem> {
+    check_count(hosts.len())?;
+    let find = |host: &String| {
+        if cancel.is_cancelled() {
+            return Err(Problem::stopped("stopped before anything was probed"));
+        }
+        Target::find(host, ip, USUAL_PORT)
+    };
+    hosts.iter().map(find).collect()
+}
+
+/// The device through which packets to an address leave, and its MTU.
+fn device_to(ip: IpAddr) -> Option<(String, u16)> {
+    let mut netlink = wt_sys::netlink::Netlink::open().ok()?;
+    let device = netlink.route_to(ip).ok()?.hops().first()?.device;
+    let link = netlink.links().ok()?.into_iter().find(|link| link.index == device)?;
+    Some((link.name, u16::try_from(link.mtu).unwrap_or(u16::MAX)))
+}
+
+/// What SYNs that shall not arrive offer, and their type of service.
+pub(crate) fn offered(target: &Target) -> (SynOptions, u8) {
+    let mss = Some(target.endpoints().mss);
+    let options = SynOptions { mss, window_scale: Some(7), sack: true, timestamps: true, fast_open: true, ecn: true };
+    (options, SIDE_TOS)
+}

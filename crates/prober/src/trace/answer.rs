@@ -1,0 +1,168 @@
+use crate::answers::micros;
+use crate::driver::Cost;
+use crate::target::Target;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use wt_probe::{Change, LossCount, Trace, TraceHop};
+use wt_problem::Problem;
+
+/// What a trace found of one host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TraceAnswer {
+    /// The version of this contract.
+    pub schema_version: u32,
+    /// The host as it was written.
+    pub target: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// Whether only TCP reached it.
+    pub by_tcp: bool,
+    /// The hops.
+    #[serde(flatten)]
+    pub route: RouteAnswer,
+    /// Packets that left for the hosts of this request, this one's and others'.
+    pub packets: u32,
+    /// Probes to this host's hops.
+    pub probes: u32,
+    /// Bursts.
+    pub rounds: u32,
+    /// How long all of it took, seconds.
+    pub seconds: f64,
+    /// Whether the host accepts TCP connections.
+    #[serde(skip)]
+    pub is_open: bool,
+}
+
+/// The hops of a path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RouteAnswer {
+    /// Hop by hop.
+    pub hops: Vec<TraceHopAnswer>,
+    /// Whether the host itself answered.
+    pub reached: bool,
+    /// How many hops away it is.
+    pub hop_count: Option<u8>,
+    /// The TTL with which its answers arrive.
+    pub reply_ttl: Option<u8>,
+}
+
+/// A hop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TraceHopAnswer {
+    /// How many hops away, from 1.
+    pub ttl: u8,
+    /// Who answered first.
+    pub address: Option<IpAddr>,
+    /// All who answered; several where load is balanced.
+    pub addresses: Vec<IpAddr>,
+    /// The name of the first.
+    pub name: Option<String>,
+    /// The shortest round-trip time, µs.
+    pub rtt_us: Option<f64>,
+    /// All of them, µs.
+    pub rtts_us: Vec<f64>,
+    /// Probes.
+    pub sent: u32,
+    /// Answers.
+    pub answered: u32,
+    /// The share that wasn't answered.
+    pub loss: f64,
+    /// The largest packet known to go on from here, bytes.
+    pub mtu: Option<u16>,
+    /// Whether the hop quoted a whole SYN, so that no change means none.
+    pub quoted: bool,
+    /// What middleboxes changed in a SYN before it came here.
+    pub changed: Vec<String>,
+    /// Whether it is the host itself.
+    pub target: bool,
+    /// The names of all addresses.
+    #[serde(skip)]
+    pub names: Vec<Option<String>>,
+}
+
+impl TraceHopAnswer {
+    fn of(hop: &TraceHop, names: &HashMap<IpAddr, String>) -> Self {
+        let LossCount { sent, answered } = hop.count;
+        let names: Vec<Option<String>> = hop.addresses.iter().map(|address| names.get(address).cloned()).collect();
+        Self {
+            ttl: hop.ttl,
+            address: hop.addresses.first().copied(),
+            addresses: hop.addresses.clone(),
+            name: names.first().cloned().flatten(),
+            rtt_us: hop.rtts.iter().min().copied().map(micros),
+            rtts_us: hop.rtts.iter().copied().map(micros).collect(),
+            sent,
+            answered,
+            loss: hop.count.loss(),
+            mtu: hop.mtu,
+            quoted: hop.quoted,
+            changed: hop.changed.iter().map(words).collect(),
+            target: hop.target,
+            names,
+        }
+    }
+}
+
+impl RouteAnswer {
+    pub(crate) fn of(trace: &Trace, names: &HashMap<IpAddr, String>) -> Self {
+        Self {
+            hops: trace.hops().iter().map(|hop| TraceHopAnswer::of(hop, names)).collect(),
+            reached: trace.target().is_some(),
+            hop_count: trace.target(),
+            reply_ttl: trace.reply_ttl(),
+        }
+    }
+}
+
+impl TraceAnswer {
+    pub(super) fn of(target: &Target, trace: &Trace, names: &HashMap<IpAddr, String>, cost: Cost) -> Self {
+        let (probes, rounds) = trace.cost();
+        Self {
+            schema_version: 1,
+            target: target.name.clone(),
+            address: target.ip,
+            by_tcp: trace.by_tcp(),
+            route: RouteAnswer::of(trace, names),
+            packets: cost.packets,
+            probes,
+            rounds,
+            seconds: cost.time.as_secs_f64(),
+            is_open: trace.is_open(),
+        }
+    }
+
+    /// Why there is no hop, if there is none.
+    #[must_use]
+    pub fn problem(&self) -> Option<Problem> {
+        self.route.hops.is_empty().then(|| {
+            Problem::remote(format!("nobody on the way to {} answers", self.target))
+                .hint("a firewall near this host may forbid ICMP")
+        })
+    }
+}
+
+/// A change in words.
+fn words(change: &Change) -> String {
+    let number = |value: Option<u32>| value.map_or("none".to_owned(), |value| value.to_string());
+    match *change {
+        Change::Mss(from, to) => format!("mss {} -> {}", number(from.map(u32::from)), number(to.map(u32::from))),
+        Change::WindowScale(from, to) => {
+            format!("window-scale {} -> {}", number(from.map(u32::from)), number(to.map(u32::from)))
+        }
+        Change::Sack => "sack removed".to_owned(),
+        Change::Timestamps => "timestamps removed".to_owned(),
+        Change::Ecn => "ecn offer removed".to_owned(),
+        Change::FastOpen => "fast-open removed".to_owned(),
+        Change::Tos(from, to) => type_of_service(from, to),
+        Change::DontFragment => "df cleared: routers behind fragment what is too long".to_owned(),
+    }
+}
+
+/// A change of the type-of-service byte: its two parts have nothing to do with each other (RFC 2474, RFC 3168).
+fn type_of_service(from: u8, to: u8) -> String {
+    let name = |tos: u8| ["not-ECT", "ECT(1)", "ECT(0)", "CE"][usize::from(tos & 3)];
+    let ecn = (from & 3 != to & 3).then(|| format!("ecn {} -> {}", name(from), name(to)));
+    let dscp = (from >> 2 != to >> 2).then(|| format!("dscp {} -> {}", from >> 2, to >> 2));
+    ecn.into_iter().chain(dscp).collect::<Vec<_>>().join(", ")
+}

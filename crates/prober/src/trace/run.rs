@@ -1,0 +1,60 @@
+use super::TraceRequest;
+use crate::driver::{Cost, Driver};
+use crate::names::names_of;
+use crate::target::{Target, offered};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+use wt_probe::{Kind, Machine, Trace, TraceConfig};
+use wt_problem::Problem;
+use wt_trial::Cancel;
+
+/// No trace takes longer.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Names are waited for no longer.
+const NAMES: Duration = Duration::from_millis(500);
+
+/// Traces all targets at once.
+pub(crate) fn trace_all(
+    targets: &[Target],
+    request: &TraceRequest,
+    cancel: &Cancel,
+) -> Result<(Vec<Trace>, Cost), Problem> {
+    let mut traces: Vec<Option<Trace>> = targets.iter().map(|_| None).collect();
+    let mut cost = Cost::default();
+    for v6 in [false, true] {
+        let of_version: Vec<usize> = (0..targets.len()).filter(|i| targets[*i].ip.is_ipv6() == v6).collect();
+        if of_version.is_empty() {
+            continue;
+        }
+        let mut driver = Driver::open(v6, of_version.len(), &request.options, cancel)?;
+        let kinds = driver.kinds();
+        let config = |target: &Target| TraceConfig {
+            kind: if kinds.contains(&Kind::Echo) { Kind::Echo } else { Kind::Udp },
+            handshake: kinds.contains(&Kind::OldSegment),
+            flows: request.flows,
+            probes: request.probes,
+            size: request.size,
+            max: target.mtu,
+            offered: offered(target),
+        };
+        let mut machines: Vec<Trace> = of_version.iter().map(|i| Trace::new(config(&targets[*i]))).collect();
+        let pairs =
+            of_version.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
+        let spent = driver.run(pairs.collect(), LIMIT)?;
+        cost = cost.plus(spent);
+        for (i, machine) in of_version.into_iter().zip(machines) {
+            traces[i] = Some(machine);
+        }
+    }
+    Ok((traces.into_iter().flatten().collect(), cost))
+}
+
+/// The names of all hops.
+pub(crate) fn names(traces: &[Trace]) -> HashMap<IpAddr, String> {
+    let hops = traces.iter().flat_map(Trace::hops);
+    let mut addresses: Vec<IpAddr> = hops.flat_map(|hop| hop.addresses).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    names_of(&addresses, NAMES)
+}
