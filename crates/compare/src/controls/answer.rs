@@ -1,0 +1,139 @@
+use super::beside::SharedWithFlow;
+use crate::path::ComparedPath;
+use serde::Serialize;
+use wt_report::Chart;
+use wt_trial::bulk::{BulkMetrics, Recovery};
+
+/// What comes out of congestion controls side by side.
+#[derive(Debug, Serialize)]
+pub struct ControlsAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// The comparison's name in the journal.
+    pub id: String,
+    /// The path, as it was named.
+    pub lab: String,
+    /// How long each trial was, seconds.
+    pub trial_s: f64,
+    /// What is known of the path.
+    pub path: ComparedPath,
+    /// What happened in each trial.
+    pub disturbance: Option<TrialDisturbance>,
+    /// What came of each, the one that the others are compared with first.
+    pub algorithms: Vec<ControlResult>,
+    /// What is claimed.
+    pub verdict: ControlsVerdict,
+    /// All pictures.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
+}
+
+/// What is claimed of congestion controls side by side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ControlsVerdict {
+    /// Whether any differs from the first.
+    pub difference_shown: bool,
+    /// One sentence or two that a person can act on.
+    pub text: String,
+}
+
+/// What happened in each trial.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TrialDisturbance {
+    /// Its name.
+    pub kind: &'static str,
+    /// When, seconds after the path began.
+    pub at_s: f64,
+    /// How long, seconds.
+    pub lasts_s: f64,
+}
+
+/// What came of one congestion control.
+#[derive(Debug, Serialize)]
+pub struct ControlResult {
+    /// The algorithm's own name.
+    pub name: String,
+    /// `kernel`, or the variant of ours.
+    pub variant: String,
+    /// Payload over time.
+    #[serde(rename = "goodput_kBps")]
+    pub goodput: GoodputRuns,
+    /// Until 90 % of the rate was reached, seconds.
+    pub t90_s: Option<f64>,
+    /// Until the rate was back after a loss, seconds.
+    pub recovery_s: Option<f64>,
+    /// The 95th percentile of the queueing delay, ms.
+    pub p95_queue_ms: Option<f64>,
+    /// Retransmitted segments, as a share of all.
+    pub retransmit_share: Option<f64>,
+    /// Impossible values that a skipped program left.
+    pub guard_hits: u64,
+    /// Trials that were thrown away.
+    pub invalid_trials: u32,
+    /// Against the first; `None` of the first itself, and with too few rounds.
+    pub against_first: Option<AgainstFirst>,
+    /// The measures of each trial.
+    pub runs: Vec<BulkMetrics>,
+    /// After what was made to happen.
+    pub after_disturbance: Option<Recovery>,
+    /// Beside another flow.
+    pub beside: Option<SharedWithFlow>,
+    /// What it is called in tables and legends.
+    #[serde(skip)]
+    pub label: String,
+}
+
+/// Payload over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GoodputRuns {
+    /// The mean, kB/s.
+    pub mean: f64,
+    /// Of each trial, in the order of the rounds, kB/s.
+    pub runs: Vec<f64>,
+}
+
+/// One against the first, within rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AgainstFirst {
+    /// Rate over the first one's.
+    pub ratio: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// A picture.
+#[derive(Debug)]
+pub struct Picture {
+    /// What its file is called, without the ending.
+    pub name: String,
+    /// Its heading on a page.
+    pub heading: String,
+    /// The picture.
+    pub chart: Chart,
+}
+
+impl AgainstFirst {
+    /// Whether it is shown to be faster.
+    pub(super) fn is_faster(&self) -> bool {
+        self.low > 1.0
+    }
+
+    /// Whether it is shown to be slower.
+    pub(super) fn is_slower(&self) -> bool {
+        self.high < 1.0
+    }
+}
+
+impl ControlsAnswer {
+    /// Whether anything was compared and no difference is shown: the answer is "no".
+    pub fn is_no(&self) -> bool {
+        self.algorithms.len() > 1 && !self.verdict.difference_shown
+    }
+
+    /// Rounds of the one that has most.
+    pub fn rounds(&self) -> usize {
+        self.algorithms.iter().map(|one| one.goodput.runs.len()).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,36 @@
+use super::answer::ControlsAnswer;
+use wt_report::Page;
+
+impl ControlsAnswer {
+    /// All of it as a page with its pictures.
+    pub fn html(&self) -> String {
+        let head =
+            ["congestion control", "goodput, kB/s", "single runs", "T90, s", "back in, s", "p95 queue, ms", "resent"];
+        let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
+        let mut table = vec![head.map(str::to_owned).to_vec()];
+        table.extend(self.algorithms.iter().map(|one| {
+            vec![
+                one.label.clone(),
+                format!("{:.1}", one.goodput.mean),
+                one.goodput.runs.iter().map(|goodput| format!("{goodput:.0}")).collect::<Vec<_>>().join(" "),
+                number(one.t90_s),
+                number(one.recovery_s),
+                number(one.p95_queue_ms),
+                one.retransmit_share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+            ]
+        }));
+        let mut text = vec![self.verdict.text.clone()];
+        text.extend(self.disturbance_lines());
+        text.extend(self.thrown_away());
+        let page = Page {
+            title: "Congestion controls compared".to_owned(),
+            about: format!("{} · {} rounds of {:.0} s each", self.lab, self.rounds(), self.trial_s),
+            text,
+            table,
+            more: Vec::new(),
+            charts: self.pictures.iter().map(|picture| (picture.heading.clone(), picture.chart.clone())).collect(),
+            footer: format!("Windtunnel {} · {}", env!("CARGO_PKG_VERSION"), self.id),
+        };
+        page.to_html()
+    }
+}

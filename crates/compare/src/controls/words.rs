@@ -1,0 +1,87 @@
+use super::answer::{AgainstFirst, ControlResult, ControlsAnswer};
+
+impl ControlResult {
+    /// What had to be run again, if anything had.
+    fn thrown_away(&self) -> Option<String> {
+        (self.invalid_trials > 0 || self.guard_hits > 0).then(|| {
+            format!(
+                "{}: {} trials thrown away and run again; the kernel skipped a program {} times.",
+                self.label, self.invalid_trials, self.guard_hits
+            )
+        })
+    }
+}
+
+impl ControlsAnswer {
+    /// A sentence for each of which trials had to be run again.
+    pub fn thrown_away(&self) -> impl Iterator<Item = String> {
+        self.algorithms.iter().filter_map(ControlResult::thrown_away)
+    }
+
+    /// What became of what was made to happen, its head first; nothing where nothing was.
+    pub fn disturbance_lines(&self) -> Vec<String> {
+        let Some(disturbance) = self.disturbance else { return Vec::new() };
+        let lasted = if disturbance.lasts_s == 0.0 {
+            String::new()
+        } else {
+            format!(" that lasted {:.1} s, from its end", disturbance.lasts_s)
+        };
+        let (name, at) = (disturbance.kind, disturbance.at_s);
+        let mut lines =
+            vec![format!("After the {name} at {at:.1} s{lasted}, until 95 % of the rate before it held for two RTTs:")];
+        for one in &self.algorithms {
+            let Some(after) = &one.after_disturbance else { continue };
+            let time = after.median_s.map_or_else(|| "not in most trials".to_owned(), |s| format!("{s:.2} s"));
+            let cost = after.mean_cost_bytes.unwrap_or(0.0) / 1e3;
+            let (label, back, all) = (&one.label, after.recovered, after.events);
+            lines.push(format!(
+                "{:<24} {time}, {cost:.1} kB less than without; back in {back} of {all}",
+                format!("{label}:")
+            ));
+            if let Some(shared) = &one.beside {
+                lines.push(format!("{:<24} beside {}: {}", "", shared.name, shared.sentence()));
+            }
+        }
+        lines
+    }
+}
+
+/// One sentence or two that a person can act on.
+pub(super) fn verdict(all: &[ControlResult]) -> String {
+    let Some((first, others)) = all.split_first() else { return "nothing was compared".to_owned() };
+    if others.is_empty() {
+        return format!("only {} was run: there is nothing to compare it with", first.label);
+    }
+    if others.iter().all(|one| one.against_first.is_none()) {
+        return "too few rounds to say whether the differences are real; two or more say".to_owned();
+    }
+    let (faster, slower) = (sorted(others, AgainstFirst::is_faster), sorted(others, AgainstFirst::is_slower));
+    let mut parts = Vec::new();
+    if !faster.is_empty() {
+        parts.push(format!("faster than {}: {faster}", first.label));
+    }
+    if !slower.is_empty() {
+        parts.push(format!("slower: {slower}"));
+    }
+    if parts.is_empty() {
+        parts.push(format!("no difference from {} is shown", first.label));
+    }
+    format!("{} (95 % for all comparisons together, by Dunnett's method within rounds).", parts.join("; "))
+}
+
+/// Those of which something is shown, with how far they are ahead; the fastest first.
+fn sorted(others: &[ControlResult], shown: fn(&AgainstFirst) -> bool) -> String {
+    let mut kept: Vec<&ControlResult> =
+        others.iter().filter(|one| one.against_first.as_ref().is_some_and(shown)).collect();
+    kept.sort_by(|a, b| b.goodput.mean.total_cmp(&a.goodput.mean));
+    let name = |one: &&ControlResult| {
+        let gain = one.against_first.map_or(0.0, |against| percent(against.ratio));
+        format!("{} ({gain:+.0} %)", one.label)
+    };
+    kept.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// How far a ratio is from 1, percent.
+pub fn percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}

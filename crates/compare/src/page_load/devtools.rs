@@ -1,0 +1,145 @@
+//! Chromium over a pipe: messages of the DevTools protocol, each ended by a zero byte.
+
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use wt_problem::{Fault, Problem};
+use wt_sys::clock::monotonic_ns;
+use wt_sys::{poll, process};
+
+/// No message of a browser is longer; one that is says nothing that we want.
+const LONGEST: usize = 64 << 20;
+/// How long a browser may take to start, and to answer a command.
+const ANSWERING: Duration = Duration::from_secs(30);
+
+/// A browser of our own with a profile that is forgotten.
+///
+/// # Source
+/// `--remote-debugging-pipe` in content/public/common/content_switches.cc of Chromium: commands on descriptor 3, answers
+/// on 4.
+pub(super) struct Browser {
+    child: Child,
+    commands: PipeWriter,
+    answers: PipeReader,
+    buffer: Vec<u8>,
+    number: u64,
+    _profile: tempfile::TempDir,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = process::signal_group(self.child.id(), 9);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Browser {
+    /// Starts one.
+    pub(super) fn start(program: &OsString, options: &[OsString]) -> Result<Self, Problem> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Problem::environment(format!("can't start {}: {error}", program.to_string_lossy()))
+        };
+        let profile = tempfile::tempdir().map_err(|error| failed(&error))?;
+        let (theirs_in, commands) = std::io::pipe().map_err(|error| failed(&error))?;
+        let (answers, theirs_out) = std::io::pipe().map_err(|error| failed(&error))?;
+        for end in [theirs_in.as_fd(), theirs_out.as_fd()] {
+            process::inherit(&end).map_err(|error| failed(&error))?;
+        }
+        // A shell gives the descriptors their numbers.
+        let (input, output) = (theirs_in.as_raw_fd(), theirs_out.as_raw_fd());
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(format!("exec \"$@\" 3<&{input} 4>&{output}")).arg("sh").arg(program);
+        let mut folder = OsString::from("--user-data-dir=");
+        folder.push(profile.path());
+        command.arg(folder).args([
+            "--headless=new",
+            "--remote-debugging-pipe",
+            "--no-first-run",
+            "--no-default-browser-check",
+            "--disable-background-networking",
+            "--disable-breakpad",
+            "--disable-crash-reporter",
+            "--disable-component-update",
+            "--disable-default-apps",
+            "--disable-dev-shm-usage",
+            "--disable-extensions",
+            "--disable-gpu",
+            "--disable-sync",
+            "--mute-audio",
+        ]);
+        if process::effective_uid() == 0 {
+            // Chromium refuses to run as root with a sandbox of its own.
+            command.arg("--no-sandbox");
+        }
+        // Whatever it keeps beside its profile goes with it.
+        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
+            command.env(variable, profile.path());
+        }
+        command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        process::die_with_parent(&mut command);
+        let child = command.spawn().map_err(|error| failed(&error))?;
+        let buffer = Vec::new();
+        Ok(Self { child, commands, answers, buffer, number: 0, _profile: profile })
+    }
+
+    /// Sends a command; its number.
+    pub(super) fn send(&mut self, session: Option<&str>, method: &str, params: &Value) -> Result<u64, Problem> {
+        self.number += 1;
+        let mut message = json!({ "id": self.number, "method": method, "params": params });
+        if let Some(session) = session {
+            message["sessionId"] = json!(session);
+        }
+        let sent = self.commands.write_all(format!("{message}\0").as_bytes());
+        sent.map_err(|error| Problem::environment(format!("the browser doesn't listen: {error}")).hint(HINT))?;
+        Ok(self.number)
+    }
+
+    /// Sends a command and waits for its result; what comes meanwhile is of no interest yet.
+    pub(super) fn ask(&mut self, session: Option<&str>, method: &str, params: &Value) -> Result<Value, Problem> {
+        let number = self.send(session, method, params)?;
+        let end = monotonic_ns() + ANSWERING.as_nanos() as u64;
+        while let Some(message) = self.receive(end)? {
+            if message["id"] == number {
+                return match message["error"]["message"].as_str() {
+                    None => Ok(message["result"].clone()),
+                    Some(why) => Err(Problem::internal(format!("the browser refuses {method}: {why}"))),
+                };
+            }
+        }
+        Err(Problem::environment(format!("the browser doesn't answer {method}")).hint(HINT))
+    }
+
+    /// The next message; `None` when the time is up.
+    pub(super) fn receive(&mut self, end_ns: u64) -> Result<Option<Value>, Problem> {
+        let gone = || Problem::new(Fault::Environment, "the browser has ended").hint(HINT);
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == 0) {
+                let message = serde_json::from_slice(&self.buffer[..end]).unwrap_or(Value::Null);
+                self.buffer.drain(..=end);
+                return Ok(Some(message));
+            }
+            let left = end_ns.saturating_sub(monotonic_ns());
+            if left == 0 {
+                return Ok(None);
+            }
+            let ready = poll::wait_readable(&[self.answers.as_fd()], Some(Duration::from_nanos(left)));
+            if ready.map_err(|error| Problem::internal(error.to_string()))? == 0 {
+                continue;
+            }
+            let mut piece = vec![0; 64 << 10];
+            let len = self.answers.read(&mut piece).map_err(|_| gone())?;
+            if len == 0 || self.buffer.len() + len > LONGEST {
+                return Err(gone());
+            }
+            self.buffer.extend_from_slice(&piece[..len]);
+        }
+    }
+}
+
+/// What to try when a browser doesn't work.
+const HINT: &str = "see whether it runs by itself: chromium --headless --no-sandbox --dump-dom about:blank";

@@ -1,0 +1,203 @@
+//! One load of a page, from the browser's events.
+
+use super::devtools::Browser;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Duration;
+use wt_problem::{Fault, Problem};
+use wt_sys::clock::monotonic_ns;
+
+/// So many requests of a page are kept.
+const MOST: usize = 5_000;
+/// After the load event others may still end.
+const AFTER: Duration = Duration::from_millis(300);
+
+/// One request of a load; times are ms after the first request.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct LoadedResource {
+    /// What was asked for.
+    pub url: String,
+    /// When it was asked for.
+    pub start_ms: f64,
+    /// When the first byte came.
+    pub first_byte_ms: Option<f64>,
+    /// When the last byte came.
+    pub end_ms: Option<f64>,
+    /// Bytes that were transferred.
+    pub bytes: Option<f64>,
+    /// The status of the answer.
+    pub status: Option<u64>,
+    /// The protocol, as the browser names it.
+    pub protocol: Option<String>,
+}
+
+/// One load; times are ms after the first request.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct PageLoad {
+    /// The first byte of all.
+    pub first_byte_ms: Option<f64>,
+    /// The event DOMContentLoaded.
+    pub dom_content_loaded_ms: Option<f64>,
+    /// The event load.
+    pub load_ms: f64,
+    /// How many requests there were.
+    pub requests: usize,
+    /// Bytes that were transferred.
+    pub bytes: f64,
+    /// The requests.
+    pub resources: Vec<LoadedResource>,
+}
+
+/// What has been seen of a load so far; times are the browser's, seconds.
+#[derive(Default)]
+struct Seen {
+    begin: Option<f64>,
+    dom: Option<f64>,
+    load: Option<f64>,
+    resources: Vec<LoadedResource>,
+    places: HashMap<String, usize>,
+}
+
+/// Loads a page in a new tab of a new browser.
+pub(super) fn load(browser: &mut Browser, url: &str, deadline: Duration) -> Result<PageLoad, Problem> {
+    let target = browser.ask(None, "Target.createTarget", &json!({ "url": "about:blank" }))?;
+    let attached =
+        browser.ask(None, "Target.attachToTarget", &json!({ "targetId": target["targetId"], "flatten": true }))?;
+    let session = attached["sessionId"].as_str().unwrap_or_default().to_owned();
+    let session = Some(session.as_str());
+    for domain in ["Page.enable", "Network.enable"] {
+        browser.ask(session, domain, &json!({}))?;
+    }
+    browser.ask(session, "Network.setCacheDisabled", &json!({ "cacheDisabled": true }))?;
+    let navigation = browser.send(session, "Page.navigate", &json!({ "url": url }))?;
+    let mut seen = Seen::default();
+    let mut end = monotonic_ns() + deadline.as_nanos() as u64;
+    while let Some(message) = browser.receive(end)? {
+        if message["id"] == navigation
+            && let Some(why) = message["result"]["errorText"].as_str().filter(|why| !why.is_empty())
+        {
+            return Err(Problem::new(Fault::Remote, format!("{url} can't be loaded: {why}")));
+        }
+        let was_loaded = seen.load.is_some();
+        seen.take(&message);
+        if seen.load.is_some() && !was_loaded {
+            end = end.min(monotonic_ns() + AFTER.as_nanos() as u64);
+        }
+    }
+    seen.finish().ok_or_else(|| {
+        Problem::new(Fault::Remote, format!("{url} wasn't loaded within {} s", deadline.as_secs()))
+            .hint("give it more time: --deadline")
+    })
+}
+
+/// What a browser says, each message ended by a zero byte, read to its end; and the load as it is drawn.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    let mut seen = Seen::default();
+    for message in bytes.split(|byte| *byte == 0) {
+        seen.take(&serde_json::from_slice(message).unwrap_or(Value::Null));
+    }
+    assert!(seen.resources.len() <= MOST && seen.places.len() <= MOST);
+    if let Some(load) = seen.finish() {
+        assert!(load.load_ms >= 0.0);
+        let _ = super::waterfall::waterfall("http://x/", &load);
+    }
+}
+
+impl Seen {
+    fn take(&mut self, message: &Value) {
+        let params = &message["params"];
+        let id = params["requestId"].as_str().unwrap_or_default();
+        let at = params["timestamp"].as_f64();
+        match message["method"].as_str().unwrap_or_default() {
+            "Network.requestWillBeSent" => self.request(id, params),
+            "Network.responseReceived" => {
+                let response = &params["response"];
+                let timing = &response["timing"];
+                let head = timing["requestTime"].as_f64().zip(timing["receiveHeadersEnd"].as_f64());
+                let first = head.map(|(begin, headers)| begin + headers / 1e3).or(at);
+                let first = first.and_then(|at| self.since(at));
+                if let Some(resource) = self.resource(id) {
+                    resource.first_byte_ms = first;
+                    resource.status = response["status"].as_u64();
+                    resource.protocol = response["protocol"].as_str().map(str::to_owned);
+                }
+            }
+            "Network.loadingFinished" | "Network.loadingFailed" => {
+                let ended = at.and_then(|at| self.since(at));
+                if let Some(resource) = self.resource(id) {
+                    resource.end_ms = ended;
+                    resource.bytes = params["encodedDataLength"].as_f64();
+                }
+            }
+            "Page.domContentEventFired" if self.begin.is_some() => self.dom = self.dom.or(at),
+            "Page.loadEventFired" if self.begin.is_some() => self.load = self.load.or(at),
+            _ => {}
+        }
+    }
+
+    fn request(&mut self, id: &str, params: &Value) {
+        let Some(at) = params["timestamp"].as_f64() else { return };
+        self.begin.get_or_insert(at);
+        let url = params["request"]["url"].as_str().unwrap_or_default();
+        if self.resources.len() >= MOST || url.starts_with("data:") {
+            return;
+        }
+        let start_ms = self.since(at).unwrap_or(0.0);
+        // A redirect has the number of the request that led to it.
+        self.places.insert(id.to_owned(), self.resources.len());
+        self.resources.push(LoadedResource { url: url.to_owned(), start_ms, ..LoadedResource::default() });
+    }
+
+    fn resource(&mut self, id: &str) -> Option<&mut LoadedResource> {
+        self.resources.get_mut(*self.places.get(id)?)
+    }
+
+    fn since(&self, at: f64) -> Option<f64> {
+        Some(((at - self.begin?) * 1e3).max(0.0))
+    }
+
+    fn finish(self) -> Option<PageLoad> {
+        let load_ms = self.since(self.load?)?;
+        Some(PageLoad {
+            first_byte_ms: self.resources.iter().find_map(|resource| resource.first_byte_ms),
+            dom_content_loaded_ms: self.dom.and_then(|at| self.since(at)),
+            load_ms,
+            requests: self.resources.len(),
+            bytes: self.resources.iter().filter_map(|resource| resource.bytes).sum(),
+            resources: self.resources,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_become_times_after_the_first_request() {
+        let mut seen = Seen::default();
+        for message in [
+            json!({"method": "Page.loadEventFired", "params": {"timestamp": 99.0}}),
+            json!({"method": "Network.requestWillBeSent", "params":
+                {"requestId": "1", "timestamp": 100.0, "request": {"url": "http://x/"}}}),
+            json!({"method": "Network.requestWillBeSent", "params":
+                {"requestId": "2", "timestamp": 100.25, "request": {"url": "data:abc"}}}),
+            json!({"method": "Network.responseReceived", "params": {"requestId": "1", "timestamp": 100.2, "response":
+                {"status": 200, "protocol": "h2", "timing": {"requestTime": 100.0, "receiveHeadersEnd": 125.0}}}}),
+            json!({"method": "Network.loadingFinished", "params":
+                {"requestId": "1", "timestamp": 100.5, "encodedDataLength": 1234}}),
+            json!({"method": "Page.domContentEventFired", "params": {"timestamp": 100.75}}),
+            json!({"method": "Page.loadEventFired", "params": {"timestamp": 101.0}}),
+            json!({"nonsense": [1, 2]}),
+        ] {
+            seen.take(&message);
+        }
+        let load = seen.finish().unwrap();
+        assert_eq!((load.first_byte_ms, load.dom_content_loaded_ms, load.load_ms), (Some(125.0), Some(750.0), 1000.0));
+        assert_eq!(load.resources.len(), 1);
+        assert_eq!((load.resources[0].end_ms, load.resources[0].bytes), (Some(500.0), Some(1234.0)));
+        assert!(Seen::default().finish().is_none());
+    }
+}

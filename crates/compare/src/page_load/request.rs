@@ -1,0 +1,65 @@
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_problem::Problem;
+use wt_setup::duration_or_none;
+
+/// How long a real browser takes for a page: which, and how often.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PageRequest {
+    /// The page.
+    pub url: String,
+    /// The browser, a Chromium; nothing means the first of the usual programs that is there.
+    pub browser: Option<PathBuf>,
+    /// How often.
+    pub runs: u32,
+    /// How long one load may take; nothing means a minute.
+    #[serde(with = "duration_or_none")]
+    pub deadline: Option<Duration>,
+    /// Believe every certificate.
+    pub insecure: bool,
+}
+
+impl Default for PageRequest {
+    fn default() -> Self {
+        Self { url: String::new(), browser: None, runs: 3, deadline: None, insecure: false }
+    }
+}
+
+impl PageRequest {
+    /// Whether what was asked for makes sense.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] with what is allowed.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        let known = ["http://", "https://"].iter().any(|scheme| self.url.to_ascii_lowercase().starts_with(scheme));
+        if !known || self.url.contains(char::is_whitespace) {
+            return Err(Problem::usage(format!("\"{}\" is no URL of a page", self.url))
+                .hint("write http://HOST/PATH or https://…"));
+        }
+        if !(1..=1000).contains(&self.runs) {
+            return Err(Problem::usage(format!("{} runs are out of range: allowed is 1 to 1000", self.runs)));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_back_as_it_was_written_and_checked() {
+        let request = PageRequest {
+            url: "https://example.org/".to_owned(),
+            deadline: Some(Duration::from_secs(5)),
+            ..PageRequest::default()
+        };
+        let text = serde_json::to_string(&request).unwrap();
+        let back: PageRequest = serde_json::from_str(&text).unwrap();
+        assert_eq!((serde_json::to_string(&back).unwrap(), back.check()), (text, Ok(())));
+        assert!(PageRequest { runs: 0, ..back }.check().is_err());
+        assert!(PageRequest::default().check().is_err());
+    }
+}

@@ -1,0 +1,143 @@
+use super::answer::{CurrentDifference, HoursRatio, SharedSetting, SideBySideAnswer};
+use super::experiment::{ComparedExperiment, TriedSetting};
+use super::request::SideBySideRequest;
+use super::words;
+use std::collections::BTreeSet;
+use wt_journal::Journal as _;
+use wt_problem::Problem;
+
+/// More are no comparison that anybody reads.
+const MOST: usize = 20;
+
+/// Puts experiments of the journal side by side.
+///
+/// # Errors
+/// A [`Problem`] that says what to try.
+pub fn run(request: &SideBySideRequest) -> Result<SideBySideAnswer, Problem> {
+    if request.experiments.len() < 2 {
+        return Err(Problem::usage("a comparison takes two experiments or more"));
+    }
+    if request.experiments.len() > MOST {
+        return Err(Problem::usage(format!("at most {MOST} experiments are compared at once")));
+    }
+    let journal = wt_setup::journal::open(request.journal.as_deref())?;
+    let mut experiments: Vec<ComparedExperiment> = Vec::new();
+    for key in &request.experiments {
+        let stored = journal.load(key).map_err(|error| wt_setup::journal::problem(&error))?;
+        if experiments.iter().any(|one| one.id == stored.id) {
+            return Err(Problem::usage(format!("{} is named twice", stored.id)).hint("name different experiments"));
+        }
+        experiments.push(ComparedExperiment::read(&journal, &stored)?);
+    }
+    Ok(compare(experiments, request.anyway))
+}
+
+fn compare(experiments: Vec<ComparedExperiment>, anyway: bool) -> SideBySideAnswer {
+    let (mut because, mut notes) = (Vec::new(), Vec::new());
+    if let Some((first, others)) = experiments.split_first() {
+        because.extend(first.unusable());
+        for other in others {
+            because.extend(other.unusable());
+            because.extend(first.obstacles(other));
+            notes.extend(first.differences(other));
+        }
+    }
+    notes.extend(experiments.iter().filter_map(ComparedExperiment::link_changed));
+    // Trials count once: what another one goes on with is a part of that one.
+    let continued = |one: &ComparedExperiment| experiments.iter().find(|other| one.is_continued_by(other));
+    let part = |one: &ComparedExperiment| {
+        Some(format!("{} is a part of {}, which continues it, and is left out", one.id, continued(one)?.id))
+    };
+    notes.extend(experiments.iter().filter_map(part));
+    let separate: Vec<&ComparedExperiment> = experiments.iter().filter(|one| continued(one).is_none()).collect();
+    if separate.len() < 2 {
+        because.push("all but one of them are parts of the one that continues them".to_owned());
+    }
+    because.dedup();
+    let comparable = because.is_empty();
+    let go_on = comparable || anyway;
+    let current = if go_on { currents(&separate) } else { Vec::new() };
+    let settings = if go_on { shared(&separate) } else { Vec::new() };
+    let mut answer = SideBySideAnswer {
+        schema_version: 1,
+        kind: "compare",
+        experiments,
+        comparable,
+        because,
+        notes,
+        current,
+        settings,
+        text: String::new(),
+    };
+    answer.text = words::text(&answer);
+    answer
+}
+
+fn currents(experiments: &[&ComparedExperiment]) -> Vec<CurrentDifference> {
+    let Some((first, others)) = experiments.split_first() else { return Vec::new() };
+    let with = |other: &&ComparedExperiment| CurrentDifference {
+        experiment: other.id.clone(),
+        against: first.id.clone(),
+        difference: typical(other.rates(0))
+            .zip(typical(first.rates(0)))
+            .map(|(own, others)| HoursRatio { ratio: own / others }),
+        evidence: None,
+    };
+    others.iter().map(with).collect()
+}
+
+/// The geometric mean.
+fn typical(rates: &[f64]) -> Option<f64> {
+    let mean = rates.iter().map(|rate| rate.ln()).sum::<f64>() / rates.len() as f64;
+    mean.is_finite().then(|| mean.exp())
+}
+
+/// What at least two of them tried, beside the current settings.
+fn shared(experiments: &[&ComparedExperiment]) -> Vec<SharedSetting> {
+    let mut found: Vec<SharedSetting> = Vec::new();
+    for (place, experiment) in experiments.iter().enumerate() {
+        for arm in experiment.arms.iter().skip(1) {
+            if found.iter().any(|known| known.settings == arm.settings) {
+                continue;
+            }
+            let each: Vec<TriedSetting> =
+                experiments.iter().skip(place).filter_map(|other| other.tried(&arm.settings)).collect();
+            if each.len() < 2 {
+                continue;
+            }
+            let independent = are_independent(&each);
+            let all: f64 = if independent {
+                each.iter().map(|tried| tried.evidence).product()
+            } else {
+                each.iter().map(|tried| tried.evidence).sum::<f64>() / each.len() as f64
+            };
+            let needed = experiments.iter().map(|one| one.needed()).fold(1.0, f64::max);
+            let gains_differ = each.first().zip(each.last()).is_some_and(|(first, last)| differ(first, last));
+            found.push(SharedSetting {
+                label: arm.label.clone(),
+                settings: arm.settings.clone(),
+                each,
+                evidence: all,
+                combined: if independent { "product" } else { "mean" },
+                needed,
+                gains_differ,
+            });
+        }
+    }
+    found
+}
+
+/// Whether no two of them share trials or the order that was drawn: then a path that favours a place in it favours it only once.
+fn are_independent(each: &[TriedSetting]) -> bool {
+    let mut seen = BTreeSet::new();
+    let sessions = each.iter().flat_map(|tried| &tried.sessions);
+    let apart = sessions.clone().all(|(id, _)| seen.insert(id.clone()));
+    let mut orders = BTreeSet::new();
+    apart && sessions.clone().all(|(_, seed)| orders.insert(*seed))
+}
+
+/// Whether two intervals have nothing in common.
+fn differ(a: &TriedSetting, b: &TriedSetting) -> bool {
+    let above = |a: &TriedSetting, b: &TriedSetting| a.low.zip(b.high).is_some_and(|(low, high)| low > high);
+    above(a, b) || above(b, a)
+}

@@ -1,0 +1,265 @@
+//! An experiment as it is compared.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
+use wt_experiment::Assessment;
+use wt_journal::{Arm, HostConfig, Journal, StoredExperiment, WithSamples};
+use wt_problem::Problem;
+use wt_trial::PathFacts;
+use wt_tune::History;
+use wt_units::Settings;
+
+/// The RTT and the path MTU may differ by this factor before it is told.
+const SAME: f64 = 1.25;
+
+/// One experiment, with the sessions that it continues.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ComparedExperiment {
+    /// Its name in the journal.
+    pub id: String,
+    /// What it was run against.
+    pub target: String,
+    /// Where: the lab, the real path.
+    pub tunnel: String,
+    /// How it ended.
+    pub state: wt_journal::State,
+    /// When it began, µs since 1970.
+    pub started_unix_us: i64,
+    /// The note stored with it.
+    pub comment: String,
+    /// Complete rounds.
+    pub rounds: usize,
+    /// Trials in them.
+    pub trials: usize,
+    /// `down` or `up`.
+    pub direction: Option<String>,
+    /// What each trial did.
+    pub workload: Value,
+    /// Which machine, as far as the journal says.
+    #[schema(value_type = Option<Object>)]
+    pub host: Option<HostConfig>,
+    /// The path.
+    pub path: PathFacts,
+    /// What held.
+    pub current: Settings,
+    /// The median goodput of the current settings, bit/s.
+    pub goodput_bps: Option<f64>,
+    /// The links that its trials ran over: more than one if it changed.
+    pub links: Vec<Value>,
+    #[serde(skip)]
+    pub(super) arms: Vec<Arm>,
+    #[serde(skip)]
+    boot: String,
+    #[serde(skip)]
+    rates: Vec<Vec<f64>>,
+    #[serde(skip)]
+    assessment: Option<Assessment>,
+    #[serde(skip)]
+    screen: bool,
+    /// Its own name and those of the experiments that it continues, each with what its order was drawn from.
+    #[serde(skip)]
+    sessions: Vec<(String, u64)>,
+}
+
+/// What came of a setting in one experiment, against its current settings.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TriedSetting {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Complete rounds with it.
+    pub rounds: usize,
+    /// Rate over that of the current settings.
+    pub ratio: Option<f64>,
+    /// The lower end of the ratio's 95 % interval, from the random order alone, which holds whenever it was stopped.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// The evidence at its end.
+    pub evidence: f64,
+    #[serde(skip)]
+    pub(super) sessions: Vec<(String, u64)>,
+}
+
+impl ComparedExperiment {
+    /// Reads it, and assesses it again.
+    pub(super) fn read(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Self, Problem> {
+        let screen = stored.config.screen().is_some();
+        let config = stored.config.tune();
+        let workload = config.said("workload");
+        let mut experiment = Self {
+            id: stored.id.clone(),
+            target: stored.target.clone(),
+            tunnel: stored.tunnel.clone(),
+            state: stored.state,
+            started_unix_us: stored.started_unix_us,
+            comment: stored.comment.clone(),
+            rounds: 0,
+            trials: 0,
+            direction: workload["direction"].as_str().map(str::to_owned),
+            workload,
+            host: config.host.clone(),
+            path: stored.path.clone(),
+            current: stored.current.clone(),
+            goodput_bps: None,
+            links: links(journal, &stored.id)?,
+            arms: stored.arms.clone(),
+            boot: stored.owner.boot_id.clone(),
+            rates: vec![Vec::new(); stored.arms.len()],
+            assessment: None,
+            screen,
+            sessions: Vec::new(),
+        };
+        if screen {
+            return Ok(experiment);
+        }
+        let history = History::read(journal, stored)?;
+        let assessment = history.replay()?.assessment();
+        (experiment.rounds, experiment.trials) = (assessment.rounds, assessment.trials);
+        experiment.assessment = Some(assessment);
+        experiment.rates = (0..stored.arms.len()).map(|arm| history.rates(arm)).collect();
+        experiment.sessions = history.sessions().map(|(id, seed)| (id.to_owned(), seed)).collect();
+        let mut sorted = experiment.rates.first().cloned().unwrap_or_default();
+        sorted.sort_by(f64::total_cmp);
+        experiment.goodput_bps = sorted.get(sorted.len() / 2).copied();
+        Ok(experiment)
+    }
+
+    /// The name of the machine, as far as the journal says.
+    fn host_name(&self) -> Option<&str> {
+        self.host.as_ref()?.name.as_deref()
+    }
+
+    /// Goodput of each trial of one of the settings, bit/s.
+    pub(super) fn rates(&self, arm: usize) -> &[f64] {
+        self.rates.get(arm).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether another experiment goes on with it, so that its trials are that one's.
+    pub(super) fn is_continued_by(&self, other: &Self) -> bool {
+        self.id != other.id && other.sessions.iter().any(|(id, _)| *id == self.id)
+    }
+
+    /// Why it can't be compared with anything.
+    pub(super) fn unusable(&self) -> Option<String> {
+        if self.screen {
+            return Some(format!("{} is a screen, which varies all knobs at once: compare its confirmation", self.id));
+        }
+        self.rates(0).is_empty().then(|| format!("{} has no trial of the current settings that counts", self.id))
+    }
+
+    /// Why the two can't be compared.
+    pub(super) fn obstacles(&self, other: &Self) -> Vec<String> {
+        let mut obstacles = Vec::new();
+        let mut unlike = |what: &str, own: &str, others: &str| {
+            if own != others {
+                obstacles.push(format!("the {what} differs: {own} in {}, {others} in {}", self.id, other.id));
+            }
+        };
+        unlike("tunnel", &self.tunnel, &other.tunnel);
+        unlike("target", &self.target, &other.target);
+        let direction = |of: &Self| of.direction.clone().unwrap_or_else(|| "unknown".to_owned());
+        unlike("direction", &direction(self), &direction(other));
+        let kind = |of: &Self| of.workload["kind"].as_str().unwrap_or("unknown").to_owned();
+        unlike("workload", &kind(self), &kind(other));
+        if let (Some(own), Some(others)) = (self.host_name(), other.host_name()) {
+            unlike("host", own, others);
+        }
+        obstacles
+    }
+
+    /// What else differs, and so is part of any difference.
+    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let between =
+            |what: &str, own: String, others: String| format!("{what}: {own} in {}, {others} in {}", self.id, other.id);
+        if self.current != other.current {
+            notes.push(between("the current settings differ", self.current.to_string(), other.current.to_string()));
+        }
+        if self.workload["amount"] != other.workload["amount"] {
+            let amount = |of: &Self| of.workload["amount"].to_string();
+            notes.push(between("transfers were of different size or length", amount(self), amount(other)));
+        }
+        let ms = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
+        let (own, others) = (self.path.rtt_us as f64, other.path.rtt_us as f64);
+        if own.max(others) > own.min(others) * SAME {
+            notes.push(between("the path's RTT differed", ms(self.path.rtt_us), ms(other.path.rtt_us)));
+        }
+        if self.path.pmtu != other.path.pmtu {
+            notes.push(between("the path MTU differed", self.path.pmtu.to_string(), other.path.pmtu.to_string()));
+        }
+        let kernel = |of: &Self| of.host.as_ref()?.kernel.clone();
+        if let (Some(own), Some(others)) = (kernel(self), kernel(other))
+            && own != others
+        {
+            notes.push(between("the kernel differed", own, others));
+        }
+        if self.host_name().is_none() || other.host_name().is_none() {
+            let rebooted = if self.boot == other.boot {
+                ""
+            } else {
+                ", and the machine was started anew between them, or is another one"
+            };
+            notes.push(format!("the journal doesn't say for both on which host they ran{rebooted}"));
+        }
+        if !self.links.is_empty() && !other.links.is_empty() && self.links != other.links {
+            let told = |of: &Self| of.links.iter().map(Value::to_string).collect::<Vec<_>>().join(" then ");
+            notes.push(between("the link differed", told(self), told(other)));
+        }
+        notes
+    }
+
+    /// Whether the link changed in the course of it.
+    pub(super) fn link_changed(&self) -> Option<String> {
+        (self.links.len() > 1).then(|| {
+            let links: Vec<String> = self.links.iter().map(Value::to_string).collect();
+            format!("in {} the link changed between trials: {}", self.id, links.join(", "))
+        })
+    }
+
+    /// The evidence that a claim needs in it.
+    pub(super) fn needed(&self) -> f64 {
+        let arms = self.assessment.iter().flat_map(|assessment| &assessment.arms);
+        arms.filter_map(|arm| arm.needed).fold(1.0, f64::max)
+    }
+
+    /// What came of a setting in it.
+    pub(super) fn tried(&self, settings: &Settings) -> Option<TriedSetting> {
+        let number = self.arms.iter().skip(1).position(|arm| arm.settings == *settings)? + 1;
+        let arm = self.assessment.as_ref()?.arms.get(number)?;
+        Some(TriedSetting {
+            experiment: self.id.clone(),
+            rounds: arm.rounds,
+            ratio: arm.ratio,
+            low: arm.lower.map(f64::exp),
+            high: arm.upper.map(f64::exp),
+            // The value at the end, not the largest on the way: only those multiply.
+            evidence: arm.series.last().map_or(1.0, |(_, evidence)| *evidence),
+            sessions: self.sessions.clone(),
+        })
+    }
+}
+
+/// The different links that the trials of an experiment ran over, in the order in which they were first seen.
+fn links(journal: &dyn Journal, id: &str) -> Result<Vec<Value>, Problem> {
+    let (mut seen, mut links) = (BTreeSet::new(), Vec::new());
+    let read = journal.for_each_trial(id, WithSamples::No, &mut |trial| {
+        if let Some(link) = trial.outcome.observed.link.as_ref().and_then(steady)
+            && links.len() < 8
+            && seen.insert(link.to_string())
+        {
+            links.push(link);
+        }
+        Ok(())
+    });
+    read.map_err(|error| wt_setup::journal::problem(&error))?;
+    Ok(links)
+}
+
+/// What of a link is a state of it: a signal strength, which never stands still, is none.
+fn steady(link: &Value) -> Option<Value> {
+    let mut link = link.as_object()?.clone();
+    link.remove("signal_dbm");
+    Some(Value::Object(link))
+}

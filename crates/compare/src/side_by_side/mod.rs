@@ -1,0 +1,16 @@
+//! Experiments of the journal side by side: do they differ, and can they be compared at all?
+
+/// What comes out.
+mod answer;
+/// From experiments to the answer.
+mod assess;
+/// One of the experiments.
+mod experiment;
+/// What is asked for.
+mod request;
+/// What is said.
+mod words;
+
+pub use answer::SideBySideAnswer;
+pub use assess::run;
+pub use request::SideBySideRequest;

@@ -1,0 +1,39 @@
+use super::answer::{FailedTrials, StackFinding, StackResult, StacksAnswer};
+
+impl StacksAnswer {
+    /// What is shown, and what is wrong.
+    pub(super) fn to_sentences(&self) -> Vec<String> {
+        let mut all: Vec<String> =
+            self.verdicts.iter().filter(|one| one.is_shown()).map(|one| format!("{}.", one.text)).collect();
+        let rest = self.verdicts.iter().filter(|one| !one.is_shown()).count();
+        if rest > 0 {
+            let other = if all.is_empty() { "" } else { "other " };
+            let pairs = if rest == 1 { "pair" } else { "pairs" };
+            all.push(format!("Of {rest} {other}{pairs} these rounds show nothing."));
+        }
+        all.extend(self.windows.iter().map(|gain| format!("{}.", gain.text())));
+        all.extend(self.stacks.iter().flat_map(of_stack));
+        all.extend(self.adapter_overhead_paired.as_ref().map(|paired| paired.text()));
+        if !self.same_bytes {
+            all.push("The stacks didn't move the same bytes: a ranking would compare different things.".to_owned());
+        }
+        all
+    }
+}
+
+/// What one can't do, and what is wrong with it.
+fn of_stack(stack: &StackResult) -> Vec<String> {
+    let title = &stack.title;
+    let mut all: Vec<String> = stack.refused.iter().map(|why| format!("{title}: {why}.")).collect();
+    let lacks = stack.conformance.lacks();
+    if !lacks.is_empty() {
+        all.push(format!("{title} has no {}.", lacks.join(", no ")));
+    }
+    let finding = |StackFinding { workload, text, .. }: &StackFinding| format!("{title} ({workload}): {text}.");
+    all.extend(stack.findings.iter().map(finding));
+    let failed = |FailedTrials { workload, status, why, trials }: &FailedTrials| {
+        format!("{title} ({workload}): {trials} of its trials {status}: {why}.")
+    };
+    all.extend(stack.failures.iter().map(failed));
+    all
+}

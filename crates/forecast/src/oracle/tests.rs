@@ -1,0 +1,99 @@
+use super::*;
+use wt_lab::presets;
+use wt_setup::design::{DesignFacts, Levels, design};
+use wt_units::Knob;
+
+/// What is compared on a far, lossy path by a host with this congestion control, and what is expected of it.
+fn chosen(cc: &str, given: &[&str]) -> (Design, Expected) {
+    let scenario = presets::load("freebsd-scp").unwrap();
+    let stack = StackConfig { congestion_control: cc.to_owned(), ..StackConfig::default() };
+    let oracle = Oracle::new(&scenario, stack).unwrap();
+    let (path, current) = (scenario.facts(Direction::Down), oracle.tunnels[0].current());
+    let controls = ["reno", "cubic", "bbr", "highspeed"].map(str::to_owned);
+    let known =
+        DesignFacts { current: &current, path: &path, congestion_controls: &controls, mss: 1448, best_mtu: &|_| None };
+    let given: Vec<Levels> = given.iter().map(|text| text.parse().unwrap()).collect();
+    let mut design = design(&[Knob::Rwin, Knob::Cc], &given, &known).unwrap();
+    let time = Duration::from_secs(40);
+    let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Time(time) };
+    let named = |arm: &Arm| arm.settings.iter().any(|(knob, _)| given.iter().any(|levels| levels.knob == knob));
+    let expected = oracle.choose(&mut design, &workload, &path, &named).unwrap();
+    (design, expected)
+}
+
+fn of_settings<'a>(expected: &'a Expected, settings: &str) -> &'a ExpectedArm {
+    expected.arms.iter().find(|arm| arm.settings.to_string() == settings).unwrap()
+}
+
+#[test]
+fn what_bears_loss_weighs_more_and_what_the_model_lacks_is_tried_all_the_same() {
+    let (design, expected) = chosen("cubic", &[]);
+    let bbr = of_settings(&expected, "cc=bbr");
+    assert!(bbr.gain.unwrap() > 0.3 && bbr.weight > 1.0 && !bbr.left_out, "{bbr:?}");
+    let other = of_settings(&expected, "cc=highspeed");
+    assert_eq!((other.gain, other.weight, other.left_out), (None, 1.0, false));
+    assert_eq!(expected.weights().len(), design.arms.len() - 1);
+    assert!(expected.lines().iter().any(|line| line.contains("cc=bbr: the model expects +")), "{:?}", expected.lines());
+    let arm = design.arms.iter().find(|arm| arm.label == "cc=bbr").unwrap();
+    assert!(arm.why.contains("known error"), "{}", arm.why);
+}
+
+#[test]
+fn what_is_hopeless_is_left_out_unless_somebody_named_it() {
+    let (design, expected) = chosen("bbr", &[]);
+    let left_out: Vec<&str> = expected.arms.iter().filter(|arm| arm.left_out).map(|arm| arm.label.as_str()).collect();
+    assert_eq!(left_out, ["cc=reno", "cc=cubic"], "{expected:?}");
+    assert!(design.arms[0].settings.iter().next().is_none(), "the current settings stay first");
+    let windows = design.arms.iter().filter(|arm| arm.settings.get(Knob::Rwin).is_some()).count();
+    let (knob, levels) = design.plateau.clone().unwrap();
+    assert_eq!((knob, levels.len()), (Knob::Rwin, windows + 1), "every level of the search stays");
+    assert!(levels.iter().all(|level| *level < design.arms.len()));
+    assert_eq!(expected.to_json()["arms"].as_array().unwrap().len(), expected.arms.len());
+    let (named, expected) = chosen("bbr", &["cc=reno,cubic"]);
+    assert!(expected.arms.iter().all(|arm| !arm.left_out), "{expected:?}");
+    assert!(named.arms.iter().any(|arm| arm.label == "cc=reno"));
+}
+
+#[test]
+fn what_is_kept_says_all_but_the_labels_and_is_read_back() {
+    let (_, expected) = chosen("bbr", &[]);
+    let read: Expected = serde_json::from_value(expected.to_json()).unwrap();
+    let text = expected.to_json().to_string();
+    assert_eq!(read.to_json(), expected.to_json());
+    assert_eq!(read.weights(), expected.weights());
+    for name in ["known_error", "region", "path", "settings", "expected_gain", "weight", "left_out"] {
+        assert!(text.contains(&format!("\"{name}\":")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_model_that_would_take_too_long_is_not_asked() {
+    let path = |bps| PathFacts { rtt_us: 100_000, physical_goodput_bps: Some(bps), ..PathFacts::default() };
+    let bulk = |secs| Workload::Bulk { direction: Direction::Down, amount: Amount::Time(Duration::from_secs(secs)) };
+    assert_eq!(shorter(&bulk(10), &path(8_000_000)), Some(bulk(10)));
+    assert_eq!(shorter(&bulk(10), &path(10_000_000_000)), None, "so few packets aren't two round trips");
+    assert!(shorter(&bulk(3_600), &path(100_000_000)).unwrap().time().unwrap() < Duration::from_secs(10));
+}
+
+#[test]
+fn on_a_real_path_only_what_holds_for_every_queue_is_expected() {
+    let path = PathFacts { rtt_us: 40_000, pmtu: 1500, bdp_bytes: 100_000, physical_goodput_bps: None };
+    let seen = MeasuredPath { goodput: BitsPerSecond(20_000_000), loss: 0.0, direction: Direction::Down };
+    let oracle = Oracle::of_real_path(&seen, &path, &StackConfig::default()).unwrap();
+    let current = oracle.tunnels[0].current();
+    let controls = ["cubic".to_owned()];
+    let known =
+        DesignFacts { current: &current, path: &path, congestion_controls: &controls, mss: 1448, best_mtu: &|_| None };
+    let given: Vec<Levels> = vec!["rwin=8x,400x".parse().unwrap()];
+    let mut design = design(&[], &given, &known).unwrap();
+    let time = Duration::from_secs(5);
+    let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Time(time) };
+    let expected = oracle.choose(&mut design, &workload, &path, &|_| false).unwrap();
+    // Eight segments in 40 ms are 2.3 Mbit/s, whatever the queue.
+    let small = expected.arms.iter().find(|arm| arm.settings.number(Knob::Rwin) == Some(8 * 1448)).unwrap();
+    assert!((small.gain.unwrap() + 0.88).abs() < 0.03, "{small:?}");
+    let large = expected.arms.iter().find(|arm| arm.settings.number(Knob::Rwin) == Some(400 * 1448)).unwrap();
+    assert!(large.gain.unwrap().abs() < 0.05 && !large.left_out, "{large:?}");
+    assert!(expected.known_error >= REAL_ERROR && expected.lines()[0].contains("no evidence"));
+    assert_eq!((nearer_to_nothing(0.3, -0.1), nearer_to_nothing(-0.3, -0.1)), (0.0, -0.1));
+}

@@ -1,0 +1,166 @@
+use crate::known_error::{KnownError, error_on};
+use crate::surface::{SettingForecast, measured};
+use serde::Serialize;
+use utoipa::ToSchema;
+use wt_lab::Scenario;
+use wt_report::Measured;
+use wt_setup::Design;
+use wt_trial::{Direction, PathFacts, SampleColumns, Workload};
+use wt_units::{Bytes, Knob, Level, Settings};
+
+/// What a gain must exceed where the model was never compared with a kernel.
+const UNKNOWN_ERROR: f64 = 0.1;
+/// No smaller gain is worth a measurement.
+const LEAST_GAIN: f64 = 0.01;
+
+/// What the model says of the settings of a request.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct PredictAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// `sim`.
+    pub tunnel: &'static str,
+    /// The path's name.
+    pub path: String,
+    /// What the path is, in words.
+    #[serde(skip)]
+    pub title: String,
+    /// Which way the payload went.
+    pub direction: Direction,
+    /// What was done.
+    pub workload: Workload,
+    /// What is compared.
+    pub measured: Measured,
+    /// Payload of the workload, bytes; nothing where it goes by time.
+    pub bytes: Option<u64>,
+    /// Time of the workload, µs; nothing where it goes by size.
+    pub time_us: Option<u64>,
+    /// Random seeds per setting.
+    pub seeds: u64,
+    /// What is known of the path.
+    pub path_facts: PathFacts,
+    /// Each setting, the current one first.
+    pub arms: Vec<PredictedArm>,
+    /// What is worth measuring, the most promising settings first.
+    pub candidates: Vec<Settings>,
+    /// The model's error on such paths, if it is known.
+    pub model_error: Option<KnownError>,
+}
+
+/// What the model says of one setting: medians over all seeds.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct PredictedArm {
+    /// What is set.
+    pub settings: Settings,
+    /// What it is called in tables.
+    #[serde(skip)]
+    pub label: String,
+    /// Why it was tried.
+    pub why: String,
+    /// Payload over time, bit/s.
+    pub goodput_bps: f64,
+    /// One in twenty seeds had less.
+    pub goodput_p5_bps: f64,
+    /// One in twenty seeds had more.
+    pub goodput_p95_bps: f64,
+    /// What is compared, in its unit; nothing where most runs weren't whole.
+    pub figure: Option<f64>,
+    /// From the request to the last byte, µs; nothing if not all arrived in time.
+    pub completion_us: Option<u64>,
+    /// The mean of the smoothed RTT over the smallest one, less one of these, µs.
+    pub queueing_delay_us: f64,
+    /// Retransmitted segments, of all with payload.
+    pub retransmitted_share: f64,
+    /// Seeds in which nothing arrived.
+    pub failures: usize,
+    /// Seeds in which the model stopped early, for want of time: figures are of what was done until then.
+    pub cut_short: usize,
+    /// The gain over the current settings, as a share; more is better. Nothing for the current settings themselves.
+    pub gain: Option<f64>,
+    /// Whether the gain is more than the model's error on nine in ten of such paths.
+    pub worth_measuring: bool,
+    /// The sender over time under the first seed, if that was asked for.
+    pub samples: Option<SampleColumns>,
+}
+
+impl PredictAnswer {
+    /// What was computed, with what is known of the model's error.
+    pub(super) fn of(
+        scenario: &Scenario,
+        direction: Direction,
+        workload: Workload,
+        seeds: u64,
+        design: &Design,
+        forecasts: Vec<SettingForecast>,
+    ) -> Self {
+        let (path_facts, measured) = (scenario.facts(direction), measured(&workload));
+        let model_error = error_on(scenario, &path_facts).cloned();
+        let least = model_error.as_ref().map_or(UNKNOWN_ERROR, |error| error.p90).max(LEAST_GAIN);
+        let gains: Vec<Option<f64>> = forecasts
+            .iter()
+            .map(|forecast| gain(forecast, forecasts.first()?, &measured).filter(|_| forecast.arm > 0))
+            .collect();
+        let arms: Vec<PredictedArm> = forecasts
+            .into_iter()
+            .zip(gains)
+            .map(|(forecast, gain)| PredictedArm::of(design, forecast, gain, gain.is_some_and(|gain| gain > least)))
+            .collect();
+        let mut candidates: Vec<&PredictedArm> = arms.iter().filter(|arm| arm.worth_measuring).collect();
+        candidates.sort_by(|a, b| b.gain.unwrap_or(0.0).total_cmp(&a.gain.unwrap_or(0.0)));
+        Self {
+            schema_version: 1,
+            tunnel: "sim",
+            path: scenario.name.clone(),
+            title: scenario.title.clone(),
+            direction,
+            bytes: workload.size().map(Bytes::get),
+            time_us: workload.time().map(|time| time.as_micros() as u64),
+            workload,
+            measured,
+            seeds,
+            path_facts,
+            candidates: candidates.into_iter().map(|arm| arm.settings.clone()).collect(),
+            arms,
+            model_error,
+        }
+    }
+}
+
+/// The gain of a setting over the current one: the ratio of what is compared, less one; more is better.
+fn gain(forecast: &SettingForecast, current: &SettingForecast, measured: &Measured) -> Option<f64> {
+    let ratio = match (forecast.figure, current.figure) {
+        (Some(figure), Some(now)) if measured.better == "smaller" => now / figure,
+        (Some(figure), Some(now)) => figure / now,
+        _ => forecast.goodput_bps / current.goodput_bps,
+    };
+    ratio.is_finite().then_some(ratio - 1.0)
+}
+
+impl PredictedArm {
+    fn of(design: &Design, forecast: SettingForecast, gain: Option<f64>, worth_measuring: bool) -> Self {
+        let arm = &design.arms[forecast.arm];
+        Self {
+            settings: arm.settings.clone(),
+            label: arm.label.clone(),
+            why: arm.why.clone(),
+            goodput_bps: forecast.goodput_bps,
+            goodput_p5_bps: forecast.range_bps.0,
+            goodput_p95_bps: forecast.range_bps.1,
+            figure: forecast.figure.filter(|figure| figure.is_finite()),
+            completion_us: forecast.completion.map(|time| time.as_micros() as u64),
+            queueing_delay_us: forecast.queueing_us,
+            retransmitted_share: forecast.retransmitted,
+            failures: forecast.failures,
+            cut_short: forecast.cut_short,
+            gain,
+            worth_measuring,
+            samples: (!forecast.samples.is_empty()).then(|| SampleColumns::of(&forecast.samples)),
+        }
+    }
+
+    /// What it varies: the knob and its level; nothing for the current settings.
+    #[must_use]
+    pub fn varied(&self) -> Option<(Knob, &Level)> {
+        self.settings.iter().next()
+    }
+}

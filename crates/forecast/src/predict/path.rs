@@ -1,0 +1,105 @@
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wt_lab::scenario::{Direction, Link, LossBy, QueueBound, Scenario};
+use wt_problem::Problem;
+use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration, serde_duration};
+
+/// Where something is asked about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathRequest {
+    /// A preset's name, or a scenario's file.
+    Scenario(String),
+    /// A path of one link.
+    Link(LinkRequest),
+}
+
+impl PathRequest {
+    /// The path, as a scenario.
+    ///
+    /// # Errors
+    /// A usage problem that names what is wrong.
+    pub fn scenario(&self) -> Result<Scenario, Problem> {
+        match self {
+            Self::Scenario(name) => wt_setup::lab::load(name),
+            Self::Link(link) => link.scenario(),
+        }
+    }
+}
+
+/// A path of one link, described by its figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkRequest {
+    /// Rate of the link towards the client, of bits on the wire.
+    pub rate: BitsPerSecond,
+    /// Rate the other way, if it is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_rate: Option<BitsPerSecond>,
+    /// Round-trip time of the idle path, without serialisation.
+    #[serde(default = "usual_rtt", with = "serde_duration")]
+    pub rtt: Duration,
+    /// Share of the packets to the client that is lost at random.
+    #[serde(default = "no_loss")]
+    pub loss: Ratio,
+    /// What the queue in front of the link holds; nothing means the bandwidth-delay product, at least ten packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Bytes>,
+    /// What a packet occupies on the link, as an encapsulation stack.
+    #[serde(default = "usual_framing")]
+    pub framing: String,
+    /// The largest packet that the link takes.
+    #[serde(default = "usual_mtu")]
+    pub mtu: Bytes,
+}
+
+fn usual_rtt() -> Duration {
+    Duration::from_millis(40)
+}
+
+fn no_loss() -> Ratio {
+    Ratio(0.0)
+}
+
+fn usual_framing() -> String {
+    "raw".to_owned()
+}
+
+fn usual_mtu() -> Bytes {
+    Bytes(1500)
+}
+
+impl LinkRequest {
+    /// A link of this rate both ways with an RTT of 40 ms, without loss.
+    #[must_use]
+    pub fn of(rate: BitsPerSecond) -> Self {
+        let (rtt, loss, framing, mtu) = (usual_rtt(), no_loss(), usual_framing(), usual_mtu());
+        Self { rate, up_rate: None, rtt, loss, queue: None, framing, mtu }
+    }
+
+    /// The path, as a scenario.
+    ///
+    /// # Errors
+    /// A usage problem that names what is wrong.
+    pub fn scenario(&self) -> Result<Scenario, Problem> {
+        let rate = self.rate;
+        if rate.get() == 0 {
+            return Err(Problem::usage("a rate of 0: a link without a rate carries nothing")
+                .hint("name what the link carries, such as 8mbit"));
+        }
+        if self.loss.get() >= 1.0 {
+            return Err(Problem::usage("a loss of 100%: where everything is lost there is nothing to predict"));
+        }
+        let up = self.up_rate.unwrap_or(rate);
+        let product = (rate * self.rtt).get();
+        let queue = self.queue.unwrap_or(Bytes(product.max(10 * self.mtu.get())));
+        let way = |rate, loss| {
+            Direction::builder(rate).delay(self.rtt / 2).queue(QueueBound::Bytes(queue)).loss(loss, LossBy::Random)
+        };
+        let link = Link::builder("link", way(rate, self.loss), way(up, no_loss())).mtu(self.mtu).framing(&self.framing);
+        let title = format!("{rate} with an RTT of {}", format_duration(self.rtt));
+        let scenario = Scenario::builder("command-line").title(&title).source("the command line").mtu(self.mtu);
+        let scenario = scenario.link(link).build();
+        scenario.map_err(|error| Problem::usage(format!("invalid path description: {error}")))
+    }
+}

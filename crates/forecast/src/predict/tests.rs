@@ -1,0 +1,126 @@
+use super::*;
+use serde_json::json;
+use wt_problem::Fault;
+use wt_units::BitsPerSecond;
+
+fn about_adsl() -> PredictRequest {
+    PredictRequest::of(PathRequest::Scenario("adsl".to_owned()))
+}
+
+fn read(request: serde_json::Value) -> Result<PredictRequest, serde_json::Error> {
+    serde_json::from_value(request)
+}
+
+#[test]
+fn a_request_of_one_line_is_the_usual_question() {
+    let request = read(json!({ "path": { "scenario": "adsl" } })).unwrap();
+    assert_eq!(request, about_adsl());
+    assert_eq!(request.knobs(), USUAL_KNOBS);
+    let link = read(json!({ "path": { "link": { "rate": "8mbit" } } })).unwrap();
+    assert_eq!(link, PredictRequest::of(PathRequest::Link(LinkRequest::of(BitsPerSecond(8_000_000)))));
+}
+
+#[test]
+fn a_request_is_read_back_as_it_was_written_and_nothing_is_guessed() {
+    let request = read(json!({
+        "path": { "link": { "rate": "8mbit", "up_rate": "1mbit", "rtt": "30ms", "loss": "0.5%", "queue": "64KiB",
+            "framing": "pppoe-llcsnap", "mtu": "1492B" } },
+        "knobs": ["rwin"], "levels": ["rwin=4x,8x"], "workload": "page:size=10kB", "time": "2s",
+        "direction": "up", "seeds": 5, "seed": 7, "samples": true,
+    }))
+    .unwrap();
+    assert_eq!((request.time, request.knobs().len()), (Some(Duration::from_secs(2)), 1));
+    assert_eq!(read(serde_json::to_value(&request).unwrap()).unwrap(), request);
+    assert!(read(json!({ "path": { "scenario": "adsl" }, "sedes": 3 })).is_err(), "an unknown name");
+    assert!(read(json!({ "path": { "link": { "rate": "8mbit", "delay": "1ms" } } })).is_err());
+}
+
+#[test]
+fn what_is_invalid_is_a_usage_problem_that_says_what_is_allowed() {
+    let link = |change: &dyn Fn(&mut LinkRequest)| {
+        let mut link = LinkRequest::of(BitsPerSecond(8_000_000));
+        change(&mut link);
+        PredictRequest::of(PathRequest::Link(link))
+    };
+    let set = vec!["cc=bbr".parse().unwrap()];
+    for (request, reason) in [
+        (PredictRequest { seeds: 0, ..about_adsl() }, "1 to 1000"),
+        (PredictRequest { time: Some(Duration::from_secs(4_000)), ..about_adsl() }, "200ms to 1h"),
+        (PredictRequest { size: Some(Bytes(0)), ..about_adsl() }, "nothing to transfer"),
+        (PredictRequest { set, knobs: Some(vec![]), ..about_adsl() }, "exclude each other"),
+        (PredictRequest::of(PathRequest::Scenario("nowhere".to_owned())), "no preset"),
+        (link(&|link| link.rate = BitsPerSecond(0)), "without a rate"),
+        (link(&|link| link.mtu = Bytes(68)), "invalid path description"),
+        (link(&|link| link.framing = "string".to_owned()), "invalid path description"),
+    ] {
+        let problem = predict(&request, &Cancel::new()).unwrap_err();
+        assert_eq!(problem.fault, Fault::Usage, "{problem}");
+        assert!(problem.what.contains(reason), "{problem}");
+    }
+}
+
+#[test]
+fn an_answer_is_written_with_the_names_of_the_contract() {
+    let levels = vec!["rwin=10x,40x".parse().unwrap()];
+    let request = PredictRequest { knobs: Some(vec![]), levels, size: Some(Bytes(200_000)), ..about_adsl() };
+    let answer = predict(&request, &Cancel::new()).unwrap();
+    let object = serde_json::to_value(&answer).unwrap();
+    let names = |object: &serde_json::Value| -> Vec<String> {
+        let mut names: Vec<String> = object.as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(&object),
+        [
+            "arms",
+            "bytes",
+            "candidates",
+            "direction",
+            "measured",
+            "model_error",
+            "path",
+            "path_facts",
+            "schema_version",
+            "seeds",
+            "time_us",
+            "tunnel",
+            "workload"
+        ]
+    );
+    assert_eq!(
+        names(&object["arms"][0]),
+        [
+            "completion_us",
+            "cut_short",
+            "failures",
+            "figure",
+            "gain",
+            "goodput_bps",
+            "goodput_p5_bps",
+            "goodput_p95_bps",
+            "queueing_delay_us",
+            "retransmitted_share",
+            "samples",
+            "settings",
+            "why",
+            "worth_measuring"
+        ]
+    );
+    assert_eq!(names(&object["model_error"]), ["kernel", "median", "p90", "region", "transfers", "worst"]);
+    assert_eq!(
+        (&object["schema_version"], &object["bytes"], &object["seeds"]),
+        (&1.into(), &200_000.into(), &1.into())
+    );
+    assert!(object["arms"][0]["gain"].is_null() && object["arms"][1]["gain"].as_f64().unwrap() < -0.2, "{object}");
+    assert_eq!(answer.arms.len(), 3);
+    assert!(answer.chart().to_svg(400, 300).contains("rwin"));
+}
+
+#[test]
+fn who_has_stopped_gets_no_answer() {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let problem = predict(&about_adsl(), &cancel).unwrap_err();
+    assert_eq!(problem.fault, Fault::Stopped);
+}

@@ -1,0 +1,195 @@
+use crate::model;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use wt_problem::Problem;
+use wt_report::Measured;
+use wt_setup::Arm;
+use wt_sim::{SimError, SimTunnel};
+use wt_trial::{Amount, Cancel, Phase, Sample, Scale, Status, TrialOutcome, TrialSpec, Workload};
+
+/// What the model says of one setting, over all seeds.
+#[derive(Debug, Clone)]
+pub(crate) struct SettingForecast {
+    /// Its number in the design.
+    pub(crate) arm: usize,
+    /// Payload over time, bit/s: the median, and the range of nine in ten seeds.
+    pub(crate) goodput_bps: f64,
+    pub(crate) range_bps: (f64, f64),
+    /// What is compared: the median of its figures, infinite where most weren't whole; `None` if nothing was measured.
+    pub(crate) figure: Option<f64>,
+    /// From the request to the last byte; `None` if not all arrived in time.
+    pub(crate) completion: Option<Duration>,
+    /// The mean of the smoothed RTT over the smallest one, less one of these.
+    pub(crate) queueing_us: f64,
+    /// Retransmitted segments, of all with payload.
+    pub(crate) retransmitted: f64,
+    /// Seeds in which nothing arrived.
+    pub(crate) failures: usize,
+    /// Seeds in which the model stopped early, for want of time: figures are of what was done until then.
+    pub(crate) cut_short: usize,
+    /// The sender over time under the first seed, if that was asked for.
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// How many runs are computed at once; asking the system takes longer than many a run.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Often enough to see slow start: twice a round trip.
+pub(crate) fn sample_interval(rtt_us: u64) -> Duration {
+    Duration::from_micros(rtt_us / 2).clamp(Duration::from_millis(2), Duration::from_millis(50))
+}
+
+/// What is to be computed.
+pub(crate) struct Question<'a> {
+    pub(crate) tunnel: &'a SimTunnel,
+    pub(crate) arms: &'a [Arm],
+    pub(crate) workload: Workload,
+    pub(crate) deadline: Duration,
+    pub(crate) seeds: u64,
+    pub(crate) seed: u64,
+    /// How often the sender is looked at.
+    pub(crate) sample_every: Duration,
+    /// Whether what was seen is kept.
+    pub(crate) samples: bool,
+}
+
+/// One run of one setting.
+#[derive(Debug, Clone, Default)]
+struct RunFigures {
+    goodput_bps: f64,
+    figure: Option<f64>,
+    completion_us: Option<f64>,
+    queueing_us: f64,
+    sent: u64,
+    retransmits: u64,
+    cut_short: bool,
+    samples: Vec<Sample>,
+}
+
+/// Events of all runs of one question at most: about half a minute of computing on two processors.
+const ALL_EVENTS: u64 = 300_000_000;
+/// But each run may take so many.
+const LEAST_EVENTS: u64 = 200_000;
+
+/// What the figures of a workload are: of a transfer of fixed size, its time.
+pub(crate) fn measured(workload: &Workload) -> Measured {
+    match workload {
+        Workload::Bulk { amount: Amount::Size(_), .. } => Measured::completion(),
+        _ => Measured::of_workload(workload),
+    }
+}
+
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
+}
+
+impl Question<'_> {
+    /// Runs every setting with every seed, on as many processors as there are. The answer doesn't depend on how many.
+    ///
+    /// # Errors
+    /// A usage problem where the model can't run a setting; [`Fault::Stopped`](wt_problem::Fault::Stopped) when it was cancelled.
+    pub(crate) fn answer(&self, cancel: &Cancel) -> Result<Vec<SettingForecast>, Problem> {
+        let jobs = self.arms.len() * self.seeds as usize;
+        let tunnel = self.tunnel.clone().bounded((ALL_EVENTS / jobs.max(1) as u64).max(LEAST_EVENTS));
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<Option<Result<RunFigures, SimError>>>> = Mutex::new((0..jobs).map(|_| None).collect());
+        let threads = processors().min(jobs.max(1));
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let job = next.fetch_add(1, Ordering::Relaxed)
+                        && job < jobs
+                        && !cancel.is_cancelled()
+                    {
+                        let run = self.run(&tunnel, job / self.seeds as usize, job as u64 % self.seeds);
+                        results.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(run);
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = Vec::with_capacity(jobs);
+        for run in results {
+            let run = run.ok_or_else(|| Problem::stopped("stopped before the model had answered"))?;
+            runs.push(run.map_err(|error| model::problem(&error))?);
+        }
+        Ok(runs.chunks(self.seeds.max(1) as usize).enumerate().map(|(arm, runs)| summary(arm, runs)).collect())
+    }
+
+    fn run(&self, tunnel: &SimTunnel, arm: usize, number: u64) -> Result<RunFigures, SimError> {
+        let spec = TrialSpec {
+            experiment: "predict".to_owned(),
+            phase: Phase::Round,
+            round: 1,
+            order: 1,
+            arm,
+            settings: self.arms[arm].settings.clone(),
+            workload: self.workload.clone(),
+            deadline: self.deadline,
+            // The same seeds for every setting: they meet the same losses.
+            seed: self.seed.wrapping_add(number),
+        };
+        let mut outcome = tunnel.try_run(&spec, self.sample_every)?;
+        let figures = figures_of(&self.workload, &outcome);
+        let samples = if self.samples && number == 0 { std::mem::take(&mut outcome.sender) } else { Vec::new() };
+        Ok(RunFigures { samples, ..figures })
+    }
+}
+
+fn figures_of(workload: &Workload, outcome: &TrialOutcome) -> RunFigures {
+    let observed = &outcome.observed;
+    let rtts: Vec<u64> = outcome.sender.iter().map(|sample| sample.rtt).filter(|rtt| *rtt > 0).collect();
+    let mean = if rtts.is_empty() {
+        observed.rtt_us.unwrap_or(0) as f64
+    } else {
+        rtts.iter().sum::<u64>() as f64 / rtts.len() as f64
+    };
+    let whole = outcome.status == Status::Completed;
+    let figure = match measured(workload).scale {
+        // What never was whole took longer than all that was.
+        Scale::Time if !whole => Some(f64::INFINITY),
+        scale => outcome.figure(scale),
+    };
+    RunFigures {
+        goodput_bps: outcome.goodput_bps(),
+        figure,
+        completion_us: whole.then_some(outcome.elapsed_us as f64),
+        queueing_us: (mean - observed.min_rtt_us.unwrap_or(0) as f64).max(0.0),
+        sent: observed.segments.unwrap_or(0),
+        retransmits: observed.retransmits.unwrap_or(0),
+        cut_short: observed.cut_short.unwrap_or(false),
+        samples: Vec::new(),
+    }
+}
+
+fn summary(arm: usize, runs: &[RunFigures]) -> SettingForecast {
+    let sorted = |value: &dyn Fn(&RunFigures) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let goodputs = sorted(&|run| run.goodput_bps);
+    let completions = sorted(&|run| run.completion_us.unwrap_or(f64::INFINITY));
+    let completion = quantile(&completions, 0.5);
+    let mut figures: Vec<f64> = runs.iter().filter_map(|run| run.figure).collect();
+    figures.sort_by(f64::total_cmp);
+    let sent: u64 = runs.iter().map(|run| run.sent).sum();
+    let retransmits: u64 = runs.iter().map(|run| run.retransmits).sum();
+    SettingForecast {
+        arm,
+        goodput_bps: quantile(&goodputs, 0.5),
+        range_bps: (quantile(&goodputs, 0.05), quantile(&goodputs, 0.95)),
+        figure: (!figures.is_empty()).then(|| quantile(&figures, 0.5)),
+        completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
+        queueing_us: quantile(&sorted(&|run| run.queueing_us), 0.5),
+        retransmitted: if sent == 0 { 0.0 } else { retransmits as f64 / sent as f64 },
+        cut_short: runs.iter().filter(|run| run.cut_short).count(),
+        failures: runs.iter().filter(|run| run.goodput_bps == 0.0).count(),
+        samples: runs.first().map(|run| run.samples.clone()).unwrap_or_default(),
+    }
+}

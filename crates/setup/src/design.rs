@@ -1,0 +1,348 @@
+//! Which settings are compared: knobs, levels, and the reason for each.
+
+use crate::text;
+use wt_problem::Problem;
+use wt_trial::PathFacts;
+use wt_units::{Bytes, Knob, Level, Settings};
+
+/// The most settings that one experiment compares; beyond that, screen first.
+const MOST_ARMS: usize = 16;
+/// MTUs that are recommended to people, wherever they come from.
+const USUAL_MTUS: [u64; 5] = [1492, 1454, 1400, 1280, 576];
+
+/// One setting that is compared.
+#[derive(Debug, Clone, serde::Serialize, utoipa::ToSchema)]
+#[schema(as = PlannedArm)]
+pub struct Arm {
+    /// How it is called in tables.
+    pub label: String,
+    /// What is asked for: everything that isn't named stays as it is.
+    pub settings: Settings,
+    /// Why it is tried.
+    pub why: String,
+}
+
+/// All settings that are compared, the current one first.
+#[derive(Debug, Clone)]
+pub struct Design {
+    /// By number; 0 is the current settings.
+    pub arms: Vec<Arm>,
+    /// The ordered knob whose smallest sufficient level is sought: its arms, ascending.
+    pub plateau: Option<(Knob, Vec<usize>)>,
+}
+
+impl Design {
+    /// What each setting is called, by number.
+    pub fn labels(&self) -> Vec<String> {
+        self.arms.iter().map(|arm| arm.label.clone()).collect()
+    }
+}
+
+/// What is known when levels are chosen.
+pub struct DesignFacts<'a> {
+    /// What holds when nothing is asked for.
+    pub current: &'a Settings,
+    /// The path.
+    pub path: &'a PathFacts,
+    /// The congestion controls that can be set there.
+    pub congestion_controls: &'a [String],
+    /// TCP payload of a full-sized packet, bytes.
+    pub mss: u64,
+    /// The MTU up to a bound that fills its cells best, where the framing is known.
+    pub best_mtu: &'a dyn Fn(u64) -> Option<u64>,
+}
+
+/// The congestion controls that come with Linux.
+///
+/// # Source
+/// `net/ipv4/Kconfig` of Linux 6.18, the entries `TCP_CONG_…`.
+const OF_LINUX: [&str; 17] = [
+    "reno",
+    "cubic",
+    "bbr",
+    "bic",
+    "cdg",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
+];
+
+impl DesignFacts<'_> {
+    fn default_levels(&self, knob: Knob) -> Vec<(Level, String)> {
+        match knob {
+            Knob::Rwin => self.windows(),
+            Knob::Mtu => self.mtus(),
+            Knob::Cc => {
+                // What other programs have registered isn't the kernel's to offer, and may be gone before the experiment ends.
+                let own = self.congestion_controls.iter().filter(|name| OF_LINUX.contains(&name.as_str()));
+                own.map(|name| (Level::Name(name.clone()), "this kernel has it".to_owned())).collect()
+            }
+            Knob::Initcwnd => [4, 20, 32].map(|n| (Level::Number(n), "around the usual 10".to_owned())).to_vec(),
+            Knob::Initrwnd => [4, 20, 40].map(|n| (Level::Number(n), "around the usual".to_owned())).to_vec(),
+            Knob::Mss => vec![],
+            Knob::Sndbuf => {
+                let bdp = self.path.bdp_bytes.max(4608);
+                [bdp, bdp * 4].map(|n| (Level::Number(n), "around the bandwidth-delay product".to_owned())).to_vec()
+            }
+            Knob::Ttl => [32, 64, 128].map(|n| (Level::Number(n), "a usual default".to_owned())).to_vec(),
+            Knob::Sack | Knob::Timestamps | Knob::WindowScaling | Knob::Ecn | Knob::MtuProbing | Knob::Pmtud => {
+                ["on", "off"].map(|s| (Level::Name(s.to_owned()), "the other way round".to_owned())).to_vec()
+            }
+        }
+    }
+
+    /// Half, once, one and a half times and twice the bandwidth-delay product, in whole segments: where the link doesn't carry
+    /// steadily (radio, shared media) once is too small and twice fills the queue.
+    fn windows(&self) -> Vec<(Level, String)> {
+        let segments = (self.path.bdp_bytes as f64 / self.mss as f64).max(1.0);
+        let mut levels: Vec<(Level, String)> = Vec::new();
+        for (times, why) in [
+            (0.5, "half the bandwidth-delay product: too small if the model is right"),
+            (1.0, "the bandwidth-delay product"),
+            (1.5, "one and a half times the bandwidth-delay product: less delay than twice, where once is too small"),
+            (2.0, "twice the bandwidth-delay product"),
+        ] {
+            let level = Level::Number((segments * times).ceil().max(2.0) as u64 * self.mss);
+            if levels.iter().all(|(known, _)| *known != level) {
+                levels.push((level, why.to_owned()));
+            }
+        }
+        levels
+    }
+
+    fn mtus(&self) -> Vec<(Level, String)> {
+        let pmtu = self.path.pmtu;
+        let current = self.current.number(Knob::Mtu).unwrap_or(u64::MAX);
+        let mut levels: Vec<(u64, &str)> = Vec::new();
+        if pmtu < current {
+            levels.push((pmtu, "the largest that gets through"));
+        }
+        // Without the current one: the best below it.
+        let fitting = (self.best_mtu)(pmtu.min(current).saturating_sub(1));
+        levels.extend(fitting.map(|mtu| (mtu, "wastes least of the link's cells or frames below the current one")));
+        let new = |mtu: &&u64| **mtu < pmtu.min(current) && levels.iter().all(|(known, _)| known != *mtu);
+        let usual = USUAL_MTUS.iter().find(new).map(|mtu| (*mtu, "often recommended"));
+        levels.extend(usual);
+        levels.into_iter().map(|(mtu, why)| (Level::Number(mtu), why.to_owned())).collect()
+    }
+}
+
+/// Levels that somebody wrote for one knob.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Levels {
+    /// The knob.
+    pub knob: Knob,
+    /// Its levels, at least one.
+    pub levels: Vec<Level>,
+}
+
+impl std::fmt::Display for Levels {
+    /// `rwin=4x,8x`; read back it is the same.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let levels: Vec<String> = self.levels.iter().map(ToString::to_string).collect();
+        write!(f, "{}={}", self.knob, levels.join(","))
+    }
+}
+
+text::serde_as_text!(Levels);
+
+impl std::str::FromStr for Levels {
+    type Err = String;
+    /// Reads `rwin=4x,8x,64KiB`, `rwin=1x..16x` (doubling), `mtu=1400,1454`, `cc=reno,cubic`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, list) = text.split_once('=').ok_or("write KNOB=LEVEL,LEVEL…, such as rwin=4x,8x,auto")?;
+        let knob: Knob = name.parse().map_err(|error: wt_units::ParseError| error.to_string())?;
+        let mut levels = Vec::new();
+        for word in list.split(',').filter(|word| !word.trim().is_empty()) {
+            match word.split_once("..") {
+                Some((from, to)) => levels.extend(doubling(knob, from, to)?),
+                None => levels.push(knob.parse_level(word).map_err(|error| error.to_string())?),
+            }
+        }
+        if levels.is_empty() {
+            return Err(format!("no level of {knob} is named: allowed is {}", knob.allowed()));
+        }
+        Ok(Self { knob, levels })
+    }
+}
+
+/// From one level to another by doubling, the last one included.
+fn doubling(knob: Knob, from: &str, to: &str) -> Result<Vec<Level>, String> {
+    let parse = |text: &str| knob.parse_level(text).map_err(|error| error.to_string());
+    let (from, to) = (parse(from)?, parse(to)?);
+    let steps = |first: u64, last: u64| {
+        let doubled = std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(move |n| *n < last);
+        doubled.chain([last]).take(MOST_ARMS).collect::<Vec<_>>()
+    };
+    match (from, to) {
+        (Level::Number(a), Level::Number(b)) if a < b => Ok(steps(a, b).into_iter().map(Level::Number).collect()),
+        (Level::TimesMss(a), Level::TimesMss(b)) if a < b => {
+            let narrow = |n: u64| Level::TimesMss(u32::try_from(n).unwrap_or(u32::MAX));
+            Ok(steps(a.into(), b.into()).into_iter().map(narrow).collect())
+        }
+        (a, b) => {
+            Err(format!("{a}..{b} is no range of {knob}: write SMALL..LARGE, both as bytes or both as multiples"))
+        }
+    }
+}
+
+/// Builds the design: the current settings, then each level of each knob by itself.
+///
+/// # Errors
+/// A usage [`Problem`] when nothing is left to compare, or too much.
+pub fn design(knobs: &[Knob], given: &[Levels], known: &DesignFacts<'_>) -> Result<Design, Problem> {
+    let mut knobs = knobs.to_vec();
+    knobs.extend(given.iter().map(|levels| levels.knob).filter(|knob| !knobs.contains(knob)).collect::<Vec<_>>());
+    let mut arms = vec![Arm {
+        settings: Settings::new(),
+        label: format!("current ({})", known.current),
+        why: "what holds when nothing is asked for".to_owned(),
+    }];
+    let mut plateau = None;
+    for knob in knobs {
+        let asked: Vec<&Levels> = given.iter().filter(|levels| levels.knob == knob).collect();
+        let levels: Vec<(Level, String)> = if asked.is_empty() {
+            known.default_levels(knob)
+        } else {
+            let all = asked.iter().flat_map(|levels| levels.levels.iter());
+            all.map(|level| (level.clone(), "asked for".to_owned())).collect()
+        };
+        let added = add(&mut arms, knob, levels, known);
+        if plateau.is_none() && knob.is_ordered() && knob != Knob::Mtu && added.len() >= 2 {
+            plateau = Some((knob, ascending(&arms, knob, added, known)));
+        }
+    }
+    match arms.len() {
+        1 => Err(Problem::usage("there is nothing to compare: no level differs from the current settings")
+            .hint("name levels with --levels, such as --levels rwin=4x,8x")),
+        n if n > MOST_ARMS => {
+            Err(Problem::usage(format!("{n} settings are too many for one experiment; at most {MOST_ARMS}"))
+                .hint("name fewer knobs with --knobs, or fewer levels with --levels"))
+        }
+        _ => Ok(Design { arms, plateau }),
+    }
+}
+
+/// Adds the levels that differ from what holds and from each other; returns their numbers.
+fn add(arms: &mut Vec<Arm>, knob: Knob, levels: Vec<(Level, String)>, known: &DesignFacts<'_>) -> Vec<usize> {
+    let mut added = Vec::new();
+    for (level, why) in levels {
+        let level = level.resolve(Bytes(known.mss));
+        let settings = Settings::new().with(knob, level.clone());
+        let holds = level == Level::Auto || known.current.get(knob) == Some(&level);
+        if holds || arms.iter().any(|arm| arm.settings == settings) {
+            continue;
+        }
+        added.push(arms.len());
+        arms.push(Arm { label: label(knob, &level, known.mss), settings, why });
+    }
+    added
+}
+
+fn label(knob: Knob, level: &Level, mss: u64) -> String {
+    match (knob, level) {
+        (Knob::Rwin, Level::Number(bytes)) if bytes % mss == 0 => format!("rwin={bytes} ({}×{mss})", bytes / mss),
+        _ => format!("{knob}={level}"),
+    }
+}
+
+/// What Linux does where nothing says otherwise, in segments.
+///
+/// # Source
+/// `TCP_INIT_CWND` of include/net/tcp.h; for the window, what `tcp_select_initial_window` makes of the default receive buffer
+/// and segments of 1460 bytes.
+fn usual(knob: Knob) -> Option<u64> {
+    match knob {
+        Knob::Initcwnd => Some(10),
+        Knob::Initrwnd => Some(44),
+        _ => None,
+    }
+}
+
+/// The arms of an ordered knob by level; the current one where it belongs, an automatic one last.
+fn ascending(arms: &[Arm], knob: Knob, mut added: Vec<usize>, known: &DesignFacts<'_>) -> Vec<usize> {
+    let current = known.current.number(knob).or_else(|| usual(knob)).unwrap_or(u64::MAX);
+    let size = |arm: &usize| arms[*arm].settings.number(knob).unwrap_or(current);
+    added.push(0);
+    added.sort_by_key(size);
+    added
+}
+
+/// So many candidates that all ask for nothing: whatever is found between them is false.
+pub fn identical(candidates: usize, known: &DesignFacts<'_>) -> Result<Design, Problem> {
+    if !(1..MOST_ARMS).contains(&candidates) {
+        return Err(Problem::usage(format!(
+            "--identical {candidates} is out of range: allowed is 1 to {}",
+            MOST_ARMS - 1
+        )));
+    }
+    let arm = |number: usize| Arm {
+        settings: Settings::new(),
+        label: if number == 0 { format!("current ({})", known.current) } else { format!("identical {number}") },
+        why: "the same settings under another name".to_owned(),
+    };
+    Ok(Design { arms: (0..=candidates).map(arm).collect(), plateau: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> PathFacts {
+        PathFacts { rtt_us: 34_900, pmtu: 1492, bdp_bytes: 29_600, physical_goodput_bps: Some(6_792_452) }
+    }
+
+    fn with_known<T>(test: impl FnOnce(&DesignFacts<'_>) -> T) -> T {
+        let current = Settings::new()
+            .with(Knob::Rwin, Level::Auto)
+            .with(Knob::Mtu, Level::Number(1492))
+            .with(Knob::Cc, Level::Name("cubic".to_owned()));
+        let controls = ["reno", "cubic", "wt_hd", "anothers"].map(str::to_owned);
+        test(&DesignFacts {
+            current: &current,
+            path: &path(),
+            congestion_controls: &controls,
+            mss: 1440,
+            best_mtu: &|_| Some(1444),
+        })
+    }
+
+    fn labels(design: &Design) -> Vec<String> {
+        design.arms.iter().skip(1).map(|arm| arm.settings.to_string()).collect()
+    }
+
+    #[test]
+    fn defaults_are_chosen_from_the_path_and_never_repeat_the_current_settings() {
+        let design = with_known(|known| design(&[Knob::Rwin, Knob::Mtu, Knob::Cc], &[], known).unwrap());
+        assert_eq!(
+            labels(&design),
+            ["rwin=15840", "rwin=30240", "rwin=44640", "rwin=60480", "mtu=1444", "mtu=1454", "cc=reno"]
+        );
+        assert_eq!(design.plateau, Some((Knob::Rwin, vec![1, 2, 3, 4, 0])));
+    }
+
+    #[test]
+    fn levels_that_are_written_replace_the_defaults_and_bring_their_knob() {
+        let given = ["rwin=1x..6x,auto".parse().unwrap(), "ttl=64".parse().unwrap()];
+        let design = with_known(|known| design(&[], &given, known).unwrap());
+        assert_eq!(labels(&design), ["rwin=1440", "rwin=2880", "rwin=5760", "rwin=8640", "ttl=64"]);
+    }
+
+    #[test]
+    fn mistakes_say_what_is_allowed() {
+        for text in ["rwin", "rwind=4x", "mtu=4x", "rwin=16x..1x", "rwin=", "cc=reno..cubic"] {
+            assert!(text.parse::<Levels>().is_err(), "{text}");
+        }
+        let nothing = ["cc=cubic".parse().unwrap()];
+        assert!(with_known(|known| design(&[], &nothing, known)).is_err());
+    }
+}

@@ -1,0 +1,92 @@
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What everybody may read and write, as far as the process's umask lets them.
+const USUAL: u32 = 0o666;
+/// What only the owner may read and write.
+const SECRET: u32 = 0o600;
+
+/// A file that couldn't be written; what was there before is there still.
+#[derive(Debug, thiserror::Error)]
+#[error("can't write {}: {source}", .path.display())]
+pub struct WriteError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Writes a file as a whole or not at all: beside it first, then under its name. What isn't a regular file, such as
+/// `/dev/stdout`, is written to.
+///
+/// # Errors
+/// [`WriteError`]; nothing is left behind.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    write(path, bytes, USUAL).map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// The same for what only its owner may read.
+///
+/// # Errors
+/// [`WriteError`]; nothing is left behind.
+pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    write(path, bytes, SECRET).map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|at| !at.is_file()) {
+        return std::fs::write(path, bytes);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The temporary file's name, which its errors have, says nothing to anybody.
+    let mut refused = None;
+    let open = |part: &Path| {
+        let opened = File::options().write(true).create_new(true).mode(mode).open(part);
+        opened.inspect_err(|error| refused = error.raw_os_error())
+    };
+    let name = path.file_name().unwrap_or_default();
+    let made = tempfile::Builder::new().prefix(name).suffix(".part").make_in(folder, open);
+    let mut part = made.map_err(|error| refused.map_or(error, io::Error::from_raw_os_error))?;
+    part.write_all(bytes)?;
+    part.as_file().sync_all()?;
+    part.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.svg");
+        for text in ["one", "another"] {
+            write_whole(&file, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        }
+        write_secret(&file, b"secret").unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, SECRET);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named_with_the_reason_and_nothing_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = write_whole(&folder.path().join("none/a.svg"), b"x").unwrap_err();
+        assert_eq!(error.source.kind(), io::ErrorKind::NotFound);
+        let shown = error.to_string();
+        assert!(shown.starts_with("can't write ") && shown.contains("none/a.svg: No such file"), "{shown}");
+        assert!(!shown.contains(".part"), "{shown}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_written_to() {
+        write_whole(Path::new("/dev/null"), b"x").unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+}

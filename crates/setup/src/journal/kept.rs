@@ -1,0 +1,147 @@
+use super::problem;
+use serde::{Deserialize, Serialize};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use utoipa::ToSchema;
+use wt_journal::{Imported, Journal as _, JournalError, Prune, SqliteJournal};
+use wt_problem::Problem;
+use wt_sys::clock::unix_us;
+
+/// What a file of SQLite begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// What was taken in.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ImportAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// Experiments that were taken.
+    pub imported: Vec<String>,
+    /// Their trials.
+    pub trials: u64,
+    /// Those that were there already.
+    pub known: Vec<String>,
+    /// Those that weren't taken.
+    pub refused: Vec<RefusedExperiment>,
+}
+
+/// An experiment that wasn't taken.
+#[derive(Debug, Clone, Serialize)]
+pub struct RefusedExperiment {
+    /// Its name.
+    pub id: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Takes in exported JSON, flent's data or whole journals; `-` is standard input. Nothing comes twice.
+///
+/// # Errors
+/// A [`Problem`] that names the file; what was taken before it stays.
+pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer, Problem> {
+    let mut journal = super::open(journal)?;
+    let mut all = ImportAnswer { schema_version: 1, ..ImportAnswer::default() };
+    for file in files {
+        let imported = import_one(&mut journal, file)?;
+        all.trials += imported.trials;
+        all.imported.extend(imported.taken);
+        all.known.extend(imported.known);
+        all.refused.extend(imported.refused.into_iter().map(|(id, why)| RefusedExperiment { id, why }));
+    }
+    Ok(all)
+}
+
+fn import_one(journal: &mut SqliteJournal, file: &Path) -> Result<Imported, Problem> {
+    let failed = |error: std::io::Error| {
+        Problem::usage(format!("cannot read {}", file.display())).because(error.to_string()).hint("name a file, or -")
+    };
+    let mut input: Box<dyn std::io::Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).map_err(failed)?)
+    };
+    let mut head = Vec::new();
+    input.by_ref().take(SQLITE.len() as u64).read_to_end(&mut head).map_err(failed)?;
+    if head.starts_with(&[0x1f, 0x8b]) {
+        return Err(Problem::usage(format!("{} is compressed", file.display()))
+            .hint(format!("zcat {} | windtunnel journal import -", file.display())));
+    }
+    if head == SQLITE {
+        let other = SqliteJournal::open_to_read(file).map_err(|error| problem(&error))?;
+        return wt_journal::import_journal(journal, &other).map_err(|error| problem(&error));
+    }
+    let whole = std::io::BufReader::new(std::io::Cursor::new(head).chain(input));
+    wt_journal::import_json(journal, whole).map_err(|error| match problem(&error) {
+        told if matches!(error, JournalError::NotAnExport { .. }) => {
+            Problem { what: format!("{}: {}", file.display(), told.what), ..told }
+        }
+        told => told,
+    })
+}
+
+/// What is pruned.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PruneRequest {
+    /// Only these: names, or beginnings of them; none means all.
+    pub experiments: Vec<String>,
+    /// Only those that began so long ago.
+    #[serde(with = "crate::duration_or_none")]
+    pub older_than: Option<Duration>,
+    /// All but so many of the newest.
+    pub keep: Option<usize>,
+    /// Only the samples: the figures of each trial stay.
+    pub samples_only: bool,
+    /// Say what would go, and delete nothing.
+    pub dry_run: bool,
+    /// The journal's file; nothing means the usual one.
+    pub journal: Option<PathBuf>,
+}
+
+/// What was pruned, or would be.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Pruned)]
+pub struct PruneAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// Whether nothing was deleted.
+    pub dry_run: bool,
+    /// Whether only samples go.
+    pub samples_only: bool,
+    /// The experiments.
+    pub pruned: Vec<String>,
+    /// How many.
+    pub experiments: u64,
+    /// Their trials.
+    pub trials: u64,
+    /// Those that stay, since they are under way or another one that stays continues them.
+    pub kept: Vec<String>,
+}
+
+/// Deletes experiments, or only their samples.
+///
+/// # Errors
+/// A usage [`Problem`] where there is no such experiment, or nothing says which ones.
+pub fn prune(request: &PruneRequest) -> Result<PruneAnswer, Problem> {
+    let PruneRequest { experiments, older_than, keep, samples_only, dry_run, journal } = request.clone();
+    if experiments.is_empty() && older_than.is_none() && keep.is_none() {
+        return Err(Problem::usage("it isn't said what shall go").hint("windtunnel journal prune --older-than 90d"));
+    }
+    let mut journal = super::open(journal.as_deref())?;
+    let ids = experiments.iter().map(|key| journal.load(key).map(|found| found.id));
+    let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| problem(&error))?;
+    let before = older_than.map(|age| unix_us().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));
+    let ids = (!ids.is_empty()).then_some(ids);
+    let what = Prune { ids, before_unix_us: before, keep_newest: keep, samples_only, dry_run };
+    let pruned = journal.prune(what).map_err(|error| problem(&error))?;
+    Ok(PruneAnswer {
+        schema_version: 1,
+        dry_run,
+        samples_only,
+        pruned: pruned.ids,
+        experiments: pruned.experiments,
+        trials: pruned.trials,
+        kept: pruned.kept,
+    })
+}

@@ -1,0 +1,233 @@
+use super::{load, problem, start};
+use crate::Controls;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_lab::{Backend, EngineStats, Host, Lab, LabOptions, LabTunnel, Program, Recorded, Recording, Scenario};
+use wt_load::{Server, ServerConfig};
+use wt_problem::Problem;
+use wt_trial::Cancel;
+
+/// How often it is looked whether somebody wants the lab to end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A path of the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LabRequest {
+    /// A preset's name or a TOML file.
+    pub path: String,
+    /// Seeds everything random on the path.
+    pub seed: u64,
+    /// How the emulator reaches the hosts' kernels.
+    pub backend: Backend,
+}
+
+impl Default for LabRequest {
+    fn default() -> Self {
+        Self { path: String::new(), seed: 1, backend: Backend::default() }
+    }
+}
+
+/// A lab that is up, and how another shell gets in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LabUpAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// The path's name.
+    pub path: String,
+    /// How the emulator reaches the hosts' kernels.
+    pub backend: &'static str,
+    /// The lab's process 1.
+    pub pid: u32,
+    /// The client, the server, then hosts on the way.
+    pub hosts: Vec<HostUp>,
+}
+
+/// A host of a lab that is up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostUp {
+    /// `client`, `server`, or the name of a host on the way.
+    pub name: String,
+    /// Its IPv4 address.
+    pub ipv4: String,
+    /// Its IPv6 address.
+    pub ipv6: String,
+    /// The command that gives a shell there.
+    pub enter: String,
+}
+
+/// A lab with our servers in it.
+#[derive(Debug)]
+pub struct RunningLab {
+    tunnel: LabTunnel,
+    controls: Controls,
+    _http: Vec<Server>,
+    /// Round-trip time of a full-sized segment on the idle path.
+    pub rtt: Duration,
+    before: EngineStats,
+    /// Whether it is in a user namespace of its own.
+    own_users: bool,
+}
+
+impl RunningLab {
+    /// Starts a lab whose server answers our clients, and HTTP on port 80. Must be called before any other thread runs.
+    ///
+    /// `control` is the congestion control of every connection, on both ends and whatever programs ask for; `record` says
+    /// what is recorded.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] for an invalid path, an environment one where there can't be such a lab.
+    pub fn start(
+        request: &LabRequest,
+        control: Option<&str>,
+        record: impl FnOnce(&Scenario) -> Result<Option<Recording>, Problem>,
+    ) -> Result<Self, Problem> {
+        let scenario = load(&request.path)?;
+        let record = record(&scenario)?;
+        let rtt = scenario.full_size(scenario.pmtu()).rtt;
+        // Loading takes rights that one doesn't have in the lab, and its name must be known before.
+        let controls = Controls::load(control)?;
+        let control = control.map(|name| controls.kernel_name(name)).transpose()?;
+        let outside = user_namespace();
+        let lab = start(scenario, LabOptions { record, backend: request.backend, seed: request.seed })?;
+        for host in lab.hosts() {
+            let locked = control.as_deref().map_or(Ok(()), |name| host.lock_control(name));
+            locked.map_err(|error| {
+                Problem::environment(format!("{} can't have this congestion control: {error}", host.name))
+                    .hint("windtunnel cc list shows what there is")
+            })?;
+        }
+        // Our own server, and plain HTTP on port 80 for programs that aren't ours.
+        let tunnel = LabTunnel::new(lab).map_err(|error| problem(&error))?;
+        let http = serve_http(tunnel.lab())?;
+        let before = tunnel.lab().stats();
+        Ok(Self { tunnel, controls, _http: http, rtt, before, own_users: user_namespace() != outside })
+    }
+
+    /// The lab.
+    #[must_use]
+    pub fn lab(&self) -> &Lab {
+        self.tunnel.lab()
+    }
+
+    /// What the lab says of itself since it is up.
+    #[must_use]
+    pub fn stats(&self) -> EngineStats {
+        self.lab().stats().since(&self.before)
+    }
+
+    /// How often this kernel skipped a program of the congestion control.
+    #[must_use]
+    pub fn guard_hits(&self) -> u64 {
+        self.controls.guard_hits()
+    }
+
+    /// Runs something in the client, on a thread that knows the hosts by their names.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] when the client is gone.
+    pub fn in_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Problem> {
+        self.lab().run_in_client(work).map_err(|error| Problem::environment(error.to_string()))
+    }
+
+    /// Stays up until somebody cancels; `up` is told how to enter. `server` is a shell command that runs in the server
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] where it can't be kept up, or somebody else ended it.
+    pub fn stay(
+        &self,
+        server: Option<OsString>,
+        cancel: &Cancel,
+        up: impl FnOnce(LabUpAnswer) + Send,
+    ) -> Result<(), Problem> {
+        let (own_users, lab) = (self.own_users, self.lab());
+        let (started, process) = std::sync::mpsc::channel();
+        let ended = Cancel::new();
+        let over = &ended;
+        let ran = std::thread::scope(|scope| {
+            // The thread that starts the lab's process 1 can't start threads any more: its children are in another namespace.
+            scope.spawn(move || {
+                let Ok(pid) = process.recv() else { return };
+                while !cancel.is_cancelled() && !over.is_cancelled() {
+                    let _ = wt_sys::poll::wait_readable(&[], Some(LOOK));
+                }
+                if cancel.is_cancelled() {
+                    // It may have ended just now; then there is nothing to stop.
+                    let _ = wt_sys::process::signal(pid, SIGKILL);
+                }
+            });
+            let ran = lab.run_program_with(&Program::nothing(server), move |pid| {
+                let _ = started.send(pid);
+                // Who enters too early finds the host's files instead of the lab's.
+                let ready = PathBuf::from(format!("/proc/{pid}/root/run/netns/server"));
+                (0..200).take_while(|_| !ready.exists()).for_each(|_| {
+                    let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(10)));
+                });
+                up(LabUpAnswer::of(lab, pid, own_users));
+            });
+            over.cancel();
+            ran
+        });
+        let code = ran.map_err(|error| Problem::environment(error.to_string()))?;
+        if !cancel.is_cancelled() && code == KILLED {
+            return Err(Problem::environment("the lab has ended: its process 1 was killed")
+                .because("somebody's kill, or too little memory")
+                .hint("start it anew"));
+        }
+        Ok(())
+    }
+
+    /// Ends it; what was recorded is complete then.
+    ///
+    /// # Errors
+    /// A [`Problem`] where the recording can't be completed.
+    pub fn stop(self) -> Result<Option<Recorded>, Problem> {
+        self.tunnel.into_lab().stop().map_err(|error| problem(&error))
+    }
+}
+
+fn user_namespace() -> Option<PathBuf> {
+    std::fs::read_link("/proc/self/ns/user").ok()
+}
+
+/// signal(7).
+const SIGKILL: i32 = 9;
+/// As shells have it, 128 and the signal.
+const KILLED: u8 = 137;
+
+impl LabUpAnswer {
+    /// How another shell gets in: into process 1 of the lab, and from there to the other hosts; `user` if the lab is in a
+    /// user namespace of its own.
+    fn of(lab: &Lab, pid: u32, user: bool) -> Self {
+        let user = if user { "-U --preserve-credentials " } else { "" };
+        let enter = |host: &Host| {
+            let there = if host.name == "client" { String::new() } else { format!(" ip netns exec {}", host.name) };
+            format!("nsenter -t {pid} {user}-n -m -p --{there} sh")
+        };
+        let host = |host: &Host| HostUp {
+            name: host.name.clone(),
+            ipv4: host.v4.to_string(),
+            ipv6: host.v6.to_string(),
+            enter: enter(host),
+        };
+        let path = lab.scenario().name.clone();
+        Self { schema_version: 1, path, backend: lab.backend(), pid, hosts: lab.hosts().map(host).collect() }
+    }
+}
+
+/// Our HTTP on port 80 of every host but the client.
+fn serve_http(lab: &Lab) -> Result<Vec<Server>, Problem> {
+    let listen = |any: std::net::IpAddr| wt_sys::tcp::listen(std::net::SocketAddr::new(any, 80));
+    // A listener for IPv6 is one for IPv4, too (ipv6(7), `IPV6_V6ONLY`).
+    let both =
+        || listen(std::net::Ipv6Addr::UNSPECIFIED.into()).or_else(|_| listen(std::net::Ipv4Addr::UNSPECIFIED.into()));
+    let start = |host: &Host| {
+        let listener = host.run(both).and_then(|listener| listener);
+        listener.and_then(|listener| Server::start(listener, ServerConfig::default()))
+    };
+    let servers = lab.hosts().skip(1).map(start).collect::<Result<Vec<_>, _>>();
+    servers.map_err(|error| Problem::environment(error.to_string()))
+}

@@ -1,0 +1,150 @@
+use crate::{duration_or_none, settings_of};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::time::Duration;
+use wt_lab::{PORT, SERVER_V4};
+use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, download, upload};
+use wt_problem::Problem;
+use wt_trial::{Amount, Cancel, Direction, SampleColumns};
+use wt_units::{Assignment, Bytes, Knob, Settings};
+
+/// A transfer between the client and the server of a lab, from within it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransferRequest {
+    /// Which way the payload goes.
+    pub direction: Direction,
+    /// So many bytes of payload.
+    pub size: Option<Bytes>,
+    /// Or as much as goes in so long; nothing means 5 s.
+    #[serde(with = "duration_or_none")]
+    pub time: Option<Duration>,
+    /// What the connection is set to: rwin, mss, ttl, cc, sndbuf.
+    pub set: Vec<Assignment>,
+}
+
+impl Default for TransferRequest {
+    fn default() -> Self {
+        Self { direction: Direction::Down, size: None, time: None, set: Vec::new() }
+    }
+}
+
+/// What came of a transfer, as the client's end saw it.
+#[derive(Debug, Clone, Serialize)]
+pub struct TransferAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// Which way the payload went.
+    pub direction: Direction,
+    /// How it ended: `done`, or why not.
+    pub finish: String,
+    /// Payload that arrived, or was sent.
+    pub bytes: u64,
+    /// How long that took, µs.
+    pub elapsed_us: u64,
+    /// How long the handshake took, µs.
+    pub connect_us: u64,
+    /// Payload over time, bit/s.
+    pub goodput_bps: f64,
+    /// What the kernel says that it set.
+    pub granted: Settings,
+    /// What it refused.
+    pub refused: Vec<String>,
+    /// Which end took the samples.
+    pub end: &'static str,
+    /// What TCP said over time.
+    pub samples: SampleColumns,
+}
+
+/// The knobs that one connection takes.
+const KNOBS: [Knob; 5] = [Knob::Rwin, Knob::Mss, Knob::Ttl, Knob::Cc, Knob::Sndbuf];
+/// Payload of a full segment where nothing is known of the path, bytes.
+const USUAL_MSS: u64 = 1448;
+/// How long a transfer goes on if nothing else is said.
+const USUAL: Duration = Duration::from_secs(5);
+/// A transfer of a size is given up after this long.
+const LONGEST: Duration = Duration::from_secs(600);
+/// How long the server may take to accept.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// Moves payload between the client and the server, from within a lab. It is one trial's transfer, by the same client and
+/// server, checked byte by byte.
+///
+/// # Errors
+/// A usage [`Problem`] for an invalid request, a remote one where there is no server: this isn't within a lab.
+pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAnswer, Problem> {
+    let settings = settings_of(&request.set, USUAL_MSS)?;
+    if let Some((knob, _)) = settings.iter().find(|(knob, _)| !KNOBS.contains(knob)) {
+        return Err(Problem::usage(format!("{knob} belongs to no single connection"))
+            .hint("set here: rwin, mss, ttl, cc, sndbuf; windtunnel tune --lab varies the others"));
+    }
+    let (amount, deadline) = match (request.size, request.time) {
+        (Some(_), Some(_)) => return Err(Problem::usage("a transfer has a size or a time, not both")),
+        (Some(size), _) if size.get() == 0 => return Err(Problem::usage("size 0: there is nothing to transfer")),
+        (Some(size), _) => (Amount::Size(size), LONGEST),
+        (None, time) => (Amount::Time(time.unwrap_or(USUAL)), time.unwrap_or(USUAL) + CONNECT),
+    };
+    let direction = request.direction;
+    let load = load_request(direction, amount, &settings);
+    // What the sender sets, the server is told; this end sets its own.
+    let not_ours: &[Knob] = if direction == Direction::Up { &[Knob::Rwin] } else { &[Knob::Cc, Knob::Sndbuf] };
+    let own = settings.iter().filter(|(knob, _)| !not_ours.contains(knob));
+    let own = own.map(|(knob, level)| (knob, level.clone())).collect();
+    let peer = SocketAddr::new(SERVER_V4.into(), PORT);
+    let connection = Connection::open_with_all(&peer, &own, CONNECT).map_err(|error| problem(&error))?;
+    let (connect_time, granted) = (connection.connect_time, connection.granted.clone());
+    let report = match direction {
+        Direction::Down => download(connection, &load, deadline, cancel),
+        Direction::Up => upload(connection, &load, deadline, cancel),
+    };
+    report.map(|report| answer(direction, report, connect_time, granted)).map_err(|error| problem(&error))
+}
+
+fn load_request(direction: Direction, amount: Amount, settings: &Settings) -> Request {
+    let small = |knob| settings.number(knob).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    Request {
+        direction,
+        amount,
+        token: wt_sys::clock::monotonic_ns(),
+        sender: SenderOptions {
+            congestion_control: settings.name(Knob::Cc).map(str::to_owned),
+            send_buffer: small(Knob::Sndbuf),
+            ..SenderOptions::default()
+        },
+        window: if direction == Direction::Up { small(Knob::Rwin) } else { None },
+    }
+}
+
+fn problem(error: &LoadError) -> Problem {
+    match error {
+        LoadError::Refused { .. } | LoadError::Request(_) => Problem::usage(error.to_string()),
+        LoadError::Connect(_) => Problem::remote(error.to_string())
+            .because("this isn't within a lab, or the path lets nothing through")
+            .hint("windtunnel lab run adsl -- windtunnel lab transfer"),
+        LoadError::Broken(_) => Problem::remote(error.to_string()),
+    }
+}
+
+fn answer(direction: Direction, report: EndReport, connect_time: Duration, granted: Settings) -> TransferAnswer {
+    let seconds = report.elapsed.as_secs_f64();
+    let finish = match report.finish {
+        Finish::Done => "done".to_owned(),
+        Finish::Deadline => "the deadline came first".to_owned(),
+        Finish::Cancelled => "stopped".to_owned(),
+        Finish::PeerLeft(why) | Finish::Garbage(why) | Finish::Lost(why) => why,
+        Finish::Corrupt(at) => format!("the byte at {at} isn't what was sent"),
+    };
+    TransferAnswer {
+        schema_version: 1,
+        direction,
+        finish,
+        bytes: report.bytes,
+        elapsed_us: report.elapsed.as_micros() as u64,
+        connect_us: connect_time.as_micros() as u64,
+        goodput_bps: if seconds > 0.0 { report.bytes as f64 * 8.0 / seconds } else { 0.0 },
+        granted,
+        refused: report.refused,
+        end: if direction == Direction::Up { "sender" } else { "receiver" },
+        samples: SampleColumns::of(&report.samples),
+    }
+}

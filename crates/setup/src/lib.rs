@@ -1,0 +1,52 @@
+//! What operations of the application need before they begin: what is compared and for how long, the journal, scenarios,
+//! labs, congestion controls.
+//!
+//! Here too stands what each failure of those means to people, once for every operation and every front end.
+#![forbid(unsafe_code)]
+
+/// Measurements that can't be analysed.
+pub mod analyse;
+/// Settings from what was asked for knob by knob.
+mod assignments;
+/// What an experiment may cost.
+mod budget;
+/// Congestion controls of ours, loaded for as long as an operation runs.
+pub mod controls;
+/// Which settings are compared.
+pub mod design;
+/// What works on this machine.
+pub mod doctor;
+/// Files that are written as a whole or not at all.
+pub mod files;
+/// Pages of browsers.
+mod har;
+/// The journal, opened.
+pub mod journal;
+/// Scenarios and labs.
+pub mod lab;
+/// The order of trials.
+mod order;
+/// What `serve` needs before it begins.
+pub mod serve;
+/// This host's settings.
+pub mod settings;
+/// Requests as text.
+mod text;
+/// Trials that a tunnel can't run.
+mod trials;
+/// What each trial does, as it is written.
+pub mod workload;
+
+/// What is fed with random bytes.
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
+
+pub use assignments::{settings_of, together};
+pub use budget::Budget;
+pub use controls::Controls;
+pub use design::{Arm, Design, DesignFacts, Levels};
+pub use order::draw_order_seed;
+pub use settings::HostAccess;
+pub use text::{as_text, duration_or_none};
+pub use trials::tunnel_problem;
+pub use workload::WorkloadRequest;

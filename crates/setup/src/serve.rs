@@ -1,0 +1,177 @@
+use crate::controls::{available, ours, problem};
+use crate::files::write_secret;
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wt_bpf::{LoadError, Loaded};
+use wt_load::{Serve, SharedKey};
+use wt_problem::Problem;
+use wt_sys::ns::read_net_sysctl;
+
+/// Where it listens if nobody says where: this host only.
+const USUAL: [&str; 2] = ["127.0.0.1:7411", "[::1]:7411"];
+
+/// The key, and whether it is new: from its file, or made if there is none or another one is wanted.
+///
+/// # Errors
+/// An environment [`Problem`] that names the file.
+pub fn key(file: Option<&Path>, renew: bool) -> Result<(SharedKey, bool), Problem> {
+    let path = match file {
+        Some(path) => path.to_owned(),
+        None => state_directory()?.join("serve.key"),
+    };
+    let named = |error: &dyn std::fmt::Display| {
+        Problem::environment(format!("{}: {error}", path.display())).hint("another --key-file")
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) if !renew => {
+            let key = text.parse().map_err(|error| named(&error).hint("--new-key makes a new one"))?;
+            Ok((key, false))
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound && !renew => Err(named(&error)),
+        _ => {
+            let key = SharedKey::generate().map_err(|error| named(&error))?;
+            keep(&path, &key)?;
+            Ok((key, true))
+        }
+    }
+}
+
+/// The key in a file that must be there.
+///
+/// # Errors
+/// A usage [`Problem`] that names the file.
+pub fn read_key(path: &Path) -> Result<SharedKey, Problem> {
+    let named = |error: &dyn std::fmt::Display| Problem::usage(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    text.parse()
+        .map_err(|error| named(&error).hint("the file holds the key and nothing else, as windtunnel serve keeps it"))
+}
+
+fn state_directory() -> Result<PathBuf, Problem> {
+    // systemd gives a service a directory of its own.
+    let own = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || wt_units::UserFolder::State.path(|name| std::env::var_os(name));
+    let state = own.or_else(|| home().map(|home| home.join("windtunnel")));
+    state.ok_or_else(|| {
+        Problem::environment("there is no place for the key: neither XDG_STATE_HOME nor HOME is an absolute path")
+            .hint("name a file with --key-file")
+    })
+}
+
+/// Writes the key where only its owner can read it, whole or not at all.
+fn keep(path: &Path, key: &SharedKey) -> Result<(), Problem> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Problem::environment(format!("{}: {error}", path.display())).hint("another --key-file")
+    };
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        std::fs::create_dir_all(directory).map_err(|error| failed(&error))?;
+    }
+    write_secret(path, format!("{}\n", key.to_hex()).as_bytes()).map_err(|error| failed(&error.source))
+}
+
+/// What clients may ask for, with the kernel's names; and those of ours among them, loaded until this ends.
+///
+/// # Errors
+/// A [`Problem`] if one isn't there or can't be loaded.
+pub fn controls(names: Option<&[String]>) -> Result<(BTreeMap<String, String>, Vec<Loaded>), Problem> {
+    let Some(names) = names else {
+        let allowed = read_net_sysctl("ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+        return Ok((allowed.split_whitespace().map(|name| (name.to_owned(), name.to_owned())).collect(), Vec::new()));
+    };
+    let (mut allowed, mut loaded) = (BTreeMap::new(), Vec::new());
+    for name in names {
+        let kernel_name = match ours(name).transpose()? {
+            Some(choice) => {
+                match Loaded::load(&choice) {
+                    Ok(control) => loaded.push(control),
+                    // Somebody else holds the very same one: its name tells all its parameters.
+                    Err(LoadError::NameTaken { .. }) => {}
+                    Err(error) => return Err(problem(&error, &choice)),
+                }
+                choice.kernel_name()
+            }
+            None if available().contains(name) => name.clone(),
+            None => {
+                return Err(Problem::usage(format!("this kernel has no congestion control {name}"))
+                    .hint(format!("it has {}; windtunnel cc list shows ours", available().join(", "))));
+            }
+        };
+        allowed.insert(name.clone(), kernel_name.clone());
+        allowed.insert(kernel_name.clone(), kernel_name);
+    }
+    Ok((allowed, loaded))
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// An environment [`Problem`] that says who is in the way.
+pub fn listen(address: SocketAddr) -> Result<TcpListener, Problem> {
+    wt_sys::tcp::listen(address).map_err(|error| {
+        let failure = Problem::environment(error.to_string());
+        match error.source.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                failure.because("another program listens there").hint("--listen with another port")
+            }
+            std::io::ErrorKind::PermissionDenied => failure.hint("a port above 1023"),
+            _ => failure.hint("an address of this host, as ip address shows them"),
+        }
+    })
+}
+
+/// Listens on all of these; if none is named on both loopback addresses, of which a host without IPv6 has only one.
+///
+/// # Errors
+/// As for [`listen`].
+pub fn listeners(asked: &[SocketAddr]) -> Result<Vec<TcpListener>, Problem> {
+    if !asked.is_empty() {
+        return asked.iter().map(|address| listen(*address)).collect();
+    }
+    let mut listeners = Vec::new();
+    let mut last = Problem::internal("there is no address to listen on");
+    for address in USUAL {
+        match address.parse().map_err(|_| Problem::internal("an address of ours doesn't parse")).and_then(listen) {
+            Ok(listener) => listeners.push(listener),
+            Err(failure) => last = failure,
+        }
+    }
+    if listeners.is_empty() { Err(last) } else { Ok(listeners) }
+}
+
+/// Answers one question for the metrics, if one comes soon.
+pub fn answer_metrics(listener: &TcpListener, serve: &Serve) {
+    use std::os::fd::AsFd as _;
+    let ready = wt_sys::poll::wait_readable(&[listener.as_fd()], Some(Duration::from_millis(500)));
+    if !matches!(ready, Ok(n) if n != 0) {
+        return;
+    }
+    match listener.accept() {
+        // Who asks for metrics and leaves, or asks slowly, gets none.
+        Ok((stream, _)) => drop(answer(stream, serve)),
+        // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
+        Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
+    }
+}
+
+fn answer(mut stream: TcpStream, serve: &Serve) -> std::io::Result<()> {
+    let patience = Some(Duration::from_millis(500));
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(patience)?;
+    stream.set_write_timeout(patience)?;
+    let mut head = [0; 2048];
+    let length = stream.read(&mut head)?;
+    let line = String::from_utf8_lossy(&head[..length]).into_owned();
+    let (status, text) = match line.split_whitespace().take(2).collect::<Vec<_>>()[..] {
+        ["GET", "/metrics"] => ("200 OK", serve.metrics()),
+        _ => ("404 Not Found", "There is /metrics.\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(text.as_bytes())
+}

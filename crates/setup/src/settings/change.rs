@@ -1,0 +1,154 @@
+use super::problem;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use wt_host::{Knob, Request, Survey, Target};
+use wt_journal::Journal as _;
+use wt_problem::Problem;
+use wt_trial::Direction;
+use wt_units::{Recommendation, Role, Settings};
+
+/// What is to be changed, and where. Settings win over files, files over experiments, and these over defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChangeRequest {
+    /// Settings as `KEY=VALUE`: `initcwnd=20`, `rwin=4x`, `ttl=0`, `net.ipv4.tcp_sack=1`.
+    pub settings: Vec<String>,
+    /// Plans: TOML with `to = "…"` and `[settings]`, or what a plan is as JSON.
+    pub files: Vec<PathBuf>,
+    /// The settings that an experiment recommends: its name, the beginning of it, or `last`.
+    pub verdict: Option<String>,
+    /// What this host is in the transfers that `verdict` measured; nothing means what the host was on which it ran.
+    pub side: Option<Role>,
+    /// The journal for `verdict`; nothing means the usual one.
+    pub journal: Option<PathBuf>,
+    /// Every setting as the kernel has it by itself.
+    pub defaults: bool,
+    /// Where: `host`, `default` (the default routes), a target such as `192.0.2.1`, or a device such as `eth0`.
+    pub to: Option<String>,
+}
+
+impl ChangeRequest {
+    /// Whether nothing was asked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.files.is_empty() && !self.defaults && self.verdict.is_none()
+    }
+
+    /// Puts everything together.
+    pub(super) fn read(&self, survey: &Survey) -> Result<Request, Problem> {
+        let pairs = self.settings.iter().map(String::as_str);
+        let mut request = Request::of_pairs(pairs).map_err(|error| problem::knob(&error))?;
+        for file in &self.files {
+            merge(&mut request, read_file(file)?);
+        }
+        if let Some(id) = &self.verdict {
+            merge(&mut request, self.read_verdict(id)?);
+        }
+        if let Some(to) = &self.to {
+            request.target = to.parse().unwrap_or_default();
+            // What can only be had for the host stays there, whatever the target of the rest.
+            let narrow = matches!(request.target, Target::Route(..));
+            request.places.retain(|_, place| narrow && *place == Target::Host);
+        }
+        if self.defaults {
+            let mut defaults = Request::defaults(survey);
+            defaults.pairs.retain(|(knob, _)| match &request.target {
+                Target::Host => true,
+                Target::DefaultRoutes => knob.route.is_some(),
+                Target::Route(..) => knob.route.is_some() || knob.connection.is_some(),
+                Target::Device(_) => knob.link.is_some() || knob.route.is_some(),
+            });
+            merge(&mut request, defaults);
+        }
+        Ok(request)
+    }
+
+    /// What the experiment of `verdict` fetched, if curl can fetch it.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] where there is no such experiment.
+    pub fn measured(&self) -> Result<Option<String>, Problem> {
+        let Some(id) = &self.verdict else { return Ok(None) };
+        let journal = crate::journal::open(self.journal.as_deref())?;
+        let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
+        let is_ours = |url: &&String| ["http://", "https://", "ftp://"].iter().any(|scheme| url.starts_with(scheme));
+        let targets = found.config.tune().live.as_ref().and_then(|live| live.targets.clone()).unwrap_or_default();
+        Ok(targets.iter().find(is_ours).cloned())
+    }
+
+    /// What an experiment recommends, as far as it isn't what is anyway.
+    fn read_verdict(&self, id: &str) -> Result<Request, Problem> {
+        let journal = crate::journal::open(self.journal.as_deref())?;
+        let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
+        let verdict =
+            found.verdict.as_ref().ok_or_else(|| Problem::usage(format!("{} has no verdict yet", found.id)))?;
+        let settings: Settings = serde_json::from_value(verdict["settings"].clone())
+            .map_err(|error| Problem::internal(format!("the verdict of {}: {error}", found.id)))?;
+        let reason = verdict["headline"].as_str().unwrap_or("recommended").trim_end_matches('.');
+        let config = found.config.tune();
+        let was = if config.direction() == Direction::Up { Role::Sender } else { Role::Receiver };
+        let role = self.side.unwrap_or(was);
+        // The address is the server's: to the server itself, and after a rehearsal, nobody has told yet whom it concerns.
+        let measured = config.live.as_ref().and_then(|live| live.address).filter(|_| role == was);
+        let target = self.to.clone().or_else(|| measured.map(|address| address.to_string()));
+        let settings = settings.differing_from(&found.current);
+        let recommended = Recommendation::of(&settings, role, target.as_deref().unwrap_or("ADDRESS"));
+        let id = &found.id;
+        if recommended.here.is_empty() && recommended.elsewhere.is_empty() {
+            return Err(Problem::usage(format!(
+                "{id} recommends the settings that it found: there is nothing to change"
+            )));
+        }
+        if !recommended.elsewhere.is_empty() {
+            let (what, here) = (recommended.elsewhere_text(), role.name());
+            let there = recommended.other_role().name();
+            return Err(Problem::usage(format!("{what} acts on the {there}, and this host was the {here} in {id}"))
+                .because("settings of the other end have no effect here")
+                .hint(format!(
+                    "on the {there}: sudo windtunnel settings apply {what} --to ADDRESS_OF_THE_{}; if this host is to be the {there}: --side {there} --to ADDRESS",
+                    here.to_uppercase()
+                )));
+        }
+        if target.is_none() {
+            return Err(Problem::usage(format!("{id} doesn't say for whom its settings are to hold here: it was measured on an emulated path, or from the other end"))
+                .hint("name the other host or its network, --to 192.0.2.1; or all of them, --to host, which changes every connection of this host"));
+        }
+        let mut request = Request::of_recommendation(&recommended).map_err(|error| problem::knob(&error))?;
+        for setting in &recommended.here {
+            request.reasons.insert(Knob::of(setting.knob).name, format!("{id}: {reason}; acts on the {}", role.name()));
+        }
+        Ok(request)
+    }
+}
+
+fn read_file(path: &Path) -> Result<Request, Problem> {
+    /// More than any plan has.
+    const LARGEST: u64 = 1 << 20;
+    let name = path.display().to_string();
+    let wrong = |error: std::io::Error| {
+        let failure = Problem::usage(format!("{name}: {error}"));
+        match Knob::find(&name) {
+            Ok(knob) => failure.hint(format!("give {} a value: {name}=…", knob.name)),
+            Err(_) => failure.hint("write settings as KEY=VALUE, or name a plan's file"),
+        }
+    };
+    let size = std::fs::metadata(path).map_err(wrong)?.len();
+    if size > LARGEST {
+        return Err(Problem::usage(format!("{name} is too large for a plan: {size} bytes")));
+    }
+    let text = std::fs::read_to_string(path).map_err(wrong)?;
+    Request::of_file(&text).map_err(|error| problem::request(&name, &error))
+}
+
+/// Adds what isn't said yet.
+fn merge(request: &mut Request, other: Request) {
+    for (knob, value) in other.pairs {
+        // One that is there already has more weight.
+        let _ = request.add(knob, value);
+    }
+    request.reasons.extend(other.reasons);
+    request.places.extend(other.places);
+    request.resets |= other.resets;
+    if request.target == Target::default() {
+        request.target = other.target;
+    }
+}

@@ -1,0 +1,138 @@
+use wt_host::{Applied, KnobError, PlanError, RequestError, StoreError, TxnError};
+use wt_problem::{Fault, Problem};
+use wt_sys::SysError;
+use wt_units::shell_word;
+
+/// The command line with `sudo` before it.
+fn with_sudo() -> String {
+    let words: Vec<String> = std::env::args().map(|word| shell_word(&word).into_owned()).collect();
+    format!("sudo {}", words.join(" "))
+}
+
+/// The kernel or the file system failed.
+pub(super) fn system(error: &SysError) -> Problem {
+    const EPERM: i32 = 1;
+    const EACCES: i32 = 13;
+    let failure = Problem::environment(error.to_string());
+    match error.errno() {
+        Some(EPERM | EACCES) => {
+            failure.because("this needs CAP_NET_ADMIN, or the right to write there").hint(with_sudo())
+        }
+        _ => failure,
+    }
+}
+
+pub(super) fn knob(error: &KnobError) -> Problem {
+    let failure = Problem::usage(error.to_string());
+    match error {
+        KnobError::Unknown { .. } => failure.hint("windtunnel settings show --all lists all settings"),
+        KnobError::NoValue(_) => failure.hint("write settings as initcwnd=20, or name a plan's file"),
+        _ => failure,
+    }
+}
+
+pub(super) fn request(file: &str, error: &RequestError) -> Problem {
+    Problem::usage(format!("{file}: {error}")).hint("a plan's file has lines such as initcwnd = 20 under [settings]")
+}
+
+pub(super) fn plan(error: &PlanError) -> Problem {
+    let text = error.to_string();
+    match error {
+        PlanError::Nothing => Problem::usage(text).hint("windtunnel settings plan initcwnd=20"),
+        PlanError::WrongPlace { .. } | PlanError::OutOfRange { .. } | PlanError::NoDefault { .. } => {
+            Problem::usage(text)
+        }
+        PlanError::NotPerTarget { nearest, .. } => Problem::environment(text).hint(format!(
+            "--to host sets it for every connection of the host ({nearest}), with the cost that the plan names"
+        )),
+        PlanError::BadTarget { .. } => {
+            Problem::usage(text).hint("name a target, --to 192.0.2.1, or a device, --to eth0")
+        }
+        PlanError::NoDevice { .. } => Problem::usage(text).hint("windtunnel settings show lists the devices"),
+        PlanError::NoDefaultRoute { .. } => {
+            Problem::environment(text).hint("name a target, --to 192.0.2.1, or a device, --to eth0")
+        }
+        PlanError::WhichDevice { .. } => Problem::environment(text).hint("name the device, --to eth0"),
+        PlanError::NoRoute { source, .. } => Problem::environment(text).because(source.to_string()),
+        PlanError::Missing { .. } => {
+            Problem::environment(text).hint("windtunnel settings show --all shows what is there")
+        }
+        PlanError::NoCongestionControl { name, .. } => {
+            let hint = if wt_cc::ALGORITHMS.iter().any(|ours| ours.name == name) {
+                format!("windtunnel cc load {name} brings it as a BPF program, wt_{name}")
+            } else {
+                "modprobe tcp_NAME, if the kernel has it as a module".to_owned()
+            };
+            Problem::environment(text).hint(hint)
+        }
+        PlanError::Irreversible { .. } => Problem::environment(text),
+    }
+}
+
+pub(super) fn store(error: &StoreError) -> Problem {
+    match error {
+        StoreError::BadId(_) | StoreError::NoSuch(_) => Problem::usage(error.to_string()),
+        StoreError::System(error) => system(error),
+        _ => Problem::environment(error.to_string())
+            .hint("look at the file; windtunnel settings history shows the others"),
+    }
+}
+
+pub(super) fn txn(error: &TxnError) -> Problem {
+    let text = error.to_string();
+    match error {
+        TxnError::Store(error) => store(error),
+        TxnError::System(error) => system(error),
+        TxnError::Busy { .. } => Problem::environment(text).hint("wait until it has ended, and try again"),
+        TxnError::Pending { id } => Problem::environment(text)
+            .hint(format!("windtunnel settings confirm {id}, or windtunnel settings undo {id}")),
+        TxnError::Stuck { id, .. } | TxnError::Expired { id, .. } => {
+            Problem::environment(text).hint(format!("windtunnel settings undo {id} tries again to put it back"))
+        }
+        TxnError::Stale { .. } => {
+            Problem::environment(text).because("another program sets them").hint("find out which one, and try again")
+        }
+        TxnError::NotPrivileged { .. } => Problem::environment(text)
+            .because("this process has no CAP_NET_ADMIN over this network namespace")
+            .hint(with_sudo()),
+        TxnError::OtherNamespace { .. } => Problem::environment(text).hint("run it outside of this network namespace"),
+        TxnError::Irreversible { .. } => Problem::environment(text),
+        TxnError::Guard(_) => Problem::new(Fault::Internal, text),
+        TxnError::Failed { report, .. } => failed(&text, report),
+        TxnError::NothingPending | TxnError::NothingToUndo => {
+            Problem::usage(text).hint("windtunnel settings history lists the changes")
+        }
+        TxnError::Drifted { id, .. } => {
+            Problem::environment(text).hint(format!("windtunnel settings undo {id}, and apply it again"))
+        }
+        TxnError::TooLate { .. } => Problem::environment(text).hint("apply it again, with a longer --confirm-within"),
+        TxnError::NotInForce { .. } | TxnError::OtherNetwork { .. } | TxnError::Later { .. } => Problem::usage(text),
+        TxnError::NotPersistent { source } => {
+            let failure = system(source);
+            let hint = failure.hint.unwrap_or_else(|| "make the file writable and confirm again".to_owned());
+            Problem::environment(text).hint(hint)
+        }
+        TxnError::NotPutBack { backup, as_before: false, .. } => Problem::environment(text)
+            .because(format!("see windtunnel settings show; the old state is in {backup}"))
+            .hint("undo --force puts back what can be; forget N leaves everything as it is"),
+        TxnError::NotPutBack { backup, as_before, .. } => {
+            let state = if *as_before { "everything is as it was before" } else { "see windtunnel settings show" };
+            Problem::environment(text).because(format!("{state}; the old state is in {backup}"))
+        }
+    }
+}
+
+/// A failed change reports both halves: the cause, and whether it was put back.
+fn failed(cause: &str, report: &Applied) -> Problem {
+    let failure = Problem::environment(format!("the change failed: {cause}"));
+    match &report.revert {
+        Some(revert) if revert.done => failure.because("everything was put back; nothing is changed"),
+        Some(revert) => failure
+            .because(format!("NOT everything could be put back: {}", revert.errors.join("; ")))
+            .hint(format!(
+                "windtunnel settings undo {0}; if that fails, too, undo {0} --force, or forget {0}; the old state is in {1}",
+                report.id, revert.backup
+            )),
+        None => failure,
+    }
+}

@@ -1,0 +1,233 @@
+//! Running an experiment: rounds in random order, every trial journaled before it begins and after it ends.
+
+use super::event::{Sink, TuneEvent};
+use super::notebook::Notebook;
+use super::observed::{CutRound, Judged, REPEATS, observation, order_of};
+use super::plan::{Plan, aside};
+use std::time::Duration;
+use wt_experiment::{Experiment, Observation, StopReason};
+use wt_problem::Problem;
+use wt_setup::Design;
+use wt_setup::tunnel_problem;
+use wt_sys::clock::{monotonic_ns, unix_us};
+use wt_trial::{Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, TunnelError};
+use wt_units::Settings;
+
+/// After so many rounds in a row that the far end refused, it is over.
+const GIVEN_UP: usize = 6;
+
+/// Where in the experiment a trial stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) round: u32,
+    pub(crate) order: u32,
+    pub(crate) arm: usize,
+    pub(crate) phase: Phase,
+}
+
+/// An experiment under way.
+pub(crate) struct Driver<'a> {
+    pub(crate) tunnel: &'a mut dyn Tunnel,
+    pub(crate) notebook: &'a mut Notebook,
+    pub(crate) events: Sink<'a>,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) plan: Plan,
+    pub(crate) records: Vec<TrialRecord>,
+    /// How long trials took, all together, with the pauses that the far end wanted before them.
+    pub(crate) spent: Duration,
+    /// How many that were.
+    pub(crate) ran: u32,
+    /// Why nothing more can be run, if that is so: the far end, or a budget that is used up.
+    pub(crate) ended: Option<TunnelError>,
+    /// No round begins that would end later than this.
+    pub(crate) until_ns: Option<u64>,
+}
+
+impl Driver<'_> {
+    /// Runs one trial and journals it; `None` when the user wants to stop.
+    fn trial(&mut self, spec: TrialSpec) -> Result<Option<TrialOutcome>, Problem> {
+        let begun = monotonic_ns();
+        let started = unix_us();
+        let id = self.notebook.begin(&spec, started)?;
+        (self.events)(TuneEvent::start(&spec));
+        let outcome = match self.tunnel.run(&spec, self.cancel) {
+            Ok(outcome) => outcome.comparable(&spec),
+            Err(error) => {
+                let aborted = TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string());
+                self.notebook.finish(id, &aborted)?;
+                if let TunnelError::FarEnd { .. } | TunnelError::Lost { .. } | TunnelError::Spent { .. } = error {
+                    self.records.push(TrialRecord { id, spec, started_unix_us: started, outcome: aborted });
+                    self.ended = Some(error);
+                    return Ok(None);
+                }
+                return Err(tunnel_problem(&error));
+            }
+        };
+        self.notebook.finish(id, &outcome)?;
+        let aborted = outcome.status == Status::Aborted;
+        (self.events)(TuneEvent::trial(&spec, &outcome));
+        self.records.push(TrialRecord { id, spec, started_unix_us: started, outcome: outcome.clone() });
+        self.cool_down();
+        self.spent += Duration::from_nanos(monotonic_ns() - begun);
+        self.ran += 1;
+        Ok((!aborted && !self.cancel.is_cancelled()).then_some(outcome))
+    }
+
+    /// Lets the path drain, unless the user wants to stop.
+    fn cool_down(&self) {
+        let end = monotonic_ns() + self.plan.cool_down.as_nanos() as u64;
+        loop {
+            let left = end.saturating_sub(monotonic_ns());
+            if left == 0 || self.cancel.is_cancelled() {
+                return;
+            }
+            // Waits for nothing but time; a signal ends it early, and the flag is looked at again.
+            let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_nanos(left.min(50_000_000))));
+        }
+    }
+
+    /// Runs a trial that is thrown away, so that the first one that counts finds everything warm.
+    pub(crate) fn warm_up(&mut self) -> Result<(), Problem> {
+        let spec = aside(&self.plan, Phase::WarmUp);
+        self.trial(spec).map(drop)
+    }
+
+    /// Runs rounds until a stopping rule fires or the user wants to stop; `done` rounds have been run before, and `cut`
+    /// in part: it is finished first, in the order in which it was drawn.
+    pub(crate) fn rounds(
+        &mut self,
+        design: &Design,
+        done: u32,
+        mut cut: Option<CutRound>,
+        experiment: &mut Experiment,
+    ) -> Result<(), Problem> {
+        let mut number = done;
+        let mut given_up = 0;
+        if self.ended.is_some() {
+            experiment.stop(StopReason::User);
+            return self.end(experiment);
+        }
+        loop {
+            let drawn = || experiment.next_round(&mut order_of(self.plan.order_seed, number + 1));
+            let Some(CutRound { round: this, order, done: mut round }) =
+                cut.take().or_else(|| Some(CutRound { round: number + 1, order: drawn()?, done: Vec::new() }))
+            else {
+                break;
+            };
+            if self.is_late(order.len()) {
+                (self.events)(TuneEvent::note("the time is up"));
+                experiment.stop(StopReason::User);
+                experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
+                break;
+            }
+            number = this;
+            for (place, arm) in order.iter().enumerate() {
+                if round.iter().any(|run| run.arm == *arm) {
+                    continue;
+                }
+                let place = Place { round: number, order: place as u32 + 1, arm: *arm, phase: Phase::Round };
+                let Some(observation) = self.place(&design.arms[*arm].settings, place)? else {
+                    // The round is cut short and doesn't count until it is finished, whatever it has shown so far.
+                    experiment.stop(StopReason::User);
+                    experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
+                    return self.end(experiment);
+                };
+                round.push(observation);
+                if self.tunnel.gives_up_round() {
+                    break;
+                }
+            }
+            self.record(experiment, &round)?;
+            given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
+            if given_up == GIVEN_UP {
+                let why = "the far end refuses again and again".to_owned();
+                self.ended = Some(TunnelError::FarEnd { why, advice: None });
+                experiment.stop(StopReason::User);
+                return self.end(experiment);
+            }
+            (self.events)(TuneEvent::round(experiment, self.spent));
+        }
+        Ok(())
+    }
+
+    /// Whether a round wouldn't be over in time.
+    pub(crate) fn is_late(&self, trials: usize) -> bool {
+        let round = self.per_trial().saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX));
+        self.ends_late(round)
+    }
+
+    /// How long a trial takes: as planned, or as those before took with what the far end made them wait.
+    fn per_trial(&self) -> Duration {
+        self.plan.per_trial(Duration::ZERO).max(self.spent.checked_div(self.ran).unwrap_or_default())
+    }
+
+    /// Whether the far end wants to be left alone until there is no time for a trial any more.
+    fn waits_too_long(&self) -> bool {
+        let pause = self.tunnel.pause();
+        !pause.is_zero() && self.ends_late(pause + self.plan.per_trial(Duration::ZERO))
+    }
+
+    fn ends_late(&self, time: Duration) -> bool {
+        self.until_ns.is_some_and(|until| monotonic_ns().saturating_add(time.as_nanos() as u64) > until)
+    }
+
+    /// Nothing more can be run: a failure if that is so from the beginning, else the end.
+    fn end(&mut self, experiment: &Experiment) -> Result<(), Problem> {
+        match self.ended.take() {
+            Some(why) if experiment.rounds() == 0 => Err(tunnel_problem(&why)),
+            Some(why) => {
+                (self.events)(TuneEvent::Finished);
+                let go_on = format!("windtunnel tune --resume {}", self.plan.id);
+                let text = format!("{why}; what was measured before is kept, and {go_on} goes on with it");
+                (self.events)(TuneEvent::Warning { text });
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn record(&self, experiment: &mut Experiment, round: &[Observation]) -> Result<(), Problem> {
+        if round.is_empty() {
+            return Ok(());
+        }
+        experiment.record(round).map(drop).map_err(|error| Problem::internal(error.to_string()))
+    }
+
+    /// One place of a round: the trial, and again if the tunnel spoilt it. `None` when the user wants to stop, or when the
+    /// time is up before the far end wants to be asked again.
+    ///
+    /// # Errors
+    /// A [`Problem`] when the tunnel or the journal can't.
+    pub(crate) fn place(&mut self, settings: &Settings, place: Place) -> Result<Option<Observation>, Problem> {
+        let Place { round, order, arm, phase } = place;
+        let mut spoilt = 0;
+        for _ in 0..=REPEATS {
+            if self.waits_too_long() {
+                (self.events)(TuneEvent::note("the time is up: the server wants to be left alone until later"));
+                return Ok(None);
+            }
+            let spec = TrialSpec {
+                phase,
+                round,
+                order,
+                arm,
+                // All settings of a round meet the same random losses.
+                seed: self.plan.seed.wrapping_add(u64::from(round)),
+                settings: settings.clone(),
+                ..aside(&self.plan, phase)
+            };
+            let Some(outcome) = self.trial(spec)? else { return Ok(None) };
+            if outcome.status != Status::Invalid {
+                return Ok(Some(
+                    observation(arm, &Judged::of(&outcome, self.plan.workload.time().unwrap_or(self.plan.deadline)))
+                        .after(spoilt),
+                ));
+            }
+            spoilt += 1;
+            if self.tunnel.gives_up_round() {
+                break;
+            }
+        }
+        Ok(Some(Observation::void(arm).after(spoilt)))
+    }
+}

@@ -1,0 +1,33 @@
+//! The end of an experiment: the verdict in the journal, then the report.
+
+use super::answer::TuneAnswer;
+use super::history::History;
+use super::measure::Measured;
+use super::report::Reported;
+use wt_experiment::StopReason;
+use wt_journal::{State, StoredExperiment};
+use wt_problem::Problem;
+
+/// Journals the verdict and reports.
+///
+/// # Errors
+/// A [`Problem`] when something can't be written; what was measured is in the journal all the same.
+pub(crate) fn conclude(mut measured: Measured, history: Option<&History>) -> Result<TuneAnswer, Problem> {
+    let stored = close(&mut measured, history)?;
+    let Measured { experiment, records, .. } = &measured;
+    Ok(TuneAnswer::Report(Box::new(Reported { stored: &stored, records, experiment, history }.report())))
+}
+
+/// Journals the verdict.
+///
+/// # Errors
+/// A [`Problem`] that names the journal.
+pub(crate) fn close(measured: &mut Measured, history: Option<&History>) -> Result<StoredExperiment, Problem> {
+    let Measured { notebook, experiment, records } = measured;
+    let stored = notebook.stored()?;
+    let told = Reported { stored: &stored, records, experiment, history };
+    let verdict = serde_json::to_value(told.report().verdict).map_err(|error| Problem::internal(error.to_string()))?;
+    let by_user = experiment.stop_reason() == Some(StopReason::User);
+    notebook.end(if by_user { State::Stopped } else { State::Finished }, &verdict)?;
+    Ok(stored)
+}

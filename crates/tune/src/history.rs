@@ -1,0 +1,259 @@
+//! What the journal holds of an experiment: its own trials, and those of the sessions that it continues.
+
+use super::observed::{CutRound, DIRECTED, Judged, REPEATS, SEGMENT, observation, order_of};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wt_experiment::{Config, Ended, Experiment, ExperimentError, Method, Observation, PlateauConfig, StopReason};
+use wt_journal::{ExperimentConfig, Journal, State, StoredExperiment, TrialId, TrialRow, WithSamples};
+use wt_problem::Problem;
+use wt_report::AllTrials;
+use wt_trial::{Phase, Status, TrialRecord, Workload};
+
+/// Up to so many trials are shown, all of them.
+const SHOWN_WHOLE: usize = 20_000;
+/// Of more trials than that, the last so many are shown; and never more are read with their samples.
+const TAIL: usize = 2_000;
+
+/// An experiment with the sessions that it continues, the oldest first.
+pub struct History {
+    sessions: Vec<Session>,
+}
+
+struct Session {
+    stored: StoredExperiment,
+    /// The trials of rounds.
+    rows: Vec<TrialRow>,
+}
+
+impl History {
+    /// Reads the experiment and its predecessors.
+    ///
+    /// # Errors
+    /// A [`Problem`] that says what the journal lacks.
+    pub fn read(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Self, Problem> {
+        if let Some(format) = stored.config.later_format() {
+            let what = format!("{} was written by a later version of windtunnel (format {format})", stored.id);
+            return Err(Problem::usage(what).hint("report it with that version"));
+        }
+        if let ExperimentConfig::Flent(_) = stored.config {
+            let what = format!("{} is one test that flent ran: it compares no settings", stored.id);
+            return Err(Problem::usage(what).hint(format!("windtunnel journal show {}", stored.id)));
+        }
+        let mut sessions = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut next = Some(stored.clone());
+        while let Some(stored) = next {
+            if !seen.insert(stored.id.clone()) {
+                return Err(damaged(&stored, "it continues itself"));
+            }
+            let before = stored.config.tune().continues.as_deref().map(|id| journal.load(id));
+            next = before.transpose().map_err(|error| wt_setup::journal::problem(&error))?;
+            let mut rows = journal.rows(&stored.id).map_err(|error| wt_setup::journal::problem(&error))?;
+            rows.retain(|row| is_of_a_round(row.phase));
+            sessions.push(Session { stored, rows });
+        }
+        sessions.reverse();
+        Ok(Self { sessions })
+    }
+
+    /// Records the journaled rounds once more.
+    ///
+    /// # Errors
+    /// A [`Problem`] if the journal contradicts itself.
+    pub fn replay(&self) -> Result<Experiment, Problem> {
+        let (mut experiment, cut) = self.replay_open()?;
+        if let (Some(cut), Some(last)) = (cut, self.sessions.last()) {
+            experiment.cut(&cut.done).map_err(|error| damaged(&last.stored, &error.to_string()))?;
+        }
+        Ok(experiment)
+    }
+
+    /// As [`History::replay`], with the last round apart if it was cut short and can be finished.
+    pub(crate) fn replay_open(&self) -> Result<(Experiment, Option<CutRound>), Problem> {
+        let Some(first) = self.sessions.first() else {
+            return Err(Problem::internal("an experiment without a session"));
+        };
+        let begun = Experiment::new(config(&first.stored));
+        let mut experiment = begun.map_err(|error| damaged(&first.stored, &error.to_string()))?;
+        let mut cut = None;
+        for (number, session) in self.sessions.iter().enumerate() {
+            if number > 0 {
+                experiment.resume(session.stored.config.tune().max_trials);
+            }
+            cut = session.record(&mut experiment, cut).map_err(|error| damaged(&session.stored, &error.to_string()))?;
+        }
+        Ok((experiment, cut))
+    }
+
+    /// The names of its sessions, and what the order of each was drawn from.
+    pub fn sessions(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.sessions
+            .iter()
+            .map(|session| (session.stored.id.as_str(), session.order_seed().unwrap_or(session.stored.seed)))
+    }
+
+    /// Payload over time of every trial of one of the settings that says something, bit/s; of those that weren't completed
+    /// over the time that they had.
+    pub fn rates(&self, arm: usize) -> Vec<f64> {
+        let of = |session: &Session| {
+            let planned = session.planned();
+            let rows = session.rows.iter().filter(move |row| row.arm == arm);
+            let judged = rows.map(move |row| observation(arm, &Judged::in_journal(row, planned)));
+            let says = judged.filter(|seen| seen.ended != Ended::Void);
+            says.map(|seen| seen.bytes.max(SEGMENT).get() as f64 * 8.0 / seen.elapsed.as_secs_f64()).collect::<Vec<_>>()
+        };
+        self.sessions.iter().flat_map(of).collect()
+    }
+
+    /// The number of the last round.
+    pub fn last_round(&self) -> u32 {
+        self.rows().map(|row| row.round).max().unwrap_or(0)
+    }
+
+    /// The trials that a report shows: all, or the last ones of very many; samples are read for the last ones only.
+    ///
+    /// # Errors
+    /// A [`Problem`] that names the journal.
+    pub fn records(&self, journal: &dyn Journal) -> Result<Vec<TrialRecord>, Problem> {
+        let all: Vec<TrialId> = self.rows().map(|row| row.id).collect();
+        let tail = all.len().saturating_sub(TAIL);
+        let from = all.get(if all.len() > SHOWN_WHOLE { tail } else { 0 }).copied().unwrap_or(TrialId::MIN);
+        let sampled = all.get(tail).copied().unwrap_or(TrialId::MIN);
+        let mut records = Vec::new();
+        for session in self.sessions.iter().filter(|s| s.rows.last().is_some_and(|row| row.id >= from)) {
+            let id = &session.stored.id;
+            let first_sampled = session.rows.iter().find(|row| row.id >= sampled).map(|row| row.id);
+            let mut read = |from, samples, before: TrialId| {
+                journal.for_each_trial_from(id, from, samples, &mut |record| {
+                    if record.id < before && (is_of_a_round(record.spec.phase) || record.spec.phase == Phase::Delay) {
+                        records.push(record);
+                    }
+                    Ok(())
+                })
+            };
+            let plain = if from < sampled { read(from, WithSamples::No, sampled) } else { Ok(()) };
+            plain
+                .and_then(|()| first_sampled.map_or(Ok(()), |first| read(first, WithSamples::Yes, TrialId::MAX)))
+                .map_err(|error| wt_setup::journal::problem(&error))?;
+        }
+        Ok(records)
+    }
+
+    /// All trials in figures, for reports of the last ones of very many.
+    pub fn all_trials(&self, arms: usize) -> AllTrials {
+        let median = |arm: usize| {
+            let counts = |row: &&TrialRow| {
+                row.arm == arm && matches!(row.status, Status::Completed | Status::Incomplete) && row.elapsed_us > 0
+            };
+            let rate = |row: &TrialRow| row.bytes as f64 * 8e6 / row.elapsed_us as f64;
+            let mut rates: Vec<f64> = self.rows().filter(counts).map(rate).filter(|bps| *bps > 0.0).collect();
+            rates.sort_unstable_by(f64::total_cmp);
+            rates.get(rates.len() / 2).copied()
+        };
+        AllTrials { count: self.rows().count(), goodput_bps: (0..arms).map(median).collect() }
+    }
+
+    /// The trials of rounds, of all sessions.
+    pub fn rows(&self) -> impl Iterator<Item = &TrialRow> {
+        self.sessions.iter().flat_map(|session| &session.rows)
+    }
+}
+
+impl Session {
+    /// The time of a trial, if that was fixed.
+    fn planned(&self) -> Option<Duration> {
+        self.stored.config.tune().workload.as_ref().and_then(Workload::time)
+    }
+
+    /// What the order of its trials was drawn from; `None` where it can't be drawn again.
+    fn order_seed(&self) -> Option<u64> {
+        self.stored.config.tune().order_seed
+    }
+
+    /// Records the rounds of this session, after one that was cut short before; gives the last one if it was cut short
+    /// again. A trial that was repeated counts once, the last time.
+    fn record(
+        &self,
+        experiment: &mut Experiment,
+        mut cut: Option<CutRound>,
+    ) -> Result<Option<CutRound>, ExperimentError> {
+        let ended = |row: &&TrialRow| !matches!(row.status, Status::Running | Status::Aborted);
+        let mut rows: Vec<&TrialRow> = self.rows.iter().filter(ended).collect();
+        rows.sort_unstable_by_key(|row| (row.round, row.order, row.id));
+        let last = rows.last().map(|row| row.round);
+        let cut_short = self.stored.state != State::Finished;
+        let mut open = None;
+        for rows in rows.chunk_by(|a, b| a.round == b.round) {
+            let number = rows.first().map_or(0, |row| row.round);
+            let is_open = cut_short && Some(number) == last;
+            let mut done: Vec<Observation> =
+                rows.chunk_by(|a, b| a.order == b.order).filter_map(|rows| self.place(rows, is_open)).collect();
+            let mut order = None;
+            if let Some(before) = cut.take() {
+                if before.round == number {
+                    done.splice(0..0, before.done);
+                    order = Some(before.order);
+                } else {
+                    experiment.cut(&before.done)?;
+                }
+            }
+            if !is_open {
+                experiment.record(&done)?;
+                continue;
+            }
+            let redrawn = || experiment.next_round(&mut order_of(self.order_seed()?, number));
+            let can_be_finished = order.is_some() || self.order_seed().is_some();
+            let order = order.or_else(redrawn).unwrap_or_else(|| experiment.planned());
+            let lacks = order.iter().any(|arm| done.iter().all(|seen| seen.arm != *arm));
+            match (lacks, can_be_finished) {
+                (false, _) => drop(experiment.record(&done)?),
+                (true, true) => open = Some(CutRound { round: number, order, done }),
+                // Of journals from before orders could be drawn again.
+                (true, false) => drop(experiment.cut(&done)?),
+            }
+        }
+        if cut_short {
+            experiment.stop(StopReason::User);
+        }
+        Ok(open.or(cut))
+    }
+
+    /// What came of one place of a round; `None` where the round is open, and the place still to be run.
+    fn place(&self, rows: &[&TrialRow], is_open: bool) -> Option<Observation> {
+        let last = rows.last()?;
+        let spoilt = rows.iter().filter(|row| row.status == Status::Invalid).count();
+        let given_up = !is_open || last.status != Status::Invalid || spoilt > REPEATS || self.order_seed().is_none();
+        let seen = observation(last.arm, &Judged::in_journal(last, self.planned()));
+        given_up.then(|| seen.after(u32::try_from(spoilt).unwrap_or(u32::MAX)))
+    }
+}
+
+fn is_of_a_round(phase: Phase) -> bool {
+    matches!(phase, Phase::Round | Phase::Plateau)
+}
+
+fn damaged(stored: &StoredExperiment, why: &str) -> Problem {
+    Problem::internal(format!("experiment {} can't be assessed: {why}", stored.id))
+}
+
+/// The experiment's rules as the journal keeps them.
+fn config(stored: &StoredExperiment) -> Config {
+    let kept = stored.config.tune();
+    let plateau = |kept: &wt_journal::PlateauConfig| {
+        let levels = kept.levels.clone()?;
+        Some(PlateauConfig { epsilon: kept.epsilon(), strict: kept.is_strict(), ..PlateauConfig::new(levels) })
+    };
+    Config {
+        alpha: kept.alpha(),
+        indifference: kept.indifference(),
+        relevant: kept.relevant.unwrap_or(0.0),
+        method: if kept.method.as_deref() == Some(DIRECTED) { Method::Directed } else { Method::Uniform },
+        max_trials: kept.max_trials,
+        weights: kept.weights.clone(),
+        plateau: kept.plateau.as_ref().and_then(plateau),
+        ..Config::new(stored.arms.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

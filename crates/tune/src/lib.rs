@@ -1,0 +1,64 @@
+//! Finding the settings that make a path fastest: vary them in rounds, measure, decide honestly, report.
+//!
+//! [`run`] takes a [`TuneRequest`], says what happens as [`TuneEvent`]s, and answers with a [`TuneAnswer`].
+
+#![forbid(unsafe_code)]
+
+/// What comes out.
+mod answer;
+/// The same speed with less delay.
+mod delay;
+/// Running the rounds.
+mod drive;
+/// What happens meanwhile.
+mod event;
+/// The end of an experiment.
+mod finish;
+/// What the journal holds of an experiment.
+mod history;
+/// What is the same in every trial.
+mod hold;
+/// The A/A test.
+pub mod identical;
+/// A look at the path.
+mod inspect;
+/// The link under an experiment.
+mod link;
+/// What is known of the far side of a real path.
+mod live;
+/// Rounds of an experiment, from the first to the last.
+mod measure;
+/// Where trials are written down.
+pub mod notebook;
+/// What a trial is to its experiment, and what a round is drawn from.
+mod observed;
+/// Opening servers.
+mod open;
+/// Learning what a real path carries.
+mod pilot;
+/// What stays the same from trial to trial.
+mod plan;
+/// Several servers.
+mod profile;
+/// From the journal to the report.
+mod report;
+/// What is asked for.
+mod request;
+/// Going on with an experiment on another day.
+mod resume;
+/// From a request to its answer.
+mod run;
+/// Many knobs at once.
+mod screen;
+/// The report of a screen.
+mod screen_report;
+/// One run, from the path to the answer.
+mod session;
+
+pub use answer::{ScreenPlan, TuneAnswer, TunePlan};
+pub use event::{RoundEvent, Sink, TrialEvent, TuneEvent};
+pub use history::History;
+pub use report::report;
+pub use request::{Goal, LiveRequest, TrialDirection, TuneRequest};
+pub use run::run;
+pub use screen_report::ScreenReport;

@@ -1,0 +1,131 @@
+//! Rounds of an experiment, from the first to the last.
+
+use super::answer::whole_time;
+use super::drive::Driver;
+use super::event::{Sink, TuneEvent};
+use super::live::Live;
+use super::notebook::{Notebook, config};
+use super::observed::CutRound;
+use super::plan::Plan;
+use super::session::{Pilot, Prepared, Session};
+use std::time::Duration;
+use wt_experiment::Experiment;
+use wt_forecast::Expected;
+use wt_journal::{ExperimentConfig, TuneConfig};
+use wt_problem::Problem;
+use wt_setup::Budget;
+use wt_trial::{TrialRecord, TrialSpec, Tunnel};
+use wt_units::format_minutes;
+
+/// An experiment that has been run, with its verdict not yet written down.
+pub(crate) struct Measured {
+    pub(crate) notebook: Notebook,
+    pub(crate) experiment: Experiment,
+    pub(crate) records: Vec<TrialRecord>,
+}
+
+/// From where an experiment starts.
+pub(crate) struct Start {
+    pub(crate) experiment: Experiment,
+    /// Rounds that were run in earlier sessions.
+    pub(crate) rounds: u32,
+    /// The last one, if it was cut short.
+    pub(crate) cut: Option<CutRound>,
+    /// Trials that belong to it already.
+    pub(crate) records: Vec<TrialRecord>,
+    pub(crate) pilot: Option<Pilot>,
+    /// What the order of the trials is drawn from, if that isn't drawn itself.
+    pub(crate) order_seed: Option<u64>,
+    /// Goes into the journaled configuration.
+    pub(crate) more: TuneConfig,
+}
+
+impl Start {
+    /// From nothing.
+    pub(crate) fn fresh(prepared: &Prepared, pilot: Option<Pilot>) -> Result<Self, Problem> {
+        let experiment = Experiment::new(prepared.config.clone()).map_err(|error| Problem::usage(error.to_string()))?;
+        Ok(Self {
+            experiment,
+            rounds: 0,
+            cut: None,
+            records: Vec::new(),
+            pilot,
+            order_seed: None,
+            more: TuneConfig::default(),
+        })
+    }
+}
+
+impl<T: Tunnel> Session<'_, T> {
+    /// Runs the rounds and journals them.
+    pub(crate) fn measure(
+        &mut self,
+        prepared: &Prepared,
+        plan: Plan,
+        start: Start,
+        events: Sink<'_>,
+    ) -> Result<Measured, Problem> {
+        let Start { mut experiment, rounds, cut, mut records, pilot, order_seed, more } = start;
+        let plan = Plan { order_seed: order_seed.map_or_else(|| self.request.draw_order_seed(), Ok)?, ..plan };
+        let more = TuneConfig {
+            live: self.live.as_ref().map(Live::config),
+            model: prepared.expected.as_ref().map(Expected::to_json),
+            hold: self.held(),
+            ..more
+        };
+        let config = ExperimentConfig::Tune(Box::new(config(self.request, prepared, &plan, more)));
+        let mut notebook = Notebook::create(self.request, &self.tunnel, prepared, &plan, config)?;
+        if let [other, ..] = notebook.others().as_slice() {
+            let text = format!("{other} runs on this machine, too: each disturbs the other; wait for it, or stop one");
+            events(TuneEvent::Warning { text });
+        }
+        let plan = Plan { id: notebook.id().to_owned(), ..plan };
+        if let Some((spec, outcome, started)) = pilot {
+            let spec = TrialSpec { experiment: plan.id.clone(), ..spec };
+            records.push(notebook.keep(spec, outcome, started)?);
+        }
+        let most = experiment.trials_left().unwrap_or(0);
+        self.announce(prepared, &plan, most, events);
+        let mut driver = Driver {
+            tunnel: &mut self.tunnel,
+            notebook: &mut notebook,
+            events,
+            cancel: self.cancel,
+            plan: plan.clone(),
+            records,
+            spent: Duration::ZERO,
+            ran: 0,
+            ended: None,
+            until_ns: self.live.as_ref().and_then(|_| match self.request.budget {
+                Some(Budget::Time(time)) => Some(wt_sys::clock::monotonic_ns() + time.as_nanos() as u64),
+                _ => None,
+            }),
+        };
+        driver.warm_up()?;
+        driver.rounds(&prepared.design, rounds, cut, &mut experiment)?;
+        if let Some(rules) = &prepared.delay {
+            driver.delay_rounds(rules, &prepared.design, &experiment, self.request.budget.is_some())?;
+        }
+        (driver.events)(TuneEvent::Finished);
+        let records = driver.records;
+        Ok(Measured { notebook, experiment, records })
+    }
+
+    /// Says how long it may take.
+    fn announce(&self, prepared: &Prepared, plan: &Plan, most: usize, events: Sink<'_>) {
+        let expected = whole_time(plan, &prepared.path, most);
+        events(TuneEvent::begin(plan, prepared.design.labels(), most, expected));
+        events(TuneEvent::note(format!(
+            "{} settings, trials of {:.1} s, at most {most} of them, about {}; Ctrl-C stops and keeps what was measured",
+            prepared.design.arms.len(),
+            plan.length().as_secs_f64(),
+            format_minutes(expected)
+        )));
+        for line in prepared.expected.iter().flat_map(Expected::lines) {
+            events(TuneEvent::note(line));
+        }
+        if let Some(bytes) = self.expected_bytes(plan, most) {
+            events(TuneEvent::note(bytes));
+        }
+    }
+}

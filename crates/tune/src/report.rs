@@ -1,0 +1,97 @@
+//! From the journal to the report: an experiment is assessed again from its rounds, as `tune` does at its end.
+
+use super::answer::TuneAnswer;
+use super::history::History;
+use super::link;
+use super::screen_report::{self, ScreenReport, Screened};
+use std::time::Duration;
+use wt_experiment::Experiment;
+use wt_journal::{Journal, State, StoredExperiment};
+use wt_problem::Problem;
+use wt_report::tune::DelayRules;
+use wt_report::{Run, RunFacts, Setting, TuneInputs, TuneReport};
+use wt_trial::{Phase, STOPPED, Status, TrialRecord};
+
+/// The report of an experiment of settings, or of a screen with its confirmation.
+///
+/// # Errors
+/// A [`Problem`] that says what the journal lacks.
+pub fn report(journal: &dyn Journal, stored: StoredExperiment) -> Result<TuneAnswer, Problem> {
+    let Some(screened) = Screened::read(journal, &stored)? else {
+        return Ok(TuneAnswer::Report(Box::new(of_journal(journal, &stored)?)));
+    };
+    let stopped = stored.state != State::Finished;
+    let confirmed = screen_report::confirmation(journal, &stored)?;
+    let confirmation = confirmed.map(|stored| of_journal(journal, &stored)).transpose()?;
+    Ok(TuneAnswer::Screen(Box::new(ScreenReport { stored, screened, confirmation, stopped })))
+}
+
+/// Assesses an experiment again from what the journal holds.
+fn of_journal(journal: &dyn Journal, stored: &StoredExperiment) -> Result<TuneReport, Problem> {
+    let history = History::read(journal, stored)?;
+    let experiment = history.replay()?;
+    let records = history.records(journal)?;
+    Ok(Reported { stored, records: &records, experiment: &experiment, history: Some(&history) }.report())
+}
+
+/// An experiment with all that is reported of it.
+pub(crate) struct Reported<'a> {
+    pub(crate) stored: &'a StoredExperiment,
+    pub(crate) records: &'a [TrialRecord],
+    pub(crate) experiment: &'a Experiment,
+    /// What the records were taken from, if they may be less than everything.
+    pub(crate) history: Option<&'a History>,
+}
+
+impl Reported<'_> {
+    /// Puts the report together.
+    pub(crate) fn report(&self) -> TuneReport {
+        let config = self.stored.config.tune();
+        let micros = |us: Option<u64>| Duration::from_micros(us.unwrap_or(0));
+        let on_delay = self.records.iter().filter(|record| record.spec.phase == Phase::Delay).count();
+        let trials = u32::try_from(self.experiment.trials() + on_delay).unwrap_or(u32::MAX);
+        let run = Run {
+            started_unix_us: self.stored.started_unix_us,
+            spent: micros(config.per_trial_us) * trials,
+            cool_down: micros(config.cool_down_us),
+            seed: self.stored.seed,
+            command: config.command.clone().unwrap_or_default(),
+            version: self.stored.version.clone(),
+            comment: self.stored.comment.clone(),
+            host: config.host.as_ref().and_then(|host| host.name.clone()),
+            kernel: config.host.as_ref().and_then(|host| host.kernel.clone()),
+        };
+        let live = config.live.as_ref();
+        let facts = RunFacts {
+            model: config.model.clone(),
+            loss: live.and_then(|live| live.loss),
+            address: live.and_then(|live| live.address),
+            ended_early: self.cut_short(),
+            delay: config.delay_alpha.zip(config.delay_epsilon).map(|(alpha, epsilon)| DelayRules { alpha, epsilon }),
+            link: link::warnings(self.records, config.direction(), self.stored.arms.len()),
+            all: self.history.map(|history| history.all_trials(self.stored.arms.len())),
+        };
+        let setting = |arm: &wt_journal::Arm| Setting { label: arm.label.clone(), settings: arm.settings.clone() };
+        let settings: Vec<Setting> = self.stored.arms.iter().map(setting).collect();
+        TuneReport::assemble(&TuneInputs {
+            id: &self.stored.id,
+            target: &self.stored.target,
+            tunnel: &self.stored.tunnel,
+            path: &self.stored.path,
+            current: &self.stored.current,
+            settings: &settings,
+            plateau: config.plateau.as_ref().and_then(|plateau| plateau.knob),
+            assessment: &self.experiment.assessment(),
+            records: self.records,
+            run: &run,
+            facts: &facts,
+        })
+    }
+
+    /// What ended it before its time, if that wasn't the user.
+    fn cut_short(&self) -> Option<String> {
+        let last = self.records.last().filter(|record| record.outcome.status == Status::Aborted)?;
+        let why = last.outcome.notes.first().filter(|note| note.as_str() != STOPPED)?;
+        Some(format!("It ended before its time: {why}. windtunnel tune --resume {} goes on with it.", self.stored.id))
+    }
+}

@@ -1,0 +1,166 @@
+//! Going on with an experiment on another day: the same settings and rules; the evidence just continues.
+//!
+//! The new trials go into the journal as an experiment of their own that names its predecessor, so that nothing journaled
+//! is ever changed; `report` on it reads both.
+
+use super::answer::TuneAnswer;
+use super::event::Sink;
+use super::history::History;
+use super::hold::held_in;
+use super::measure::Start;
+use super::plan::Plan;
+use super::request::TuneRequest;
+use super::session::{Prepared, Session};
+use super::{finish, open};
+use std::time::Duration;
+use wt_experiment::StopReason;
+use wt_journal::{ExperimentConfig, Journal as _, StoredExperiment, TuneConfig};
+use wt_lab::LabTunnel;
+use wt_problem::Problem;
+use wt_setup::{Budget, Controls, Design, design, tunnel_problem};
+use wt_trial::{Cancel, Holding, Tunnel, TunnelKind, Workload};
+use wt_units::Knob;
+
+/// Goes on with the experiment of this name.
+///
+/// # Errors
+/// A [`Problem`] when it can't be continued here.
+pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sink<'_>) -> Result<TuneAnswer, Problem> {
+    let journal = wt_setup::journal::open(request.journal.as_deref())?;
+    let stored = journal.load(key).map_err(|error| wt_setup::journal::problem(&error))?;
+    comparison_of_settings(&stored)?;
+    let history = History::read(&journal, &stored)?;
+    if stored.tunnel == TunnelKind::Live.name() {
+        drop(journal);
+        return open::again(request, &stored, cancel, events)?.resume(&stored, &history, events);
+    }
+    let path = request.lab.as_deref().or(stored.config.lab()).unwrap_or(&stored.target);
+    let scenario = wt_setup::lab::load(path)?;
+    if scenario.name != stored.target {
+        let told = format!("{} was run on {}, not on {}", stored.id, stored.target, scenario.name);
+        return Err(Problem::usage(told).hint("leave --lab away, or begin a new experiment"));
+    }
+    drop(journal);
+    let held = held_in(&stored)?;
+    let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
+    let loaded = Controls::load(arms.filter_map(|settings| settings.name(Knob::Cc)))?;
+    let mut tunnel = LabTunnel::new(wt_setup::lab::start(scenario, request.lab_options())?)
+        .map_err(|error| wt_setup::lab::problem(&error))?;
+    loaded.attach(&mut tunnel);
+    let controls = tunnel.congestion_controls().to_vec();
+    let tunnel = Holding::new(tunnel, held);
+    let session = Session { request, tunnel, best_mtu: &|_| None, controls, cancel, oracle: None, live: None };
+    session.resume(&stored, &history, events)
+}
+
+impl<T: Tunnel> Session<'_, T> {
+    fn resume(mut self, stored: &StoredExperiment, history: &History, events: Sink<'_>) -> Result<TuneAnswer, Problem> {
+        let current = self.tunnel.current();
+        if current != stored.current {
+            return Err(Problem::usage(format!(
+                "the current settings aren't what they were when {} was begun: {} then, {current} now",
+                stored.id, stored.current
+            ))
+            .hint("set them as they were, or begin a new experiment: what is compared would be something else"));
+        }
+        let (mut experiment, cut) = history.replay_open()?;
+        let plan = self.plan_again(stored)?;
+        let more = self.more_trials(&plan, stored);
+        let paid = cut.as_ref().map_or(0, |cut| cut.done.len());
+        experiment.resume(Some(experiment.trials().saturating_add(paid).saturating_add(more)));
+        if let Some(reason) = experiment.stop_reason() {
+            let why = match reason {
+                StopReason::Budget => format!("{more} more trials have no room for a round"),
+                _ => "nothing is left open in it".to_owned(),
+            };
+            return Err(Problem::usage(format!("{} can't be continued: {why}", stored.id))
+                .hint(format!("windtunnel report {}", stored.id)));
+        }
+        let prepared = Prepared {
+            path: stored.path.clone(),
+            current,
+            design: design_again(stored),
+            expected: None,
+            config: experiment.config().clone(),
+            delay: None,
+        };
+        for arm in &prepared.design.arms {
+            self.tunnel.check(&arm.settings).map_err(|error| tunnel_problem(&error))?;
+        }
+        if self.request.dry_run {
+            return Ok(self.planned(&prepared, &plan));
+        }
+        self.stands_ready(&prepared)?;
+        let journal = wt_setup::journal::open(self.request.journal.as_deref())?;
+        let start = Start {
+            experiment,
+            rounds: history.last_round(),
+            cut,
+            records: history.records(&journal)?,
+            pilot: None,
+            order_seed: None,
+            more: TuneConfig { continues: Some(stored.id.clone()), ..TuneConfig::default() },
+        };
+        drop(journal);
+        let measured = self.measure(&prepared, plan, start, events)?;
+        let journal = wt_setup::journal::open(self.request.journal.as_deref())?;
+        let both = History::read(&journal, &measured.notebook.stored()?)?;
+        finish::conclude(measured, Some(&both))
+    }
+
+    /// Trials as they were, in an order that is new, and with losses that are new in each further round.
+    fn plan_again(&self, stored: &StoredExperiment) -> Result<Plan, Problem> {
+        let config = stored.config.tune();
+        let workload: Workload = serde_json::from_value(config.said("workload"))
+            .map_err(|error| Problem::internal(format!("the workload of {} can't be read: {error}", stored.id)))?;
+        let fresh = self.plan(&stored.path);
+        let old = Plan { workload, ..fresh };
+        let cool_down = config.cool_down_us.map_or(old.cool_down, Duration::from_micros);
+        let rtt = Duration::from_micros(stored.path.rtt_us);
+        let deadline = old.length() + (rtt * 40).max(Duration::from_secs(10));
+        Ok(Plan { seed: stored.seed, cool_down, deadline, ..old })
+    }
+
+    /// How many trials this session may add.
+    fn more_trials(&self, plan: &Plan, stored: &StoredExperiment) -> usize {
+        let per_trial = plan.per_trial(Duration::from_micros(stored.path.rtt_us));
+        let bytes = self.bytes_per_trial(&stored.path, plan);
+        match (self.request.budget, &self.live) {
+            (Some(Budget::Size(total)), Some(live)) => live.trials_of(total, bytes),
+            (budget, _) => budget.unwrap_or(Budget::Time(Duration::from_secs(150))).trials(per_trial, bytes),
+        }
+    }
+}
+
+/// Refuses what compares no settings.
+fn comparison_of_settings(stored: &StoredExperiment) -> Result<(), Problem> {
+    let id = &stored.id;
+    let refused = |what: String, hint: &'static str| Err(Problem::usage(what).hint(hint));
+    match &stored.config {
+        ExperimentConfig::Screen(_) => refused(
+            format!("{id} is a screen; only comparisons of settings can be continued"),
+            "run the screen again; its own rounds count by themselves",
+        ),
+        ExperimentConfig::Controls(_) => refused(
+            format!("{id} is a comparison of congestion controls"),
+            "windtunnel report tells what came of it; cc compare runs another one",
+        ),
+        ExperimentConfig::Stacks(_) => refused(
+            format!("{id} is a comparison of stacks"),
+            "windtunnel report tells what came of it; stacks compare runs another one",
+        ),
+        ExperimentConfig::Tune(_) | ExperimentConfig::Flent(_) | ExperimentConfig::Unknown(_) => Ok(()),
+    }
+}
+
+/// What was compared.
+fn design_again(stored: &StoredExperiment) -> Design {
+    let arm = |arm: &wt_journal::Arm| design::Arm {
+        settings: arm.settings.clone(),
+        label: arm.label.clone(),
+        why: format!("compared in {}", stored.id),
+    };
+    let plateau = stored.config.tune().plateau.as_ref();
+    let plateau = plateau.and_then(|plateau| Some((plateau.knob?, plateau.levels.clone().unwrap_or_default())));
+    Design { arms: stored.arms.iter().map(arm).collect(), plateau }
+}

@@ -1,0 +1,232 @@
+//! One run, from the path to the answer.
+
+use super::answer::{PathWithLoss, TuneAnswer, TunePlan, model_of, whole_time};
+use super::event::{Sink, TuneEvent};
+use super::live;
+use super::plan::{Plan, aside};
+use super::request::TuneRequest;
+use std::time::Duration;
+use wt_experiment::{Config, PlateauConfig};
+use wt_forecast::{Expected, Oracle};
+use wt_problem::Problem;
+use wt_report::tune::DelayRules;
+use wt_setup::design::{self, Design, DesignFacts};
+use wt_setup::{Budget, tunnel_problem, workload};
+use wt_sys::clock::unix_us;
+use wt_trial::{
+    Amount, Cancel, Holding, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, TunnelKind, Workload,
+};
+use wt_units::{BitsPerSecond, Knob, Level, Settings};
+
+/// One run.
+pub(crate) struct Session<'a, T> {
+    pub(crate) request: &'a TuneRequest,
+    pub(crate) tunnel: Holding<T>,
+    /// The MTU up to a bound that wastes least of the bottleneck's frames or cells.
+    pub(crate) best_mtu: &'a dyn Fn(u64) -> Option<u64>,
+    pub(crate) controls: Vec<String>,
+    pub(crate) cancel: &'a Cancel,
+    /// The path's model, where enough is known of the path.
+    pub(crate) oracle: Option<Oracle>,
+    /// On the real path: what is known of the far end.
+    pub(crate) live: Option<live::Live>,
+}
+
+/// The trial from which the path was learnt, and when it began.
+pub(crate) type Pilot = (TrialSpec, TrialOutcome, i64);
+
+/// What is fixed before the first round.
+pub(crate) struct Prepared {
+    pub(crate) path: PathFacts,
+    pub(crate) current: Settings,
+    pub(crate) design: Design,
+    /// What the model expects of it.
+    pub(crate) expected: Option<Expected>,
+    pub(crate) config: Config,
+    /// How less delay is claimed, if it is.
+    pub(crate) delay: Option<DelayRules>,
+}
+
+impl<T: Tunnel> Session<'_, T> {
+    /// What would be run.
+    pub(crate) fn planned(&self, prepared: &Prepared, plan: &Plan) -> TuneAnswer {
+        let most = prepared.config.max_trials.unwrap_or(0);
+        let (model, model_notes) = model_of(prepared.expected.as_ref());
+        let fewest_rounds = wt_experiment::fewest_rounds(&prepared.config).ok().flatten();
+        let arms = prepared.design.arms.len();
+        let reach = match fewest_rounds {
+            Some(rounds) => format!("a gain shows after {rounds} rounds at the earliest, however clear it is"),
+            None => format!(
+                "this budget can show no gain, however clear: {most} trials are {} rounds of {arms} settings; a larger \
+                 --budget or fewer settings can",
+                most / arms.max(1)
+            ),
+        };
+        TuneAnswer::Plan(Box::new(TunePlan {
+            schema_version: 1,
+            path: PathWithLoss { facts: prepared.path.clone(), loss: self.live.as_ref().and_then(live::Live::loss) },
+            current: prepared.current.clone(),
+            arms: prepared.design.arms.clone(),
+            max_trials: most,
+            fewest_rounds,
+            model,
+            trial_s: plan.length().as_secs_f64(),
+            expected_s: whole_time(plan, &prepared.path, most).as_secs_f64(),
+            expected_bytes: self.bytes_at_most(plan, most),
+            model_notes,
+            cost_notes: std::iter::once(reach).chain(self.foreseen(plan, most)).collect(),
+        }))
+    }
+
+    /// How each trial is run.
+    pub(crate) fn plan(&self, path: &PathFacts) -> Plan {
+        if let Some(live) = &self.live {
+            return live.plan(self.request, path);
+        }
+        let rtt = Duration::from_micros(path.rtt_us);
+        let usual = (rtt * 75).clamp(Duration::from_secs(3), Duration::from_secs(60));
+        let length = self.request.trial.unwrap_or_else(|| self.request.workload.usual_time().unwrap_or(usual));
+        let workload = self.request.each_trial(length);
+        let rate = BitsPerSecond(path.physical_goodput_bps.unwrap_or(100_000_000).max(8));
+        let expected = workload.time().unwrap_or_else(|| workload::expected(&workload, rtt, rate));
+        // What has no fixed time may take a few times what is expected.
+        let length = if workload.time().is_some() { expected } else { expected * 4 };
+        Plan {
+            id: String::new(),
+            seed: self.request.seed,
+            order_seed: 0,
+            workload,
+            expected,
+            // The path is ours and is emptied before each trial; the ends need a few round trips to let go. A model doesn't.
+            cool_down: if self.tunnel.kind() == TunnelKind::Sim {
+                Duration::ZERO
+            } else {
+                (rtt * 4).clamp(Duration::from_millis(50), Duration::from_secs(5))
+            },
+            deadline: length + (rtt * 40).max(Duration::from_secs(10)),
+        }
+    }
+
+    /// Learns the RTT that TCP sees: with a window of half the bandwidth-delay product no queue builds up.
+    pub(crate) fn pilot(&mut self, facts: &PathFacts, events: Sink<'_>) -> Result<Pilot, Problem> {
+        if self.live.is_some() {
+            return self.pilot_live(facts, events);
+        }
+        let rtt = Duration::from_micros(facts.rtt_us);
+        let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(20));
+        events(TuneEvent::note(format!("measuring the RTT first ({:.1} s)", length.as_secs_f64())));
+        let mss = live::payload(self.live.as_ref(), facts, self.tunnel.header_len());
+        let window = (facts.bdp_bytes / 2 / mss).max(2) * mss;
+        let mut settings = Settings::new().with(Knob::Rwin, Level::Number(window));
+        if self.tunnel.current().number(Knob::Mtu).is_some_and(|mtu| mtu > facts.pmtu) {
+            settings.set(Knob::Mtu, Level::Number(facts.pmtu));
+        }
+        let spec = TrialSpec {
+            phase: Phase::Pilot,
+            settings,
+            workload: Workload::Bulk { direction: self.request.direction.into(), amount: Amount::Time(length) },
+            deadline: length + Duration::from_secs(30),
+            ..aside(&self.plan(facts), Phase::Pilot)
+        };
+        let started = unix_us();
+        let outcome = self.tunnel.run(&spec, self.cancel).map_err(|error| tunnel_problem(&error))?;
+        Ok((spec, outcome, started))
+    }
+
+    /// Chooses what is compared.
+    pub(crate) fn prepare(&self, path: PathFacts, plan: &Plan) -> Result<Prepared, Problem> {
+        let current = self.tunnel.current();
+        let known = DesignFacts {
+            current: &current,
+            path: &path,
+            congestion_controls: &self.controls,
+            mss: live::payload(self.live.as_ref(), &path, self.tunnel.header_len()),
+            best_mtu: self.best_mtu,
+        };
+        let mut design = match self.request.identical {
+            Some(candidates) => design::identical(candidates, &known)?,
+            None => design::design(&self.knobs(), &self.request.levels, &known)?,
+        };
+        for arm in &design.arms {
+            self.tunnel.check(&arm.settings).map_err(|error| tunnel_problem(&error))?;
+        }
+        let named = |arm: &design::Arm| {
+            arm.settings.iter().any(|(knob, _)| self.request.levels.iter().any(|levels| levels.knob == knob))
+        };
+        let oracle = self.oracle.as_ref().filter(|_| self.request.identical.is_none());
+        let expected = oracle.and_then(|oracle| oracle.choose(&mut design, &plan.workload, &path, &named));
+        let mut config = Config::new(design.arms.len());
+        let (alpha, delay) = self.request.split(config.alpha, &plan.workload);
+        config.alpha = alpha;
+        let weights = expected.as_ref().map(Expected::weights);
+        config.weights = weights.filter(|weights| weights.iter().any(|weight| *weight != weights[0]));
+        let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
+        let bytes = self.bytes_per_trial(&path, plan);
+        let rounds = |n: usize| design.arms.len() * n;
+        let usual = Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes);
+        // Where that is too short for settings to be dropped and the rest to be compared, eight rounds are.
+        let most = match (self.request.budget, &self.live) {
+            (Some(Budget::Size(total)), Some(live)) => live.trials_of(total, bytes),
+            (Some(budget), _) => budget.trials(per_trial, bytes),
+            (None, _) if usual >= rounds(4) => usual,
+            (None, _) => rounds(8),
+        };
+        if most < design.arms.len() * 2 {
+            return Err(Problem::usage(format!(
+                "the budget allows {most} trials, and {} settings need at least {} to be compared at all",
+                design.arms.len(),
+                design.arms.len() * 2
+            ))
+            .hint("a larger --budget, shorter --trial, or fewer --knobs and --levels"));
+        }
+        config.max_trials = Some(most);
+        let plateau = design.plateau.as_ref();
+        config.plateau = plateau.map(|(_, levels)| PlateauConfig {
+            epsilon: self.request.epsilon.get(),
+            strict: self.request.strict,
+            ..PlateauConfig::new(levels.clone())
+        });
+        Ok(Prepared { path, current, design, expected, config, delay })
+    }
+
+    /// Whether anything stands in the way of the trials right now.
+    pub(crate) fn stands_ready(&mut self, prepared: &Prepared) -> Result<(), Problem> {
+        let arms: Vec<&Settings> = prepared.design.arms.iter().map(|arm| &arm.settings).collect();
+        self.tunnel.stands_ready(&arms).map_err(|error| tunnel_problem(&error))
+    }
+
+    /// What is varied; nothing that is held.
+    pub(crate) fn knobs(&self) -> Vec<Knob> {
+        let mut knobs = self.knobs_or_usual();
+        knobs.retain(|knob| self.tunnel.held().get(*knob).is_none());
+        knobs
+    }
+
+    fn knobs_or_usual(&self) -> Vec<Knob> {
+        match &self.request.knobs {
+            Some(knobs) => knobs.clone(),
+            None if !self.request.levels.is_empty() && self.live.is_some() => Vec::new(),
+            // A page is over before much else matters than how it starts.
+            None if self.request.workload.is_page() => vec![Knob::Initcwnd, Knob::Initrwnd],
+            None => self.tunnel.usual_knobs(self.request.direction.into()),
+        }
+    }
+
+    /// How many bytes a trial may move.
+    pub(crate) fn bytes_per_trial(&self, path: &PathFacts, plan: &Plan) -> u64 {
+        if let Some(size) = plan.workload.size() {
+            return size.get().max(1);
+        }
+        let assumed = self.live.as_ref().map_or(100_000_000, |live| live.rate().get());
+        path.physical_goodput_bps.unwrap_or(assumed).max(8) / 8 * plan.length().as_secs().max(1)
+    }
+}
+
+/// The path with the RTT as it was measured, and what follows from it.
+pub(crate) fn measured(facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
+    let rtt = pilot.observed.rtt_us.filter(|rtt| *rtt > 0);
+    let Some(rtt_us) = rtt.filter(|_| pilot.status == Status::Completed) else { return facts.clone() };
+    let rate = facts.physical_goodput_bps.unwrap_or(0);
+    let bdp = BitsPerSecond(rate) * Duration::from_micros(rtt_us);
+    PathFacts { rtt_us, bdp_bytes: bdp.get(), ..facts.clone() }
+}
