@@ -5,7 +5,7 @@ mod story;
 use std::io::Write as _;
 use std::time::Duration;
 use story::{Plan, Story, Truth, adsl, rwin};
-use wt_report::{Run, Setting, TuneInputs, TuneReport};
+use wt_report::{Run, RunFacts, Setting, TuneInputs, TuneReport};
 use wt_trial::Status;
 use wt_units::{Knob, Level};
 
@@ -20,6 +20,7 @@ fn report(story: &Story) -> TuneReport {
         command: "windtunnel tune --lab adsl --knobs rwin,mtu,cc --seed 7".into(),
         version: "0.1.0".into(),
         comment: String::new(),
+        ..Run::default()
     };
     TuneReport::assemble(&TuneInputs {
         id: "20261121-081500-adsl-3f9a",
@@ -32,6 +33,7 @@ fn report(story: &Story) -> TuneReport {
         assessment: &story.assessment,
         records: &story.records,
         run: &run,
+        facts: &RunFacts::default(),
     })
 }
 

@@ -4,15 +4,27 @@
 //! come the report for terminals, the self-contained HTML page and the CSV table, so that no two of them can disagree.
 //! [`Chart`] is one description of a chart, drawn for terminals and as SVG.
 //!
+//! [`analyse`] asks what a table or a capture tells; [`overhead_text`] draws what `wt_wire` computed.
+//!
 //! Pure: everything comes back as a `String`; the caller writes it.
 #![forbid(unsafe_code)]
 
+/// Tables and captures as one question.
+mod analyse;
+/// The connections of a capture.
+mod capture;
 /// One description of a chart, drawn for terminals and as SVG.
 mod chart;
 /// The table of trials as CSV.
 mod csv;
 /// The report as one HTML page.
 mod html;
+/// What the layers below TCP cost.
+mod overhead;
+/// Text for terminals that know no more than ASCII.
+mod plain;
+/// Tables that somebody measured.
+mod tables;
 /// The report for terminals.
 mod terminal;
 /// What tuning came to.
@@ -20,6 +32,14 @@ pub mod tune;
 /// How figures are written.
 mod words;
 
+pub use analyse::{AnalyseAnswer, AnalyseError, AnalyseRequest, analyse, analyse_means};
+pub use capture::capture_text;
 pub use chart::{Axis, Chart, Kind, Rule, RuleKind, Scale, Series};
 pub use html::Page;
-pub use tune::{LimitedBy, LimitsReport, Measured, PlanStep, Run, Setting, TuneInputs, TuneReport};
+pub use overhead::{overhead_chart, overhead_text, overhead_words_text};
+pub use plain::ascii;
+pub use tables::{table_charts, table_text};
+pub use tune::{
+    AllTrials, Answer, AnswerAction, AnswerHost, AnswerStep, LimitedBy, LimitsReport, Measured, PlanStep, Run,
+    RunFacts, Setting, TuneInputs, TuneReport,
+};

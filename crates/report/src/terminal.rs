@@ -1,5 +1,5 @@
-use crate::chart::{clean, cut};
-use crate::tune::{Arm, ArmState, TuneReport};
+use crate::chart::{clean, cut, cut_middle};
+use crate::tune::{AnswerAction, Arm, ArmState, TuneReport};
 use crate::words;
 use wt_experiment::VerdictKind;
 use wt_trial::Scale;
@@ -8,20 +8,43 @@ use wt_trial::Scale;
 const MOST_ROWS: usize = 16;
 /// Lines of the plot.
 const PLOT: usize = 15;
+/// The narrowest and the widest text that is written.
+const WIDTHS: std::ops::RangeInclusive<usize> = 40..=200;
+/// So short a label says nothing: other columns go first.
+const LABEL: usize = 24;
 
 impl TuneReport {
-    /// The report for a terminal of `width` columns (64 to 100 are used), some 60 lines.
+    /// The whole report for a terminal of `width` columns (40 to 200 are used): the answer first and last, all that stands
+    /// behind it between.
     #[must_use]
     pub fn to_terminal(&self, width: usize, color: bool) -> String {
-        let page = Page { report: self, width: width.clamp(64, 100), color };
-        let mut lines = page.head();
+        let page = Page::new(self, width, color);
+        let answer = page.answer();
+        let mut lines = answer.clone();
+        lines.push(String::new());
+        lines.extend(page.head());
         lines.extend(page.verdict());
         lines.push(String::new());
         lines.extend(page.table());
         lines.push(String::new());
         lines.extend(page.plot());
         lines.extend(page.remarks());
-        lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+        lines.push(String::new());
+        lines.extend(answer);
+        page.text(&lines)
+    }
+
+    /// The answer alone, and that there are warnings, if there are: what fits on every screen.
+    #[must_use]
+    pub fn answer_to_terminal(&self, width: usize, color: bool) -> String {
+        let page = Page::new(self, width, color);
+        let mut lines = page.answer();
+        if let Some((first, more)) = self.warnings.split_first() {
+            let more = if more.is_empty() { String::new() } else { format!(" (and {} more: --full)", more.len()) };
+            let wrapped = wrap(&format!("Warning: {first}{more}"), page.width, 2);
+            lines.extend(wrapped.iter().map(|line| page.paint(line, "33")));
+        }
+        page.text(&lines)
     }
 }
 
@@ -31,7 +54,25 @@ struct Page<'a> {
     color: bool,
 }
 
-impl Page<'_> {
+impl<'a> Page<'a> {
+    fn new(report: &'a TuneReport, width: usize, color: bool) -> Self {
+        Self { report, width: width.clamp(*WIDTHS.start(), *WIDTHS.end()), color }
+    }
+
+    fn text(&self, lines: &[String]) -> String {
+        lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
+    /// The four lines.
+    fn answer(&self) -> Vec<String> {
+        let answer = &self.report.verdict.answer;
+        let code = if answer.action == AnswerAction::Set { "1;32" } else { "1" };
+        let [what, rest @ ..] = &answer.lines;
+        let mut lines: Vec<String> = wrap(what, self.width, 0).iter().map(|line| self.paint(line, code)).collect();
+        lines.extend(rest.iter().flat_map(|line| wrap(line, self.width, 2)));
+        lines
+    }
+
     fn paint(&self, text: &str, code: &str) -> String {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
@@ -59,53 +100,67 @@ impl Page<'_> {
 
     fn verdict(&self) -> Vec<String> {
         let v = &self.report.verdict;
-        let code = if v.kind == VerdictKind::Faster { "1;32" } else { "1" };
-        let mut lines: Vec<String> =
-            wrap(&v.headline, self.width, 0).iter().map(|line| self.paint(line, code)).collect();
-        lines.extend(v.details.iter().flat_map(|detail| wrap(&format!("· {detail}"), self.width, 2)));
-        lines
+        std::iter::once(&v.headline)
+            .chain(&v.details)
+            .flat_map(|detail| wrap(&format!("· {detail}"), self.width, 2))
+            .collect()
     }
 
+    /// One row for each setting; columns that matter least go first where the terminal is narrow.
     fn table(&self) -> Vec<String> {
         let r = self.report;
-        let wide = self.width >= 90;
-        let fixed = if wide { 77 } else { 56 };
-        let longest = r.arms.iter().map(|arm| clean(&arm.label).chars().count()).max().unwrap_or(0);
-        let name = longest.clamp(8, (self.width - fixed).max(8));
-        let evidence = words::needed_by_all(&r.arms);
-        let evidence = evidence.map_or_else(|| "evidence".to_owned(), |n| format!("of {}", words::odds(n)));
-        let interval = format!("{} interval", r.confidence());
-        let row = |cells: [&str; 7]| {
-            let [label, goodput, ratio, interval, evidence, rounds, state] = cells;
-            let label = cut(label, name);
-            if wide {
-                format!(
-                    "{label:<name$}  {goodput:>11}  {ratio:>6}  {interval:>15}  {evidence:>11}  {rounds:>6}  {state}"
-                )
-            } else {
-                format!("{label:<name$}  {ratio:>6}  {interval:>15}  {evidence:>11}  {state}")
-            }
+        let mut arms: Vec<(usize, &Arm)> = r.arms.iter().enumerate().collect();
+        arms.sort_by_key(|(_, arm)| arm.state == ArmState::NotSet);
+        arms.truncate(MOST_ROWS);
+        let column = |head: &str, cell: &dyn Fn(&Arm) -> String| -> Vec<String> {
+            std::iter::once(head.to_owned()).chain(arms.iter().map(|(_, arm)| cell(arm))).collect()
         };
-        let head = row(["setting", r.measured.head(), "ratio", &interval, &evidence, "rounds", "shown"]);
-        let mut lines = vec![self.paint(&head, "2")];
-        for (number, arm) in r.arms.iter().enumerate().take(MOST_ROWS) {
-            let current = arm.state == ArmState::Current;
-            let cells = [
-                clean(&arm.label),
-                r.measured.show(arm.figure),
-                if current { "×1".to_owned() } else { words::times(arm.ratio) },
-                words::interval_of(arm),
-                if current { String::new() } else { words::odds(arm.evidence) },
-                arm.rounds.to_string(),
-                self.state(arm),
-            ];
-            let line = row(cells.each_ref().map(String::as_str));
-            let line = cut(line.trim_end(), self.width);
-            let chosen = number == r.verdict.arm && r.verdict.kind == VerdictKind::Faster;
-            lines.push(if chosen { self.paint(&line, "1;32") } else { line });
+        let ranked = |arm: &Arm, text: String| if arm.is_ranked() { text } else { String::new() };
+        let labels = column("setting", &|arm| clean(&arm.label));
+        let mut columns = vec![
+            (0, column(r.measured.head(), &|arm| r.measured.show(arm.figure))),
+            (
+                0,
+                column("ratio", &|arm| {
+                    if arm.state == ArmState::Current { "×1".into() } else { ranked(arm, words::times(arm.ratio)) }
+                }),
+            ),
+            (2, column("delay", &|arm| arm.delay_us.map_or_else(|| "–".into(), |us| words::milliseconds(us as u64)))),
+            (3, column(&format!("{} interval", r.confidence()), &|arm| ranked(arm, arm.interval()))),
+            (1, column("evidence", &|arm| ranked(arm, arm.odds()))),
+            (4, column("rounds", &|arm| arm.rounds.to_string())),
+        ];
+        let states = column("shown", &|arm| self.state(arm));
+        let widest = |cells: &[String]| cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let longest = widest(&labels);
+        let fixed = |columns: &[(u8, Vec<String>)]| {
+            columns.iter().map(|(_, cells)| widest(cells) + 2).sum::<usize>() + widest(&states) + 2
+        };
+        if r.arms.iter().all(|arm| arm.delay_us.is_none()) || !r.measured.is_goodput() {
+            columns.retain(|(_, cells)| cells[0] != "delay");
         }
-        if r.arms.iter().any(|arm| words::interval_of(arm).starts_with('~')) {
-            lines.push(self.paint("~ by the model, while the random order alone says nothing yet", "2"));
+        for least in [4, 3, 2, 1] {
+            if fixed(&columns) + longest.min(LABEL) > self.width {
+                columns.retain(|(weight, _)| *weight != least);
+            }
+        }
+        let name = longest.min(self.width.saturating_sub(fixed(&columns)).max(8));
+        let row = |at: usize| {
+            let mut line = format!("{:<name$}", cut_middle(&labels[at], name));
+            for (_, cells) in &columns {
+                line.push_str(&format!("  {:>1$}", cells[at], widest(cells)));
+            }
+            cut(format!("{line}  {}", states[at]).trim_end(), self.width)
+        };
+        let mut lines = vec![self.paint(&row(0), "2")];
+        for (at, (number, arm)) in arms.iter().enumerate() {
+            let line = row(at + 1);
+            let chosen = *number == r.verdict.arm && r.verdict.kind == VerdictKind::Faster;
+            let code = if arm.state == ArmState::NotSet { "9;2" } else { "1;32" };
+            lines.push(if chosen || arm.state == ArmState::NotSet { self.paint(&line, code) } else { line });
+        }
+        if r.arms.iter().any(|arm| arm.is_ranked() && arm.interval().starts_with('~')) {
+            lines.push(self.paint("~ estimate, not yet proven", "2"));
         }
         lines.extend(self.losses());
         if r.arms.len() > MOST_ROWS {
@@ -123,12 +178,12 @@ impl Page<'_> {
         }
         let of = |arm: &Arm| Some(format!("{} {:.0}", clean(&arm.label), arm.retransmits?));
         let each: Vec<String> = r.arms.iter().take(MOST_ROWS).filter_map(of).collect();
-        wrap(&format!("Segments sent again in a trial: {}.", each.join(", ")), self.width, 2)
+        wrap(&format!("Segments retransmitted in a trial: {}.", each.join(", ")), self.width, 2)
     }
 
     fn state(&self, arm: &Arm) -> String {
         let bad = if arm.bad > 0 { format!(", {} bad", arm.bad) } else { String::new() };
-        format!("{}{bad}", words::state(arm))
+        format!("{}{bad}", arm.word())
     }
 
     fn plot(&self) -> Vec<String> {
@@ -162,7 +217,7 @@ impl Page<'_> {
             lines.extend(wrap(&line, self.width, 2));
         }
         for warning in &r.warnings {
-            let wrapped = wrap(&format!("Mind: {warning}"), self.width, 2);
+            let wrapped = wrap(&format!("Warning: {warning}"), self.width, 2);
             lines.extend(wrapped.iter().map(|line| self.paint(line, "33")));
         }
         for (number, step) in r.next.iter().enumerate() {

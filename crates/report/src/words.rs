@@ -1,6 +1,7 @@
 //! How figures are written, the same in every form of report.
 
-use crate::tune::{Arm, ArmState};
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, datetime};
 use wt_units::BitsPerSecond;
 
 /// `6.83 Mbit/s`; `–` if it isn't known.
@@ -18,15 +19,6 @@ pub(crate) fn times(ratio: Option<f64>) -> String {
     }
 }
 
-/// The interval of a setting: that of the random order alone, else, with a `~`, that of the model.
-pub(crate) fn interval_of(arm: &Arm) -> String {
-    match (arm.low, arm.high) {
-        _ if arm.state == ArmState::Current => String::new(),
-        (None, None) if arm.model_low.is_some() => format!("~{}", interval(arm.model_low, arm.model_high)),
-        (low, high) => interval(low, high),
-    }
-}
-
 /// `×1.03 … ×1.30`, rounded outwards; an end that isn't known is open.
 pub(crate) fn interval(low: Option<f64>, high: Option<f64>) -> String {
     let down = |r: f64| times(Some((r * 100.0 + 1e-9).floor() / 100.0));
@@ -39,32 +31,38 @@ pub(crate) fn interval(low: Option<f64>, high: Option<f64>) -> String {
     }
 }
 
+/// `6.2 %`, `18 %`, `< 0.1 %`: of what isn't negative.
+pub(crate) fn percent(percent: f64) -> String {
+    match percent {
+        p if p < 0.05 => "< 0.1 %".to_owned(),
+        p if p < 9.95 => format!("{p:.1} %").replace(".0 %", " %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// As [`percent`], rounded down: for what is at least so much.
+pub(crate) fn percent_down(least: f64) -> String {
+    let step = if least < 10.0 { 10.0 } else { 1.0 };
+    percent((least * step + 1e-9).floor() / step)
+}
+
+/// As [`percent`], rounded up: for what is at most so much.
+pub(crate) fn percent_up(most: f64) -> String {
+    let step = if most < 10.0 { 10.0 } else { 1.0 };
+    percent((most * step - 1e-9).ceil() / step)
+}
+
+/// `98 %`, `< 1 %`: of a share of something, which isn't negative.
+pub(crate) fn whole_percent(percent: f64) -> String {
+    if percent < 0.5 { "< 1 %".to_owned() } else { format!("{percent:.0} %") }
+}
+
 /// `71 : 1`.
 pub(crate) fn odds(evidence: f64) -> String {
     match evidence {
         e if e > 1e4 => "> 10000 : 1".to_owned(),
         e if e >= 3.0 => format!("{:.0} : 1", e.floor()),
         e => format!("{e:.1} : 1"),
-    }
-}
-
-/// The evidence that a claim needs, if it is the same for all settings.
-pub(crate) fn needed_by_all(arms: &[Arm]) -> Option<f64> {
-    let mut needed = arms.iter().filter_map(|arm| arm.needed);
-    let first = needed.next()?;
-    needed.all(|n| (n - first).abs() <= first * 1e-9).then_some(first)
-}
-
-/// What is shown of a setting, in a word or two.
-pub(crate) fn state(arm: &Arm) -> &'static str {
-    match arm.state {
-        ArmState::Current => "current",
-        ArmState::Faster => "faster",
-        ArmState::Slower => "slower",
-        ArmState::Same => "same",
-        ArmState::Behind => "behind, left out",
-        ArmState::Failing => "fails, left out",
-        ArmState::Open => "not shown",
     }
 }
 
@@ -87,18 +85,8 @@ pub(crate) fn duration(seconds: f64) -> String {
 
 /// `2026-11-21 08:15 UTC`.
 pub(crate) fn date(unix_us: i64) -> String {
-    let minutes = unix_us.div_euclid(60_000_000);
-    // Days since the first of March of the year 0, so that the leap day comes last: 146 097 days are 400 years.
-    let days = minutes.div_euclid(1_440) + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let of_400 = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * of_400 + of_400 / 4 - of_400 / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + of_400 + i64::from(month <= 2);
-    let of_day = minutes.rem_euclid(1_440);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", of_day / 60, of_day % 60)
+    const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+    EPOCH.saturating_add(SignedDuration::from_micros(unix_us)).strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 #[cfg(test)]
@@ -111,6 +99,16 @@ mod tests {
         assert_eq!(interval(Some(1.04), Some(1.29)), "×1.04 … ×1.29");
         assert_eq!(interval(None, Some(1.2)), "… ×1.20");
         assert_eq!(interval(None, None), "open");
+    }
+
+    #[test]
+    fn shares_are_never_nothing_and_bounds_are_rounded_to_the_safe_side() {
+        assert_eq!(
+            [0.0, 0.04, 0.12, 6.0, 6.24, 17.8].map(percent),
+            ["< 0.1 %", "< 0.1 %", "0.1 %", "6 %", "6.2 %", "18 %"]
+        );
+        assert_eq!([0.09, 4.19, 11.9].map(percent_down), ["< 0.1 %", "4.1 %", "11 %"]);
+        assert_eq!([4.11, 11.1].map(percent_up), ["4.2 %", "12 %"]);
     }
 
     #[test]

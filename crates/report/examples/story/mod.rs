@@ -5,8 +5,8 @@ use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
 use wt_experiment::{Assessment, Config, Experiment, Observation, PlateauConfig, StopReason};
 use wt_trial::{
-    Amount, Direction, Limits, Measures, PathFacts, Phase, Sample, Status, TrialOutcome, TrialRecord, TrialSpec,
-    Workload,
+    Amount, Direction, Limits, Measures, Observed, PathFacts, Phase, Sample, Status, TrialOutcome, TrialRecord,
+    TrialSpec, Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -83,9 +83,15 @@ pub(crate) fn adsl(mtu_gain: f64, budget: usize) -> Plan {
 
 impl Plan {
     pub(crate) fn run(self) -> Story {
+        self.run_at(0.05)
+    }
+
+    /// With this probability of a false claim of the race.
+    pub(crate) fn run_at(self, alpha: f64) -> Story {
         let mut rng = ChaCha12Rng::seed_from_u64(self.seed);
         let mut config = Config::new(self.truths.len());
         config.max_trials = Some(self.budget);
+        config.alpha = alpha;
         let ordered = self.levels.len() >= 2;
         config.plateau = ordered.then(|| PlateauConfig::new(self.levels.clone()));
         let mut experiment = Experiment::new(config).expect("a sound configuration");
@@ -134,21 +140,22 @@ impl Plan {
         let scopes = truth.settings.iter().map(|(knob, _)| (knob.name().to_owned(), "socket".to_owned()));
         let mss = truth.settings.number(Knob::Mtu).unwrap_or(1_492) - 52;
         let window = truth.settings.number(Knob::Rwin).unwrap_or(393_216);
-        let observed = [
-            ("mss", serde_json::json!(mss)),
-            ("pmtu", serde_json::json!(mss + 52)),
-            ("rwin_max", serde_json::json!(window)),
-            ("cc", serde_json::json!(truth.settings.name(Knob::Cc).unwrap_or("cubic"))),
-            ("retransmits", serde_json::json!(id % 7)),
-            ("min_rtt_us", serde_json::json!(31_000 + id % 90)),
-        ];
+        let observed = Observed {
+            mss: Some(mss),
+            pmtu: Some(mss + 52),
+            rwin_max: Some(window),
+            cc: Some(truth.settings.name(Knob::Cc).unwrap_or("cubic").to_owned()),
+            retransmits: Some(id.unsigned_abs() % 7),
+            min_rtt_us: Some(31_000 + id.unsigned_abs() % 90),
+            ..Observed::default()
+        };
         let outcome = TrialOutcome {
             status: Status::Completed,
             bytes,
             elapsed_us,
             granted,
             scopes: scopes.collect(),
-            observed: observed.map(|(name, value)| (name.to_owned(), value)).into(),
+            observed,
             sender: samples(bps, window, true, arm),
             receiver: samples(bps, window, false, arm),
             limits: Limits { busy_us: elapsed_us, ..Limits::default() },

@@ -234,5 +234,17 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     short
 }
 
+/// At most `most` characters, an ellipsis in the middle if some were cut: what differs at either end stays different.
+pub(crate) fn cut_middle(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most || most < 3 {
+        return cut(text, most);
+    }
+    let tail = (most - 1) / 2;
+    let head: String = text.chars().take(most - 1 - tail).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    format!("{head}…{end}")
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 use super::plan::{self, Line, Mark, Plane, Rows, Shape};
-use super::{Chart, Kind, RuleKind, clean, cut};
+use super::{Chart, Kind, RuleKind, clean, cut, cut_middle};
 
 /// Marks of the series; they differ without colour.
 const MARKS: [char; 6] = ['●', '■', '▲', '◆', '○', '×'];
@@ -64,7 +64,7 @@ fn draw_rows(chart: &Chart, plan: &Rows, width: usize, color: bool, out: &mut Ve
     let gutter = longest.clamp(4, width * 2 / 5);
     let columns = width.saturating_sub(gutter + 3).max(10);
     for row in &plan.rows {
-        let name = cut(&row.name, gutter);
+        let name = cut_middle(&row.name, gutter);
         let mut canvas = Canvas::new(columns, row.lanes().max(1));
         for line in &plan.lines {
             canvas.upright(line.at);

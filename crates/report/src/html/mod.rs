@@ -4,9 +4,8 @@
 mod tables;
 
 use crate::chart::{Chart, escape};
-use crate::tune::TuneReport;
+use crate::tune::{AnswerAction, TuneReport};
 use crate::words;
-use wt_experiment::VerdictKind;
 
 /// Width of the charts on a screen and on a phone, and their height.
 const WIDE: u32 = 734;
@@ -21,11 +20,15 @@ impl TuneReport {
     /// The report as one self-contained page, for light and dark screens, phones and paper.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let title = format!("{} · {}", self.verdict.headline, self.target);
+        let title = format!("{} · {}", self.verdict.answer.what, self.target);
         let body: String = [
             self.html_head(),
             "<main>\n".to_owned(),
+            self.html_tiles(),
             self.html_warnings(),
+            self.html_where(),
+            "<details>\n<summary>What stands behind it</summary>\n".to_owned(),
+            self.html_details(),
             self.html_settings(),
             self.html_plateau(),
             self.html_evidence(),
@@ -34,7 +37,7 @@ impl TuneReport {
             self.html_path(),
             self.html_method(),
             self.html_trials(),
-            "</main>\n".to_owned(),
+            "</details>\n</main>\n".to_owned(),
         ]
         .concat();
         document(&title, &body, &format!("Windtunnel {} · {}", self.run.version, self.id))
@@ -42,7 +45,7 @@ impl TuneReport {
 
     fn html_head(&self) -> String {
         let v = &self.verdict;
-        let class = if v.kind == VerdictKind::Faster { " class=\"faster\"" } else { "" };
+        let class = if v.answer.action == AnswerAction::Set { " class=\"faster\"" } else { "" };
         let summary = format!(
             "{} ({}) · {} · {}, {}, {}",
             self.target,
@@ -53,12 +56,83 @@ impl TuneReport {
             words::duration(self.run.spent_s)
         );
         let comment = if self.run.comment.is_empty() { String::new() } else { paragraph(&self.run.comment) };
-        format!("<header>\n<p>{}</p>\n{comment}<h1{class}>{}</h1>\n</header>\n", escape(&summary), escape(&v.headline))
+        format!(
+            "<header>\n<p>{}</p>\n{comment}<h1{class}>{}</h1>\n</header>\n",
+            escape(&summary),
+            escape(&v.answer.what)
+        )
+    }
+
+    /// Before and after, how sure it is, and what to do: what a manager reads.
+    fn html_tiles(&self) -> String {
+        let answer = &self.verdict.answer;
+        let show = |figure: f64| match answer.unit {
+            "ms" => words::milliseconds((figure * 1e3) as u64),
+            _ => self.measured.show(Some(figure)),
+        };
+        let mut tiles = Vec::new();
+        if let (Some(before), Some(after)) = (answer.before, answer.after) {
+            tiles.push((answer.measure, format!("{} → {}", show(before), show(after))));
+        } else if let Some(before) = answer.before {
+            tiles.push((answer.measure, show(before)));
+        }
+        if let Some(reached) = answer.reached {
+            tiles.push(("of what the line can carry, now", words::whole_percent(reached * 100.0)));
+        }
+        if let Some(change) = answer.change_percent {
+            let sign = if change < 0.0 { "−" } else { "+" };
+            let least = answer
+                .sure
+                .at_least
+                .map_or_else(String::new, |least| format!(" (at least {sign}{})", words::percent_down(least.abs())));
+            tiles.push(("change", format!("{sign}{}{least}", words::percent(change.abs()))));
+        }
+        let sure = answer.lines[1].trim_start_matches("Sure: ").trim_end_matches('.');
+        tiles.push(("sure", sure.to_owned()));
+        let tiles: String = tiles
+            .iter()
+            .map(|(name, text)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(text)))
+            .collect();
+        let steps: String = answer
+            .steps
+            .iter()
+            .map(|step| {
+                let (place, command) = (step.host.place(), &step.command);
+                format!("<p>{}:</p>\n<pre><code>{}</code></pre>\n", escape(&format!("Do {place}")), escape(command))
+            })
+            .collect();
+        let nothing =
+            if answer.steps.is_empty() { paragraph("Do nothing: your settings stay as they are.") } else { steps };
+        format!("<section>\n<dl class=\"tiles\">\n{tiles}</dl>\n{nothing}</section>\n")
+    }
+
+    /// Where and when it was measured.
+    fn html_where(&self) -> String {
+        let run = &self.run;
+        let rows = [
+            ("Target", format!("{} ({})", self.target, self.tunnel)),
+            ("Host", run.host.clone().unwrap_or_default()),
+            ("Kernel", run.kernel.clone().unwrap_or_default()),
+            ("Device", run.device.clone().unwrap_or_default()),
+            ("Begun", words::date(run.started_unix_us)),
+            ("Took", words::duration(run.spent_s)),
+            ("Comment", run.comment.clone()),
+        ];
+        section("Where", &definitions(&rows))
     }
 
     fn html_warnings(&self) -> String {
+        let mut out = String::new();
+        if !self.warnings.is_empty() {
+            let warnings = list(&self.warnings);
+            out.push_str(&format!("<section class=\"warn\">\n<h2>Warnings</h2>\n{warnings}</section>\n"));
+        }
+        out
+    }
+
+    fn html_details(&self) -> String {
         let v = &self.verdict;
-        let mut details = list(&v.details);
+        let mut details = paragraph(&v.headline) + &list(&v.details);
         if self.tunnel == "live" || self.limits_say_more() {
             details.push_str(&paragraph(&self.limits.text));
         }
@@ -69,10 +143,6 @@ impl TuneReport {
         let mut out = section("What the data say", &details);
         if !self.next.is_empty() {
             out.push_str(&section("What to do next", &list(&self.next)));
-        }
-        if !self.warnings.is_empty() {
-            let warnings = list(&self.warnings);
-            out.push_str(&format!("<section class=\"warn\">\n<h2>Mind</h2>\n{warnings}</section>\n"));
         }
         out
     }
@@ -101,7 +171,7 @@ impl TuneReport {
     fn html_evidence(&self) -> String {
         let Some(chart) = self.evidence_chart() else { return String::new() };
         let note = format!(
-            "<p class=\"soft\">If a setting is like the current one, its evidence ever reaches the line with a \
+            "<p class=\"soft\">If a setting is like the current one, its evidence ever reaches what its claim needs with a \
              probability of at most {}, for all settings together, however often one looks.</p>\n",
             escape(&format!("{:.0} %", self.verdict.alpha * 100.0))
         );

@@ -10,38 +10,30 @@ const OPEN_TRIALS: usize = 24;
 
 impl TuneReport {
     pub(super) fn settings_table(&self) -> String {
-        let same = words::needed_by_all(&self.arms);
         let mut rows = String::new();
         for (number, arm) in self.arms.iter().enumerate() {
             let current = arm.state == ArmState::Current;
-            let needed = arm.needed.filter(|_| same.is_none());
-            let needed = needed.map_or_else(String::new, |n| format!(" of {}", words::odds(n)));
+            let ranked = |text: String| if arm.is_ranked() { text } else { "–".to_owned() };
             let bad = if arm.bad > 0 { format!(", {} stalled or failed", arm.bad) } else { String::new() };
             let chosen = number == self.verdict.arm && self.verdict.kind == VerdictKind::Faster;
             rows.push_str(&row(
-                chosen.then_some("chosen"),
+                if chosen { Some("chosen") } else { (!arm.is_ranked()).then_some("unset") },
                 &[
                     ("name", arm.label.clone()),
                     ("", self.measured.show(arm.figure)),
-                    ("", if current { "×1".to_owned() } else { words::times(arm.ratio) }),
-                    ("", words::interval_of(arm)),
-                    ("", if current { String::new() } else { format!("{}{needed}", words::odds(arm.evidence)) }),
+                    ("", if current { "×1".to_owned() } else { ranked(words::times(arm.ratio)) }),
+                    ("", ranked(arm.interval())),
+                    ("", ranked(arm.odds())),
                     ("", arm.rounds.to_string()),
-                    ("left", format!("{}{bad}", words::state(arm))),
+                    ("left", format!("{}{bad}", arm.word())),
                 ],
             ));
         }
         let interval = format!("{} interval", self.confidence());
-        let evidence = same.map_or_else(|| "Evidence".to_owned(), |n| format!("Evidence of {}", words::odds(n)));
         let figure = self.measured.title();
-        let head = ["Setting", &figure, "Ratio", &interval, &evidence, "Rounds", "Shown"];
-        let model = self.arms.iter().any(|arm| words::interval_of(arm).starts_with('~'));
-        let note = if model {
-            "<p class=\"soft\">Intervals come from the random order alone. Those with a ~ come from the blocked model, with \
-             normal noise, while the random order says nothing yet; they claim nothing.</p>\n"
-        } else {
-            ""
-        };
+        let head = ["Setting", &figure, "Ratio", &interval, "Evidence", "Rounds", "Shown"];
+        let model = self.arms.iter().any(|arm| arm.interval().starts_with('~'));
+        let note = if model { "<p class=\"soft\">~ marks an estimate; it is not proof.</p>\n" } else { "" };
         table(&head, &rows) + note
     }
 
@@ -101,7 +93,7 @@ impl TuneReport {
             })
             .collect();
         let figure = self.measured.title();
-        let head = ["Round", "Order", "Setting", &figure, "Status", "Resent", "Least RTT", "Notes"];
+        let head = ["Round", "Order", "Setting", &figure, "Status", "Retransmitted", "Least RTT", "Notes"];
         let left_out = self.trial_table.len() - shown;
         let note = if left_out > 0 {
             super::paragraph(&format!("The first {shown}; {left_out} more are in the journal."))

@@ -1,3 +1,6 @@
+use super::answer::{Answer, Known};
+use super::delay::DelayRules;
+use super::figures::{device, figures, geometric_mean, goodputs, mean_seen, seen_level};
 use super::granted::granted;
 use super::traces::traces;
 use super::{
@@ -5,7 +8,8 @@ use super::{
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
 use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
@@ -42,6 +46,10 @@ pub struct Run {
     pub version: String,
     /// What the user wrote about it.
     pub comment: String,
+    /// The name of the machine that it ran on.
+    pub host: Option<String>,
+    /// The release of its kernel.
+    pub kernel: Option<String>,
 }
 
 /// Everything that a report is made of.
@@ -67,19 +75,75 @@ pub struct TuneInputs<'a> {
     pub records: &'a [TrialRecord],
     /// How it was run.
     pub run: &'a Run,
+    /// What else is known of it.
+    pub facts: &'a RunFacts,
+}
+
+/// What is known of an experiment beyond its trials; by default nothing.
+#[derive(Debug, Clone, Default)]
+pub struct RunFacts {
+    /// What the model expected before the first round.
+    pub model: Option<serde_json::Value>,
+    /// The share of probes that got lost, on the real path.
+    pub loss: Option<f64>,
+    /// The target's address, on the real path: where the recommended settings are applied.
+    pub address: Option<IpAddr>,
+    /// What a person must know before everything else: why it ended early.
+    pub ended_early: Option<String>,
+    /// How less delay at the same speed is claimed, where it is.
+    pub delay: Option<DelayRules>,
+    /// What a person should know of the link.
+    pub link: Vec<String>,
+    /// Of very many trials the records are the last ones only: then all of them, in figures.
+    pub all: Option<AllTrials>,
+}
+
+/// All trials of an experiment of which only the last ones are shown.
+#[derive(Debug, Clone, Default)]
+pub struct AllTrials {
+    /// How many there are.
+    pub count: usize,
+    /// The median goodput of each arm, bit/s.
+    pub goodput_bps: Vec<Option<f64>>,
 }
 
 impl TuneReport {
     /// Puts the report together. Arms of which the inputs know no label, and records of unknown arms, are no trouble.
     #[must_use]
     pub fn assemble(inputs: &TuneInputs<'_>) -> Self {
-        let sparing = inputs.sparing();
-        let inputs = &TuneInputs { assessment: sparing.as_ref().unwrap_or(inputs.assessment), ..*inputs };
-        let a = inputs.assessment;
         let records: Vec<&TrialRecord> =
             inputs.records.iter().filter(|r| matches!(r.spec.phase, Phase::Round | Phase::Plateau)).collect();
-        let arms: Vec<Arm> = a.arms.iter().map(|arm| inputs.arm(arm, &records)).collect();
-        let plateau = a.plateau.as_ref().zip(inputs.plateau).map(|(found, knob)| inputs.plateau(found, knob, &records));
+        let granted = granted(&records);
+        let not_set: BTreeSet<usize> = granted.iter().filter(|g| g.mostly_differs()).map(|g| g.arm).collect();
+        let recommended = inputs.recommended(&not_set);
+        let inputs = &TuneInputs { assessment: &recommended, ..*inputs };
+        let a = inputs.assessment;
+        let mut arms: Vec<Arm> = a.arms.iter().map(|arm| inputs.arm(arm, &records)).collect();
+        for arm in arms.iter_mut().enumerate().filter(|(number, _)| not_set.contains(number)).map(|(_, arm)| arm) {
+            arm.state = ArmState::NotSet;
+        }
+        let trial_table: Vec<_> = records.iter().map(|record| inputs.trial(record)).collect();
+        let left_out = inputs.facts.all.as_ref().filter(|all| all.count > trial_table.len());
+        let plateau =
+            a.plateau.as_ref().zip(inputs.plateau).map(|(found, knob)| inputs.plateau(found, knob, &records, &not_set));
+        let limits = super::limits_work::limits(
+            inputs.path,
+            &records,
+            arms.iter().filter_map(|arm| arm.goodput_bps).reduce(f64::max),
+        );
+        let warnings = inputs.all_warnings(left_out.map(|all| (trial_table.len(), all.count)), &records, &arms);
+        // The medians are of all trials, whatever the table shows.
+        for (arm, goodput_bps) in arms.iter_mut().zip(left_out.iter().flat_map(|all| &all.goodput_bps)) {
+            arm.goodput_bps = *goodput_bps;
+        }
+        let measured = Measured::of(&records);
+        let delay = inputs.facts.delay.and_then(|rules| rules.report(inputs.records, a.pick));
+        let answer =
+            inputs.answer(&Known { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref() });
+        let (plan, apply) = inputs.apply();
+        // What was measured here is applied first; after a rehearsal come the words on it.
+        let (first, last) = if inputs.facts.address.is_some() { (apply, None) } else { (None, apply) };
+        let next = first.into_iter().chain(inputs.next()).chain(last).collect();
         let main: Vec<usize> = [0, a.pick, a.leader].into_iter().chain(plateau.as_ref().map(|p| p.arm)).collect();
         Self {
             schema_version: SCHEMA_VERSION,
@@ -90,28 +154,25 @@ impl TuneReport {
                 rtt_us: inputs.path.rtt_us,
                 pmtu: inputs.path.pmtu,
                 bdp_bytes: inputs.path.bdp_bytes,
-                loss: None,
+                loss: inputs.facts.loss,
             },
             current: inputs.current.clone(),
             rounds: a.rounds,
             trials: a.trials,
-            verdict: inputs.verdict(),
+            verdict: inputs.verdict(answer),
             plateau,
             physical_goodput_bps: inputs.path.physical_goodput_bps,
-            measured: Measured::of(&records),
+            measured,
+            delay,
             soak: super::soak::soaks(&records, arms.len()),
-            limits: super::limits::limits(
-                inputs.path,
-                &records,
-                arms.iter().filter_map(|arm| arm.goodput_bps).reduce(f64::max),
-            ),
-            model: None,
-            plan: Vec::new(),
-            trial_table: records.iter().map(|record| inputs.trial(record)).collect(),
+            limits,
+            model: inputs.facts.model.clone(),
+            trial_table,
             traces: traces(&main, &records, |arm| inputs.label(arm)),
-            granted: granted(&records),
-            warnings: inputs.warnings(&records, &arms),
-            next: inputs.next(),
+            granted,
+            warnings,
+            next,
+            plan,
             run: inputs.run_report(&records),
             arms,
         }
@@ -129,8 +190,32 @@ impl TuneInputs<'_> {
         wanted.then(|| Assessment { pick: found.smallest, regret: None, ..a.clone() })
     }
 
+    /// The assessment that recommends what may be recommended: nothing that wasn't set as asked in most trials, and of first
+    /// windows the sparing one.
+    fn recommended(&self, not_set: &BTreeSet<usize>) -> Assessment {
+        let mut a = self.assessment.clone();
+        if not_set.contains(&a.leader) {
+            a.leader = 0;
+        }
+        if not_set.contains(&a.pick) {
+            let claimed = a.arms.iter().filter(|arm| arm.claimed.is_some() && !not_set.contains(&arm.arm));
+            let ratio = |arm: &&ArmAssessment| arm.ratio.unwrap_or(0.0);
+            let best = claimed.max_by(|a, b| ratio(a).total_cmp(&ratio(b))).map_or(0, |arm| arm.arm);
+            a.pick = best;
+            a.regret = None;
+            if best == 0 {
+                a.kind = if a.stop.is_none_or(|stop| stop == StopReason::User) {
+                    VerdictKind::Stopped
+                } else {
+                    VerdictKind::NoDifference
+                };
+            }
+        }
+        TuneInputs { assessment: &a, ..*self }.sparing().unwrap_or(a)
+    }
+
     /// What an arm is called in tables; the current settings are listed elsewhere in full.
-    fn label(&self, arm: usize) -> String {
+    pub(super) fn label(&self, arm: usize) -> String {
         match self.settings.get(arm) {
             _ if arm == 0 => "current".to_owned(),
             Some(setting) => setting.label.clone(),
@@ -138,7 +223,7 @@ impl TuneInputs<'_> {
         }
     }
 
-    fn asked(&self, arm: usize) -> Settings {
+    pub(super) fn asked(&self, arm: usize) -> Settings {
         self.settings.get(arm).map(|setting| setting.settings.clone()).unwrap_or_default()
     }
 
@@ -151,17 +236,18 @@ impl TuneInputs<'_> {
         full
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self, answer: Answer) -> Verdict {
         let a = self.assessment;
         let labels: Vec<String> = (0..a.arms.len()).map(|arm| self.label(arm)).collect();
         let per_trial = self.run.spent / u32::try_from(a.trials.max(1)).unwrap_or(u32::MAX);
         let text = Text::new(a, &labels, per_trial);
         let best = best_candidate(a);
         Verdict {
+            answer,
             kind: a.kind,
             settings: self.in_full(&self.asked(a.pick)),
             ratio: best.and_then(|arm| arm.ratio).and_then(finite),
-            at_least: best.and_then(|arm| arm.lower).map(f64::exp).and_then(finite),
+            at_least: best.and_then(|arm| arm.at_least).map(f64::exp).and_then(finite),
             evidence: best.map_or(1.0, |arm| bounded(arm.evidence)),
             needed: best.and_then(|arm| arm.needed).and_then(finite),
             text: text.to_string(),
@@ -174,6 +260,19 @@ impl TuneInputs<'_> {
             regret: a.regret.and_then(finite),
             noise_cv: a.noise.map(|noise| noise.cv).and_then(finite),
         }
+    }
+
+    /// What a person should know, the most pressing first; `shown` and `all` trials where the table doesn't have them all.
+    fn all_warnings(&self, shown: Option<(usize, usize)>, records: &[&TrialRecord], arms: &[Arm]) -> Vec<String> {
+        let tail = shown.map(|(shown, all)| {
+            format!(
+                "The table shows the last {shown} of {all} trials, and what is said of the path's drift and of single \
+                 trials is of these. The verdict, the estimates, the evidence and the medians are of all trials. \
+                 windtunnel journal export has them all."
+            )
+        });
+        let first = tail.into_iter().chain(self.facts.ended_early.clone());
+        first.chain(self.warnings(records, arms)).chain(self.facts.link.iter().cloned()).collect()
     }
 
     fn arm(&self, arm: &ArmAssessment, records: &[&TrialRecord]) -> Arm {
@@ -189,8 +288,9 @@ impl TuneInputs<'_> {
             state: state(arm),
             goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
             figure: figures.get(figures.len() / 2).copied(),
-            retransmits: mean_seen(records, arm.arm, "retransmits"),
-            queue_drops: mean_seen(records, arm.arm, "queue_drops"),
+            delay_us: super::delay::delay_of(records, arm.arm),
+            retransmits: mean_seen(records, arm.arm, |seen| seen.retransmits),
+            queue_drops: mean_seen(records, arm.arm, |seen| seen.queue_drops),
             ratio: arm.ratio.and_then(finite),
             low: arm.lower.map(f64::exp).and_then(finite).filter(|_| !current),
             high: arm.upper.map(f64::exp).and_then(finite).filter(|_| !current),
@@ -216,17 +316,24 @@ impl TuneInputs<'_> {
         Some((finite((estimate - half).exp())?, finite((estimate + half).exp())?))
     }
 
-    fn plateau(&self, found: &PlateauAssessment, knob: Knob, records: &[&TrialRecord]) -> Plateau {
+    fn plateau(
+        &self,
+        found: &PlateauAssessment,
+        knob: Knob,
+        records: &[&TrialRecord],
+        not_set: &BTreeSet<usize>,
+    ) -> Plateau {
         let level = |arm: usize| self.in_full(&self.asked(arm)).get(knob).cloned().unwrap_or(Level::Auto);
         // Arms that differ in this knob alone lie on one curve.
         let alone = |arm: &usize| self.asked(*arm).iter().all(|(asked, _)| asked == knob);
         let mut curve: Vec<PlateauPoint> = (0..self.assessment.arms.len())
             .filter(|arm| *arm == 0 || !self.asked(*arm).is_empty())
             .filter(alone)
+            .filter(|arm| !not_set.contains(arm))
             .filter_map(|arm| {
                 let goodputs = goodputs(records, arm);
                 let level = level(arm);
-                let x = level.number().map(|n| n as f64).or_else(|| largest_window(records, arm, knob))?;
+                let x = level.number().map(|n| n as f64).or_else(|| seen_level(records, arm, knob))?;
                 let figures = figures(records, arm);
                 Some(PlateauPoint {
                     arm,
@@ -242,6 +349,11 @@ impl TuneInputs<'_> {
         curve.sort_by(|a, b| a.x.total_cmp(&b.x));
         Plateau {
             knob,
+            unit: match knob {
+                Knob::Initcwnd | Knob::Initrwnd => "segments",
+                Knob::Rwin | Knob::Sndbuf | Knob::Mtu | Knob::Mss => "bytes",
+                _ => "",
+            },
             level: level(found.smallest),
             epsilon: found.epsilon,
             arm: found.smallest,
@@ -254,7 +366,6 @@ impl TuneInputs<'_> {
 
     fn trial(&self, record: &TrialRecord) -> Trial {
         let last = record.outcome.sender.last().copied().unwrap_or_default();
-        let observed = |name: &str| record.outcome.observed.get(name).and_then(serde_json::Value::as_u64);
         Trial {
             round: record.spec.round,
             order: record.spec.order,
@@ -268,8 +379,8 @@ impl TuneInputs<'_> {
             phase: record.spec.phase,
             bytes: record.outcome.bytes,
             elapsed_us: record.outcome.elapsed_us,
-            retransmits: observed("retransmits").unwrap_or(last.retransmits),
-            min_rtt_us: observed("min_rtt_us").unwrap_or(last.min_rtt),
+            retransmits: record.outcome.observed.retransmits.unwrap_or(last.retransmits),
+            min_rtt_us: record.outcome.observed.min_rtt_us.unwrap_or(last.min_rtt),
             notes: record.outcome.notes.clone(),
         }
     }
@@ -279,14 +390,23 @@ impl TuneInputs<'_> {
         let spoilt = records.iter().filter(|r| r.outcome.status == Status::Invalid).count();
         if spoilt > 0 {
             let live = self.tunnel == "live";
+            let whose: Vec<String> = self
+                .assessment
+                .arms
+                .iter()
+                .filter(|arm| arm.spoilt > 0)
+                .map(|arm| format!("{} of {}", arm.spoilt, self.label(arm.arm)))
+                .collect();
+            let whose = if whose.is_empty() { String::new() } else { format!(" ({})", whose.join(", ")) };
             warnings.push(if live {
                 format!(
-                    "{spoilt} of {} trials don't count: the far end refused them. It was left alone for a while each time.",
+                    "{spoilt} of {} trials{whose} don't count: the server refused them. It was left alone for a while each \
+                     time.",
                     records.len()
                 )
             } else { format!(
-                "{spoilt} of {} trials were spoilt by this machine (emulator late, CPU taken away) and don't count; \
-                 close other programs, or use a slower path.",
+                "{spoilt} of {} trials{whose} don't count: this machine was too busy for the lab. Close other programs and \
+                 repeat.",
                 records.len()
             ) });
         }
@@ -323,8 +443,8 @@ impl TuneInputs<'_> {
                 let full = arm.queue_drops.filter(|drops| *drops >= 1.0);
                 let full = full.map_or_else(String::new, |drops| format!(" (full queues dropped {drops:.0})"));
                 format!(
-                    "{} loses more: {again:.0} segments a trial are sent again{full}, with the current settings {usual:.0}. Others \
-                     on the path lose with it.",
+                    "{} loses more: {again:.0} segments a trial are retransmitted{full}, with the current settings {usual:.0}. \
+                     Others on the path lose with it.",
                     arm.label
                 )
             })
@@ -364,21 +484,18 @@ impl TuneInputs<'_> {
         let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000);
         match gain {
             Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
-                "To see a gain of {:.0} % if there is one: run about {} trials more (--budget \"{} trials\").",
+                "A gain of {:.0} %, if there is one, shows after about {} more trials: windtunnel tune --resume {} --budget \
+                 \"{} trials\"",
                 n.gain * 100.0,
                 n.more_trials,
-                a.trials + n.more_trials
+                self.id,
+                n.more_trials
             )),
-            _ if undecided => next.push("A larger --budget may decide what is open.".to_owned()),
+            _ if undecided => next.push(format!("Undecided. Continue with: windtunnel tune --resume {} --budget 10min", self.id)),
             _ => {}
         }
         if self.tunnel == "lab" || self.tunnel == "sim" {
-            next.push(
-                "This was a rehearsal on an emulated path: what holds there is worth a test on the real one.".into(),
-            );
-        }
-        if a.kind == VerdictKind::Faster {
-            next.push(format!("To apply it here: windtunnel settings apply --verdict {}", self.id));
+            next.push("This was an emulated path. Confirm on the real one: windtunnel tune https://HOST/FILE".into());
         }
         next
     }
@@ -394,6 +511,9 @@ impl TuneInputs<'_> {
             command: run.command.clone(),
             version: run.version.clone(),
             comment: run.comment.clone(),
+            host: run.host.clone(),
+            kernel: run.kernel.clone(),
+            device: records.iter().rev().find_map(|record| device(&record.outcome.observed)),
         }
     }
 }
@@ -439,47 +559,6 @@ fn state(arm: &ArmAssessment) -> ArmState {
         Some(DropReason::Failing) => ArmState::Failing,
         None => ArmState::Open,
     }
-}
-
-/// Goodput of an arm's trials that moved something and count, in their order, bit/s.
-fn goodputs(records: &[&TrialRecord], arm: usize) -> Vec<f64> {
-    let counts = |r: &&&TrialRecord| {
-        r.spec.arm == arm && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
-    };
-    records.iter().filter(counts).map(|r| r.outcome.goodput_bps()).filter(|bps| bps.is_finite() && *bps > 0.0).collect()
-}
-
-/// What was counted under this name in an arm's trials, the mean.
-fn mean_seen(records: &[&TrialRecord], arm: usize, name: &str) -> Option<f64> {
-    let seen = |r: &&TrialRecord| r.outcome.observed.get(name).and_then(serde_json::Value::as_f64);
-    let own = records.iter().filter(|r| r.spec.arm == arm && r.outcome.status == Status::Completed);
-    let all: Vec<f64> = own.filter_map(seen).collect();
-    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
-}
-
-/// The figures of an arm's trials that count, in their order.
-fn figures(records: &[&TrialRecord], arm: usize) -> Vec<f64> {
-    let counts = |r: &&&TrialRecord| {
-        r.spec.arm == arm && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
-    };
-    let own = records.iter().filter(counts);
-    own.filter_map(|r| r.outcome.figure(r.spec.workload.scale())).collect()
-}
-
-fn geometric_mean(values: &[f64]) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    Some((values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
-}
-
-/// The largest window that the peer of an arm advertised, where the system chose it.
-fn largest_window(records: &[&TrialRecord], arm: usize, knob: Knob) -> Option<f64> {
-    if knob != Knob::Rwin {
-        return None;
-    }
-    let seen = |r: &&TrialRecord| r.outcome.observed.get("rwin_max").and_then(serde_json::Value::as_f64);
-    records.iter().filter(|r| r.spec.arm == arm).filter_map(seen).reduce(f64::max).filter(|x| *x > 0.0)
 }
 
 fn rate(bps: f64) -> String {

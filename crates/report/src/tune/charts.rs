@@ -14,7 +14,7 @@ impl TuneReport {
     /// Every setting with its interval, against the current one; `None` without candidates.
     #[must_use]
     pub fn settings_chart(&self) -> Option<Chart> {
-        let candidates: Vec<&Arm> = self.arms.iter().skip(1).collect();
+        let candidates: Vec<&Arm> = self.arms.iter().skip(1).filter(|arm| arm.is_ranked()).collect();
         let known: Vec<f64> = candidates.iter().filter_map(|arm| arm.ratio).chain([1.0]).collect();
         let (least, most) = (known.iter().copied().fold(1.0, f64::min), known.iter().copied().fold(1.0, f64::max));
         let row = |(place, arm): (usize, &&Arm), low: Option<f64>, high: Option<f64>| {
@@ -26,12 +26,15 @@ impl TuneReport {
             candidates.iter().enumerate().partition(|(_, arm)| arm.low.is_some() || arm.high.is_some());
         let exact: Vec<_> = exact.into_iter().filter_map(|c| row(c, c.1.low, c.1.high)).collect();
         let model: Vec<_> = model.into_iter().filter_map(|c| row(c, c.1.model_low, c.1.model_high)).collect();
-        let both = [("from the random order alone", exact), ("by the model, while that says nothing", model)];
+        let both = [("proven", exact), ("estimate, not yet proven", model)];
         let series =
             both.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
         (!candidates.is_empty()).then(|| Chart {
             title: format!("{} against the current settings", self.measured.title()),
-            subtitle: format!("Estimates; intervals hold with {} however often one looks", self.confidence()),
+            subtitle: format!(
+                "Estimates; intervals from the random order hold with {} however often one looks",
+                self.confidence()
+            ),
             y: Axis::log2(self.measured.ratio_axis(), ""),
             categories: candidates.iter().map(|arm| arm.label.clone()).collect(),
             series: series.collect(),
@@ -56,12 +59,15 @@ impl TuneReport {
             let behind = format!("{:.0}", plateau.epsilon * 100.0);
             rules.push(Rule::vertical(point.x, format!("{} suffices (within {behind} %)", point.level)));
         }
-        let (name, unit) = match plateau.knob {
-            Knob::Rwin => ("receive window", "bytes"),
-            Knob::Sndbuf => ("send buffer", "bytes"),
-            Knob::Initcwnd | Knob::Initrwnd => (plateau.knob.name(), "segments"),
-            knob => (knob.name(), "bytes"),
+        let current = plateau.curve.iter().find(|p| p.arm == 0);
+        let current = current.and_then(|p| Some((p.x, p.figure? * times)));
+        series.extend(current.map(|point| Series::points("current", vec![point])));
+        let name = match plateau.knob {
+            Knob::Rwin => "receive window",
+            Knob::Sndbuf => "send buffer",
+            knob => knob.name(),
         };
+        let unit = plateau.unit;
         Some(Chart {
             title: format!("{} by {name}", self.measured.title()),
             subtitle: if plateau.curve.iter().any(|p| p.level.number().is_none()) {
@@ -93,17 +99,18 @@ impl TuneReport {
         Some(Series::line("window ÷ RTT", windows.into_iter().map(at).collect()))
     }
 
-    /// Evidence for "faster" after each round, with what a claim needs.
+    /// Evidence for "faster" after each round over what each setting's claim needs: proven from 1 on.
     #[must_use]
     pub fn evidence_chart(&self) -> Option<Chart> {
-        let mut candidates: Vec<&Arm> = self.arms.iter().skip(1).filter(|arm| !arm.series.is_empty()).collect();
+        let ranked = self.arms.iter().skip(1).filter(|arm| !arm.series.is_empty() && arm.is_ranked());
+        let mut candidates: Vec<(&Arm, f64)> = ranked.filter_map(|arm| Some((arm, arm.needed?))).collect();
         let all = candidates.len();
-        candidates.sort_by(|a, b| b.evidence.total_cmp(&a.evidence));
+        candidates.sort_by(|(a, of_a), (b, of_b)| (b.evidence / of_b).total_cmp(&(a.evidence / of_a)));
         candidates.truncate(MOST_SERIES);
-        let needed = candidates.iter().filter_map(|arm| arm.needed).fold(0.0, f64::max);
-        let series = candidates.iter().map(|arm| {
-            let points = arm.series.iter().map(|(round, e)| (*round as f64, e.clamp(LEAST_EVIDENCE, 1e9)));
-            Series::line(arm.label.clone(), std::iter::once((0.0, 1.0)).chain(points).collect())
+        let series = candidates.iter().map(|(arm, needed)| {
+            let share = |e: f64| e.clamp(LEAST_EVIDENCE, 1e9) / needed;
+            let points = arm.series.iter().map(|(round, e)| (*round as f64, share(*e)));
+            Series::line(arm.label.clone(), std::iter::once((0.0, share(1.0))).chain(points).collect())
         });
         (!candidates.is_empty()).then(|| Chart {
             title: "Evidence for “faster than the current settings” after each round".into(),
@@ -113,13 +120,9 @@ impl TuneReport {
                 String::new()
             },
             x: Axis::linear("round", ""),
-            y: Axis::log10("evidence to one", ""),
+            y: Axis::log10("evidence ÷ what the claim needs", ""),
             series: series.collect(),
-            rules: if needed > 0.0 {
-                vec![Rule::horizontal(needed, format!("a claim needs {}", words::odds(needed)))]
-            } else {
-                Vec::new()
-            },
+            rules: vec![Rule::horizontal(1.0, "proven")],
             ..Chart::default()
         })
     }

@@ -1,6 +1,7 @@
 use super::Granted;
+use serde_json::Value;
 use std::collections::BTreeMap;
-use wt_trial::TrialRecord;
+use wt_trial::{Observed, TrialRecord};
 use wt_units::{Knob, Level};
 
 /// Different values shown at most.
@@ -19,10 +20,17 @@ pub(super) fn granted(records: &[&TrialRecord]) -> Vec<Granted> {
                 scope: String::new(),
                 observed: Vec::new(),
                 differs: false,
+                differing: 0,
+                trials: 0,
             });
             let granted = record.outcome.granted.get(knob);
-            let observed = name(knob).and_then(|name| record.outcome.observed.get(name)).filter(|v| !v.is_null());
-            row.differs |= contradict(knob, asked, granted, observed);
+            let observed = observed(&record.outcome.observed, knob);
+            let observed = observed.as_ref();
+            let narrow = knob == Knob::Rwin && record.outcome.narrow_window().is_some();
+            let differs = contradict(knob, asked, granted, observed) || narrow;
+            row.differs |= differs;
+            row.differing += usize::from(differs && is_another(knob, asked, observed));
+            row.trials += 1;
             if let Some(granted) = granted {
                 keep(&mut row.granted, granted.clone());
             }
@@ -37,44 +45,60 @@ pub(super) fn granted(records: &[&TrialRecord]) -> Vec<Granted> {
     table.into_values().collect()
 }
 
+impl Granted {
+    /// Whether most of its trials weren't what was asked for.
+    pub(super) fn mostly_differs(&self) -> bool {
+        self.differing * 2 > self.trials
+    }
+}
+
+/// From so many times the window that was asked for on it is another one: Linux rounds windows up by a segment or two.
+const ANOTHER: f64 = 1.5;
+
+/// Whether what contradicts is so far from what was asked that something else was tested.
+fn is_another(knob: Knob, asked: &Level, observed: Option<&Value>) -> bool {
+    let (Knob::Rwin, Level::Number(asked)) = (knob, asked) else { return true };
+    observed.and_then(Value::as_u64).is_some_and(|seen| seen as f64 >= *asked as f64 * ANOTHER)
+}
+
 fn keep<T: PartialEq>(values: &mut Vec<T>, value: T) {
     if values.len() < MOST && !values.contains(&value) {
         values.push(value);
     }
 }
 
-/// Under which name a knob is observed.
-fn name(knob: Knob) -> Option<&'static str> {
-    Some(match knob {
-        Knob::Rwin => "rwin_max",
-        Knob::Mtu => "pmtu",
-        Knob::Cc => "cc",
-        Knob::Mss => "mss",
-        Knob::Sack => "sack",
-        Knob::Timestamps => "timestamps",
-        Knob::WindowScaling => "window_scale",
-        Knob::Ecn => "ecn",
-        _ => return None,
-    })
+/// What was seen of a knob.
+fn observed(seen: &Observed, knob: Knob) -> Option<Value> {
+    match knob {
+        Knob::Rwin => seen.rwin_max.map(Value::from),
+        Knob::Mtu => seen.pmtu.map(Value::from),
+        Knob::Cc => seen.cc.clone().map(Value::from),
+        Knob::Mss => seen.mss.map(Value::from),
+        Knob::Sack => seen.sack.map(Value::from),
+        Knob::Timestamps => seen.timestamps.map(Value::from),
+        Knob::WindowScaling => seen.window_scale.map(Value::from),
+        Knob::Ecn => seen.ecn.map(Value::from),
+        Knob::Initcwnd | Knob::Initrwnd | Knob::Sndbuf | Knob::Ttl | Knob::MtuProbing | Knob::Pmtud => None,
+    }
 }
 
-fn words(value: &serde_json::Value) -> String {
+fn words(value: &Value) -> String {
     match value {
-        serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
         other => other.to_string(),
     }
 }
 
 /// Whether what was granted isn't what was asked, or what was seen can't be with it.
-fn contradict(knob: Knob, asked: &Level, granted: Option<&Level>, observed: Option<&serde_json::Value>) -> bool {
+fn contradict(knob: Knob, asked: &Level, granted: Option<&Level>, observed: Option<&Value>) -> bool {
     if granted.is_some_and(|granted| granted != asked && *asked != Level::Auto) {
         return true;
     }
     let level = granted.unwrap_or(asked);
     let Some(observed) = observed else { return false };
     match (knob, level) {
-        // A window that isn't needed isn't opened all the way, so only a larger one is odd.
+        // A window that isn't needed isn't opened all the way, so only a larger one is odd here.
         (Knob::Rwin, Level::Number(most)) => observed.as_u64().is_some_and(|seen| seen as f64 > *most as f64 * 1.02),
         // Timestamps take 12 bytes of a segment.
         (Knob::Mss, Level::Number(most)) => {
@@ -90,6 +114,13 @@ fn contradict(knob: Knob, asked: &Level, granted: Option<&Level>, observed: Opti
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_window_that_is_rounded_up_is_no_other_and_one_that_is_doubled_is() {
+        let seen = |window: u64| is_another(Knob::Rwin, &Level::Number(2_896), Some(&json!(window)));
+        assert_eq!([3_500, 4_343, 5_792].map(seen), [false, false, true]);
+        assert!(is_another(Knob::Cc, &Level::Name("bbr".into()), Some(&json!("reno"))));
+    }
 
     #[test]
     fn only_what_cannot_be_together_is_a_contradiction() {

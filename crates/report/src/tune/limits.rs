@@ -1,7 +1,9 @@
 //! What held the current settings back.
 
+use crate::words;
 use serde::Serialize;
-use wt_trial::{PathFacts, Status, TrialRecord};
+use utoipa::ToSchema;
+use wt_trial::{Observed, PathFacts, Status, TrialRecord};
 use wt_units::BitsPerSecond;
 
 /// From this share of window over RTT on, the window is what limits. Linux' autotuning keeps the window at twice what came
@@ -9,13 +11,17 @@ use wt_units::BitsPerSecond;
 const NEAR_WINDOW: f64 = 0.6;
 /// From this share of what the framing leaves on, the link is what limits.
 const NEAR_LINK: f64 = 0.9;
-/// From this share of the time on that a sender waited for something, that is what limits.
+/// From this share of the time on that a sender waited for something, that is what limits, ...
 const MOSTLY: f64 = 0.5;
+/// ... and from this one on where the link is known to have room: then only what is waited for can be the reason.
+const LARGELY: f64 = 0.3;
+/// A sender that has so many times as much window as it uses is held back by its pacing.
+const PACED: f64 = 2.0;
 /// From this share of retransmitted segments on, losses are worth the name.
 const LOSSY: f64 = 0.005;
 
 /// What limits a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedBy {
     /// The receiver's window: RWIN over RTT.
@@ -24,8 +30,14 @@ pub enum LimitedBy {
     Sndbuf,
     /// The link: what its framing leaves of its rate.
     Link,
+    /// The sender's program: it had nothing to send.
+    Application,
     /// Losses, which keep the congestion window small.
     Loss,
+    /// The congestion window: without losses it is smaller than what the path holds.
+    Cwnd,
+    /// The pace at which the congestion control sends: it leaves its own window unused.
+    Pacing,
     /// The congestion window, or what else lies on the path.
     Path,
     /// There is too little to say.
@@ -33,7 +45,7 @@ pub enum LimitedBy {
 }
 
 /// What held the current settings back, and the figures that say so.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct LimitsReport {
     /// What it was.
     pub by: LimitedBy,
@@ -52,14 +64,20 @@ pub struct LimitsReport {
     pub rwnd_limited: Option<f64>,
     /// The same for the send buffer.
     pub sndbuf_limited: Option<f64>,
+    /// Of the whole time, the share in which there was nothing to send; `null` where the sender isn't ours.
+    pub application_limited: Option<f64>,
     /// Retransmitted segments of those sent; `null` where the sender isn't ours.
     pub retransmitted: Option<f64>,
+    /// The congestion window in the second half of a trial, bytes; `null` where nobody sampled it.
+    pub cwnd_bytes: Option<u64>,
+    /// Payload under way in the second half of a trial, by rate and RTT, bytes.
+    pub in_flight_bytes: Option<u64>,
     /// In a sentence.
     pub text: String,
 }
 
-/// Says what held the current settings (arm 0) back; `best` is the best goodput of any setting.
-pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f64>) -> LimitsReport {
+/// Says what held transfers with the current settings (arm 0) back; `best` is the best goodput of any setting.
+pub(super) fn of_transfers(path: &PathFacts, records: &[&TrialRecord], best: Option<f64>) -> LimitsReport {
     let counts = |r: &&&TrialRecord| {
         r.spec.arm == 0 && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
     };
@@ -70,8 +88,7 @@ pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f6
         values.get(values.len() / 2).copied()
     };
     let goodput = median(current.iter().map(|r| r.outcome.goodput_bps()).collect());
-    let seen = |r: &TrialRecord, name: &str| r.outcome.observed.get(name).and_then(serde_json::Value::as_f64);
-    let window = current.iter().filter_map(|r| seen(r, "rwin_max")).reduce(f64::max).filter(|window| *window > 0.0);
+    let window = current.iter().filter_map(|r| r.outcome.observed.rwin_max).max().filter(|window| *window > 0);
     let share = |of: fn(&wt_trial::Limits) -> u64| {
         median(
             current
@@ -81,33 +98,91 @@ pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f6
                 .collect(),
         )
     };
-    let retransmitted = |r: &TrialRecord| Some(seen(r, "retransmits")? / seen(r, "segments").filter(|n| *n > 0.0)?);
+    let retransmitted = |r: &TrialRecord| {
+        let Observed { retransmits, segments, .. } = &r.outcome.observed;
+        Some((*retransmits)? as f64 / segments.filter(|n| *n > 0)? as f64)
+    };
+    let idle = |r: &&&TrialRecord| {
+        let busy = r.outcome.limits.busy_us;
+        (busy > 0 && r.outcome.elapsed_us > 0).then(|| 1.0 - (busy as f64 / r.outcome.elapsed_us as f64).min(1.0))
+    };
+    let (cwnd, in_flight): (Vec<f64>, Vec<f64>) = current.iter().filter_map(|r| windows(r)).unzip();
+    let whole = |bytes: f64| bytes as u64;
     let mut report = LimitsReport {
         by: LimitedBy::Unknown,
         physical_goodput_bps: path.physical_goodput_bps.filter(|limit| *limit > 0),
         goodput_bps: goodput,
         best_goodput_bps: best,
-        rwnd_bytes: window.map(|window| window as u64),
+        rwnd_bytes: window,
         rtt_us: path.rtt_us,
         rwnd_limited: share(|limits| limits.rwnd_limited_us),
         sndbuf_limited: share(|limits| limits.sndbuf_limited_us),
+        application_limited: median(current.iter().filter_map(|r| idle(&r)).collect()),
         retransmitted: median(current.iter().filter_map(|r| retransmitted(r)).collect()),
+        cwnd_bytes: median(cwnd).map(whole),
+        in_flight_bytes: median(in_flight).map(whole),
         text: String::new(),
     };
     report.by = report.judge();
     report.text = report.sentence();
     let unfinished = current.iter().filter(|r| r.outcome.status == Status::Incomplete).count();
-    if report.by == LimitedBy::Path && unfinished * 2 >= current.len() {
+    let unsure = matches!(report.by, LimitedBy::Path | LimitedBy::Application | LimitedBy::Cwnd | LimitedBy::Pacing);
+    if unsure && unfinished * 2 >= current.len() {
         let all = current.len();
         report.text.push_str(&format!(
-            " But {unfinished} of {all} trials of these weren't finished, which may say more of the far end: see their notes."
+            " But {unfinished} of {all} trials of these weren't finished, which may say more of the server: see their notes."
         ));
     }
-    super::limits_work::reword(&mut report, records, path.rtt_us);
     report
 }
 
+/// The mean congestion window over the second half of a trial, and the payload that was under way, bytes.
+fn windows(record: &TrialRecord) -> Option<(f64, f64)> {
+    let half = record.outcome.sender.get(record.outcome.sender.len() / 2..).filter(|half| half.len() >= 2)?;
+    let (first, last) = half.first().zip(half.last()).filter(|(first, last)| last.t_us > first.t_us)?;
+    let mean = |of: fn(&wt_trial::Sample) -> u64| half.iter().map(of).sum::<u64>() as f64 / half.len() as f64;
+    let rate = last.bytes.saturating_sub(first.bytes) as f64 / (last.t_us - first.t_us) as f64;
+    Some((mean(|sample| sample.snd_cwnd), rate * mean(|sample| sample.rtt))).filter(|(cwnd, _)| *cwnd > 0.0)
+}
+
 impl LimitsReport {
+    /// Of what the link can carry at most, the share that the current settings reach; `None` where the link isn't known.
+    #[must_use]
+    pub fn reached(&self) -> Option<f64> {
+        Some(self.goodput_bps? / self.physical_goodput_bps.filter(|limit| *limit > 0)? as f64)
+    }
+
+    /// Why it isn't more, as a clause: `the receive window caps it: …`.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let share = |share: Option<f64>| words::whole_percent(share.unwrap_or(0.0) * 100.0);
+        let waits = |of: Option<f64>| of.map_or_else(String::new, |_| format!(", {} of the time", share(of)));
+        match self.by {
+            LimitedBy::Rwnd => format!("the receive window caps it{}", waits(self.rwnd_limited)),
+            LimitedBy::Sndbuf => format!("the send buffer caps it{}", waits(self.sndbuf_limited)),
+            LimitedBy::Application => {
+                format!("the sending program has nothing to send {} of the time", share(self.application_limited))
+            }
+            LimitedBy::Loss => {
+                let lost = self.retransmitted.unwrap_or(0.0) * 100.0;
+                format!("losses cap it, {} of the segments are retransmitted", words::percent(lost))
+            }
+            LimitedBy::Cwnd => format!(
+                "the congestion window stays at {} bytes, and the path holds {}",
+                self.cwnd_bytes.unwrap_or(0),
+                self.path_holds().unwrap_or(0)
+            ),
+            LimitedBy::Pacing => "the congestion control sends more slowly than its window allows".to_owned(),
+            LimitedBy::Link => "the link is full".to_owned(),
+            LimitedBy::Path | LimitedBy::Unknown => "what caps it isn't known".to_owned(),
+        }
+    }
+
+    /// What the idle path holds at the link's rate, bytes.
+    fn path_holds(&self) -> Option<u64> {
+        Some((self.physical_goodput_bps? as f64 * self.rtt_us as f64 / 8e6) as u64).filter(|bytes| *bytes > 0)
+    }
+
     /// What RWIN over RTT allows, bit/s.
     fn window_allows(&self) -> Option<f64> {
         (self.rtt_us > 0).then_some(())?;
@@ -119,11 +194,15 @@ impl LimitsReport {
         if self.physical_goodput_bps.is_some_and(|limit| goodput >= NEAR_LINK * limit as f64) {
             return LimitedBy::Link;
         }
-        if self.rwnd_limited.is_some_and(|share| share >= MOSTLY) {
-            return LimitedBy::Rwnd;
-        }
-        if self.sndbuf_limited.is_some_and(|share| share >= MOSTLY) {
-            return LimitedBy::Sndbuf;
+        let waits = [
+            (self.rwnd_limited, LimitedBy::Rwnd),
+            (self.sndbuf_limited, LimitedBy::Sndbuf),
+            (self.application_limited, LimitedBy::Application),
+        ];
+        let most = waits.into_iter().filter_map(|(share, by)| Some((share?, by))).max_by(|a, b| a.0.total_cmp(&b.0));
+        let enough = if self.physical_goodput_bps.is_some() { LARGELY } else { MOSTLY };
+        if let Some((_, by)) = most.filter(|(share, _)| *share >= enough) {
+            return by;
         }
         // A window that grows by itself is as large as it had to be; only one that a transfer uses up limits it.
         if self.rwnd_limited.is_none() && self.window_allows().is_some_and(|allows| goodput >= NEAR_WINDOW * allows) {
@@ -131,6 +210,14 @@ impl LimitsReport {
         }
         if self.retransmitted.is_some_and(|share| share >= LOSSY) {
             return LimitedBy::Loss;
+        }
+        if let (Some(cwnd), Some(in_flight), Some(holds)) = (self.cwnd_bytes, self.in_flight_bytes, self.path_holds()) {
+            if cwnd < holds {
+                return LimitedBy::Cwnd;
+            }
+            if cwnd as f64 >= PACED * in_flight as f64 {
+                return LimitedBy::Pacing;
+            }
         }
         LimitedBy::Path
     }
@@ -148,6 +235,9 @@ impl LimitsReport {
                 None => format!("The receive window capped your current settings at {}.", rate(goodput)),
             },
             LimitedBy::Sndbuf => format!("The send buffer capped your current settings at {}.", rate(goodput)),
+            LimitedBy::Application | LimitedBy::Cwnd | LimitedBy::Pacing => {
+                format!("Your current settings reach {}: {}.", rate(goodput), self.reason())
+            }
             LimitedBy::Link => format!("Your current settings fill the link: {}.", rate(goodput)),
             LimitedBy::Loss => format!(
                 "Losses ({:.1} % of all segments) held your current settings at {}.",
@@ -180,7 +270,10 @@ mod tests {
             rtt_us: 100_000,
             rwnd_limited: None,
             sndbuf_limited: None,
+            application_limited: None,
             retransmitted: None,
+            cwnd_bytes: None,
+            in_flight_bytes: None,
             text: String::new(),
         };
         report.by = report.judge();
@@ -205,6 +298,33 @@ mod tests {
         assert_eq!(lossy.judge(), LimitedBy::Loss);
         let sender = LimitsReport { sndbuf_limited: Some(0.9), ..report(1.0e6, None, None) };
         assert_eq!(sender.judge(), LimitedBy::Sndbuf);
+        let idle = LimitsReport {
+            application_limited: Some(0.4),
+            rwnd_limited: Some(0.1),
+            ..report(1.0e6, None, Some(10_000_000))
+        };
+        assert_eq!(idle.judge(), LimitedBy::Application);
+        let window = LimitsReport { rwnd_limited: Some(0.48), ..report(1.48e6, Some(65_536), Some(6_790_000)) };
+        assert_eq!(
+            (window.judge(), window.reached().map(|share| (share * 100.0).round())),
+            (LimitedBy::Rwnd, Some(22.0))
+        );
+        assert_eq!(
+            LimitsReport { by: LimitedBy::Rwnd, ..window }.reason(),
+            "the receive window caps it, 48 % of the time"
+        );
+        // 10 Mbit/s over 100 ms hold 125 kB.
+        let windows = |cwnd, in_flight| {
+            LimitsReport {
+                cwnd_bytes: Some(cwnd),
+                in_flight_bytes: Some(in_flight),
+                ..report(1.0e6, None, Some(10_000_000))
+            }
+            .judge()
+        };
+        assert_eq!(windows(14_000, 13_000), LimitedBy::Cwnd);
+        assert_eq!(windows(250_000, 13_000), LimitedBy::Pacing);
+        assert_eq!(windows(130_000, 125_000), LimitedBy::Path);
         let nothing = LimitsReport { goodput_bps: None, ..report(1.0, None, None) };
         assert_eq!(nothing.judge(), LimitedBy::Unknown);
     }

@@ -1,10 +1,10 @@
 //! What held workloads back that aren't a transfer as fast as it goes.
 
-use super::limits::{LimitedBy, LimitsReport};
+use super::limits::{LimitedBy, LimitsReport, of_transfers};
 use super::measured::Measured;
 use std::collections::BTreeMap;
-use wt_trial::{Scale, Spread, Status, TrialRecord, Workload};
-use wt_units::{BitsPerSecond, Knob};
+use wt_trial::{Observed, PathFacts, Scale, Spread, Status, TrialRecord, Workload};
+use wt_units::{BitsPerSecond, Knob, upper_median};
 
 /// Below this share of the sender's first window the receiver's is the smaller one.
 const FEW: f64 = 0.9;
@@ -20,21 +20,23 @@ fn counts(record: &TrialRecord) -> bool {
     matches!(record.outcome.status, Status::Completed | Status::Incomplete) && record.outcome.bytes > 0
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+fn seen(records: &[&TrialRecord], of: impl Fn(&Observed) -> Option<u64>) -> Option<f64> {
+    upper_median(records.iter().filter_map(|r| of(&r.outcome.observed)).filter(|v| *v > 0).map(|v| v as f64))
 }
 
-fn seen(records: &[&TrialRecord], name: &str) -> Option<f64> {
-    median(records.iter().filter_map(|r| r.outcome.observed.get(name)?.as_f64()).filter(|v| *v > 0.0).collect())
+/// Says what held the current settings (arm 0) back; `best` is the best goodput of any setting.
+pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f64>) -> LimitsReport {
+    let mut report = of_transfers(path, records, best);
+    reword(&mut report, records, path.rtt_us);
+    report
 }
 
 /// Puts the text right for workloads that aren't judged by their goodput; `report` holds what was found for transfers.
-pub(super) fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
+fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
     let Some(workload) = records.first().map(|record| &record.spec.workload) else { return };
     let own = current(records);
     let measured = Measured::of_workload(workload);
-    let figure = median(own.iter().filter_map(|r| r.outcome.figure(measured.scale)).collect());
+    let figure = upper_median(own.iter().filter_map(|r| r.outcome.figure(measured.scale)));
     if let Workload::Competing { .. } = workload {
         report.text.push_str(&shares(&own));
     }
@@ -60,11 +62,11 @@ pub(super) fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us
 fn first_window(own: &[&TrialRecord], seconds: Option<f64>, rtt_us: u64) -> (LimitedBy, String) {
     let round_trips = seconds.map(|s| s * 1e6 / rtt_us.max(1) as f64);
     let trips = round_trips.map_or_else(String::new, |n| format!("That is {n:.1} round trips. "));
-    let cwnd = seen(own, "initial_cwnd");
-    let rwnd = seen(own, "initial_rwnd_bytes");
-    let mss = seen(own, "mss");
-    let retransmits = seen(own, "retransmits").unwrap_or(0.0);
-    let lost = retransmits / seen(own, "segments").unwrap_or(f64::INFINITY);
+    let cwnd = seen(own, |seen| seen.initial_cwnd);
+    let rwnd = seen(own, |seen| seen.initial_rwnd_bytes);
+    let mss = seen(own, |seen| seen.mss);
+    let retransmits = seen(own, |seen| seen.retransmits).unwrap_or(0.0);
+    let lost = retransmits / seen(own, |seen| seen.segments).unwrap_or(f64::INFINITY);
     let (Some(cwnd), Some(rwnd), Some(mss)) = (cwnd, rwnd, mss) else { return (LimitedBy::Unknown, trips) };
     let allowed = (rwnd / mss).floor();
     if lost >= LOSSY {
@@ -97,7 +99,11 @@ fn unreached(records: &[&TrialRecord]) -> String {
         }
     }
     let tell = |own: &Vec<&TrialRecord>| {
-        let (cwnd, rwnd, mss) = (seen(own, "initial_cwnd")?, seen(own, "initial_rwnd_bytes")?, seen(own, "mss")?);
+        let (cwnd, rwnd, mss) = (
+            seen(own, |seen| seen.initial_cwnd)?,
+            seen(own, |seen| seen.initial_rwnd_bytes)?,
+            seen(own, |seen| seen.mss)?,
+        );
         let allowed = (rwnd / mss).floor();
         (allowed < cwnd * FEW).then(|| {
             let settings = &own[0].spec.settings;
@@ -112,7 +118,7 @@ fn unreached(records: &[&TrialRecord]) -> String {
 }
 
 fn spread(own: &[&TrialRecord], of: impl Fn(&TrialRecord) -> Option<Spread>, at: fn(&Spread) -> u64) -> Option<f64> {
-    median(own.iter().filter_map(|r| of(r)).map(|s| at(&s) as f64).collect())
+    upper_median(own.iter().filter_map(|r| of(r)).map(|s| at(&s) as f64))
 }
 
 fn ms(us: Option<f64>) -> String {
@@ -146,7 +152,7 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
     let stalls: u64 = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.stalls)).sum();
     let longest = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.longest_stall_us)).max().unwrap_or(0);
     let burst = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.burst)).max().unwrap_or(0);
-    let retransmits = seen(own, "retransmits").unwrap_or(0.0);
+    let retransmits = seen(own, |seen| seen.retransmits).unwrap_or(0.0);
     let times = format!("Lateness: p50 {}, p95 {}, p99 {}.", ms(p50), ms(p95), ms(p99));
     let stalled = match stalls {
         0 => "Nothing stalled.".to_owned(),
@@ -173,7 +179,7 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
 /// Median goodput of each flow, bit/s.
 fn flows(own: &[&TrialRecord]) -> Vec<f64> {
     let count = own.iter().map(|r| r.outcome.measures.flows_bps.len()).max().unwrap_or(0);
-    let flow = |n: usize| median(own.iter().filter_map(|r| r.outcome.measures.flows_bps.get(n).copied()).collect());
+    let flow = |n: usize| upper_median(own.iter().filter_map(|r| r.outcome.measures.flows_bps.get(n).copied()));
     (0..count).map(|n| flow(n).unwrap_or(0.0)).collect()
 }
 

@@ -1,11 +1,12 @@
 //! What was compared, in the words and units of its workload.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use wt_trial::{Scale, TrialRecord, Workload};
 use wt_units::BitsPerSecond;
 
 /// The figure by which people know a trial of this experiment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Measured {
     /// What kind of figure it is.
     pub scale: Scale,

@@ -1,9 +1,19 @@
 //! What `windtunnel tune` answers, as one documented object.
 
+/// The answer in four lines.
+mod answer;
+/// How the recommended settings are applied.
+mod apply;
+/// What is shown of a setting.
+mod arm;
 /// From an assessment and the trials to the report.
 mod assemble;
 /// The charts of the report.
 mod charts;
+/// The same speed with less delay.
+mod delay;
+/// What the trials of an arm say in figures.
+mod figures;
 /// Asked, granted, observed.
 mod granted;
 /// What held the current settings back.
@@ -17,12 +27,15 @@ mod soak;
 /// Congestion window and rate over time.
 mod traces;
 
-pub use assemble::{Run, Setting, TuneInputs};
+pub use answer::{Answer, AnswerAction, AnswerHost, AnswerStep, Sure};
+pub use assemble::{AllTrials, Run, RunFacts, Setting, TuneInputs};
+pub use delay::{DelayReport, DelayRules};
 pub use limits::{LimitedBy, LimitsReport};
 pub use measured::Measured;
 pub use soak::SoakReport;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use wt_experiment::VerdictKind;
 use wt_units::{Knob, Level, Settings};
 
@@ -32,7 +45,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// What came of tuning: the object of `tune --json`, and the source of every other form.
 ///
 /// Fields are only ever added within a `schema_version`. A value that isn't known is `null`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct TuneReport {
     /// The version of this object.
     pub schema_version: u32,
@@ -60,6 +73,8 @@ pub struct TuneReport {
     pub measured: Measured,
     /// What held the current settings back.
     pub limits: LimitsReport,
+    /// The setting that may have less delay at the same speed; `null` where none was tested.
+    pub delay: Option<DelayReport>,
     /// Whether long transfers decay; there only if that was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub soak: Vec<SoakReport>,
@@ -87,7 +102,8 @@ pub struct TuneReport {
 }
 
 /// What is known of the path.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ReportPath)]
 pub struct Path {
     /// RTT of a full-sized segment and its ACK on the idle path, µs.
     pub rtt_us: u64,
@@ -100,7 +116,7 @@ pub struct Path {
 }
 
 /// One change to this host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PlanStep {
     /// The setting.
     pub key: String,
@@ -110,11 +126,16 @@ pub struct PlanStep {
     pub to: String,
     /// What to type.
     pub command: String,
+    /// What this host was in the transfers: `sender` or `receiver`.
+    pub side: String,
 }
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ReportVerdict)]
 pub struct Verdict {
+    /// The answer in four lines and their figures: what to set and where, how sure, what to do, where it is kept.
+    pub answer: Answer,
     /// `faster`, `no-difference` or `stopped`.
     pub kind: VerdictKind,
     /// The recommended settings in full: those shown to be faster, else the current ones.
@@ -148,10 +169,12 @@ pub struct Verdict {
 }
 
 /// The smallest sufficient level of an ordered knob.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Plateau {
     /// The knob.
     pub knob: Knob,
+    /// The unit of `x`: `bytes`, `segments`, or nothing.
+    pub unit: &'static str,
     /// The smallest level shown to be within `epsilon` of the anchor; the anchor's own if none smaller is.
     pub level: Level,
     /// By which share a level may lie behind.
@@ -169,7 +192,7 @@ pub struct Plateau {
 }
 
 /// Goodput at one level.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PlateauPoint {
     /// The arm.
     pub arm: usize,
@@ -188,7 +211,8 @@ pub struct PlateauPoint {
 }
 
 /// One trial of a round.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ReportTrial)]
 pub struct Trial {
     /// The round, from 1.
     pub round: u32,
@@ -224,7 +248,7 @@ pub struct Trial {
 }
 
 /// What is shown of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArmState {
     /// It is what all others are compared with.
@@ -241,10 +265,21 @@ pub enum ArmState {
     Failing,
     /// Nothing shown.
     Open,
+    /// In most of its trials it wasn't what was asked for: it is listed, and neither ranked nor recommended.
+    NotSet,
+}
+
+impl Arm {
+    /// Whether its figures say something about the settings in its label.
+    #[must_use]
+    pub fn is_ranked(&self) -> bool {
+        self.state != ArmState::NotSet
+    }
 }
 
 /// One of the settings that were compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ReportArm)]
 pub struct Arm {
     /// What people call it.
     pub label: String,
@@ -256,7 +291,9 @@ pub struct Arm {
     pub goodput_bps: Option<f64>,
     /// Median figure of its trials: see `measured`.
     pub figure: Option<f64>,
-    /// Segments sent again in a trial, the mean; `null` where the sender isn't ours.
+    /// Delay under load, µs: the median of the RTTs that its trials lived with; `null` where the sender isn't ours.
+    pub delay_us: Option<f64>,
+    /// Segments retransmitted in a trial, the mean; `null` where the sender isn't ours.
     pub retransmits: Option<f64>,
     /// Packets that full queues of the path dropped in a trial, the mean; `null` where nobody sees them.
     pub queue_drops: Option<f64>,
@@ -286,7 +323,8 @@ pub struct Arm {
 }
 
 /// One knob of one setting: asked, granted, observed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = GrantedLevel)]
 pub struct Granted {
     /// The arm.
     pub arm: usize,
@@ -300,12 +338,16 @@ pub struct Granted {
     pub scope: String,
     /// What was seen on the wire or in `tcp_info`.
     pub observed: Vec<String>,
-    /// Whether they contradict each other.
+    /// Whether they contradict each other in any trial.
     pub differs: bool,
+    /// Trials in which something else was tested than what was asked for.
+    pub differing: usize,
+    /// Trials in which they were looked at.
+    pub trials: usize,
 }
 
 /// How it was run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct RunReport {
     /// When it began, µs since the Unix epoch.
     pub started_unix_us: i64,
@@ -323,6 +365,12 @@ pub struct RunReport {
     pub version: String,
     /// What the user wrote about it.
     pub comment: String,
+    /// The name of the machine that it ran on; `null` where it isn't kept.
+    pub host: Option<String>,
+    /// The release of its kernel.
+    pub kernel: Option<String>,
+    /// The network device that the trials went through, with its driver; `null` in the lab.
+    pub device: Option<String>,
 }
 
 /// One trial over time.

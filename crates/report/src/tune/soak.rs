@@ -3,16 +3,19 @@
 //! The trial is the unit: the seconds of one transfer depend on each other.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use wt_experiment::soak;
 use wt_trial::{Status, Third, TrialRecord, Workload};
+use wt_units::upper_median;
 
-/// A claim that transfers decay needs this much evidence: 20 to one, for a false one in at most 5 % of experiments.
-const NEEDED: f64 = 20.0;
+/// All claims of an experiment that transfers decay are wrong in at most this share of experiments: its figures and settings
+/// share it.
+const ALPHA: f64 = 0.05;
 /// Less change than this isn't worth a word, whatever the evidence.
 const WORTH: f64 = 0.05;
 
 /// What the thirds of a setting's transfers say together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SoakReport {
     /// The arm.
     pub arm: usize,
@@ -50,10 +53,11 @@ pub(super) fn soaks(records: &[&TrialRecord], arms: usize) -> Vec<SoakReport> {
     let whole = |r: &&&TrialRecord| r.outcome.status == Status::Completed && r.outcome.measures.thirds.len() == 3;
     let long: Vec<&TrialRecord> = records.iter().filter(is_soak).filter(whole).copied().collect();
     let all = (0..arms).flat_map(|arm| FIGURES.iter().map(move |figure| (arm, figure)));
-    all.filter_map(|(arm, figure)| of_arm(&long, arm, figure)).collect()
+    let needed = (FIGURES.len() * arms.max(1)) as f64 / ALPHA;
+    all.filter_map(|(arm, figure)| of_arm(&long, arm, figure, needed)).collect()
 }
 
-fn of_arm(long: &[&TrialRecord], arm: usize, (what, read, more_is_worse): &Figure) -> Option<SoakReport> {
+fn of_arm(long: &[&TrialRecord], arm: usize, (what, read, more_is_worse): &Figure, needed: f64) -> Option<SoakReport> {
     let own: Vec<[f64; 3]> = long
         .iter()
         .filter(|r| r.spec.arm == arm)
@@ -64,8 +68,8 @@ fn of_arm(long: &[&TrialRecord], arm: usize, (what, read, more_is_worse): &Figur
     let worse: Vec<f64> = logs.iter().map(|log| if *more_is_worse { -log } else { *log }).collect();
     let found = soak::degradation(&worse)?;
     let step = if *what == "ack-gap" { GAP_STEP } else { 0.0 };
-    let thirds = std::array::from_fn(|n| median(own.iter().map(|thirds| thirds[n]).collect()) - step);
-    let change = median(logs);
+    let thirds = std::array::from_fn(|n| upper_median(own.iter().map(|thirds| thirds[n])).unwrap_or(0.0) - step);
+    let change = upper_median(logs).unwrap_or(0.0);
     Some(SoakReport {
         arm,
         what,
@@ -73,14 +77,9 @@ fn of_arm(long: &[&TrialRecord], arm: usize, (what, read, more_is_worse): &Figur
         last_to_middle: change.exp(),
         trials: found.trials,
         evidence: found.evidence.min(1e300),
-        needed: NEEDED,
-        decays: found.evidence >= NEEDED && change.abs() >= WORTH,
+        needed,
+        decays: found.evidence >= needed && change.abs() >= WORTH,
     })
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 impl SoakReport {
@@ -153,12 +152,15 @@ mod tests {
     }
 
     #[test]
-    fn eight_transfers_whose_acks_come_later_and_later_are_named() {
-        let decaying = records(8, 0.8, 400_000);
+    fn twelve_transfers_whose_acks_come_later_and_later_are_named_and_eight_are_too_few() {
+        let decaying = records(12, 0.8, 400_000);
         for what in ["goodput", "ack-gap"] {
             let soak = found(&decaying, what);
-            assert!(soak.decays && soak.evidence >= 20.0, "{soak:?}");
+            // Three figures of two settings share the 5 %.
+            assert!(soak.decays && soak.needed == 120.0 && soak.evidence >= soak.needed, "{soak:?}");
         }
+        let few = found(&records(8, 0.8, 400_000), "goodput");
+        assert!(!few.decays && (20.0..120.0).contains(&few.evidence), "{few:?}");
         assert!(found(&decaying, "ack-gap").sentence("current").contains("4 ms, 4 ms, 400 ms; it gets worse"));
         assert!(!found(&decaying, "srtt").decays);
     }

@@ -1,0 +1,140 @@
+//! The connections of a capture, for terminals.
+
+use wt_flow::{AckDelay, CaptureAnswer, ConnectionReport, End, EndReport, Position, Spread, State};
+use wt_units::counted;
+
+/// The answer as a person reads it: connection by connection, the one with the most payload first.
+#[must_use]
+pub fn capture_text(answer: &CaptureAnswer) -> String {
+    let analysis = &answer.analysis;
+    let packets = &analysis.packets;
+    let mut lines = vec![format!(
+        "{} packets in {}, {} of them TCP, {}.",
+        packets.all,
+        time(analysis.duration_us as f64),
+        packets.tcp,
+        counted(packets.connections as usize, "connection"),
+    )];
+    lines.extend(analysis.warnings.iter().map(|warning| format!("Note: {warning}.")));
+    let mut connections: Vec<&ConnectionReport> = analysis.connections.iter().collect();
+    connections.sort_by_key(|connection| (std::cmp::Reverse(connection.bytes()), connection.number));
+    for connection in connections {
+        lines.push(String::new());
+        about_connection(connection, &mut lines);
+    }
+    lines.join("\n")
+}
+
+fn about_connection(c: &ConnectionReport, lines: &mut Vec<String>) {
+    let place = c.interface.as_ref().map_or_else(String::new, |name| format!(", {name}"));
+    lines.push(format!(
+        "{}  {} → {}  ({}, {}{place})",
+        c.number,
+        c.client.address,
+        c.server.address,
+        state(c.state),
+        time(c.duration_us as f64)
+    ));
+    lines.push(format!("   {}", c.blame.text));
+    for finding in c.blame.findings.iter().skip(1) {
+        lines.push(format!("   Also: {}", finding.text));
+    }
+    let captured = match c.captured {
+        Position::NearClient => "captured near the client",
+        Position::NearServer => "captured near the server",
+        Position::Between => "captured between the ends",
+        Position::Unknown => "captured nobody knows where",
+    };
+    let rtt = c.min_rtt_us.map_or_else(|| "unknown".to_owned(), |us| time(us as f64));
+    let handshake = c.handshake.rtt_us.map_or_else(String::new, |us| format!(", handshake {}", time(us as f64)));
+    lines.push(format!("   RTT at least {rtt}{handshake}; {captured}"));
+    for end in [End::Client, End::Server] {
+        about_end(c, end, lines);
+    }
+}
+
+fn about_end(c: &ConnectionReport, end: End, lines: &mut Vec<String>) {
+    let own = c.end(end);
+    let sent = &own.sent;
+    lines.push(format!(
+        "   {:<7} sent {} bytes ({:.2} Mbit/s) in {} packets; {} retransmitted ({} fast, {} spurious), {} out of order",
+        end.name(),
+        own.bytes,
+        own.goodput_bps / 1e6,
+        sent.packets,
+        sent.retransmissions,
+        sent.fast_retransmissions,
+        sent.spurious_retransmissions,
+        sent.out_of_order
+    ));
+    let mut parts = Vec::new();
+    parts.extend(own.rtt.as_ref().map(|rtt| format!("RTT to it {}", spread(rtt))));
+    parts.extend(own.ack_delay.as_ref().map(delay));
+    parts.push(window(own));
+    parts.extend(own.offer.map(|offer| {
+        let mss = offer.mss.map_or_else(|| "no MSS".to_owned(), |mss| format!("MSS {mss}"));
+        let scale =
+            offer.window_scale.map_or_else(|| "no window scale".to_owned(), |shift| format!("window scale {shift}"));
+        let yes = |on: bool, name: &str| if on { name.to_owned() } else { format!("no {name}") };
+        format!(
+            "{mss}, {scale}, {}, {}, {}",
+            yes(offer.sack, "SACK"),
+            yes(offer.timestamps, "timestamps"),
+            yes(offer.ecn, "ECN")
+        )
+    }));
+    for part in parts {
+        lines.push(format!("           {part}"));
+    }
+}
+
+fn spread(spread: &Spread) -> String {
+    format!(
+        "{} (least {}, one in twenty above {}, most {})",
+        time(spread.median_us),
+        time(spread.min_us),
+        time(spread.p95_us),
+        time(spread.max_us)
+    )
+}
+
+fn delay(delay: &AckDelay) -> String {
+    let mut text = format!("acknowledges {} late (one in twenty {})", time(delay.median_us), time(delay.p95_us));
+    if let Some(thirds) = delay.thirds_us {
+        text.push_str(&format!("; by thirds of the time {}", thirds.map(time).join(", ")));
+    }
+    if delay.growing {
+        text.push_str(": it grows");
+    }
+    text
+}
+
+fn window(own: &EndReport) -> String {
+    let known = if own.window.scale_known { "" } else { " (scale unknown: the handshake isn't here)" };
+    let closed = match own.window.closed_times {
+        0 => String::new(),
+        times => format!(", closed {times} times for {}", time(own.window.closed_us as f64)),
+    };
+    format!("window {} to {} bytes{known}{closed}", own.window.min.unwrap_or(0), own.window.max)
+}
+
+const fn state(state: State) -> &'static str {
+    match state {
+        State::Unanswered => "unanswered",
+        State::Refused => "refused",
+        State::HalfOpen => "half open",
+        State::Open => "open",
+        State::Closed => "closed",
+        State::Reset => "reset",
+    }
+}
+
+fn time(us: f64) -> String {
+    if us < 1e3 {
+        format!("{us:.0} µs")
+    } else if us < 1e6 {
+        format!("{:.1} ms", us / 1e3)
+    } else {
+        format!("{:.1} s", us / 1e6)
+    }
+}

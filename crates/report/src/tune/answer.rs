@@ -1,0 +1,508 @@
+//! The answer in four lines, the same for a terminal, a page, HTML and JSON: what to set and where, how sure that is, what to
+//! do now, where it is kept.
+
+use super::figures::counted_bps;
+use super::{DelayReport, LimitedBy, LimitsReport, Measured, TuneInputs};
+use crate::words;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use wt_experiment::{ArmAssessment, StopReason, VerdictKind};
+use wt_trial::{Amount, Direction, Scale, Status, TrialRecord, Workload};
+use wt_units::{Knob, Recommendation, Role, Settings, Side, counted};
+
+/// From this share of what the link can carry on there is nothing left to gain.
+const FULL: f64 = 0.9;
+/// Where a gain of this share isn't excluded, a budget that is used up leaves the question open.
+const LARGE: f64 = 0.2;
+/// Where only larger gains are excluded, as the log of a ratio, nothing is said to be: a doubled speed.
+const GREAT: f64 = std::f64::consts::LN_2;
+/// A lead of less than this is not worth a word.
+const WORTH: f64 = 0.01;
+
+/// The answer: what to set, on which host, what it changes, how sure that is, and what to do now.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Answer {
+    /// What to do with the settings.
+    pub action: AnswerAction,
+    /// The first line: a sentence.
+    pub what: String,
+    /// What to set, `initcwnd=32`; `null` where the current settings stay.
+    pub setting: Option<String>,
+    /// Where it is set; `null` where nothing is.
+    pub host: Option<AnswerHost>,
+    /// What was compared: `goodput`, `load time`; `before` and `after` are in the unit of `measured`.
+    pub measure: &'static str,
+    /// The unit of `before` and `after`.
+    pub unit: &'static str,
+    /// With the current settings: the geometric mean over the rounds that count for both.
+    pub before: Option<f64>,
+    /// With what is recommended: `before` times or over the cautious estimate of the ratio, which lies half-way between
+    /// what was seen and what is shown at least; `null` where the current settings stay.
+    pub after: Option<f64>,
+    /// From `before` to `after`, %; negative where the figure gets smaller.
+    pub change_percent: Option<f64>,
+    /// Of what the link can carry at most, the share that the current settings reach; `null` where the link isn't known.
+    pub reached: Option<f64>,
+    /// How sure it is.
+    pub sure: Sure,
+    /// What to type, in this order; empty where there is nothing to do.
+    #[serde(rename = "do")]
+    pub steps: Vec<AnswerStep>,
+    /// The experiment's name in the journal.
+    pub kept: String,
+    /// All of it in four lines.
+    pub lines: [String; 4],
+}
+
+/// What to do with the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerAction {
+    /// Set what is recommended.
+    Set,
+    /// Keep what is set.
+    Keep,
+    /// Keep it for now: too little was measured.
+    Undecided,
+    /// Nothing could be measured.
+    Failed,
+}
+
+/// The host on which a setting acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerHost {
+    /// The host on which the experiment ran.
+    Here,
+    /// The end that answers.
+    Server,
+    /// The end that opens the connection.
+    Client,
+    /// Each end.
+    Both,
+}
+
+/// How sure an answer is.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Sure {
+    /// The least change, %, with the sign of `change_percent`; `null` where none is claimed.
+    pub at_least: Option<f64>,
+    /// The probability that no claim of the experiment is false, however often one looked.
+    pub confidence: f64,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// How long the trials took, s.
+    pub seconds: f64,
+}
+
+/// One thing to type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AnswerStep {
+    /// On which host.
+    pub host: AnswerHost,
+    /// The command line.
+    pub command: String,
+}
+
+impl AnswerHost {
+    /// `on the server`.
+    #[must_use]
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::Here => "on this host",
+            Self::Server => "on the server",
+            Self::Client => "on the client",
+            Self::Both => "on both ends",
+        }
+    }
+}
+
+/// What the answer is made of beside the inputs.
+pub(super) struct Known<'a> {
+    pub(super) records: &'a [&'a TrialRecord],
+    pub(super) measured: &'a Measured,
+    pub(super) limits: &'a LimitsReport,
+    pub(super) delay: Option<&'a DelayReport>,
+}
+
+impl TuneInputs<'_> {
+    /// The answer; `known` is what the report found already.
+    pub(super) fn answer(&self, known: &Known<'_>) -> Answer {
+        let a = self.assessment;
+        let ran = a.arms.iter().map(|arm| arm.trials - arm.void).sum::<usize>();
+        let failed = ran > 0 && a.arms.iter().all(|arm| arm.failed == arm.trials - arm.void);
+        let less = known.delay.filter(|delay| delay.shown && a.kind != VerdictKind::Faster);
+        let excluded = a.gain_at_most.is_some_and(|most| most <= LARGE.ln_1p());
+        let doubtful = a.arms.iter().any(|arm| arm.doubtful);
+        let looked = a.stop != Some(StopReason::Budget) || excluded;
+        let decided = a.kind == VerdictKind::NoDifference && looked && !doubtful;
+        let action = match a.kind {
+            VerdictKind::Faster => AnswerAction::Set,
+            _ if less.is_some() => AnswerAction::Set,
+            _ if failed => AnswerAction::Failed,
+            _ if decided => AnswerAction::Keep,
+            _ => AnswerAction::Undecided,
+        };
+        let mut answer = Answer {
+            action,
+            what: String::new(),
+            setting: None,
+            host: None,
+            measure: known.measured.name,
+            unit: known.measured.unit,
+            before: self.before(known, a.pick),
+            after: None,
+            change_percent: None,
+            reached: known.limits.reached().filter(|_| known.measured.is_goodput()),
+            sure: Sure {
+                at_least: None,
+                // What is claimed of delay has its share of the same risk.
+                confidence: 1.0 - a.alpha - self.facts.delay.map_or(0.0, |rules| rules.alpha),
+                rounds: a.rounds,
+                seconds: self.run.spent.as_secs_f64(),
+            },
+            steps: Vec::new(),
+            kept: self.id.to_owned(),
+            lines: Default::default(),
+        };
+        if let Some(delay) = less {
+            self.calm(&mut answer, delay, known);
+        } else if let Some(arm) = a.arms.get(a.pick).filter(|_| action == AnswerAction::Set) {
+            self.recommend(&mut answer, arm, known);
+        } else {
+            self.keep(&mut answer, known);
+        }
+        answer.lines = [
+            answer.what.clone(),
+            format!("Sure: {}", less.map_or_else(|| self.how_sure(&answer), |delay| self.how_sure_of(delay, &answer))),
+            format!("Do: {}", answer.commands()),
+            format!("Kept: windtunnel report {} --full", answer.kept),
+        ];
+        answer
+    }
+
+    fn recommend(&self, answer: &mut Answer, arm: &ArmAssessment, known: &Known<'_>) {
+        let settings = self.asked(arm.arm);
+        let direction = known.records.first().map_or(Direction::Down, |r| direction_of(&r.spec.workload));
+        let changed = |ratio: f64| if known.measured.better == "smaller" { 1.0 / ratio } else { ratio };
+        let known_ratio = |log: Option<f64>| log.map(f64::exp).filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+        // What is chosen for being large looks larger than it is.
+        let ratio = known_ratio(arm.cautious);
+        answer.after = answer.before.zip(ratio).map(|(before, ratio)| before * changed(ratio));
+        answer.change_percent = ratio.map(|ratio| (changed(ratio) - 1.0) * 100.0);
+        answer.sure.at_least = known_ratio(arm.at_least).map(|ratio| (changed(ratio) - 1.0) * 100.0);
+        let (name, several) = self.place(answer, arm.arm, &settings, direction);
+        let gain = answer.change_percent.map_or_else(|| "some".to_owned(), |change| words::percent(change.abs()));
+        let figures = match (answer.before, answer.after) {
+            (Some(before), Some(after)) => {
+                format!(": {} → {}", known.measured.show(Some(before)), known.measured.show(Some(after)))
+            }
+            _ => String::new(),
+        };
+        let does = known.records.first().map_or_else(|| format!("is {gain} faster"), |r| does(&r.spec.workload, &gain));
+        // Several settings load, one loads.
+        let does = match does.split_once(' ').filter(|_| several) {
+            Some(("does", rest)) => format!("do {rest}"),
+            Some((verb, rest)) => format!("{} {rest}", verb.trim_end_matches('s')),
+            None => does,
+        };
+        answer.what = format!("{name} {does}{figures}.");
+    }
+
+    /// Says on which hosts a setting is made, with the commands; what it is called, and whether there are several.
+    fn place(&self, answer: &mut Answer, arm: usize, settings: &Settings, direction: Direction) -> (String, bool) {
+        let mut hosts: BTreeMap<AnswerHost, Settings> = BTreeMap::new();
+        for (knob, level) in settings.iter() {
+            hosts.entry(self.host_of(knob, direction)).or_default().set(knob, level.clone());
+        }
+        answer.host = match hosts.keys().collect::<Vec<_>>().as_slice() {
+            [] => None,
+            [one] => Some(**one),
+            _ => Some(AnswerHost::Both),
+        };
+        answer.setting = (!hosts.is_empty()).then(|| settings.to_string());
+        answer.steps = self.steps(&hosts);
+        let each: Vec<String> = hosts.iter().map(|(host, settings)| format!("{settings} {}", host.place())).collect();
+        (if each.is_empty() { self.label(arm) } else { each.join(" and ") }, each.len() > 1)
+    }
+
+    /// The same speed with less delay.
+    fn calm(&self, answer: &mut Answer, delay: &DelayReport, known: &Known<'_>) {
+        let direction = known.records.first().map_or(Direction::Down, |r| direction_of(&r.spec.workload));
+        let (name, several) = self.place(answer, delay.arm, &self.asked(delay.arm), direction);
+        (answer.measure, answer.unit) = ("delay under load", "ms");
+        (answer.before, answer.after) = (Some(delay.against_delay_us / 1e3), Some(delay.delay_us / 1e3));
+        answer.change_percent = Some(-delay.less() * 100.0);
+        answer.sure.at_least = delay.at_least.map(|share| -share * 100.0);
+        let speed = delay.goodput_bps / delay.against_goodput_bps;
+        answer.what = format!(
+            "{name} {} {}the speed with {} less delay: {} → {} ({} of {}).",
+            if several { "keep" } else { "keeps" },
+            if speed < 0.995 { format!("{} of ", words::whole_percent(speed * 100.0)) } else { String::new() },
+            words::percent(delay.less() * 100.0),
+            words::milliseconds(delay.against_delay_us as u64),
+            words::milliseconds(delay.delay_us as u64),
+            known.measured.show(Some(delay.goodput_bps)),
+            known.measured.show(Some(delay.against_goodput_bps))
+        );
+    }
+
+    fn how_sure_of(&self, delay: &DelayReport, answer: &Answer) -> String {
+        let least = words::percent_down(delay.at_least.unwrap_or(0.0) * 100.0);
+        let behind = words::percent(delay.epsilon * 100.0);
+        format!(
+            "at least {least} less delay, at most {behind} slower, with {:.0} % confidence; {}, {}.",
+            answer.sure.confidence * 100.0,
+            counted(self.assessment.rounds + delay.rounds, "round"),
+            words::duration(answer.sure.seconds)
+        )
+    }
+
+    fn keep(&self, answer: &mut Answer, known: &Known<'_>) {
+        let full = answer.reached.filter(|share| *share >= FULL);
+        let nothing = self.nothing_faster();
+        let carries = |share: f64| format!("{} of what it can carry", words::whole_percent(share * 100.0));
+        answer.what = match (answer.action, full, answer.reached) {
+            (AnswerAction::Failed, ..) => "Nothing could be compared: every trial failed.".to_owned(),
+            (AnswerAction::Undecided, ..) => {
+                let why = match self.assessment.stop {
+                    Some(StopReason::User) => {
+                        format!("Stopped after {}", counted(self.assessment.rounds, "round"))
+                    }
+                    _ => "No answer yet".to_owned(),
+                };
+                format!("{why}: keep your settings for now.{}", self.lead())
+            }
+            (_, Some(share), _) => {
+                format!("Keep your settings: {nothing}, and this line already runs at {}.", carries(share))
+            }
+            (_, None, Some(share)) => format!(
+                "Keep your settings: {nothing}. This line runs at {}: {}.",
+                carries(share),
+                known.limits.reason()
+            ),
+            (_, None, None) if known.limits.by == LimitedBy::Path || known.limits.by == LimitedBy::Unknown => {
+                format!("Keep your settings: {nothing}.{}", now(answer, known.measured))
+            }
+            (_, None, None) => format!(
+                "Keep your settings: {nothing}.{} {}.",
+                now(answer, known.measured),
+                capital(&known.limits.reason())
+            ),
+        };
+        let more = match answer.action {
+            AnswerAction::Undecided => Some(self.go_on()),
+            AnswerAction::Failed => Some("windtunnel doctor".to_owned()),
+            _ => None,
+        };
+        if let Some(delay) = known.delay.filter(|delay| !delay.shown && delay.less() >= WORTH) {
+            let less = words::percent(delay.less() * 100.0);
+            let name = self.label(delay.arm);
+            answer.what.push_str(&format!(" {name} looks to have {less} less delay, which isn't proven."));
+        }
+        answer.steps = more.into_iter().map(|command| AnswerStep { host: AnswerHost::Here, command }).collect();
+        let windows = matches!(known.limits.by, LimitedBy::Rwnd | LimitedBy::Sndbuf) && full.is_none();
+        if answer.action == AnswerAction::Keep && windows && known.measured.is_goodput() {
+            let direction = known.records.first().map_or(Direction::Down, |r| direction_of(&r.spec.workload));
+            let knob = if known.limits.by == LimitedBy::Rwnd { Knob::Rwin } else { Knob::Sndbuf };
+            let host = self.host_of(knob, direction);
+            answer.steps.push(AnswerStep { host, command: "windtunnel settings show".to_owned() });
+        }
+    }
+
+    /// The leader that is unproven, if its lead is worth a word, and why it is.
+    fn lead(&self) -> String {
+        let a = self.assessment;
+        if let Some(arm) = a.arms.iter().find(|arm| arm.doubtful) {
+            return format!(
+                " {} looks faster, but too many attempts of one of the two were refused or spoilt to say so.",
+                self.label(arm.arm)
+            );
+        }
+        let arm = a.arms.get(a.leader).filter(|arm| arm.arm != 0);
+        let ratio = arm.and_then(|arm| arm.ratio).filter(|ratio| *ratio >= 1.0 + WORTH && ratio.is_finite());
+        arm.zip(ratio).map_or_else(String::new, |(arm, ratio)| {
+            let by = words::percent((ratio - 1.0) * 100.0);
+            format!(" {} looks {by} faster, which isn't proven.", self.label(arm.arm))
+        })
+    }
+
+    /// What goes on with the experiment until a large gain would show.
+    fn go_on(&self) -> String {
+        let wanted = self.assessment.needed.iter().map(|n| n.more_trials).filter(|more| (1..=2_000).contains(more));
+        let budget = wanted.min().map_or_else(|| "10min".to_owned(), |more| format!("\"{more} trials\""));
+        format!("windtunnel tune --resume {} --budget {budget}", self.id)
+    }
+
+    /// What is shown of the settings that are kept out: nothing is faster, or by too little to matter.
+    fn nothing_faster(&self) -> String {
+        let a = self.assessment;
+        let little: Vec<String> =
+            a.arms.iter().filter(|arm| arm.faster_by_little).map(|arm| self.label(arm.arm)).collect();
+        match little.as_slice() {
+            [] => "nothing tested is shown to be faster".to_owned(),
+            [one] => format!("{one} is faster by less than {}", words::percent(a.relevant * 100.0)),
+            several => {
+                format!("{} are faster by less than {}", several.join(" and "), words::percent(a.relevant * 100.0))
+            }
+        }
+    }
+
+    fn how_sure(&self, answer: &Answer) -> String {
+        let a = self.assessment;
+        let effort = format!("{}, {}", counted(a.rounds, "round"), words::duration(answer.sure.seconds));
+        let sure = format!("{:.0} % confidence", answer.sure.confidence * 100.0);
+        if let Some(least) = answer.sure.at_least {
+            return format!("at least {} with {sure}; {effort}.", words::percent_down(least.abs()));
+        }
+        // Of these no gain is excluded: they left the race before.
+        let but = match a.not_excluded().count() {
+            0 => String::new(),
+            left => format!(", but for {} left out early by estimate", counted(left, "setting")),
+        };
+        match (answer.action, a.gain_at_most) {
+            (AnswerAction::Set, ..) => format!("that it is faster, with {sure}; {effort}."),
+            (AnswerAction::Failed, ..) => format!("all {} failed; {effort}.", counted(a.trials, "trial")),
+            (_, Some(most)) if most <= 0.0 => format!("any gain is ruled out with {sure}{but}; {effort}."),
+            // That it isn't a hundredfold is nothing to go by.
+            (_, Some(most)) if most < GREAT => {
+                let gain = words::percent_up(most.exp_m1() * 100.0);
+                format!("a gain of more than {gain} is ruled out with {sure}{but}; {effort}.")
+            }
+            (_, None) if a.stop == Some(StopReason::OnlyCurrentLeft) => {
+                format!("every other setting lies behind, by estimate; {effort}.")
+            }
+            _ => format!("no; even a large gain may not have shown yet; {effort}."),
+        }
+    }
+
+    /// The figure of the current settings, over the rounds in which they and that arm have one.
+    fn before(&self, known: &Known<'_>, arm: usize) -> Option<f64> {
+        let mut rounds: BTreeMap<u32, [Option<f64>; 2]> = BTreeMap::new();
+        for record in known.records {
+            let counts =
+                matches!(record.outcome.status, Status::Completed | Status::Incomplete) && record.outcome.bytes > 0;
+            let figure = match (known.measured.scale, record.outcome.measures.score) {
+                (Scale::Goodput, None) => Some(counted_bps(record)),
+                (scale, _) => record.outcome.figure(scale),
+            };
+            let figure = figure.filter(|figure| counts && *figure > 0.0);
+            for (place, of) in [0, arm].into_iter().enumerate() {
+                if record.spec.arm == of && figure.is_some() {
+                    rounds.entry(record.spec.round).or_default()[place] = figure;
+                }
+            }
+        }
+        let logs: Vec<f64> = rounds.values().filter_map(|[own, other]| other.and(*own)).map(f64::ln).collect();
+        (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    }
+
+    /// Where a knob acts for payload in this direction.
+    fn host_of(&self, knob: Knob, direction: Direction) -> AnswerHost {
+        let live = self.tunnel == "live";
+        let end = match (knob.side(), direction) {
+            // What both ends agree on is a switch of each host; the lab turns it on both.
+            (Side::Own, _) if knob.scopes().host && !knob.scopes().route && !live => return AnswerHost::Both,
+            (Side::Own, _) | (Side::Sender, Direction::Up) | (Side::Receiver, Direction::Down) => AnswerHost::Client,
+            (Side::Sender, Direction::Down) | (Side::Receiver, Direction::Up) => AnswerHost::Server,
+        };
+        if live && end == AnswerHost::Client { AnswerHost::Here } else { end }
+    }
+
+    fn steps(&self, hosts: &BTreeMap<AnswerHost, Settings>) -> Vec<AnswerStep> {
+        let mut steps = Vec::new();
+        for (host, settings) in hosts {
+            let sends = settings.iter().any(|(knob, _)| knob.side() == Side::Sender);
+            let role = if sends { Role::Sender } else { Role::Receiver };
+            let address = self.facts.address.filter(|_| *host == AnswerHost::Here).map(|address| address.to_string());
+            // What only sockets or routes to some hosts can have needs their address; the rest holds for all.
+            let on_routes = settings.iter().all(|(knob, _)| knob.scopes().route && knob != Knob::Rwin);
+            let target = address.as_deref().unwrap_or(if on_routes { "default" } else { super::apply::SOME_TARGET });
+            let found = Recommendation::of(settings, role, target);
+            let commands = match (*host, found.command(self.id)) {
+                (AnswerHost::Here, Some(command)) => vec![command],
+                // The journal with the verdict isn't there.
+                _ => found.commands_by_place(),
+            };
+            steps.extend(commands.into_iter().map(|command| AnswerStep { host: *host, command }));
+        }
+        steps
+    }
+}
+
+impl Answer {
+    /// The commands as one line.
+    fn commands(&self) -> String {
+        if self.steps.is_empty() {
+            return "nothing; your settings stay as they are.".to_owned();
+        }
+        let mut text = String::new();
+        let mut last = None;
+        for step in &self.steps {
+            let place = Some(step.host).filter(|host| *host != AnswerHost::Here && Some(*host) != last);
+            let joint = if text.is_empty() {
+                ""
+            } else if place.is_some() {
+                "; "
+            } else {
+                " && "
+            };
+            text.push_str(joint);
+            text.push_str(&place.map_or_else(String::new, |host| format!("{}: ", host.place())));
+            text.push_str(&step.command);
+            last = Some(step.host);
+        }
+        text
+    }
+}
+
+/// Which way the payload goes that is judged.
+fn direction_of(workload: &Workload) -> Direction {
+    match workload {
+        Workload::Bulk { direction, .. }
+        | Workload::Soak { direction, .. }
+        | Workload::Stream { direction, .. }
+        | Workload::Competing { direction, .. }
+        | Workload::Load { direction, .. } => *direction,
+        // Answers are what counts of these.
+        Workload::Duplex { .. } | Workload::Transactions { .. } | Workload::Bursts { .. } | Workload::Page { .. } => {
+            Direction::Down
+        }
+    }
+}
+
+/// What a setting does to this workload: `loads pages 18 % faster`.
+fn does(workload: &Workload, gain: &str) -> String {
+    let moves = match direction_of(workload) {
+        Direction::Down => "downloads",
+        Direction::Up => "uploads",
+    };
+    match (workload, workload.scale()) {
+        (Workload::Page { .. }, Scale::Time) => format!("loads pages {gain} faster"),
+        (Workload::Bulk { amount: Amount::Size(size), .. }, _) => format!("{moves} {} {gain} faster", size.human()),
+        (Workload::Duplex { .. }, _) => format!("transfers both ways {gain} faster"),
+        (Workload::Competing { .. }, _) => format!("{moves} {gain} faster beside others"),
+        (Workload::Bursts { .. }, Scale::Rate) => format!("gets {gain} more answers a second"),
+        (_, Scale::Rate) => format!("does {gain} more transactions a second"),
+        (_, Scale::Lateness) => format!("delivers messages {gain} less late"),
+        (_, Scale::Responsiveness) => format!("makes {gain} more round trips a minute under load"),
+        (_, Scale::Goodput | Scale::Time) => format!("{moves} {gain} faster"),
+    }
+}
+
+/// What the current settings do now.
+fn now(answer: &Answer, measured: &Measured) -> String {
+    let figure =
+        answer.before.map(|before| format!(" You have a {} of {} now.", measured.name, measured.show(Some(before))));
+    figure.unwrap_or_default()
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;
