@@ -1,48 +1,39 @@
-use crate::ask::{self, ChangeRequest, CompareQuery, OverheadQuery, PredictQuery, SamplesQuery, WhichChange, words};
-use crate::command::{Answer, Program};
-use crate::door::Door;
+use crate::checked::preset as preset_name;
 use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
-use crate::guard::{self, Names};
+use crate::files::{self, AnalyseQuery, Analysed};
+use crate::guard;
 use crate::page;
+use crate::peer::Peer;
+use crate::queries::{ChangeBody, CompareQuery, OverheadQuery, PredictQuery, SamplesQuery, WhichBody, named};
 use crate::running;
-use crate::runs::Runs;
-use crate::secret::Secret;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, State};
+use crate::shipped::DrawnPreset;
+use crate::state::{App, Body, JsonBody, Place, Places, Shared, place, places};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, FromRequestParts, State};
 use axum::http::HeaderMap;
+use axum::response::Response;
 use axum::{Json, Router, middleware};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use wt_api::{Request, ScenarioRequest};
+use wt_compare::side_by_side::SideBySideAnswer;
+use wt_forecast::PredictAnswer;
+use wt_host::{Confirmed, Plan, Report, Undone};
+use wt_report::TuneReport;
+use wt_setup::doctor::DoctorAnswer;
+use wt_setup::journal::{ListAnswer, ListRequest, PruneAnswer, PruneRequest, SamplesAnswer, ShowAnswer};
+use wt_setup::lab::{PresetsAnswer, ScenarioAnswer};
+use wt_setup::settings::{ChangeAnswer, HistoryAnswer, PendingAnswer, ShowRequest};
+use wt_wire::{OverheadAnswer, OverheadWords};
 
-/// The largest body of a request.
-const LARGEST_BODY: usize = 64 << 10;
-
-/// What every request can see.
-#[derive(Debug)]
-pub(crate) struct App {
-    pub(crate) program: Program,
-    pub(crate) runs: Runs,
-    pub(crate) names: Names,
-    pub(crate) token: Secret,
-    pub(crate) door: Option<Door>,
-}
-
-pub(crate) type Shared = State<Arc<App>>;
-
-/// A body of JSON; what is wrong with it is told as every other problem.
-#[derive(FromRequest)]
-#[from_request(via(Json), rejection(ApiError))]
-pub(crate) struct Body<T>(pub(crate) T);
-
-impl From<JsonRejection> for ApiError {
-    fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
-    }
-}
+/// So many experiments of the journal are listed.
+const MOST_LISTED: usize = 20_000;
+/// What settings need the token for.
+const CHANGING: &str = "changing this host";
 
 /// A query; what is wrong with it is told as every other problem.
 #[derive(FromRequestParts)]
@@ -72,6 +63,7 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(doctor))
         .routes(routes!(settings))
         .routes(routes!(settings_history))
+        .routes(routes!(settings_pending))
         .routes(routes!(settings_plan))
         .routes(routes!(settings_apply))
         .routes(routes!(settings_confirm))
@@ -80,15 +72,19 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(encapsulations))
         .routes(routes!(presets))
         .routes(routes!(preset))
+        .routes(routes!(preset_drawn))
         .routes(routes!(drawn_path))
         .routes(routes!(drawn_toml))
         .routes(routes!(predict))
         .merge(running::operations())
         .routes(routes!(journal))
         .routes(routes!(journaled))
+        .routes(routes!(forget))
         .routes(routes!(samples))
         .routes(routes!(report))
+        .routes(routes!(report_file))
         .routes(routes!(compare))
+        .routes(routes!(analyse))
 }
 
 /// The whole server: the API, its document, and the page for everything else.
@@ -98,7 +94,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/v1/openapi.json", axum::routing::get(|| async { Json(document()) }))
         .route("/api/{*rest}", axum::routing::any(|| async { ApiError::missing("the API has nothing there") }))
         .fallback(axum::routing::get(page::serve))
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(DefaultBodyLimit::max(guard::LARGEST_BODY))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::check))
         .with_state(app)
 }
@@ -113,6 +109,17 @@ fn document() -> utoipa::openapi::OpenApi {
 /// Never in practice: the document is made of text only.
 pub fn openapi_json() -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&document()).map(|text| text + "\n")
+}
+
+/// An experiment, assessed again: the schema of what it is depends on what it was.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Reported {
+    /// Settings in rounds.
+    Tune(Box<TuneReport>),
+    /// A screen, or a comparison of congestion controls or stacks, as the command prints it.
+    Other(std::collections::HashMap<String, serde_json::Value>),
 }
 
 /// That the server answers.
@@ -133,107 +140,129 @@ async fn health() -> Json<Health> {
 }
 
 /// What works on this machine: `windtunnel doctor --json`
-#[utoipa::path(get, path = "/api/v1/doctor", responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn doctor(State(app): Shared) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["doctor", "--json"])).await
+#[utoipa::path(get, path = "/api/v1/doctor", responses((status = 200, body = DoctorAnswer), (status = "4XX", body = ErrorBody)))]
+async fn doctor(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+    app.work(&peer, "doctor", &()).await
 }
 
 /// This host's adapters, settings and findings: `windtunnel settings show --json`
-#[utoipa::path(get, path = "/api/v1/settings", responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn settings(State(app): Shared) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["settings", "show", "--json"])).await
+#[utoipa::path(get, path = "/api/v1/settings", responses((status = 200, body = Report), (status = "4XX", body = ErrorBody)))]
+async fn settings(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::SettingsShow(ShowRequest::default())).await
 }
 
 /// The changes that were made: `windtunnel settings history --json`
-#[utoipa::path(get, path = "/api/v1/settings/history", responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn settings_history(State(app): Shared) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["settings", "history", "--json"])).await
+#[utoipa::path(get, path = "/api/v1/settings/history", responses((status = 200, body = HistoryAnswer), (status = "4XX", body = ErrorBody)))]
+async fn settings_history(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::SettingsHistory).await
+}
+
+/// The change that waits for its confirmation, and how long it still does. Cheap: for asking again every few seconds
+#[utoipa::path(get, path = "/api/v1/settings/pending", responses((status = 200, body = PendingAnswer), (status = "4XX", body = ErrorBody)))]
+async fn settings_pending(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::SettingsPending).await
 }
 
 /// What would change: `windtunnel settings plan --json`. Writes nothing
-#[utoipa::path(post, path = "/api/v1/settings/plan", request_body = ChangeRequest,
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn settings_plan(State(app): Shared, Body(ask): Body<ChangeRequest>) -> Result<Answer, ApiError> {
-    app.program.ask(&ask.args(false)?).await
+#[utoipa::path(post, path = "/api/v1/settings/plan", request_body = ChangeBody,
+    responses((status = 200, body = Plan), (status = "4XX", body = ErrorBody)))]
+async fn settings_plan(State(app): Shared, peer: Peer, Body(ask): Body<ChangeBody>) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::SettingsPlan(Box::new(ask.change()?))).await
 }
 
 /// Changes this host until it is confirmed or put back: `windtunnel settings apply --json`
-#[utoipa::path(post, path = "/api/v1/settings/apply", request_body = ChangeRequest,
+#[utoipa::path(post, path = "/api/v1/settings/apply", request_body = ChangeBody,
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = ChangeAnswer), (status = "4XX", body = ErrorBody)))]
 async fn settings_apply(
     State(app): Shared,
+    peer: Peer,
     headers: HeaderMap,
-    ask: JsonBody<ChangeRequest>,
-) -> Result<Answer, ApiError> {
-    guard::may_change(&app, &headers)?;
-    change(app, ask?.0.args(true)?).await
+    ask: JsonBody<ChangeBody>,
+) -> Result<Response, ApiError> {
+    guard::may(&app, &headers, CHANGING)?;
+    change(app, peer, "settings_apply", ask?.0.apply()?).await
 }
 
 /// Makes a change stay: `windtunnel settings confirm --json`
-#[utoipa::path(post, path = "/api/v1/settings/confirm", request_body = WhichChange,
+#[utoipa::path(post, path = "/api/v1/settings/confirm", request_body = WhichBody,
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = Confirmed), (status = "4XX", body = ErrorBody)))]
 async fn settings_confirm(
     State(app): Shared,
+    peer: Peer,
     headers: HeaderMap,
-    ask: JsonBody<WhichChange>,
-) -> Result<Answer, ApiError> {
-    guard::may_change(&app, &headers)?;
-    change(app, ask?.0.args("confirm")?).await
+    ask: JsonBody<WhichBody>,
+) -> Result<Response, ApiError> {
+    guard::may(&app, &headers, CHANGING)?;
+    change(app, peer, "settings_confirm", ask?.0.which()?).await
 }
 
 /// Takes a change back: `windtunnel settings undo --json`
-#[utoipa::path(post, path = "/api/v1/settings/undo", request_body = WhichChange,
+#[utoipa::path(post, path = "/api/v1/settings/undo", request_body = WhichBody,
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn settings_undo(State(app): Shared, headers: HeaderMap, ask: JsonBody<WhichChange>) -> Result<Answer, ApiError> {
-    guard::may_change(&app, &headers)?;
-    change(app, ask?.0.args("undo")?).await
+    responses((status = 200, body = Undone), (status = "4XX", body = ErrorBody)))]
+async fn settings_undo(
+    State(app): Shared,
+    peer: Peer,
+    headers: HeaderMap,
+    ask: JsonBody<WhichBody>,
+) -> Result<Response, ApiError> {
+    guard::may(&app, &headers, CHANGING)?;
+    change(app, peer, "settings_undo", ask?.0.which()?).await
 }
 
-/// A body that is looked at only after the token.
-pub(crate) type JsonBody<T> = Result<Body<T>, ApiError>;
-
-/// Runs a command that changes the host to its end, even if whoever asked has gone.
-async fn change(app: Arc<App>, args: Vec<String>) -> Result<Answer, ApiError> {
-    let done = tokio::spawn(async move { app.program.ask(&args).await }).await;
+/// Changes the host in a worker, which runs to its end even if whoever asked has gone.
+async fn change<T>(app: Arc<App>, peer: Peer, operation: &'static str, request: T) -> Result<Response, ApiError>
+where
+    T: Serialize + Send + Sync + 'static,
+{
+    let done = tokio::spawn(async move { app.work(&peer, operation, &request).await }).await;
     done.map_err(|error| ApiError::ours(error.to_string()))?
 }
 
 /// Framing arithmetic: `windtunnel overhead --json`
 #[utoipa::path(get, path = "/api/v1/overhead", params(OverheadQuery),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn overhead(State(app): Shared, Query(ask): Query<OverheadQuery>) -> Result<Answer, ApiError> {
-    app.program.ask(&ask.args()?).await
+    responses((status = 200, body = OverheadAnswer), (status = "4XX", body = ErrorBody)))]
+async fn overhead(State(app): Shared, peer: Peer, Query(ask): Query<OverheadQuery>) -> Result<Response, ApiError> {
+    app.compute(&peer, ask.request()?).await
 }
 
 /// The words of which encapsulations are made: `windtunnel overhead --list --json`
 #[utoipa::path(get, path = "/api/v1/overhead/encapsulations",
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn encapsulations(State(app): Shared) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["overhead", "--list", "--json"])).await
+    responses((status = 200, body = OverheadWords), (status = "4XX", body = ErrorBody)))]
+async fn encapsulations(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::OverheadWords).await
 }
 
 /// The shipped paths: `windtunnel lab list --json`
-#[utoipa::path(get, path = "/api/v1/lab/presets", responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn presets(State(app): Shared) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["lab", "list", "--json"])).await
+#[utoipa::path(get, path = "/api/v1/lab/presets", responses((status = 200, body = PresetsAnswer), (status = "4XX", body = ErrorBody)))]
+async fn presets(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::LabList).await
 }
 
 /// One of them, with its links: `windtunnel lab show NAME --json`
 #[utoipa::path(get, path = "/api/v1/lab/presets/{name}", params(("name" = String, Path, description = "A preset's name")),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn preset(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["lab", "show", ask::preset(&place(name)?)?, "--json"])).await
+    responses((status = 200, body = ScenarioAnswer), (status = "4XX", body = ErrorBody)))]
+async fn preset(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+    let path = preset_name(&place(name)?)?.to_owned();
+    app.compute(&peer, Request::LabShow(ScenarioRequest { path })).await
+}
+
+/// A shipped path as one of one's own, to be changed: what can't be edited is kept, and named
+#[utoipa::path(get, path = "/api/v1/lab/presets/{name}/drawn", params(("name" = String, Path, description = "A preset's name")),
+    responses((status = 200, body = DrawnPreset), (status = "4XX", body = ErrorBody)))]
+async fn preset_drawn(name: Place) -> Result<Json<DrawnPreset>, ApiError> {
+    Ok(Json(DrawnPreset::of(preset_name(&place(name)?)?)?))
 }
 
 /// A path of one's own, checked: `windtunnel lab show FILE --json`. Starts nothing
 #[utoipa::path(post, path = "/api/v1/lab/paths", request_body = PathRequest,
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn drawn_path(State(app): Shared, Body(ask): Body<PathRequest>) -> Result<Answer, ApiError> {
+    responses((status = 200, body = ScenarioAnswer), (status = "4XX", body = ErrorBody)))]
+async fn drawn_path(State(app): Shared, peer: Peer, Body(ask): Body<PathRequest>) -> Result<Response, ApiError> {
     let drawn = ask.write()?;
-    let answer = app.program.ask(&words(&["lab", "show", &drawn.file().display().to_string(), "--json"])).await;
+    let path = drawn.file().display().to_string();
+    let answer = app.compute(&peer, Request::LabShow(ScenarioRequest { path })).await;
     answer.map_err(|mut error| {
         error.problem.what = drawn.plain(&error.problem.what);
         error
@@ -249,49 +278,92 @@ async fn drawn_toml(Body(ask): Body<PathRequest>) -> Result<impl axum::response:
 
 /// What other settings would do, by the model: `windtunnel predict --json`
 #[utoipa::path(get, path = "/api/v1/predict", params(PredictQuery),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn predict(State(app): Shared, Query(ask): Query<PredictQuery>) -> Result<Answer, ApiError> {
-    app.program.ask(&ask.args()?).await
+    responses((status = 200, body = PredictAnswer), (status = "4XX", body = ErrorBody)))]
+async fn predict(State(app): Shared, peer: Peer, Query(ask): Query<PredictQuery>) -> Result<Response, ApiError> {
+    app.compute(&peer, ask.request()?).await
 }
 
 /// Every experiment of the journal: `windtunnel journal list --json`
-#[utoipa::path(get, path = "/api/v1/journal", responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn journal(State(app): Shared) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["journal", "list", "--limit=500", "--json"])).await
+#[utoipa::path(get, path = "/api/v1/journal", responses((status = 200, body = ListAnswer), (status = "4XX", body = ErrorBody)))]
+async fn journal(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::JournalList(ListRequest { limit: Some(MOST_LISTED), journal: None })).await
 }
 
 /// An experiment of the journal, assessed again: `windtunnel report NAME --json`
 #[utoipa::path(get, path = "/api/v1/reports/{name}", params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`")),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn report(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["report", ask::name("an experiment", &place(name)?)?, "--json"])).await
+    responses((status = 200, body = Reported), (status = "4XX", body = ErrorBody)))]
+async fn report(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::Report(named(&place(name)?)?)).await
+}
+
+/// An experiment of the journal as a file: `windtunnel report NAME --html FILE`, or `--csv FILE`
+#[utoipa::path(get, path = "/api/v1/reports/{name}/{form}",
+    params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`"), ("form" = String, Path, description = "`html` or `csv`")),
+    responses((status = 200, body = String, content_type = "text/html"), (status = "4XX", body = ErrorBody)))]
+async fn report_file(State(app): Shared, peer: Peer, parts: Places) -> Result<Response, ApiError> {
+    let (name, form) = places(parts)?;
+    app.room.ready(peer.who).await?;
+    let (report, turn) = app.inside.ask(peer.who, Request::Report(named(&name)?)).await?;
+    let (kind, text) = files::report(&form, report)?;
+    let response = app.room.file(&peer, kind, &format!("{name}.{form}"), text.into_bytes()).await;
+    drop(turn);
+    response
+}
+
+/// Deletes an experiment of the journal: `windtunnel journal prune NAME --json`. It needs the token
+#[utoipa::path(delete, path = "/api/v1/journal/{name}",
+    params(("name" = String, Path, description = "An experiment's whole name"), ("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
+    responses((status = 200, body = PruneAnswer), (status = "4XX", body = ErrorBody)))]
+async fn forget(State(app): Shared, peer: Peer, headers: HeaderMap, name: Place) -> Result<Response, ApiError> {
+    guard::may(&app, &headers, "deleting an experiment")?;
+    let name = named(&place(name)?)?.experiment;
+    let request = PruneRequest { experiments: vec![name], ..Default::default() };
+    app.compute(&peer, Request::JournalPrune(request)).await
+}
+
+/// A capture or a table, sent as the body: `windtunnel analyse FILE --json`. The file is gone once it is answered
+#[utoipa::path(post, path = "/api/v1/analyse", params(AnalyseQuery),
+    request_body(content = String, content_type = "application/octet-stream", description = "The file, at most 256 MiB"),
+    responses((status = 200, body = Analysed), (status = "4XX", body = ErrorBody)))]
+async fn analyse(
+    State(app): Shared,
+    peer: Peer,
+    headers: HeaderMap,
+    Query(ask): Query<AnalyseQuery>,
+    body: axum::body::Body,
+) -> Result<Response, ApiError> {
+    guard::may_start(&app, &peer, &headers)?;
+    app.room.ready(peer.who).await?;
+    let (analysed, turn) = files::analyse(&app.inside, peer.who, &ask, body).await?;
+    let bytes = serde_json::to_vec(&analysed).map_err(|error| ApiError::ours(error.to_string()))?;
+    let response = app.room.json(&peer, bytes).await;
+    drop(turn);
+    response
 }
 
 /// Experiments of the journal side by side: `windtunnel compare NAME NAME --json`. Whether they can be compared is in the answer
 #[utoipa::path(get, path = "/api/v1/compare", params(CompareQuery),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn compare(State(app): Shared, Query(ask): Query<CompareQuery>) -> Result<Answer, ApiError> {
-    app.program.ask(&ask.args()?).await
+    responses((status = 200, body = SideBySideAnswer), (status = "4XX", body = ErrorBody)))]
+async fn compare(State(app): Shared, peer: Peer, Query(ask): Query<CompareQuery>) -> Result<Response, ApiError> {
+    app.compute(&peer, ask.request()?).await
 }
 
 /// An experiment of the journal with its trials, without samples: `windtunnel journal show NAME --json`
 #[utoipa::path(get, path = "/api/v1/journal/{name}", params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`")),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn journaled(State(app): Shared, name: Place) -> Result<Answer, ApiError> {
-    app.program.ask(&words(&["journal", "show", ask::name("an experiment", &place(name)?)?, "--json"])).await
+    responses((status = 200, body = ShowAnswer), (status = "4XX", body = ErrorBody)))]
+async fn journaled(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+    app.compute(&peer, Request::JournalShow(named(&place(name)?)?)).await
 }
 
 /// What TCP said over time: `windtunnel journal samples NAME --json`
 #[utoipa::path(get, path = "/api/v1/journal/{name}/samples",
     params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`"), SamplesQuery),
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn samples(State(app): Shared, name: Place, Query(ask): Query<SamplesQuery>) -> Result<Answer, ApiError> {
-    app.program.ask(&ask.args(&place(name)?)?).await
-}
-
-/// A part of the path, which may not even be text.
-pub(crate) type Place = Result<Path<String>, axum::extract::rejection::PathRejection>;
-
-pub(crate) fn place(part: Place) -> Result<String, ApiError> {
-    part.map(|Path(text)| text).map_err(|rejection| ApiError::bad(rejection.body_text()))
+    responses((status = 200, body = SamplesAnswer), (status = "4XX", body = ErrorBody)))]
+async fn samples(
+    State(app): Shared,
+    peer: Peer,
+    name: Place,
+    Query(ask): Query<SamplesQuery>,
+) -> Result<Response, ApiError> {
+    app.compute(&peer, ask.request(&place(name)?)?).await
 }

@@ -1,14 +1,16 @@
-use crate::ask::text;
+use crate::checked::text;
 use crate::error::ApiError;
+use crate::kept::{Kept, KeptRequest};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use utoipa::ToSchema;
 
 /// The most links of a drawn path.
-const MOST_LINKS: usize = 16;
+const MOST_LINKS: usize = 32;
 /// The file's name; it is also what the path is called in the journal.
 const FILE: &str = "drawn.toml";
 
@@ -18,79 +20,108 @@ const FILE: &str = "drawn.toml";
 pub(crate) struct PathRequest {
     /// What it is called
     #[schema(max_length = 256)]
-    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
     /// MTU of the client's device, bytes
-    client_mtu: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client_mtu: Option<u32>,
     /// MTU of the server's device, bytes
-    server_mtu: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_mtu: Option<u32>,
     /// From the client to the server; a router stands between two
-    #[schema(min_items = 1, max_items = 16)]
-    links: Vec<LinkRequest>,
+    #[schema(min_items = 1, max_items = 32)]
+    pub(crate) links: Vec<LinkRequest>,
 }
 
 /// One link.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct LinkRequest {
+pub(crate) struct LinkRequest {
     /// Its name
     #[schema(max_length = 256)]
-    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
     /// The largest IP packet that it takes, bytes
-    mtu: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mtu: Option<u32>,
     /// Whether the router in front of it tells of packets that are too long; false makes a black hole
-    icmp: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) icmp: Option<bool>,
     /// What a packet occupies on it: words of `overhead --list` joined by +
     #[schema(max_length = 256)]
-    framing: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) framing: Option<String>,
     /// To the client
-    down: WayRequest,
+    pub(crate) down: WayRequest,
     /// To the server; nothing means as down
-    up: Option<WayRequest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) up: Option<WayRequest>,
     /// What the router in front of it does
-    hop: Option<HopRequest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hop: Option<HopRequest>,
+    /// A link of a shipped path whose other stages it has
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keeps: Option<KeptRequest>,
 }
 
 /// One direction of a link.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct WayRequest {
+pub(crate) struct WayRequest {
     /// Bits on the wire, such as `8mbit`
     #[schema(max_length = 256, example = "8mbit")]
-    rate: String,
+    pub(crate) rate: String,
     /// Propagation, one way, such as `15ms`
     #[schema(max_length = 256, example = "15ms")]
-    delay: String,
-    /// What the queue in front of it holds, such as `64KiB`
+    pub(crate) delay: String,
+    /// What the queue in front of it holds, such as `64KiB` or `100 packets`
     #[schema(max_length = 256, example = "64KiB")]
-    queue: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) queue: Option<String>,
     /// Share of packets lost at random, such as `0.1%`
     #[schema(max_length = 256)]
-    loss: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) loss: Option<String>,
     /// Standard deviation of the delay, such as `2ms`
     #[schema(max_length = 256)]
-    jitter: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) jitter: Option<String>,
 }
 
 /// What a router does.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct HopRequest {
+pub(crate) struct HopRequest {
     /// Translates addresses of the client's side
-    nat: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nat: Option<bool>,
     /// The largest MSS that it leaves in SYNs: bytes, or `pmtu`
     #[schema(max_length = 256)]
-    mss_clamp: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mss_clamp: Option<String>,
 }
 
-/// A scenario file of a drawn path, in a folder that nobody else can read; it goes away when this is dropped.
+/// A file of a request, such as the scenario of a drawn path, in a folder that nobody else can read; it goes away when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     folder: TempDir,
+    name: &'static str,
 }
 
 impl Drawn {
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// [`ApiError`] where there is no room for it.
+    pub(crate) fn write(name: &'static str, text: &str) -> Result<Self, ApiError> {
+        let failed = |error: std::io::Error| ApiError::ours(format!("can't write {name}: {error}"));
+        let drawn = Self { folder: tempfile::tempdir().map_err(failed)?, name };
+        std::fs::write(drawn.file(), text).map_err(failed)?;
+        Ok(drawn)
+    }
+
     pub(crate) fn file(&self) -> PathBuf {
-        self.folder.path().join(FILE)
+        self.folder.path().join(self.name)
     }
 
     /// A message without the folder, which says nothing to people.
@@ -101,7 +132,7 @@ impl Drawn {
 
 /// A text as TOML's basic string. JSON's escapes are TOML's, and control characters were refused before.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    Value::from(text).to_string()
 }
 
 fn string(out: &mut String, name: &str, value: &str) -> Result<(), ApiError> {
@@ -109,24 +140,48 @@ fn string(out: &mut String, name: &str, value: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// A value as TOML's inline one.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(values) => format!("[{}]", values.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            table(fields.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect())
+        }
+        other => other.to_string(),
+    }
+}
+
+fn table(fields: Vec<String>) -> String {
+    format!("{{ {} }}", fields.join(", "))
+}
+
+fn with_kept(mut fields: Vec<String>, kept: &Map<String, Value>) -> Vec<String> {
+    fields.extend(kept.iter().map(|(key, value)| format!("{key} = {}", inline(value))));
+    fields
+}
+
 impl WayRequest {
-    fn toml(&self) -> Result<String, ApiError> {
+    fn toml(&self, kept: &Map<String, Value>) -> Result<String, ApiError> {
+        let packets = self.queue.as_deref().and_then(|queue| queue.trim().strip_suffix("packets")?.trim().parse().ok());
         let fields = [
             ("rate", Some(&self.rate)),
             ("delay", Some(&self.delay)),
-            ("queue", self.queue.as_ref()),
+            ("queue", self.queue.as_ref().filter(|_| packets.is_none())),
             ("loss", self.loss.as_ref()),
             ("jitter", self.jitter.as_ref()),
         ];
         let given = fields.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)));
         let fields: Result<Vec<_>, ApiError> =
             given.map(|(name, value)| Ok(format!("{name} = {}", quoted(text(name, value)?)))).collect();
-        Ok(format!("{{ {} }}", fields?.join(", ")))
+        let mut fields = fields?;
+        fields.extend(packets.map(|count: u32| format!("queue_packets = {count}")));
+        Ok(table(with_kept(fields, kept)))
     }
 }
 
 impl HopRequest {
-    fn toml(&self) -> Result<Option<String>, ApiError> {
+    fn fields(&self) -> Result<Vec<String>, ApiError> {
         let mut fields = Vec::new();
         if self.nat == Some(true) {
             fields.push("nat = true".to_owned());
@@ -136,12 +191,12 @@ impl HopRequest {
             Some((clamp, Err(_))) => fields.push(format!("mss_clamp = {}", quoted(text("mss_clamp", clamp)?))),
             None => {}
         }
-        Ok((!fields.is_empty()).then(|| format!("{{ {} }}", fields.join(", "))))
+        Ok(fields)
     }
 }
 
 impl PathRequest {
-    /// The scenario file. Whether it makes sense is for the command to say that reads it.
+    /// The scenario file. Whether it makes sense is for the library to say that reads it.
     ///
     /// # Errors
     /// [`ApiError`] where a text is too long or there are too many links.
@@ -174,11 +229,17 @@ impl PathRequest {
             if let Some(framing) = &link.framing {
                 string(&mut out, "framing", framing)?;
             }
-            let down = link.down.toml()?;
-            let up = link.up.as_ref().map_or_else(|| Ok(down.clone()), WayRequest::toml)?;
+            let kept = link.keeps.as_ref().map_or_else(|| Ok(Kept::default()), KeptRequest::stages)?;
+            for field in with_kept(Vec::new(), &kept.link) {
+                let _ = writeln!(out, "{field}");
+            }
+            let down = link.down.toml(&kept.down)?;
+            let up = link.up.as_ref().unwrap_or(&link.down).toml(&kept.up)?;
             let _ = writeln!(out, "down = {down}\nup = {up}");
-            if let Some(hop) = link.hop.as_ref().map(HopRequest::toml).transpose()?.flatten() {
-                let _ = writeln!(out, "hop = {hop}");
+            let hop = link.hop.as_ref().map_or_else(|| Ok(Vec::new()), HopRequest::fields)?;
+            let hop = with_kept(hop, &kept.hop);
+            if !hop.is_empty() {
+                let _ = writeln!(out, "hop = {}", table(hop));
             }
         }
         Ok(out)
@@ -189,11 +250,7 @@ impl PathRequest {
     /// # Errors
     /// As [`Self::toml`], and where there is no room for a file.
     pub(crate) fn write(&self) -> Result<Drawn, ApiError> {
-        let toml = self.toml()?;
-        let failed = |error: std::io::Error| ApiError::ours(format!("can't write the path's file: {error}"));
-        let drawn = Drawn { folder: tempfile::tempdir().map_err(failed)? };
-        std::fs::write(drawn.file(), toml).map_err(failed)?;
-        Ok(drawn)
+        Drawn::write(FILE, &self.toml()?)
     }
 }
 
@@ -208,7 +265,14 @@ pub(crate) struct LabRequest {
     path: Option<PathRequest>,
 }
 
-/// A path as an argument, and what must be kept for as long as it is used.
+impl Scenario {
+    /// The lab of this path.
+    pub(crate) fn request(&self) -> wt_setup::lab::LabRequest {
+        wt_setup::lab::LabRequest { path: self.argument.clone(), ..Default::default() }
+    }
+}
+
+/// A path's name or file, and what must be kept for as long as it is used.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) argument: String,
@@ -221,7 +285,7 @@ pub(crate) struct Scenario {
 /// [`ApiError`] unless it is exactly one.
 pub(crate) fn scenario(lab: Option<&str>, path: Option<&PathRequest>) -> Result<Scenario, ApiError> {
     match (lab, path) {
-        (Some(lab), None) => Ok(Scenario { argument: crate::ask::preset(lab)?.to_owned(), drawn: None }),
+        (Some(lab), None) => Ok(Scenario { argument: crate::checked::preset(lab)?.to_owned(), drawn: None }),
         (None, Some(path)) => {
             let drawn = path.write()?;
             Ok(Scenario { argument: drawn.file().display().to_string(), drawn: Some(drawn) })
@@ -283,7 +347,7 @@ hop = { nat = true, mss_clamp = 1400 }
     fn neither_no_link_nor_too_many() {
         assert!(path(r#"{"links": []}"#).toml().is_err());
         let link = r#"{"down": {"rate": "1mbit", "delay": "1ms"}}"#;
-        assert!(path(&format!(r#"{{"links": [{}]}}"#, vec![link; 17].join(","))).toml().is_err());
+        assert!(path(&format!(r#"{{"links": [{}]}}"#, vec![link; MOST_LINKS + 1].join(","))).toml().is_err());
         assert!(serde_json::from_str::<PathRequest>(r#"{"links": [{"down": {"trace": {"file": "x"}}}]}"#).is_err());
     }
 

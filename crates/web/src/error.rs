@@ -12,7 +12,7 @@ pub(crate) struct Problem {
     pub(crate) cause: Option<String>,
     /// What to try, if anything helps.
     pub(crate) hint: Option<String>,
-    /// The exit code of the command, if one was run: 2 usage, 3 this machine can't, 4 the far end failed, 5 our fault.
+    /// The exit code of the command, if one was run: 2 usage, 3 this machine can't, 4 the remote host failed, 5 our fault.
     pub(crate) exit_code: Option<u8>,
 }
 
@@ -54,44 +54,40 @@ impl ApiError {
         self
     }
 
-    /// What a command said that ended with an exit code of 2 or more.
-    ///
-    /// A machine that can't do what is asked is no fault of the server: 409, as for any state that forbids a request.
+    /// What a command said that ended with an exit code of 2 or more: a [`wt_problem::Problem`] as JSON, or anything else as it
+    /// is.
     pub(crate) fn of_exit(code: u8, stderr: &str) -> Self {
-        let status = match code {
-            2 => StatusCode::BAD_REQUEST,
-            3 | 130 => StatusCode::CONFLICT,
-            4 => StatusCode::FAILED_DEPENDENCY,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self { status, problem: Problem { exit_code: Some(code), ..Problem::read(stderr) } }
+        let said = stderr.trim();
+        if let Ok(problem) = serde_json::from_str::<wt_problem::Problem>(said) {
+            return problem.into();
+        }
+        let what = if said.is_empty() { "the command ended without saying why" } else { said };
+        let problem = Problem { what: what.to_owned(), cause: None, hint: None, exit_code: Some(code) };
+        Self { status: status_of(code), problem }
+    }
+}
+
+/// A machine that can't do what is asked is no fault of the server: 409, as for any state that forbids a request.
+fn status_of(exit_code: u8) -> StatusCode {
+    match exit_code {
+        2 => StatusCode::BAD_REQUEST,
+        3 | 130 => StatusCode::CONFLICT,
+        4 => StatusCode::FAILED_DEPENDENCY,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl From<wt_problem::Problem> for ApiError {
+    fn from(problem: wt_problem::Problem) -> Self {
+        let exit_code = problem.fault.code();
+        let wt_problem::Problem { what, cause, hint, .. } = problem;
+        Self { status: status_of(exit_code), problem: Problem { what, cause, hint, exit_code: Some(exit_code) } }
     }
 }
 
 impl From<crate::secret::NoRandom> for ApiError {
     fn from(error: crate::secret::NoRandom) -> Self {
         Self::ours(error.to_string())
-    }
-}
-
-impl Problem {
-    /// Takes a message of the command line apart.
-    fn read(stderr: &str) -> Self {
-        let text = stderr.trim();
-        let text = text.strip_prefix("windtunnel: ").or_else(|| text.strip_prefix("error: ")).unwrap_or(text);
-        let text = text.split("\n\nFor more information").next().unwrap_or(text);
-        let text = text.split("\n\nUsage:").next().unwrap_or(text);
-        let (text, hint) = cut(text, "\n  try:   ");
-        let (what, cause) = cut(text, "\n  cause: ");
-        let what = if what.is_empty() { "the command ended without saying why" } else { what };
-        Self { what: what.trim_end().to_owned(), cause, hint, exit_code: None }
-    }
-}
-
-fn cut<'a>(text: &'a str, at: &str) -> (&'a str, Option<String>) {
-    match text.split_once(at) {
-        Some((before, after)) => (before, Some(after.trim().to_owned())),
-        None => (text, None),
     }
 }
 
@@ -106,8 +102,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_taken_apart_into_what_cause_and_hint() {
-        let error = ApiError::of_exit(3, "windtunnel: can't set sack\n  cause: EPERM\n  try:   sudo windtunnel\n");
+    fn a_problem_keeps_what_happened_the_cause_and_what_to_try() {
+        let problem = wt_problem::Problem::environment("can't set sack").because("EPERM").hint("sudo windtunnel");
+        let said = serde_json::to_string(&problem).unwrap();
+        let error = ApiError::of_exit(3, &format!("{said}\n"));
         assert_eq!(error.status, StatusCode::CONFLICT);
         assert_eq!(error.problem.what, "can't set sack");
         assert_eq!(error.problem.cause.as_deref(), Some("EPERM"));
@@ -116,9 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn usage_of_the_command_line_is_left_out() {
-        let error = ApiError::of_exit(2, "error: there is no knob \"x\"\n\nFor more information, try '--help'.\n");
-        assert_eq!((error.status, error.problem.what.as_str()), (StatusCode::BAD_REQUEST, "there is no knob \"x\""));
-        assert_eq!(error.problem.cause, None);
+    fn what_is_no_problem_of_ours_is_told_as_it_is() {
+        let error = ApiError::of_exit(101, "Segmentation fault\n");
+        assert_eq!(
+            (error.status, error.problem.what.as_str()),
+            (StatusCode::INTERNAL_SERVER_ERROR, "Segmentation fault")
+        );
+        assert_eq!(ApiError::of_exit(2, "").problem.what, "the command ended without saying why");
     }
 }

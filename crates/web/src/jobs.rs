@@ -1,10 +1,19 @@
-use crate::ask::{host, limited_number, option, text, words};
+use crate::checked::{host, key, limited_number, maybe, maybe_time, parsed};
 use crate::drawn::{PathRequest, scenario};
 use crate::error::ApiError;
-use crate::runs::{Job, Kind, Said};
+use crate::runs::{Job, Kind};
+use crate::worker::Work;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
+use wt_prober::mtu::{MtuRequest, ScanRequest};
+use wt_prober::trace::TraceRequest;
+use wt_setup::lab::TransferRequest;
+use wt_trial::Direction;
+
+/// What the server of a lab is called in it.
+const SERVER: &str = "server";
 
 /// What is asked of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -47,51 +56,62 @@ impl ProbeRequest {
         self.target.is_some()
     }
 
-    /// The command, which for the lab runs within `lab run`; `exe` is this program.
+    /// The worker's request, which for the lab is run in its client.
     ///
     /// # Errors
     /// [`ApiError`] unless it is said where, and only once.
-    pub(crate) fn job(&self, exe: &str) -> Result<Job, ApiError> {
-        let mut probe = match self.kind {
-            ProbeKind::Path => words(&["path", "--json"]),
-            ProbeKind::Mtu => words(&["mtu", "--json"]),
-            ProbeKind::Scan => words(&["mtu", "--json", "--scan"]),
-            ProbeKind::Trace => words(&["trace", "--json"]),
-        };
-        for (name, value) in [("from", self.from), ("to", self.to), ("step", self.step)] {
-            match value {
-                Some(_) if self.kind != ProbeKind::Scan => {
-                    return Err(ApiError::bad(format!("{name} is for a scan only")));
-                }
-                Some(value) => probe.push(format!("--{name}={value}")),
-                None => {}
-            }
+    pub(crate) fn job(&self) -> Result<Job, ApiError> {
+        let sizes = [("from", self.from), ("to", self.to), ("step", self.step)];
+        if let Some((name, _)) = sizes.iter().find(|(_, size)| size.is_some() && self.kind != ProbeKind::Scan) {
+            return Err(ApiError::bad(format!("{name} is for a scan only")));
         }
-        let (args, scenario) = match &self.target {
+        let (work, kept) = match &self.target {
             Some(_) if self.lab.is_some() || self.path.is_some() => {
                 return Err(ApiError::bad("a probe goes to a host or to the lab's server, not to both"));
             }
             Some(target) => {
-                probe.extend(["--".to_owned(), host(target)?.to_owned()]);
-                (probe, None)
+                let (operation, request) = self.probe(host(target)?)?;
+                (Work::request(operation, &request), None)
             }
             None => {
                 let scenario = scenario(self.lab.as_deref(), self.path.as_ref())?;
-                let mut args = words(&["lab", "run"]);
-                args.extend([scenario.argument.clone(), "--".to_owned(), exe.to_owned()]);
-                args.extend(probe);
-                args.push("server".to_owned());
-                (args, Some(scenario))
+                let (operation, request) = self.probe(SERVER)?;
+                let request = json!({
+                    "lab": scenario.request(), "probe": {"operation": operation, "request": request},
+                });
+                (Work::request("lab_probe", &request), scenario.drawn)
             }
         };
-        Ok(Job { kind: Kind::Probe, request: json(self)?, program: None, args, said: Said::Whole, scenario })
+        Ok(Job { kind: Kind::Probe, request: as_json(self)?, work, kept: kept.into_iter().collect() })
     }
+
+    /// What is asked of the path to a host.
+    fn probe(&self, host: &str) -> Result<(&'static str, Value), ApiError> {
+        let hosts = vec![host.to_owned()];
+        let usual = ScanRequest::default();
+        let scan = (self.kind == ProbeKind::Scan).then(|| ScanRequest {
+            from: self.from.unwrap_or(usual.from),
+            to: self.to,
+            step: self.step.unwrap_or(usual.step),
+            ..usual
+        });
+        Ok(match self.kind {
+            ProbeKind::Path => path_of(host)?,
+            ProbeKind::Mtu | ProbeKind::Scan => ("mtu", as_json(&MtuRequest { hosts, scan, ..MtuRequest::default() })?),
+            ProbeKind::Trace => ("trace", as_json(&TraceRequest { hosts, ..TraceRequest::default() })?),
+        })
+    }
+}
+
+fn path_of(host: &str) -> Result<(&'static str, Value), ApiError> {
+    let request = wt_prober::path::PathRequest { host: host.to_owned(), ..Default::default() };
+    Ok(("path", as_json(&request)?))
 }
 
 /// What is done in a lab that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Work {
+pub(crate) enum WorkKind {
     /// The server sends
     Download,
     /// The client sends
@@ -106,7 +126,7 @@ pub(crate) enum Work {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkRequest {
-    kind: Work,
+    kind: WorkKind,
     /// How much a transfer moves, such as `10MB`
     #[schema(max_length = 256)]
     size: Option<String>,
@@ -122,49 +142,47 @@ pub(crate) struct WorkRequest {
 }
 
 impl WorkRequest {
-    /// The command, run in the client of a lab; `enter` is how one gets there.
+    /// What is run in the client of a lab; `enter` is how one gets there.
     ///
     /// # Errors
     /// [`ApiError`] where something belongs to another kind.
-    pub(crate) fn job(&self, exe: &str, enter: &[String]) -> Result<Job, ApiError> {
-        let transfers = matches!(self.kind, Work::Download | Work::Upload);
+    pub(crate) fn job(&self, mut enter: Vec<String>) -> Result<Job, ApiError> {
+        let transfers = matches!(self.kind, WorkKind::Download | WorkKind::Upload);
         if !transfers && (self.size.is_some() || self.time.is_some() || !self.settings.is_empty()) {
             return Err(ApiError::bad("size, time and settings are for transfers"));
         }
-        if self.kind != Work::Ping && self.count.is_some() {
+        if self.kind != WorkKind::Ping && self.count.is_some() {
             return Err(ApiError::bad("count is for pings"));
         }
-        let (command, said) = match self.kind {
-            Work::Ping => {
-                let count = limited_number("count", self.count.unwrap_or(10).into(), 1..=1000)?;
-                let interval = if count > 20 { "0.05" } else { "0.2" };
-                (words(&["ping", "-n", "-i", interval, "-c", &count.to_string(), "server"]), Said::Lines)
+        let (operation, request) = match self.kind {
+            WorkKind::Ping => {
+                let count = limited_number("count", self.count.unwrap_or(10).into(), 1..=1000)?.to_string();
+                let interval = if self.count.is_some_and(|count| count > 20) { "0.05" } else { "0.2" };
+                enter.extend(["ping", "-n", "-i", interval, "-c", &count, SERVER].map(str::to_owned));
+                return self.in_lab(Work::Lines(enter));
             }
-            Work::Path => (words(&[exe, "path", "--json", "server"]), Said::Whole),
-            Work::Download | Work::Upload => (self.transfer(exe)?, Said::Events),
+            WorkKind::Path => path_of(SERVER)?,
+            WorkKind::Download => ("lab_transfer", as_json(&self.transfer(Direction::Down)?)?),
+            WorkKind::Upload => ("lab_transfer", as_json(&self.transfer(Direction::Up)?)?),
         };
-        let mut args = enter.to_vec();
-        args.extend(command);
-        let program = (!args.is_empty()).then(|| args.remove(0));
-        Ok(Job { kind: Kind::Workload, request: json(self)?, program, args, said, scenario: None })
+        let request = json!({"operation": operation, "request": request}).to_string();
+        self.in_lab(Work::Request { enter, request })
     }
 
-    fn transfer(&self, exe: &str) -> Result<Vec<String>, ApiError> {
-        let mut args = words(&[exe, "lab", "transfer", "--json-stream"]);
-        if self.kind == Work::Upload {
-            args.push("--up".to_owned());
-        }
-        option(&mut args, "size", self.size.as_deref())?;
-        option(&mut args, "time", self.time.as_deref())?;
-        for (name, value) in &self.settings {
-            args.push(format!("--set={}={}", crate::ask::key(name)?, text(name, value)?));
-        }
-        Ok(args)
+    fn in_lab(&self, work: Work) -> Result<Job, ApiError> {
+        Ok(Job { kind: Kind::Workload, request: as_json(self)?, work, kept: Vec::new() })
+    }
+
+    fn transfer(&self, direction: Direction) -> Result<TransferRequest, ApiError> {
+        let pair = |(knob, level): (&String, &String)| parsed("settings", &format!("{}={level}", key(knob)?));
+        let set = self.settings.iter().map(pair).collect::<Result<_, _>>()?;
+        let (size, time) = (self.size.as_deref(), self.time.as_deref());
+        Ok(TransferRequest { direction, size: maybe("size", size)?, time: maybe_time("time", time)?, set })
     }
 }
 
-/// What was asked, as it is told in lists.
-pub(crate) fn json(request: &impl Serialize) -> Result<serde_json::Value, ApiError> {
+/// What was asked, as it is told in lists and to workers.
+pub(crate) fn as_json(request: &impl Serialize) -> Result<Value, ApiError> {
     serde_json::to_value(request).map_err(|error| ApiError::ours(error.to_string()))
 }
 
@@ -172,16 +190,27 @@ pub(crate) fn json(request: &impl Serialize) -> Result<serde_json::Value, ApiErr
 mod tests {
     use super::*;
 
+    /// The request of a job's worker.
+    fn asked(job: Job) -> (Vec<String>, Value) {
+        let Work::Request { enter, request } = job.work else { panic!("another program") };
+        (enter, serde_json::from_str(&request).unwrap())
+    }
+
     fn probe(text: &str) -> Result<Job, ApiError> {
-        serde_json::from_str::<ProbeRequest>(text).unwrap().job("/bin/wt")
+        serde_json::from_str::<ProbeRequest>(text).unwrap().job()
     }
 
     #[test]
     fn a_probe_of_the_lab_runs_within_it_and_one_of_a_host_doesnt() {
-        let lab = probe(r#"{"kind": "scan", "lab": "black-hole", "from": 1300, "step": 4}"#).unwrap();
-        assert_eq!(lab.args.join(" "), "lab run black-hole -- /bin/wt mtu --json --scan --from=1300 --step=4 server");
-        let live = probe(r#"{"kind": "path", "target": "example.org:443"}"#).unwrap();
-        assert_eq!(live.args.join(" "), "path --json -- example.org:443");
+        let lab = asked(probe(r#"{"kind": "scan", "lab": "black-hole", "from": 1300, "step": 4}"#).unwrap()).1;
+        let request: wt_api::Request = serde_json::from_value(lab).unwrap();
+        let wt_api::Request::LabProbe(request) = request else { panic!("{request:?}") };
+        assert_eq!(request.lab.path, "black-hole");
+        let wt_api::Request::Mtu(mtu) = *request.probe else { panic!("another probe") };
+        assert_eq!((mtu.hosts, mtu.scan.map(|scan| (scan.from, scan.step))), (vec!["server".into()], Some((1300, 4))));
+        let live = asked(probe(r#"{"kind": "path", "target": "example.org:443"}"#).unwrap()).1;
+        let request: wt_api::Request = serde_json::from_value(live).unwrap();
+        assert!(matches!(request, wt_api::Request::Path(path) if path.host == "example.org:443"));
         for bad in [
             r#"{"kind": "path"}"#,
             r#"{"kind": "path", "target": "a", "lab": "adsl"}"#,
@@ -195,14 +224,22 @@ mod tests {
 
     #[test]
     fn a_workload_is_one_of_ours() {
-        let enter = ["nsenter", "-t", "7", "-n", "--"].map(str::to_owned);
-        let job = |text: &str| serde_json::from_str::<WorkRequest>(text).unwrap().job("/bin/wt", &enter);
-        let up = job(r#"{"kind": "upload", "size": "1MB", "settings": {"cc": "reno"}}"#).unwrap();
-        assert_eq!(up.program.as_deref(), Some("nsenter"));
-        assert_eq!(up.args.join(" "), "-t 7 -n -- /bin/wt lab transfer --json-stream --up --size=1MB --set=cc=reno");
-        for bad in
-            [r#"{"kind": "ping", "size": "1MB"}"#, r#"{"kind": "ping", "count": 0}"#, r#"{"kind": "path", "count": 3}"#]
-        {
+        let enter = || ["nsenter", "-t", "7", "-n", "--"].map(str::to_owned).to_vec();
+        let job = |text: &str| serde_json::from_str::<WorkRequest>(text).unwrap().job(enter());
+        let up = asked(job(r#"{"kind": "upload", "size": "1MB", "settings": {"cc": "reno"}}"#).unwrap());
+        assert_eq!(up.0, enter());
+        let request: wt_api::Request = serde_json::from_value(up.1).unwrap();
+        let wt_api::Request::LabTransfer(transfer) = request else { panic!("{request:?}") };
+        assert_eq!((transfer.direction, transfer.size.map(|size| size.get())), (Direction::Up, Some(1_000_000)));
+        let Work::Lines(ping) = job(r#"{"kind": "ping", "count": 3}"#).unwrap().work else { panic!("a worker") };
+        assert_eq!(ping[5..].join(" "), "ping -n -i 0.2 -c 3 server");
+        for bad in [
+            r#"{"kind": "ping", "size": "1MB"}"#,
+            r#"{"kind": "ping", "count": 0}"#,
+            r#"{"kind": "path", "count": 3}"#,
+            r#"{"kind": "upload", "size": "much"}"#,
+            r#"{"kind": "upload", "settings": {"--help": "1"}}"#,
+        ] {
             assert!(job(bad).is_err(), "{bad}");
         }
     }

@@ -1,4 +1,3 @@
-use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
@@ -45,7 +44,7 @@ pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
         (header::VARY, "accept-encoding"),
         (header::CACHE_CONTROL, keep),
     ];
-    (head, Body::from(file.gzip)).into_response()
+    (head, crate::room::fixed(file.gzip)).into_response()
 }
 
 fn kind(path: &str) -> &'static str {

@@ -1,21 +1,26 @@
-use crate::api::{App, Body, JsonBody, Place, Shared, place};
-use crate::ask::{ExperimentRequest, words};
-use crate::command::Answer;
 use crate::drawn::LabRequest;
 use crate::error::{ApiError, ErrorBody};
+use crate::experiment::{Experiment, ExperimentRequest};
 use crate::guard;
-use crate::jobs::{ProbeRequest, WorkRequest, json};
-use crate::runs::{Job, Kind, Run, RunSummary, SAMPLE, Said};
+use crate::jobs::{ProbeRequest, WorkRequest, as_json};
+use crate::peer::Peer;
+use crate::runs::{Event, Job, Kind, Run, RunSummary, SAMPLE};
+use crate::state::{App, Body, JsonBody, Place, Shared, place};
+use crate::worker::Work;
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use hyper::body::Bytes;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use wt_tune::{ScreenPlan, TunePlan};
 
 /// The operations of this file.
 pub(crate) fn operations() -> OpenApiRouter<Arc<App>> {
@@ -32,6 +37,17 @@ pub(crate) fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(run_events))
 }
 
+/// What an experiment would do.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Planned {
+    /// In rounds.
+    Tune(TunePlan),
+    /// In a screen.
+    Screen(ScreenPlan),
+}
+
 /// What was started, in its summary.
 type Started = (StatusCode, Json<RunSummary>);
 
@@ -45,36 +61,42 @@ async fn experiments(State(app): Shared) -> Json<Vec<RunSummary>> {
     Json(app.runs.summaries(Some(Kind::Experiment)))
 }
 
-/// Starts an experiment: `windtunnel tune --json-stream`. On the real path it needs the token
+/// Starts an experiment in a worker. On the real path it needs the token
 #[utoipa::path(post, path = "/api/v1/experiments", request_body = ExperimentRequest,
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn start_experiment(
     State(app): Shared,
+    peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<ExperimentRequest>,
 ) -> Result<Started, ApiError> {
+    guard::may_start(&app, &peer, &headers)?;
     let Body(ask) = ask?;
     if ask.is_live() {
-        guard::may_change(&app, &headers)?;
+        guard::may(&app, &headers, "measuring a real path, or going on with an experiment,")?;
     }
-    let command = ask.command(&["--json-stream"])?;
-    let (args, scenario) = (command.args, command.scenario);
-    let request = json(&ask)?;
-    let job = Job { kind: Kind::Experiment, request, program: None, args, said: Said::Events, scenario };
+    let Experiment { request, kept } = ask.experiment(false)?;
+    let job = Job { kind: Kind::Experiment, request: as_json(&ask)?, work: Work::request("tune", &request), kept };
     Ok(started(&*app.runs.start(&app.program, job)?))
 }
 
 /// What an experiment in the lab would compare, and how long it may take: `windtunnel tune --dry-run --json`
 #[utoipa::path(post, path = "/api/v1/experiments/plan", request_body = ExperimentRequest,
-    responses((status = 200, body = Object), (status = "4XX", body = ErrorBody)))]
-async fn plan_experiment(State(app): Shared, Body(ask): Body<ExperimentRequest>) -> Result<Answer, ApiError> {
+    responses((status = 200, body = Planned), (status = "4XX", body = ErrorBody)))]
+async fn plan_experiment(
+    State(app): Shared,
+    peer: Peer,
+    Body(ask): Body<ExperimentRequest>,
+) -> Result<Response, ApiError> {
     if ask.is_live() {
-        return Err(ApiError::bad("what a far end offers is known only once it is asked")
+        return Err(ApiError::bad("what a server offers is known only once it is asked")
             .hint("start it; it measures first, and stops when you say so"));
     }
-    let command = ask.command(&["--dry-run", "--json"])?;
-    app.program.ask(&command.args).await
+    let Experiment { request, kept } = ask.experiment(true)?;
+    let answer = app.work(&peer, "tune", &request).await;
+    drop(kept);
+    answer
 }
 
 /// An experiment that this server started
@@ -85,9 +107,11 @@ async fn experiment(State(app): Shared, id: Place) -> Result<Json<RunSummary>, A
 }
 
 /// Stops an experiment and keeps what was measured, as Ctrl-C does
-#[utoipa::path(delete, path = "/api/v1/experiments/{id}", params(("id" = String, Path, description = "Its name here")),
+#[utoipa::path(delete, path = "/api/v1/experiments/{id}",
+    params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`"), ("id" = String, Path, description = "Its name here")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn stop_experiment(State(app): Shared, id: Place) -> Result<Started, ApiError> {
+async fn stop_experiment(State(app): Shared, peer: Peer, headers: HeaderMap, id: Place) -> Result<Started, ApiError> {
+    guard::may_start(&app, &peer, &headers)?;
     stop(&app, id, Some(Kind::Experiment))
 }
 
@@ -105,30 +129,50 @@ async fn experiment_events(State(app): Shared, id: Place, headers: HeaderMap) ->
 #[utoipa::path(post, path = "/api/v1/probes", request_body = ProbeRequest,
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn start_probe(State(app): Shared, headers: HeaderMap, ask: JsonBody<ProbeRequest>) -> Result<Started, ApiError> {
+async fn start_probe(
+    State(app): Shared,
+    peer: Peer,
+    headers: HeaderMap,
+    ask: JsonBody<ProbeRequest>,
+) -> Result<Started, ApiError> {
+    guard::may_start(&app, &peer, &headers)?;
     let Body(ask) = ask?;
     if ask.is_live() {
-        guard::may_change(&app, &headers)?;
+        guard::may(&app, &headers, "probing a real path")?;
     }
-    Ok(started(&*app.runs.start(&app.program, ask.job(&app.program.exe())?)?))
+    Ok(started(&*app.runs.start(&app.program, ask.job()?)?))
 }
 
 /// Brings a lab up, which stays until it is stopped: `windtunnel lab up --json`
-#[utoipa::path(post, path = "/api/v1/labs", request_body = LabRequest,
+#[utoipa::path(post, path = "/api/v1/labs", request_body = LabRequest, params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn start_lab(State(app): Shared, Body(ask): Body<LabRequest>) -> Result<Started, ApiError> {
+async fn start_lab(
+    State(app): Shared,
+    peer: Peer,
+    headers: HeaderMap,
+    ask: JsonBody<LabRequest>,
+) -> Result<Started, ApiError> {
+    guard::may_start(&app, &peer, &headers)?;
+    let Body(ask) = ask?;
     let scenario = ask.scenario()?;
-    let args = words(&["lab", "up", &scenario.argument, "--json"]);
-    let request = json(&ask)?;
-    let job = Job { kind: Kind::Lab, request, program: None, args, said: Said::Events, scenario: Some(scenario) };
+    let work = Work::request("lab_up", &scenario.request());
+    let kept = scenario.drawn.into_iter().collect();
+    let job = Job { kind: Kind::Lab, request: as_json(&ask)?, work, kept };
     Ok(started(&*app.runs.start(&app.program, job)?))
 }
 
 /// Runs a workload in a lab that is up: a transfer, pings, or a probe of its path
 #[utoipa::path(post, path = "/api/v1/labs/{id}/workloads", request_body = WorkRequest,
-    params(("id" = String, Path, description = "The lab's name here")),
+    params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`"), ("id" = String, Path, description = "The lab's name here")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn start_work(State(app): Shared, id: Place, ask: JsonBody<WorkRequest>) -> Result<Started, ApiError> {
+async fn start_work(
+    State(app): Shared,
+    peer: Peer,
+    headers: HeaderMap,
+    id: Place,
+    ask: JsonBody<WorkRequest>,
+) -> Result<Started, ApiError> {
+    guard::may_start(&app, &peer, &headers)?;
     let lab = find(&app, id, Some(Kind::Lab))?;
     let Body(ask) = ask?;
     let not_up = |what: &str| ApiError::new(StatusCode::CONFLICT, what).hint("POST /api/v1/labs brings one up");
@@ -140,7 +184,7 @@ async fn start_work(State(app): Shared, id: Place, ask: JsonBody<WorkRequest>) -
     let enter = up["hosts"][0]["enter"].as_str().and_then(|enter| enter.strip_suffix(" sh"));
     let enter = enter.ok_or_else(|| ApiError::ours("the lab doesn't say how to enter it"))?;
     let enter: Vec<String> = enter.split_whitespace().map(str::to_owned).collect();
-    Ok(started(&*app.runs.start(&app.program, ask.job(&app.program.exe(), &enter)?)?))
+    Ok(started(&*app.runs.start(&app.program, ask.job(enter)?)?))
 }
 
 /// All that this server started, the newest first
@@ -157,9 +201,11 @@ async fn run(State(app): Shared, id: Place) -> Result<Json<RunSummary>, ApiError
 }
 
 /// Stops one of them, as Ctrl-C does
-#[utoipa::path(delete, path = "/api/v1/runs/{id}", params(("id" = String, Path, description = "Its name here")),
+#[utoipa::path(delete, path = "/api/v1/runs/{id}",
+    params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`"), ("id" = String, Path, description = "Its name here")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn stop_run(State(app): Shared, id: Place) -> Result<Started, ApiError> {
+async fn stop_run(State(app): Shared, peer: Peer, headers: HeaderMap, id: Place) -> Result<Started, ApiError> {
+    guard::may_start(&app, &peer, &headers)?;
     stop(&app, id, None)
 }
 
@@ -177,16 +223,49 @@ fn stop(app: &App, id: Place, kind: Option<Kind>) -> Result<Started, ApiError> {
     Ok(started(&run))
 }
 
+/// So often somebody who waits for events hears that there are none.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Given to the connection at once. The log has the rest, once for all who read it.
+const PIECE: usize = 16 << 10;
+
 /// Server-sent events, those that are there and those that come.
 fn events(run: Arc<Run>, headers: &HeaderMap) -> Response {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse::<u64>().ok());
-    let events = run.events(last.map_or(0, |last| last.saturating_add(1)));
-    let told = events.map(|event| {
-        let told = Event::default().event(&event.kind).data(&event.data);
-        // Whoever comes back goes on behind the last event that stays; samples don't.
-        Ok::<_, Infallible>(if event.kind == SAMPLE { told } else { told.id(event.number.to_string()) })
+    let events = Box::pin(run.events(last.map_or(0, |last| last.saturating_add(1))));
+    let pieces = futures_util::stream::unfold((events, VecDeque::new()), |(mut events, mut rest)| async move {
+        loop {
+            if let Some(piece) = rest.pop_front() {
+                return Some((Ok::<_, Infallible>(piece), (events, rest)));
+            }
+            match tokio::time::timeout(KEEP_ALIVE, events.next()).await {
+                Ok(Some(event)) => rest = told(&event),
+                Ok(None) => return None,
+                Err(_) => rest.push_back(Bytes::from_static(b":\n\n")),
+            }
+        }
     });
-    Sse::new(told).keep_alive(KeepAlive::default()).into_response()
+    let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    (head, axum::body::Body::from_stream(pieces)).into_response()
+}
+
+/// An event in pieces.
+fn told(event: &Event) -> VecDeque<Bytes> {
+    let mut head = String::new();
+    if event.kind != SAMPLE {
+        // Whoever comes back goes on behind the last event that stays; samples don't.
+        head = format!("id: {}\n", event.number);
+    }
+    head += &format!("event: {}\ndata: ", event.kind);
+    if event.data.len() <= PIECE {
+        return VecDeque::from([Bytes::from([head.as_bytes(), &event.data, b"\n\n"].concat())]);
+    }
+    let mut pieces = VecDeque::from([Bytes::from(head)]);
+    let mut rest = event.data.clone();
+    while !rest.is_empty() {
+        pieces.push_back(rest.split_to(rest.len().min(PIECE)));
+    }
+    pieces.push_back(Bytes::from_static(b"\n\n"));
+    pieces
 }
 
 fn find(app: &App, id: Place, kind: Option<Kind>) -> Result<Arc<Run>, ApiError> {

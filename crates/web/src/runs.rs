@@ -1,8 +1,9 @@
-use crate::command::{self, Program};
-use crate::drawn::Scenario;
+use crate::drawn::Drawn;
 use crate::error::{ApiError, Problem};
+use crate::worker::{self, Program, Work};
 use axum::http::StatusCode;
 use futures_util::Stream;
+use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +21,9 @@ const KEPT_BYTES: usize = 64 << 20;
 const KEPT_SAMPLES: usize = 4_096;
 /// The kind of event that tells how a transfer goes.
 pub(crate) const SAMPLE: &str = "sample";
-/// So many experiments that have ended are kept; the journal has all.
+/// So many experiments that have ended are kept, and so many bytes of their events; the journal has all.
 const KEPT_RUNS: usize = 16;
+const KEPT_OF_ENDED: usize = 32 << 20;
 /// A line longer than this is no event.
 const LONGEST_LINE: u64 = 32 << 20;
 /// How long an experiment may take to end cleanly.
@@ -41,29 +43,15 @@ pub(crate) enum Kind {
     Workload,
 }
 
-/// How a command tells what happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// One object a line.
-    Events,
-    /// One object, over several lines.
-    Whole,
-    /// Lines for people.
-    Lines,
-}
-
-/// A command to run.
+/// Something to start.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) kind: Kind,
     /// What was asked for.
     pub(crate) request: serde_json::Value,
-    /// The program; `None` is ourselves.
-    pub(crate) program: Option<String>,
-    pub(crate) args: Vec<String>,
-    pub(crate) said: Said,
-    /// What must be kept for as long as it runs.
-    pub(crate) scenario: Option<Scenario>,
+    pub(crate) work: Work,
+    /// Files that are needed for as long as it runs.
+    pub(crate) kept: Vec<Drawn>,
 }
 
 /// Something that this server started and that takes its time.
@@ -72,9 +60,10 @@ pub(crate) struct Run {
     id: String,
     kind: Kind,
     request: serde_json::Value,
-    said: Said,
-    /// Until it ends: then the file of a drawn path goes away.
-    scenario: Mutex<Option<Scenario>>,
+    /// Whether it says lines for people, rather than one object a line.
+    lines: bool,
+    /// Until it ends: then its files go away.
+    kept: Mutex<Vec<Drawn>>,
     started_unix_us: i64,
     log: Mutex<Log>,
     grown: watch::Sender<()>,
@@ -93,7 +82,7 @@ struct Log {
     end: Option<End>,
 }
 
-/// One thing that happened, as the command line told it.
+/// One thing that happened, as the worker told it.
 #[derive(Debug)]
 pub(crate) struct Event {
     /// Counts from 0 in each run, samples by themselves.
@@ -101,7 +90,7 @@ pub(crate) struct Event {
     /// `begin`, `trial`, `sample`, `round`, `line`, `result` or `end`.
     pub(crate) kind: String,
     /// The object in one line.
-    pub(crate) data: String,
+    pub(crate) data: Bytes,
 }
 
 /// How it ended.
@@ -172,31 +161,26 @@ impl Run {
     pub(crate) fn result(&self) -> Option<serde_json::Value> {
         let log = self.log();
         let event = log.events.iter().rfind(|event| event.kind == "result")?;
-        serde_json::from_str(&event.data).ok()
-    }
-
-    /// Notes all that a command printed, as one object.
-    fn note_whole(&self, bytes: &[u8]) {
-        if let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) {
-            self.add("result".to_owned(), value.to_string(), |_| {});
-        }
+        serde_json::from_slice(&event.data).ok()
     }
 
     /// Notes a line that it printed; where events are expected, what isn't an object is none.
     fn note(&self, line: &str) {
-        if self.said == Said::Lines {
+        if self.lines {
             return self.add("line".to_owned(), serde_json::json!({"event": "line", "text": line}).to_string(), |_| {});
         }
-        if let Ok(head) = serde_json::from_str::<Head>(line) {
-            self.add(head.event.unwrap_or_else(|| "result".to_owned()), line.to_owned(), |log| {
-                if log.experiment.is_none() {
-                    log.experiment = head.id;
-                }
-            });
-        }
+        let Ok(Head { event, id }) = serde_json::from_str(line) else { return };
+        let kind = match (self.kind, event) {
+            // Of a lab the answer is that it is up; that it was isn't news.
+            (Kind::Lab, Some(_)) => "result".to_owned(),
+            (Kind::Lab, None) => return,
+            (_, event) => event.unwrap_or_else(|| "result".to_owned()),
+        };
+        self.add(kind, line.to_owned(), |log| log.experiment = log.experiment.take().or(id));
     }
 
     fn add(&self, kind: String, data: String, also: impl FnOnce(&mut Log)) {
+        let data = Bytes::from(data);
         let mut log = self.log();
         if kind == SAMPLE {
             let number = log.next_sample;
@@ -303,20 +287,26 @@ impl Runs {
             };
             return Err(ApiError::new(StatusCode::CONFLICT, what).hint("wait for its end, or stop it"));
         }
-        let child = program.start(job.program.as_deref(), &job.args)?;
+        let lines = matches!(job.work, Work::Lines(_));
+        let child = program.start(job.work)?;
         let run = Arc::new(Run {
             id: crate::secret::random_hex(6)?,
             kind: job.kind,
             request: job.request,
-            said: job.said,
-            scenario: Mutex::new(job.scenario),
+            lines,
+            kept: Mutex::new(job.kept),
             started_unix_us: wt_sys::clock::unix_us(),
             log: Mutex::default(),
             grown: watch::Sender::new(()),
             cancel: Notify::new(),
         });
         runs.push_front(Arc::clone(&run));
-        while let Some(place) = runs.iter().rposition(|run| run.has_ended()).filter(|_| runs.len() > KEPT_RUNS) {
+        let kept = |runs: &VecDeque<Arc<Run>>| -> usize {
+            runs.iter().filter(|run| run.has_ended()).map(|run| run.log().bytes).sum()
+        };
+        while let Some(place) = runs.iter().rposition(|run| run.has_ended())
+            && (runs.len() > KEPT_RUNS || kept(&runs) > KEPT_OF_ENDED)
+        {
             runs.remove(place);
         }
         tokio::spawn(follow(Arc::clone(&run), child));
@@ -352,16 +342,12 @@ async fn follow(run: Arc<Run>, mut child: Child) {
         let Some(stdout) = stdout else { return };
         let mut reader = BufReader::new(stdout);
         let mut line = Vec::new();
-        if run.said == Said::Whole {
-            let _ = reader.take(LONGEST_LINE).read_to_end(&mut line).await;
-            return run.note_whole(&line);
-        }
         while matches!((&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line).await, Ok(n) if n > 0) {
             run.note(String::from_utf8_lossy(&line).trim_end());
             line.clear();
         }
     };
-    let told = futures_util::future::join(lines, command::message(stderr));
+    let told = futures_util::future::join(lines, worker::message(stderr));
     tokio::pin!(told);
     let said = tokio::select! {
         said = &mut told => Some(said.1),
@@ -372,8 +358,8 @@ async fn follow(run: Arc<Run>, mut child: Child) {
         Some(said) => said,
         None => {
             if let Some(pid) = child.id() {
-                // What stands between us and the program that works doesn't hand a signal on.
-                let all = matches!(run.kind, Kind::Probe | Kind::Workload);
+                // What takes a worker into a lab doesn't hand a signal on.
+                let all = run.kind == Kind::Workload;
                 let send = if all { wt_sys::process::signal_group } else { wt_sys::process::signal };
                 // It may have ended just now; then there is nothing to stop.
                 let _ = send(pid, SIGINT);
@@ -388,16 +374,16 @@ async fn follow(run: Arc<Run>, mut child: Child) {
             child.wait().await
         }
     };
-    let exit_code = status.map_or(u8::MAX, command::exit_code);
+    let exit_code = status.map_or(u8::MAX, worker::exit_code);
     // A lab has no end of its own, and whatever was stopped needs no reason.
     let failed = match run.kind {
         Kind::Experiment => exit_code > 1,
         Kind::Lab => exit_code != 0 && !stopped,
         Kind::Probe | Kind::Workload => exit_code > 1 && !stopped || exit_code == 1 && !said.is_empty(),
     };
-    let scenario = run.scenario.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let drawn = scenario.and_then(|scenario| scenario.drawn);
-    let said = drawn.map_or(said.clone(), |drawn| drawn.plain(&said));
+    let kept = std::mem::take(&mut *run.kept.lock().unwrap_or_else(PoisonError::into_inner));
+    let said = kept.iter().fold(said, |said, drawn| drawn.plain(&said));
+    drop(kept);
     let error = failed.then(|| ApiError::of_exit(exit_code, &said).problem);
     run.end(End { exit_code, error });
 }

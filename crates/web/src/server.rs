@@ -1,32 +1,40 @@
-use crate::api::{self, App};
-use crate::command::Program;
+use crate::api;
 use crate::door::Door;
-use crate::guard::Names;
+use crate::guest::{Owner, Who, account};
+use crate::inside::Inside;
+use crate::names::Names;
+use crate::peer::Peer;
+use crate::places::Places;
 use crate::runs::Runs;
 use crate::secret::{NoRandom, Secret, random_hex};
+use crate::state::App;
 use crate::tls::{Tls, TlsError};
+use crate::watched::Watched;
+use crate::worker::Program;
 use axum::Router;
 use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 use tower_service::Service as _;
 
-/// So many connections at once; others wait to be accepted.
-const MOST_CONNECTIONS: usize = 1024;
 /// A head that isn't there by then won't come any more; connections that rest are closed, too.
 const HEAD_BY: Duration = Duration::from_secs(30);
 /// A handshake of TLS takes no longer.
 const HANDSHAKE_BY: Duration = Duration::from_secs(10);
+/// A connection this old answers what it was asked, and then closes; an event stream goes on.
+const AGE: Duration = Duration::from_secs(600);
+/// Bytes of a connection that wait to be sent, here and in the kernel; and the longest head.
+const BUFFER: usize = 32 << 10;
+const MOST_HEADERS: usize = 64;
 /// Where no connection can be accepted (no descriptors left), this long is waited.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -118,6 +126,7 @@ pub fn serve(config: Config, ready: impl FnOnce(&Ready)) -> Result<(), ServeErro
         return Err(ServeError::Open { address, lacks });
     }
     let tls = config.tls.as_ref().map(|(certificate, key)| Tls::new(certificate, key)).transpose()?;
+    wt_sys::process::give_memory_back();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(run(config, address, tls, ready));
     // Nobody's download keeps us.
@@ -139,15 +148,18 @@ async fn run(
     let url = names.url();
     let app = Arc::new(App {
         program: Program::new(config.exe),
+        inside: Inside::new(),
         runs: Runs::default(),
         names,
         token: Secret::new(&token)?,
         door: config.password.map(Door::new),
+        owner: Owner::here(),
+        room: Arc::default(),
     });
     let router = api::router(Arc::clone(&app));
     ready(&Ready { address, url, token });
     tokio::select! {
-        () = accept(listener, router, tls) => {}
+        () = accept(listener, &app, router, tls) => {}
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
@@ -155,25 +167,29 @@ async fn run(
     Ok(())
 }
 
-/// Whom a request comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
-
 /// Accepts connections for ever, each on a task of its own.
-async fn accept(listener: TcpListener, router: Router, tls: Option<Tls>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+async fn accept(listener: TcpListener, app: &App, router: Router, tls: Option<Tls>) {
+    let places = Arc::new(Places::default());
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let (stream, peer) = match listener.accept().await {
+        let (stream, theirs) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(_) => {
+                places.make_room();
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
+        let account = stream.local_addr().ok().and_then(|ours| account(theirs, ours));
+        let who = Who::of(theirs.ip(), account);
+        let place = places.take(who);
+        let peer = Peer { ip: theirs.ip(), who, own: app.owner.is(account), seat: Arc::clone(&place.seat) };
         let (router, tls) = (router.clone(), tls.clone());
         tokio::spawn(async move {
-            connection(stream, Peer(peer.ip()), router, tls).await;
+            let seat = Arc::clone(&place.seat);
+            tokio::select! {
+                () = connection(stream, peer, router, tls) => {}
+                () = seat.given_up() => {}
+            }
             drop(place);
         });
     }
@@ -182,6 +198,8 @@ async fn accept(listener: TcpListener, router: Router, tls: Option<Tls>) {
 async fn connection(stream: TcpStream, peer: Peer, router: Router, tls: Option<Tls>) {
     // An event is sent at once, and doesn't wait for the acknowledgement of the one before it.
     let _ = stream.set_nodelay(true);
+    let _ = wt_sys::tcp::set_unsent_low_water(&stream, BUFFER as u32);
+    let stream = Watched::new(stream, Arc::clone(&peer.seat));
     match tls {
         None => answer(stream, peer, router).await,
         Some(tls) => {
@@ -195,14 +213,19 @@ async fn connection(stream: TcpStream, peer: Peer, router: Router, tls: Option<T
 /// Answers the requests of one connection. What is wrong with it is the other's business.
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer, router: Router) {
     let service = service_fn(move |request: Request<Incoming>| {
+        peer.seat.moved();
         let mut request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(peer.clone());
         // A router is always ready.
         router.clone().call(request)
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_BY);
-    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_BY).max_buf_size(BUFFER).max_headers(MOST_HEADERS);
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    if tokio::time::timeout(AGE, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
 }
 
 /// The address. Names other than `localhost` would have to be looked up elsewhere.

@@ -3,9 +3,12 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+
+/// Encrypted bytes of a connection that wait to be sent.
+const MOST_UNSENT: usize = 32 << 10;
 
 /// The server's end of TLS 1.2 and 1.3, by rustls.
 #[derive(Clone)]
@@ -55,7 +58,10 @@ impl Tls {
     ///
     /// # Errors
     /// Those of the connection and of the other end.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
-        self.0.accept(stream).await
+    pub(crate) async fn accept<S>(&self, stream: S) -> std::io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.0.accept_with(stream, |session| session.set_buffer_limit(Some(MOST_UNSENT))).await
     }
 }

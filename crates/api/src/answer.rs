@@ -1,0 +1,136 @@
+use serde::Serialize;
+use wt_compare::cdn::CdnAnswer;
+use wt_compare::controls::ControlsAnswer;
+use wt_compare::page_load::PageAnswer;
+use wt_compare::side_by_side::SideBySideAnswer;
+use wt_compare::stacks::StacksAnswer;
+use wt_experiment::VerdictKind;
+use wt_forecast::{CalibrateAnswer, PredictAnswer, ReplayAnswer};
+use wt_host::{Confirmed, Export, Plan, Report, Undone, VerifyReport};
+use wt_prober::Answers;
+use wt_prober::first_window::FirstWindowAnswer;
+use wt_prober::mtu::MtuAnswer;
+use wt_prober::path::PathAnswer;
+use wt_prober::trace::TraceAnswer;
+use wt_problem::Problem;
+use wt_report::AnalyseAnswer;
+use wt_setup::doctor::DoctorAnswer;
+use wt_setup::journal::{ImportAnswer, ListAnswer, PruneAnswer, SamplesAnswer, ShowAnswer};
+use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
+use wt_setup::settings::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
+use wt_tune::TuneAnswer;
+use wt_wire::{OverheadAnswer, OverheadWords};
+
+/// What comes out: as JSON the very object that the command prints with `--json`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// What the layers cost.
+    Overhead(Box<OverheadAnswer>),
+    /// The words of encapsulations.
+    OverheadWords(OverheadWords),
+    /// What settings would do.
+    Predict(Box<PredictAnswer>),
+    /// Old studies.
+    Replay(Box<ReplayAnswer>),
+    /// How far the model is from the kernel.
+    Calibrate(Box<CalibrateAnswer>),
+    /// Path MTUs.
+    Mtu(Answers<MtuAnswer>),
+    /// Hops.
+    Trace(Answers<TraceAnswer>),
+    /// A path.
+    Path(Box<PathAnswer>),
+    /// First windows.
+    FirstWindow(Box<FirstWindowAnswer>),
+    /// The report of an experiment, or what one would compare.
+    Tune(TuneAnswer),
+    /// Experiments side by side.
+    Compare(Box<SideBySideAnswer>),
+    /// Congestion controls.
+    Controls(Box<ControlsAnswer>),
+    /// TCP/IP stacks.
+    Stacks(Box<StacksAnswer>),
+    /// Windows of a CDN.
+    Cdn(Box<CdnAnswer>),
+    /// Loads of a page.
+    Page(Box<PageAnswer>),
+    /// What measurements allow one to say.
+    Analyse(Box<AnalyseAnswer>),
+    /// Experiments.
+    JournalList(ListAnswer),
+    /// An experiment with its trials.
+    JournalShow(Box<ShowAnswer>),
+    /// What TCP said over time.
+    JournalSamples(Box<SamplesAnswer>),
+    /// What was taken in.
+    JournalImport(ImportAnswer),
+    /// What was deleted.
+    JournalPrune(PruneAnswer),
+    /// The shipped paths.
+    LabList(PresetsAnswer),
+    /// A path.
+    LabShow(Box<ScenarioAnswer>),
+    /// A lab that was up.
+    LabUp(LabUpAnswer),
+    /// A transfer.
+    LabTransfer(Box<TransferAnswer>),
+    /// What works.
+    Doctor(DoctorAnswer),
+    /// This host's settings.
+    SettingsShow(Box<Report>),
+    /// The change that waits.
+    SettingsPending(PendingAnswer),
+    /// What a change would do.
+    SettingsPlan(Box<Plan>),
+    /// What a change did.
+    SettingsChange(Box<ChangeAnswer>),
+    /// A change that stays.
+    SettingsConfirm(Confirmed),
+    /// A change that was reverted.
+    SettingsUndo(Undone),
+    /// Changes.
+    SettingsHistory(HistoryAnswer),
+    /// What isn't as it was made.
+    SettingsVerify(VerifyReport),
+    /// Settings in other words.
+    SettingsExport(Export),
+    /// What systems begin with.
+    SettingsDefaults(DefaultsAnswer),
+    /// What a file holds.
+    SettingsBackup(BackupAnswer),
+}
+
+impl Answer {
+    /// Whether the answer is "no": nothing is shown to be faster, no difference is shown, something doesn't work or isn't as
+    /// it was made.
+    #[must_use]
+    pub fn is_no(&self) -> bool {
+        match self {
+            Self::Tune(TuneAnswer::Report(report)) => report.verdict.kind != VerdictKind::Faster,
+            Self::Tune(TuneAnswer::Screen(screen)) => screen.kind() != VerdictKind::Faster,
+            Self::Compare(answer) => !answer.comparable,
+            Self::Controls(answer) => answer.is_no(),
+            Self::Stacks(answer) => answer.is_no(),
+            Self::Cdn(answer) => answer.is_no(),
+            Self::Analyse(answer) => !answer.is_yes(),
+            Self::JournalImport(answer) => !answer.refused.is_empty(),
+            Self::Doctor(answer) => !answer.works,
+            Self::SettingsVerify(report) => !report.drift.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// What keeps it from being a whole answer, if anything does: a host that answered nothing, a survey that was stopped, a
+    /// change that failed half-way.
+    #[must_use]
+    pub fn problem(&self) -> Option<Problem> {
+        match self {
+            Self::Mtu(answers) => answers.0.iter().find_map(MtuAnswer::problem).cloned(),
+            Self::Trace(answers) => answers.0.iter().find_map(|answer| answer.problem()),
+            Self::FirstWindow(answer) => answer.problem(),
+            Self::SettingsChange(answer) => answer.problem.clone(),
+            _ => None,
+        }
+    }
+}

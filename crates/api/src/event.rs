@@ -1,0 +1,39 @@
+use serde::Serialize;
+use wt_compare::CompareEvent;
+use wt_forecast::CalibrateEvent;
+use wt_prober::first_window::FirstWindowEvent;
+use wt_prober::mtu::MtuEvent;
+use wt_prober::path::PathEvent;
+use wt_prober::trace::TraceEvent;
+use wt_setup::lab::LabUpAnswer;
+use wt_tune::TuneEvent;
+
+/// What happens while an operation runs: an object with the field `event`, which says which.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Event {
+    /// In a calibration.
+    Calibrate(CalibrateEvent),
+    /// In a search for the path MTU.
+    Mtu(MtuEvent),
+    /// In a trace.
+    Trace(TraceEvent),
+    /// In a look at a path.
+    Path(PathEvent),
+    /// In a survey of first windows.
+    FirstWindow(FirstWindowEvent),
+    /// In an experiment.
+    Tune(TuneEvent),
+    /// In a comparison.
+    Compare(CompareEvent),
+    /// In a lab that stays up.
+    Lab(LabEvent),
+}
+
+/// What happens in a lab that stays up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum LabEvent {
+    /// It is up.
+    Up(LabUpAnswer),
+}

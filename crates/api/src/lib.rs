@@ -1,0 +1,203 @@
+//! What every front end calls: [`run`] takes a [`Request`], says what happens as [`Event`]s, and returns an [`Answer`] or a
+//! [`Problem`](wt_problem::Problem).
+//!
+//! The command line, the HTTP server, `windtunnel worker` and tests are all callers. Requests are read from JSON, and
+//! answers and events are written as JSON; both are those of `--json` and `--json-stream`, with a `schema_version` in every
+//! answer.
+//!
+//! # Example
+//! ```
+//! use wt_api::{Answer, Request, Services, run};
+//! use wt_trial::Cancel;
+//! let request = r#"{"operation": "overhead", "request": {"encap": "pppoe-llcsnap"}}"#;
+//! let request: Request = serde_json::from_str(request)?;
+//! let answer = run(request, &Services::default(), &mut |_| {}, &Cancel::new())?;
+//! assert!(matches!(answer, Answer::Overhead(_)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+/// What comes out.
+mod answer;
+/// What happens meanwhile.
+mod event;
+/// What is asked.
+mod request;
+
+pub use answer::Answer;
+pub use event::{Event, LabEvent};
+pub use request::{
+    DefaultsRequest, FileRequest, ImportRequest, LabProbeRequest, Request, RestoreRequest, ScenarioRequest, WhichChange,
+};
+
+use std::path::PathBuf;
+use wt_compare::{cdn, controls, page_load, side_by_side, stacks};
+use wt_journal::{ExperimentConfig, Journal as _};
+use wt_prober::{first_window, mtu, path, trace};
+use wt_problem::Problem;
+use wt_setup::HostAccess;
+use wt_setup::lab::{LabRequest, LabUpAnswer, RunningLab};
+use wt_setup::{analyse, doctor, journal, lab, settings};
+use wt_trial::Cancel;
+
+/// What operations use where a request doesn't say otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct Services {
+    /// The journal's file; nothing means the user's own.
+    pub journal: Option<PathBuf>,
+    /// Where checkpoints of settings are kept; nothing means the usual place.
+    pub state_dir: Option<PathBuf>,
+    /// Configuration files of settings are below this folder; nothing means `/`.
+    pub root: Option<PathBuf>,
+}
+
+/// Takes events as they happen, on whichever thread they do.
+pub type Sink<'a> = &'a mut (dyn FnMut(Event) + Send);
+
+/// Runs an operation to its end on this thread.
+///
+/// What runs in the lab (experiments, comparisons, probes, a calibration, `doctor`) moves this process into a user namespace,
+/// which takes a process with a single thread: a server asks `windtunnel worker` for those.
+///
+/// # Errors
+/// A [`Problem`] that says whose fault it is, what happened, the likely cause and what to try.
+pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cancel) -> Result<Answer, Problem> {
+    let file = |named: Option<PathBuf>| named.or_else(|| services.journal.clone());
+    let host = || HostAccess::open(services.state_dir.as_deref(), services.root.as_deref());
+    Ok(match request {
+        Request::Overhead(request) => Answer::Overhead(Box::new(overhead(&request)?)),
+        Request::OverheadWords => Answer::OverheadWords(wt_wire::overhead_words()),
+        Request::Predict(request) => Answer::Predict(Box::new(wt_forecast::predict(&request, cancel)?)),
+        Request::Replay(request) => Answer::Replay(Box::new(wt_forecast::replay(&request, cancel)?)),
+        Request::Calibrate(request) => {
+            let mut events = |event| sink(Event::Calibrate(event));
+            Answer::Calibrate(Box::new(wt_forecast::calibrate(&request, &mut events, cancel)?))
+        }
+        Request::Mtu(request) => Answer::Mtu(mtu::mtu(&request, cancel, &mut |event| sink(Event::Mtu(event)))?),
+        Request::Trace(request) => {
+            Answer::Trace(trace::trace(&request, cancel, &mut |event| sink(Event::Trace(event)))?)
+        }
+        Request::Path(request) => {
+            Answer::Path(Box::new(path::path(&request, cancel, &mut |event| sink(Event::Path(event)))?))
+        }
+        Request::FirstWindow(request) => {
+            let mut events = |event| sink(Event::FirstWindow(event));
+            Answer::FirstWindow(Box::new(first_window::first_window(&request, cancel, &mut events)?))
+        }
+        Request::Tune(mut request) => {
+            request.journal = file(request.journal);
+            Answer::Tune(wt_tune::run(&request, cancel, &mut |event| sink(Event::Tune(event)))?)
+        }
+        Request::Report(request) => report(&request.experiment, file(request.journal))?,
+        Request::Compare(mut request) => {
+            request.journal = file(request.journal);
+            Answer::Compare(Box::new(side_by_side::run(&request)?))
+        }
+        Request::CompareControls(mut request) => {
+            request.lab.journal = file(request.lab.journal);
+            let mut events = |event| sink(Event::Compare(event));
+            Answer::Controls(Box::new(controls::run(&request, cancel, &mut events)?))
+        }
+        Request::CompareStacks(mut request) => {
+            request.lab.journal = file(request.lab.journal);
+            let mut events = |event| sink(Event::Compare(event));
+            Answer::Stacks(Box::new(stacks::run(&request, cancel, &mut events)?))
+        }
+        Request::Cdn(request) => {
+            Answer::Cdn(Box::new(cdn::run(&request, cancel, &mut |event| sink(Event::Compare(event)))?))
+        }
+        Request::Page(request) => Answer::Page(Box::new(page_load::run(&request)?)),
+        Request::Analyse(request) => Answer::Analyse(Box::new(analyse::analyse(&request)?)),
+        Request::JournalList(mut request) => {
+            request.journal = file(request.journal);
+            Answer::JournalList(journal::list(&request)?)
+        }
+        Request::JournalShow(mut request) => {
+            request.journal = file(request.journal);
+            Answer::JournalShow(Box::new(journal::show(&request)?))
+        }
+        Request::JournalSamples(mut request) => {
+            request.journal = file(request.journal);
+            Answer::JournalSamples(Box::new(journal::samples(&request)?))
+        }
+        Request::JournalImport(request) => {
+            Answer::JournalImport(journal::import(file(request.journal).as_deref(), &request.files)?)
+        }
+        Request::JournalPrune(mut request) => {
+            request.journal = file(request.journal);
+            Answer::JournalPrune(journal::prune(&request)?)
+        }
+        Request::LabList => Answer::LabList(lab::list()?),
+        Request::LabShow(request) => Answer::LabShow(Box::new(lab::show(&request.path)?)),
+        Request::LabUp(request) => Answer::LabUp(lab_up(&request, sink, cancel)?),
+        Request::LabTransfer(request) => Answer::LabTransfer(Box::new(lab::transfer(&request, cancel)?)),
+        Request::LabProbe(request) => lab_probe(request, services, sink, cancel)?,
+        Request::Doctor => Answer::Doctor(doctor::examine()),
+        Request::SettingsShow(request) => Answer::SettingsShow(Box::new(host()?.show(&request)?)),
+        Request::SettingsPending => Answer::SettingsPending(host()?.pending()),
+        Request::SettingsPlan(request) => Answer::SettingsPlan(Box::new(host()?.plan(&request)?)),
+        Request::SettingsApply(request) => Answer::SettingsChange(Box::new(host()?.apply(&request)?)),
+        Request::SettingsConfirm(which) => Answer::SettingsConfirm(host()?.confirm(which.id.as_deref())?),
+        Request::SettingsUndo(which) => Answer::SettingsUndo(host()?.undo(which.id.as_deref())?),
+        Request::SettingsHistory => Answer::SettingsHistory(host()?.history()?),
+        Request::SettingsVerify => Answer::SettingsVerify(host()?.verify()?),
+        Request::SettingsExport(request) => Answer::SettingsExport(host()?.export(&request)?.0),
+        Request::SettingsDefaults(request) => Answer::SettingsDefaults(settings::defaults(request.os.as_deref())?),
+        Request::SettingsBackup(request) => Answer::SettingsBackup(host()?.back_up(&request.file)?),
+        Request::SettingsRestore(request) if request.dry_run => {
+            Answer::SettingsPlan(Box::new(host()?.plan_backup(&request.file)?))
+        }
+        Request::SettingsRestore(request) => {
+            Answer::SettingsChange(Box::new(host()?.restore(&request.file, request.confirmation)?))
+        }
+    })
+}
+
+fn overhead(request: &wt_wire::OverheadRequest) -> Result<wt_wire::OverheadAnswer, Problem> {
+    wt_wire::overhead(request).map_err(|error| Problem::usage(error.to_string()))
+}
+
+fn report(experiment: &str, file: Option<PathBuf>) -> Result<Answer, Problem> {
+    let journal = journal::open(file.as_deref())?;
+    let stored = journal.load(experiment).map_err(|error| journal::problem(&error))?;
+    Ok(match &stored.config {
+        ExperimentConfig::Controls(config) => Answer::Controls(Box::new(controls::again(&journal, &stored, config)?)),
+        ExperimentConfig::Stacks(config) => Answer::Stacks(Box::new(stacks::again(&journal, &stored, config)?)),
+        _ => Answer::Tune(wt_tune::report(&journal, stored)?),
+    })
+}
+
+fn start(request: &LabRequest) -> Result<RunningLab, Problem> {
+    RunningLab::start(request, None, |_| Ok(None))
+}
+
+/// Keeps a lab up until somebody cancels.
+fn lab_up(request: &LabRequest, sink: Sink<'_>, cancel: &Cancel) -> Result<LabUpAnswer, Problem> {
+    let running = start(request)?;
+    let mut was_up = None;
+    running.stay(None, cancel, |up| {
+        was_up = Some(up.clone());
+        sink(Event::Lab(LabEvent::Up(up)));
+    })?;
+    running.stop()?;
+    was_up.ok_or_else(|| Problem::stopped("stopped before the lab was up"))
+}
+
+/// Probes the path of a lab from its client.
+fn lab_probe(
+    request: LabProbeRequest,
+    services: &Services,
+    sink: Sink<'_>,
+    cancel: &Cancel,
+) -> Result<Answer, Problem> {
+    if !matches!(*request.probe, Request::Mtu(_) | Request::Trace(_) | Request::Path(_)) {
+        return Err(Problem::usage("this is no probe of a path").hint("mtu, trace or path"));
+    }
+    let running = start(&request.lab)?;
+    let answer = running.in_client(|| run(*request.probe, services, sink, cancel))??;
+    running.stop()?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests;

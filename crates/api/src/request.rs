@@ -1,0 +1,171 @@
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use wt_compare::cdn::CdnRequest;
+use wt_compare::controls::ControlsRequest;
+use wt_compare::page_load::PageRequest;
+use wt_compare::side_by_side::SideBySideRequest;
+use wt_compare::stacks::StacksRequest;
+use wt_forecast::{CalibrateRequest, PredictRequest, ReplayRequest};
+use wt_prober::first_window::FirstWindowRequest;
+use wt_prober::mtu::MtuRequest;
+use wt_prober::path::PathRequest;
+use wt_prober::trace::TraceRequest;
+use wt_setup::analyse::AnalyseRequest;
+use wt_setup::journal::{ExperimentRequest, ListRequest, PruneRequest, SamplesRequest};
+use wt_setup::lab::{LabRequest, TransferRequest};
+use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, ExportRequest, ShowRequest};
+use wt_tune::TuneRequest;
+use wt_wire::OverheadRequest;
+
+/// What is asked: `{"operation": "predict", "request": {…}}`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "operation", content = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// What the layers below TCP cost.
+    Overhead(Box<OverheadRequest>),
+    /// The words of which encapsulations are made.
+    OverheadWords,
+    /// What other settings would do, by the model.
+    Predict(Box<PredictRequest>),
+    /// Old studies in the model.
+    Replay(Box<ReplayRequest>),
+    /// How far the model is from this machine's kernel.
+    Calibrate(Box<CalibrateRequest>),
+    /// The largest packet that gets through, with or without a scan of sizes.
+    Mtu(Box<MtuRequest>),
+    /// The hops of a path.
+    Trace(Box<TraceRequest>),
+    /// One screen about a path.
+    Path(Box<PathRequest>),
+    /// How much servers send before anything is acknowledged.
+    FirstWindow(Box<FirstWindowRequest>),
+    /// Vary, measure, decide.
+    Tune(Box<TuneRequest>),
+    /// An experiment from the journal, assessed again.
+    Report(ExperimentRequest),
+    /// Experiments of the journal side by side.
+    Compare(SideBySideRequest),
+    /// Congestion controls in rounds.
+    CompareControls(Box<ControlsRequest>),
+    /// TCP/IP stacks in rounds.
+    CompareStacks(Box<StacksRequest>),
+    /// Which initial windows of a CDN matter.
+    Cdn(Box<CdnRequest>),
+    /// A page in a real browser, load after load.
+    Page(Box<PageRequest>),
+    /// Tables and captures that somebody measured.
+    Analyse(Box<AnalyseRequest>),
+    /// The experiments of the journal.
+    JournalList(ListRequest),
+    /// One of them, with its trials.
+    JournalShow(ExperimentRequest),
+    /// What TCP said over time.
+    JournalSamples(SamplesRequest),
+    /// Takes in files of other journals.
+    JournalImport(ImportRequest),
+    /// Deletes experiments of the journal.
+    JournalPrune(PruneRequest),
+    /// The shipped paths.
+    LabList,
+    /// One of them, or a file.
+    LabShow(ScenarioRequest),
+    /// A lab that stays up until it is cancelled.
+    LabUp(LabRequest),
+    /// A transfer, from within a lab.
+    LabTransfer(Box<TransferRequest>),
+    /// A probe of a path of the lab, from its client.
+    LabProbe(LabProbeRequest),
+    /// What works on this machine.
+    Doctor,
+    /// This host's settings.
+    SettingsShow(ShowRequest),
+    /// The change that waits for its confirmation.
+    SettingsPending,
+    /// What a change would do.
+    SettingsPlan(Box<ChangeRequest>),
+    /// Changes settings.
+    SettingsApply(Box<ApplyRequest>),
+    /// Makes a change stay.
+    SettingsConfirm(WhichChange),
+    /// Reverts a change.
+    SettingsUndo(WhichChange),
+    /// The changes that were made.
+    SettingsHistory,
+    /// Whether what was changed is still so.
+    SettingsVerify,
+    /// Settings in the words of another system.
+    SettingsExport(Box<ExportRequest>),
+    /// What operating systems begin with.
+    SettingsDefaults(DefaultsRequest),
+    /// Stores all settings in a file.
+    SettingsBackup(FileRequest),
+    /// Makes all settings as a file has them.
+    SettingsRestore(RestoreRequest),
+}
+
+/// A path to show.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioRequest {
+    /// A preset's name or a TOML file.
+    pub path: String,
+}
+
+/// A probe within a lab.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabProbeRequest {
+    /// The lab.
+    pub lab: LabRequest,
+    /// What is done in its client: `mtu`, `trace` or `path`, to `server`.
+    pub probe: Box<Request>,
+}
+
+/// Which change is meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WhichChange {
+    /// Its number; nothing means the one that waits, or the latest in force.
+    pub id: Option<String>,
+}
+
+/// Files to take in.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportRequest {
+    /// Exported JSON, flent's data, or journals.
+    pub files: Vec<PathBuf>,
+    /// The journal's file; nothing means the usual one.
+    #[serde(default)]
+    pub journal: Option<PathBuf>,
+}
+
+/// Which operating systems are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DefaultsRequest {
+    /// One by its name; nothing means all.
+    pub os: Option<String>,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileRequest {
+    /// The file.
+    pub file: PathBuf,
+}
+
+/// Settings to restore.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreRequest {
+    /// The file that holds them.
+    pub file: PathBuf,
+    /// Say what would change, and write nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// How it is confirmed.
+    #[serde(default)]
+    pub confirmation: Confirmation,
+}

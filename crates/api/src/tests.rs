@@ -1,0 +1,104 @@
+use super::*;
+use serde_json::{Value, json};
+use wt_problem::Fault;
+
+fn ask(request: Value) -> Result<Value, Problem> {
+    let request: Request = serde_json::from_value(request).map_err(|error| Problem::usage(error.to_string()))?;
+    let answer = run(request, &Services::default(), &mut |_| {}, &Cancel::new())?;
+    Ok(serde_json::to_value(&answer).unwrap())
+}
+
+#[test]
+fn every_answer_has_a_version() {
+    for request in [
+        json!({"operation": "overhead", "request": {"encap": "vlan+ethernet", "payload": "1000"}}),
+        json!({"operation": "overhead_words"}),
+        json!({"operation": "predict", "request": {"path": {"scenario": "adsl"}, "knobs": ["cc"], "size": "100kB", "seeds": 1}}),
+    ] {
+        assert_eq!(ask(request.clone()).unwrap()["schema_version"], 1, "{request}");
+    }
+}
+
+#[test]
+fn what_is_invalid_is_the_callers_fault() {
+    for request in [
+        json!({"operation": "overheat"}),
+        json!({"operation": "overhead", "request": {"encap": "pigeon"}}),
+        json!({"operation": "overhead", "request": {"encap": "ethernet", "colour": "red"}}),
+        json!({"operation": "predict", "request": {"path": {"scenario": "adsl"}, "size": "0B"}}),
+        json!({"operation": "tune", "request": {"lab": "adsl", "trial": "1ms"}}),
+        json!({"operation": "tune", "request": {}}),
+    ] {
+        assert_eq!(ask(request.clone()).unwrap_err().fault, Fault::Usage, "{request}");
+    }
+}
+
+#[test]
+fn overhead_is_what_the_layers_are() {
+    let answer = ask(json!({"operation": "overhead", "request": {"encap": "pppoe-llc-bridged-fcs-atm"}})).unwrap();
+    assert_eq!(answer["cells"], 33);
+}
+
+#[test]
+fn what_is_kept_is_asked_like_everything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let services = Services {
+        journal: Some(folder.path().join("journal.sqlite3")),
+        state_dir: Some(folder.path().join("state")),
+        root: Some(folder.path().to_owned()),
+    };
+    let ask = |operation: &str, request: Value| {
+        let request = serde_json::from_value(json!({"operation": operation, "request": request})).unwrap();
+        run(request, &services, &mut |_| {}, &Cancel::new()).map(|answer| serde_json::to_value(&answer).unwrap())
+    };
+    for (operation, request, field) in [
+        ("journal_list", json!({}), "experiments"),
+        ("journal_prune", json!({"keep": 3, "dry_run": true}), "pruned"),
+        ("lab_list", Value::Null, "presets"),
+        ("lab_show", json!({"path": "adsl"}), "links"),
+        ("settings_show", json!({}), "knobs"),
+        ("settings_plan", json!({"settings": ["sack=off"]}), "changes"),
+        ("settings_export", json!({"format": "sysctl.d", "change": {"settings": ["sack=off"]}}), "files"),
+        ("settings_history", Value::Null, "changes"),
+        ("settings_verify", Value::Null, "drift"),
+        ("settings_defaults", json!({"os": "Windows XP"}), "systems"),
+        (
+            "analyse",
+            json!({"means": [{"mean": 1602.0, "sd_of_mean": 100.0}, {"mean": 1548.0, "sd_of_mean": 89.0}]}),
+            "schema_version",
+        ),
+    ] {
+        let answer = ask(operation, request).unwrap_or_else(|problem| panic!("{operation}: {problem}"));
+        assert_eq!(answer["schema_version"], 1, "{operation}");
+        assert!(answer.get(field).is_some(), "{operation}: {answer}");
+    }
+    for (operation, request, part) in [
+        ("journal_show", json!({"experiment": "nope"}), "no experiment"),
+        ("journal_prune", json!({}), "what shall go"),
+        ("report", json!({"experiment": "nope"}), "no experiment"),
+        ("compare", json!({"experiments": ["a", "b"]}), "no experiment"),
+        ("lab_show", json!({"path": "nope"}), "no preset"),
+        ("lab_probe", json!({"lab": {"path": "adsl"}, "probe": {"operation": "doctor"}}), "no probe"),
+        ("settings_plan", json!({"settings": ["sack=perhaps"]}), "sack"),
+        ("settings_show", json!({"adapter": "nope0"}), "no adapter"),
+        (
+            "settings_apply",
+            json!({"change": {"settings": ["sack=off"]}, "confirmation": {"within": "1ms"}}),
+            "out of range",
+        ),
+        ("analyse", json!({}), "no file"),
+    ] {
+        let problem = ask(operation, request).unwrap_err();
+        assert!(problem.fault == Fault::Usage && problem.what.contains(part), "{operation}: {problem}");
+    }
+}
+
+#[test]
+fn what_was_cancelled_before_it_began_is_stopped() {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let request = json!({"operation": "predict", "request": {"path": {"scenario": "adsl"}}});
+    let request: Request = serde_json::from_value(request).unwrap();
+    let problem = run(request, &Services::default(), &mut |_| {}, &cancel).unwrap_err();
+    assert_eq!(problem.fault, Fault::Stopped);
+}

@@ -1,0 +1,86 @@
+use crate::error::ApiError;
+use crate::guest::Who;
+use crate::turns::{Turn, Turns};
+use std::time::Duration;
+use wt_api::{Answer, Request, Services};
+use wt_trial::Cancel;
+
+/// An answer that takes longer is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is computed in this process: so many requests at once, others wait. What takes long doesn't keep what is read at once.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    quick: Turns,
+    long: Turns,
+}
+
+/// Stops what is computed when nobody waits for it any more.
+struct Abandon(Cancel);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Inside {
+    /// As many at once as there are processors, of both kinds.
+    pub(crate) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from).max(2);
+        Self { quick: Turns::new(processors), long: Turns::new(processors) }
+    }
+
+    /// Computes an answer on a thread of its own, as JSON, and hands out the turn with it. Dropping the future gives it up; the turn
+    /// comes back only when the thread has noticed.
+    ///
+    /// # Errors
+    /// [`ApiError`] for a [`Problem`](wt_problem::Problem), or for one who asks for too much at once.
+    pub(crate) async fn answer(&self, who: Who, request: Request) -> Result<(Vec<u8>, Turn), ApiError> {
+        let (json, turn) = self.compute(who, request, |answer| serde_json::to_vec(&answer)).await?;
+        Ok((json.map_err(|error| ApiError::ours(error.to_string()))?, turn))
+    }
+
+    /// The same, as the library has it.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub(crate) async fn ask(&self, who: Who, request: Request) -> Result<(Answer, Turn), ApiError> {
+        self.compute(who, request, |answer| answer).await
+    }
+
+    async fn compute<T: Send + 'static>(
+        &self,
+        who: Who,
+        request: Request,
+        shaped: fn(Answer) -> T,
+    ) -> Result<(T, Turn), ApiError> {
+        let turns = if takes_long(&request) { &self.long } else { &self.quick };
+        let turn = turns.take(who).await?;
+        let cancel = Cancel::new();
+        let _abandon = Abandon(cancel.clone());
+        let work = move || (wt_api::run(request, &Services::default(), &mut |_| {}, &cancel).map(shaped), turn);
+        let answer = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(work)).await;
+        let answer = answer.map_err(|_| {
+            let what = format!("the answer took longer than {} s", PATIENCE.as_secs());
+            ApiError::new(axum::http::StatusCode::REQUEST_TIMEOUT, what)
+        })?;
+        let (answer, turn) = answer.map_err(|error| ApiError::ours(error.to_string()))?;
+        Ok((answer?, turn))
+    }
+}
+
+/// Whether a request may take seconds, or have an answer of megabytes.
+fn takes_long(request: &Request) -> bool {
+    !matches!(
+        request,
+        Request::OverheadWords
+            | Request::JournalList(_)
+            | Request::LabList
+            | Request::LabShow(_)
+            | Request::SettingsShow(_)
+            | Request::SettingsPlan(_)
+            | Request::SettingsHistory
+            | Request::SettingsPending
+    )
+}
