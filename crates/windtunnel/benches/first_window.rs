@@ -6,10 +6,8 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/nginx/mod.rs"]
-mod nginx;
 
-use nginx::{PATH, findings, over, shell, window};
+use common::nginx::{PATH, findings, over, shell, window};
 use serde_json::Value;
 
 /// A row of the table: what it is called, and what measures it.
@@ -55,7 +53,7 @@ fn wrong(all: &[Value]) -> usize {
 
 fn one() {
     let script = "row 1 1 10 cubic > host; for n in $(seq 10); do $WT first-window --file host --json-stream; done";
-    let Some(ran) = shell(script) else { return };
+    let ran = shell(script);
     let all = findings(&ran);
     let sorted = |name: &str| {
         let mut values: Vec<f64> = all.iter().filter_map(|one| one[name].as_f64()).collect();
@@ -80,7 +78,7 @@ fn windows(controls: &str, windows: &str, commands: &str) -> Vec<Value> {
         "set -e; k=0; for cc in {controls}; do for iw in {windows}; do k=$((k+1)); row $k 1 $iw $cc > host; \
          {commands}; done; done"
     );
-    shell(&script).map(|ran| findings(&ran)).unwrap_or_default()
+    findings(&shell(&script))
 }
 
 fn matrix() {
@@ -103,7 +101,7 @@ fn paced() {
         for port in 8443 8444; do sed \"s|http://\\(.*\\):8080|https://\\1:$port|\" hosts; done > tls; \
         while read -r one; do echo \"$one\" > host; $WT first-window --file host --json-stream; done < tls; \
         for n in 1 2; do $WT first-window --file tls --json-stream; done; $WT first-window --file hosts --json-stream";
-    let Some(ran) = shell(script) else { return };
+    let ran = shell(script);
     let all = findings(&ran);
     println!(
         "BBR, windows 11 to 32, HTTPS one by one (400) and at once (800), HTTP at once (200): {} of {} exact, {} wrong",
@@ -125,7 +123,7 @@ fn unprivileged() {
             rows(1, "cubic"),
             rows(5, "bbr")
         );
-        let Some(ran) = over(&path, &script) else { return };
+        let ran = over(&path, &script);
         let all = findings(&ran);
         let right = all.iter().filter(|one| one["segments"] == window(one)).count();
         println!(
@@ -163,7 +161,7 @@ fn hosts(count: usize) {
         wait $pid; end=$(date +%s%N); wait; cat found; cat peak; echo took $((end - begin)); echo after $(used)"
     );
     let before = children();
-    let Some(ran) = shell(&script) else { return };
+    let ran = shell(&script);
     let whole = (children() - before) * 10.0 / count as f64;
     let all = findings(&ran);
     let number = |word: &str| {

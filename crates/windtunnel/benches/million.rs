@@ -38,7 +38,7 @@ fn fill(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         (0..500).map(|i| Sample { t_us: i * 10_000, bytes: i * 9_000, ..Sample::default() }).collect();
     let outcome = TrialOutcome {
         bytes: 4_000_000,
-        observed: [("mss".to_owned(), 1_448.into())].into(),
+        observed: wt_trial::Observed { mss: Some(1_448), ..Default::default() },
         sender: samples.clone(),
         receiver: samples,
         ..TrialOutcome::empty(Status::Completed, Duration::from_secs(5), "")

@@ -7,11 +7,9 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/kernel/mod.rs"]
-mod kernel;
 
+use common::five_hosts::{V4, V6, among_five, objects};
 use common::{binary, ran, windtunnel};
-use kernel::{V4, V6, among_five, objects};
 use serde_json::Value;
 
 /// A row of the table: what it is called, and what measures it in so many runs.
@@ -47,7 +45,7 @@ fn runs(variant: &str, command: &str, runs: usize) -> Vec<Value> {
     let udp = variant == "udp-only" || command.contains("unprivileged");
     let rest = if udp { "sleep 6" } else { "true" };
     let script = format!("for n in $(seq {runs}); do {command} || true; {rest}; done");
-    among_five(variant, &script).map(|ran| objects(&ran)).unwrap_or_default()
+    objects(&among_five(variant, &script))
 }
 
 fn numbers(answers: &[Value], key: &str) -> Vec<f64> {
@@ -128,7 +126,7 @@ fn hosts(count: usize) {
         for n in $(seq {}); do at c $WT mtu --json --file \"$TMPDIR/hosts\" || true; done",
         count.min(5)
     );
-    let Some(ran) = among_five("blackhole", &script) else { return };
+    let ran = among_five("blackhole", &script);
     for answer in objects(&ran) {
         let targets = answer["targets"].as_array().unwrap();
         let is_right = |answer: &Value| answer["pmtu"] == 1400 && answer["kind"] == "black-hole";
@@ -150,7 +148,7 @@ fn lossy(permille: u32, back: u32) -> String {
 
 fn scans(rules: &str, sizes: &str, count: usize) -> Vec<Value> {
     let script = format!("{rules}\nfor n in $(seq {count}); do at c $WT mtu --scan {sizes} --json {V4} || true; done");
-    among_five("normal", &script).map(|ran| objects(&ran)).unwrap_or_default()
+    objects(&among_five("normal", &script))
 }
 
 const FINE: &str = "--from 1204 --to 1396 --step 8";
@@ -203,7 +201,7 @@ fn advice(_: usize) {
         at c ip route change default via 10.1.0.1 advmss $((size - 40))
         at c iperf3 -c {V4} -R -C cubic -n 10M --json"
     );
-    let Some(ran) = among_five("normal", &script) else { return };
+    let ran = among_five("normal", &script);
     let answers = objects(&ran);
     let [scan, before, after] = &answers[..] else { return println!("advice: {}{}", ran.out, ran.err) };
     let rate = |answer: &Value| answer["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(f64::NAN) / 8e6;
@@ -288,7 +286,7 @@ fn rtt(count: usize) {
         )
     };
     for to in ["10.1.0.1", V4] {
-        let Some(ran) = among_five("normal", &turn(to).repeat(count.min(5))) else { return };
+        let ran = among_five("normal", &turn(to).repeat(count.min(5)));
         let answers = objects(&ran);
         for pair in answers.chunks(2) {
             let [ours, ping] = pair else { continue };
@@ -317,7 +315,7 @@ fn peers(_: usize) {
                 from=$(date +%s%N); said=$(at c sh \"$TMPDIR/peer\" 2>&1 || true); to=$(date +%s%N)
                 echo \"$(((to - from) / 1000000)) ms: $said\""
             );
-            let Some(ran) = among_five(variant, &script) else { return };
+            let ran = among_five(variant, &script);
             println!("peer {tool}, {variant} (truth: 1400): {}", ran.out.trim());
         }
     }

@@ -3,8 +3,8 @@
 mod cli;
 mod commands;
 mod edge;
+mod program;
 
-use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -19,11 +19,15 @@ fn main() -> ExitCode {
     if first == wt_lab::GUEST {
         return ExitCode::from(wt_lab::guest(args));
     }
-    let failure = match cli::Cli::parse().run() {
+    program::Cli::complete();
+    let problem = match program::Cli::of_process().and_then(|cli| cli.run()) {
         Ok(exit) => return exit.into(),
-        Err(failure) => failure,
+        Err(problem) => problem,
     };
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr().lock(), "{failure}");
-    ExitCode::from(failure.code())
+    let object = || serde_json::to_string(&problem).ok();
+    let told = if cli::typed::wants_json() { object() } else { None };
+    let told = told.unwrap_or_else(|| format!("windtunnel: {problem}"));
+    let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&told));
+    ExitCode::from(problem.fault.code())
 }

@@ -4,8 +4,6 @@
 mod export;
 /// Traces of another emulator.
 mod import;
-/// Paths drawn.
-mod picture;
 /// Running programs.
 mod run;
 /// What a path is made of.
@@ -17,12 +15,13 @@ mod transfer;
 /// On a kernel of its own.
 pub(crate) mod virtual_time;
 
-use crate::edge::{Exit, Failure, Outcome, say};
+use crate::cli::forms::give;
+use crate::edge::{Outcome, say};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
-use wt_lab::{Backend, Lab, LabError, Recording, Scenario, presets};
+use wt_lab::Backend;
+use wt_setup::lab::{LabRequest, PresetsAnswer};
 
-/// The lab: two hosts joined by an emulated path, without root
+/// Runs any program over an emulated path, without root
 ///
 /// The client and the server are network namespaces of this machine's own kernel; what lies between them is emulated in
 /// user space. A lab is up within a fraction of a second. Nothing on the host is changed, and nothing is left behind.
@@ -88,6 +87,13 @@ pub(crate) enum BackendName {
     Veth,
 }
 
+impl LabOptions {
+    /// A path with these.
+    pub(crate) fn on(&self, path: &str) -> LabRequest {
+        LabRequest { path: path.to_owned(), seed: self.seed, backend: self.backend.into() }
+    }
+}
+
 impl From<BackendName> for Backend {
     fn from(name: BackendName) -> Self {
         match name {
@@ -101,10 +107,10 @@ impl From<BackendName> for Backend {
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`] that says what to try.
+/// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &LabArgs) -> Outcome {
     match &args.command {
-        LabCommand::List { json } => list(*json),
+        LabCommand::List { json } => give(&wt_setup::lab::list()?, *json, list),
         LabCommand::Show { path, svg, json } => show::show(path, svg.as_deref(), *json),
         LabCommand::Run(args) => run::program(args),
         LabCommand::Up(args) => run::up(args),
@@ -117,74 +123,6 @@ pub(crate) fn run(args: &LabArgs) -> Outcome {
     }
 }
 
-/// Loads a preset or a file.
-///
-/// # Errors
-/// A usage failure with the nearest names, or with file, line and field.
-pub(crate) fn load(path: &str) -> Result<Scenario, Failure> {
-    presets::load(path).map_err(|error| match error {
-        presets::PresetError::Unknown { .. } => {
-            Failure::usage(error.to_string()).hint("windtunnel lab list shows them; a path of your own is a TOML file")
-        }
-        _ => Failure::usage(error.to_string()).hint("windtunnel lab show adsl prints an example"),
-    })
-}
-
-/// Enters the user namespace and starts the lab. Must be called before any other thread runs.
-///
-/// # Errors
-/// An environment failure that says what is missing.
-pub(crate) fn start(scenario: Scenario, options: &LabOptions) -> Result<Lab, Failure> {
-    start_recording(scenario, options, None)
-}
-
-/// As [`start`], with a recording.
-///
-/// # Errors
-/// An environment failure that says what is missing.
-fn start_recording(scenario: Scenario, options: &LabOptions, record: Option<Recording>) -> Result<Lab, Failure> {
-    let options = wt_lab::LabOptions { backend: options.backend.into(), seed: options.seed, record };
-    wt_lab::enter().and_then(|()| Lab::with(scenario, options)).map_err(|e| failure(&e))
-}
-
-/// What to say when the lab can't be made.
-pub(crate) fn failure(error: &LabError) -> Failure {
-    match error {
-        LabError::UserNamespace(_) if super::doctor::apparmor_restricts() => Failure::environment(error.to_string())
-            .because("AppArmor takes the rights from user namespaces here (kernel.apparmor_restrict_unprivileged_userns is 1)")
-            .hint(super::doctor::APPARMOR_HELP),
-        // ENOSPC; both kinds are made at once.
-        LabError::UserNamespace(source) if source.errno() == Some(28) => Failure::environment(error.to_string())
-            .because("a limit of namespaces is reached: user.max_user_namespaces or user.max_net_namespaces")
-            .hint("let root raise it, here or where this container runs: sysctl -w user.max_user_namespaces=10000 user.max_net_namespaces=10000"),
-        LabError::UserNamespace(source) if wt_sys::ns::is_root_that_may_map_nobody(source) => {
-            Failure::environment(error.to_string())
-                .because("this is root without CAP_SETFCAP, as in some containers: the kernel lets it map no user")
-                .hint("run it as an ordinary user, or give the container CAP_SETFCAP")
-        }
-        LabError::UserNamespace(source) => Failure::environment(error.to_string())
-            .because(match source.errno() {
-                Some(1 | 13) => "this system forbids unprivileged user namespaces",
-                _ => "the kernel refused",
-            })
-            .hint(super::doctor::USER_NAMESPACE_HELP),
-        LabError::SetUp { source, advice } => {
-            Failure::environment(format!("can't set up the lab: {source}")).hint((*advice).to_owned())
-        }
-        LabError::Record { .. } => Failure::environment(error.to_string()).hint("choose a file that you may write"),
-        LabError::Engine(why) => Failure::ours(format!("the lab's emulator stopped: {why}")),
-    }
-}
-
-fn list(json: bool) -> Outcome {
-    let scenarios = presets::names().into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    if json {
-        let presets: Vec<_> = scenarios.iter().map(|s| json!({"name": s.name, "title": s.title})).collect();
-        say!("{}", json!({"schema_version": 1, "presets": presets}));
-        return Ok(Exit::Done);
-    }
-    for scenario in scenarios {
-        say!("{:<14} {}", scenario.name, scenario.title);
-    }
-    Ok(Exit::Done)
+fn list(answer: &PresetsAnswer) {
+    answer.presets.iter().for_each(|preset| say!("{:<14} {}", preset.name, preset.title));
 }

@@ -10,6 +10,8 @@ pub(crate) mod cc;
 pub(crate) mod cdn;
 /// Experiments side by side.
 pub(crate) mod compare;
+/// What the comparisons over one emulated path share.
+pub(crate) mod comparison;
 /// What works on this machine.
 pub(crate) mod doctor;
 /// How much servers send before anything is acknowledged.
@@ -18,34 +20,30 @@ pub(crate) mod first_window;
 pub(crate) mod journal;
 /// The lab's paths, and programs in it.
 pub(crate) mod lab;
-/// From scenarios to the model's paths.
-pub(crate) mod model;
 /// The largest packet that gets through, and why larger ones don't.
 pub(crate) mod mtu;
 /// Framing arithmetic on the command line.
 pub(crate) mod overhead;
+/// Manual pages and completions.
+pub(crate) mod own;
 /// How long a real browser takes for a page.
 pub(crate) mod page;
 /// One screen about a path.
 pub(crate) mod path;
 /// What other settings would do, by the model.
 pub(crate) mod predict;
-/// What the probing commands share.
-pub(crate) mod probing;
 /// Old studies in the model.
 pub(crate) mod replay;
 /// An experiment from the journal in any form.
 pub(crate) mod report;
-/// Samples as columns.
+/// Samples as they are taken.
 pub(crate) mod samples;
 /// The method tested on itself.
 pub(crate) mod self_test;
-/// A far end for others.
+/// A server for others.
 pub(crate) mod serve;
 /// This host's TCP/IP settings.
 pub(crate) mod settings;
-/// What comparisons over one emulated path share.
-pub(crate) mod side_by_side;
 /// TCP/IP stacks side by side.
 pub(crate) mod stacks;
 /// The hops of a path.
@@ -56,3 +54,5 @@ pub(crate) mod tune;
 pub(crate) mod watch;
 /// The page, and the API that it uses.
 pub(crate) mod web;
+/// One request of the library as JSON.
+pub(crate) mod worker;

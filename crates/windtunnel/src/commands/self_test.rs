@@ -1,18 +1,19 @@
 //! `windtunnel self-test`: the method tested on itself.
 
-use crate::commands::tune;
-use crate::commands::tune::identical::{self, Identical};
-use crate::edge::{Exit, Failure, Fault, Outcome, say};
+use crate::cli::signals::cancel_on_signals;
+use crate::commands::tune::Progress;
+use crate::edge::{Exit, Fault, Outcome, Problem, say};
 use clap::builder::RangedU64ValueParser;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_experiment::Config;
-use wt_experiment::simulate::{ClaimRate, NoiseModel, claim_rate};
+use wt_experiment::simulate::{ClaimRate, NoiseModel, Power, PowerCell, claim_rate};
+use wt_experiment::{Config, ExperimentError, Method};
+use wt_tune::identical::{self, Identical};
 
-/// The method tested on itself
+/// Tests the statistics on experiments where nothing differs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windtunnel self-test statistics
@@ -32,6 +33,8 @@ enum What {
 /// Runs thousands of simulated experiments in which all settings are the same, on four kinds of noisy and drifting paths,
 /// and counts the claims. At most one in twenty may claim anything. A second for 2000 runs of each kind.
 ///
+/// Also prints how often a gain is found that is there, by the method in use and by running every setting in every round.
+///
 /// With --lab the experiments run on real kernels over an emulated path instead, and are journaled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -49,7 +52,7 @@ struct StatisticsArgs {
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..=100_000))]
     trials: Option<usize>,
     /// How long each trial transfers
-    #[arg(long, value_name = "TIME", default_value = "250ms", requires = "lab", value_parser = tune::trial_time)]
+    #[arg(long, value_name = "TIME", default_value = "250ms", requires = "lab", value_parser = crate::cli::values::trial_time)]
     trial: Duration,
     /// Where every trial is kept [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
     #[arg(long, value_name = "FILE", requires = "lab")]
@@ -68,7 +71,7 @@ struct StatisticsArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`] if the budget has no room for a round.
+/// A [`Problem`] if the budget has no room for a round.
 pub(crate) fn run(args: &SelfTestArgs) -> Outcome {
     match &args.what {
         What::Statistics(args) => statistics(args),
@@ -89,14 +92,15 @@ fn statistics(args: &StatisticsArgs) -> Outcome {
         .into_iter()
         .map(rate)
         .collect::<Result<_, _>>()
-        .map_err(|e| Failure::usage(e.to_string()).hint("a larger --trials, or fewer --settings"))?;
+        .map_err(|e| Problem::usage(e.to_string()).hint("a larger --trials, or fewer --settings"))?;
+    let power = power_table(runs, args.seed).map_err(|e| Problem::internal(e.to_string()))?;
     // Chance may carry a rate above α; only when its whole interval lies above is the method at fault.
     let passed = rates.iter().all(|r| r.low <= config.alpha);
     if args.json {
         say!(
             "{}",
             json!({"schema_version": 1, "alpha": config.alpha, "settings": args.settings, "trials": trials,
-                "seed": args.seed, "passed": passed, "noise": rates})
+                "seed": args.seed, "passed": passed, "noise": rates, "power": power})
         );
     } else {
         let percent = |share: f64| format!("{:.2}%", share * 100.0);
@@ -107,8 +111,52 @@ fn statistics(args: &StatisticsArgs) -> Outcome {
             say!("{:<10} {:>8} {:>8} {:>8}   {interval}", r.noise.name(), r.runs, r.claims, percent(r.rate));
         }
         say!("\n{} identical settings, at most {} trials an experiment, seed {}.", args.settings, trials, args.seed);
+        say!(
+            "\nOne setting is better, with independent noise: how often it is found, and the median of the trials until then."
+        );
+        say!(
+            "{:>8} {:>6} {:>4} {:>5} {:>16} {:>24}",
+            "settings",
+            "trials",
+            "CV",
+            "gain",
+            "found",
+            "every setting a round"
+        );
+        let found = |power: &Power| {
+            let trials = power.median_trials.map_or_else(|| "–".to_owned(), |trials| trials.to_string());
+            format!("{} in {trials:>3}", percent(power.found))
+        };
+        for PowerRow { cell, directed, uniform } in &power {
+            say!(
+                "{:>8} {:>6} {:>3.0}% {:>+4.0}% {:>16} {:>24}",
+                cell.settings,
+                cell.trials,
+                cell.cv * 100.0,
+                cell.gain * 100.0,
+                found(directed),
+                found(uniform)
+            );
+        }
     }
     Ok(if passed { Exit::Done } else { Exit::No })
+}
+
+/// One cell of the table, by both methods.
+#[derive(serde::Serialize)]
+struct PowerRow {
+    cell: PowerCell,
+    directed: Power,
+    uniform: Power,
+}
+
+/// How often a gain is found that is there; a tenth of the runs is enough for that.
+fn power_table(runs: u64, seed: u64) -> Result<Vec<PowerRow>, ExperimentError> {
+    let runs = (runs / 10).max(1);
+    let power = |cell: PowerCell, method| cell.power(method, runs, &mut ChaCha12Rng::seed_from_u64(seed));
+    let row =
+        |cell| Ok(PowerRow { cell, directed: power(cell, Method::Directed)?, uniform: power(cell, Method::Uniform)? });
+    PowerCell::table().into_iter().map(row).collect()
 }
 
 /// The same on a real kernel: every experiment is journaled.
@@ -116,7 +164,7 @@ fn on_a_lab_path(args: &StatisticsArgs, lab: &str) -> Outcome {
     let settings = args.settings;
     let trials = args.trials.unwrap_or(40);
     let alpha = Config::new(settings).alpha;
-    let claims = identical::run(&Identical {
+    let asked = Identical {
         lab,
         runs: args.runs.unwrap_or(20),
         trials,
@@ -124,10 +172,13 @@ fn on_a_lab_path(args: &StatisticsArgs, lab: &str) -> Outcome {
         seed: args.seed,
         trial: args.trial,
         journal: args.journal.as_deref(),
-        json: args.json,
-    })?;
+        command: crate::cli::typed::command(),
+    };
+    let mut progress = Progress::new(false, args.json, false);
+    let cancel = cancel_on_signals()?;
+    let claims = identical::run(&asked, &cancel, &mut |event| progress.event(&event))?;
     if claims.runs == 0 {
-        return Err(Failure::new(Fault::Stopped, "stopped before an experiment was done; its trials are journaled"));
+        return Err(Problem::new(Fault::Stopped, "stopped before an experiment was done; its trials are journaled"));
     }
     let (low, high) = wt_experiment::proportion_interval(claims.claims, claims.runs);
     let rate = claims.claims as f64 / claims.runs as f64;

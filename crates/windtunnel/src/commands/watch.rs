@@ -1,17 +1,19 @@
 //! `windtunnel watch`: the connections that pass a device, while they pass.
 
-use super::analyse::capture::{CaptureArgs, about_the_capture, tell};
-use super::tune::cancel_on_signals;
-use crate::edge::{Failure, Outcome};
+use super::analyse::CaptureArgs;
+use crate::cli::signals::cancel_on_signals;
+use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use serde_json::json;
 use std::collections::HashMap;
 use std::time::Duration;
+use wt_flow::CaptureAnswer;
+use wt_report::capture_text;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::watch::{Watch, device_name};
 use wt_units::parse_duration;
 
-/// Watches the TCP connections that pass a device, and says which end is to blame
+/// Watches TCP connections on a device, and which end limits each
 ///
 /// What `windtunnel analyse` says of a capture, of packets as they pass; nothing is written to disk, and nothing is sent.
 /// Ctrl-C ends it and tells what was seen. Needs CAP_NET_RAW.
@@ -26,7 +28,7 @@ pub(crate) struct WatchArgs {
     device: String,
     #[command(flatten)]
     capture: CaptureArgs,
-    /// End after so long [default: at Ctrl-C]
+    /// Stop after this time [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     time: Option<Duration>,
     /// End after so many packets
@@ -39,7 +41,7 @@ pub(crate) struct WatchArgs {
 
 fn time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() { Err("it is no time at all".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("must be longer than 0".to_owned()) } else { Ok(time) }
 }
 
 /// How long to wait at most before Ctrl-C is looked for.
@@ -48,7 +50,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`] that says what to try.
+/// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &WatchArgs) -> Outcome {
     let cancel = cancel_on_signals()?;
     let mut watch = Watch::open(&args.device).map_err(|error| refused(&args.device, &error))?;
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &WatchArgs) -> Outcome {
         use std::io::Write as _;
         let _ = writeln!(std::io::stderr().lock(), "watching {}; Ctrl-C ends it and tells what was seen", args.device);
     }
-    let mut tracker = args.capture.tracker(args.json);
+    let mut tracker = args.capture.request(args.json)?.tracker();
     let mut places: HashMap<i32, usize> = HashMap::new();
     let mut devices = Vec::new();
     let begun = monotonic_ns();
@@ -99,27 +101,25 @@ pub(crate) fn run(args: &WatchArgs) -> Outcome {
         }
     }
     let names: Vec<String> = devices.iter().map(|device| device_name(*device)).collect();
-    let mut analysis = tracker.finish(&names);
-    let drops = watch.take_drops();
-    if drops > 0 {
-        analysis.warnings.push(format!("{drops} packets came too fast to be looked at; gaps may be these"));
+    let analysis = tracker.finish(&names);
+    let broken = broken.as_ref().map(|error| error as &dyn std::fmt::Display);
+    let answer = CaptureAnswer::of_device(analysis, &args.device, names, watch.take_drops(), broken);
+    if args.json {
+        say!("{}", json!(answer));
+    } else {
+        say!("{}", capture_text(&answer));
     }
-    if let Some(error) = broken {
-        analysis.warnings.push(format!("the device {} can't be watched any more: {error}", args.device));
-    }
-    about_the_capture(&mut analysis);
-    let source = json!({"device": args.device, "interfaces": names, "dropped": drops});
-    Ok(tell(&analysis, source, args.json))
+    Ok(if answer.has_connections() { Exit::Done } else { Exit::No })
 }
 
-fn refused(device: &str, error: &wt_sys::SysError) -> Failure {
+fn refused(device: &str, error: &wt_sys::SysError) -> Problem {
     let told = error.to_string();
     match error.source.kind() {
-        std::io::ErrorKind::PermissionDenied => Failure::environment(format!("can't watch {device}: {told}"))
+        std::io::ErrorKind::PermissionDenied => Problem::environment(format!("can't watch {device}: {told}"))
             .because("listening to a device's packets needs CAP_NET_RAW")
             .hint(format!(
                 "sudo windtunnel watch {device}; or sudo setcap cap_net_raw+ep $(command -v windtunnel); or analyse a capture"
             )),
-        _ => Failure::usage(format!("can't watch {device}: {told}")).hint("ip link lists the devices; any means all"),
+        _ => Problem::usage(format!("can't watch {device}: {told}")).hint("ip link lists the devices; any means all"),
     }
 }

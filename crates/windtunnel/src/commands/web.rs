@@ -1,16 +1,17 @@
 //! `windtunnel web`: the page, and the API that it uses.
 
-use crate::edge::{Exit, Failure, Outcome, say};
+use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use serde_json::json;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use wt_web::{Config, Ready, Secret, ServeError};
 
-/// The page: settings, path, experiments as they run, their analysis, the model, the lab
+/// Serves the web page and its HTTP API
 ///
-/// Listens on loopback only, unless it is given TLS and a password. Looking, and experiments in the lab, need nothing more;
-/// changing this host and measuring real paths need the token that is printed here.
+/// Listens on loopback only, unless it is given TLS and a password. On loopback your account starts and stops experiments in the lab;
+/// other accounts of this host may look, and need the token for more, unless there is a password. Changing this host and measuring real
+/// paths always need the token that is printed here.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel web
@@ -53,10 +54,10 @@ fn name(text: &str) -> Result<String, String> {
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`] that says what to try.
+/// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &WebArgs) -> Outcome {
     let exe = std::env::current_exe().map_err(|error| {
-        Failure::environment(format!("this program's own file can't be found: {error}")).hint("is /proc mounted?")
+        Problem::environment(format!("this program's own file can't be found: {error}")).hint("is /proc mounted?")
     })?;
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     let open = wt_web::is_open(&args.listen).map_err(|error| failure(&error))?;
@@ -71,30 +72,30 @@ pub(crate) fn run(args: &WebArgs) -> Outcome {
 }
 
 /// The password, from its file or, if it must have one, from whoever sits at the terminal.
-fn password(args: &WebArgs, needed: bool) -> Result<Option<Secret>, Failure> {
+fn password(args: &WebArgs, needed: bool) -> Result<Option<Secret>, Problem> {
     let text = match &args.password_file {
         Some(file) => read(file)?,
         None if needed && std::io::stdin().is_terminal() => {
             let asked = rpassword::prompt_password("Password for the page: ");
-            asked.map_err(|error| Failure::environment(format!("can't ask for the password: {error}")))?
+            asked.map_err(|error| Problem::environment(format!("can't ask for the password: {error}")))?
         }
         None => return Ok(None),
     };
     if text.is_empty() {
-        return Err(Failure::usage("the password is empty").hint("write it into the first line of the file"));
+        return Err(Problem::usage("the password is empty").hint("write it into the first line of the file"));
     }
-    Secret::new(&text).map(Some).map_err(|error| Failure::environment(error.to_string()))
+    Secret::new(&text).map(Some).map_err(|error| Problem::environment(error.to_string()))
 }
 
 /// The most bytes of a password file that are looked at.
 const LONGEST: u64 = 4096;
 
 /// The first line of a password file.
-fn read(file: &Path) -> Result<String, Failure> {
+fn read(file: &Path) -> Result<String, Problem> {
     use std::io::{Read as _, Write as _};
     use std::os::unix::fs::PermissionsExt as _;
     let failed =
-        |error: std::io::Error| Failure::usage(format!("can't read the password from {}: {error}", file.display()));
+        |error: std::io::Error| Problem::usage(format!("can't read the password from {}: {error}", file.display()));
     let opened = std::fs::File::open(file).map_err(failed)?;
     if opened.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o077 != 0) {
         let warning = format!("others can read {}: chmod 600 it", file.display());
@@ -132,22 +133,22 @@ fn open(url: &str) {
     }
 }
 
-fn failure(error: &ServeError) -> Failure {
+fn failure(error: &ServeError) -> Problem {
     match error {
-        ServeError::Address { .. } => Failure::usage(error.to_string()),
-        ServeError::Open { .. } => Failure::usage(error.to_string()).hint(
+        ServeError::Address { .. } => Problem::usage(error.to_string()),
+        ServeError::Open { .. } => Problem::usage(error.to_string()).hint(
             "--tls-cert, --tls-key and --password-file; or listen on loopback, and come through SSH: \
              ssh -L 7878:127.0.0.1:7878 this-host, then http://127.0.0.1:7878/",
         ),
         ServeError::Tls(_) => {
-            Failure::usage(error.to_string()).hint("both files in PEM form, the key without a passphrase")
+            Problem::usage(error.to_string()).hint("both files in PEM form, the key without a passphrase")
         }
         ServeError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-            Failure::environment(error.to_string())
+            Problem::environment(error.to_string())
                 .because("another program listens there, perhaps another windtunnel web")
                 .hint("--listen 127.0.0.1:0 takes a free port")
         }
-        ServeError::Bind { .. } => Failure::environment(error.to_string()).hint("--listen 127.0.0.1:7878"),
-        ServeError::System(_) | ServeError::Random(_) => Failure::environment(error.to_string()),
+        ServeError::Bind { .. } => Problem::environment(error.to_string()).hint("--listen 127.0.0.1:7878"),
+        ServeError::System(_) | ServeError::Random(_) => Problem::environment(error.to_string()),
     }
 }

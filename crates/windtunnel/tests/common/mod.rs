@@ -2,8 +2,12 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+/// Five hosts joined by routers and links that delay, narrow and tamper.
+pub(crate) mod five_hosts;
 /// The host's settings in a namespace.
 pub(crate) mod host;
+/// A client and nginx, joined by the lab.
+pub(crate) mod nginx;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -15,7 +19,17 @@ pub(crate) fn binary() -> PathBuf {
 
 /// The command with a home and a place for changes of its own, so that nothing of the user's is touched, and no test waits for another.
 pub(crate) fn windtunnel(home: &std::path::Path) -> Command {
-    let mut command = Command::new(binary());
+    at_home(Command::new(binary()), home)
+}
+
+/// The same from a line of shell that ends in running `"$0" "$@"`.
+pub(crate) fn windtunnel_in_shell(home: &std::path::Path, line: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).arg(binary());
+    at_home(command, home)
+}
+
+fn at_home(mut command: Command, home: &std::path::Path) -> Command {
     command
         .env("HOME", home)
         .env("XDG_DATA_HOME", home.join("data"))
@@ -91,7 +105,11 @@ pub(crate) fn shared() -> impl Sized {
     MACHINE.read().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Held by a test that compares times: nothing else of this file runs meanwhile.
+/// Held by a test that compares times: nothing else of this binary runs meanwhile. With `scripts/run-tests.py`, which has to know of it
+/// from `scripts/tests.conf`, nothing else at all, or little that is quiet.
 pub(crate) fn alone() -> impl Sized {
+    let kind = std::env::var("WINDTUNNEL_TEST_KIND");
+    let known = kind.as_ref().map_or(true, |kind| kind == "alone" || kind == "quiet");
+    assert!(known, "this test compares times: name it as quiet or alone in scripts/tests.conf");
     MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-use super::available;
 use crate::edge::{Exit, Outcome, say};
 use serde_json::json;
 use wt_bpf::missing_capabilities;
 use wt_cc::{ALGORITHMS, Choice};
+use wt_setup::controls::available;
 
 /// One of the kernel's.
 struct Known {

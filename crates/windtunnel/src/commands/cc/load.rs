@@ -1,18 +1,19 @@
-use super::controls::failure;
-use super::{Parameters, available};
-use crate::edge::{Exit, Failure, Outcome, say};
+use super::Parameters;
+use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use serde_json::json;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use wt_bpf::{Loaded, Pins, mount_bpffs};
 use wt_cc::Choice;
+use wt_setup::controls::available;
+use wt_setup::controls::problem;
 use wt_trial::Cancel;
 
 /// Loads one of ours into the kernel
 ///
 /// It stays as long as this program runs: until Ctrl-C, or until the command behind `--` has ended. However this program
-/// ends, nothing is left behind. With --pin it stays until `windtunnel cc unload` or the next boot. It never becomes the
+/// ends, the control goes, and the command with it. With --pin it stays until `windtunnel cc unload` or the next boot. It never becomes the
 /// host's default.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -54,8 +55,8 @@ pub(super) struct UnloadArgs {
 /// Runs `cc load`.
 pub(super) fn run(args: &LoadArgs) -> Outcome {
     let choice = args.parameters.choose(&args.name)?;
-    let cancel = crate::commands::tune::cancel_on_signals()?;
-    let mut loaded = Loaded::load(&choice).map_err(|error| failure(&error, &choice))?;
+    let cancel = crate::cli::signals::cancel_on_signals()?;
+    let mut loaded = Loaded::load(&choice).map_err(|error| problem(&error, &choice))?;
     if args.pin {
         pin(&mut loaded)?;
     }
@@ -70,7 +71,7 @@ pub(super) fn run(args: &LoadArgs) -> Outcome {
     run_command(&args.command, loaded.name())
 }
 
-fn pin(loaded: &mut Loaded) -> Result<(), Failure> {
+fn pin(loaded: &mut Loaded) -> Result<(), Problem> {
     let pinned = mount_bpffs().and_then(|mounted| {
         if mounted {
             use std::io::Write as _;
@@ -79,7 +80,7 @@ fn pin(loaded: &mut Loaded) -> Result<(), Failure> {
         loaded.pin(&Pins::default())
     });
     pinned.map_err(|error| {
-        Failure::environment(format!("{} is loaded but can't be kept: {error}", loaded.name()))
+        Problem::environment(format!("{} is loaded but can't be kept: {error}", loaded.name()))
             .hint("as root: mount -t bpf bpf /sys/fs/bpf; or leave --pin away and let this program run")
     })
 }
@@ -124,8 +125,10 @@ fn run_command(argv: &[OsString], kernel_name: &str) -> Outcome {
     let mut command = std::process::Command::new(program);
     command.args(arguments).env("WT_CC", kernel_name);
     wt_sys::process::default_signals(&mut command);
+    // It was asked to run with the control, and would go on without.
+    wt_sys::process::die_with_parent(&mut command);
     let status = command.status().map_err(|error| {
-        Failure::usage(format!("can't run {}: {error}", program.to_string_lossy())).hint("the command stands behind --")
+        Problem::usage(format!("can't run {}: {error}", program.to_string_lossy())).hint("the command stands behind --")
     })?;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     Ok(Exit::Passed(u8::try_from(code).unwrap_or(255)))
@@ -141,16 +144,22 @@ pub(super) fn unload(args: &UnloadArgs) -> Outcome {
     };
     for name in &names {
         let removed = pins.remove(name).map_err(|error| {
-            Failure::environment(format!("{name} can't be unloaded: {error}")).hint("only root can")
+            Problem::environment(format!("{name} can't be unloaded: {error}")).hint("only root can")
         })?;
-        if removed {
+        let default = wt_sys::ns::read_net_sysctl("ipv4/tcp_congestion_control").unwrap_or_default();
+        if removed && default == *name {
+            say!(
+                "{name} is unloaded, but it is this network namespace's default, which keeps it until another one is:"
+            );
+            say!("  sysctl net.ipv4.tcp_congestion_control=cubic");
+        } else if removed {
             say!("{name} is unloaded.");
         } else if available().contains(name) {
-            return Err(Failure::environment(format!("{name} isn't pinned, so it can't be unloaded from here"))
+            return Err(Problem::environment(format!("{name} isn't pinned, so it can't be unloaded from here"))
                 .because("a program that runs holds it loaded")
                 .hint("let that program end (Ctrl-C); bpftool struct_ops list shows it"));
         } else {
-            return Err(Failure::usage(format!("{name} isn't loaded")).hint("windtunnel cc list shows what is"));
+            return Err(Problem::usage(format!("{name} isn't loaded")).hint("windtunnel cc list shows what is"));
         }
     }
     if names.is_empty() {

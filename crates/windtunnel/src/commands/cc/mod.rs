@@ -2,8 +2,6 @@
 
 /// The comparison of several on one path.
 pub(crate) mod compare;
-/// Ours, loaded for the time of a command.
-pub(crate) mod controls;
 /// What there is.
 mod list;
 /// Into the kernel and out of it.
@@ -11,11 +9,11 @@ mod load;
 /// What one does.
 mod show;
 
-use crate::edge::{Failure, Outcome};
+use crate::edge::{Outcome, Problem};
 use clap::{Args, Subcommand};
 use wt_cc::Choice;
 
-/// Congestion controls: FreeBSD's set and others beside those of the kernel
+/// Loads and compares congestion controls, FreeBSD's among them
 ///
 /// newreno, hd, chd, cdg, vegas and htcp by FreeBSD's rules, illinois and westwood: BPF programs that are loaded into the
 /// running kernel, without modules and without a reboot. Loading needs root (CAP_BPF and CAP_PERFMON); using one that is
@@ -71,8 +69,8 @@ pub(crate) struct Parameters {
 
 impl Parameters {
     /// Reads a name with its variant, and sets what was asked for.
-    fn choose(&self, text: &str) -> Result<Choice, Failure> {
-        let usage = |error: wt_cc::ChoiceError| Failure::usage(error.to_string()).hint("windtunnel cc list shows them");
+    fn choose(&self, text: &str) -> Result<Choice, Problem> {
+        let usage = |error: wt_cc::ChoiceError| Problem::usage(error.to_string()).hint("windtunnel cc list shows them");
         let mut choice: Choice = text.parse().map_err(usage)?;
         let named = [("queue-min", &self.queue_min), ("queue-threshold", &self.queue_threshold), ("pmax", &self.pmax)];
         for (name, value) in named {
@@ -83,7 +81,7 @@ impl Parameters {
         for pair in &self.more {
             let (name, value) = pair
                 .split_once('=')
-                .ok_or_else(|| Failure::usage(format!("--set {pair}: write NAME=VALUE, such as alpha=2")))?;
+                .ok_or_else(|| Problem::usage(format!("--set {pair}: write NAME=VALUE, such as alpha=2")))?;
             choice.set(name, value).map_err(usage)?;
         }
         choice.check().map_err(usage)?;
@@ -94,7 +92,7 @@ impl Parameters {
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`] that says what to try.
+/// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &CcArgs) -> Outcome {
     match &args.command {
         CcCommand::List { json } => list::run(*json),
@@ -103,10 +101,4 @@ pub(crate) fn run(args: &CcArgs) -> Outcome {
         CcCommand::Unload(args) => load::unload(args),
         CcCommand::Compare(args) => compare::run(args),
     }
-}
-
-/// The congestion controls that the kernel has now.
-pub(crate) fn available() -> Vec<String> {
-    let text = wt_sys::ns::read_net_sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
-    text.split_whitespace().map(str::to_owned).collect()
 }

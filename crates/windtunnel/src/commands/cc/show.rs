@@ -1,7 +1,7 @@
-use super::available;
-use crate::edge::{Exit, Failure, Outcome, say};
+use crate::edge::{Exit, Outcome, Problem, say};
 use serde_json::json;
 use wt_cc::Choice;
+use wt_setup::controls::available;
 
 /// What the kernel brings, in the words in which ours are told.
 struct Native {
@@ -56,7 +56,7 @@ pub(super) fn run(name: &str, as_json: bool) -> Outcome {
         return kernel(native, as_json);
     }
     let choice: Choice = name.parse().map_err(|error: wt_cc::ChoiceError| {
-        Failure::usage(error.to_string()).hint("windtunnel cc list shows them; reno, cubic and bbr are the kernel's")
+        Problem::usage(error.to_string()).hint("windtunnel cc list shows them; reno, cubic and bbr are the kernel's")
     })?;
     ours(&choice, as_json);
     Ok(Exit::Done)

@@ -1,19 +1,10 @@
-//! A path for other emulators: what they can express as a script, and a list of what they can't.
-
-/// For mahimahi.
-mod mahimahi;
-/// For tc-netem.
-mod netem;
-
-use super::load;
-use crate::edge::{Exit, Failure, Outcome, say};
+use crate::cli::forms::write_whole;
+use crate::edge::{Exit, Outcome, Problem, say};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::Duration;
-use wt_lab::Scenario;
-use wt_link::{JitterConfig, LossConfig, QueueConfig, RateConfig, StageConfig};
-use wt_units::{BitsPerSecond, Ratio};
+use wt_lab::{Emulator, Exported};
+use wt_setup::lab::load;
 
 /// Writes a path as commands of another emulator; what that can't express is listed
 #[derive(Debug, Args)]
@@ -42,169 +33,23 @@ enum Target {
     Mahimahi,
 }
 
-/// What was made of a path.
-#[derive(Debug, Default)]
-struct Exported {
-    /// The commands.
-    script: String,
-    /// What isn't in them, or not exactly.
-    missing: Vec<String>,
-    /// Files that belong to them.
-    files: Vec<(String, String)>,
-}
-
 /// Runs the command.
 pub(super) fn export(args: &ExportArgs) -> Outcome {
     let scenario = load(&args.path)?;
-    let exported = match args.to {
-        Target::Netem => netem::export(&scenario),
-        Target::Mahimahi => mahimahi::export(&scenario, &args.dir),
+    let emulator = match args.to {
+        Target::Netem => Emulator::Netem,
+        Target::Mahimahi => Emulator::Mahimahi,
     };
+    let exported = Exported::new(&scenario, emulator, &args.dir);
     for (name, text) in &exported.files {
-        let file = args.dir.join(name);
         std::fs::create_dir_all(&args.dir)
-            .map_err(|error| Failure::environment(format!("can't make {}: {error}", args.dir.display())))?;
-        crate::commands::report::write_whole(&file, text).map_err(|failure| failure.hint("name another folder"))?;
+            .map_err(|error| Problem::environment(format!("can't make {}: {error}", args.dir.display())))?;
+        write_whole(&args.dir.join(name), text).map_err(|problem| problem.hint("name another folder"))?;
     }
     if args.json {
-        let files: Vec<_> = exported.files.iter().map(|(name, _)| args.dir.join(name)).collect();
-        say!(
-            "{}",
-            json!({"schema_version": 1, "path": scenario.name, "script": exported.script, "files": files, "not_expressed": exported.missing})
-        );
-        return Ok(Exit::Done);
-    }
-    say!("{}", exported.script.trim_end());
-    if !exported.missing.is_empty() {
-        say!("\n# Not expressed, or not exactly:");
-        for line in &exported.missing {
-            say!("# - {}", one_line(line));
-        }
+        say!("{}", json!(exported.answer(&scenario, &args.dir)));
+    } else {
+        say!("{}", exported.to_text());
     }
     Ok(Exit::Done)
-}
-
-/// One direction of a whole path, as far as a single emulated link can have it.
-#[derive(Debug, Default)]
-struct OneWay {
-    /// The slowest link's sender.
-    queue: Option<QueueConfig>,
-    delay: Duration,
-    jitter: Option<JitterConfig>,
-    /// Independent losses of all links together.
-    loss: f64,
-    model: Option<LossConfig>,
-    duplicate: Ratio,
-    corrupt: Ratio,
-    missing: Vec<String>,
-}
-
-impl OneWay {
-    /// Joins the links of a path in one direction.
-    fn of(scenario: &Scenario, up: bool) -> Self {
-        let mut one = Self::default();
-        let mut through = 1.0;
-        for (link, stages) in scenario.links.iter().zip(scenario.path().links) {
-            if stages.medium.is_some() {
-                one.missing.push(format!("link \"{}\": the shared medium with its collisions", link.name));
-            }
-            for stage in if up { &stages.forward } else { &stages.backward } {
-                one.add(&link.name, stage, &mut through);
-            }
-            if u64::from(scenario.client_mtu.min(scenario.server_mtu)) > link.mtu.get() {
-                one.missing.push(format!(
-                    "link \"{}\": its MTU of {} (set it on the device)",
-                    link.name,
-                    link.mtu.get()
-                ));
-            }
-            one.missing
-                .extend(link.hop.describe().into_iter().map(|what| format!("hop before \"{}\": {what}", link.name)));
-        }
-        if scenario.links.len() > 1 {
-            let (count, of) =
-                (scenario.links.len(), "one link: the routers between them, and queues but at the slowest");
-            one.missing.push(format!("{count} links became {of}"));
-        }
-        one.loss = 1.0 - through;
-        one
-    }
-
-    fn add(&mut self, link: &str, stage: &StageConfig, through: &mut f64) {
-        let mut lacks = |what: &str| self.missing.push(format!("link \"{link}\": {what}"));
-        match stage {
-            StageConfig::Mtu { .. } => {}
-            StageConfig::Delay { delay } => self.delay += *delay,
-            StageConfig::Loss(LossConfig::Bernoulli { probability }) => *through *= 1.0 - probability.get(),
-            StageConfig::Loss(LossConfig::ByDataIndex { probability }) => {
-                *through *= 1.0 - probability.get();
-                lacks("loss by the index of the data packet (became random loss)");
-            }
-            StageConfig::Loss(model) if self.model.is_none() => self.model = Some(model.clone()),
-            StageConfig::Loss(_) => lacks("a second model of loss"),
-            StageConfig::Jitter(jitter) if self.jitter.is_none() => self.jitter = Some(jitter.clone()),
-            StageConfig::Jitter(_) => lacks("a second jitter"),
-            StageConfig::Duplicate { probability } => self.duplicate = either(self.duplicate, *probability),
-            // What the link notices is lost.
-            StageConfig::Corrupt { probability, detected: true } => *through *= 1.0 - probability.get(),
-            StageConfig::Corrupt { probability, .. } => self.corrupt = either(self.corrupt, *probability),
-            StageConfig::Queue(queue) => {
-                if self.queue.as_ref().is_none_or(|known| mean_rate(&queue.rate) < mean_rate(&known.rate)) {
-                    self.queue = Some(queue.clone());
-                }
-            }
-            StageConfig::Outages(_) => lacks("outages"),
-            StageConfig::DelaySteps { .. } => lacks("steps of the delay"),
-            StageConfig::Policer(_) => lacks("the policer"),
-            StageConfig::Reorder { .. } => lacks("reordering"),
-            StageConfig::Thinning(_) => lacks("thinning of ACKs"),
-            StageConfig::Airtime(radio) => {
-                lacks("the radio's airtime (became a queue of its rate)");
-                let queue = QueueConfig {
-                    framing: radio.framing.clone(),
-                    rate: RateConfig::Constant(radio.rate),
-                    bound: radio.bound,
-                    discipline: wt_link::Discipline::DropTail,
-                };
-                if self.queue.as_ref().is_none_or(|known| radio.rate < mean_rate(&known.rate)) {
-                    self.queue = Some(queue);
-                }
-            }
-        }
-    }
-
-    /// Packets of 1500 bytes that the queue holds.
-    fn queue_packets(&self) -> u64 {
-        let Some(queue) = &self.queue else { return 1000 };
-        let bytes = queue.bound.bytes.map_or(u64::MAX, |bytes| bytes.get().div_ceil(1500));
-        bytes.min(queue.bound.packets.map_or(u64::MAX, u64::from)).clamp(1, 1_000_000)
-    }
-}
-
-/// As a comment of a shell script takes it: nothing in it ends the line.
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-/// The chance of at least one of two.
-fn either(one: Ratio, other: Ratio) -> Ratio {
-    Ratio(1.0 - (1.0 - one.get()) * (1.0 - other.get()))
-}
-
-/// The rate in the long run; of steps the slowest at which anything passes, of a modem that of the bytes it is given.
-fn mean_rate(rate: &RateConfig) -> BitsPerSecond {
-    match rate {
-        RateConfig::Constant(rate) => *rate,
-        // To netem a rate of 0 is none.
-        RateConfig::Steps(steps) => {
-            let passing = steps.steps.iter().map(|(_, rate)| *rate).filter(|rate| rate.get() > 0);
-            passing.min().unwrap_or(BitsPerSecond(1))
-        }
-        RateConfig::Trace(trace) => BitsPerSecond::over(
-            wt_units::Bytes(trace.bytes.get().saturating_mul(trace.trace.len() as u64)),
-            trace.trace.period(),
-        ),
-        RateConfig::TokenBucket(bucket) => bucket.rate,
-        RateConfig::Modem(modem) => modem.byte_rate(),
-    }
 }

@@ -1,20 +1,19 @@
 //! Running programs in the lab, and keeping it up.
 
+use super::LabOptions;
 use super::stats::{StatsForm, tell};
 use super::virtual_time::VirtualArgs;
-use super::{LabOptions, failure, load, start_recording};
-use crate::commands::cc::controls::Controls;
-use crate::edge::{Exit, Failure, Outcome, say};
+use crate::cli::forms::give;
+use crate::cli::signals::cancel_on;
+use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
-use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
-use wt_lab::{EngineStats, Lab, LabTunnel, LinkEnd, Program, Recording, Scenario};
-use wt_load::{Server, ServerConfig};
+use wt_lab::{LinkEnd, Program, Recording, Scenario};
+use wt_setup::lab::{LabUpAnswer, RunningLab};
 
 /// Runs a program in the client, with its exit code
 ///
@@ -120,10 +119,10 @@ struct On {
 }
 
 impl On {
-    fn recording(&self, scenario: &Scenario) -> Result<Option<Recording>, Failure> {
+    fn recording(&self, scenario: &Scenario) -> Result<Option<Recording>, Problem> {
         let Some(file) = &self.record else { return Ok(None) };
         wt_lab::check_target(file)
-            .map_err(|error| Failure::usage(format!("can't record into {}: {error}", file.display())))?;
+            .map_err(|error| Problem::usage(format!("can't record into {}: {error}", file.display())))?;
         let mut ends = Vec::new();
         for text in &self.record_at {
             for end in parse_end(scenario, text)? {
@@ -140,7 +139,7 @@ impl On {
 }
 
 /// `all`, or `LINK:client`, by name or by number from 1.
-fn parse_end(scenario: &Scenario, text: &str) -> Result<Vec<LinkEnd>, Failure> {
+fn parse_end(scenario: &Scenario, text: &str) -> Result<Vec<LinkEnd>, Problem> {
     if text == "all" {
         return Ok(LinkEnd::all(scenario));
     }
@@ -149,7 +148,7 @@ fn parse_end(scenario: &Scenario, text: &str) -> Result<Vec<LinkEnd>, Failure> {
     let (named, twin) = (named.next(), named.next());
     if let (Some(one), Some(other)) = (named, twin) {
         let all = format!("links {} and {} are both called \"{name}\"", one + 1, other + 1);
-        return Err(Failure::usage(format!("--record-at {text:?}: {all}"))
+        return Err(Problem::usage(format!("--record-at {text:?}: {all}"))
             .hint(format!("write the number instead: {}:{side}", one + 1)));
     }
     let numbered = || name.parse::<usize>().ok()?.checked_sub(1).filter(|link| *link < scenario.links.len());
@@ -158,7 +157,7 @@ fn parse_end(scenario: &Scenario, text: &str) -> Result<Vec<LinkEnd>, Failure> {
         (Some(link), "server") => Ok(vec![LinkEnd { link, server_side: true }]),
         _ => {
             let names: Vec<String> = scenario.links.iter().map(|link| format!("\"{}\"", link.name)).collect();
-            Err(Failure::usage(format!("--record-at {text:?} is no end of a link"))
+            Err(Problem::usage(format!("--record-at {text:?} is no end of a link"))
                 .hint(format!("write LINK:client, LINK:server or all; the links are {}", names.join(", "))))
         }
     }
@@ -206,7 +205,7 @@ pub(super) fn browser(args: &BrowserArgs) -> Outcome {
     let program = args.program.clone().or_else(|| std::env::var_os("BROWSER").filter(|name| !name.is_empty()));
     let known = || BROWSERS.iter().find(|name| in_path(name)).map(OsString::from);
     let Some(program) = program.or_else(known) else {
-        return Err(Failure::environment("there is no browser that I know")
+        return Err(Problem::environment("there is no browser that I know")
             .because(format!("none of {} is in PATH", BROWSERS.join(", ")))
             .hint("name one: windtunnel lab browser PATH --program /usr/bin/BROWSER"));
     };
@@ -230,62 +229,35 @@ fn in_path(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-fn needs(program: &str, install: &str) -> Result<(), Failure> {
+fn needs(program: &str, install: &str) -> Result<(), Problem> {
     if in_path(program) {
         return Ok(());
     }
-    Err(Failure::environment(format!("{program} isn't in PATH")).hint(format!("install it: {install}")))
+    Err(Problem::environment(format!("{program} isn't in PATH")).hint(format!("install it: {install}")))
 }
 
-/// A lab with our servers in it.
-struct Running {
-    tunnel: LabTunnel,
-    controls: Controls,
-    _http: Vec<Server>,
-    rtt: Duration,
-    before: EngineStats,
-}
-
-impl Running {
-    fn start(on: &On) -> Result<Self, Failure> {
-        let scenario = load(&on.path)?;
-        let record = on.recording(&scenario)?;
-        let rtt = scenario.full_size(scenario.pmtu()).rtt;
-        // Loading takes rights that one doesn't have in the lab, and its name must be known before.
-        let controls = Controls::load(on.cc.as_deref())?;
-        let control = on.cc.as_deref().map(|name| controls.kernel_name(name)).transpose()?;
-        let lab = start_recording(scenario, &on.options, record)?;
-        for host in lab.hosts() {
-            let locked = control.as_deref().map_or(Ok(()), |name| host.lock_control(name));
-            locked.map_err(|error| {
-                Failure::environment(format!("{} can't have this congestion control: {error}", host.name))
-                    .hint("windtunnel cc list shows what there is")
-            })?;
-        }
-        // Our own server, and plain HTTP on port 80 for programs that aren't ours.
-        let tunnel = LabTunnel::new(lab).map_err(|error| failure(&error))?;
-        let http = serve_http(tunnel.lab())?;
-        let before = tunnel.lab().stats();
-        Ok(Self { tunnel, controls, _http: http, rtt, before })
+impl On {
+    fn start(&self) -> Result<RunningLab, Problem> {
+        RunningLab::start(&self.options.on(&self.path), self.cc.as_deref(), |scenario| self.recording(scenario))
     }
 
-    /// Ends it, and says what there is to say.
-    fn end(self, on: &On) -> Result<(), Failure> {
-        let skipped = self.controls.guard_hits();
+    /// Ends a lab, and says what there is to say.
+    fn end(&self, running: RunningLab) -> Result<(), Problem> {
+        let skipped = running.guard_hits();
         if skipped > 0 {
             use std::io::Write as _;
-            let name = on.cc.as_deref().unwrap_or_default();
+            let name = self.cc.as_deref().unwrap_or_default();
             let _ = writeln!(
                 std::io::stderr().lock(),
                 "windtunnel: this kernel skipped a program of {name} {skipped} times and took garbage for its window: a \
                  trap of some virtual machines' kernels; measure again"
             );
         }
-        if let Some(form) = on.stats {
-            tell(&self.tunnel.lab().stats().since(&self.before), self.rtt, form);
+        if let Some(form) = self.stats {
+            tell(&running.stats(), running.rtt, form);
         }
-        let recorded = self.tunnel.into_lab().stop().map_err(|error| failure(&error))?;
-        if let (Some(recorded), Some(file)) = (recorded, &on.record) {
+        let recorded = running.stop()?;
+        if let (Some(recorded), Some(file)) = (recorded, &self.record) {
             use std::io::Write as _;
             let missed = match recorded.missed {
                 0 => String::new(),
@@ -298,20 +270,6 @@ impl Running {
     }
 }
 
-/// Our HTTP on port 80 of every host but the client.
-fn serve_http(lab: &Lab) -> Result<Vec<Server>, Failure> {
-    let listen = |any: std::net::IpAddr| wt_sys::tcp::listen(std::net::SocketAddr::new(any, 80));
-    // A listener for IPv6 is one for IPv4, too (ipv6(7), `IPV6_V6ONLY`).
-    let both =
-        || listen(std::net::Ipv6Addr::UNSPECIFIED.into()).or_else(|_| listen(std::net::Ipv4Addr::UNSPECIFIED.into()));
-    let start = |host: &wt_lab::Host| {
-        let listener = host.run(both).and_then(|listener| listener);
-        listener.and_then(|listener| Server::start(listener, ServerConfig::default()))
-    };
-    let servers = lab.hosts().skip(1).map(start).collect::<Result<Vec<_>, _>>();
-    servers.map_err(|error| Failure::environment(error.to_string()))
-}
-
 fn run(on: &On, program: &Program) -> Outcome {
     if let Some(exit) = on.time.instead()? {
         return Ok(exit);
@@ -319,14 +277,14 @@ fn run(on: &On, program: &Program) -> Outcome {
     // Ctrl-C is for the program in the lab; when that ends, so do we.
     wt_sys::process::ignore_signal(SIGINT);
     let signals = Endings::catch(&[SIGTERM, SIGHUP, SIGQUIT])?;
-    let running = Running::start(on)?;
+    let running = on.start()?;
     let (endings, started) = signals.watch();
-    let code = running.tunnel.lab().run_program_with(program, move |pid| {
+    let code = running.lab().run_program_with(program, move |pid| {
         let _ = started.send(pid);
     });
     let signal = endings.end();
-    let code = code.map_err(|error| Failure::environment(error.to_string()))?;
-    running.end(on)?;
+    let code = code.map_err(|error| Problem::environment(error.to_string()))?;
+    on.end(running)?;
     Ok(Exit::Passed(signal.map_or(code, |signal| 128 + signal)))
 }
 
@@ -341,8 +299,9 @@ struct Watching {
 
 impl Endings {
     /// From now on these signals wait for [`Endings::watch`]. Starts no thread.
-    fn catch(numbers: &[i32]) -> Result<Self, Failure> {
-        let signals = Signals::new(numbers).map_err(|error| Failure::ours(format!("can't catch signals: {error}")))?;
+    fn catch(numbers: &[i32]) -> Result<Self, Problem> {
+        let signals =
+            Signals::new(numbers).map_err(|error| Problem::internal(format!("can't catch signals: {error}")))?;
         Ok(Self(signals))
     }
 
@@ -370,62 +329,22 @@ impl Watching {
 /// `lab up`.
 pub(super) fn up(args: &UpArgs) -> Outcome {
     if args.on.time.is_asked() {
-        return Err(Failure::usage("lab up --virtual: time would stand still for whoever enters")
+        return Err(Problem::usage("lab up --virtual: time would stand still for whoever enters")
             .hint("windtunnel lab run PATH --virtual --kernel FILE -- PROGRAM"));
     }
-    let outside = user_namespace();
-    let signals = Endings::catch(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
-    let running = Running::start(&args.on)?;
-    let inside = user_namespace();
-    let lab = running.tunnel.lab();
-    // The thread that starts the lab's process 1 can't start threads any more: its children are in another namespace.
-    let (endings, started) = signals.watch();
-    let ran = lab.run_program_with(&Program::nothing(args.server.clone()), move |pid| {
-        let _ = started.send(pid);
-        // Who enters too early finds the host's files instead of the lab's.
-        let ready = PathBuf::from(format!("/proc/{pid}/root/run/netns/server"));
-        (0..200).take_while(|_| !ready.exists()).for_each(|_| {
-            let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(10)));
-        });
-        tell_how_to_enter(lab, pid, inside != outside, args.json);
-    });
-    let signal = endings.end();
-    let code = ran.map_err(|error| Failure::environment(error.to_string()))?;
-    running.end(&args.on)?;
-    // 128 + SIGKILL, and it wasn't we who sent it.
-    if signal.is_none() && code == 137 {
-        return Err(Failure::environment("the lab has ended: its process 1 was killed")
-            .because("somebody's kill, or too little memory")
-            .hint("start it anew"));
-    }
+    let cancel = cancel_on(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    let running = args.on.start()?;
+    running.stay(args.server.clone(), &cancel, |up| tell_how_to_enter(&up, args.json))?;
+    args.on.end(running)?;
     Ok(Exit::Done)
 }
 
-fn user_namespace() -> Option<PathBuf> {
-    std::fs::read_link("/proc/self/ns/user").ok()
-}
-
-/// How another shell gets in: into process 1 of the lab, and from there to the other hosts.
-fn tell_how_to_enter(lab: &Lab, pid: u32, user: bool, json: bool) {
-    let user = if user { "-U --preserve-credentials " } else { "" };
-    let enter = |host: &wt_lab::Host| {
-        let there = if host.name == "client" { String::new() } else { format!(" ip netns exec {}", host.name) };
-        format!("nsenter -t {pid} {user}-n -m -p --{there} sh")
-    };
-    if json {
-        let hosts = lab.hosts().map(|host| {
-            json!({"name": host.name, "ipv4": host.v4.to_string(), "ipv6": host.v6.to_string(), "enter": enter(host)})
-        });
-        let name = &lab.scenario().name;
-        say!(
-            "{}",
-            json!({"schema_version": 1, "path": name, "backend": lab.backend(), "pid": pid, "hosts": hosts.collect::<Vec<_>>()})
-        );
-        return;
-    }
-    say!("{} is up, over {}. Enter its hosts from another shell:", lab.scenario().name, lab.backend());
-    for host in lab.hosts() {
-        say!("  {:<8} {:<12} {}", host.name, host.v4.to_string(), enter(host));
-    }
-    say!("Ctrl-C takes it down.");
+/// How another shell gets in.
+fn tell_how_to_enter(up: &LabUpAnswer, json: bool) {
+    // The lab is up, whether or not anybody reads this.
+    let _ = give(up, json, |up| {
+        say!("{} is up, over {}. Enter its hosts from another shell:", up.path, up.backend);
+        up.hosts.iter().for_each(|host| say!("  {:<8} {:<12} {}", host.name, host.ipv4, host.enter));
+        say!("Ctrl-C takes it down.");
+    });
 }

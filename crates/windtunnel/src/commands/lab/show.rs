@@ -1,9 +1,9 @@
-use super::load;
-use crate::edge::{Exit, Outcome, say};
-use serde_json::{Map, Value, json};
+use crate::cli::forms::give;
+use crate::edge::{Outcome, say};
 use std::time::Duration;
-use wt_lab::scenario::{Described, Direction, Hop, Link, QueueBound};
+use wt_lab::scenario::{Described, Hop, QueueBound};
 use wt_lab::{Scenario, presets};
+use wt_setup::lab::{ScenarioAnswer, load};
 use wt_units::{BitsPerSecond, format_duration};
 
 /// Shows a path: its file or its stages, and what follows from its figures.
@@ -13,20 +13,19 @@ use wt_units::{BitsPerSecond, format_duration};
 pub(super) fn show(path: &str, svg: Option<&std::path::Path>, json: bool) -> Outcome {
     let scenario = load(path)?;
     if let Some(file) = svg {
-        let written = crate::commands::report::write_whole(file, &super::picture::svg(&scenario));
+        let written = crate::cli::forms::write_whole(file, &scenario.to_svg());
         written.map_err(|failure| failure.hint("name another file"))?;
     }
-    if json {
-        say!("{}", as_json(&scenario));
-        return Ok(Exit::Done);
-    }
+    give(&ScenarioAnswer::of(&scenario), json, |_| print(path, &scenario))
+}
+
+fn print(path: &str, scenario: &Scenario) {
     match presets::text(&scenario.name).filter(|_| path == scenario.name) {
         Some(text) => say!("{}", text.trim_end()),
         None => say!("{}: {}", scenario.name, scenario.title),
     }
-    stages(&scenario);
-    what_follows(&scenario);
-    Ok(Exit::Done)
+    stages(scenario);
+    what_follows(scenario);
 }
 
 /// What packets pass, link by link; a row of links that are alike is shown once.
@@ -72,47 +71,6 @@ fn what_follows(scenario: &Scenario) {
             say!("  full queue of \"{}\", down       about {}", link.name, format_duration(round_ms(full_queue)));
         }
     }
-}
-
-fn as_json(scenario: &Scenario) -> Value {
-    let full = scenario.full_size(scenario.pmtu());
-    let bdp = full.goodput_down * full.rtt;
-    let links: Vec<_> = scenario.links.iter().map(|link| link_json(scenario, link)).collect();
-    json!({
-        "schema_version": 1, "name": scenario.name, "title": scenario.title, "source": scenario.source,
-        "client_mtu": scenario.client_mtu, "server_mtu": scenario.server_mtu, "links": links,
-        "path": {"rtt_us": full.rtt.as_micros() as u64, "pmtu": full.pmtu, "bdp_bytes": bdp.get()},
-        "physical_goodput_bps": {"down": full.goodput_down.get(), "up": full.goodput_up.get()},
-    })
-}
-
-fn link_json(scenario: &Scenario, link: &Link) -> Value {
-    let direction = |d: &Direction, stages: &[Described]| {
-        json!({
-            "rate_bps": d.rate.get(), "delay_us": d.delay.as_micros() as u64, "jitter_us": d.jitter.as_micros() as u64,
-            "queue": match d.queue {
-                QueueBound::Bytes(b) => json!({"bytes": b.get()}),
-                QueueBound::Packets(p) => json!({"packets": p}),
-            },
-            "loss": d.loss.get(),
-            "stages": stages.iter().map(stage_json).collect::<Vec<_>>(),
-        })
-    };
-    let [up, down] = scenario.described(link);
-    let host = link.hop.host.as_ref().map(|host| json!({"name": host.name, "mtu": host.mtu}));
-    json!({
-        "name": link.name, "mtu": link.mtu.get(), "icmp": link.icmp, "framing": link.framing_name,
-        "half_duplex": link.half_duplex, "down": direction(&link.down, &down), "up": direction(&link.up, &up),
-        "hop": {"does": link.hop.describe(), "nat": link.hop.nat.is_some(), "host": host},
-    })
-}
-
-/// A stage with its figures as texts.
-fn stage_json(stage: &Described) -> Value {
-    let mut fields = Map::new();
-    fields.insert("stage".to_owned(), json!(stage.stage));
-    fields.extend(stage.fields.iter().map(|(field, value)| ((*field).to_owned(), json!(value))));
-    Value::Object(fields)
 }
 
 fn round_ms(time: Duration) -> Duration {

@@ -1,7 +1,7 @@
 //! The same command on a kernel of its own, in virtual time.
 
-use crate::commands::tune::cancel_on_signals;
-use crate::edge::{Exit, Failure, Fault};
+use crate::cli::signals::cancel_on_signals;
+use crate::edge::{Exit, Fault, Problem};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,24 +28,24 @@ impl VirtualArgs {
     /// Runs this very command there instead, if that was asked for.
     ///
     /// # Errors
-    /// A [`Failure`] that says what to try.
-    pub(crate) fn instead(&self) -> Result<Option<Exit>, Failure> {
+    /// A [`Problem`] that says what to try.
+    pub(crate) fn instead(&self) -> Result<Option<Exit>, Problem> {
         let Some(kernel) = self.kernel.as_ref().filter(|_| self.is_asked()) else { return Ok(None) };
         let kernel = VirtualKernel::open(kernel).map_err(|error| failure(&error))?;
         let folder = tempfile::Builder::new().prefix("windtunnel-").tempdir();
-        let folder = folder.map_err(|error| Failure::environment(format!("no folder for the kernel: {error}")))?;
+        let folder = folder.map_err(|error| Problem::environment(format!("no folder for the kernel: {error}")))?;
         let cancel = cancel_on_signals()?;
         let args: Vec<OsString> = std::env::args_os().skip(1).collect();
         match kernel.run(folder.path(), &args, &|| cancel.is_cancelled()) {
             Ok(Some(code)) => Ok(Some(Exit::Passed(code))),
-            Ok(None) => Err(Failure::new(Fault::Stopped, "stopped; the kernel in virtual time has ended")),
+            Ok(None) => Err(Problem::new(Fault::Stopped, "stopped; the kernel in virtual time has ended")),
             Err(error) => Err(failure(&error)),
         }
     }
 }
 
-fn failure(error: &GuestError) -> Failure {
-    let failure = Failure::environment(error.to_string());
+fn failure(error: &GuestError) -> Problem {
+    let failure = Problem::environment(error.to_string());
     match error {
         GuestError::NoKernel { .. } | GuestError::Unfit { .. } => {
             failure.hint("scripts/build-uml.sh builds one from Debian's linux-source, in about ten minutes")

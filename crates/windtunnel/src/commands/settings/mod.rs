@@ -1,25 +1,24 @@
 //! `windtunnel settings`: this host's TCP/IP settings, read, planned, applied, confirmed or undone.
 
-/// Making changes, and taking them back.
-mod change;
-/// What errors say.
-mod errors;
-/// Backups, exports, tables.
-mod files;
-/// What is to be changed, on the command line.
-mod request;
+/// Flags.
+mod args;
+/// Answers to people.
+mod print;
+/// With a change and without it.
+mod prove;
 /// The screen.
 mod show;
 
-use crate::edge::{Failure, Outcome, say};
+use crate::cli::forms::give;
+use crate::edge::{Exit, Outcome, say};
+use args::{ExportArgs, HowArgs, RequestArgs, ShowArgs};
 use clap::{Args, Subcommand};
-use request::RequestArgs;
 use serde_json::json;
-use std::ffi::OsString;
 use std::path::PathBuf;
-use wt_host::{GuardCommand, RealSystem, Store};
+use wt_setup::HostAccess;
+use wt_setup::settings::{self, ApplyRequest, ChangeAnswer, ShowRequest};
 
-/// This host's TCP/IP settings: show, plan, apply, confirm, undo
+/// Manages this host's TCP/IP settings: show, plan, apply, undo
 ///
 /// A change is put back by itself unless it is confirmed in time, also when the connection over which it was made is
 /// gone. Nothing that is written before the confirmation survives a reboot.
@@ -44,7 +43,7 @@ pub(crate) struct SettingsArgs {
 
 #[derive(Debug, Subcommand)]
 enum SettingsCommand {
-    Show(show::ShowArgs),
+    Show(ShowArgs),
     /// Shows what would change: old and new, the commands, what could go wrong. Writes nothing
     #[command(after_help = "Examples:
   windtunnel settings plan rwin=8x mtu=1492
@@ -56,7 +55,7 @@ enum SettingsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Changes settings; puts everything back unless it is confirmed in time
+    /// Changes settings, and reverts them unless confirmed in time
     #[command(after_help = "Examples:
   sudo windtunnel settings apply sack=on cc=bbr --confirm-within 2m
   sudo windtunnel settings apply --verdict last")]
@@ -64,9 +63,14 @@ enum SettingsCommand {
         #[command(flatten)]
         request: RequestArgs,
         #[command(flatten)]
-        how: change::HowArgs,
+        how: HowArgs,
+        /// Then measure with the change and without it: `settings prove`
+        #[arg(long)]
+        prove: bool,
+        #[command(flatten)]
+        proof: prove::ProveHow,
     },
-    /// Makes the change that waits for it stay, also after a reboot
+    /// Confirms the pending change and makes it persistent
     #[command(after_help = "Examples:
   sudo windtunnel settings confirm")]
     Confirm {
@@ -76,24 +80,39 @@ enum SettingsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Takes a change back
+    /// Reverts a change
     #[command(after_help = "Examples:
   sudo windtunnel settings undo
-  sudo windtunnel settings undo 3")]
+  sudo windtunnel settings undo 3
+  sudo windtunnel settings undo 3 --force  # where something of it can't be put back")]
     Undo {
         /// The change [default: the latest in force]
         id: Option<String>,
+        /// Put back what can be, say what stays, and be done with the change
+        #[arg(long)]
+        force: bool,
         /// One JSON object
         #[arg(long)]
         json: bool,
     },
+    /// Leaves everything as it is and is done with a change: says what of it stays
+    #[command(after_help = "Examples:
+  sudo windtunnel settings forget 3")]
+    Forget {
+        /// The change
+        id: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    Prove(prove::ProveArgs),
     /// Lists the changes that were made
     History {
         /// One JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Tells whether what was changed is still so; exit code 1 if not
+    /// Checks whether what was changed is still so; exit code 1 if not
     Verify {
         /// One JSON object
         #[arg(long)]
@@ -112,9 +131,9 @@ enum SettingsCommand {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        how: change::HowArgs,
+        how: HowArgs,
     },
-    Export(files::ExportArgs),
+    Export(ExportArgs),
     /// Shows what operating systems begin with
     Defaults {
         /// One of them, such as "Windows XP"
@@ -146,9 +165,11 @@ impl SettingsCommand {
             Self::Show(args) => args.json,
             Self::Apply { how, .. } | Self::Restore { how, .. } => how.json,
             Self::Export(args) => args.json,
+            Self::Prove(args) => args.json,
             Self::Plan { json, .. }
             | Self::Confirm { json, .. }
             | Self::Undo { json, .. }
+            | Self::Forget { json, .. }
             | Self::History { json }
             | Self::Verify { json }
             | Self::Defaults { json, .. } => *json,
@@ -157,105 +178,89 @@ impl SettingsCommand {
     }
 }
 
-/// What every subcommand needs.
-struct Session {
-    system: RealSystem,
-    store: Store,
-    /// What starts a guard: this program.
-    guard: GuardCommand,
-    /// Whether the JSON object is out, though the command fails.
-    has_said: bool,
-}
-
-/// The machine, where checkpoints are kept, and what starts a guard, for other commands that change settings.
-///
-/// # Errors
-/// A [`Failure`] when there is no place for checkpoints.
-pub(crate) fn parts() -> Result<(RealSystem, Store, GuardCommand), Failure> {
-    let session = Session::open(&SettingsArgs {
-        command: SettingsCommand::History { json: false },
-        state_dir: None,
-        root: None,
-    })?;
-    Ok((session.system, session.store, session.guard))
-}
-
-impl Session {
-    fn open(args: &SettingsArgs) -> Result<Self, Failure> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let root = args.root.clone().or_else(|| variable("WINDTUNNEL_ROOT"));
-        let root = root.map(|root| absolute(&root)).transpose()?;
-        let state = args.state_dir.clone().or_else(|| variable("WINDTUNNEL_STATE_DIR"));
-        let state = match state {
-            Some(state) => absolute(&state)?,
-            None => default_state(root.as_deref())?,
-        };
-        let mut guard: Vec<OsString> =
-            vec!["settings".into(), "guard".into(), "--state-dir".into(), state.clone().into()];
-        if let Some(root) = &root {
-            guard.extend(["--root".into(), root.clone().into()]);
-        }
-        let guard = GuardCommand { program: "/proc/self/exe".into(), args: guard };
-        let system = RealSystem::open(root).map_err(|error| Failure::environment(error.to_string()))?;
-        Ok(Self { system, store: Store::at(state), guard, has_said: false })
-    }
-}
-
-fn absolute(path: &std::path::Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
-}
-
-/// Root's place, unless root is only root of a user namespace, to whom /var/lib belongs as little as to anybody.
-fn default_state(root: Option<&std::path::Path>) -> Result<PathBuf, Failure> {
-    use std::os::unix::fs::MetadataExt as _;
-    const SYSTEM: &str = "/var/lib";
-    if let Some(root) = root {
-        return Ok(root.join("var/lib/windtunnel"));
-    }
-    let owns_system = std::fs::metadata(SYSTEM).is_ok_and(|data| data.uid() == 0);
-    if wt_sys::process::effective_uid() == 0 && owns_system {
-        return Ok(PathBuf::from(SYSTEM).join("windtunnel"));
-    }
-    let home = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = home("XDG_STATE_HOME").or_else(|| home("HOME").map(|home| home.join(".local/state")));
-    state.map(|state| state.join("windtunnel")).ok_or_else(|| {
-        Failure::environment("there is no place for checkpoints: neither XDG_STATE_HOME nor HOME is an absolute path")
-            .hint("name a directory with --state-dir")
-    })
-}
-
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`] that says what to try. With `--json`, the object says so too.
+/// A [`Problem`](crate::edge::Problem) that says what to try. With `--json`, the object says so too.
 pub(crate) fn run(args: &SettingsArgs) -> Outcome {
-    let mut has_said = false;
-    let result = Session::open(args).and_then(|mut session| {
-        let result = dispatch(&args.command, &mut session);
-        has_said = session.has_said;
-        result
-    });
-    if let (Err(failure), true, false) = (&result, args.command.is_json(), has_said) {
-        let error = json!({"what": failure.what, "cause": failure.cause, "try": failure.hint, "code": failure.code()});
+    let json = args.command.is_json();
+    let mut said = false;
+    let host = HostAccess::open(args.state_dir.as_deref(), args.root.as_deref());
+    let result = host.and_then(|mut host| dispatch(&args.command, &mut host, &mut said));
+    if let (Err(failure), true, false) = (&result, json, said) {
+        let error =
+            json!({"what": failure.what, "cause": failure.cause, "try": failure.hint, "code": failure.fault.code()});
         say!("{}", json!({"schema_version": 1, "error": error}));
     }
     result
 }
 
-fn dispatch(command: &SettingsCommand, session: &mut Session) -> Outcome {
+/// `said` is set when the JSON object is out though the command fails.
+fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -> Outcome {
     match command {
-        SettingsCommand::Show(args) => show::run(args, session),
-        SettingsCommand::Plan { request, json } => change::plan(request, *json, session),
-        SettingsCommand::Apply { request, how } => change::apply(request, how, session),
-        SettingsCommand::Confirm { id, json } => change::confirm(id.as_deref(), *json, session),
-        SettingsCommand::Undo { id, json } => change::undo(id.as_deref(), *json, session),
-        SettingsCommand::History { json } => files::history(*json, session),
-        SettingsCommand::Verify { json } => files::verify(*json, session),
-        SettingsCommand::Backup { file } => files::backup(file, session),
-        SettingsCommand::Restore { file, dry_run, how } => change::restore(file, *dry_run, how, session),
-        SettingsCommand::Export(args) => files::export(args, session),
-        SettingsCommand::Defaults { os, json } => files::defaults(os.as_deref(), *json),
-        SettingsCommand::Mute { id, off } => show::mute(id, *off, session),
-        SettingsCommand::Guard { id } => change::guard(id, session),
+        SettingsCommand::Show(args) => show(args, host),
+        SettingsCommand::Plan { request, json } => give(&host.plan(&request.request())?, *json, print::plan),
+        SettingsCommand::Apply { request, how, prove, proof } => {
+            let request = ApplyRequest { change: request.request(), confirmation: how.confirmation() };
+            let exit = changed(host.apply(&request)?, how.json, said)?;
+            if !prove {
+                return Ok(exit);
+            }
+            let ApplyRequest { change, .. } = request;
+            prove::prove(None, proof, change.measured()?, change.journal, how.json, host)
+        }
+        SettingsCommand::Prove(args) => prove::run(args, host),
+        SettingsCommand::Confirm { id, json } => give(&host.confirm(id.as_deref())?, *json, print::confirmed),
+        SettingsCommand::Undo { id, force: true, json } => {
+            give(&host.undo_by_force(id.as_deref())?, *json, print::released)
+        }
+        SettingsCommand::Undo { id, json, .. } => give(&host.undo(id.as_deref())?, *json, print::undone),
+        SettingsCommand::Forget { id, json } => give(&host.forget(id)?, *json, print::released),
+        SettingsCommand::History { json } => give(&host.history()?, *json, print::history),
+        SettingsCommand::Verify { json } => {
+            let report = host.verify()?;
+            give(&report, *json, print::verified)?;
+            Ok(if report.drift.is_empty() { Exit::Done } else { Exit::No })
+        }
+        SettingsCommand::Backup { file } => {
+            let stored = host.back_up(file)?;
+            let (settings, devices, routes) = (stored.settings, stored.devices, stored.routes);
+            say!("{settings} settings, {devices} devices and {routes} routes are in {}", file.display());
+            Ok(Exit::Done)
+        }
+        SettingsCommand::Restore { file, dry_run: true, how } => give(&host.plan_backup(file)?, how.json, print::plan),
+        SettingsCommand::Restore { file, how, .. } => changed(host.restore(file, how.confirmation())?, how.json, said),
+        SettingsCommand::Export(args) => {
+            let (export, left_out) = host.export(&args.request())?;
+            give(&export, args.json, |export| print::exported(export, &left_out))
+        }
+        SettingsCommand::Defaults { os, json } => give(&settings::defaults(os.as_deref())?, *json, print::defaults),
+        SettingsCommand::Mute { id, off } => {
+            let changed = if host.mute(id, *off)? { "is now" } else { "was already" };
+            say!("{id} {changed} {}", if *off { "shown" } else { "muted" });
+            Ok(Exit::Done)
+        }
+        SettingsCommand::Guard { id } => host.guard(id).map(|()| Exit::Done),
     }
+}
+
+/// Gives what was changed; of what failed half-way only programs are told how far it came.
+fn changed(answer: ChangeAnswer, json: bool, said: &mut bool) -> Outcome {
+    if json || answer.problem.is_none() {
+        give(&answer, json, |answer| print::applied(&answer.applied))?;
+        *said = json;
+    }
+    answer.problem.map_or(Ok(Exit::Done), Err)
+}
+
+fn show(args: &ShowArgs, host: &mut HostAccess) -> Outcome {
+    let mut request = args.request();
+    if args.pick {
+        let adapter = show::pick(&host.show(&request)?)?.name.clone();
+        request = ShowRequest { adapter: Some(adapter), ..request };
+    }
+    let report = host.show(&request)?;
+    let chosen = request.adapter.as_ref().or(report.default_adapter.as_ref());
+    let chosen = report.adapters.iter().find(|adapter| Some(&adapter.name) == chosen);
+    give(&report, args.json, |report| show::print(report, chosen, args.all))
 }

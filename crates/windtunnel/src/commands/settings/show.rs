@@ -1,33 +1,8 @@
-//! `settings show`: everything on one screen.
+//! `settings show` on the terminal.
 
-use super::{Session, errors};
-use crate::edge::{Exit, Failure, Outcome, say};
-use clap::Args;
-use serde_json::json;
-use std::collections::BTreeSet;
+use crate::edge::{Problem, say};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use wt_host::{Adapter, KnobRow, Report, RouteRow, Severity, Survey};
-use wt_units::suggestion;
-
-/// Shows adapters, settings with their origin, routes, and what could be better
-#[derive(Debug, Args)]
-pub(super) struct ShowArgs {
-    /// One JSON object
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Every setting, rather than the most important ones
-    #[arg(long)]
-    all: bool,
-    /// The adapter to look at closely [default: the one that carries the default route]
-    #[arg(long, value_name = "NAME")]
-    adapter: Option<String>,
-    /// Asks which adapter to look at closely
-    #[arg(long, conflicts_with_all = ["adapter", "json"])]
-    pick: bool,
-    /// Leaves out a finding this once
-    #[arg(long, value_name = "ID")]
-    mute: Vec<String>,
-}
+use wt_host::{Adapter, KnobRow, Report, RouteRow, Severity};
 
 /// What fits on a screen: what the classic optimisers showed, and what most often matters.
 const IMPORTANT: [&str; 21] = [
@@ -54,46 +29,14 @@ const IMPORTANT: [&str; 21] = [
     "qdisc",
 ];
 
-pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Outcome {
-    let recovered = super::change::recover(session);
-    let survey = Survey::take(&mut session.system).map_err(|error| errors::system(&error))?;
-    let pending = wt_host::pending(&mut session.system, &session.store).unwrap_or_default();
-    let mut muted = session.store.muted(&mut session.system);
-    muted.extend(args.mute.iter().cloned());
-    let mut report = Report::of(&survey, pending.clone(), &recovered, &muted);
-    let chosen = choose(args, &report)?.map(|adapter| adapter.name.clone());
-    if chosen != report.default_adapter {
-        report = Report::at(&survey, chosen.as_deref(), pending, &recovered, &muted);
-    }
-    let chosen = report.adapters.iter().find(|adapter| chosen.as_ref() == Some(&adapter.name));
-    if args.json {
-        say!("{}", json!(report));
-    } else {
-        print(&report, chosen, args.all);
-    }
-    Ok(Exit::Done)
-}
-
-/// The adapter to look at closely.
-fn choose<'a>(args: &ShowArgs, report: &'a Report) -> Result<Option<&'a Adapter>, Failure> {
-    let named = |name: &str| report.adapters.iter().find(|adapter| adapter.name == name);
-    if let Some(name) = &args.adapter {
-        let names = report.adapters.iter().map(|adapter| adapter.name.as_str());
-        return named(name).map(Some).ok_or_else(|| {
-            Failure::usage(format!("there is no adapter \"{name}\"{}", suggestion(name, names)))
-                .hint("windtunnel settings show lists them")
-        });
-    }
-    if args.pick {
-        return pick(report).map(Some);
-    }
-    Ok(report.default_adapter.as_deref().and_then(named))
-}
-
-fn pick(report: &Report) -> Result<&Adapter, Failure> {
+/// Asks for an adapter.
+///
+/// # Errors
+/// A usage [`Problem`] where there is nobody to ask, or no such number.
+pub(super) fn pick(report: &Report) -> Result<&Adapter, Problem> {
     let input = std::io::stdin();
     if !input.is_terminal() {
-        return Err(Failure::usage("there is nobody to ask").hint("name the adapter with --adapter"));
+        return Err(Problem::usage("there is nobody to ask").hint("name the adapter with --adapter"));
     }
     for (at, adapter) in report.adapters.iter().enumerate() {
         say!("{:>3}  {}", at + 1, line(adapter));
@@ -104,7 +47,7 @@ fn pick(report: &Report) -> Result<&Adapter, Failure> {
     let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     number
         .and_then(|at| report.adapters.get(at))
-        .ok_or_else(|| Failure::usage(format!("there is no number {}", answer.trim())))
+        .ok_or_else(|| Problem::usage(format!("there is no number {}", answer.trim())))
 }
 
 fn line(adapter: &Adapter) -> String {
@@ -125,7 +68,8 @@ fn line(adapter: &Adapter) -> String {
     )
 }
 
-fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
+/// Prints everything on one screen, or with `all` more than that; one adapter with its details.
+pub(super) fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
     say!("Linux {}", report.kernel);
     for caveat in report.caveats.iter().filter(|caveat| all || caveat.limits || caveat.id.contains("-init")) {
         say!("  {}", caveat.text);
@@ -225,20 +169,7 @@ fn setting(row: &KnobRow) -> String {
             _ => row.origin.kind.to_owned(),
         },
     };
-    let notes: Vec<&str> = [&row.clamped_by, &row.managed_by].into_iter().filter_map(|note| note.as_deref()).collect();
+    let clamp = row.clamped_by.as_ref().map(ToString::to_string);
+    let notes: Vec<&str> = [&clamp, &row.managed_by].into_iter().filter_map(|note| note.as_deref()).collect();
     format!("{:<24} {value:<26} {origin:<34} {}", row.key, notes.join("; ")).trim_end().to_owned()
-}
-
-pub(super) fn mute(id: &str, off: bool, session: &mut Session) -> Outcome {
-    let mut muted: BTreeSet<String> = session.store.muted(&mut session.system);
-    let is_id = !id.is_empty() && id.len() <= 80 && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c));
-    if !is_id {
-        return Err(
-            Failure::usage(format!("\"{id}\" is not the id of a finding")).hint("windtunnel settings show prints them")
-        );
-    }
-    let changed = if off { muted.remove(id) } else { muted.insert(id.to_owned()) };
-    session.store.set_muted(&mut session.system, &muted).map_err(|error| errors::store(&error))?;
-    say!("{id} {} {}", if changed { "is now" } else { "was already" }, if off { "shown" } else { "muted" });
-    Ok(Exit::Done)
 }

@@ -1,26 +1,14 @@
 //! `windtunnel stacks`: TCP/IP stacks side by side.
 
-/// Pictures.
-mod charts;
 /// Rounds over stacks, windows and workloads.
-mod compare;
-/// What each can do.
-mod glance;
+pub(crate) mod compare;
 /// Which there are.
 mod list;
-/// What adapters cost.
-mod overhead;
-/// What came of it.
-mod result;
-/// Who is faster than whom.
-mod verdict;
-/// What larger windows brought.
-mod windows;
 
 use crate::edge::Outcome;
 use clap::{Args, Subcommand};
 
-/// TCP/IP stacks side by side, on the same path, as a client feels them
+/// Compares TCP/IP stacks on one path, with the same workloads
 ///
 /// Each stack runs behind a small program, its adapter, in the client of a lab. Path, server, workloads, clocks and the check of
 /// every byte are the same for all.
@@ -43,12 +31,10 @@ enum StacksCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Failure`](crate::edge::Failure) that says what to try.
+/// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &StacksArgs) -> Outcome {
     match &args.command {
         StacksCommand::List(args) => list::run(args),
         StacksCommand::Compare(args) => compare::run(args),
     }
 }
-
-pub(crate) use compare::again;

@@ -1,15 +1,16 @@
 //! What a person sees while an experiment runs: on stderr, and only if that is a terminal; or a line of JSON for each
 //! event on standard output.
 
-use super::drive::Plan;
+use crate::cli::screen::Screen;
 use crate::edge::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
-use std::io::IsTerminal as _;
 use std::time::Duration;
-use wt_experiment::Experiment;
-use wt_report::tune::Measured;
-use wt_trial::{TrialOutcome, TrialSpec};
+use wt_trial::Status;
+use wt_tune::{RoundEvent, TrialEvent, TuneEvent};
+use wt_units::{counted, format_minutes};
+
+/// A lead of less than this is noise.
+const LEAD: f64 = 1.001;
 
 /// How progress is told.
 pub(crate) struct Progress {
@@ -17,6 +18,10 @@ pub(crate) struct Progress {
     stream: bool,
     labels: Vec<String>,
     quiet: bool,
+    max_trials: usize,
+    /// Whether what is compared gets smaller where a setting is faster.
+    smaller: bool,
+    screen: Screen,
 }
 
 impl Progress {
@@ -26,98 +31,159 @@ impl Progress {
         if stream {
             crate::commands::samples::stream();
         }
-        let watched = std::io::stderr().is_terminal();
+        let screen = Screen::stderr();
+        let watched = screen.live;
         let quiet = quiet || stream || (json && !watched);
         let shown = !quiet && watched;
         let bar = ProgressBar::with_draw_target(
             None,
             if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
         );
-        Self { bar, stream, labels: Vec::new(), quiet }
+        Self { bar, stream, labels: Vec::new(), quiet, max_trials: 0, smaller: false, screen }
     }
 
     /// Says something to a person.
-    pub(crate) fn say(&self, text: &str) {
+    fn say(&self, text: &str) {
         if self.quiet {
             return;
         }
         if self.bar.is_hidden() {
             use std::io::Write as _;
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
+            let _ = writeln!(std::io::stderr().lock(), "{}", self.screen.shown(text));
         } else {
-            self.bar.println(text);
+            self.bar.println(self.screen.shown(text));
+        }
+    }
+
+    /// Tells of an event.
+    pub(crate) fn event(&mut self, event: &TuneEvent) {
+        match event {
+            TuneEvent::Note { text } => self.say(text),
+            TuneEvent::Warning { text } => self.warn(text),
+            TuneEvent::Finished => self.bar.finish_and_clear(),
+            TuneEvent::Begin { arms, max_trials, expected_s, measured, .. } => {
+                self.smaller = measured.better == "smaller";
+                self.begin(arms, *max_trials, *expected_s);
+            }
+            TuneEvent::Start { .. } => {}
+            TuneEvent::Trial(trial) => self.trial(trial),
+            TuneEvent::Round(round) => self.round(round),
+        }
+        let told = matches!(event, TuneEvent::Begin { .. } | TuneEvent::Trial(_) | TuneEvent::Round(_));
+        if self.stream
+            && told
+            && let Ok(line) = serde_json::to_string(event)
+        {
+            say!("{line}");
         }
     }
 
     /// Says what a person must know however quiet it is to be.
-    pub(crate) fn warn(&self, text: &str) {
+    fn warn(&self, text: &str) {
         use std::io::Write as _;
         self.bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "windtunnel: {text}")));
     }
 
-    /// The experiment begins.
-    pub(crate) fn begin(&mut self, plan: &Plan, labels: Vec<String>, most_trials: usize, at_most: Duration) {
-        self.labels = labels;
-        self.bar.set_length(most_trials as u64);
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials at most · {elapsed} of {msg}");
-        self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        self.bar.set_message(super::minutes(at_most));
-        if self.stream {
-            let event = json!({"event": "begin", "id": plan.id, "arms": self.labels, "max_trials": most_trials, "expected_s": at_most.as_secs_f64(), "measured": Measured::of_workload(&plan.workload)});
-            say!("{event}");
-        }
+    fn begin(&mut self, arms: &[String], max_trials: usize, expected_s: f64) {
+        self.labels = arms.to_vec();
+        self.max_trials = max_trials;
+        self.bar.set_length(max_trials as u64);
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} trials · {elapsed} · {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = if self.screen.is_unicode() { style } else { style.progress_chars("=> ") };
+        let style = if self.screen.is_unicode() { style } else { plain(style) };
+        self.bar.set_style(style);
+        self.bar.set_message(format!("about {} in all", format_minutes(Duration::from_secs_f64(expected_s))));
     }
 
-    /// A trial has ended.
-    pub(crate) fn trial(&mut self, spec: &TrialSpec, outcome: &TrialOutcome) {
-        if self.stream {
-            say!(
-                "{}",
-                json!({
-                    "event": "trial", "phase": spec.phase, "round": spec.round, "order": spec.order, "arm": spec.arm,
-                    "settings": spec.settings, "goodput_bps": outcome.goodput_bps(),
-                    "figure": outcome.figure(spec.workload.scale()), "status": outcome.status,
-                    "notes": outcome.notes,
-                })
-            );
-        }
-        if spec.round > 0 {
+    fn trial(&mut self, trial: &TrialEvent) {
+        if trial.round > 0 {
             self.bar.inc(1);
         }
-        match outcome.status {
-            wt_trial::Status::Invalid => self.say(&format!("trial repeated: {}", outcome.notes.join("; "))),
-            wt_trial::Status::Incomplete if !outcome.notes.is_empty() => {
-                self.say(&format!("trial incomplete: {}", outcome.notes.join("; ")));
+        match trial.status {
+            Status::Invalid => self.say(&format!("trial repeated: {}", trial.notes.join("; "))),
+            Status::Incomplete if !trial.notes.is_empty() => {
+                self.say(&format!("trial incomplete: {}", trial.notes.join("; ")));
             }
             _ => {}
         }
     }
 
-    /// A round has ended.
-    pub(crate) fn round(&mut self, experiment: &Experiment, spent: Duration) {
-        let assessment = experiment.assessment();
-        let best = assessment.arms.iter().skip(1).max_by(|a, b| a.evidence.total_cmp(&b.evidence));
-        if self.stream {
-            let evidence: Vec<_> = assessment.arms.iter().map(|arm| arm.evidence).collect();
-            say!(
-                "{}",
-                json!({"event": "round", "rounds": assessment.rounds, "trials": assessment.trials,
-                "evidence": evidence, "spent_s": spent.as_secs_f64(), "left": experiment.planned().len()})
-            );
-        }
-        if let Some((best, needed)) = best.and_then(|arm| arm.needed.map(|needed| (arm, needed))) {
-            let label = self.labels.get(best.arm).map_or("", String::as_str);
-            self.say(&format!(
-                "round {:>2}: {} settings left; most evidence for \"{label}\": {:.1} : 1 of {needed:.0} : 1",
-                assessment.rounds,
-                experiment.planned().len(),
-                best.evidence
-            ));
+    /// Who leads, by how much, and how long it may take still: on the bar, or a line of its own where there is none.
+    fn round(&mut self, round: &RoundEvent) {
+        let text = format!("{} · {}", leader(round, &self.labels, self.smaller), self.left(round));
+        if self.bar.is_hidden() {
+            self.say(&format!("round {:>2}: {text}; {} left", round.rounds, counted(round.left, "setting")));
+        } else {
+            self.bar.set_message(self.screen.shown(&text).into_owned());
         }
     }
 
-    /// It is over.
-    pub(crate) fn end(&mut self) {
-        self.bar.finish_and_clear();
+    /// How long it takes if all trials that are allowed are run as fast as those before: it may end earlier, and takes longer
+    /// where trials are repeated.
+    fn left(&self, round: &RoundEvent) -> String {
+        let more = self.max_trials.saturating_sub(round.trials) as f64;
+        let left = round.spent_s / (round.trials.max(1) as f64) * more;
+        format!("about {} left", format_minutes(Duration::from_secs_f64(left)))
+    }
+}
+
+/// The setting with the largest estimate: `mtu=1444 leads by 3.1 %, not yet proven (12 : 1 of 100 : 1)`.
+fn leader(round: &RoundEvent, labels: &[String], smaller: bool) -> String {
+    let leads = |(arm, ratio): (usize, &Option<f64>)| Some((arm, (*ratio)?)).filter(|(_, ratio)| *ratio >= LEAD);
+    let best = round.ratio.iter().enumerate().skip(1).filter_map(leads).max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((arm, ratio)) = best else { return "no setting leads your current one".to_owned() };
+    let (evidence, needed) =
+        (round.evidence.get(arm).copied().unwrap_or(1.0), round.needed.get(arm).copied().flatten());
+    let needed = needed.unwrap_or(f64::INFINITY);
+    let proof = if evidence >= needed {
+        "proven".to_owned()
+    } else {
+        format!("not yet proven ({evidence:.0} : 1 of {needed:.0} : 1)")
+    };
+    let label = labels.get(arm).map_or("", String::as_str);
+    let gain = if smaller { 1.0 - 1.0 / ratio } else { ratio - 1.0 };
+    format!("{label} leads by {:.1} %, {proof}", gain * 100.0)
+}
+
+fn plain(style: ProgressStyle) -> ProgressStyle {
+    let template = style.template("{bar:20} {pos}/{len} trials - {elapsed} - {wide_msg}");
+    template.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(ratio: Vec<Option<f64>>, evidence: f64) -> RoundEvent {
+        RoundEvent {
+            rounds: 3,
+            trials: 6,
+            evidence: vec![1.0, evidence],
+            needed: vec![None, Some(20.0)],
+            ratio,
+            spent_s: 12.0,
+            left: 2,
+        }
+    }
+
+    #[test]
+    fn the_leader_is_named_with_its_gain_and_what_is_proven_of_it() {
+        let labels = ["current".to_owned(), "mtu=1444".to_owned()];
+        let told = |ratio, evidence| leader(&round(vec![Some(1.0), ratio], evidence), &labels, false);
+        assert_eq!(told(Some(1.031), 12.0), "mtu=1444 leads by 3.1 %, not yet proven (12 : 1 of 20 : 1)");
+        let page = leader(&round(vec![Some(1.0), Some(1.25)], 21.0), &labels, true);
+        assert_eq!(page, "mtu=1444 leads by 20.0 %, proven", "a page that takes a fifth less time");
+        assert_eq!(told(Some(1.031), 21.0), "mtu=1444 leads by 3.1 %, proven");
+        for none in [None, Some(0.9), Some(1.0)] {
+            assert_eq!(told(none, 1.0), "no setting leads your current one");
+        }
+    }
+
+    #[test]
+    fn the_time_that_is_left_goes_by_the_pace_of_the_trials() {
+        let mut progress = Progress::new(false, true, true);
+        progress.begin(&[], 36, 100.0);
+        assert_eq!(progress.left(&round(vec![], 1.0)), "about 1 min 0 s left");
     }
 }

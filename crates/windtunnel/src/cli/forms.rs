@@ -1,0 +1,56 @@
+use crate::edge::{Exit, Outcome, Problem, say};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// In which forms a report is given.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct Forms {
+    /// Everything that stands behind the answer: every setting, its interval and evidence, a chart, what limits the path
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also write the table of trials
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
+/// Writes a file as a whole or not at all.
+///
+/// # Errors
+/// A [`Problem`] that names the file.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
+    wt_setup::files::write_whole(path, text.as_bytes()).map_err(|error| {
+        Problem::environment(error.to_string())
+            .hint("name another file; everything that was measured is in the journal: windtunnel report")
+    })
+}
+
+/// Prints an answer as its JSON contract, names in alphabetical order.
+///
+/// # Errors
+/// Our own fault, if it can't be written as JSON.
+pub(crate) fn say_json(answer: &impl serde::Serialize) -> Result<(), Problem> {
+    let value = serde_json::to_value(answer).map_err(|error| Problem::internal(error.to_string()))?;
+    say!("{value:#}");
+    Ok(())
+}
+
+/// Gives an answer as one JSON object in one line, or to people.
+///
+/// # Errors
+/// Our own fault, if it can't be written as JSON.
+pub(crate) fn give<T: serde::Serialize>(answer: &T, json: bool, print: impl FnOnce(&T)) -> Outcome {
+    if json {
+        // By way of a value: names come in alphabetical order.
+        let value = serde_json::to_value(answer).map_err(|error| Problem::internal(error.to_string()))?;
+        say!("{value}");
+    } else {
+        print(answer);
+    }
+    Ok(Exit::Done)
+}

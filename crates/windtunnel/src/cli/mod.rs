@@ -1,0 +1,14 @@
+//! What commands share of the command line.
+
+/// Forms in which a command answers.
+pub(crate) mod forms;
+/// Flags of commands that probe.
+pub(crate) mod probe;
+/// What the terminal can show.
+pub(crate) mod screen;
+/// Ctrl-C.
+pub(crate) mod signals;
+/// What was typed.
+pub(crate) mod typed;
+/// Values of flags.
+pub(crate) mod values;

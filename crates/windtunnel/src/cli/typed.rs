@@ -1,0 +1,47 @@
+//! What was typed, as the journal keeps it.
+
+/// What was typed, so that it can be typed again.
+pub(crate) fn command() -> String {
+    let quoted =
+        |word: std::ffi::OsString| wt_units::shell_word(&without_password(&word.to_string_lossy())).into_owned();
+    let words: Vec<String> = std::env::args_os().skip(1).map(quoted).collect();
+    format!("windtunnel {}", words.join(" "))
+}
+
+/// Whether a program reads what we say: then failures are objects, too. What stands behind `--` is another's.
+pub(crate) fn wants_json() -> bool {
+    let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
+    words.any(|word| word == "--json" || word == "--json-stream" || word == "worker")
+}
+
+/// An address without the password in it.
+fn without_password(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    if let Some((_, host)) = rest[..end].rsplit_once('@').filter(|_| scheme.ends_with("wt")) {
+        return format!("{scheme}://…@{host}{}", &rest[end..]);
+    }
+    match rest[..end].rsplit_once('@').map(|(login, _)| (login.split(':').next().unwrap_or(""), login.len())) {
+        Some((user, length)) if user.len() < length => format!("{scheme}://{user}:…{}", &rest[length..]),
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn no_password_is_kept() {
+        for (typed, kept) in [
+            ("ftp://me:secret@host/a@b", "ftp://me:…@host/a@b"),
+            ("ftp://me:se@cret@host", "ftp://me:…@host"),
+            ("ftp://me@host/x:y", "ftp://me@host/x:y"),
+            ("http://host/@x", "http://host/@x"),
+            ("wt://0123abcd@host:7411", "wt://…@host:7411"),
+            ("--levels", "--levels"),
+        ] {
+            assert_eq!(without_password(typed), kept);
+        }
+    }
+}

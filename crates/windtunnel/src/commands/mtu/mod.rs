@@ -1,0 +1,52 @@
+//! `windtunnel mtu`: the largest packet that gets through, and why larger ones don't.
+
+/// Flags.
+mod args;
+/// Answers to people.
+mod print;
+/// A scan to people.
+mod print_scan;
+
+pub(crate) use args::MtuArgs;
+
+use crate::cli::forms::{say_json, write_whole};
+use crate::cli::signals::cancel_on_signals;
+use crate::edge::{Exit, Outcome, say};
+use std::io::{IsTerminal as _, Write as _};
+use wt_prober::mtu::{MtuEvent, mtu};
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Problem`](crate::edge::Problem) that says what to try.
+pub(crate) fn run(args: &MtuArgs) -> Outcome {
+    let request = args.request()?;
+    let mut events = |event| {
+        let mut people = std::io::stderr().lock();
+        if let (MtuEvent::Scanning { packets, per_second }, true) = (event, people.is_terminal()) {
+            let seconds = packets.div_ceil(per_second.max(1));
+            let _ = writeln!(people, "scanning: {packets} packets at most, {per_second} a second: up to {seconds} s");
+        }
+    };
+    let answers = mtu(&request, &cancel_on_signals()?, &mut events)?;
+    if args.json() {
+        say_json(&answers)?;
+    } else {
+        answers.0.iter().for_each(print::show);
+    }
+    for answer in &answers.0 {
+        let Some(scan) = &answer.scan else { continue };
+        if !args.json() {
+            say!("{}", print_scan::text(&answer.search, scan));
+        }
+        // Last, so that a file that can't be written costs nothing.
+        if let Some(file) = &args.svg {
+            let svg = print_scan::chart(&answer.search, scan).to_svg(720, 400);
+            write_whole(file, &svg).map_err(|failure| failure.hint("name another file"))?;
+        }
+    }
+    match answers.0.iter().find_map(|answer| answer.problem()) {
+        Some(problem) => Err(problem.clone()),
+        None => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,130 @@
+use std::fmt::Write as _;
+use wt_probe::LossCount;
+use wt_prober::mtu::{ScanAnswer, SearchAnswer};
+use wt_report::{Axis, Chart, Rule, Series};
+use wt_units::BitsPerSecond;
+
+/// With so many probes a size stands for itself in the chart.
+const ENOUGH: u32 = 40;
+
+/// The table, the chart and the verdict.
+pub(super) fn text(search: &SearchAnswer, scan: &ScanAnswer) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "\n{:>6} {:>6} {:>8} {:>7}  {:<17} {:>9}",
+        "size", "sent", "answered", "loss", "95 % interval", "RTT"
+    );
+    for row in &search.sizes {
+        let rtt = row.rtt_us.map_or("-".to_owned(), |rtt| format!("{:.2} ms", rtt / 1e3));
+        let interval = format!("{:.1} to {:.1} %", row.loss_low * 100.0, row.loss_high * 100.0);
+        let (sent, answered, loss) = (row.sent, row.answered, row.loss * 100.0);
+        let _ = writeln!(text, "{:>6} {sent:>6} {answered:>8} {loss:>5.1} %  {interval:<17} {rtt:>9}", row.size);
+    }
+    if search.sizes.len() > 2 {
+        let _ = writeln!(text, "\n{}", chart(search, scan).to_terminal(90, 16, false));
+    }
+    text + &verdict(search, scan)
+}
+
+/// Loss by size, with its intervals; neighbours that few packets were sent of are taken together.
+pub(super) fn chart(search: &SearchAnswer, scan: &ScanAnswer) -> Chart {
+    let threshold = scan.threshold;
+    let side = |size: u16| threshold.is_some_and(|found| size > found.below);
+    let mut groups: Vec<(u16, u16, LossCount)> = Vec::new();
+    for row in search.sizes.iter().filter(|row| Some(row.size) <= search.pmtu) {
+        match groups.last_mut() {
+            Some(group) if group.2.sent < ENOUGH && side(group.1) == side(row.size) => {
+                (group.1, group.2) = (row.size, group.2.plus(row.count()));
+            }
+            _ => groups.push((row.size, row.size, row.count())),
+        }
+    }
+    let points: Vec<_> = groups
+        .iter()
+        .map(|(from, to, count)| {
+            let (low, high) = count.interval();
+            ((f64::from(*from) + f64::from(*to)) / 2.0, low * 100.0, count.loss() * 100.0, high * 100.0)
+        })
+        .collect();
+    let rules = threshold.map(|found| {
+        let middle = (f64::from(found.below) + f64::from(found.above)) / 2.0;
+        Rule::vertical(middle, format!("loss begins: {} to {} bytes", found.below, found.above))
+    });
+    Chart {
+        title: "Loss by packet size".to_owned(),
+        subtitle: "estimates with 95 % intervals; sizes of few packets are taken together".to_owned(),
+        x: Axis::linear("size", "bytes"),
+        y: Axis::linear("loss", "%"),
+        series: vec![Series::intervals("loss", &points)],
+        rules: rules.into_iter().collect(),
+        ..Chart::default()
+    }
+}
+
+fn verdict(search: &SearchAnswer, scan: &ScanAnswer) -> String {
+    let cost = format!("  scan: {} packets, {:.2} s", scan.packets, scan.seconds);
+    let more = asides(search, scan);
+    let best = search.best_size.unwrap_or_default();
+    let Some(found) = scan.threshold else {
+        let dead = search.sizes.iter().any(|row| Some(row.size) > search.pmtu);
+        let beyond = if dead { ", and longer packets don't get through" } else { "" };
+        return format!("up to {best} bytes no loss that depends on the size was found{beyond}\n{more}{cost}");
+    };
+    let mut text = format!(
+        "loss begins between {} and {} bytes: {:.1} % above, {:.1} % below (evidence {} to 1)\n",
+        found.below,
+        found.above,
+        found.loss_above * 100.0,
+        found.loss_below * 100.0,
+        odds(found.evidence)
+    );
+    if let (Some(there), Some(back)) = (scan.loss_forward, scan.loss_reverse) {
+        let (there, back) = (there * 100.0, back * 100.0);
+        let _ =
+            writeln!(text, "  of the longest, {there:.0} % get lost on the way there and {back:.0} % on the way back");
+    }
+    let _ = writeln!(
+        text,
+        "best size {best} bytes: predicted {:.0} times the goodput with CUBIC, {:.1} times with BBR, at {}",
+        scan.gain.loss_based,
+        scan.gain.rate_based,
+        BitsPerSecond(scan.gain.assumed_rate_bps).human()
+    );
+    for line in &search.advice {
+        let _ = writeln!(text, "  to do: {line}");
+    }
+    text + &more + &cost
+}
+
+/// What was looked at beside.
+fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
+    let mut text = String::new();
+    if let Some(check) = scan.rate_check {
+        let (full, half) = (check.loss_full * 100.0, check.loss_half * 100.0);
+        let what = match (check.persists, check.halvings) {
+            (true, _) => "the scan's own rate causes loss, even after it was halved: ask for fewer with --pps",
+            (false, 0) => "short packets get lost too, and not because of the scan's rate",
+            (false, _) => "the scan's own rate caused loss; it began anew at a lower one",
+        };
+        let _ = writeln!(text, "  {what} ({full:.1} % lost at full rate, {half:.1} % at half)");
+    }
+    if let Some(loose) = scan.without_df {
+        let (size, answered, sent) = (loose.size, loose.answered, loose.sent);
+        let loss = LossCount { sent, answered }.loss();
+        let high = scan.threshold.map_or(0.0, |found| found.loss_above);
+        let what = match Some(size) > search.pmtu {
+            true if answered * 2 > sent => "routers cut them up",
+            true => "they don't get through either",
+            false if loss * 3.0 < high => "routers cut them up, and fewer get lost",
+            false => "they get lost as well",
+        };
+        let _ = writeln!(text, "  without DF, of {sent} packets of {size} bytes {answered} were answered: {what}");
+    }
+    text
+}
+
+/// Large odds in few digits.
+fn odds(evidence: f64) -> String {
+    if evidence < 1e6 { format!("{evidence:.0}") } else { format!("{evidence:.0e}") }
+}

@@ -1,0 +1,79 @@
+//! `windtunnel self`: what packages carry beside the program, written by the program itself so that it can't differ.
+
+use crate::edge::{Exit, Outcome, Problem};
+use clap::{Args, Command, Subcommand};
+use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
+use std::path::{Path, PathBuf};
+
+/// Writes manual pages and completions, for packages
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel self manual ~/.local/share/man/man1
+  windtunnel self completions ~/.local/share/bash-completion/completions")]
+pub(crate) struct OwnArgs {
+    #[command(subcommand)]
+    command: Own,
+}
+
+#[derive(Debug, Subcommand)]
+enum Own {
+    /// Writes a manual page for the program and for each command: windtunnel.1, windtunnel-tune.1 …
+    Manual {
+        /// The folder; it must exist
+        folder: PathBuf,
+    },
+    /// Writes completions: windtunnel.bash, _windtunnel (zsh) and windtunnel.fish
+    Completions {
+        /// The folder; it must exist
+        folder: PathBuf,
+    },
+}
+
+/// Runs the command; `program` is the command line as a whole.
+///
+/// # Errors
+/// A [`Problem`] that names the file that can't be written.
+pub(crate) fn run(args: &OwnArgs, program: Command) -> Outcome {
+    match &args.command {
+        Own::Manual { folder } => manual(folder, program)?,
+        Own::Completions { folder } => completions(folder)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn manual(folder: &Path, program: Command) -> Result<(), Problem> {
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    pages(folder, &program, "windtunnel")
+}
+
+/// The page of a command, and those of the commands below it; hidden ones have none.
+fn pages(folder: &Path, command: &Command, name: &str) -> Result<(), Problem> {
+    let mut page = Vec::new();
+    let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).section("1");
+    let man = man.source(concat!("windtunnel ", env!("CARGO_PKG_VERSION"))).manual("Windtunnel");
+    man.render(&mut page).map_err(|error| Problem::internal(error.to_string()))?;
+    // What stands behind the options in --help are examples.
+    let page = String::from_utf8_lossy(&page).replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n");
+    write(&folder.join(format!("{name}.1")), page.as_bytes())?;
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    shown.into_iter().try_for_each(|below| pages(folder, below, &format!("{name}-{}", below.get_name())))
+}
+
+fn completions(folder: &Path) -> Result<(), Problem> {
+    let shells: [(&dyn EnvCompleter, &str); 3] =
+        [(&Bash, "windtunnel.bash"), (&Zsh, "_windtunnel"), (&Fish, "windtunnel.fish")];
+    shells.into_iter().try_for_each(|(shell, file)| {
+        let mut script = Vec::new();
+        shell
+            .write_registration("COMPLETE", "windtunnel", "windtunnel", "windtunnel", &mut script)
+            .map_err(|error| Problem::internal(error.to_string()))?;
+        write(&folder.join(file), &script)
+    })
+}
+
+fn write(file: &Path, text: &[u8]) -> Result<(), Problem> {
+    wt_setup::files::write_whole(file, text).map_err(|error| {
+        Problem::environment(error.to_string()).hint("name a folder that exists and can be written to")
+    })
+}

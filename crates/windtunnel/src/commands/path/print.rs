@@ -1,0 +1,59 @@
+use crate::commands::trace::line;
+use wt_prober::path::PathAnswer;
+use wt_units::BitsPerSecond;
+
+/// The screen.
+pub(super) fn text(answer: &PathAnswer) -> String {
+    let search = &answer.search;
+    let mut rows: Vec<(&str, String)> = vec![
+        ("path to", format!("{} ({})", search.target, search.address)),
+        ("adapter", format!("{}, MTU {}, address {}", search.device, search.device_mtu, answer.source)),
+    ];
+    let pmtu = search.pmtu.map_or("?".to_owned(), |pmtu| pmtu.to_string());
+    let hop = search.black_hole_hop.map_or(String::new(), |hop| format!(" behind hop {} ({})", hop.ttl, hop.address));
+    rows.push(("path MTU there", format!("{pmtu} bytes, {}{hop}", search.kind.word())));
+    if let Some(reverse) = search.reverse_pmtu {
+        rows.push(("path MTU back", format!("{reverse} bytes")));
+    }
+    if let Some(mss) = search.mss {
+        rows.push(("MSS of the target", format!("{mss} bytes")));
+    }
+    rows.push(("link, probably", answer.link_guess.to_owned()));
+    rows.extend(measured(answer));
+    let mut text: String = rows.iter().map(|(name, value)| format!("{name:<18} {value}\n")).collect();
+    text.push_str("hops\n");
+    for hop in &answer.route.hops {
+        text.push_str(&line(hop));
+        text.push('\n');
+    }
+    for line in &search.advice {
+        text.push_str(&format!("to do: {line}\n"));
+    }
+    text + &format!("{} packets, {:.1} s", search.packets, search.seconds)
+}
+
+/// Round trips, the narrowest link, and the windows that follow.
+fn measured(answer: &PathAnswer) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(count) = answer.count {
+        let ms = |micros: Option<f64>| micros.unwrap_or(0.0) / 1e3;
+        let rtt = answer.rtt_us;
+        let (min, median, p99, jitter) = (ms(rtt.min), ms(rtt.median), ms(rtt.p99), ms(answer.jitter_us));
+        rows.push(("RTT", format!("min {min:.2} ms, median {median:.2} ms, 99 % {p99:.2} ms; jitter {jitter:.2} ms")));
+        let (low, high) = count.interval();
+        let loss = format!("{:.1} % ({:.1} to {:.1} %)", count.loss() * 100.0, low * 100.0, high * 100.0);
+        let reordered = answer.reordered.unwrap_or(0);
+        rows.push(("loss", format!("{loss}, {reordered} of {} reordered", count.answered)));
+    }
+    if let Some(bps) = answer.bottleneck_bps {
+        let limited = answer.bottleneck_sender_limited == Some(true);
+        let least = if limited { "at least " } else { "" };
+        let cause = if limited { " (this host sends no faster)" } else { "" };
+        rows.push(("narrowest link", format!("{least}{}{cause}", BitsPerSecond(bps as u64).human())));
+    }
+    if let (Some(bdp), Some(initcwnd)) = (answer.bdp_bytes, answer.initcwnd) {
+        let window = "RWIN belongs to the way back: windtunnel tune measures it";
+        rows.push(("bandwidth-delay", format!("{bdp} bytes there, initcwnd {initcwnd} segments; {window}")));
+    }
+    rows
+}

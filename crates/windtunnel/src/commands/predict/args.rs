@@ -1,0 +1,129 @@
+use crate::cli::values::{Way, trial_time};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_forecast::{LinkRequest, PathRequest, PredictRequest};
+use wt_setup::{Levels, WorkloadRequest};
+use wt_units::{Assignment, BitsPerSecond, Bytes, Knob, Ratio, parse_duration};
+
+/// Predicts what other settings would do, by a model of Linux TCP
+///
+/// The model runs the stages of the lab's path and Linux' procedures in virtual time. It is no evidence: beside each answer
+/// stands how far it was from a real kernel on paths like this one, and a gain within that error is no gain. Use it to choose
+/// what is worth measuring with `windtunnel tune`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel predict adsl
+  windtunnel predict transatlantic --knobs cc,initcwnd --size 1MB
+  windtunnel predict --link-rate 8mbit --rtt 40ms --loss 0.1% --queue 64KiB --encap pppoe-llcsnap
+  windtunnel predict transatlantic --set cc=bbr,initcwnd=20 --size 3MB
+  windtunnel predict lte --workload page --knobs initcwnd
+  windtunnel predict dialup --levels rwin=1x..16x --svg rwin.svg")]
+pub(crate) struct PredictArgs {
+    /// A preset's name or a TOML file; or describe the path with --link-rate and its companions
+    path: Option<String>,
+    #[command(flatten)]
+    link: LinkFlags,
+    /// What to vary [default: rwin,mtu,cc,initcwnd]
+    #[arg(long, value_delimiter = ',', value_parser = knob)]
+    knobs: Option<Vec<Knob>>,
+    /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
+    #[arg(long, value_name = "KNOB=LEVELS")]
+    levels: Vec<Levels>,
+    /// Settings to compare with the current ones, all of them together; then nothing else is varied
+    #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["knobs", "levels"])]
+    set: Vec<Assignment>,
+    /// What is done, in the words of `tune`: bulk, soak, transactions, bursts, stream, page, competing, load, with their parameters;
+    /// --workload help lists all
+    #[arg(long, value_name = "WORKLOAD[:KEY=VALUE,…]", default_value = "bulk")]
+    workload: WorkloadRequest,
+    /// A transfer of this size [default: as much as goes in 75 RTTs, 3 s to 60 s]
+    #[arg(long, value_name = "SIZE", conflicts_with = "trial")]
+    size: Option<Bytes>,
+    /// As much as goes in so long
+    #[arg(long, alias = "time", value_name = "TIME", value_parser = trial_time)]
+    trial: Option<Duration>,
+    #[command(flatten)]
+    way: Way,
+    /// Random seeds per setting (only for paths with randomness)
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// The first of them
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// One JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Also tell each setting's first run over time, in the JSON
+    #[arg(long, requires = "json")]
+    samples: bool,
+    /// Writes the chart as SVG into this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+}
+
+/// A path of one link, described on the command line.
+#[derive(Debug, Args, Clone)]
+struct LinkFlags {
+    /// Rate of the link towards the client, of bits on the wire
+    #[arg(
+        long = "link-rate",
+        alias = "rate",
+        value_name = "RATE",
+        conflicts_with = "path",
+        required_unless_present = "path"
+    )]
+    rate: Option<BitsPerSecond>,
+    /// Rate the other way, if it is another
+    #[arg(long, value_name = "RATE", requires = "rate")]
+    up_rate: Option<BitsPerSecond>,
+    /// Round-trip time of the idle path, without serialisation
+    #[arg(long, value_name = "TIME", requires = "rate", value_parser = duration, default_value = "40ms")]
+    rtt: Duration,
+    /// Share of the packets to the client that is lost at random
+    #[arg(long, value_name = "SHARE", requires = "rate", default_value = "0%")]
+    loss: Ratio,
+    /// What the queue in front of the link holds [default: the bandwidth-delay product, at least ten packets]
+    #[arg(long, value_name = "SIZE", requires = "rate")]
+    queue: Option<Bytes>,
+    /// What a packet occupies on the link: `windtunnel overhead --list` names them
+    #[arg(long = "encap", alias = "framing", value_name = "STACK", requires = "rate", default_value = "raw")]
+    framing: String,
+    /// The largest packet that the link takes
+    #[arg(long, value_name = "SIZE", requires = "rate", default_value = "1500")]
+    mtu: Bytes,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn knob(text: &str) -> Result<Knob, String> {
+    text.parse().map_err(|error: wt_units::ParseError| error.to_string())
+}
+
+impl PredictArgs {
+    /// What the model is asked.
+    pub(super) fn request(&self) -> PredictRequest {
+        PredictRequest {
+            path: self.path.clone().map_or_else(|| PathRequest::Link(self.link.request()), PathRequest::Scenario),
+            knobs: self.knobs.clone(),
+            levels: self.levels.clone(),
+            set: self.set.clone(),
+            workload: self.workload.clone(),
+            size: self.size,
+            time: self.trial,
+            direction: self.way.direction(),
+            seeds: self.seeds,
+            seed: self.seed,
+            samples: self.samples,
+        }
+    }
+}
+
+impl LinkFlags {
+    fn request(&self) -> LinkRequest {
+        let Self { rate, up_rate, rtt, loss, queue, framing, mtu } = self.clone();
+        LinkRequest { rate: rate.unwrap_or(BitsPerSecond(0)), up_rate, rtt, loss, queue, framing, mtu }
+    }
+}

@@ -1,0 +1,93 @@
+use crate::edge::say;
+use wt_forecast::PredictAnswer;
+use wt_trial::{Amount, Direction, Workload};
+use wt_units::format_duration;
+
+/// `6.68 Mbit/s`.
+fn rate(bps: f64) -> String {
+    match bps {
+        bps if bps >= 1e9 => format!("{:.3} Gbit/s", bps / 1e9),
+        bps if bps >= 1e6 => format!("{:.2} Mbit/s", bps / 1e6),
+        bps => format!("{:.2} kbit/s", bps / 1e3),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
+}
+
+/// What is known of the model's error here, in a sentence.
+fn error_sentence(answer: &PredictAnswer) -> String {
+    match &answer.model_error {
+        Some(error) => format!(
+            "Known error on {} paths, against Linux {} ({} transfers): median {:.1} %, nine in ten within {:.1} %, worst {:.1} %.",
+            error.paths(),
+            error.kernel,
+            error.transfers,
+            error.median * 100.0,
+            error.p90 * 100.0,
+            error.worst * 100.0
+        ),
+        None => "The model was never compared with a kernel on such a path.".to_owned(),
+    }
+}
+
+/// The table, the chart and what to do next.
+pub(super) fn terminal(answer: &PredictAnswer) {
+    let way = if answer.direction == Direction::Down { "to the client" } else { "to the server" };
+    let what = match &answer.workload {
+        Workload::Bulk { amount: Amount::Size(size), .. } => format!("{size} {way}"),
+        Workload::Bulk { amount: Amount::Time(time), .. } => format!("{} of payload {way}", format_duration(*time)),
+        other => other.to_string(),
+    };
+    say!("model of {}: {}", answer.path, answer.title);
+    let seeds = match answer.seeds {
+        1 => "nothing is left to chance".to_owned(),
+        seeds => format!("median of {seeds} random seeds"),
+    };
+    say!("{what}; {seeds}");
+    say!("");
+    table(answer);
+    say!("");
+    let chart = answer.chart();
+    if chart.series.iter().any(|series| series.points.len() > 2) {
+        say!("{}", chart.to_terminal(80, 16, false));
+    }
+    if answer.arms.iter().any(|arm| arm.cut_short > 0) {
+        say!(
+            "The model stopped early, so that it ends in time: figures are of what was done until then. A shorter --time, or fewer --seeds."
+        );
+    }
+    say!("{}", error_sentence(answer));
+    advise(answer);
+}
+
+/// A row for each setting; a star where it is worth measuring.
+fn table(answer: &PredictAnswer) {
+    let measured = &answer.measured;
+    let head = if measured.is_goodput() { "" } else { measured.head() };
+    say!("{:<34} {:>13} {:>9} {head:>15} {:>9} {:>7}", "setting", "goodput", "gain", "queueing", "retrans");
+    for arm in &answer.arms {
+        let label: String = arm.label.chars().take(34).collect();
+        let gain = arm.gain.map_or_else(String::new, percent);
+        let mark = if arm.worth_measuring { " *" } else { "" };
+        let figure = if measured.is_goodput() { String::new() } else { measured.show(arm.figure) };
+        let queueing = format!("{:.1} ms", arm.queueing_delay_us / 1e3);
+        let retransmitted = format!("{:.2} %", arm.retransmitted_share * 100.0);
+        let goodput = rate(arm.goodput_bps);
+        say!("{label:<34} {goodput:>13} {gain:>9} {figure:>15} {queueing:>9} {retransmitted:>7}{mark}");
+    }
+}
+
+fn advise(answer: &PredictAnswer) {
+    if answer.candidates.is_empty() {
+        say!("No setting gains more than that: nothing here is worth measuring.");
+        return;
+    }
+    say!("* gains more than that. What to measure:");
+    let varied = answer.candidates.iter().take(4).filter_map(|settings| settings.iter().next());
+    let levels: Vec<String> = varied.map(|(knob, level)| format!("--levels {knob}={level}")).collect();
+    let is_preset = wt_lab::presets::names().contains(&answer.path.as_str());
+    let path = if is_preset { &answer.path } else { "PATH.toml" };
+    say!("  windtunnel tune --lab {path} {}", levels.join(" "));
+}

@@ -1,0 +1,155 @@
+//! Answers of `settings` on the terminal.
+
+use crate::edge::say;
+use serde_json::json;
+use std::io::Write as _;
+use wt_host::{Applied, Confirmed, Export, Lasting, Plan, Released, Risk, Undone, VerifyReport};
+use wt_setup::settings::{DefaultsAnswer, HistoryAnswer};
+
+pub(super) fn plan(plan: &Plan) {
+    say!("{:<24} {:>22}    {:<22} {:<6} on", "setting", "old", "new", "scope");
+    for change in &plan.changes {
+        let mark = if change.unchanged { "=" } else { "->" };
+        let scope = json!(change.scope);
+        let scope = scope.as_str().unwrap_or_default();
+        say!(
+            "{:<24} {:>22} {mark:>2} {:<22} {scope:<6} {}",
+            change.key,
+            change.old.to_string(),
+            change.new.to_string(),
+            change.target
+        );
+        say!("{:<24} {}", "", change.why);
+    }
+    let list = |title: &str, lines: &[String]| {
+        if !lines.is_empty() {
+            say!("\n{title}");
+            lines.iter().for_each(|line| say!("  {line}"));
+        }
+    };
+    let risks = |risks: &[Risk]| risks.iter().map(|risk| format!("{}: {}", risk.key, risk.text)).collect::<Vec<_>>();
+    list("The commands that would do it:", &plan.commands);
+    list("What could go wrong:", &risks(&plan.risks));
+    list("Left out:", &risks(&plan.skipped));
+    for file in &plan.lasting {
+        let Lasting { device, manager, path, content, .. } = file;
+        let mut lines: Vec<String> = content.lines().map(str::to_owned).collect();
+        lines.extend(risks(&file.skipped));
+        list(
+            &format!("{manager} configures {device}. It keeps this if {path} says (a confirmation writes it):"),
+            &lines,
+        );
+    }
+    if plan.is_empty() {
+        say!("\nEverything is so already; nothing would be written.");
+    } else {
+        say!("\nNothing was written. windtunnel settings apply does it, and puts it back unless it is confirmed.");
+    }
+}
+
+pub(super) fn applied(applied: &Applied) {
+    say!("{:<24} {:>22}    {:<22} {:<22} on", "setting", "asked", "granted", "on a connection");
+    for row in &applied.applied {
+        let granted = row.granted.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string);
+        let observed = row.observed.as_ref().map_or_else(|| "not looked at".to_owned(), ToString::to_string);
+        say!("{:<24} {:>22}    {granted:<22} {observed:<22} {}", row.key, row.asked.to_string(), row.target);
+    }
+    for note in applied.skipped.iter().chain(&applied.notes) {
+        say!("{}: {}", note.key, note.text);
+    }
+    let id = applied.id;
+    match &applied.confirm_deadline {
+        Some(deadline) => {
+            let within = applied.confirm_within_s.unwrap_or_default();
+            say!("\nChange {id} is in force, and is put back at {deadline} (in {within} s) unless you confirm it:");
+            say!("  windtunnel settings confirm");
+            say!("To put it back now: windtunnel settings undo");
+        }
+        None => {
+            applied.files.iter().for_each(|file| say!("wrote {file}"));
+            say!("\nChange {id} is in force and stays. windtunnel settings undo {id} takes it back.");
+        }
+    }
+}
+
+pub(super) fn confirmed(confirmed: &Confirmed) {
+    confirmed.files.iter().for_each(|file| say!("wrote {file}"));
+    confirmed.notes.iter().for_each(|note| say!("{}: {}", note.key, note.text));
+    say!("Change {} stays. windtunnel settings undo {} takes it back.", confirmed.id, confirmed.id);
+}
+
+pub(super) fn undone(undone: &Undone) {
+    undone.changes.iter().for_each(|change| say!("{change}"));
+    undone.notes.iter().for_each(|note| say!("{note}"));
+    let except = if undone.notes.is_empty() { "" } else { "apart from that, " };
+    say!("Change {} was taken back; {except}everything is as it was before it.", undone.id);
+}
+
+pub(super) fn released(released: &Released) {
+    released.errors.iter().for_each(|error| say!("couldn't be put back: {error}"));
+    released.stays.iter().for_each(|what| say!("stays: {what}"));
+    let nothing = released.stays.is_empty() && released.errors.is_empty();
+    let rest =
+        if nothing { "Nothing of it stays.".to_owned() } else { format!("The old state is in {}.", released.backup) };
+    say!("Change {} is done with: nobody waits for it, and nothing puts it back any more. {rest}", released.id);
+}
+
+pub(super) fn history(history: &HistoryAnswer) {
+    history.recovered.iter().for_each(|finding| say!("{}", finding.text));
+    if history.changes.is_empty() {
+        say!("No change was made yet.");
+        return;
+    }
+    say!("{:>4}  {:<20}  {:<13}  changes", "id", "made", "state");
+    for row in &history.changes {
+        let elsewhere = if row.here || row.created.is_none() { "" } else { " (in another network namespace)" };
+        say!(
+            "{:>4}  {:<20}  {:<13}  {}{elsewhere}",
+            row.id.to_string(),
+            row.created.as_deref().unwrap_or_default(),
+            row.phase.unwrap_or("unreadable"),
+            row.changes.join(", ")
+        );
+        row.error.iter().chain(&row.notes).for_each(|line| say!("      {line}"));
+    }
+}
+
+pub(super) fn verified(report: &VerifyReport) {
+    for drift in &report.drift {
+        say!("change {}: {drift}", drift.id);
+    }
+    report.at_boot.iter().for_each(|text| say!("at the next boot: {text}"));
+    match (report.checked.len(), report.drift.is_empty()) {
+        (0, _) => say!("No change is in force."),
+        (count, true) => say!("{count} change(s) in force, and everything is as they made it."),
+        (_, false) => say!("Not everything is as it was made."),
+    }
+}
+
+pub(super) fn defaults(answer: &DefaultsAnswer) {
+    say!("{:<16} {:>6} {:>8} {:>9}  source", "system", "MTU", "RWIN", "initcwnd");
+    for row in &answer.systems {
+        let initcwnd = row.initcwnd.map_or_else(|| "-".to_owned(), |segments| segments.to_string());
+        let grows = if row.grows { "+" } else { "" };
+        say!("{:<16} {:>6} {:>8} {initcwnd:>9}  {}", row.name, row.mtu, format!("{}{grows}", row.rwin), row.source);
+    }
+    say!("\nBytes and segments; + grows by itself.");
+}
+
+/// Prints the files; what they can't express goes to standard error, `left_out` by the plan itself first.
+pub(super) fn exported(export: &Export, left_out: &[Risk]) {
+    if export.files.is_empty() && export.skipped.is_empty() && left_out.is_empty() {
+        let _ = writeln!(std::io::stderr().lock(), "nothing to export: every setting is the kernel's own");
+        return;
+    }
+    let several = export.files.len() > 1;
+    for file in &export.files {
+        if several {
+            say!("### {}", file.path);
+        }
+        let _ = std::io::stdout().lock().write_all(file.content.as_bytes());
+    }
+    for skipped in left_out.iter().chain(&export.skipped) {
+        let _ = writeln!(std::io::stderr().lock(), "not expressed: {}", skipped.text);
+    }
+}

@@ -1,0 +1,42 @@
+use crate::edge::say;
+use wt_prober::trace::{TraceAnswer, TraceHopAnswer};
+
+/// The hops to a host, and how far it is.
+pub(super) fn show(answer: &TraceAnswer) {
+    say!("{} ({})", answer.target, answer.address);
+    for hop in &answer.route.hops {
+        say!("{}", line(hop));
+    }
+    let end = match (answer.route.hop_count, answer.by_tcp) {
+        (Some(1), false) => "1 hop".to_owned(),
+        (Some(hops), false) => format!("{hops} hops"),
+        (Some(hops), true) => format!("{hops} hops; the target answers TCP only"),
+        (None, _) if answer.is_open => "the target accepts TCP, but doesn't say how far it is".to_owned(),
+        (None, _) => "the target doesn't answer".to_owned(),
+    };
+    say!("{end}; {} packets, {:.2} s", answer.packets, answer.seconds);
+}
+
+/// One hop as a line.
+pub(crate) fn line(hop: &TraceHopAnswer) -> String {
+    let named = hop.addresses.iter().zip(&hop.names);
+    let who: Vec<String> = named
+        .map(|(address, name)| name.as_ref().map_or(address.to_string(), |name| format!("{name} ({address})")))
+        .collect();
+    let who = if who.is_empty() { "*".to_owned() } else { who.join(" | ") };
+    let rtt = hop.rtt_us.map_or(String::new(), |rtt| format!("{:.2} ms", rtt / 1e3));
+    let lost = hop.sent.saturating_sub(hop.answered);
+    let loss = if lost == 0 { String::new() } else { format!("  {:.0} % lost", hop.loss * 100.0) };
+    let mtu = hop.mtu.map_or(String::new(), |mtu| format!("  mtu {mtu}"));
+    let changed = if hop.changed.is_empty() { String::new() } else { format!("  changed: {}", hop.changed.join(", ")) };
+    format!("{:>3}  {who:<40} {rtt:>10}{loss}{mtu}{changed}", hop.ttl).trim_end().to_owned()
+}
+
+/// A line for each host.
+pub(super) fn summaries(answers: &[TraceAnswer]) {
+    say!("{:<40} {:<39} {:>4} {:>4}", "host", "address", "hops", "ttl");
+    for TraceAnswer { target, address, route, .. } in answers {
+        let text = |number: Option<u8>| number.map_or("-".to_owned(), |number| number.to_string());
+        say!("{target:<40} {:<39} {:>4} {:>4}", address.to_string(), text(route.hop_count), text(route.reply_ttl));
+    }
+}

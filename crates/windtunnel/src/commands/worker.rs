@@ -1,0 +1,56 @@
+//! `windtunnel worker`: one request of the library as JSON, for programs that need an operation in a process of its own.
+
+use crate::cli::signals::cancel_on_signals;
+use crate::edge::{Exit, Outcome, Problem, say};
+use std::io::Read as _;
+use wt_api::{Request, Services};
+use wt_tune::TuneEvent;
+
+/// No request is longer.
+const LONGEST: u64 = 1 << 20;
+
+/// Runs one operation: a request as JSON on standard input, events and the answer as lines of JSON on standard output
+///
+/// The last line is the answer, the object that the command prints with --json. A failure is one object on standard error:
+/// {"schema_version", "fault", "code", "what", "cause", "try"}; exit codes are those of the commands. SIGINT stops it and
+/// keeps what was measured.
+#[derive(Debug, clap::Args)]
+#[command(after_help = r#"Examples:
+  echo '{"operation": "predict", "request": {"path": {"scenario": "adsl"}}}' | windtunnel worker
+  echo '{"operation": "tune", "request": {"lab": "lan", "budget": "20 trials"}}' | windtunnel worker"#)]
+pub(crate) struct WorkerArgs {}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Problem`]; the program prints it as JSON.
+pub(crate) fn run() -> Outcome {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(LONGEST).read_to_string(&mut text);
+    read.map_err(|error| Problem::usage(format!("the request can't be read: {error}")))?;
+    let request: Request = serde_json::from_str(&text).map_err(|error| {
+        Problem::usage(format!("the request is invalid: {error}"))
+            .hint(r#"{"operation": "overhead", "request": {"encap": "ethernet"}}"#)
+    })?;
+    if matches!(request, Request::Tune(_) | Request::LabTransfer(_)) {
+        super::samples::stream();
+    }
+    let cancel = cancel_on_signals()?;
+    let line = |event: &wt_api::Event| {
+        if let Ok(text) = serde_json::to_string(event) {
+            say!("{text}");
+        }
+    };
+    let mut events = |event| match event {
+        // How a process ends says it.
+        wt_api::Event::Tune(TuneEvent::Finished) => {}
+        event => line(&event),
+    };
+    let answer = wt_api::run(request, &Services::default(), &mut events, &cancel)?;
+    let text = serde_json::to_string(&answer).map_err(|error| Problem::internal(error.to_string()))?;
+    say!("{text}");
+    match answer.problem() {
+        Some(problem) => Err(problem),
+        None => Ok(if answer.is_no() { Exit::No } else { Exit::Done }),
+    }
+}

@@ -1,0 +1,25 @@
+//! The program as people run it, without a path: what is asked, answered, stored and refused.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod analyse;
+mod crowd;
+mod exports;
+mod files_of_others;
+mod hostile;
+mod model;
+mod overhead;
+mod packages;
+mod page;
+mod report;
+mod restore;
+mod screen;
+mod serve;
+mod serve_floods;
+mod settings;
+mod settings_whole;
+mod web;
+mod web_attacks;
+mod web_door;
+mod web_floods;

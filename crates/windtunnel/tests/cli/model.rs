@@ -1,0 +1,191 @@
+//! `windtunnel predict` and `replay`, run as a person runs them.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use crate::common;
+use crate::common::{json, run};
+use serde_json::Value;
+
+fn studies() -> String {
+    format!("{}/../../studies", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn arm<'a>(answer: &'a Value, knob: &str, level: &str) -> &'a Value {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let arms = answer["arms"].as_array().unwrap();
+    arms.iter().find(|arm| !arm["settings"][knob].is_null() && text(&arm["settings"][knob]) == level).unwrap()
+}
+
+#[test]
+fn a_window_of_half_the_product_costs_half_and_the_model_says_how_wrong_it_may_be() {
+    let answer = json(&["predict", "adsl", "--json", "--knobs", "rwin", "--levels", "rwin=10x,40x"]);
+    assert_eq!((&answer["schema_version"], &answer["tunnel"]), (&1.into(), &"sim".into()));
+    let gain = |level| arm(&answer, "rwin", level)["gain"].as_f64().unwrap();
+    assert!((-0.55..-0.45).contains(&gain("14400")), "{}", gain("14400"));
+    assert!(gain("57600").abs() < 0.02, "{}", gain("57600"));
+    let error = &answer["model_error"];
+    assert_eq!(error["region"], "dsl");
+    assert!(error["p90"].as_f64().unwrap() > 0.0 && error["kernel"].as_str().unwrap().contains('.'));
+    assert_eq!(answer["candidates"], Value::Array(Vec::new()), "nothing beats the line");
+}
+
+#[test]
+fn a_path_from_flags_is_answered_with_a_range_where_there_is_chance() {
+    let flags = ["predict", "--json", "--rate", "20mbit", "--rtt", "80ms", "--loss", "1%", "--queue", "200KiB"];
+    let question = [&flags[..], &["--knobs", "cc", "--size", "2MB", "--seeds", "10"]].concat();
+    let answer = json(&question);
+    assert_eq!(answer["seeds"], 10);
+    let bbr = arm(&answer, "cc", "bbr");
+    assert!(bbr["gain"].as_f64().unwrap() > 0.5, "BBR doesn't mind random loss: {bbr}");
+    assert_eq!(bbr["worth_measuring"], true);
+    let current = &answer["arms"][0];
+    assert!(current["goodput_p5_bps"].as_f64() < current["goodput_p95_bps"].as_f64(), "{current}");
+    assert_eq!(json(&question), answer, "the same seeds give the same answer");
+}
+
+#[test]
+fn a_burst_of_64_segments_into_a_queue_of_20_packets_is_worse_with_every_control() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("short-queue.toml");
+    let text = "title = \"a short queue\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+        down = { rate = \"5mbit\", delay = \"25ms\", queue_packets = 20 }\n\
+        up = { rate = \"5mbit\", delay = \"25ms\", queue_packets = 100 }\n";
+    std::fs::write(&path, text).unwrap();
+    for control in ["reno", "cubic", "bbr"] {
+        let set = |window: u32| {
+            let set = format!("cc={control},initcwnd={window}");
+            let answer = json(&["predict", path.to_str().unwrap(), "--json", "--workload", "page", "--set", &set]);
+            let number = |name: &str| arm(&answer, "cc", control)[name].as_f64().unwrap();
+            (number("figure"), number("retransmitted_share"))
+        };
+        let (usual, large) = (set(10), set(64));
+        assert!(large.0 > 1.2 * usual.0 && large.1 > 1.5 * usual.1, "{control}: {usual:?} {large:?}");
+    }
+}
+
+#[test]
+fn workloads_have_the_labs_words_and_are_told_by_their_own_figures() {
+    let page = json(&["predict", "lte", "--json", "--workload", "page", "--knobs", "initcwnd"]);
+    assert_eq!((&page["workload"]["kind"], &page["bytes"]), (&"page".into(), &265_100.into()));
+    assert_eq!((&page["measured"]["name"], &page["measured"]["better"]), (&"load time".into(), &"smaller".into()));
+    let load = |answer: &Value| answer["figure"].as_f64().unwrap();
+    let (current, small) = (&page["arms"][0], arm(&page, "initcwnd", "4"));
+    assert!(load(small) > load(current), "{small} against {current}");
+    let gain = small["gain"].as_f64().unwrap();
+    assert!((load(current) / load(small) - 1.0 - gain).abs() < 1e-9, "a longer time is a loss: {gain}");
+    let talk = json(&["predict", "adsl", "--json", "--workload", "transactions:think=20ms,count=30", "--knobs", "cc"]);
+    assert_eq!(talk["measured"]["unit"], "1/s");
+    let each = 1.0 / load(&talk["arms"][0]);
+    assert!((0.052..0.062).contains(&each), "20 ms and a round trip of about 35: {each}");
+    let beside = json(&["predict", "adsl", "--json", "--workload", "competing:rivals=2", "--levels", "rwin=4x"]);
+    let current = &beside["arms"][0];
+    let limit = beside["path_facts"]["physical_goodput_bps"].as_f64().unwrap();
+    assert!((0.1..0.6).contains(&(load(current) / limit)), "one of three: {current}");
+}
+
+#[test]
+fn latency_under_load_and_streams_are_answered_too() {
+    let path = ["predict", "--json", "--rate", "10mbit", "--rtt", "40ms", "--knobs", "cc"];
+    let load = json(&[&path[..], &["--queue", "400KiB", "--workload", "load"]].concat());
+    assert_eq!((&load["measured"]["unit"], &load["measured"]["better"]), (&"1/min".into(), &"larger".into()));
+    let figure = |answer: &Value, at: usize| answer["arms"][at]["figure"].as_f64().unwrap();
+    let bbr = arm(&load, "cc", "bbr");
+    assert!(bbr["figure"].as_f64().unwrap() > 1.5 * figure(&load, 0), "BBR keeps queues short: {load}");
+    let calm = json(&[&path[..], &["--workload", "stream"]].concat());
+    let lossy = json(&[&path[..], &["--workload", "stream", "--loss", "2%"]].concat());
+    assert_eq!(calm["measured"]["better"], "smaller");
+    assert!(figure(&lossy, 0) > 0.03 && figure(&calm, 0) < 0.001, "{calm} {lossy}");
+}
+
+#[test]
+fn the_model_of_a_cdn_names_the_windows_that_matter_on_hits_and_on_misses() {
+    let answer = json(&["cdn", "--model", "--json"]);
+    let ratio = |kind: &str, window: &str| {
+        let windows = answer["requests"][kind]["windows"].as_array().unwrap();
+        windows.iter().find(|one| one["window"] == window).unwrap()["ratio"].as_f64().unwrap()
+    };
+    for (kind, window) in [("hit", "backend"), ("hit", "edge-receive")] {
+        assert!((ratio(kind, window) - 1.0).abs() < 1e-9, "a hit never leaves the edge");
+    }
+    assert!(ratio("hit", "edge-send") > 1.15 && ratio("hit", "client") > 1.05, "{answer}");
+    assert!(ratio("miss", "backend") > 1.15 && ratio("miss", "edge-receive") > 1.05, "{answer}");
+    let cells = answer["requests"]["miss"]["combinations"].as_array().unwrap();
+    assert_eq!(cells.len(), 8);
+    assert!(cells.iter().all(|cell| (0.2..1.0).contains(&cell["seconds"].as_f64().unwrap())), "{cells:?}");
+    assert_eq!(json(&["cdn", "--model", "--json"]), answer);
+}
+
+#[test]
+fn the_number_of_threads_changes_not_a_byte() {
+    let question = ["predict", "--json", "--rate", "20mbit", "--rtt", "60ms", "--loss", "2%", "--size", "500kB"];
+    let many = json(&[&question[..], &["--knobs", "cc,rwin", "--seeds", "8"]].concat());
+    let home = tempfile::tempdir().unwrap();
+    // On one processor there is one thread.
+    let mut one = std::process::Command::new("taskset");
+    one.args(["-c", "0"]).arg(common::binary()).args(question).args(["--knobs", "cc,rwin", "--seeds", "8"]);
+    let output = one.env("XDG_DATA_HOME", home.path()).output().unwrap();
+    let alone: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(alone, many);
+}
+
+#[test]
+fn nonsense_ends_with_usage_and_a_reason() {
+    for (args, reason) in [
+        (&["predict", "--rate", "0"][..], "without a rate"),
+        (&["predict", "--link-rate", "8mbit", "--loss", "100%"], "everything is lost"),
+        (&["predict", "--rate", "8mbit", "--mtu", "68"], "out of range"),
+        (&["predict", "--rate", "8mbit", "--rtt", "1h"], "out of range"),
+        (&["predict", "adsl", "--levels", "cc=quic"], "quic"),
+        (&["predict", "nowhere"], "no preset"),
+        (&["predict"], "--link-rate"),
+        (&["predict", "adsl", "--rate", "8mbit"], "cannot be used"),
+        (&["predict", "adsl", "--workload", "page:http=2"], "HTTP/2"),
+        (&["predict", "adsl", "--workload", "competing:rivals=1000000"], "rivals"),
+        (&["predict", "adsl", "--workload", "pages"], "no workload"),
+        (&["predict", "adsl", "--workload", "page", "--size", "1MB"], "one transfer"),
+        (&["replay", "/dev/null"], "no study"),
+        (&["calibrate", "--only", "the moon"], "the moon"),
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains(reason), "{args:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn the_studies_are_replayed_with_their_own_figures_beside() {
+    let answer = json(&["replay", "--json", &studies()]);
+    let study = |name: &str| {
+        let all = answer["studies"].as_array().unwrap();
+        all.iter().find(|study| study["study"] == name).unwrap_or_else(|| panic!("{name} isn't there")).clone()
+    };
+    let model = |study: &Value, row: usize| study["rows"][row]["model"].as_f64().unwrap();
+    let windows = study("dialup-rwin");
+    assert_eq!(windows["rows"][0]["study"], serde_json::json!([1964.0, 2254.0]));
+    let limit = 26_400.0 / 8.0 * 1460.0 / 1507.0;
+    // Linux sends two halves where one segment would fill the window, so even that keeps the line busy.
+    let halves = 26_400.0 / 8.0 * 730.0 / 777.0;
+    assert!((0.95..=1.01).contains(&(model(&windows, 0) / halves)), "{} of {halves}", model(&windows, 0));
+    for row in 1..9 {
+        assert!((0.97..=1.0).contains(&(model(&windows, row) / limit)), "row {row}: {}", model(&windows, row));
+    }
+    let ttl = study("dialup-ttl");
+    assert!((1..4).all(|row| model(&ttl, row) == model(&ttl, 0)), "a time to live changes nothing");
+    let scp = study("freebsd-scp");
+    assert!((50.0..70.0).contains(&model(&scp, 0)), "reported were 55 to 60 kB/s, the model says {}", model(&scp, 0));
+    assert!(model(&scp, 1) > 1.2 * model(&scp, 0), "chd bears loss: {} against {}", model(&scp, 1), model(&scp, 0));
+    let pages = study("first-window-pages");
+    assert!(model(&pages, 0) > 1.1 * model(&pages, 1), "a window of 3 costs round trips: {pages}");
+    let adsl = study("adsl-factorial");
+    assert!(adsl["notes"][0].as_str().unwrap().contains("20 %") && adsl["notes"][0].as_str().unwrap().contains("85 %"));
+}
+
+#[test]
+fn the_chart_is_written_as_svg() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chart.svg");
+    let ran = run(&["predict", "dialup", "--knobs", "rwin", "--size", "100kB", "--svg", file.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.contains("rwin"));
+    assert!(ran.out.contains("Known error") && ran.out.contains("nothing is left to chance"), "{}", ran.out);
+}

@@ -1,0 +1,82 @@
+//! What packages carry beside the program: manual pages, and what the Tab key offers.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use crate::common::{binary, ran, windtunnel};
+use std::process::Command;
+
+#[test]
+fn each_command_of_the_help_has_a_manual_page_with_its_flags_and_examples() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("man");
+    std::fs::create_dir(&folder).unwrap();
+    let written = ran(windtunnel(home.path()).args(["self", "manual"]).arg(&folder).output().unwrap());
+    assert_eq!((written.code, written.out.as_str()), (0, ""), "{}", written.err);
+    let help = ran(windtunnel(home.path()).arg("--help").output().unwrap()).out;
+    let indented = help.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with([' ', '-']));
+    let commands: Vec<&str> = indented.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 20, "{help}");
+    let page = |name: &str| std::fs::read_to_string(folder.join(format!("{name}.1"))).unwrap_or_default();
+    let whole = page("windtunnel");
+    for command in commands {
+        let name = format!("windtunnel-{command}");
+        assert!(page(&name).contains(&format!(".TH {} 1", name.to_uppercase())), "{name}");
+        assert!(whole.contains(&name.replace('-', "\\-")), "{name} in windtunnel.1");
+    }
+    let tune = page("windtunnel-tune");
+    assert!(tune.contains("\\-\\-knobs") && tune.contains(".SH EXAMPLES"), "{tune}");
+    assert!(page("windtunnel-settings-apply").contains("\\-\\-confirm\\-within"));
+    // What is hidden has none.
+    assert_eq!((page("windtunnel-worker"), page("windtunnel-self")), (String::new(), String::new()));
+}
+
+#[test]
+fn a_folder_that_isnt_there_is_named_and_nothing_is_written() {
+    let home = tempfile::tempdir().unwrap();
+    for what in ["manual", "completions"] {
+        let ran = ran(windtunnel(home.path()).args(["self", what, "/nonexistent/folder"]).output().unwrap());
+        assert_eq!(ran.code, 3, "{}", ran.err);
+        assert!(ran.err.contains("/nonexistent/folder") && ran.err.contains("name a folder"), "{}", ran.err);
+    }
+}
+
+/// What bash is offered for the last of these words.
+fn offered(script: &std::path::Path, words: &str) -> String {
+    let line = format!(
+        "source {}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_TYPE=9; \
+         _clap_complete_windtunnel windtunnel \"${{COMP_WORDS[COMP_CWORD]}}\" before; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    let program = binary();
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    let home = script.parent().unwrap();
+    let asked = Command::new("bash").args(["--norc", "-c", &line]).env("PATH", path).env("HOME", home).output();
+    let asked = ran(asked.unwrap());
+    assert_eq!((asked.code, asked.err.as_str()), (0, ""), "{words}");
+    asked.out
+}
+
+#[test]
+fn the_tab_key_offers_commands_flags_paths_settings_and_workloads() {
+    let home = tempfile::tempdir().unwrap();
+    let written = ran(windtunnel(home.path()).args(["self", "completions"]).arg(home.path()).output().unwrap());
+    assert_eq!(written.code, 0, "{}", written.err);
+    for file in ["windtunnel.bash", "_windtunnel", "windtunnel.fish"] {
+        assert!(std::fs::read_to_string(home.path().join(file)).unwrap().contains("windtunnel"), "{file}");
+    }
+    let script = home.path().join("windtunnel.bash");
+    for (words, wanted) in [
+        ("windtunnel tu", "tune"),
+        ("windtunnel tune --lab ads", "adsl"),
+        ("windtunnel lab run transa", "transatlantic"),
+        ("windtunnel tune --knobs rwin,initc", "rwin,initcwnd"),
+        ("windtunnel settings apply initc", "initcwnd="),
+        ("windtunnel tune --workload bur", "bursts"),
+        ("windtunnel report la", "last"),
+        ("windtunnel tune --budg", "--budget"),
+    ] {
+        let offered = offered(&script, words);
+        assert!(offered.lines().any(|line| line.trim_end() == wanted), "{words}: {offered}");
+    }
+    // What is hidden isn't offered beside what isn't.
+    assert_eq!(offered(&script, "windtunnel w").split_whitespace().collect::<Vec<_>>(), ["watch", "web"]);
+}

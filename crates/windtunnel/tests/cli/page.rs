@@ -1,0 +1,50 @@
+//! A real browser loads a page through the lab.
+
+use crate::common::{binary, ran, run, windtunnel};
+use serde_json::Value;
+
+/// Serves a page with two parts.
+const NGINX: &str = "mkdir -p www; head -c 20000 /dev/zero | tr '\\0' x > www/a.js; head -c 50000 /dev/zero | tr '\\0' x > www/b.css
+    echo '<html><head><link rel=stylesheet href=b.css></head><body><script src=a.js></script></body></html>' > www/index.html
+    echo \"user root; master_process off; pid $PWD/pid; error_log $PWD/errors; events {} http { access_log off; \
+    types { text/html html; text/css css; text/javascript js; } client_body_temp_path $PWD/1; proxy_temp_path $PWD/2; \
+    fastcgi_temp_path $PWD/3; uwsgi_temp_path $PWD/4; scgi_temp_path $PWD/5; server { listen 8080; root $PWD/www; } }\" > conf
+    ip netns exec server nginx -c $PWD/conf 2> started || exit 78";
+
+#[test]
+fn a_browser_tells_first_byte_load_and_every_request_and_the_window_shows_in_it() {
+    let home = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let script = format!(
+        "{NGINX}; $WT page http://server:8080/ --browser -n 2 --svg waterfall.svg --json; code=$?; cat waterfall.svg; \
+         kill $(cat pid); exit $code"
+    );
+    let mut command = windtunnel(home.path());
+    command.env("WT", binary()).current_dir(home.path()).args(["lab", "run", "cdn-chain", "--", "sh", "-c", &script]);
+    let ran = ran(command.output().unwrap_or_else(|error| panic!("{error}")));
+    assert_ne!(ran.code, 3, "this test needs chromium: {}", ran.err);
+    let (text, picture) = ran.out.split_once("\n}\n").unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
+    let report: Value = serde_json::from_str(&format!("{text}\n}}")).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let runs = report["runs"].as_array().unwrap_or_else(|| panic!("{report:#}"));
+    assert_eq!(runs.len(), 2, "{report:#}");
+    for one in runs {
+        let ms = |name: &str| one[name].as_f64().unwrap_or_else(|| panic!("{name}: {one:#}"));
+        // RTT 100 ms: an answer at least, since a browser connects before it counts; then one more round trip for the parts.
+        assert!(ms("first_byte_ms") >= 99.0, "{one:#}");
+        assert!(ms("load_ms") >= ms("first_byte_ms") + 95.0, "{one:#}");
+        assert!(ms("dom_content_loaded_ms") <= ms("load_ms") + 1.0, "{one:#}");
+        let sizes: Vec<f64> =
+            one["resources"].as_array().into_iter().flatten().filter_map(|r| r["bytes"].as_f64()).collect();
+        assert!(sizes.iter().any(|size| (20_000.0..21_000.0).contains(size)), "{one:#}");
+        assert!(sizes.iter().any(|size| (50_000.0..51_000.0).contains(size)), "{one:#}");
+    }
+    assert!(picture.contains("<svg ") && picture.contains("a.js") && picture.contains("b.css"), "{picture}");
+}
+
+#[test]
+fn what_is_no_page_is_usage_and_what_is_not_there_is_told() {
+    for args in [&["page", "ftp://x/"][..], &["page", "http://x/ y"], &["page", "http://x/", "--runs", "0"]] {
+        assert_eq!(run(args).code, 2, "{args:?}");
+    }
+    let nobody = run(&["page", "http://x/", "--browser", "/nonexistent"]);
+    assert_eq!(nobody.code, 3, "{}", nobody.err);
+}

@@ -1,0 +1,89 @@
+//! `windtunnel report` on journals made for the purpose.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use crate::common::{ran, windtunnel};
+use serde_json::Value;
+use std::path::Path;
+use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
+use wt_trial::{Amount, Direction, Phase, Status, TrialOutcome, TrialSpec, Workload};
+use wt_units::Settings;
+
+/// A journal with one experiment of two arms; the second is ahead by a tenth until `changed`, and the same from there.
+fn journal(path: &Path, trials: u32, changed: u32) {
+    let mut journal = SqliteJournal::open(path).unwrap();
+    let arms = ["current", "other"].map(|label| Arm { label: label.to_owned(), settings: Settings::new() }).to_vec();
+    journal.create_experiment(&NewExperiment { arms, ..NewExperiment::new("many", "adsl", "lab") }).unwrap();
+    let spec = TrialSpec {
+        experiment: "many".into(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings: Settings::new(),
+        workload: Workload::Bulk {
+            direction: Direction::Down,
+            amount: Amount::Time(std::time::Duration::from_secs(1)),
+        },
+        deadline: std::time::Duration::from_secs(9),
+        seed: 1,
+    };
+    let second = std::time::Duration::from_secs(1);
+    let outcome = TrialOutcome { bytes: 1_000_000, ..TrialOutcome::empty(Status::Completed, second, "") };
+    let trial = journal.begin_trial(&spec, 0).unwrap();
+    journal.finish_trial(trial, &outcome).unwrap();
+    journal.finish_experiment("many", State::Finished, 1, None).unwrap();
+    drop(journal);
+    let fill = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < {trials})
+         INSERT INTO trials SELECT i, 1, 'round', 1 + (i - 1) / 2, 1 + (i - 1) % 2, (i - 1) % 2, 'completed', i, 1000000,
+             1000000 + i * 7919 % 1009 + (CASE WHEN i % 2 = 0 AND i < {changed} THEN 100000 ELSE 0 END) FROM n;
+         INSERT INTO details SELECT t.id, d.asked, d.workload, d.deadline_us, t.id, d.granted, d.scopes, d.observed, 1, 2,
+             3, d.notes FROM trials t, details d WHERE t.id > 1 AND d.trial = 1;"
+    );
+    rusqlite::Connection::open(path).unwrap().execute_batch(&fill).unwrap();
+}
+
+fn report(path: &Path) -> Value {
+    let home = path.parent().unwrap();
+    let ran = ran(windtunnel(home).args(["report", "many", "--json", "--journal"]).arg(path).output().unwrap());
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+}
+
+#[test]
+fn of_very_many_trials_the_table_shows_the_last_and_the_verdict_is_of_all() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    journal(&path, 24_000, 20_000);
+    let report = report(&path);
+    let table = report["trial_table"].as_array().unwrap();
+    assert_eq!(
+        (table.len(), report["trials"].as_u64(), report["rounds"].as_u64()),
+        (2_000, Some(24_000), Some(12_000))
+    );
+    assert_eq!((&table[0]["trial"], &table[1_999]["trial"]), (&Value::from(22_001), &Value::from(24_000)));
+    assert!(report["warnings"][0].as_str().unwrap().contains("last 2000 of 24000 trials"), "{}", report["warnings"]);
+    // In the last 2000 the two are alike; in all of them the other is ahead.
+    assert_eq!(report["verdict"]["kind"], "faster");
+    let goodput = |arm: usize| report["arms"][arm]["goodput_bps"].as_f64().unwrap();
+    assert!(goodput(1) / goodput(0) > 1.09, "{}", report["arms"]);
+}
+
+#[test]
+fn of_fewer_trials_the_table_shows_every_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    journal(&path, 3_000, 1_000);
+    let report = report(&path);
+    assert_eq!(report["trial_table"].as_array().unwrap().len(), 3_000);
+    assert!(!report["warnings"].to_string().contains("The table shows"), "{}", report["warnings"]);
+}
+
+#[test]
+fn show_lists_the_last_of_very_many_trials_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    journal(&path, 3_000, 1_000);
+    let shown =
+        ran(windtunnel(home.path()).args(["journal", "show", "many", "--journal"]).arg(&path).output().unwrap());
+    assert!(shown.out.contains("The last 2000 of 3000 trials"), "{}", shown.out);
+}

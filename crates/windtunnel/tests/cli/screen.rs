@@ -1,0 +1,141 @@
+//! What a person sees: reports through a terminal of 80×24 and of 120 columns, and the excerpts of the README.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use crate::common::{binary, ran, windtunnel};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/readme").join(name)
+}
+
+/// A home whose journal holds the experiments of the README; and their names.
+fn home() -> (tempfile::TempDir, Vec<String>) {
+    let home = tempfile::tempdir().unwrap();
+    let files = ["pages.json", "adsl.json"].map(golden);
+    let taken = ran(windtunnel(home.path()).args(["journal", "import"]).args(&files).output().unwrap());
+    assert_eq!(taken.code, 0, "{}{}", taken.out, taken.err);
+    let id = |file: &PathBuf| {
+        let export: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        export["experiment"]["id"].as_str().unwrap().to_owned()
+    };
+    let ids = files.iter().map(id).collect();
+    (home, ids)
+}
+
+/// What the program writes on a terminal of `columns`, with these variables set.
+fn on_terminal(home: &Path, columns: u32, variables: &[(&str, &str)], args: &str) -> Result<String, String> {
+    let program = binary();
+    // A shell may set COLUMNS itself, so what is to be set is set last.
+    let set: String = variables.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    let line = format!("stty cols {columns} rows 24 && exec env -u COLUMNS{set} {} {args}", program.display());
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("HOME", home);
+    command.env("XDG_DATA_HOME", home.join("data")).env("TERM", "xterm-256color").env_remove("NO_COLOR");
+    for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
+        command.env_remove(name);
+    }
+    command.stdin(std::process::Stdio::null());
+    let output = command.output().map_err(|error| format!("script of util-linux: {error}"))?;
+    Ok(String::from_utf8(output.stdout).unwrap().replace('\r', ""))
+}
+
+/// The text without what colours it.
+fn plain(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    first + &parts.filter_map(|part| part.split_once('m').map(|(_, rest)| rest)).collect::<String>()
+}
+
+fn widest(text: &str) -> usize {
+    plain(text).lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+#[test]
+fn a_report_fits_the_terminal_and_its_answer_is_first_and_last() {
+    let (home, ids) = home();
+    for id in &ids {
+        for columns in [80, 120] {
+            let short = wt_testing::require!("script", on_terminal(home.path(), columns, &[], &format!("report {id}")));
+            assert!(widest(&short) <= columns as usize && short.lines().count() <= 24, "{short}");
+            assert!(short.contains("\u{1b}[1"), "the answer stands out: {short:?}");
+            let first = plain(&short).lines().next().unwrap().to_owned();
+            let full = on_terminal(home.path(), columns, &[], &format!("report {id} --full")).unwrap();
+            assert!(widest(&full) <= columns as usize, "{full}");
+            assert!(plain(&full).starts_with(&first), "{full}");
+            let end: Vec<String> = plain(&full).trim_end().lines().rev().take(24).map(str::to_owned).collect();
+            assert!(end.contains(&first) && end[0].contains("--full"), "a screen of 24 lines ends with it: {end:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_colour_the_locale_c_no_more_than_ascii_and_color_decides() {
+    let (home, ids) = home();
+    let report = format!("report {} --full", ids[0]);
+    let told =
+        |variables: &[(&str, &str)], more: &str| on_terminal(home.path(), 90, variables, &format!("{report}{more}"));
+    let dumb = wt_testing::require!("script", told(&[("TERM", "dumb")], ""));
+    assert!(!dumb.contains('\u{1b}') && dumb.contains('→'), "{dumb}");
+    let plain = told(&[("LC_ALL", "C"), ("TERM", "dumb")], "").unwrap();
+    assert!(plain.is_ascii() && plain.contains(" > "), "{plain}");
+    assert!(!told(&[], " --color never").unwrap().contains('\u{1b}'));
+    assert!(!told(&[("NO_COLOR", "1")], "").unwrap().contains('\u{1b}'));
+    assert!(told(&[("NO_COLOR", "1")], " --color always").unwrap().contains('\u{1b}'));
+    let narrow = told(&[("COLUMNS", "64")], "").unwrap();
+    assert!(widest(&narrow) <= 64, "{narrow}");
+    let piped = ran(windtunnel(home.path()).args(["report", &ids[0], "--color", "always"]).output().unwrap());
+    assert!(piped.out.contains("\u{1b}[1;32m"), "{}", piped.out);
+}
+
+#[test]
+fn the_list_of_workloads_is_an_answer_and_what_is_mistyped_is_told_with_the_remedy() {
+    let home = tempfile::tempdir().unwrap();
+    let wt = |args: &[&str]| ran(windtunnel(home.path()).args(args).output().unwrap());
+    let list = wt(&["tune", "--workload", "help"]);
+    assert_eq!((list.code, list.err.as_str()), (0, ""), "{}", list.err);
+    assert!(list.out.contains("transactions [") && !list.out.contains("error"), "{}", list.out);
+    for (args, part) in [
+        (&["tune"][..], "--lab adsl"),
+        (&["lab", "run", "adsl", "curl", "http://server/"], "put -- before the program"),
+        (&["tune", "--lab", "adsl", "--knobs", "cc", "--hold", "cc=cubic"], "choose one"),
+    ] {
+        let refused = wt(args);
+        assert!(refused.code == 2 && refused.err.contains(part), "{args:?}: {}", refused.err);
+    }
+}
+
+/// The blocks of the README between these fences.
+fn blocks(readme: &str) -> Vec<&str> {
+    readme.split("```").skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_excerpts_of_the_readme_are_what_the_program_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let (home, ids) = home();
+    let report = |id: &String| ran(windtunnel(home.path()).args(["report", id, "--full"]).output().unwrap()).out;
+    let reports: Vec<String> = ids.iter().map(report).collect();
+    let blocks = blocks(&readme);
+    assert!(blocks.len() >= 2, "one excerpt for each of the demo's experiments");
+    for block in blocks {
+        let inside = |report: &String| {
+            let mut rest = report.as_str();
+            block.lines().filter(|line| !line.trim().is_empty()).all(|line| {
+                let found = rest.split_once(line);
+                rest = found.map_or(rest, |(_, rest)| rest);
+                found.is_some()
+            })
+        };
+        assert!(
+            reports.iter().any(inside),
+            "no report has these lines in this order:\n{block}\n{}",
+            reports.join("\n====\n")
+        );
+    }
+    let make = std::fs::read_to_string(root.join("Makefile")).unwrap();
+    for line in ["tune --lab transatlantic --workload page --knobs initcwnd", "tune --lab adsl"] {
+        assert!(readme.contains(line) && make.contains(line), "{line}");
+    }
+}

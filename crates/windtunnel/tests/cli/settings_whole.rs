@@ -1,0 +1,171 @@
+//! What a change means: the same as what was measured, whatever was tried before, and back to what the system does by itself.
+
+use crate::common::host::{directory, json, row, rows, script};
+use serde_json::Value;
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().filter(|line| line.starts_with('{')).filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[test]
+fn multiples_of_the_mss_follow_the_mss_of_the_same_plan_and_that_in_force() {
+    let directory = directory();
+    for plan in ["mtu=576 rwin=4x", "mss=536 rwin=4x"] {
+        let plan = json(directory.path(), &format!("wt plan {plan} --json"));
+        assert_eq!(row(&plan, "changes", "rwin")["new"], 2_144, "{plan}");
+    }
+    let plan = json(directory.path(), "ip route change default via 10.0.0.2 mtu lock 576; wt plan rwin=4x --json");
+    assert_eq!(row(&plan, "changes", "rwin")["new"], 2_144, "{plan}");
+}
+
+#[test]
+fn buffers_do_not_depend_on_what_was_tried_before() {
+    let directory = directory();
+    let read = "cat /proc/sys/net/ipv4/tcp_rmem";
+    let ran = script(
+        directory.path(),
+        &format!(
+            "sysctl -qw net.ipv4.tcp_rmem='4096 131072 6291456'; wt apply rwin=16x --yes > out; {read}; wt undo > out
+             wt apply rwin=1x --yes > out; {read}; wt apply rwin=16x --yes > out; {read}; wt apply rwin=256x --yes > out; {read}"
+        ),
+    );
+    let sizes: Vec<Vec<u64>> =
+        ran.out.lines().map(|line| line.split_whitespace().map(|word| word.parse().unwrap()).collect()).collect();
+    assert_eq!(
+        sizes,
+        [[4_096, 46_720, 46_720], [2_920; 3], [4_096, 46_720, 46_720], [4_096, 131_072, 747_520]],
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn the_systems_own_values_come_back_for_everything_and_plan_and_apply_say_the_same() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply --defaults --yes > out; cat out >&2; snap > before
+         wt apply mtu=1300 rwin=8192 sndbuf=65536 cc=reno initcwnd=3 ttl=32 sack=off txqueuelen=500 --yes > out || exit 1
+         wt apply mss=1000 initrwnd=9 --to 10.0.0.9 --yes > out || exit 1
+         wt plan --defaults --json; wt apply --defaults --yes --json
+         ip route del 10.0.0.9; snap > after; diff before after && echo SAME; wt plan --defaults; cat \"$ROOT/etc/sysctl.d/90-windtunnel.conf\"",
+    );
+    assert!(ran.out.contains("SAME") && ran.out.contains("Everything is so already"), "{}{}", ran.out, ran.err);
+    let [plan, applied] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };
+    let planned: Vec<(&Value, &Value, &Value)> =
+        rows(plan, "changes").iter().map(|row| (&row["key"], &row["new"], &row["target"])).collect();
+    let done: Vec<(&Value, &Value, &Value)> =
+        rows(applied, "applied").iter().map(|row| (&row["key"], &row["granted"], &row["target"])).collect();
+    assert_eq!(planned, done);
+    for key in ["mtu", "tcp-rmem", "tcp-wmem", "cc", "initcwnd", "ttl", "sack", "txqueuelen", "mss", "initrwnd"] {
+        row(plan, "changes", key);
+    }
+    assert!(rows(plan, "changes").iter().all(|change| change["unchanged"] == false), "{plan}");
+}
+
+#[test]
+fn a_restored_backup_leaves_equal_routes_alone_with_several_link_locals() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "sysctl -qw net.ipv6.conf.default.accept_dad=0
+         for n in 0 2 4; do ip link add w$n type veth peer name w$((n + 1)); ip link set w$n up; ip link set w$((n + 1)) up; done
+         ip -6 route add 2001:db8:7::/48 dev w0; all() { snap | sort; }; all > before; wt backup saved.json > out
+         wt restore saved.json --dry-run; all > after; cmp before after || exit 1
+         ip -6 route del 2001:db8:7::/48; ip -6 route del fe80::/64 dev w2
+         ip -6 route append fe80::/64 dev w2 proto kernel metric 256 mtu 1300; sysctl -qw net.ipv4.tcp_sack=0
+         wt restore saved.json --yes > out || { cat out; exit 2; }
+         all > after; diff before after && echo SAME; ip -6 route show fe80::/64 | wc -l; wt undo > out && echo UNDONE; wt apply ttl=50 --yes > out && echo GOES ON",
+    );
+    assert!(ran.out.contains("Everything is so already"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("SAME\n6\n") && ran.out.ends_with("UNDONE\nGOES ON\n"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn what_cannot_be_put_back_has_a_way_out_that_says_what_stays() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply sack=off --confirm-within 1h --json > out; wt apply ttl=50; echo \"second $?\"; wt forget 1 --json
+         sysctl -n net.ipv4.tcp_sack; wt apply ttl=50 --yes > out; echo \"third $?\"; wt undo --force 2 --json
+         sysctl -n net.ipv4.ip_default_ttl; wt history; unguarded 1",
+    );
+    let [forgotten, forced] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };
+    assert_eq!(forgotten["stays"], serde_json::json!(["sack=off on net.ipv4.tcp_sack"]), "{forgotten}");
+    assert_eq!((&forced["stays"], &forced["errors"]), (&serde_json::json!([]), &serde_json::json!([])), "{forced}");
+    assert!(
+        ran.out.contains("second 3") && ran.out.contains("\n0\nthird 0") && ran.out.contains("\n64\n"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("forgotten") && ran.out.contains("undone"), "{}", ran.out);
+}
+
+#[test]
+fn a_connection_shows_what_was_applied_and_a_window_for_one_target_needs_more_than_a_namespace() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply rwin=16384 sack=off timestamps=off cc=reno --json; wt undo > out
+         ip netns add other 2>/dev/null; wt apply mss=900 mtu=1200 initrwnd=5 --to 10.0.0.9 --json; wt undo > out
+         wt apply rwin=8192 --to 10.0.0.9; echo \"rwin $?\"; wt plan initrwnd=10",
+    );
+    let [host, route] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };
+    for (key, wanted) in [("sack", "off"), ("timestamps", "off"), ("cc", "reno")] {
+        assert_eq!(row(host, "applied", key)["observed"], wanted, "{host}");
+    }
+    assert!(
+        row(host, "applied", "rwin")["observed"].as_u64().is_some_and(|window| (4_000..=32_768).contains(&window)),
+        "{host}"
+    );
+    for (key, wanted) in [("mss", 900), ("mtu", 1200), ("initrwnd", 5)] {
+        assert_eq!(row(route, "applied", key)["observed"], wanted, "{route}");
+    }
+    assert!(ran.out.contains("rwin 3") && ran.err.contains("--to host"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("begins with 44 segments"), "{}", ran.out);
+}
+
+#[test]
+fn a_verdict_is_applied_at_the_end_where_it_acts_and_a_rehearsals_only_where_one_says() {
+    use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
+    use wt_units::{Knob, Level, Settings};
+    let directory = directory();
+    let mut journal = SqliteJournal::open(&directory.path().join("journal")).unwrap();
+    let sender = Settings::new().with(Knob::Initcwnd, Level::Number(20));
+    let receiver = Settings::new().with(Knob::Mss, Level::Number(1_000));
+    for (id, settings) in [("sent", sender), ("received", receiver)] {
+        let arms = [("current", Settings::new()), ("faster", settings.clone())];
+        let arms = arms.map(|(label, settings)| Arm { label: label.to_owned(), settings });
+        journal
+            .create_experiment(&NewExperiment { arms: arms.into(), ..NewExperiment::new(id, "adsl", "lab") })
+            .unwrap();
+        let verdict = serde_json::json!({"headline": "It is faster.", "settings": settings});
+        journal.finish_experiment(id, State::Finished, 1, Some(&verdict)).unwrap();
+    }
+    for (arguments, code, wanted) in [
+        ("sent", 2, "acts on the sender, and this host was the receiver"),
+        ("sent --to 10.0.0.9", 2, "--to ADDRESS_OF_THE_RECEIVER"),
+        ("sent --side sender", 2, "--to host"),
+        ("sent --side sender --to 10.0.0.9", 0, "initcwnd"),
+        ("received", 2, "emulated path"),
+        ("received --to 10.0.0.9", 0, "acts on the receiver"),
+        ("received --to default", 0, "default via 10.0.0.2"),
+        ("received --side neither", 2, "neither sender nor receiver"),
+    ] {
+        let ran = script(directory.path(), &format!("wt plan --journal journal --verdict {arguments}"));
+        assert!(ran.code == code && (ran.out + &ran.err).contains(wanted), "{arguments}: {} {}", ran.code, ran.err);
+    }
+}
+
+#[test]
+fn the_work_for_eight_thousand_routes_grows_with_their_number_and_no_faster() {
+    let directory = directory();
+    // Seconds of the processor, which a busy machine doesn't make longer; comparing each route with each other takes far more.
+    let ran = script(
+        directory.path(),
+        "for n in $(seq 0 7999); do echo \"route add 10.$((64 + n / 250)).$((n % 250)).0/24 via 10.0.0.$((n % 200 + 3))\"; done | ip -batch - || exit 9
+         (ulimit -t 8; wt apply initcwnd=20 --to v0 --yes > out) || { tail -3 out; exit 1; }
+         ip route | grep -c 'initcwnd 20'; (ulimit -t 8; wt undo > out) || exit 2; ip route | grep -c initcwnd",
+    );
+    assert!(ran.out.ends_with("8002\n0\n"), "{} {}{}", ran.code, ran.out, ran.err);
+}

@@ -1,0 +1,9 @@
+//! What depends on kernels, stacks and congestion controls that are there.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cc;
+mod probe_kernel;
+mod stacks;
+mod virtual_time;

@@ -1,0 +1,138 @@
+//! What spans several experiments on this machine's kernel: a screen with its confirmation, an experiment continued, the
+//! method tested on itself.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use crate::common::{Ran, ran, shared, windtunnel};
+use serde_json::Value;
+use std::path::Path;
+
+/// A path on which a window of 4 KiB is a quarter of what it takes, and every trial is light work.
+const PATH: &str = r#"
+title = "20 Mbit/s, RTT 8 ms"
+source = "Made for a test."
+
+[[link]]
+name = "line"
+mtu = 1500
+framing = "ethernet"
+down = { rate = "20mbit", delay = "4ms", queue = "64KiB" }
+up = { rate = "20mbit", delay = "4ms", queue = "64KiB" }
+"#;
+
+/// A home of its own with the path in it.
+fn home() -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("path.toml"), PATH).unwrap();
+    home
+}
+
+fn wt(home: &Path, args: &[&str]) -> Ran {
+    ran(windtunnel(home).args(args).current_dir(home).output().unwrap())
+}
+
+fn object(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+}
+
+#[test]
+fn a_screen_finds_the_knob_that_matters_and_tries_it_against_the_current_settings() {
+    let _machine = shared();
+    let home = home();
+    let levels = ["--levels", "rwin=4KiB,64KiB", "--levels", "sack=on,off"];
+    let common =
+        [&["tune", "--lab", "path.toml", "--screen", "--trial", "250ms", "--budget", "96 trials"], &levels[..]];
+    let dry = wt(home.path(), &[&common.concat()[..], &["--dry-run"]].concat());
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    assert!(dry.out.contains("2 knobs at once, at most 16 rounds of 4 trials"), "{}", dry.out);
+    assert!(dry.out.contains("4096 or 65536") && dry.out.contains("in at most 32 trials"), "{}", dry.out);
+    assert!(!home.path().join("data").exists(), "a dry run leaves no journal");
+
+    let told = wt(home.path(), &[&common.concat()[..], &["--quiet", "--json", "--html", "screen.html"]].concat());
+    let screen = object(&told);
+    let [rwin, sack] = screen["screen"]["factors"].as_array().unwrap().as_slice() else { panic!("{screen}") };
+    assert_eq!((&rwin["knob"], &rwin["claimed"], &rwin["low"]), (&"rwin".into(), &true.into(), &4096.into()));
+    assert!(rwin["at_least"].as_f64().unwrap() > 1.5, "{rwin}");
+    assert_eq!((&sack["claimed"], &sack["slower"]), (&false.into(), &false.into()), "{sack}");
+    assert_eq!(screen["chosen"], serde_json::json!({"rwin": 65536}));
+    // The current setting has room enough as well, so the confirmation has nothing to claim.
+    assert_eq!((told.code, &screen["verdict"]["confirmed"]), (1, &false.into()), "{screen}");
+    let confirmation = &screen["confirmation"];
+    assert_eq!(confirmation["verdict"]["kind"], "no-difference", "{confirmation}");
+    assert!(std::fs::read_to_string(home.path().join("screen.html")).unwrap().contains("<svg"));
+
+    // The journal has both, and from it everything can be told again.
+    let id = screen["id"].as_str().unwrap();
+    let again = object(&wt(home.path(), &["report", id, "--json"]));
+    assert_eq!(again["screen"], screen["screen"]);
+    assert_eq!(again["verdict"], screen["verdict"]);
+    assert_eq!(again["confirmation"]["id"], confirmation["id"]);
+    let refused = wt(home.path(), &["tune", "--resume", id]);
+    assert!(refused.code == 2 && refused.err.contains("is a screen"), "{}", refused.err);
+}
+
+#[test]
+fn an_experiment_goes_on_where_it_was_left_and_changes_nothing_that_was_journaled() {
+    let _machine = shared();
+    let home = home();
+    let first = object(&wt(
+        home.path(),
+        &[
+            "tune",
+            "--lab",
+            "path.toml",
+            "--quiet",
+            "--json",
+            "--trial",
+            "250ms",
+            "--budget",
+            "6 trials",
+            "--identical",
+            "2",
+        ],
+    ));
+    assert_eq!((&first["rounds"], &first["verdict"]["kind"]), (&2.into(), &"no-difference".into()), "{first}");
+    let id = first["id"].as_str().unwrap();
+    let before = wt(home.path(), &["journal", "show", id, "--json"]).out;
+
+    let dry = wt(home.path(), &["tune", "--resume", id, "--budget", "6 trials", "--dry-run"]);
+    assert_eq!(dry.code, 0, "{}", dry.err);
+    let second =
+        object(&wt(home.path(), &["tune", "--resume", id, "--quiet", "--json", "--budget", "6 trials", "--seed", "9"]));
+    assert_ne!(second["id"], first["id"]);
+    assert_eq!(second["rounds"], 4, "{second}");
+    // Three a round; in the last two an identical one may have fallen too far behind to be measured on.
+    let trials = second["trials"].as_u64().unwrap();
+    assert!((8..=12).contains(&trials), "{second}");
+    // The evidence of the first session is part of the second's, figure by figure.
+    for (old, new) in first["arms"].as_array().unwrap().iter().zip(second["arms"].as_array().unwrap()) {
+        let (old, new) = (old["series"].as_array().unwrap(), new["series"].as_array().unwrap());
+        assert!(new.len() >= old.len() && new[..old.len()] == old[..], "{old:?} {new:?}");
+    }
+    assert_eq!(wt(home.path(), &["journal", "show", id, "--json"]).out, before);
+    let again = object(&wt(home.path(), &["report", second["id"].as_str().unwrap(), "--json"]));
+    assert_eq!(again["verdict"], second["verdict"]);
+
+    let elsewhere = wt(home.path(), &["tune", "--resume", id, "--lab", "lan"]);
+    assert!(elsewhere.code == 2 && elsewhere.err.contains("not on lan"), "{}", elsewhere.err);
+    let unknown = wt(home.path(), &["tune", "--resume", "19700101-0000"]);
+    assert_eq!(unknown.code, 2, "{}", unknown.err);
+}
+
+#[test]
+fn the_method_tested_on_real_kernels_prints_its_claims_with_their_interval() {
+    let _machine = shared();
+    let home = home();
+    let told = wt(
+        home.path(),
+        &["self-test", "statistics", "--lab", "path.toml", "--runs", "2", "--trials", "6", "--settings", "3", "--json"],
+    );
+    let result = object(&told);
+    assert_eq!(told.code, 0, "{result}");
+    let lab = &result["lab"];
+    assert_eq!((&lab["runs"], &lab["claims"], &result["passed"]), (&2.into(), &0.into(), &true.into()), "{result}");
+    assert!(lab["low"].as_f64() == Some(0.0) && lab["high"].as_f64().unwrap() < 1.0, "{result}");
+    // Every one of them is in the journal.
+    for id in lab["experiments"].as_array().unwrap() {
+        assert_eq!(wt(home.path(), &["report", id.as_str().unwrap(), "--json"]).code, 1);
+    }
+}
