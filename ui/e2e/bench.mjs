@@ -1,5 +1,5 @@
 // How quick the page is, in headless Chromium: node e2e/bench.mjs. Fails above the promised bounds: the first view interactive
-// within 1 s, 300 kB compressed, and no frame over 50 ms while a series of 1,000,000 points is panned.
+// within 1 s and painted within 0.3 s, 120 kB compressed, and no frame over 50 ms while a series of 1,000,000 points is panned.
 import { browser, server } from "./start.mjs";
 
 const POINTS = 1_000_000;
@@ -26,24 +26,28 @@ function samples() {
 }
 
 try {
-  const firsts = [];
+  const [firsts, paints] = [[], []];
   for (let run = 0; run < 5; run++) {
     const context = await chrome.newContext({ viewport: { width: 1180, height: 860 } });
     const page = await context.newPage();
     const begun = performance.now();
     await page.goto(served.url);
+    await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0);
+    paints.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+    await page.goto(`${served.url}host`);
     await page.getByRole("heading", { name: "Settings" }).waitFor();
     await page.getByLabel("Search").fill("rmem");
     await page.getByRole("rowheader", { name: /^rmem/ }).first().waitFor();
     firsts.push(performance.now() - begun);
     if (run === 0) {
       const bytes = await page.evaluate(() => performance.getEntriesByType("resource").filter(({ name }) => !name.includes("/api/")).reduce((sum, entry) => sum + entry.encodedBodySize, 0));
-      told("the page, compressed", bytes / 1e3, "kB", 300);
+      told("the page, compressed", bytes / 1e3, "kB", 120);
     }
     await context.close();
   }
-  firsts.sort((a, b) => a - b);
-  told("first view: loaded, read, and its search used (median of 5)", firsts[2], "ms", 1000);
+  for (const times of [firsts, paints]) times.sort((a, b) => a - b);
+  told("first paint of the start (median of 5)", paints[2], "ms", 300);
+  told("start and host: loaded, read, and searched (median of 5)", firsts[2], "ms", 1000);
 
   const page = await chrome.newPage({ viewport: { width: 1180, height: 860 } });
   const long = JSON.stringify(samples());

@@ -32,11 +32,11 @@ const prepare = {
     await page.getByLabel("Budget").fill("40 trials");
     await page.getByRole("button", { name: "Start" }).click();
     if (all) {
-      await page.locator("#goodput ~ .chart canvas").waitFor(patience);
+      await page.locator("#goodput ~ .strips").waitFor(patience);
       await page.locator("#now ~ .chart canvas").waitFor(patience);
       await page.screenshot({ path: join(folder, "web-live.png"), fullPage: true });
     }
-    await page.getByRole("button", { name: "Another experiment" }).waitFor(patience);
+    await page.getByRole("link", { name: "Another experiment" }).waitFor(patience);
   },
   /** A change that was confirmed and one that was undone. */
   async history() {
@@ -61,7 +61,11 @@ const prepare = {
 const views = {
   host: (page) => page.getByRole("heading", { name: "Findings" }).waitFor(),
   calculator: (page) => page.locator("#sawtooth ~ .chart canvas").waitFor(),
-  experiment: (page) => page.locator("#arms").waitFor(),
+  experiment: async (page) => {
+    const [run] = await (await fetch(`${served.url}api/v1/experiments`)).json();
+    await page.goto(`${served.url}experiment/${run.id}`);
+    await page.locator("#arms").waitFor();
+  },
   analysis: (page) => page.locator("#delay ~ .chart canvas").waitFor(patience),
   "what-if": async (page) => {
     const slider = page.getByLabel("RWIN");
@@ -82,7 +86,7 @@ const views = {
     await page.getByRole("button", { name: "Run it" }).click();
     await page.locator("#transfer ~ .chart canvas").first().waitFor(patience);
   },
-  history: (page) => page.getByRole("button", { name: /adsl/ }).first().waitFor(),
+  history: (page) => page.getByRole("link", { name: /^adsl: / }).first().waitFor(),
 };
 /** Pictures that show a part further down. */
 const parts = { analysis: "#time", path: "#hops", lab: "#up" };

@@ -1,10 +1,7 @@
-/** What went wrong, as the server says it. */
-export interface Problem {
-  what: string;
-  cause?: string | null;
-  hint?: string | null;
-  exit_code?: number | null;
-}
+import { missed } from "./connection";
+import type { ErrorBody, Problem } from "./schema";
+
+export type { Problem };
 
 export class ApiProblem extends Error {
   constructor(
@@ -21,7 +18,12 @@ export function problemOf(error: unknown): Problem {
   return { what: error instanceof Error ? error.message : String(error) };
 }
 
+/** Whether there is no such thing. */
+export const isMissing = (error: unknown): boolean => error instanceof ApiProblem && error.status === 404;
+
 const TOKEN = "windtunnel-token";
+/** Who shows a field for the token. */
+const fields = new Set<() => void>();
 
 /** Takes the token out of the address, so that it is neither seen nor bookmarked. */
 export function takeToken(): void {
@@ -33,11 +35,22 @@ export function takeToken(): void {
 }
 
 export const token = (): string => sessionStorage.getItem(TOKEN) ?? "";
-export const setToken = (value: string): void => sessionStorage.setItem(TOKEN, value.trim());
+
+export function setToken(value: string): void {
+  sessionStorage.setItem(TOKEN, value.trim());
+}
+
+/** Calls when the server has refused the token: it is another server's, or an old one. */
+export function onRefused(listener: () => void): () => void {
+  fields.add(listener);
+  return () => void fields.delete(listener);
+}
 
 async function request<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = {};
-  if (body !== undefined) headers["content-type"] = "application/json";
+  const file = body instanceof Blob;
+  if (file) headers["content-type"] = "application/octet-stream";
+  else if (body !== undefined) headers["content-type"] = "application/json";
   if (method !== "GET" && token()) headers["x-windtunnel-token"] = token();
   let response: Response;
   try {
@@ -45,22 +58,27 @@ async function request<T>(method: string, path: string, body?: unknown, signal?:
       method,
       headers,
       signal: signal ?? null,
-      body: body === undefined ? null : JSON.stringify(body),
+      body: body === undefined ? null : file ? body : JSON.stringify(body),
     });
   } catch (error) {
     if (signal?.aborted) throw error;
+    void missed();
     throw new ApiProblem(
       {
         what: "The server doesn't answer.",
         cause: "windtunnel web has probably ended.",
-        hint: "Start it again, and reload this page.",
+        hint: "start it again; this page goes on by itself.",
       },
       0,
     );
   }
   const answer: unknown = await response.json().catch(() => null);
   if (response.ok && answer !== null) return answer as T;
-  const problem = (answer as { error?: Problem } | null)?.error;
+  if (response.status === 401 || response.status === 403) {
+    sessionStorage.removeItem(TOKEN);
+    fields.forEach((field) => field());
+  }
+  const problem = (answer as ErrorBody | null)?.error;
   throw new ApiProblem(problem ?? { what: `The server answered ${response.status} without saying why.` }, response.status);
 }
 

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { csv, keepFile } from "./keep";
 
 export interface Line {
   label: string;
@@ -32,6 +33,8 @@ export interface Props {
   /** Names on the horizontal axis, where it has no numbers. */
   names?: string[];
   height?: number;
+  /** Charts with the same word show what they have at the same place. */
+  sync?: string;
 }
 
 /** Colours that can be told apart by those who see fewer, in light and in dark; then dashes tell the rest. */
@@ -64,7 +67,7 @@ function options(props: Props, width: number): uPlot.Options {
     height: props.height ?? 260,
     padding: [12, 28, 0, 0],
     legend: { show: props.lines.length > 1 },
-    cursor: { drag: { x: true, y: false } },
+    cursor: { drag: { x: true, y: false }, ...(props.sync ? { sync: { key: props.sync } } : {}) },
     hooks: { draw: [(plot) => bars(plot, props.lines)] },
     scales: { x: props.logX ? { time: false, distr: 3, log: 2 } : { time: false, ...(props.names ? { range: [-0.5, props.names.length - 0.5] } : {}) }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(...reach(props.lines, low, high)) } },
     axes: [
@@ -131,6 +134,40 @@ function margins(low: number | null, high: number | null): [number, number] {
   return [from >= 0 ? Math.max(0, from - room) : from - room, to + room];
 }
 
+/** The picture as a file, on the page's own background. */
+function picture(plot: uPlot | null, label: string): void {
+  const drawn = plot?.root.querySelector("canvas");
+  if (!drawn) return;
+  const canvas = document.createElement("canvas");
+  const [scale, head] = [devicePixelRatio, 28 * devicePixelRatio];
+  [canvas.width, canvas.height] = [drawn.width, drawn.height + head];
+  const ink = canvas.getContext("2d");
+  if (!ink) return;
+  ink.fillStyle = css("--surface");
+  ink.fillRect(0, 0, canvas.width, canvas.height);
+  ink.fillStyle = css("--text");
+  ink.font = `${13 * scale}px system-ui, sans-serif`;
+  ink.fillText(label, 8 * scale, 19 * scale, canvas.width - 16 * scale);
+  ink.drawImage(drawn, 0, head);
+  canvas.toBlob((blob) => blob && keepFile(`${fileName(label)}.png`, blob));
+}
+
+const fileName = (label: string): string => label.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "chart";
+
+/** What can be kept of a chart. */
+export function Keep({ label, plot, table }: { label: string; plot: () => uPlot | null; table: () => (string | number | null)[][] }) {
+  return (
+    <figcaption class="keep">
+      <button type="button" class="link" aria-label={`PNG: ${label}`} onClick={() => picture(plot(), label)}>
+        PNG
+      </button>{" "}
+      <button type="button" class="link" aria-label={`CSV: ${label}`} onClick={() => keepFile(`${fileName(label)}.csv`, csv(table()))}>
+        CSV
+      </button>
+    </figcaption>
+  );
+}
+
 /** A chart of lines over a common horizontal axis; drag to zoom, double-click to see everything again. */
 export function Chart(props: Props) {
   const box = useRef<HTMLDivElement>(null);
@@ -160,5 +197,14 @@ export function Chart(props: Props) {
 
   useEffect(() => plot.current?.setData(data()), [props.x, props.lines]);
 
-  return <div class="chart" style={{ minHeight: `${(props.height ?? 260) + (props.lines.length > 1 ? 50 : 18)}px` }} role="img" aria-label={props.label} ref={box} />;
+  const table = (): (string | number | null)[][] => [
+    [props.xLabel || "place", ...props.lines.map((line) => line.label)],
+    ...props.x.map((x, at) => [props.names ? (props.names[x] ?? x) : x, ...props.lines.map((line) => line.values[at] ?? null)]),
+  ];
+  return (
+    <figure class="chart">
+      <div style={{ minHeight: `${(props.height ?? 260) + (props.lines.length > 1 ? 50 : 18)}px` }} role="img" aria-label={props.label} ref={box} />
+      <Keep label={props.label} plot={() => plot.current} table={table} />
+    </figure>
+  );
 }

@@ -14,6 +14,14 @@ export interface Link {
   down: Way;
   up?: Way;
   hop?: { nat?: boolean; mss_clamp?: string };
+  /** A shipped path's link, whose other stages it has. */
+  keeps?: Keeps;
+}
+
+export interface Keeps {
+  preset: string;
+  link: number;
+  without: string[];
 }
 
 export interface Way {
@@ -26,9 +34,22 @@ export interface Way {
 
 const KEY = "windtunnel-drawn";
 
-/** The path that was drawn in this tab. */
+/** The path that the address says: it stays in the part that no server is sent. */
+function addressed(): Drawn | null {
+  try {
+    const text = new URLSearchParams(location.hash.slice(1)).get("path");
+    const path = text ? (JSON.parse(text) as Drawn) : null;
+    return path && Array.isArray(path.links) && path.links.length > 0 && path.links.every(({ down }) => typeof down?.rate === "string") ? path : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The path that was drawn in this tab, or came with the address. */
 export function drawn(): Drawn | null {
   try {
+    const said = addressed();
+    if (said) return said;
     const text = sessionStorage.getItem(KEY);
     return text ? (JSON.parse(text) as Drawn) : null;
   } catch {
@@ -36,4 +57,23 @@ export function drawn(): Drawn | null {
   }
 }
 
-export const keep = (path: Drawn): void => sessionStorage.setItem(KEY, JSON.stringify(path));
+/** Larger than this no path is kept: a title of megabytes is no title. */
+const LARGEST = 100_000;
+
+/** Keeps it for other views, and for whoever gets the address. */
+export function keep(path: Drawn): void {
+  const text = JSON.stringify(path);
+  if (text.length > LARGEST) return;
+  sessionStorage.setItem(KEY, text);
+  if (location.pathname === "/lab") addressLater(text);
+}
+
+let waiting = 0;
+
+/** Writes it into the address a moment later: browsers forbid too many changes a second. */
+function addressLater(text: string): void {
+  clearTimeout(waiting);
+  waiting = window.setTimeout(() => {
+    if (location.pathname === "/lab") history.replaceState(null, "", `/lab#${new URLSearchParams({ path: text })}`);
+  }, 250);
+}

@@ -1,47 +1,76 @@
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { takeToken } from "./api";
+import { PendingBar } from "./change";
+import { useConnection } from "./connection";
+import { follow, useAddress } from "./route";
 import "./style.css";
 import { Analysis } from "./views/analysis";
 import { Calculator } from "./views/calculator";
+import { Doctor } from "./views/doctor";
 import { Experiment } from "./views/experiment";
+import { File } from "./views/file";
 import { History } from "./views/history";
 import { Host } from "./views/host";
 import { Lab } from "./views/lab";
 import { Path } from "./views/path";
+import { Past } from "./views/past";
+import { Start } from "./views/start";
 import { WhatIf } from "./views/whatif";
 
-const VIEWS = [
+interface Way {
+  path: string;
+  name: string;
+  view: (props: { part: string }) => preact.JSX.Element | null;
+  /** Whether the address may name something of it: `/report/NAME`. */
+  part?: boolean;
+  /** Whether it is no view of its own in the bar, but belongs to this one. */
+  of?: string;
+}
+
+const WAYS: Way[] = [
+  { path: "/", name: "Start", view: Start },
   { path: "/host", name: "Host", view: Host },
   { path: "/path", name: "Path", view: Path },
-  { path: "/experiment", name: "Experiment", view: Experiment },
+  { path: "/experiment", name: "Experiment", view: Experiment, part: true },
   { path: "/analysis", name: "Analysis", view: Analysis },
+  { path: "/file", name: "File", view: File },
   { path: "/what-if", name: "What if", view: WhatIf },
   { path: "/lab", name: "Lab", view: Lab },
   { path: "/history", name: "History", view: History },
+  { path: "/report", name: "Report", view: Past, part: true, of: "/history" },
   { path: "/calculator", name: "Calculator", view: Calculator },
+  { path: "/doctor", name: "Doctor", view: Doctor },
 ];
 
+/** Where an address leads, and the part of it that names something. */
+function lookUp(pathname: string): [Way | null, string] {
+  const [, first = "", ...rest] = pathname.replace(/\/+$/, "").split("/");
+  const way = WAYS.find((way) => way.path === `/${first}`) ?? null;
+  const part = decode(rest.join("/"));
+  return way && (part === "" ? way.path !== "/report" : way.part) ? [way, part] : [null, ""];
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function App() {
-  const [path, setPath] = useState(location.pathname);
-  const view = VIEWS.find((view) => path.startsWith(view.path)) ?? VIEWS[0]!;
+  const { pathname } = useAddress();
+  const [way, part] = lookUp(pathname);
+  const { lost } = useConnection();
   useEffect(() => {
-    const moved = (): void => setPath(location.pathname);
-    addEventListener("popstate", moved);
-    return () => removeEventListener("popstate", moved);
+    document.addEventListener("click", follow);
+    return () => document.removeEventListener("click", follow);
   }, []);
   useEffect(() => {
-    document.title = `${view.name} – Windtunnel`;
-  }, [view]);
-  const go = (event: MouseEvent, to: string): void => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
-    event.preventDefault();
-    history.pushState(null, "", to);
-    setPath(to);
-    document.getElementById("main")?.focus();
-    scrollTo(0, 0);
-  };
-  const View = view.view;
+    document.title = `${part ? `${part} – ` : ""}${way?.name ?? "Not found"} – Windtunnel`;
+  }, [way, part]);
+  const here = way?.of ?? way?.path;
   return (
     <>
       <a class="skip" href="#main">
@@ -53,16 +82,39 @@ function App() {
           Windtunnel
         </span>
         <nav aria-label="Views">
-          {VIEWS.map(({ path, name }) => (
-            <a href={path} aria-current={path === view.path ? "page" : undefined} onClick={(event) => go(event, path)}>
+          {WAYS.filter(({ of }) => !of).map(({ path, name }) => (
+            <a href={path} aria-current={path === here ? "page" : undefined}>
               {name}
             </a>
           ))}
         </nav>
       </header>
+      <div class="notes">
+        {lost && (
+          <div class="trouble lost" role="alert">
+            <strong>The connection to windtunnel web is lost.</strong> Trying again every second; this page goes on by itself once the server is back.
+          </div>
+        )}
+        <PendingBar />
+      </div>
       <main id="main" tabIndex={-1}>
-        <View key={view.path} />
+        {way ? <way.view key={`${way.path}/${part}`} part={part} /> : <Nowhere pathname={pathname} />}
       </main>
+    </>
+  );
+}
+
+/** An address that leads nowhere says so. */
+function Nowhere({ pathname }: { pathname: string }) {
+  return (
+    <>
+      <h1>Not found</h1>
+      <p>
+        There is no page <code>{pathname}</code> here.
+      </p>
+      <p>
+        <a href="/">Go to the start</a>, or to the <a href="/history">History</a> of experiments.
+      </p>
     </>
   );
 }

@@ -1,16 +1,18 @@
 import { cloneElement, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { get, problemOf, type Problem } from "./api";
+import { useConnection } from "./connection";
+import { plain } from "./words";
 
 /** What happened, why, and what to try. */
 export function Trouble({ problem, again }: { problem: Problem; again?: () => void }) {
   return (
     <div class="trouble" role="alert">
       <p>
-        <strong>{problem.what}</strong>
+        <strong>{plain(problem.what)}</strong>
       </p>
-      {problem.cause && <p>Cause: {problem.cause}</p>}
-      {problem.hint && <p>Try: {problem.hint}</p>}
+      {problem.cause && <p>Cause: {plain(problem.cause)}</p>}
+      {problem.hint && <p>Try: {plain(problem.hint)}</p>}
       {again && (
         <button type="button" onClick={again}>
           Try again
@@ -26,6 +28,8 @@ export type Loaded<T> = { state: "loading" } | { state: "done"; data: T } | { st
 export function useGet<T>(path: string | null): [Loaded<T>, () => void] {
   const [loaded, setLoaded] = useState<Loaded<T>>({ state: "loading" });
   const [turn, setTurn] = useState(0);
+  // What couldn't be read while the server was away is read once it is back.
+  const back = useConnection().turn;
   useEffect(() => {
     if (path === null) return;
     const leave = new AbortController();
@@ -34,7 +38,7 @@ export function useGet<T>(path: string | null): [Loaded<T>, () => void] {
       (error) => leave.signal.aborted || setLoaded({ state: "failed", problem: problemOf(error) }),
     );
     return () => leave.abort();
-  }, [path, turn]);
+  }, [path, turn, back]);
   return [loaded, () => setTurn((turn) => turn + 1)];
 }
 

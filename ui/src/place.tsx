@@ -1,15 +1,12 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { Token } from "./change";
 import { drawn } from "./drawn";
 import { Choice, Fetched, Text, useGet } from "./parts";
+import { useQuery } from "./route";
+import type { PresetsAnswer as Presets } from "./schema";
 
 /** The names of the lab's paths. */
-export interface Presets {
-  presets: { name: string; title: string }[];
-}
-
-const DRAWN = "(drawn)";
+const DRAWN = "drawn";
 
 /** Where something is to be done, and the fields that ask for it. */
 export interface Place {
@@ -19,6 +16,8 @@ export interface Place {
   preset: string | null;
   /** Whether it is on a real path. */
   real: boolean;
+  /** Which, then. */
+  target: string;
   /** Whether all is said. */
   complete: boolean;
   /** The fields. */
@@ -41,15 +40,14 @@ export interface PlaceWords {
 export function usePlace(words: PlaceWords): Place {
   const own = drawn();
   const [presets, again] = useGet<Presets>("lab/presets");
-  const [where, setWhere] = useState("lab");
-  const [target, setTarget] = useState("");
-  const [lab, setLab] = useState(own && location.search === "?drawn" ? DRAWN : words.lab);
+  const [{ where, target, lab: wanted }, set] = useQuery({ where: "lab", target: "", lab: words.lab });
+  const lab = wanted === DRAWN && !own ? words.lab : wanted;
   const real = where === "target";
   const paths = (
     <Fetched of={presets} again={again}>
       {({ presets }) => {
         const shipped = presets.map(({ name, title }): [string, string] => [name, title]);
-        return <Choice label="Path" size="long" value={lab} set={setLab} options={own ? [[DRAWN, `${own.title || "drawn"} (drawn in Lab)`], ...shipped] : shipped} />;
+        return <Choice label="Path" size="long" value={lab} set={(lab) => set({ lab })} options={own ? [[DRAWN, `${own.title || "drawn"} (drawn in Lab)`], ...shipped] : shipped} />;
       }}
     </Fetched>
   );
@@ -57,20 +55,21 @@ export function usePlace(words: PlaceWords): Place {
     request: real ? { target: target.trim() } : lab === DRAWN ? { path: own } : { lab },
     preset: real || lab === DRAWN ? null : lab,
     real,
+    target: target.trim(),
     complete: !real || target.trim() !== "",
     fields: (
       <div class="row">
         <Choice
           label="Where"
           value={where}
-          set={setWhere}
+          set={(where) => set({ where })}
           size="short"
           options={[
             ["lab", "in the lab"],
             ["target", words.real],
           ]}
         />
-        {real ? <Text label={words.label} size="long" value={target} set={setTarget} placeholder={words.placeholder} hint={words.hint} /> : paths}
+        {real ? <Text label={words.label} size="long" value={target} set={(target) => set({ target })} placeholder={words.placeholder} hint={words.hint} /> : paths}
       </div>
     ),
     token: real && <Token what={words.doing} />,

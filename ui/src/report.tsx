@@ -1,44 +1,12 @@
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
-import { axis, evidence, figure, mbit, ms, onAxis, rate, settings, times, title, value, type Measured } from "./format";
+import { axis, evidence, figure, mbit, ms, onAxis, rate, settings, times, title, value } from "./format";
 import { Figure, Section, Sentences, Table } from "./parts";
+import type { ReportArm as Arm, TuneReport as Report } from "./schema";
 
-export interface Arm {
-  label: string;
-  settings: Record<string, unknown>;
-  state: string;
-  goodput_bps: number | null;
-  /** See `measured`. */
-  figure: number | null;
-  ratio: number | null;
-  low: number | null;
-  high: number | null;
-  model_low: number | null;
-  model_high: number | null;
-  evidence: number;
-  needed: number | null;
-  rounds: number;
-  bad: number;
-}
+export type { ReportArm as Arm, TuneReport as Report } from "./schema";
 
-/** What `windtunnel report --json` prints. */
-export interface Report {
-  id: string;
-  target: string;
-  tunnel: string;
-  path: { rtt_us: number; pmtu: number; bdp_bytes: number };
-  rounds: number;
-  trials: number;
-  verdict: { kind: string; headline: string; details: string[]; settings: Record<string, unknown> };
-  plateau: { knob: string; epsilon: number; curve: { x: number; level: unknown; figure: number | null }[] } | null;
-  measured: Measured;
-  physical_goodput_bps: number | null;
-  arms: Arm[];
-  warnings: string[];
-  next: string[];
-}
-
-const STATES: Record<string, string> = { open: "not shown", behind: "behind, left out", failing: "fails, left out" };
+const STATES: Record<string, string> = { open: "not proven", "not-set": "couldn't be set", behind: "left out (estimate)", failing: "fails, left out" };
 
 /** What the fastest of those settings asks for that were shown to be faster, if there are any. */
 function faster({ arms }: Report): Record<string, unknown> {
@@ -51,10 +19,18 @@ export function Verdict({ report }: { report: Report }) {
   const plans = Object.entries(faster(report));
   return (
     <>
-      <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={report.verdict.headline}>
-        {report.verdict.details.map((detail) => (
-          <p>{detail}</p>
+      <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={report.verdict.answer?.what ?? report.verdict.headline}>
+        {report.verdict.answer?.lines.slice(1).map((line) => (
+          <p>{line}</p>
         ))}
+        {report.verdict.details.length > 0 && (
+          <details>
+            <summary>What this rests on</summary>
+            {report.verdict.details.map((detail) => (
+              <p>{detail}</p>
+            ))}
+          </details>
+        )}
         {plans.length > 0 && (
           <div class="buttons">
             {plans.map(([knob, level]) => (
@@ -89,7 +65,6 @@ function interval(arm: Arm): string {
 }
 
 function Settings({ report }: { report: Report }) {
-  const needed = report.arms.find((arm) => arm.needed !== null)?.needed;
   const unless = (arm: Arm, text: string): string => (arm.state === "current" ? "–" : text);
   return (
     <Section id="arms" title="Settings">
@@ -109,12 +84,12 @@ function Settings({ report }: { report: Report }) {
           { name: title(report.measured), cell: (arm) => figure(report.measured, arm.figure) },
           { name: "Ratio", cell: (arm) => times(arm.ratio) },
           { name: "95 % interval", cell: (arm) => unless(arm, interval(arm)) },
-          { name: `Evidence${needed ? `, needs ${evidence(needed)}` : ""}`, cell: (arm) => unless(arm, evidence(arm.evidence)) },
+          { name: "Evidence", cell: (arm) => unless(arm, `${evidence(arm.evidence)} of ${evidence(arm.needed ?? 1)}`) },
           { name: "Rounds", cell: (arm) => arm.rounds },
           { name: "Shown", cell: (arm) => <span class={`badge ${arm.state === "faster" ? "good" : ""}`}>{STATES[arm.state] ?? arm.state}</span> },
         ]}
       />
-      <p class="quiet">An interval marked ~ is the model's: it shows how large an effect is, and claims nothing.</p>
+      <p class="quiet">~ marks an estimate; it is not proof.</p>
     </Section>
   );
 }
@@ -124,10 +99,10 @@ function Plateau({ report }: { report: Report }) {
   const data = useMemo(() => {
     const points = (report.plateau?.curve ?? []).filter((point) => point.figure !== null && Number.isFinite(point.x));
     points.sort((a, b) => a.x - b.x);
-    const limit = report.measured.unit === "bit/s" ? report.physical_goodput_bps : null;
+    const limit = report.measured.unit === "bit/s" ? (report.physical_goodput_bps ?? null) : null;
     const lines = [{ label: title(report.measured), values: points.map((point) => onAxis(report.measured, point.figure ?? 0)) }];
     const reference = limit === null ? [] : [{ label: "Physical limit", reference: true, values: points.map(() => limit / 1e6) }];
-    return { x: points.map((point) => point.x / 1024), lines: [...lines, ...reference] };
+    return { x: points.map((point) => point.x), lines: [...lines, ...reference] };
   }, [report]);
   if (!report.plateau || data.x.length < 2) return null;
   const { knob } = report.plateau;
@@ -136,7 +111,7 @@ function Plateau({ report }: { report: Report }) {
       <Chart
         label={`${title(report.measured)} by ${knob}, ${data.x.length} levels`}
         logX
-        xLabel={`${knob}, KiB`}
+        xLabel={`${knob}${report.plateau.unit ? `, ${report.plateau.unit}` : ""}`}
         yLabel={axis(report.measured)}
         format={mbit}
         {...data}

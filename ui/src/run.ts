@@ -1,19 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
-import { get, type Problem } from "./api";
+import { get, isMissing } from "./api";
+import { missed, useConnection } from "./connection";
+import type { End, RunSummary as Run } from "./schema";
 
-/** Something that the server started and that takes its time. */
-export interface Run {
-  id: string;
-  kind: "experiment" | "probe" | "lab" | "workload";
-  request: Record<string, unknown>;
-  experiment: string | null;
-  end: End | null;
-}
-
-export interface End {
-  exit_code: number;
-  error: Problem | null;
-}
+export type { End, RunSummary as Run } from "./schema";
 
 /** One event: which it is, and its object. */
 export interface Told {
@@ -21,23 +11,56 @@ export interface Told {
   data: unknown;
 }
 
-/** Follows the events of a run; a broken connection goes on where it was. */
-export function useEvents<T>(run: Run | null, nothing: T, take: (heard: T, told: Told) => T): T {
+/** Follows the events of a run; a broken connection goes on once the server is back. `gone` hears that it knows the run no more. */
+export function useEvents<T>(run: Run | null, nothing: T, take: (heard: T, told: Told) => T, gone?: () => void): T {
   const [heard, setHeard] = useState(nothing);
+  const [again, setAgain] = useState(0);
+  const back = useConnection().turn;
   useEffect(() => {
     setHeard(nothing);
     if (!run) return;
+    let over = false;
     const source = new EventSource(`/api/v1/runs/${run.id}/events`);
-    for (const kind of ["begin", "sample", "trial", "round", "line", "result", "end"]) {
+    for (const kind of ["begin", "start", "sample", "trial", "round", "line", "result", "end"]) {
       source.addEventListener(kind, (event) => {
         const data: unknown = JSON.parse((event as MessageEvent<string>).data);
         setHeard((heard) => take(heard, { kind, data }));
-        if (kind === "end") source.close();
+        if (kind === "end") {
+          over = true;
+          source.close();
+        }
       });
     }
-    return () => source.close();
-  }, [run?.id]);
+    let retry = 0;
+    source.onerror = () => {
+      if (over) return;
+      void missed();
+      // The browser tries again by itself, unless it has given up.
+      if (source.readyState !== EventSource.CLOSED) return;
+      get(`runs/${run.id}`).then(
+        () => (retry = window.setTimeout(() => setAgain((again) => again + 1), 1000)),
+        (error) => isMissing(error) && gone?.(),
+      );
+    };
+    return () => {
+      over = true;
+      clearTimeout(retry);
+      source.close();
+    };
+  }, [run?.id, back, again]);
   return heard;
+}
+
+/** A run by its name: `null` while it is asked for, `"gone"` where this server doesn't know it. */
+export function useRun(id: string | null): [Run | "gone" | null, (run: Run) => void] {
+  const [run, setRun] = useState<Run | "gone" | null>(null);
+  const back = useConnection().turn;
+  useEffect(() => {
+    if (!id) return setRun(null);
+    if (run && run !== "gone" && run.id === id && back === 0) return;
+    get<Run>(`runs/${encodeURIComponent(id)}`).then(setRun, (error) => isMissing(error) && setRun("gone"));
+  }, [id, back]);
+  return [run, setRun];
 }
 
 /** What a run says: its answer, its end, its lines and samples. */
@@ -97,14 +120,20 @@ export interface Columns {
   retransmits: number[];
 }
 
-/** The rate over the last 100 ms, or another window, Mbit/s: acknowledgements come in bursts. */
+/** The window over which a rate is told: acknowledgements come in bursts, a flight of them each round trip. */
+export const windowOf = (rtt_us: ArrayLike<number>, from = 0, count = rtt_us.length): number => {
+  let most = 0;
+  for (let at = from; at < from + count; at++) most = Math.max(most, rtt_us[at] ?? 0);
+  return Math.max(100_000, 2 * most);
+};
+
+/** The rate over the last window, Mbit/s; before there was as much time, over a window that began with nothing. */
 export function rates(t_us: ArrayLike<number>, bytes: ArrayLike<number>, window_us = 100_000): number[] {
   const out: number[] = [];
   for (let at = 0, before = 0; at < t_us.length; at++) {
     while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= window_us) before++;
-    // Before the first sample there was nothing.
     const early = t_us[at]! < window_us;
-    const [since, moved] = early ? [t_us[at]!, bytes[at]!] : [t_us[at]! - t_us[before]!, bytes[at]! - bytes[before]!];
+    const [since, moved] = early ? [window_us, bytes[at]!] : [t_us[at]! - t_us[before]!, bytes[at]! - bytes[before]!];
     out.push(since > 0 ? Math.max(0, (moved * 8) / since) : 0);
   }
   return out;

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { css } from "./chart";
+import { css, Keep } from "./chart";
 import { Levels } from "./levels";
 
 /** The part of the time that is seen, s. */
@@ -32,6 +32,7 @@ export function within([low, high]: Span, [from, to]: Span): Span {
 export function TimeChart(props: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
+  const read = useRef<HTMLOutputElement>(null);
   const levels = useMemo(() => new Levels(props.x, props.y), [props.x, props.y]);
   const now = useRef({ ...props, levels });
   now.current = { ...props, levels };
@@ -53,7 +54,7 @@ export function TimeChart(props: Props) {
     if (!at) return;
     const draw = (): void => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(now.current, at.clientWidth || 320), [[], []], at);
+      plot.current = new uPlot(options(now.current, at.clientWidth || 320, read), [[], []], at);
       show();
     };
     draw();
@@ -75,12 +76,26 @@ export function TimeChart(props: Props) {
   }, []);
   useEffect(show, [levels, props.span[0], props.span[1]]);
 
-  return <div class="chart time" role="img" aria-label={props.label} ref={box} />;
+  const table = (): (string | number | null)[][] => [["time, s", props.yLabel], ...Array.from(props.x, (x, at) => [x, props.y[at] ?? null])];
+  return (
+    <figure class="chart">
+      <div class="time" role="img" aria-label={props.label} ref={box} />
+      <Keep label={props.label} plot={() => plot.current} table={table} />
+      <output class="read" ref={read} />
+    </figure>
+  );
 }
 
 const HEIGHT = 220;
 
-function options(props: Props, width: number): uPlot.Options {
+/** What is under the pointer, here and in the charts beside it. */
+function tell(plot: uPlot, props: Props, out: HTMLOutputElement | null): void {
+  const at = plot.cursor.idx;
+  const [x, y] = at === null || at === undefined ? [null, null] : [plot.data[0][at], plot.data[1]?.[at]];
+  if (out) out.textContent = x === null || x === undefined ? "" : `at ${x.toFixed(2)} s: ${y === null || y === undefined ? "–" : props.format(y)} (${props.yLabel})`;
+}
+
+function options(props: Props, width: number, read: { current: HTMLOutputElement | null }): uPlot.Options {
   const axis = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 } };
   const font = "12px system-ui, sans-serif";
   return {
@@ -88,7 +103,8 @@ function options(props: Props, width: number): uPlot.Options {
     height: HEIGHT,
     padding: [12, 28, 0, 0],
     legend: { show: false },
-    cursor: { drag: { x: false, y: false }, y: false },
+    cursor: { drag: { x: false, y: false }, y: false, sync: { key: "time" } },
+    hooks: { setCursor: [(plot) => tell(plot, props, read.current)] },
     scales: { x: { time: false, auto: false }, y: { auto: false } },
     axes: [
       { ...axis, label: "Time, s", labelFont: font, font, labelSize: 24, size: 34 },

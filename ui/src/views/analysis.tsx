@@ -1,51 +1,27 @@
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { get, problemOf, type Problem } from "../api";
 import { Chart } from "../chart";
-import { count, evidence, figure, mbit, rate, times, when } from "../format";
-import { Choice, Fetched, Figure, Section, Table, useGet } from "../parts";
+import { axis, count, evidence, figure, mbit, onAxis, rate, times, when } from "../format";
+import { Choice, Fetched, Figure, Section, Table, Trouble, useGet } from "../parts";
 import { Verdict, type Arm, type Report } from "../report";
-import type { Columns } from "../run";
+import { useQuery } from "../route";
+import { windowOf } from "../run";
 import { SpanButtons, TimeChart, within, type Span } from "../timechart";
-import type { Journal } from "./history";
+import type { JournalList as Journal, JournalSamples as Samples, SampledTrial as Trial } from "../schema";
 
-/** One trial in the samples of an experiment. */
-interface Trial {
-  id: number;
-  phase: string;
-  round: number;
-  order: number;
-  arm: number;
-  status: string;
-  goodput_bps: number;
-  begin_us: number;
-  elapsed_us: number;
-  side: "sender" | "receiver";
-  from: number;
-  count: number;
-}
+/** So many experiments are offered; others are found in History. */
+const OFFERED = 200;
 
-/** What `journal samples --json` prints. */
-interface Samples {
-  id: string;
-  arms: string[];
-  trials: Trial[];
-  trials_left_out: number;
-  samples: Columns;
-}
-
-const place = (): URLSearchParams => new URLSearchParams(location.search);
-
-/** An experiment of the journal in every light, and two side by side. */
+/** An experiment of the journal in every light, and two side by side; the address says which. */
 export function Analysis() {
   const [journal, again] = useGet<Journal>("journal");
-  const [of, setOf] = useState(place().get("of") ?? "");
-  const [against, setAgainst] = useState(place().get("with") ?? "");
-  const choose = (set: (id: string) => void, name: string) => (id: string) => {
-    const query = place();
-    query.set(name, id);
-    history.replaceState(null, "", `?${query}`);
-    set(id);
-  };
+  const [{ of, with: against, also }, set] = useQuery({ of: "", with: "", also: "" });
+  const newest = journal.state === "done" ? (journal.data.experiments[0]?.id ?? "") : "";
+  useEffect(() => {
+    // The newest one won't be for long: the address says which it was.
+    if (!of && newest) set({ of: newest }, "replace");
+  }, [of, newest]);
   return (
     <>
       <h1>Analysis</h1>
@@ -59,15 +35,28 @@ export function Analysis() {
               </p>
             );
           }
-          const names = experiments.map(({ id, target, started_unix_us }): [string, string] => [id, `${target}, ${when(started_unix_us)} (${id})`]);
           const id = of || first.id;
+          const offered = experiments.filter((one, place) => place < OFFERED || one.id === id || one.id === against);
+          const names = offered.map(({ id, target, started_unix_us }): [string, string] => [id, `${target}, ${when(started_unix_us)} (${id})`]);
+          const listed = (id: string): [string, string][] => (id && !names.some(([name]) => name === id) ? [[id, id]] : []);
           return (
             <>
               <div class="row">
-                <Choice label="Experiment" size="long" value={id} set={choose(setOf, "of")} options={names} />
-                <Choice label="Compare with" size="long" value={against} set={choose(setAgainst, "with")} options={[["", "nothing"], ...names.filter(([other]) => other !== id)]} />
+                <Choice label="Experiment" size="long" value={id} set={(of) => set({ of }, "push")} options={[...listed(id), ...names]} />
+                <Choice label="Compare with" size="long" value={against} set={(id) => set({ with: id }, "push")} options={[["", "nothing"], ...listed(against), ...names.filter(([other]) => other !== id)]} />
+              </div>
+              <div class="buttons">
+                <a class="button" href={`/report/${encodeURIComponent(id)}`}>
+                  Its report: to keep, to share, to delete
+                </a>
               </div>
               <One key={id} id={id} />
+              <Overlay
+                ids={[...new Set([id, against, ...also.split(",")])].filter(Boolean)}
+                names={[...listed(against), ...names]}
+                add={(id) => set({ also: [...also.split(",").filter(Boolean), id].join() }, "push")}
+                drop={(id) => set(id === against ? { with: "" } : { also: also.split(",").filter((other) => other && other !== id).join() }, "push")}
+              />
               {against && against !== id && <Compared key={`${id} ${against}`} one={id} other={against} />}
             </>
           );
@@ -90,7 +79,7 @@ function One({ id }: { id: string }) {
               <Ratios arms={report.arms} />
             </>
           ) : (
-            <p>This is a screen of many knobs: windtunnel report {id} tells it.</p>
+            <p>Not shown on the page yet. Run: windtunnel report {id}</p>
           )
         }
       </Fetched>
@@ -110,10 +99,10 @@ function One({ id }: { id: string }) {
 function Ratios({ arms }: { arms: Arm[] }) {
   const data = useMemo(() => {
     const bars = arms.map((arm): [number, number] | null => {
-      if (arm.low !== null && arm.high !== null) return [arm.low, arm.high];
-      return arm.model_low !== null && arm.model_high !== null ? [arm.model_low, arm.model_high] : null;
+      if (arm.low != null && arm.high != null) return [arm.low, arm.high];
+      return arm.model_low != null && arm.model_high != null ? [arm.model_low, arm.model_high] : null;
     });
-    const ratios = { label: "Ratio", points: true, values: arms.map((arm) => arm.ratio), bars };
+    const ratios = { label: "Ratio", points: true, values: arms.map((arm) => arm.ratio ?? null), bars };
     const one = { label: "the current setting", reference: true, values: arms.map(() => 1) };
     return { x: arms.map((_, place) => place), lines: [ratios, one], names: arms.map(({ label, state }) => (state === "current" ? "current" : label.split(" (")[0]!)) };
   }, [arms]);
@@ -148,12 +137,16 @@ function series({ trials, samples }: Samples, between: number, value: (trial: Tr
 /** Rate and congestion window of every trial, on one axis of time. */
 function OverTime({ samples }: { samples: Samples }) {
   const { t_us, bytes, snd_cwnd, rtt } = samples.samples;
-  // Over 100 ms: acknowledgements come in bursts.
   let before = 0;
+  let window = 0;
   const over = (trial: Trial, at: number): number => {
-    before = Math.max(before, trial.from);
-    while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= 100_000) before++;
-    return at === trial.from ? 0 : Math.max(0, ((bytes[at]! - bytes[before]!) * 8) / (t_us[at]! - t_us[before]!));
+    if (at === trial.from) {
+      before = at;
+      window = windowOf(rtt, trial.from, trial.count);
+      return 0;
+    }
+    while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= window) before++;
+    return Math.max(0, ((bytes[at]! - bytes[before]!) * 8) / Math.max(t_us[at]! - t_us[before]!, window));
   };
   const lines = useMemo(
     () => ({
@@ -172,16 +165,18 @@ function OverTime({ samples }: { samples: Samples }) {
     const [from, to] = trial ? [trial.begin_us / 1e6, (trial.begin_us + trial.elapsed_us) / 1e6] : all;
     setSpan(within([from, to], all));
   };
+  const sampled = samples.trials.filter(({ count }) => count > 0);
   const name = (trial: Trial): string => `${trial.round ? `round ${trial.round}` : trial.phase}: ${trial.round ? (samples.arms[trial.arm] ?? "?") : ""} ${rate(trial.goodput_bps)}`;
   const choice = useMemo(
     () => (
       <div class="row">
-        <Choice label="Look at" size="long" value={chosen} set={look} options={[["", `all ${samples.trials.length} trials`], ...samples.trials.map((trial): [string, string] => [String(trial.id), name(trial)])]} />
+        <Choice label="Look at" size="long" value={chosen} set={look} options={[["", `all ${sampled.length} trials that have samples`], ...sampled.map((trial): [string, string] => [String(trial.id), name(trial)])]} />
       </div>
     ),
     [samples, chosen],
   );
   if (t_us.length < 2) return <p class="quiet">No samples were kept of this experiment.</p>;
+  if (!sampled.some(({ round }) => round > 0)) return <p class="quiet">The trials of this workload keep no samples over time.</p>;
   const shared = { span, setSpan, label: "" };
   return (
     <Section id="time" title="Over time">
@@ -194,7 +189,7 @@ function OverTime({ samples }: { samples: Samples }) {
       <h3>RTT</h3>
       <TimeChart {...shared} {...lines.rtt} label={`Smoothed RTT over time, ${count(t_us.length)} samples`} yLabel="RTT, ms" colour={3} format={(value) => value.toFixed(0)} />
       <p class="quiet">
-        {count(t_us.length)} samples of {samples.trials.length} trials
+        {count(t_us.length)} samples of {sampled.length} trials
         {samples.trials_left_out > 0 && `; ${samples.trials_left_out} more are left out`}. Drag to move, Ctrl and the wheel to zoom.
       </p>
     </Section>
@@ -225,6 +220,71 @@ function Delay({ samples }: { samples: Samples }) {
   );
 }
 
+/** More than these can't be told apart. */
+const MOST_LAID = 6;
+
+/** How the trials of one experiment are distributed, or those of the current settings of several, over each other. */
+function Overlay({ ids, names, add, drop }: { ids: string[]; names: [string, string][]; add: (id: string) => void; drop: (id: string) => void }) {
+  const [reports, setReports] = useState<Record<string, Report>>({});
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const shown = ids.slice(0, MOST_LAID);
+  useEffect(() => {
+    for (const id of shown.filter((id) => !reports[id])) {
+      get<Report>(`reports/${encodeURIComponent(id)}`).then((report) => setReports((all) => ({ ...all, [id]: report })), (error) => setProblem(problemOf(error)));
+    }
+  }, [shown.join()]);
+  const there = shown.map((id) => reports[id]).filter((report) => report?.arms !== undefined) as Report[];
+  const measured = there[0]?.measured;
+  const alike = there.filter((report) => report.measured.name === measured?.name && report.measured.unit === measured.unit);
+  const data = useMemo(() => distributions(alike), [alike.map(({ id }) => id).join()]);
+  if (!measured || data.x.length < 2) return problem && <Trouble problem={problem} />;
+  return (
+    <Section id="distribution" title="Distribution of the trials">
+      <p class="quiet">
+        {alike.length > 1 ? "Trials of the current settings, experiment by experiment." : "Trials, setting by setting."} A point says which share of the trials had at most that {measured.name}; a steeper line is less noise.
+      </p>
+      <Chart label={`Distribution of ${measured.name} over the trials of ${data.lines.length} ${alike.length > 1 ? "experiments" : "settings"}`} xLabel={axis(measured)} yLabel="Share of trials, %" height={260} format={(value) => value.toFixed(0)} {...data} />
+      {alike.length > 1 && data.lines.length < alike.length && <p class="note">{alike.length - data.lines.length} of them have no completed trial of the current settings, and aren't drawn.</p>}
+      {there.length > alike.length && <p class="note">{there.length - alike.length} of them measured something else and can't be laid over these.</p>}
+      <div class="row">
+        <Choice label="Lay over it" size="long" value="" set={(id) => id && add(id)} options={[["", ids.length >= MOST_LAID ? "no more fit" : "another experiment …"], ...(ids.length >= MOST_LAID ? [] : names.filter(([id]) => !ids.includes(id)))]} />
+      </div>
+      {ids.length > 1 && (
+        <ul class="kept" aria-label="Laid over it">
+          {ids.slice(1).map((id) => (
+            <li key={id}>
+              <span class="mono">{id}</span>{" "}
+              <button type="button" class="link" onClick={() => drop(id)}>
+                Remove {id}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
+  );
+}
+
+/** The share of trials that had at most so much. */
+function distributions(reports: Report[]) {
+  const completed = (report: Report, arm: number): number[] =>
+    report.trial_table.filter((trial) => trial.arm === arm && trial.status === "completed" && trial.figure != null).map((trial) => onAxis(report.measured, trial.figure!)).sort((a, b) => a - b);
+  const [first] = reports;
+  const sets =
+    reports.length > 1
+      ? reports.map((report) => ({ label: `${report.target}, ${when(report.run.started_unix_us)}`, values: completed(report, 0) }))
+      : (first?.arms ?? []).map((arm, place) => ({ label: arm.state === "current" ? "current" : arm.label.split(" (")[0]!, values: first ? completed(first, place) : [] }));
+  const seen = sets.filter(({ values }) => values.length > 0).slice(0, MOST_LAID);
+  const x = [...new Set(seen.flatMap(({ values }) => values))].sort((a, b) => a - b);
+  const share = (values: number[], at: number): number | null => {
+    const below = values.filter((value) => value <= at).length;
+    const next = values[below];
+    // Nothing before the first trial, nor behind the last one.
+    return below === 0 || (next === undefined && at > values.at(-1)!) ? null : (100 * below) / values.length;
+  };
+  return { x, lines: seen.map(({ label, values }) => ({ label, values: x.map((at) => share(values, at)) })) };
+}
+
 /** Two experiments side by side, setting by setting. */
 function Compared({ one, other }: { one: string; other: string }) {
   const [a, againA] = useGet<Report>(`reports/${encodeURIComponent(one)}`);
@@ -246,7 +306,7 @@ function Compared({ one, other }: { one: string; other: string }) {
 
 /** What the command line says of two experiments: whether they can be compared, and what differs. */
 function Said({ of }: { of: [string, string] }) {
-  const [said, again] = useGet<{ text: string }>(`compare?anyway=true&experiments=${of.map(encodeURIComponent).join(",")}`);
+  const [said, again] = useGet<{ text: string }>(`compare?experiments=${of.map(encodeURIComponent).join(",")}`);
   return (
     <Fetched of={said} again={again}>
       {({ text }) => text.split("\n").map((line) => <p key={line}>{line}</p>)}
@@ -256,6 +316,8 @@ function Said({ of }: { of: [string, string] }) {
 
 function SideBySide({ reports: [a, b], children }: { reports: [Report, Report]; children: ComponentChildren }) {
   if (!a.arms || !b.arms) return <p class="quiet">Screens of many knobs can't be compared here.</p>;
+  // Seconds of a page and bits of a transfer have no ratio.
+  const alike = a.measured.name === b.measured.name && a.measured.unit === b.measured.unit;
   const key = (arm: Arm): string => (arm.state === "current" ? "current" : JSON.stringify(Object.entries(arm.settings).sort()));
   const keys = [...new Set([...a.arms, ...b.arms].map(key))];
   const rows = keys.map((wanted) => {
@@ -277,12 +339,12 @@ function SideBySide({ reports: [a, b], children }: { reports: [Report, Report]; 
           </Figure>
         ))}
       </dl>
-      <Table
+      {alike && <Table
         label="Two experiments, setting by setting"
         rows={rows}
         columns={[{ name: "Setting", cell: (row) => row.label }, ...side("This one", a, (row) => row.left), ...side("The other", b, (row) => row.right)]}
-      />
-      <p class="quiet">Ratios are each against the current setting of the same experiment.</p>
+      />}
+      {alike && <p class="quiet">Ratios are each against the current setting of the same experiment.</p>}
       {children}
     </Section>
   );

@@ -1,45 +1,20 @@
-import { useId, useMemo, useState } from "preact/hooks";
+import { useId, useMemo } from "preact/hooks";
 import { get } from "../api";
 import { Chart } from "../chart";
 import { count, percent, rate } from "../format";
+import { AsCommand, command } from "../keep";
 import { Choice, Field, Figure, Section, Text, Trouble, useGet, useLatest, Wide } from "../parts";
-
-interface Layer {
-  name: string;
-  part: "header" | "payload" | "trailer" | "padding" | "coding";
-  len: number;
-}
-
-interface Answer {
-  encap: string;
-  mtu: number;
-  payload_len: number;
-  packets: number;
-  ip_len: number;
-  wire_len: number;
-  cells: number | null;
-  efficiency: number;
-  best_mtu: number;
-  best_efficiency: number;
-  max_mtu: number;
-  goodput_bps: number | null;
-  layers: Layer[];
-  sweep: { mtu: number; efficiency: number }[];
-  notes: string[];
-}
-
-interface Words {
-  words: { name: string; about: string; group: string }[];
-}
+import { useQuery } from "../route";
+import type { OverheadAnswer as Answer, OverheadWords as Words } from "../schema";
 
 const FIRST = { encap: "pppoe-llc-bridged-fcs-atm", mtu: "1492", ip: "4", proto: "tcp", tcp_options: "none", link_rate: "8mbit" };
 
 /** What the layers below TCP cost. */
 export function Calculator() {
-  const [ask, setAsk] = useState(FIRST);
+  const [ask, setAsk] = useQuery(FIRST);
   const asked = query(ask);
   const [answer, problem] = useLatest<Answer>(asked, (signal) => get(`overhead?${asked}`, signal));
-  const set = (name: keyof typeof FIRST) => (value: string) => setAsk({ ...ask, [name]: value });
+  const set = (name: keyof typeof FIRST) => (value: string) => setAsk({ [name]: value });
   return (
     <>
       <h1>Calculator</h1>
@@ -64,7 +39,8 @@ export function Calculator() {
         <Text label="Link rate" hint="8mbit, 1gbit" value={ask.link_rate} set={set("link_rate")} />
       </div>
       {problem && <Trouble problem={problem} />}
-      {answer && <Result answer={answer} ask={ask} />}
+      {answer && !problem && <Result answer={answer} ask={ask} />}
+      <AsCommand text={command("overhead", ...[...new URLSearchParams(asked)].map(([name, value]): [string, string] => [`--${name.replaceAll("_", "-")}`, value]))} />
     </>
   );
 }

@@ -1,18 +1,15 @@
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { post, remove } from "../api";
 import { Chart } from "../chart";
-import { axis, duration, evidence, figure, GOODPUT, mbit, ms, onAxis, rate, title, type Measured } from "../format";
+import { duration, evidence, figure, GOODPUT, mbit, ms, rate, title, type Measured } from "../format";
+import { AsCommand, command, Downloads } from "../keep";
+import { Strips } from "../strips";
 import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest } from "../parts";
 import { usePlace } from "../place";
 import { Verdict, type Report } from "../report";
-import { rates, useEvents, useLast, type End, type Run, type Sample } from "../run";
-
-interface Preset {
-  title: string;
-  path: { rtt_us: number; pmtu: number; bdp_bytes: number };
-  physical_goodput_bps: { down: number | null; up: number | null } | null;
-  client_mtu: number;
-}
+import { go, useQuery } from "../route";
+import { rates, windowOf, useEvents, useRun, type End, type Run, type Sample } from "../run";
+import type { ScenarioAnswer as Preset, TunePlan as Plan } from "../schema";
 
 interface Trial {
   phase: string;
@@ -28,6 +25,7 @@ interface Round {
   rounds: number;
   trials: number;
   evidence: number[];
+  needed: (number | null)[];
   spent_s: number;
   left: number;
 }
@@ -39,21 +37,13 @@ interface Heard {
   rounds: Round[];
   /** Of the trial that runs. */
   samples: Sample[];
+  /** The settings of the trial that runs, or of the last one. */
+  arm: number | null;
   result: Report | null;
   end: End | null;
 }
 
-/** What `tune --dry-run --json` prints. */
-interface Plan {
-  arms: { label: string; settings: Record<string, unknown>; why: string }[];
-  max_trials: number;
-  trial_s: number;
-  expected_s: number;
-}
-
-const NOTHING: Heard = { begin: null, trials: [], rounds: [], samples: [], result: null, end: null };
-/** What a false claim's probability is bounded by. */
-const ALPHA = 0.05;
+const NOTHING: Heard = { begin: null, trials: [], rounds: [], samples: [], arm: null, result: null, end: null };
 const KNOBS: [string, string][] = [
   ["rwin", "4x,16x,64KiB"],
   ["mtu", "1454,1492"],
@@ -78,38 +68,63 @@ const WORKLOADS: [string, string][] = [
   ["load", "latency under load"],
 ];
 
-/** An experiment: chosen, started, watched. */
-export function Experiment() {
-  const [last, setRun, asked] = useLast("experiment");
-  const [another, setAnother] = useState(location.search === "?drawn");
-  const run = another ? null : last;
-  const start = (run: Run): void => {
-    setRun(run);
-    setAnother(false);
-  };
+/** An experiment: chosen and started, or watched by its name in the address. */
+export function Experiment({ part }: { part: string }) {
   return (
     <>
       <h1>Experiment</h1>
-      {asked && !run && <Choose start={start} />}
-      {run && <Watch key={run.id} run={run} another={() => setAnother(true)} />}
+      {part ? <Named id={part} /> : <Choose />}
     </>
   );
 }
 
-function Choose({ start }: { start: (run: Run) => void }) {
+/** One that runs, or has run while this server did; others are in the journal. */
+function Named({ id }: { id: string }) {
+  const [run] = useRun(id);
+  const kept = new URLSearchParams(location.search).get("of");
+  useEffect(() => {
+    if (run === "gone" && kept) go(`/report/${encodeURIComponent(kept)}`, "replace");
+  }, [run]);
+  if (run === null) return <p class="quiet">Reading …</p>;
+  if (run === "gone") {
+    return (
+      <p>
+        This server doesn't run that experiment: it was started again meanwhile. What was measured is in the <a href="/history">History</a>.
+      </p>
+    );
+  }
+  return <Watch key={run.id} run={run} />;
+}
+
+/** What is running already, since only one thing is measured at a time. */
+export function Running({ kind, name, to }: { kind: Run["kind"]; name: string; to: (run: Run) => string }) {
+  const [runs] = useGet<Run[]>("runs");
+  const running = runs.state === "done" ? runs.data.find((run) => run.kind === kind && !run.end) : undefined;
+  if (!running) return null;
+  return (
+    <p class="note">
+      {name} is running already. <a href={to(running)}>Watch it</a>
+    </p>
+  );
+}
+
+/** Levels by knob in the address: `rwin=4x,64x;mtu;cc`. */
+const shortened = (knobs: Record<string, string>): string => Object.entries(knobs).map(([knob, levels]) => (levels ? `${knob}=${levels}` : knob)).join(";");
+const lengthened = (text: string): Record<string, string> =>
+  Object.fromEntries(text.split(";").filter(Boolean).map((one): [string, string] => [one.split("=")[0]!, one.split("=").slice(1).join("=")]));
+
+function Choose() {
   const place = usePlace({
     lab: "adsl",
     real: "on the real path",
-    label: "Far end",
+    label: "Server",
     placeholder: "https://example.org/file.iso",
     hint: "A file on a web or FTP server, or iperf3://HOST. It is asked politely, one connection at a time.",
     doing: "Measuring a real path",
   });
-  const [knobs, setKnobs] = useState<Record<string, string>>({ rwin: "", mtu: "", cc: "" });
-  const [budget, setBudget] = useState("");
-  const [trial, setTrial] = useState("");
-  const [direction, setDirection] = useState("down");
-  const [workload, setWorkload] = useState("bulk");
+  const [{ vary, budget, trial, direction, workload }, set] = useQuery({ vary: "rwin;mtu;cc", budget: "", trial: "", direction: "down", workload: "bulk" });
+  const knobs = lengthened(vary);
+  const setKnobs = (knobs: Record<string, string>): void => set({ vary: shortened(knobs) });
   const [busy, problem, run] = useDoing();
   const levels = Object.fromEntries(Object.entries(knobs).filter(([, levels]) => levels.trim() !== ""));
   const request = {
@@ -134,19 +149,20 @@ function Choose({ start }: { start: (run: Run) => void }) {
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        run(() => post<Run>("experiments", request).then(start));
+        run(() => post<Run>("experiments", request).then((run) => go(`/experiment/${run.id}`)));
       }}
     >
       <p class="lead">
         Settings in random order, your current one always among them. In the lab real kernels meet over an emulated path, and nothing on this
         host changes.
       </p>
+      <Running kind="experiment" name="An experiment" to={({ id }) => `/experiment/${id}`} />
       {place.fields}
       {place.preset && <Facts lab={place.preset} />}
       {place.token}
       <fieldset>
         <legend>What to vary</legend>
-        <p class="quiet">Without levels they are chosen from the path.</p>
+        <p class="quiet">Leave a field empty and suitable values are chosen.</p>
         <div class="knobs">
           {KNOBS.map(([knob, hint]) => (
             <div key={knob}>
@@ -165,24 +181,36 @@ function Choose({ start }: { start: (run: Run) => void }) {
         </div>
       </fieldset>
       <div class="row">
-        <Choice label="Workload" value={workload} set={setWorkload} options={WORKLOADS} />
+        <Choice label="Workload" value={workload} set={(workload) => set({ workload })} options={WORKLOADS} />
         <Choice
           label="Direction"
           value={direction}
-          set={setDirection}
+          set={(direction) => set({ direction })}
           options={[
             ["down", "down, to the client"],
             ["up", "up, to the server"],
           ]}
         />
-        <Text label="Budget" value={budget} set={setBudget} placeholder="150s" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds" />
-        <Text label="Each trial" value={trial} set={setTrial} placeholder="from the RTT" hint="200ms to 10min" />
+        <Text label="Budget" value={budget} set={(budget) => set({ budget })} placeholder="150s" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds" />
+        <Text label="Each trial" value={trial} set={(trial) => set({ trial })} placeholder="from the RTT" hint="200ms to 10min" />
       </div>
       {plan && !unplanned && <Planned plan={plan} />}
       {(problem ?? unplanned) && <Trouble problem={(problem ?? unplanned)!} />}
       <button type="submit" class="primary" disabled={busy || Object.keys(knobs).length === 0 || !place.complete}>
         Start
       </button>
+      <AsCommand
+        text={command(
+          "tune",
+          ...(place.real ? [place.target] : [["--lab", place.preset ?? "drawn.toml"] as [string, string]]),
+          ["--knobs", Object.keys(knobs).join(",")],
+          ...Object.entries(levels).map(([knob, level]): [string, string] => ["--levels", `${knob}=${level}`]),
+          ["--workload", workload === "bulk" ? "" : workload],
+          ["--direction", direction === "down" ? "" : direction],
+          ["--budget", budget.trim()],
+          ["--trial", trial.trim()],
+        )}
+      />
     </form>
   );
 }
@@ -228,10 +256,12 @@ function take(heard: Heard, { kind, data }: { kind: string; data: unknown }): He
   switch (kind) {
     case "begin":
       return { ...heard, begin: data as Heard["begin"] };
+    case "start":
+      return { ...heard, arm: (data as { phase: string; arm: number }).phase === "round" ? (data as { arm: number }).arm : null };
     case "sample":
       return { ...heard, samples: next(heard.samples, data as Sample) };
     case "trial":
-      return { ...heard, samples: [], trials: [...heard.trials, data as Trial] };
+      return { ...heard, arm: null, samples: [], trials: [...heard.trials, data as Trial] };
     case "round":
       return { ...heard, rounds: [...heard.rounds, data as Round] };
     case "result":
@@ -249,8 +279,16 @@ function next(samples: Sample[], sample: Sample): Sample[] {
   return last && sample.t_us + 150_000 < last.t_us ? [sample] : [...samples, sample];
 }
 
-function Watch({ run, another }: { run: Run; another: () => void }) {
-  const heard = useEvents(run, NOTHING, take);
+function Watch({ run }: { run: Run }) {
+  const gone = (): void => (kept.current ? go(`/report/${encodeURIComponent(kept.current)}`, "replace") : go("/history", "replace"));
+  const kept = useRef(run.experiment ?? null);
+  const heard = useEvents(run, NOTHING, take, gone);
+  const id = heard.begin?.id;
+  useEffect(() => {
+    kept.current = id ?? kept.current;
+    // Should the server end, the address still leads to what was measured.
+    if (id) go(`/experiment/${run.id}?of=${encodeURIComponent(id)}`, "replace");
+  }, [id]);
   const [, problem, doing] = useDoing();
   const stop = (): void => doing(() => remove(`experiments/${run.id}`));
   return (
@@ -260,14 +298,19 @@ function Watch({ run, another }: { run: Run; another: () => void }) {
         {heard.begin && <span class="quiet"> · in the journal as {heard.begin.id}</span>}
       </p>
       {!heard.end && <Progress heard={heard} stop={stop} />}
-      {!heard.end && <Now samples={heard.samples} />}
+      {!heard.end && <Now samples={heard.samples} {...(running(heard) ? { of: running(heard) } : {})} />}
       {problem && <Trouble problem={problem} />}
       {heard.end?.error && <Trouble problem={heard.end.error} />}
       {heard.end && (
         <div class="buttons">
-          <button type="button" class="primary" onClick={another}>
+          <a class="button" href={`/experiment?${again(run)}`}>
             Another experiment
-          </button>
+          </a>
+          {id && (
+            <a class="button" href={`/report/${encodeURIComponent(id)}`}>
+              Its report: to keep, to share, to delete
+            </a>
+          )}
         </div>
       )}
       {heard.result && <Verdict report={heard.result} />}
@@ -276,6 +319,25 @@ function Watch({ run, another }: { run: Run; another: () => void }) {
       <Trials heard={heard} />
     </>
   );
+}
+
+/** The form as this run had it. */
+function again(run: Run): URLSearchParams {
+  const { lab, target, path, knobs, levels, budget, trial, direction, workload } = run.request as Record<string, string | null> & { knobs?: string[]; levels?: Record<string, string> };
+  const vary = shortened(Object.fromEntries((knobs ?? []).map((knob) => [knob, levels?.[knob] ?? ""])));
+  const said = { lab: path ? "drawn" : lab, where: target ? "target" : null, target, vary, budget, trial, direction, workload };
+  return new URLSearchParams(Object.entries(said).filter((one): one is [string, string] => typeof one[1] === "string"));
+}
+
+/** What the settings that run are called. */
+const running = ({ begin, arm }: Heard): string => (arm === null ? "" : (begin?.arms[arm] ?? ""));
+
+/** How long the trials that are left take at most, as they have taken so far. */
+function timeLeft({ begin, rounds }: Heard, counted: number): string {
+  if (!begin) return "";
+  const last = rounds.at(-1);
+  const each = last && last.trials > 0 ? last.spent_s / last.trials : begin.expected_s / Math.max(begin.max_trials, 1);
+  return `${duration(Math.max(begin.max_trials - counted, 0) * each)} left at most`;
 }
 
 function Progress({ heard, stop }: { heard: Heard; stop: () => void }) {
@@ -287,10 +349,15 @@ function Progress({ heard, stop }: { heard: Heard; stop: () => void }) {
       <p aria-live="polite">
         {!heard.begin && "The path is built, and its RTT is measured first …"}
         {heard.begin &&
-          `${counted} of at most ${heard.begin.max_trials} trials; at most ${duration(heard.begin.expected_s)}` +
+          `${counted} of at most ${heard.begin.max_trials} trials; ${timeLeft(heard, counted)}` +
             (round ? ` · round ${round.rounds}, ${round.left} settings left` : "")}
       </p>
       {heard.begin ? <progress max={heard.begin.max_trials} value={counted} aria-label="Trials" /> : <progress aria-label="Preparing" />}
+      {running(heard) && (
+        <p>
+          Running: <strong>{running(heard)}</strong>
+        </p>
+      )}
       {last && (
         <p>
           Last trial: {heard.begin?.arms[last.arm] ?? last.phase}, <strong>{figure(heard.begin?.measured ?? GOODPUT, last.figure)}</strong>
@@ -307,83 +374,85 @@ function Progress({ heard, stop }: { heard: Heard; stop: () => void }) {
 }
 
 /** Throughput of the transfer that runs. */
-export function Now({ samples }: { samples: Sample[] }) {
+export function Now({ samples, of }: { samples: Sample[]; of?: string }) {
   const data = useMemo(() => {
+    // What has arrived, where that is known: acknowledgements come in bursts.
     const end = samples.some((sample) => sample.end === "receiver") ? "receiver" : "sender";
     const own = samples.filter((sample) => sample.end === end);
+    const window = windowOf(samples.map(({ rtt }) => rtt));
     return {
       x: own.map((sample) => sample.t_us / 1e6),
-      lines: [{ label: "Goodput", values: rates(own.map((sample) => sample.t_us), own.map((sample) => sample.bytes)) }],
+      lines: [{ label: "Goodput", values: rates(own.map((sample) => sample.t_us), own.map((sample) => sample.bytes), window) }],
     };
   }, [samples]);
   if (data.x.length < 2) return null;
   return (
-    <Section id="now" title="The transfer that runs">
+    <Section id="now" title={of ? `The transfer that runs: ${of}` : "The transfer that runs"}>
       <Chart label={`Goodput of the last ${data.x.at(-1)?.toFixed(1)} s`} xLabel="Time, s" yLabel="Goodput, Mbit/s" height={180} format={mbit} {...data} />
     </Section>
   );
 }
 
-/** Evidence by round, and what a claim needs. */
+/** How far the evidence for each setting is, and what a claim needs: one row each. */
 function Evidence({ heard }: { heard: Heard }) {
   const arms = heard.begin?.arms ?? [];
-  const needed = (arms.length - 1) / ALPHA;
-  const data = useMemo(() => {
-    const lines = arms.slice(1).map((label, arm) => ({
-      label,
-      // As in the other chart, where the current setting has the first one.
-      colour: arm + 1,
-      values: heard.rounds.map((round) => Math.max(round.evidence[arm + 1] ?? 1, 0.01)),
-    }));
-    const threshold = { label: `needed for a claim`, values: heard.rounds.map(() => needed), reference: true };
-    return { x: heard.rounds.map((round) => round.rounds), lines: [...lines, threshold] };
-  }, [heard.rounds, heard.begin]);
-  if (heard.rounds.length === 0) return null;
-  const best = Math.max(...(heard.rounds.at(-1)?.evidence ?? [1]));
+  const last = heard.rounds.at(-1);
+  if (!last) return null;
+  const rows = arms.slice(1).map((label, place) => {
+    const [have, need] = [last.evidence[place + 1] ?? 1, last.needed[place + 1] ?? null];
+    const share = need === null ? 0 : have / need;
+    return { label, share, running: heard.arm === place + 1, text: `${evidence(have)} of ${need === null ? "–" : evidence(need)}`, proven: share >= 1 };
+  });
+  const most = rows.reduce((best, row) => (row.share > best.share ? row : best), rows[0]!);
+  if (!most) return null;
   return (
     <Section id="evidence" title="Evidence">
       <p>
-        Most so far: <strong>{evidence(best)}</strong>. A setting is claimed to be faster from {evidence(needed)} on.
+        Most so far: <strong>{most.text}</strong>, for {most.label}. A setting is proven to be faster once its bar reaches the line: then it has what its own claim needs.
       </p>
-      <Chart
-        label={`Evidence by round for ${arms.length - 1} settings; the most is ${evidence(best)} of ${evidence(needed)} needed`}
-        whole
-        xLabel="Round"
-        yLabel="Evidence, to one"
-        log
-        format={(value) => (value >= 0.1 && value < 1e5 ? String(Math.round(value * 10) / 10) : value.toExponential(0))}
-        {...data}
-      />
+      <Strips label={`Evidence for ${rows.length} settings after round ${last.rounds}; the most is ${most.text}`} rule={0.9} rows={rows.map(({ label, share, running, text, proven }) => ({ label, running, text: proven ? `${text}, proven` : text, bar: onLine(share) }))} />
     </Section>
   );
 }
 
-/** Goodput of every trial that counts, or what else its workload is known by. */
+/** From a thousandth of what is needed to three times as much, each factor the same way; the line is what is needed. */
+const onLine = (share: number): number => (share <= 0 ? 0 : Math.min(Math.max(0.9 * (1 + Math.log10(share) / 3), 0.005), 1));
+
+/** Goodput of every trial that counts, or what else its workload is known by: one row for each setting. */
 function Goodput({ heard }: { heard: Heard }) {
   const measured = heard.begin?.measured ?? GOODPUT;
   const arms = heard.begin?.arms ?? [];
-  const data = useMemo(() => {
-    const trials = heard.trials.filter((trial) => trial.phase === "round" && trial.status === "completed");
-    const lines = arms.map((label, arm) => ({
+  const trials = heard.trials.filter((trial) => trial.phase === "round" && trial.status === "completed" && trial.figure !== null);
+  if (trials.length === 0) return null;
+  const figures = trials.map((trial) => trial.figure ?? 0);
+  const [low, high] = [Math.min(...figures), Math.max(...figures)];
+  const room = (high - low || high || 1) * 0.06;
+  const place = (figure: number): number => (figure - low + room) / (high - low + 2 * room);
+  const rows = arms.map((label, arm) => {
+    const own = trials.filter((trial) => trial.arm === arm).map((trial) => trial.figure ?? 0);
+    const middle = median(own);
+    return {
       label,
-      points: true,
-      values: trials.map((trial) => (trial.arm === arm ? onAxis(measured, trial.figure ?? 0) : null)),
-    }));
-    return { x: trials.map((_, place) => place + 1), lines };
-  }, [heard.trials, heard.begin]);
-  if (data.x.length === 0) return null;
+      running: heard.arm === arm,
+      text: middle === null ? "–" : `${figure(measured, middle)} (${own.length})`,
+      dots: own.map((value) => ({ at: place(value), text: figure(measured, value) })),
+      ...(middle === null ? {} : { mark: place(middle) }),
+    };
+  });
   return (
     <Section id="goodput" title={title(measured)}>
-      <Chart
-        label={`${title(measured)} of ${data.x.length} trials of ${arms.length} settings, in the order in which they ran`}
-        whole
-        xLabel="Trial"
-        yLabel={axis(measured)}
-        format={mbit}
-        {...data}
-      />
+      <Strips label={`${title(measured)} of ${trials.length} trials of ${arms.length} settings, each with its median`} rows={rows} ends={[figure(measured, low), figure(measured, high)]} />
+      <p class="quiet">Each dot is a trial, the line its setting's median, with how many trials there were. {measured.better === "smaller" ? "Further left is better." : "Further right is better."} The axis doesn't begin at zero.</p>
+      <Downloads name={`trials-${heard.begin?.id ?? "now"}`} rows={[["trial", "setting", measured.name, measured.unit], ...trials.map((trial, at) => [at + 1, arms[trial.arm] ?? "", trial.figure, measured.unit])]} />
     </Section>
   );
+}
+
+function median(values: number[]): number | null {
+  if (values.length === 0) return null;
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 }
 
 function Trials({ heard }: { heard: Heard }) {

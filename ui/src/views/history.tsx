@@ -1,56 +1,50 @@
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { post } from "../api";
 import { Token } from "../change";
 import { when } from "../format";
-import { Fetched, Section, Table, Trouble, useDoing, useGet } from "../parts";
-import { Verdict, type Report } from "../report";
-
-export interface Journal {
-  experiments: { id: string; started_unix_us: number; state: string; target: string; tunnel: string; trials: number; comment: string }[];
-}
-
-interface Changes {
-  changes: { id: string; created: string; phase: string; changes: string[]; error: string | null }[];
-}
+import { changed, onChanged } from "../host";
+import { csv, keepFile } from "../keep";
+import { Choice, Fetched, Section, Table, Text, Trouble, useDoing, useGet } from "../parts";
+import { useQuery } from "../route";
+import type { ExperimentSummary as Experiment, HistoryAnswer as Changes, JournalList as Journal } from "../schema";
 
 /** Phases of a change that is in force. */
 const UNDOABLE = new Set(["applied", "confirmed"]);
+/** So many rows are drawn at first, and so many more each time one comes near their end. */
+const ROWS = 60;
 
 /** Every experiment of the journal, and every change of this host. */
 export function History() {
-  const [chosen, setChosen] = useState<string | null>(null);
-  if (chosen !== null) return <Past id={chosen} back={() => setChosen(null)} />;
   return (
     <>
       <h1>History</h1>
-      <Experiments choose={setChosen} />
+      <p class="lead">Times are in your own time zone, {Intl.DateTimeFormat().resolvedOptions().timeZone}.</p>
+      <Experiments />
       <HostChanges />
     </>
   );
 }
 
-function Past({ id, back }: { id: string; back: () => void }) {
-  const [report, again] = useGet<Report>(`reports/${encodeURIComponent(id)}`);
-  return (
-    <>
-      <h1>Experiment of the past</h1>
-      <p class="lead mono">{id}</p>
-      <div class="buttons">
-        <button type="button" onClick={back}>
-          Back to all
-        </button>
-        <a class="button" href={`/analysis?of=${encodeURIComponent(id)}`}>
-          Analyse it
-        </a>
-      </div>
-      <Fetched of={report} again={again}>
-        {(report) => (report.arms ? <Verdict report={report} /> : <p>The page draws no picture of this one: windtunnel report {id} tells it.</p>)}
-      </Fetched>
-    </>
-  );
-}
+/** What came of an experiment, in a word. */
+const OUTCOMES: Record<string, string> = { set: "faster", keep: "keep", undecided: "no answer yet", failed: "failed", running: "running", aborted: "aborted" };
 
-function Experiments({ choose }: { choose: (id: string) => void }) {
+/** An older journal says less: then it is told by the kind of its verdict, or by how far the experiment came. */
+export function outcome({ action, verdict, state }: Experiment): string {
+  if (action) return action;
+  if (verdict) return verdict === "faster" ? "set" : "undecided";
+  return state === "running" ? "running" : "aborted";
+}
+const gain = ({ change_bp }: Experiment): string => (change_bp === null || change_bp === undefined ? "–" : `${change_bp > 0 ? "+" : "−"}${(Math.abs(change_bp) / 100).toFixed(1)} %`);
+
+const ORDERS: Record<string, [string, (a: Experiment, b: Experiment) => number]> = {
+  newest: ["the newest first", (a, b) => b.started_unix_us - a.started_unix_us],
+  oldest: ["the oldest first", (a, b) => a.started_unix_us - b.started_unix_us],
+  gain: ["the largest gain first", (a, b) => Math.abs(b.change_bp ?? 0) - Math.abs(a.change_bp ?? 0)],
+  path: ["by path", (a, b) => a.target.localeCompare(b.target) || b.started_unix_us - a.started_unix_us],
+  trials: ["the most trials first", (a, b) => b.trials - a.trials],
+};
+
+function Experiments() {
   const [journal, again] = useGet<Journal>("journal");
   return (
     <Section id="experiments" title="Experiments">
@@ -61,27 +55,7 @@ function Experiments({ choose }: { choose: (id: string) => void }) {
               None yet. <a href="/experiment">Start one</a>, or run <code>windtunnel tune --lab adsl</code>.
             </p>
           ) : (
-            <Table
-              label="Experiments"
-              rows={experiments}
-              columns={[
-                {
-                  name: "Experiment",
-                  cell: ({ id, comment }) => (
-                    <>
-                      <button type="button" class="link" onClick={() => choose(id)}>
-                        {id}
-                      </button>
-                      {comment && <span class="sub">{comment}</span>}
-                    </>
-                  ),
-                },
-                { name: "Begun", cell: ({ started_unix_us }) => when(started_unix_us) },
-                { name: "Path", cell: ({ target, tunnel }) => `${target} (${tunnel})` },
-                { name: "Trials", cell: ({ trials }) => trials },
-                { name: "State", cell: ({ state }) => state },
-              ]}
-            />
+            <Listed all={experiments} />
           )
         }
       </Fetched>
@@ -89,8 +63,84 @@ function Experiments({ choose }: { choose: (id: string) => void }) {
   );
 }
 
+function Listed({ all }: { all: Experiment[] }) {
+  const [{ q, sort, only }, set] = useQuery({ q: "", sort: "newest", only: "" });
+  const [rows, setRows] = useState(ROWS);
+  const texts = useMemo(
+    () => new Map(all.map((one) => [one.id, [one.id, one.target, one.tunnel, one.workload, one.answer, one.setting, one.comment, one.state, when(one.started_unix_us)].join(" ").toLowerCase()])),
+    [all],
+  );
+  const shown = useMemo(() => {
+    const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = all.filter((one) => (only === "" || outcome(one) === only) && words.every((word) => texts.get(one.id)?.includes(word)));
+    return found.sort((ORDERS[sort] ?? ORDERS.newest!)[1]);
+  }, [all, texts, q, sort, only]);
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => setRows(ROWS), [q, sort, only]);
+  useEffect(() => {
+    if (!end.current) return;
+    const seen = new IntersectionObserver((entries) => entries.some(({ isIntersecting }) => isIntersecting) && setRows((rows) => Math.min(rows + ROWS, shown.length)), { rootMargin: "600px" });
+    seen.observe(end.current);
+    return () => seen.disconnect();
+  }, [shown, rows]);
+  const keep = (): void => {
+    const head = ["experiment", "begun", "path", "where", "workload", "verdict", "answer", "setting", "change_percent", "trials", "state", "comment"];
+    const cells = shown.map((one) => [one.id, new Date(one.started_unix_us / 1e3).toISOString(), one.target, one.tunnel, one.workload, outcome(one), one.answer, one.setting, one.change_bp == null ? null : one.change_bp / 100, one.trials, one.state, one.comment]);
+    keepFile("experiments.csv", csv([head, ...cells]));
+  };
+  return (
+    <>
+      <div class="row">
+        <Text label="Search" size="long" value={q} set={(q) => set({ q })} placeholder="adsl rwin page" />
+        <Choice label="Verdict" value={only} set={(only) => set({ only }, "push")} options={[["", "any"], ...Object.entries(OUTCOMES)]} />
+        <Choice label="Order" value={sort} set={(sort) => set({ sort }, "push")} options={Object.entries(ORDERS).map(([name, [title]]): [string, string] => [name, title])} />
+        <button type="button" onClick={keep}>
+          Download CSV
+        </button>
+      </div>
+      <p class="quiet" role="status">
+        {shown.length === all.length ? (all.length === 1 ? "1 experiment" : `${all.length} experiments`) : `${shown.length} of ${all.length} experiments`}
+      </p>
+      <Table
+        label="Experiments"
+        rows={shown.slice(0, rows)}
+        columns={[
+          {
+            name: "Experiment",
+            cell: ({ id, comment, target }) => (
+              <>
+                <a href={`/report/${encodeURIComponent(id)}`} aria-label={`${target}: ${id}`}>
+                  {target}
+                </a>
+                {comment && <span class="sub comment">{comment}</span>}
+                <span class="sub mono">{id}</span>
+              </>
+            ),
+          },
+          { name: "Begun", cell: ({ started_unix_us }) => <span class="nowrap">{when(started_unix_us)}</span> },
+          {
+            name: "Verdict",
+            cell: (one) => (
+              <>
+                <span class={`badge ${outcome(one) === "set" ? "good" : ""}`}>{OUTCOMES[outcome(one)] ?? outcome(one)}</span>
+                {one.answer && <span class="sub">{one.answer}</span>}
+              </>
+            ),
+          },
+          { name: "Gain", cell: gain },
+          { name: "Workload", cell: ({ workload }) => workload ?? "–" },
+          { name: "Where", cell: ({ tunnel }) => tunnel },
+          { name: "Trials", cell: ({ trials }) => trials },
+        ]}
+      />
+      <div ref={end} />
+    </>
+  );
+}
+
 function HostChanges() {
   const [changes, again] = useGet<Changes>("settings/history");
+  useEffect(() => onChanged(again), []);
   return (
     <Section id="changes" title="Changes of this host">
       <Fetched of={changes} again={again}>
@@ -100,7 +150,7 @@ function HostChanges() {
               None. <a href="/host">Host</a> plans and applies them.
             </p>
           ) : (
-            <Undoable changes={changes} again={again} />
+            <Undoable changes={changes} />
           )
         }
       </Fetched>
@@ -108,8 +158,11 @@ function HostChanges() {
   );
 }
 
+/** A time of the store, in the reader's own time zone. */
+const local = (utc: string | null | undefined): string => (utc && !Number.isNaN(Date.parse(utc)) ? when(Date.parse(utc) * 1e3) : "?");
+
 /** The changes with their old values' way back: one click undoes. */
-function Undoable({ changes, again }: { changes: Changes["changes"]; again: () => void }) {
+function Undoable({ changes }: { changes: Changes["changes"] }) {
   const [busy, problem, run] = useDoing();
   return (
     <>
@@ -117,10 +170,10 @@ function Undoable({ changes, again }: { changes: Changes["changes"]; again: () =
       {problem && <Trouble problem={problem} />}
       <Table
         label="Changes"
-        rows={changes}
+        rows={[...changes].reverse()}
         columns={[
           { name: "Change", cell: ({ id }) => id },
-          { name: "Made", cell: ({ created }) => created.replace("T", " ").replace("Z", " UTC") },
+          { name: "Made", cell: ({ created }) => local(created) },
           { name: "What", cell: ({ changes }) => changes.join("; ") },
           {
             name: "State",
@@ -134,8 +187,8 @@ function Undoable({ changes, again }: { changes: Changes["changes"]; again: () =
           {
             name: "Undo",
             cell: ({ id, phase }) =>
-              UNDOABLE.has(phase) && (
-                <button type="button" disabled={busy} onClick={() => run(() => post("settings/undo", { id }).then(again))}>
+              UNDOABLE.has(phase ?? "") && (
+                <button type="button" disabled={busy} onClick={() => run(() => post("settings/undo", { id }).then(changed))}>
                   Undo change {id}
                 </button>
               ),

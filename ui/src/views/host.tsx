@@ -1,44 +1,11 @@
-import { useMemo, useState } from "preact/hooks";
-import { Change, Pending, type Waiting } from "../change";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Change } from "../change";
 import { value } from "../format";
+import { onChanged } from "../host";
 import { Choice, Fetched, Field, Section, Table, useGet } from "../parts";
+import type { Adapter, KnobRow as Knob, SettingsReport as HostSettings } from "../schema";
 
-interface Adapter {
-  name: string;
-  up: boolean;
-  carrier: boolean;
-  driver: string | null;
-  speed_mbps: number | null;
-  duplex: string | null;
-  mtu: number;
-  qdisc: string | null;
-  txqueuelen: number | null;
-  addresses: string[];
-  offloads: Record<string, boolean> | null;
-}
-
-export interface Knob {
-  key: string;
-  value: unknown;
-  default: unknown;
-  help: string;
-  scope: string;
-  target: string | null;
-  sysctl: string | null;
-  clamped_by: string | null;
-  origin: { kind: string; file: string | null; line: number | null };
-}
-
-interface HostSettings {
-  kernel: string;
-  default_adapter: string | null;
-  adapters: Adapter[];
-  knobs: Knob[];
-  findings: { id: string; severity: string; text: string }[];
-  routes: { text: string; family: number }[];
-  caveats: { id: string; text: string; limits: boolean }[];
-  pending: Waiting | null;
-}
+export type { Knob };
 
 /** The settings that people come for; the others are found by searching. */
 const MAIN = new Set(
@@ -48,6 +15,7 @@ const MAIN = new Set(
 /** This host: findings, adapters, every setting with where it comes from. */
 export function Host() {
   const [host, again] = useGet<HostSettings>("settings");
+  useEffect(() => onChanged(again), []);
   return (
     <>
       <h1>Host</h1>
@@ -55,10 +23,9 @@ export function Host() {
         {(host) => (
           <>
             <p class="lead">Linux {host.kernel}. Read just now; nothing is changed by looking.</p>
-            {host.pending && <Pending waiting={host.pending} done={again} />}
             <Findings host={host} />
             <Adapters host={host} />
-            <Change knobs={host.knobs} done={again} />
+            <Change knobs={host.knobs} />
             <Knobs knobs={host.knobs} />
             <Rest host={host} />
           </>
@@ -98,7 +65,7 @@ function Adapters({ host }: { host: HostSettings }) {
             <dl>
               <Pair name="MTU" text={`${adapter.mtu} bytes`} />
               <Pair name="Speed" text={adapter.speed_mbps ? `${adapter.speed_mbps} Mbit/s ${adapter.duplex ?? ""}` : null} />
-              <Pair name="Driver" text={adapter.driver} />
+              <Pair name="Driver" text={adapter.driver ?? null} />
               <Pair name="Queueing" text={adapter.qdisc && `${adapter.qdisc}, ${adapter.txqueuelen ?? "?"} packets`} />
               <Pair name="Addresses" text={adapter.addresses.join(", ") || null} />
               <Pair

@@ -1,38 +1,12 @@
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, post, remove } from "../api";
 import { drawn, keep, type Drawn, type Link, type Way } from "../drawn";
 import { mbit, ms, rate, size } from "../format";
 import { Choice, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest, Wide } from "../parts";
 import { Chart } from "../chart";
-import { rates, useAnswer, useLast, useUnderWay, type Columns, type Run } from "../run";
-import type { Presets } from "../place";
+import { rates, windowOf, useAnswer, useLast, useUnderWay, type Columns, type Run } from "../run";
 import { Now } from "./experiment";
-
-/** What `lab show --json` prints, as far as it is drawn. */
-interface Shown {
-  title: string;
-  client_mtu: number;
-  server_mtu: number;
-  links: {
-    name: string;
-    mtu: number;
-    icmp: boolean;
-    framing: string;
-    down: ShownWay;
-    up: ShownWay;
-    hop: { nat: boolean; does: string[] };
-  }[];
-  path: { rtt_us: number; pmtu: number; bdp_bytes: number };
-  physical_goodput_bps: { down: number; up: number };
-}
-
-interface ShownWay {
-  rate_bps: number;
-  delay_us: number;
-  jitter_us: number;
-  queue: { bytes?: number; packets?: number };
-  loss: number;
-}
+import type { DrawnPreset, KeptStage, PresetsAnswer as Presets, ScenarioAnswer as Shown } from "../schema";
 
 /** What `lab up --json` prints. */
 interface Up {
@@ -50,29 +24,29 @@ const FIRST: Drawn = {
   ],
 };
 
-function way(of: ShownWay): Way {
-  const queue = of.queue.bytes ?? (of.queue.packets ?? 100) * 1500;
-  return {
-    rate: `${of.rate_bps / 1e3}kbit`,
-    delay: `${of.delay_us}us`,
-    queue: String(queue),
-    ...(of.loss > 0 ? { loss: `${of.loss * 100}%` } : {}),
-    ...(of.jitter_us > 0 ? { jitter: `${of.jitter_us}us` } : {}),
-  };
-}
+/** What a stage does that can't be edited here. */
+const STAGES: Record<string, string> = {
+  jitter_model: "Delay that varies",
+  loss_model: "Losses that aren't independent",
+  loss_by: "Losses by the packet's number",
+  outages: "Outages",
+  airtime: "Airtime: a shared medium, with retries",
+  aqm: "Queue management",
+  modem: "A modem",
+  half_duplex: "Half duplex: both directions share the line",
+  host: "A host of its own behind it",
+};
 
-/** A path as it is shown, to be changed. What is beyond links with rate, delay, queue, loss and jitter stays behind. */
-function redraw(shown: Shown): Drawn {
-  const links = shown.links.map(({ name, mtu, icmp, framing, down, up, hop }): Link => ({
-    name,
-    mtu,
-    framing,
-    ...(icmp ? {} : { icmp }),
-    down: way(down),
-    up: way(up),
-    ...(hop.nat ? { hop: { nat: true } } : {}),
-  }));
-  return { title: shown.title, client_mtu: shown.client_mtu, server_mtu: shown.server_mtu, links };
+/** What the links keep of shipped paths, by preset. */
+function useKept(path: Drawn): Record<string, KeptStage[]> {
+  const [kept, setKept] = useState<Record<string, KeptStage[]>>({});
+  const names = [...new Set(path.links.flatMap(({ keeps }) => (keeps ? [keeps.preset] : [])))].sort();
+  useEffect(() => {
+    for (const name of names.filter((name) => !kept[name])) {
+      get<DrawnPreset>(`lab/presets/${encodeURIComponent(name)}/drawn`).then(({ kept: stages }) => setKept((kept) => ({ ...kept, [name]: stages })), () => {});
+    }
+  }, [names.join()]);
+  return kept;
 }
 
 /** A path drawn from links, started, and used. */
@@ -100,6 +74,7 @@ function Draw({ path, set, start }: { path: Drawn; set: (path: Drawn) => void; s
   const [busy, failed, doing] = useDoing();
   const [presets] = useGet<Presets>("lab/presets");
   const [toml, setToml] = useState("");
+  const kept = useKept(path);
   const change = (place: number, link: Link): void => set({ ...path, links: path.links.map((old, at) => (at === place ? link : old)) });
   const move = (place: number, by: number): void => {
     const links = [...path.links];
@@ -115,10 +90,10 @@ function Draw({ path, set, start }: { path: Drawn; set: (path: Drawn) => void; s
           label="Begin with"
           size="long"
           value=""
-          set={(name) => name && doing(() => get<Shown>(`lab/presets/${name}`).then((shown) => set(redraw(shown))))}
+          set={(name) => name && doing(() => get<DrawnPreset>(`lab/presets/${name}/drawn`).then(({ path }) => set(path as Drawn)))}
           options={[["", "what is drawn below"], ...names]}
         />
-        <Text label="Title" size="long" value={path.title ?? ""} set={(title) => set({ ...path, title })} />
+        <Text label="Title" size="long" value={path.title ?? ""} set={(title) => set({ ...path, title: title.slice(0, 256) })} />
       </div>
       <Picture path={path} shown={problem ? null : shown} />
       {path.links.map((link, place) => (
@@ -126,19 +101,20 @@ function Draw({ path, set, start }: { path: Drawn; set: (path: Drawn) => void; s
           key={place}
           link={link}
           place={place}
+          kept={link.keeps ? (kept[link.keeps.preset] ?? []).filter((stage) => stage.link === link.keeps!.link && !(link.keeps!.without ?? []).includes(stage.key)) : []}
           set={(link) => change(place, link)}
           {...(place > 0 ? { earlier: () => move(place, -1) } : {})}
           {...(path.links.length > 1 ? { gone: () => set({ ...path, links: path.links.filter((_, at) => at !== place) }) } : {})}
         />
       ))}
       <div class="buttons">
-        <button type="button" disabled={path.links.length >= 16} onClick={() => set({ ...path, links: [...path.links, { ...LINK, name: `link-${path.links.length + 1}` }] })}>
+        <button type="button" disabled={path.links.length >= 32} onClick={() => set({ ...path, links: [...path.links, { ...LINK, name: `link-${path.links.length + 1}` }] })}>
           Add a link
         </button>
         <button type="button" class="primary" disabled={busy || problem !== null} onClick={() => doing(() => post<Run>("labs", { path }).then(start))}>
           Start it
         </button>
-        <a class="button" href="/experiment?drawn" onClick={() => keep(path)}>
+        <a class="button" href="/experiment?lab=drawn" onClick={() => keep(path)}>
           Experiment on it
         </a>
         <button type="button" disabled={busy} onClick={() => doing(() => file(path).then(setToml))}>
@@ -181,6 +157,7 @@ function Picture({ path, shown }: { path: Drawn; shown: Shown | null }) {
                 <span class="sub">↑ {(link.up ?? link.down).rate}</span>
                 <span class="sub">{link.down.delay} each way</span>
                 {link.down.loss && <span class="sub">{link.down.loss} lost</span>}
+                {link.keeps && <span class="sub">+ {link.keeps.preset}</span>}
                 {link.icmp === false && <span class="badge bad">black hole above {link.mtu}</span>}
               </li>
             </>
@@ -202,7 +179,7 @@ function Picture({ path, shown }: { path: Drawn; shown: Shown | null }) {
   );
 }
 
-function Edit(props: { link: Link; place: number; set: (link: Link) => void; earlier?: () => void; gone?: () => void }) {
+function Edit(props: { link: Link; place: number; kept: KeptStage[]; set: (link: Link) => void; earlier?: () => void; gone?: () => void }) {
   const { link, set } = props;
   const up = link.up ?? link.down;
   const down = (field: keyof Way) => (text: string) => set({ ...link, down: changed(link.down, field, text) });
@@ -231,10 +208,26 @@ function Edit(props: { link: Link; place: number; set: (link: Link) => void; ear
         <Text label="Loss up" value={up.loss ?? ""} set={above("loss")} placeholder="none" />
         <Text label="Jitter up" value={up.jitter ?? ""} set={above("jitter")} placeholder="none" />
       </div>
+      {props.kept.length > 0 && (
+        <ul class="kept" aria-label={`What link ${props.place + 1} does besides`}>
+          {props.kept.map((stage) => (
+            <li key={stage.key}>
+              <b>
+                {STAGES[stage.stage] ?? stage.stage.replaceAll("_", " ")}
+                {stage.way && `, ${stage.way}`}
+              </b>
+              <span class="sub">{stage.figures}</span>
+              <button type="button" class="link" aria-label={`Leave it out: ${STAGES[stage.stage] ?? stage.stage}${stage.way ? `, ${stage.way}` : ""}`} onClick={() => set({ ...link, keeps: { ...link.keeps!, without: [...(link.keeps!.without ?? []), stage.key] } })}>
+                Leave it out
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
       <div class="buttons">
         <label>
-          <input type="checkbox" checked={link.icmp === false} onChange={(event) => set(event.currentTarget.checked ? { ...link, icmp: false } : without({ ...link, icmp: undefined as never }, "icmp"))} /> tells
-          nobody of packets that are too long
+          <input type="checkbox" checked={link.icmp === false} onChange={(event) => set(event.currentTarget.checked ? { ...link, icmp: false } : without({ ...link, icmp: undefined as never }, "icmp"))} /> Black
+          hole: drops oversized packets without ICMP
         </label>
         {props.place > 0 && (
           <label>
@@ -358,7 +351,14 @@ function Worked({ run }: { run: Run }) {
   const { result, end, lines, samples } = useAnswer<Transfer>(run);
   return (
     <div aria-live="polite">
-      {!end && <p class="progress">Running …</p>}
+      {!end && (
+        <div class="progress">
+          <p>Running …</p>
+          <button type="button" onClick={() => void remove(`runs/${run.id}`).catch(() => {})}>
+            Stop it
+          </button>
+        </div>
+      )}
       {!result && <Now samples={samples} />}
       {lines.length > 0 && (
         <pre class="mono" tabIndex={0} aria-label="What the program says">
@@ -379,7 +379,7 @@ function Worked({ run }: { run: Run }) {
 function Transferred({ of }: { of: Transfer }) {
   const data = useMemo(() => {
     const x = of.samples.t_us.map((us) => us / 1e6);
-    return { x, rate: [{ label: "Goodput", values: rates(of.samples.t_us, of.samples.bytes) }], cwnd: [{ label: "cwnd", colour: 1, values: of.samples.snd_cwnd.map((bytes) => bytes / 1024) }] };
+    return { x, rate: [{ label: "Goodput", values: rates(of.samples.t_us, of.samples.bytes, windowOf(of.samples.rtt)) }], cwnd: [{ label: "cwnd", colour: 1, values: of.samples.snd_cwnd.map((bytes) => bytes / 1024) }] };
   }, [of]);
   return (
     <>

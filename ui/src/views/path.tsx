@@ -2,10 +2,13 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { post } from "../api";
 import { Chart } from "../chart";
-import { count, mbit, ms, percent, rate } from "../format";
+import { count, mbit, ms, percent, when } from "../format";
+import { AsCommand, command } from "../keep";
 import { Figure, Section, Sentences, Table, Trouble, useDoing, useGet, Wide } from "../parts";
 import { usePlace } from "../place";
-import { useAnswer, useLast, useUnderWay, type Run } from "../run";
+import { useQuery } from "../route";
+import { useAnswer, useRun, useUnderWay, type Run } from "../run";
+import { Running } from "./experiment";
 import { Encapsulation, query, Sawtooth, type Ask } from "./calculator";
 
 interface Hop {
@@ -48,10 +51,6 @@ interface Found {
   rtt_us?: number | { min: number | null; median: number | null; p99: number | null } | null;
   jitter_us?: number | null;
   loss?: number | null;
-  bottleneck_bps?: number | null;
-  bottleneck_sender_limited?: boolean | null;
-  bdp_bytes?: number | null;
-  rwin_bytes?: number | null;
   initcwnd?: number | null;
   link_guess?: string;
   hops?: Hop[];
@@ -62,14 +61,16 @@ interface Found {
 }
 
 const KINDS: Record<string, string> = {
-  clean: "clean: routers say so when packets are longer",
-  "black-hole": "black hole: longer packets vanish, and nobody says so",
-  "lying-router": "a router names another MTU than it lets pass",
-  "size-dependent-loss": "long packets get lost more often than short ones",
-  "rate-limited": "routers say so, but not every time",
-  "icmp-blocked": "clean, though the target answers no ICMP",
-  clamped: "somebody lowers TCP's MSS",
-  inconclusive: "it can't be said why",
+  clean: "Routers say so when packets are longer",
+  "black-hole": "A black hole: longer packets vanish, and nobody says so",
+  "lying-router": "A router names another MTU than it lets pass",
+  "size-dependent-loss": "Long packets get lost more often than short ones",
+  "rate-limited": "Routers say so, but not every time",
+  "icmp-blocked": "Clean, though the target answers no ICMP",
+  clamped: "Somebody lowers TCP's MSS",
+  "narrow-branch": "A load balancer sends some connections over a branch that carries less, and nobody says so",
+  "df-cleared": "Routers cut up what is too long, whoever forbids it",
+  inconclusive: "It can't be said why",
 };
 
 /** What the link may be, and what a packet occupies on it then. */
@@ -85,20 +86,20 @@ export function Path() {
     hint: "A name or an address, and a TCP port if you like",
     doing: "Probing a real path",
   });
-  const [last, setRun] = useLast("probe");
-  const [seen, setSeen] = useState<Record<string, Run>>({});
+  const [{ run: named, scan: scanned }, set] = useQuery({ run: "", scan: "" });
+  const [path, setPath] = useRun(named || null);
+  const [scan, setScan] = useRun(scanned || null);
   const [asking, problem, doing] = useDoing();
-  const goes = useUnderWay(last);
+  const goes = [useUnderWay(known(path)), useUnderWay(known(scan))].some(Boolean);
   const busy = asking || goes || !place.complete;
-  const ask = (kind: string): void =>
+  const ask = (kind: "path" | "scan"): void =>
     doing(() =>
       post<Run>("probes", { kind, ...place.request }).then((run) => {
-        setSeen(kind === "path" ? { path: run } : { ...seen, [kind]: run });
-        setRun(run);
+        (kind === "path" ? setPath : setScan)(run);
+        set(kind === "path" ? { run: run.id, scan: "" } : { scan: run.id }, "push");
       }),
     );
-  const path = seen.path ?? (last?.request.kind === "path" ? last : null);
-  const scan = seen.scan ?? (last?.request.kind === "scan" ? last : null);
+  const gone = path === "gone" || scan === "gone";
   return (
     <>
       <h1>Path</h1>
@@ -119,15 +120,38 @@ export function Path() {
             Scan sizes
           </button>
         </div>
+        {place.real && place.complete && <AsCommand text={command("path", place.target)} />}
       </form>
       {problem && <Trouble problem={problem} />}
-      {!path && !scan && !problem && (
-        <p class="quiet">Nothing probed yet. The lab needs no privilege and reaches nobody: try the black hole.</p>
-      )}
-      {path && <Probed key={path.id} run={path} />}
-      {scan && <Scanned key={scan.id} run={scan} />}
+      {gone && <p class="note">The server was started again meanwhile and keeps no probes. Probe once more to see the path as it is now.</p>}
+      {!named && !scanned && !problem && <p class="quiet">Nothing probed yet. Lab paths need no root and touch no network. Try “Black hole”.</p>}
+      {!named && !scanned && <Running kind="probe" name="A probe" to={({ id, request }) => `/path?${new URLSearchParams({ ...where(request), [request.kind === "scan" ? "scan" : "run"]: id })}`} />}
+      {known(path) && <Probed key={known(path)!.id} run={known(path)!} />}
+      {known(scan) && <Scanned key={known(scan)!.id} run={known(scan)!} />}
     </>
   );
+}
+
+const known = (run: Run | "gone" | null): Run | null => (run === "gone" ? null : run);
+
+/** What a probe's request says in the address. */
+function where({ target, lab }: Record<string, unknown>): Record<string, string> {
+  if (typeof target === "string") return { where: "target", target };
+  return { lab: typeof lab === "string" ? lab : "drawn" };
+}
+
+/** What a path is called. */
+const called = ({ request: { target, lab } }: Run): string => String(target ?? (lab ? `lab path ${lab}` : "the path drawn in Lab"));
+
+/** The worst that is known of a path, in a sentence, and how bad it is. */
+function headline(found: Found): [string, string] {
+  const { pmtu, black_hole_hop: hop, loss } = found;
+  const through = `Packets of up to ${pmtu ?? "?"} bytes get through`;
+  if (found.kind === "black-hole") return [`Packets over ${pmtu ?? "?"} bytes vanish${hop ? ` behind ${hop.address}` : ""}`, "bad"];
+  if (found.kind === "size-dependent-loss") return ["Long packets get lost more often than short ones", "bad"];
+  if (loss != null && loss >= 0.005) return [`${percent(loss)} of all packets are lost, whatever their size`, "bad"];
+  if (found.kind === "clean" || found.kind === "icmp-blocked") return [`${through}; nothing is wrong with longer ones`, "faster"];
+  return [through, ""];
 }
 
 /** What of a run there is to see: its answer, its failure, or that it goes on. */
@@ -141,10 +165,14 @@ function useFound(run: Run, doing: string): [Found | null, ComponentChildren] {
 function Probed({ run }: { run: Run }) {
   const [found, instead] = useFound(run, "Probing: packets of many sizes, all hops at once, trains of packets");
   if (!found) return <>{instead}</>;
+  const [title, look] = headline(found);
   const rtt = typeof found.rtt_us === "object" ? found.rtt_us : null;
   return (
     <>
-      <Section id="found" class={`verdict ${found.kind === "clean" ? "faster" : ""}`} title={`${found.target}: packets of up to ${found.pmtu ?? "?"} bytes get through`}>
+      <Section id="found" class={`verdict ${look}`} title={title}>
+        <p class="quiet">
+          {called(run)}, {when(run.started_unix_us)}
+        </p>
         <p>
           {KINDS[found.kind ?? ""] ?? found.kind}
           {found.black_hole_hop && `, behind hop ${found.black_hole_hop.ttl} (${found.black_hole_hop.address})`}.
@@ -159,14 +187,6 @@ function Probed({ run }: { run: Run }) {
         {rtt?.min != null && <Figure name="RTT, least and median">{`${ms(rtt.min)}, ${rtt.median === null ? "–" : ms(rtt.median)}`}</Figure>}
         {found.jitter_us != null && <Figure name="Jitter">{ms(found.jitter_us)}</Figure>}
         {found.loss != null && <Figure name="Loss">{percent(found.loss)}</Figure>}
-        {found.bottleneck_bps != null && (
-          <Figure name="Narrowest link">
-            {found.bottleneck_sender_limited && "at least "}
-            {rate(found.bottleneck_bps)}
-          </Figure>
-        )}
-        {found.bdp_bytes != null && <Figure name="BDP">{(found.bdp_bytes / 1024).toFixed(1)} KiB</Figure>}
-        {found.rwin_bytes != null && <Figure name="RWIN that fills it">{count(found.rwin_bytes)} bytes</Figure>}
         {found.link_guess && <Figure name="Link, probably">{found.link_guess}</Figure>}
       </dl>
       <Sentences id="advice" title="To do" of={found.advice ?? []} />
@@ -278,7 +298,7 @@ function Link({ found }: { found: Found }) {
       <p class="quiet">Guessed from the MTU alone. If you know better, say what packets are wrapped in:</p>
       <Encapsulation value={encap} set={setEncap} label="Framing" />
       {answer.state === "failed" && <Trouble problem={answer.problem} again={again} />}
-      {answer.state === "done" && <Sawtooth answer={answer.data} ask={ask} />}
+      {answer.state === "done" && <Sawtooth answer={{ max_mtu: Math.min(answer.data.max_mtu, found.pmtu ?? answer.data.max_mtu) }} ask={ask} />}
     </Section>
   );
 }

@@ -2,27 +2,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, problemOf, type Problem } from "../api";
 import { Chart } from "../chart";
 import { mbit, percent, rate, size, times } from "../format";
+import { AsCommand, command } from "../keep";
 import { Choice, Field, Figure, Section, Trouble } from "../parts";
-import { rates, type Columns } from "../run";
-
-interface Arm {
-  settings: Record<string, unknown>;
-  goodput_bps: number;
-  goodput_p5_bps: number;
-  goodput_p95_bps: number;
-  completion_us: number | null;
-  queueing_delay_us: number;
-  retransmitted_share: number;
-  gain: number | null;
-  samples: Columns | null;
-}
-
-/** What `predict --json` prints. */
-interface Prediction {
-  arms: Arm[];
-  path_facts: { rtt_us: number; bdp_bytes: number; physical_goodput_bps: number | null };
-  model_error: { region: string; median: number; p90: number; worst: number; transfers: number; kernel: string } | null;
-}
+import { useQuery } from "../route";
+import { rates, windowOf, type Columns } from "../run";
+import type { PredictAnswer as Prediction } from "../schema";
 
 /** A slider: its positions are steps of a logarithm, and the lowest one may stand for something else. */
 interface Scale {
@@ -62,6 +46,16 @@ const FIRST: Record<Name, number> = {
   rwin: 0,
   initcwnd: position(SCALES.initcwnd, 10),
 };
+
+const NAMES = Object.keys(SCALES) as Name[];
+/** All of it in the address. */
+const SAID = { ...(Object.fromEntries(NAMES.map((name) => [name, String(FIRST[name])])) as Record<Name, string>), cc: "cubic", amount: "3MB" };
+
+/** A position that the address says, if it can be one. */
+function clamped(text: string, usual: number): number {
+  const value = Math.round(Number(text));
+  return Number.isFinite(value) ? Math.min(Math.max(value, 0), STEPS) : usual;
+}
 
 /** What the model is asked. */
 function question(positions: Record<Name, number>, cc: string, amount: string): string {
@@ -109,11 +103,12 @@ function usePrediction(ask: string): [Prediction | null, number, Problem | null]
 
 /** Knobs and path to turn, and what the model says. */
 export function WhatIf() {
-  const [positions, setPositions] = useState(FIRST);
-  const [cc, setCc] = useState("cubic");
-  const [amount, setAmount] = useState("3MB");
-  const [prediction, took, problem] = usePrediction(question(positions, cc, amount));
-  const slider = (name: Name) => <Slider key={name} scale={SCALES[name]} value={positions[name]} set={(value) => setPositions({ ...positions, [name]: value })} />;
+  const [said, set] = useQuery(SAID);
+  const { cc, amount } = said;
+  const positions = Object.fromEntries(NAMES.map((name) => [name, clamped(said[name], FIRST[name])])) as Record<Name, number>;
+  const asked = question(positions, cc, amount);
+  const [prediction, took, problem] = usePrediction(asked);
+  const slider = (name: Name) => <Slider key={name} scale={SCALES[name]} value={positions[name]} set={(value) => set({ [name]: String(value) })} />;
   return (
     <>
       <h1>What if</h1>
@@ -126,14 +121,21 @@ export function WhatIf() {
         <fieldset>
           <legend>The settings</legend>
           {(["rwin", "initcwnd"] as const).map(slider)}
-          <Choice label="Congestion control" value={cc} set={setCc} options={["cubic", "reno", "bbr", "newreno", "vegas", "cdg", "htcp", "illinois", "westwood"].map((name): [string, string] => [name, name])} />
-          <Choice label="Transfer" value={amount} set={setAmount} options={["14kB", "100kB", "1MB", "3MB", "10MB", "30MB"].map((name): [string, string] => [name, name.replace(/(\d)([kM])/, "$1 $2")])} />
+          <Choice label="Congestion control" value={cc} set={(cc) => set({ cc })} options={["cubic", "reno", "bbr", "newreno", "vegas", "cdg", "htcp", "illinois", "westwood"].map((name): [string, string] => [name, name])} />
+          <Choice label="Transfer" value={amount} set={(amount) => set({ amount })} options={["14kB", "100kB", "1MB", "3MB", "10MB", "30MB"].map((name): [string, string] => [name, name.replace(/(\d)([kM])/, "$1 $2")])} />
         </fieldset>
       </div>
       {problem && <Trouble problem={problem} />}
       {prediction && <Answer prediction={prediction} took={took} />}
+      <AsCommand text={asCommand(asked)} />
     </>
   );
+}
+
+/** The question for a terminal. */
+function asCommand(asked: string): string {
+  const query = [...new URLSearchParams(asked)].filter(([name]) => name !== "samples");
+  return command("predict", ...query.flatMap(([name, value]) => (name === "set" ? value.split(",").map((one): [string, string] => ["--set", one]) : [[`--${name}`, value] as [string, string]])));
 }
 
 function Slider({ scale, value, set }: { scale: Scale; value: number; set: (value: number) => void }) {
@@ -157,12 +159,12 @@ function Answer({ prediction, took }: { prediction: Prediction; took: number }) 
   const error = prediction.model_error;
   return (
     <>
-      <dl class="figures" aria-live="polite">
+      <dl class="figures answers" aria-live="polite">
         <Figure name="Goodput">{rate(asked.goodput_bps)}</Figure>
-        <Figure name="Done after">{time(asked.completion_us)}</Figure>
-        <Figure name="Against the usual settings">{times(asked.gain === null ? null : 1 + asked.gain)}</Figure>
+        <Figure name="Completed after">{time(asked.completion_us ?? null)}</Figure>
+        <Figure name="Against the defaults">{times(asked.gain == null ? null : 1 + asked.gain)}</Figure>
         <Figure name="Queueing delay">{time(asked.queueing_delay_us)}</Figure>
-        <Figure name="Sent again">{percent(asked.retransmitted_share)}</Figure>
+        <Figure name="Retransmitted">{percent(asked.retransmitted_share)}</Figure>
         <Figure name="BDP">{size(prediction.path_facts.bdp_bytes)}</Figure>
         <Figure name="Physical limit">{rate(prediction.path_facts.physical_goodput_bps)}</Figure>
       </dl>
@@ -174,8 +176,8 @@ function Answer({ prediction, took }: { prediction: Prediction; took: number }) 
       </p>
       <Section id="over-time" title="Over time">
         <div class="pair">
-          <Chart label="Goodput over time, with these settings and with the usual ones" xLabel="Time, s" yLabel="Goodput, Mbit/s" height={240} format={mbit} x={data.x} lines={data.rate} />
-          <Chart label="Congestion window over time, with these settings and with the usual ones" xLabel="Time, s" yLabel="cwnd, KiB" height={240} format={(value) => value.toFixed(0)} x={data.x} lines={data.cwnd} />
+          <Chart sync="what-if" label="Goodput over time, with these settings and with the usual ones" xLabel="Time, s" yLabel="Goodput, Mbit/s" height={240} format={mbit} x={data.x} lines={data.rate} />
+          <Chart sync="what-if" label="Congestion window over time, with these settings and with the usual ones" xLabel="Time, s" yLabel="cwnd, KiB" height={240} format={(value) => value.toFixed(0)} x={data.x} lines={data.cwnd} />
         </div>
       </Section>
     </>
@@ -191,5 +193,5 @@ function curves(usual: Columns | null, asked: Columns | null, rtt_us: number) {
     return { label, reference, values: x.map((_, place) => own[place] ?? null) };
   };
   const both = (values: (of: Columns) => number[]) => [line("these settings", asked, values, false), line("the usual ones", usual, values, true)];
-  return { x, rate: both((of) => rates(of.t_us, of.bytes, rtt_us)), cwnd: both((of) => of.snd_cwnd.map((bytes) => bytes / 1024)) };
+  return { x, rate: both((of) => rates(of.t_us, of.bytes, Math.max(rtt_us, windowOf(of.rtt)))), cwnd: both((of) => of.snd_cwnd.map((bytes) => bytes / 1024)) };
 }
