@@ -101,7 +101,7 @@ pub fn answers(bytes: &[u8]) {
 pub fn machines(bytes: &[u8]) {
     let Some((which, rest)) = bytes.split_first() else { return };
     let rng = ChaCha8Rng::seed_from_u64(1);
-    let kinds = vec![Kind::Echo, Kind::OldSegment, Kind::Udp];
+    let kinds = vec![Kind::Echo, Kind::OldSegment, Kind::RefusedSyn, Kind::Udp];
     match which % 4 {
         0 => {
             let config = SearchConfig {
@@ -111,6 +111,8 @@ pub fn machines(bytes: &[u8]) {
                 handshake: true,
                 patient: which & 8 > 0,
                 losses: true,
+                flows: 4,
+                told: (which & 16 > 0).then_some(1400),
             };
             let mut search = Search::new(config, rng);
             drive(&mut search, rest, 4000);
@@ -180,13 +182,19 @@ fn drive(machine: &mut impl Machine, bytes: &[u8], most: u32) {
         let Some(bytes) = answers.next() else { continue };
         let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
         let number = u32::from(at(1)) << 8 | u32::from(at(2));
-        let said = match at(0) % 8 {
+        let said = match at(0) % 11 {
             0 | 1 => Said::Reached { ttl: Some(at(3)) },
             2 => Said::TooBig { mtu: number.wrapping_mul(u32::from(at(3) % 3)) },
-            3 => Said::Expired { quote: Quote { tos: Some(at(1)), options: Some(SynOptions::default()) } },
+            3 => {
+                let (options, dont_fragment) = (Some(SynOptions::default()), Some(at(2) % 2 == 0));
+                Said::Expired { quote: Quote { tos: Some(at(1)), dont_fragment, options } }
+            }
             4 => Said::Open { mss: Some(number as u16), sack: at(3) % 2 == 0 },
             5 => Said::Refused,
             6 => Said::LocalTooBig,
+            7 => Said::Connected,
+            8 => Said::Retransmitted { copies: u32::from(at(3)) },
+            9 => Said::Late,
             _ => Said::Unreachable { code: at(3) },
         };
         let id = sent.saturating_sub(1 + u32::from(at(3) % 16));

@@ -12,7 +12,7 @@ coverage="$coverage -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-saniti
 coverage="$coverage --cfg fuzzing -Cdebug-assertions"
 RUSTFLAGS="$coverage" cargo build --release --locked --target "$host"
 if [ "$1" = all ]; then
-    set -- packets edits answers machines framing control iperf3 ftp http capture profile
+    set -- packets edits answers machines framing control iperf3 ftp http capture profile table scenario import journal object host har http2 devtools adapter
 else
     set -- "$1"
 fi

@@ -10,7 +10,9 @@ tools="cc:gcc make:make git:git"
 case $want in
     build) ;;
     test)
-        tools="$tools nft:nftables ip:iproute2 ping:iputils-ping tracepath:iputils-tracepath traceroute:traceroute mtr:mtr-tiny ss:iproute2 curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux"
+        tools="$tools nft:nftables ip:iproute2 ping:iputils-ping tracepath:iputils-tracepath traceroute:traceroute mtr:mtr-tiny ss:iproute2 curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux chrt:util-linux"
+        # Runs the tests.
+        tools="$tools /usr/bin/python3:python3"
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.

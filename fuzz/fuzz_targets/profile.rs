@@ -1,7 +1,7 @@
-//! A profile of far ends.
+//! A profile of servers.
 #![no_main]
 
-#[path = "../../crates/windtunnel/src/commands/tune/profile.rs"]
+#[path = "../../crates/tune/src/profile.rs"]
 #[expect(dead_code, reason = "the program uses the rest")]
 mod profile;
 

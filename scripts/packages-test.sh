@@ -1,0 +1,131 @@
+#!/bin/bash
+# Proves the packages of scripts/packages.sh on a fresh minimal Debian: install, a first verdict within two minutes as an ordinary
+# user, manual pages, the Tab key, an upgrade that keeps an edited file, a purge that leaves nothing. Needs root, mmdebstrap, lintian
+# and this host's own package sources. Usage: scripts/packages-test.sh [SUITE]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+suite=${1:-bookworm}
+work=$PWD/target/packages
+say() { printf 'packages-test: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+[ "$(id -u)" = 0 ] || fail "a fresh Debian is made and entered by root"
+for tool in mmdebstrap:mmdebstrap lintian:lintian setpriv:util-linux man:man-db systemd-analyze:systemd setcap:libcap2-bin; do
+    command -v "${tool%%:*}" >/dev/null || fail "${tool%%:*} is missing: apt-get install ${tool##*:}"
+done
+deb=$(ls "$work"/out/windtunnel_*.deb 2>/dev/null) || fail "there is no package: make packages"
+(cd "$work/out" && sha256sum --quiet -c SHA256SUMS) || fail "SHA256SUMS doesn't fit"
+
+say "lintian"
+lintian --fail-on error,warning "$deb" || fail "lintian complains"
+
+say "units"
+systemd-analyze security --offline=true --threshold=12 packaging/windtunnel-serve.service >"$work/security.txt" || {
+    tail -n 3 "$work/security.txt" >&2
+    fail "the unit is less closed than it was"
+}
+tail -n 1 "$work/security.txt" >&2
+
+base=$work/$suite.tar
+if [ ! -s "$base" ]; then
+    say "a minimal $suite"
+    sources=$(ls /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
+    mmdebstrap --variant=minbase --quiet --include=ca-certificates "$suite" "$base.part" "$sources"
+    mv "$base.part" "$base"
+fi
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+chmod 755 "$root"
+tar -C "$root" -xf "$base" --exclude='./dev/*'
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+# An installer writes it; without it names of the lab's hosts have no place.
+[ -e "$root/etc/hosts" ] || printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
+cp /etc/apt/apt.conf.d/*artifact* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+
+# Runs a command in the fresh Debian, as root or as whom the first word names. A pivoted root, since the kernel makes no user
+# namespaces for whoever is in a chroot.
+inside() {
+    local user=$1
+    shift
+    unshare --mount --pid --fork --propagation private sh -ec '
+        root=$1 user=$2
+        shift 2
+        mount --bind "$root" "$root"
+        cd "$root"
+        mount -t proc proc proc
+        mount -t tmpfs -o mode=755 tmpfs dev
+        for node in null zero full random urandom tty; do touch dev/$node; mount --bind /dev/$node dev/$node; done
+        mkdir -p dev/net dev/pts dev/shm
+        if [ -e /dev/net/tun ]; then touch dev/net/tun; mount --bind /dev/net/tun dev/net/tun; fi
+        mount -t tmpfs tmpfs run
+        pivot_root . mnt
+        umount -l /mnt
+        export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+        cd /
+        if [ "$user" != root ]; then
+            export HOME=/home/$user
+            cd "$HOME"
+            exec setpriv --reuid=1000 --regid=1000 --clear-groups ${bounds:---bounding-set=-all} "$@"
+        fi
+        exec "$@"' inside "$root" "$user" "$@"
+}
+files() { (cd "$root" && find etc lib usr var/lib -path var/lib/apt -prune -o -path var/lib/dpkg -prune -o -path '*/__pycache__' -prune -o ! -type d -print | grep -v -e '^etc/ld.so.cache' -e '^etc/mailcap' | sort); }
+
+say "what a user has beside it: curl, iproute2, man"
+inside root sh -c 'apt-get update -q >/dev/null && apt-get install -q -y --no-install-recommends curl iproute2 man-db bash >/dev/null 2>&1'
+inside root useradd --create-home --uid 1000 --shell /bin/bash someone
+cp "$deb" "$root/tmp/windtunnel.deb"
+files >"$work/before.txt"
+
+say "from the package to the first verdict"
+began=$(date +%s)
+inside root sh -c 'apt-get install -q -y --no-install-recommends /tmp/windtunnel.deb >/dev/null 2>&1'
+verdict=$(inside someone windtunnel tune --lab transatlantic --workload page --knobs initcwnd --budget 60s --quiet) || [ $? -le 1 ]
+took=$(($(date +%s) - began))
+printf '%s\n' "$verdict" | head -n 5 >&2
+printf '%s' "$verdict" | grep -q '^Kept: windtunnel report' || fail "there is no verdict"
+say "$took s"
+[ $took -lt 120 ] || fail "that is more than two minutes"
+
+say "commands as an ordinary user"
+inside someone windtunnel --version
+inside someone windtunnel doctor >"$work/doctor.txt" || { cat "$work/doctor.txt" >&2; fail "doctor"; }
+inside someone windtunnel lab run adsl -- curl -sS -o /dev/null http://server/bytes/100kB || fail "lab run"
+inside someone windtunnel predict adsl --levels rwin=8KiB --knobs rwin >/dev/null || fail "predict"
+inside someone windtunnel report last --json >/dev/null || [ $? -le 1 ] || fail "report"
+inside someone windtunnel tune --lab adsl --budget 60s --quiet >/dev/null || [ $? -le 1 ] || fail "tune"
+inside root sh -c 'ip link set lo up 2>/dev/null; windtunnel mtu 127.0.0.1 >/dev/null' || fail "mtu"
+
+say "a copy with file capabilities runs the lab, too"
+cp "$root/usr/bin/windtunnel" "$root/home/someone/capable"
+chmod 755 "$root/home/someone/capable"
+setcap cap_net_raw+ep "$root/home/someone/capable"
+# Who has none of these capabilities within bounds may not even start it.
+bounds=--inh-caps=-all inside someone ./capable lab run adsl -- true || fail "a copy with capabilities doesn't run the lab"
+rm "$root/home/someone/capable"
+
+say "manual pages and the Tab key"
+inside root sh -c 'for page in /usr/share/man/man1/windtunnel*.1.gz; do man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null; done' >"$work/man.txt"
+[ ! -s "$work/man.txt" ] || { head "$work/man.txt" >&2; fail "man warns"; }
+inside someone bash -ec 'bash -n /usr/share/bash-completion/completions/windtunnel
+    source /usr/share/bash-completion/completions/windtunnel
+    COMP_WORDS=(windtunnel tune --lab ads) COMP_CWORD=3 COMP_TYPE=9
+    _clap_complete_windtunnel windtunnel ads --lab
+    printf "%s\n" "${COMPREPLY[@]}" | grep -qx "adsl *"' || fail "the Tab key doesn't offer adsl"
+
+say "nothing was enabled or started; an upgrade keeps an edited file"
+[ ! -e "$root/etc/systemd/system/multi-user.target.wants/windtunnel-serve.service" ] || fail "the unit was enabled"
+echo 'SERVE_FLAGS=--listen 127.0.0.1:7411' >"$root/etc/default/windtunnel-serve"
+newer=$(mktemp -d)
+dpkg-deb -R "$deb" "$newer/it"
+sed -i 's/^Version: .*/&.1/' "$newer/it/DEBIAN/control"
+dpkg-deb --root-owner-group --build "$newer/it" "$root/tmp/newer.deb" >/dev/null
+rm -rf "$newer"
+inside root sh -c 'apt-get install -q -y --no-install-recommends /tmp/newer.deb >/dev/null 2>&1'
+grep -q 127.0.0.1:7411 "$root/etc/default/windtunnel-serve" || fail "the upgrade overwrote an edited file"
+
+say "a purge leaves nothing"
+inside root sh -c 'dpkg --purge windtunnel >/dev/null 2>&1; dpkg -l windtunnel 2>/dev/null | grep -q ^ii' && fail "it is still there"
+rm -f "$root"/tmp/*.deb
+files >"$work/after.txt"
+diff "$work/before.txt" "$work/after.txt" >&2 || fail "something was left behind"
+say "all of it holds"

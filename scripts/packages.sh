@@ -1,0 +1,114 @@
+#!/bin/sh
+# Builds packages into target/packages/out: a .deb, a tarball, what is inside (a CycloneDX list) and SHA256SUMS. The same commit
+# gives the same files, in whatever folder it is built. Usage: scripts/packages.sh [PROGRAM]; with PROGRAM nothing is compiled.
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+work=$root/target/packages
+for tool in dpkg-deb:dpkg dpkg-shlibdeps:dpkg-dev strip:binutils xz:xz-utils gzip:gzip; do
+    command -v "${tool%%:*}" >/dev/null || { echo "packages: ${tool%%:*} is missing: sudo apt-get install ${tool##*:}" >&2; exit 3; }
+done
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
+umask 022
+
+if [ $# -gt 0 ]; then
+    program=$1
+else
+    WINDTUNNEL_PAGE=must scripts/build-page.sh
+    cargo_home=${CARGO_HOME:-$HOME/.cargo}
+    # Nothing in the program may tell where it was built.
+    RUSTFLAGS="--remap-path-prefix=$root=/windtunnel --remap-path-prefix=$cargo_home=/cargo" \
+        CARGO_TARGET_DIR="$work/build" cargo build --release --locked -p windtunnel
+    program=$work/build/release/windtunnel
+fi
+
+# 0.1.0, and for what isn't a release the commit's day and name: 0.1.0~git20261123.abcdef0 comes before 0.1.0.
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+if ! git describe --exact-match --tags HEAD >/dev/null 2>&1; then
+    version="$version~git$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d).$(git rev-parse --short=7 HEAD)"
+fi
+arch=$(dpkg --print-architecture)
+out=$work/out stage=$work/stage
+rm -rf "$out" "$stage" "$work/list" "$work/man"
+mkdir -p "$out" "$stage" "$work/man" "$work/list"
+
+echo "packages: windtunnel $version for $arch" >&2
+install -D -m 755 "$program" "$stage/usr/bin/windtunnel"
+strip --strip-unneeded --remove-section=.comment "$stage/usr/bin/windtunnel"
+"$stage/usr/bin/windtunnel" self manual "$work/man"
+"$stage/usr/bin/windtunnel" self completions "$work/man"
+for page in "$work/man"/*.1; do
+    install -D -m 644 "$page" "$stage/usr/share/man/man1/$(basename "$page")"
+    gzip -9n "$stage/usr/share/man/man1/$(basename "$page")"
+done
+install -D -m 644 "$work/man/windtunnel.bash" "$stage/usr/share/bash-completion/completions/windtunnel"
+install -D -m 644 "$work/man/_windtunnel" "$stage/usr/share/zsh/vendor-completions/_windtunnel"
+install -D -m 644 "$work/man/windtunnel.fish" "$stage/usr/share/fish/vendor_completions.d/windtunnel.fish"
+install -D -m 644 packaging/windtunnel-serve.service "$stage/lib/systemd/system/windtunnel-serve.service"
+install -D -m 644 packaging/windtunnel-serve.default "$stage/etc/default/windtunnel-serve"
+doc=$stage/usr/share/doc/windtunnel
+install -d "$doc"
+# Debian's form of the changelog: one entry that leads to ours.
+gzip -9nc CHANGELOG.md > "$doc/NEWS.md.gz"
+printf 'windtunnel (%s) unstable; urgency=medium\n\n  * What changed stands in NEWS.md.gz.\n\n -- The Windtunnel authors <maintainers@windtunnel.invalid>  %s\n' \
+    "$version" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9nc > "$doc/changelog.gz"
+{
+    cat packaging/deb/copyright
+    echo "License: MIT or Apache-2.0"
+    echo " Either of these, as you like."
+    echo " ."
+    sed -e 's/^$/./' -e 's/^/ /' LICENSE-MIT
+    echo " ."
+    echo " On Debian the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0."
+} > "$doc/copyright"
+chmod 644 "$doc"/*
+
+# The libraries that the program needs, as Debian names their packages.
+mkdir -p "$work/list/debian"
+printf 'Source: windtunnel\n\nPackage: windtunnel\nArchitecture: any\n' > "$work/list/debian/control"
+needs=$(cd "$work/list" && dpkg-shlibdeps -O "$stage/usr/bin/windtunnel" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+install -d -m 755 "$stage/DEBIAN"
+cat > "$stage/DEBIAN/control" <<END
+Package: windtunnel
+Version: $version
+Architecture: $arch
+Maintainer: The Windtunnel authors <maintainers@windtunnel.invalid>
+Section: net
+Priority: optional
+Installed-Size: $(du -k -s --apparent-size "$stage" | cut -f1)
+Depends: $needs
+Recommends: iproute2, curl
+Suggests: nftables, chromium
+Description: finds the TCP/IP settings that make a connection fastest
+ Windtunnel varies TCP/IP settings in random order over an emulated or a real
+ path, shows whether the difference is real with statistics that hold however
+ long one watches, and applies what won so that it can be undone.
+ .
+ It also probes paths (MTU, hops, first windows), predicts transfers by a model
+ of Linux TCP, compares TCP stacks, and serves a page on loopback.
+END
+echo /etc/default/windtunnel-serve > "$stage/DEBIAN/conffiles"
+for script in postinst prerm postrm; do install -m 755 packaging/deb/$script "$stage/DEBIAN/$script"; done
+(cd "$stage" && find . -type f ! -path './DEBIAN/*' -printf '%P\n' | sort | xargs md5sum) > "$work/list/md5sums"
+install -m 644 "$work/list/md5sums" "$stage/DEBIAN/md5sums"
+find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+dpkg-deb --root-owner-group -Zxz --build "$stage" "$out/windtunnel_${version}_$arch.deb" >/dev/null
+
+# The tarball has the same files without Debian's.
+name=windtunnel-$version-$(uname -m)-linux-gnu
+mkdir -p "$work/list/$name"
+cp -a "$stage/usr" "$work/list/$name/"
+rm -rf "$work/list/$name/usr/share/doc"
+mkdir -p "$work/list/$name/systemd"
+cp -a packaging/windtunnel-serve.service packaging/windtunnel-serve.default "$work/list/$name/systemd/"
+cp -a README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$work/list/$name/"
+tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work/list" -cf - "$name" | xz -T1 -6 > "$out/$name.tar.xz"
+
+python3 scripts/sbom.py "$version" > "$out/$name.cdx.json"
+(cd "$out" && sha256sum -- *.deb *.tar.xz *.json > SHA256SUMS)
+# A folder that apt can use: deb [trusted=yes] file:FOLDER ./
+if command -v dpkg-scanpackages >/dev/null; then
+    (cd "$out" && dpkg-scanpackages --multiversion . 2>/dev/null | gzip -9nc > Packages.gz)
+fi
+ls -l "$out" >&2
