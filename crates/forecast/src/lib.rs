@@ -39,6 +39,8 @@ pub mod replay;
 mod stack;
 /// What the model says of each setting.
 mod surface;
+/// The model asked about a whole table of paths.
+pub mod sweep;
 
 pub use calibrate::{CalibrateAnswer, CalibrateEvent, CalibrateRequest, calibrate};
 pub use known_error::KnownError;
@@ -46,3 +48,4 @@ pub use oracle::{Expected, ExpectedArm, MeasuredPath, Oracle};
 pub use predict::{LinkRequest, PathRequest, PredictAnswer, PredictRequest, predict};
 pub use replay::{ReplayAnswer, ReplayRequest, replay};
 pub use stack::{host_stack, kernel_stack};
+pub use sweep::{Shard, SweepAnswer, SweepRequest, check_table, sweep};

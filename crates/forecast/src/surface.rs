@@ -33,7 +33,7 @@ pub(crate) struct SettingForecast {
 }
 
 /// How many runs are computed at once; asking the system takes longer than many a run.
-fn processors() -> usize {
+pub(crate) fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
@@ -94,23 +94,29 @@ impl Question<'_> {
     /// # Errors
     /// A usage problem where the model can't run a setting; [`Fault::Stopped`](wt_problem::Fault::Stopped) when it was cancelled.
     pub(crate) fn answer(&self, cancel: &Cancel) -> Result<Vec<SettingForecast>, Problem> {
+        self.answer_on(processors(), cancel)
+    }
+
+    /// The same on so many threads at most; on one it stays on the caller's.
+    pub(crate) fn answer_on(&self, threads: usize, cancel: &Cancel) -> Result<Vec<SettingForecast>, Problem> {
         let jobs = self.arms.len() * self.seeds as usize;
         let tunnel = self.tunnel.clone().bounded((ALL_EVENTS / jobs.max(1) as u64).max(LEAST_EVENTS));
         let next = AtomicUsize::new(0);
         let results: Mutex<Vec<Option<Result<RunFigures, SimError>>>> = Mutex::new((0..jobs).map(|_| None).collect());
-        let threads = processors().min(jobs.max(1));
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while let job = next.fetch_add(1, Ordering::Relaxed)
-                        && job < jobs
-                        && !cancel.is_cancelled()
-                    {
-                        let run = self.run(&tunnel, job / self.seeds as usize, job as u64 % self.seeds);
-                        results.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(run);
-                    }
-                });
+        let work = || {
+            while let job = next.fetch_add(1, Ordering::Relaxed)
+                && job < jobs
+                && !cancel.is_cancelled()
+            {
+                let run = self.run(&tunnel, job / self.seeds as usize, job as u64 % self.seeds);
+                results.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(run);
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(jobs) {
+                scope.spawn(work);
+            }
+            work();
         });
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut runs = Vec::with_capacity(jobs);

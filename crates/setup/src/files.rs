@@ -36,9 +36,80 @@ pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|at| !at.is_file()) {
-        return std::fs::write(path, bytes);
+    let mut file = WholeFile::begin(path, mode)?;
+    file.write_all(bytes)?;
+    file.commit()
+}
+
+/// A file that is written bit by bit, and is there as a whole or not at all: whoever drops it before [`WholeFile::finish`] leaves
+/// nothing behind.
+#[derive(Debug)]
+pub struct WholeFile {
+    path: PathBuf,
+    part: Part,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// Beside its place.
+    Beside(tempfile::NamedTempFile),
+    /// What isn't a regular file, such as `/dev/stdout`.
+    Direct(File),
+}
+
+impl WholeFile {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing can be written there.
+    pub fn create(path: &Path) -> Result<Self, WriteError> {
+        Self::begin(path, USUAL).map_err(|source| WriteError { path: path.to_owned(), source })
     }
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    /// [`WriteError`]; nothing is left behind.
+    pub fn finish(self) -> Result<(), WriteError> {
+        let path = self.path.clone();
+        self.commit().map_err(|source| WriteError { path, source })
+    }
+
+    fn begin(path: &Path, mode: u32) -> io::Result<Self> {
+        let part = if std::fs::metadata(path).is_ok_and(|at| !at.is_file()) {
+            Part::Direct(File::options().write(true).open(path)?)
+        } else {
+            Part::Beside(part_beside(path, mode)?)
+        };
+        Ok(Self { path: path.to_owned(), part })
+    }
+
+    fn commit(self) -> io::Result<()> {
+        if let Part::Beside(part) = self.part {
+            part.as_file().sync_all()?;
+            part.persist(&self.path).map_err(|error| error.error)?;
+        }
+        Ok(())
+    }
+}
+
+impl io::Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.part {
+            Part::Beside(part) => part.write(bytes),
+            Part::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.part {
+            Part::Beside(part) => part.flush(),
+            Part::Direct(file) => file.flush(),
+        }
+    }
+}
+
+fn part_beside(path: &Path, mode: u32) -> io::Result<tempfile::NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The temporary file's name, which its errors have, says nothing to anybody.
     let mut refused = None;
@@ -48,11 +119,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     };
     let name = path.file_name().unwrap_or_default();
     let made = tempfile::Builder::new().prefix(name).suffix(".part").make_in(folder, open);
-    let mut part = made.map_err(|error| refused.map_or(error, io::Error::from_raw_os_error))?;
-    part.write_all(bytes)?;
-    part.as_file().sync_all()?;
-    part.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    made.map_err(|error| refused.map_or(error, io::Error::from_raw_os_error))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub use path::{LinkRequest, PathRequest};
 pub use request::{PredictRequest, USUAL_KNOBS};
 
 use crate::model::{self, has_chance};
-use crate::surface::{Question, sample_interval};
+use crate::surface::{Question, processors, sample_interval};
 use std::time::Duration;
 use wt_lab::Scenario;
 use wt_problem::Problem;
@@ -40,6 +40,11 @@ const USUAL_INTERVAL: Duration = Duration::from_millis(50);
 /// # Errors
 /// A usage problem where the request, the path or a setting is invalid; a stopped one once `cancel` is set.
 pub fn predict(request: &PredictRequest, cancel: &Cancel) -> Result<PredictAnswer, Problem> {
+    predict_on(request, processors(), cancel)
+}
+
+/// The same on so many threads at most.
+pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Cancel) -> Result<PredictAnswer, Problem> {
     request.check()?;
     let scenario = request.path.scenario()?;
     let tunnel = model::tunnel(&scenario, StackConfig::default())?;
@@ -59,7 +64,7 @@ pub fn predict(request: &PredictRequest, cancel: &Cancel) -> Result<PredictAnswe
         sample_every: if request.samples { sample_interval(facts.rtt_us) } else { USUAL_INTERVAL },
         samples: request.samples,
     };
-    let forecasts = question.answer(cancel)?;
+    let forecasts = question.answer_on(threads, cancel)?;
     let seeds = question.seeds;
     Ok(PredictAnswer::of(&scenario, request.direction, workload, seeds, &design, forecasts))
 }

@@ -90,7 +90,7 @@ impl PredictRequest {
     }
 
     /// Whether its parts go together and are in range.
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
         let problem = if !self.set.is_empty() && (self.knobs.is_some() || !self.levels.is_empty()) {
             Problem::usage("settings to compare as one, and knobs to vary, exclude each other")
                 .hint("leave out set, or knobs and levels")

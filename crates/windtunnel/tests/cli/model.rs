@@ -189,3 +189,63 @@ fn the_chart_is_written_as_svg() {
     assert!(svg.starts_with("<svg ") && svg.contains("rwin"));
     assert!(ran.out.contains("Known error") && ran.out.contains("nothing is left to chance"), "{}", ran.out);
 }
+
+#[test]
+fn a_table_of_paths_is_answered_as_each_path_alone_and_shards_give_the_same_lines() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(
+        file("paths.csv"),
+        "office,link_rate,rtt,loss\nBerlin,8mbit,40ms,\n\"Oslo, north\",2mbit,90ms,1%\nRome,1mbit,30ms,\n",
+    )
+    .unwrap();
+    let question =
+        ["predict", "--table", &file("paths.csv"), "--set", "initcwnd=20", "--size", "100kB", "--seeds", "5"];
+    let whole = run(&[&question[..], &["--out", &file("whole.csv")]].concat());
+    assert_eq!(whole.code, 0, "{}", whole.err);
+    assert!(whole.err.contains("Columns kept as they are: office.") && whole.err.contains("3 rows"), "{}", whole.err);
+    let lines = |name: &str| -> Vec<String> {
+        std::fs::read_to_string(file(name)).unwrap().lines().map(str::to_owned).collect()
+    };
+    let whole = lines("whole.csv");
+    assert!(whole[0].starts_with("row,office,link_rate,rtt,loss,arm,setting,goodput_bps,"), "{}", whole[0]);
+    assert_eq!(whole.len(), 7);
+    let alone = json(&["predict", "--json", "--rate", "8mbit", "--set", "initcwnd=20", "--size", "100kB"]);
+    let goodput = arm(&alone, "initcwnd", "20")["goodput_bps"].as_f64().unwrap();
+    assert!(
+        whole[2].starts_with("1,Berlin,8mbit,40ms,,1,") && whole[2].contains(&format!(",{goodput},")),
+        "{}",
+        whole[2]
+    );
+    let mut parts = vec![whole[0].clone()];
+    for shard in ["1/2", "2/2"] {
+        let ran = run(&[&question[..], &["--shard", shard, "--out", &file("part.csv")]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        parts.extend(lines("part.csv").into_iter().skip(1));
+    }
+    parts[1..].sort();
+    assert_eq!(parts, whole);
+    assert_eq!(run(&question).out.lines().collect::<Vec<_>>(), whole, "on standard output");
+}
+
+#[test]
+fn a_wrong_table_is_told_by_its_rows_and_leaves_what_was_there() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(file("paths.csv"), "link_rate,rtt\n8mbit,40ms\nfast,1s\n").unwrap();
+    std::fs::write(file("out.csv"), "earlier").unwrap();
+    let ran = run(&["predict", "--table", &file("paths.csv"), "--out", &file("out.csv")]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("1 of 2 rows") && ran.err.contains("row 2: link_rate \"fast\""), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(file("out.csv")).unwrap(), "earlier");
+    for (args, part) in [
+        (&["--table", "/nonexistent"][..], "can't read /nonexistent"),
+        (&["--table", "/"], "is a folder"),
+        (&["--table", &file("paths.csv"), "--shard", "3/2"], "doesn't exist"),
+        (&["--table", &file("paths.csv"), "--shard", "/2"], "which of 2 shards"),
+        (&["--table", &file("paths.csv"), "--json"], "--json"),
+    ] {
+        let ran = run(&[&["predict"], args].concat());
+        assert!(ran.code == 2 && ran.err.contains(part), "{args:?}: {}", ran.err);
+    }
+}

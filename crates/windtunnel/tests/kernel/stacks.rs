@@ -76,6 +76,7 @@ fn nonsense_is_refused_with_what_there_is() {
         (&["--stacks", "linux:hang-at=soon"], "hang-at"),
         (&["--give-up", "1ms"], "200ms"),
         (&["--rwin", "1B"], "256B"),
+        (&["--stacks", "smoltcp:rwin=8KiB", "--rwin", "4KiB"], "names a window"),
         (&["--workloads", "sok"], "soak"),
         (&["--workloads", "competing"], "isn't compared"),
         (&["--workloads", ","], "no workload"),

@@ -1,8 +1,9 @@
 use crate::cli::values::{Way, trial_time};
+use crate::edge::Problem;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_forecast::{LinkRequest, PathRequest, PredictRequest};
+use wt_forecast::{LinkRequest, PathRequest, PredictRequest, Shard, SweepRequest};
 use wt_setup::{Levels, WorkloadRequest};
 use wt_units::{Assignment, BitsPerSecond, Bytes, Knob, Ratio, parse_duration};
 
@@ -18,10 +19,29 @@ use wt_units::{Assignment, BitsPerSecond, Bytes, Knob, Ratio, parse_duration};
   windtunnel predict --link-rate 8mbit --rtt 40ms --loss 0.1% --queue 64KiB --encap pppoe-llcsnap
   windtunnel predict transatlantic --set cc=bbr,initcwnd=20 --size 3MB
   windtunnel predict lte --workload page --knobs initcwnd
-  windtunnel predict dialup --levels rwin=1x..16x --svg rwin.svg")]
+  windtunnel predict dialup --levels rwin=1x..16x --svg rwin.svg
+  windtunnel predict --table paths.csv --out answers.csv
+  windtunnel predict --table paths.csv --set cc=bbr --shard 3/100 --out part-3.csv
+
+A table is CSV whose columns are called as these options are (link_rate, rtt, loss, queue, encap, mtu; or path; knobs, levels, set,
+workload, size, trial, direction, seeds, seed). Other columns are kept as they are. An option on the command line holds for rows
+whose cell is empty. The answer has a line for each setting of each row. In a Slurm array the shard is the task's; in a
+Kubernetes Indexed Job say of how many: --shard /100.")]
 pub(crate) struct PredictArgs {
     /// A preset's name or a TOML file; or describe the path with --link-rate and its companions
     path: Option<String>,
+    /// Asks about every row of this CSV file, instead of one path; - is standard input. About 1,000 rows a second
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "svg", "samples"])]
+    pub(super) table: Option<PathBuf>,
+    /// Writes the table's answer here, as a whole or not at all [default: standard output]
+    #[arg(long, value_name = "FILE", requires = "table")]
+    pub(super) out: Option<PathBuf>,
+    /// Answers only every N-th row, beginning with row I: 3/100; /100 takes I from Slurm or Kubernetes
+    #[arg(long, value_name = "I/N", requires = "table", value_parser = shard)]
+    shard: Option<ShardFlag>,
+    /// On how many processors [default: all]
+    #[arg(long, value_name = "N", requires = "table", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     #[command(flatten)]
     link: LinkFlags,
     /// What to vary [default: rwin,mtu,cc,initcwnd]
@@ -71,7 +91,7 @@ struct LinkFlags {
         alias = "rate",
         value_name = "RATE",
         conflicts_with = "path",
-        required_unless_present = "path"
+        required_unless_present_any = ["path", "table"]
     )]
     rate: Option<BitsPerSecond>,
     /// Rate the other way, if it is another
@@ -102,7 +122,49 @@ fn knob(text: &str) -> Result<Knob, String> {
     text.parse().map_err(|error: wt_units::ParseError| error.to_string())
 }
 
+/// Which part of a table, as the flag says it.
+#[derive(Debug, Clone, Copy)]
+enum ShardFlag {
+    /// This one.
+    Named(Shard),
+    /// One of so many; the environment says which.
+    OfEnvironment(u64),
+}
+
+fn shard(text: &str) -> Result<ShardFlag, String> {
+    match text.strip_prefix('/') {
+        Some(of) => of.parse().map(ShardFlag::OfEnvironment).map_err(|_| format!("{text:?}: write /100")),
+        None => text.parse().map(ShardFlag::Named).map_err(|problem: Problem| problem.to_string()),
+    }
+}
+
 impl PredictArgs {
+    /// What a table is asked, and which variable named the shard.
+    ///
+    /// # Errors
+    /// A usage problem where the environment doesn't say which shard, or says nonsense.
+    pub(super) fn sweep(&self) -> Result<(SweepRequest, Option<&'static str>), Problem> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let (shard, by) = match self.shard {
+            Some(ShardFlag::Named(shard)) => (shard, None),
+            flag => {
+                let of = if let Some(ShardFlag::OfEnvironment(of)) = flag { Some(of) } else { None };
+                match (Shard::of_environment(&variable, of)?, of) {
+                    (Some((shard, by)), _) => (shard, Some(by)),
+                    (None, None) => (Shard::WHOLE, None),
+                    (None, Some(of)) => {
+                        let problem =
+                            Problem::usage(format!("which of {of} shards? Nothing in the environment says it"));
+                        return Err(problem.hint(format!("name it: --shard 1/{of}")));
+                    }
+                }
+            }
+        };
+        let has_path = self.path.is_some() || self.link.rate.is_some();
+        let threads = self.threads.map_or(0, usize::from);
+        Ok((SweepRequest { usual: self.request(), has_path, shard, threads }, by))
+    }
+
     /// What the model is asked.
     pub(super) fn request(&self) -> PredictRequest {
         PredictRequest {

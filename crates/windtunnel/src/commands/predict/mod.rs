@@ -4,6 +4,8 @@
 mod args;
 /// The answer for people.
 mod print;
+/// A table of paths.
+mod table;
 
 pub(crate) use args::PredictArgs;
 
@@ -20,6 +22,9 @@ const HEIGHT: u32 = 420;
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &PredictArgs) -> Outcome {
+    if let Some(table) = &args.table {
+        return table::run(args, table);
+    }
     let answer = predict(&args.request(), &Cancel::new())?;
     if let Some(file) = &args.svg {
         std::fs::write(file, answer.chart().to_svg(WIDTH, HEIGHT))

@@ -1,0 +1,72 @@
+use super::row::{Header, TableRow};
+use crate::predict::{PredictAnswer, PredictedArm};
+use wt_problem::Problem;
+
+/// The columns that an answer adds to a row's own; one line for each setting, the current one first.
+pub(super) const COLUMNS: [&str; 15] = [
+    "row",
+    "arm",
+    "setting",
+    "goodput_bps",
+    "goodput_p5_bps",
+    "goodput_p95_bps",
+    "figure",
+    "figure_unit",
+    "completion_us",
+    "queueing_delay_us",
+    "retransmitted_share",
+    "gain",
+    "worth_measuring",
+    "model_error_p90",
+    "problem",
+];
+
+/// The line with the columns' names.
+pub(super) fn head(header: &Header) -> Vec<u8> {
+    let own = header.names.iter().map(String::as_str);
+    line(&[&COLUMNS[..1], &own.collect::<Vec<_>>(), &COLUMNS[1..]].concat())
+}
+
+/// The lines of a row: one for each setting, or one that says why there is no answer.
+pub(super) fn lines(row: &TableRow, answered: Result<&PredictAnswer, &Problem>) -> Vec<u8> {
+    let number = row.0.to_string();
+    let of = |cells: &[String]| {
+        let own = row.1.iter();
+        line(&std::iter::once(number.as_str()).chain(own).chain(cells.iter().map(String::as_str)).collect::<Vec<_>>())
+    };
+    match answered {
+        Ok(answer) => answer.arms.iter().enumerate().flat_map(|(at, arm)| of(&cells(answer, at, arm))).collect(),
+        Err(problem) => {
+            let mut cells = vec![String::new(); COLUMNS.len() - 2];
+            cells.push(problem.to_string());
+            of(&cells)
+        }
+    }
+}
+
+fn cells(answer: &PredictAnswer, at: usize, arm: &PredictedArm) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    vec![
+        at.to_string(),
+        arm.label.clone(),
+        arm.goodput_bps.to_string(),
+        arm.goodput_p5_bps.to_string(),
+        arm.goodput_p95_bps.to_string(),
+        number(arm.figure),
+        answer.measured.unit.to_owned(),
+        arm.completion_us.map_or_else(String::new, |us| us.to_string()),
+        arm.queueing_delay_us.to_string(),
+        arm.retransmitted_share.to_string(),
+        number(arm.gain),
+        arm.worth_measuring.to_string(),
+        number(answer.model_error.as_ref().map(|error| error.p90)),
+        String::new(),
+    ]
+}
+
+fn line(cells: &[&str]) -> Vec<u8> {
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    // Memory takes every line.
+    let _ = writer.write_record(cells);
+    writer.into_inner().unwrap_or_default()
+}

@@ -1,0 +1,102 @@
+use super::PredictArgs;
+use crate::cli::signals::cancel_on_signals;
+use crate::edge::{Exit, Outcome, Problem};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fs::File;
+use std::io::{BufWriter, Read, Seek as _, Write};
+use std::path::Path;
+use wt_forecast::{SweepAnswer, check_table, sweep};
+use wt_setup::files::WholeFile;
+use wt_units::counted;
+
+/// Answers every row of a table; 1 where some have no answer.
+pub(super) fn run(args: &PredictArgs, table: &Path) -> Outcome {
+    let (request, by) = args.sweep()?;
+    let cancel = cancel_on_signals()?;
+    let mut input = open(table)?;
+    let rows = check_table(&mut input, &request)?;
+    input.rewind().map_err(|error| unreadable(table, &error))?;
+    if let Some(variable) = by {
+        tell(&format!("Shard {} of {}, by {variable}.", request.shard.number(), request.shard.of()));
+    }
+    let bar = bar(rows, args.out.is_some());
+    let mut on_rows = |done| bar.set_position(done);
+    let answer = match &args.out {
+        Some(path) => {
+            let mut file = BufWriter::new(WholeFile::create(path).map_err(unwritten)?);
+            let answer = sweep(input, &request, &mut file, &cancel, &mut on_rows)?;
+            let file =
+                file.into_inner().map_err(|error| Problem::environment(format!("can't write the answer: {error}")))?;
+            file.finish().map_err(unwritten)?;
+            answer
+        }
+        None => sweep(input, &request, &mut BufWriter::new(std::io::stdout().lock()), &cancel, &mut on_rows)?,
+    };
+    bar.finish_and_clear();
+    report(&answer, args.out.as_deref());
+    Ok(if answer.unanswered == 0 { Exit::Done } else { Exit::No })
+}
+
+/// The table, as a file that can be read twice.
+fn open(table: &Path) -> Result<File, Problem> {
+    if table == Path::new("-") {
+        return spooled(std::io::stdin().lock()).map_err(|error| unreadable(table, &error));
+    }
+    let file = File::open(table).map_err(|error| unreadable(table, &error))?;
+    match file.metadata() {
+        Ok(about) if about.is_file() => Ok(file),
+        Ok(about) if about.is_dir() => Err(Problem::usage(format!("{} is a folder", table.display()))
+            .hint("name a CSV file whose first line has the columns' names")),
+        _ => spooled(file).map_err(|error| unreadable(table, &error)),
+    }
+}
+
+/// What can be read once only, such as a pipe, in a file without a name.
+fn spooled(mut from: impl Read) -> std::io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    std::io::copy(&mut from, &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+fn unreadable(table: &Path, error: &std::io::Error) -> Problem {
+    Problem::usage(format!("can't read {}: {error}", table.display()))
+        .hint("name a CSV file whose first line has the columns' names, or - for standard input")
+}
+
+fn unwritten(error: wt_setup::files::WriteError) -> Problem {
+    Problem::environment(error.to_string()).hint("name another file with --out; nothing was written")
+}
+
+/// Rows done and time left, for who watches.
+fn bar(rows: u64, watched: bool) -> ProgressBar {
+    let target = if watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(rows), target);
+    let style = ProgressStyle::with_template("{human_pos} of {human_len} rows, {per_sec}, about {eta} left");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// What a person wants to know besides the answer.
+fn report(answer: &SweepAnswer, out: Option<&Path>) {
+    if !answer.kept.is_empty() {
+        tell(&format!("Columns kept as they are: {}.", answer.kept.join(", ")));
+    }
+    for (row, problem) in &answer.problems {
+        tell(&format!("Row {row} has no answer: {problem}"));
+    }
+    if let Some(path) = out {
+        let without = if answer.unanswered == 0 {
+            String::new()
+        } else {
+            format!(", {} of them without an answer (column problem)", answer.unanswered)
+        };
+        tell(&format!("{}{without}: {}", counted(answer.rows as usize, "row"), path.display()));
+    }
+}
+
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(text));
+}
