@@ -62,7 +62,7 @@ pub struct SweepAnswer {
 /// A usage problem that names the column, or the first rows that ask for what can't be asked.
 pub fn check_table(table: impl Read, request: &SweepRequest) -> Result<u64, Problem> {
     let mut reader = row::reader(table);
-    let header = Header::read(&mut reader)?;
+    let header = header(&mut reader)?;
     let (mut rows, mut wrong, mut count) = (0, Vec::new(), 0);
     for record in row::records(&mut reader, request.shard) {
         let (number, record) = record?;
@@ -95,7 +95,7 @@ pub fn sweep(
     on_rows: &mut dyn FnMut(u64),
 ) -> Result<SweepAnswer, Problem> {
     let mut reader = row::reader(table);
-    let header = Header::read(&mut reader)?;
+    let header = header(&mut reader)?;
     let threads = if request.threads == 0 { processors() } else { request.threads };
     let mut answer = SweepAnswer { kept: header.kept(), ..SweepAnswer::default() };
     let unwritten = |error: std::io::Error| Problem::environment(format!("can't write the answer: {error}"));
@@ -120,6 +120,16 @@ pub fn sweep(
     }
     out.flush().map_err(unwritten)?;
     Ok(answer)
+}
+
+/// The columns' names; none of them is one of the answer's.
+fn header<R: Read>(reader: &mut csv::Reader<R>) -> Result<Header, Problem> {
+    let header = Header::read(reader)?;
+    match header.names.iter().find(|name| write::COLUMNS.contains(&name.as_str())) {
+        None => Ok(header),
+        Some(name) => Err(Problem::usage(format!("the table has a column {name:?}, and so has the answer"))
+            .hint("give yours another name")),
+    }
 }
 
 /// The lines of each row, and why one has no answer; whoever is free takes the next row.

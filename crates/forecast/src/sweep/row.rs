@@ -1,4 +1,4 @@
-use super::{Shard, SweepRequest, write};
+use super::{Shard, SweepRequest};
 use crate::predict::{LinkRequest, PathRequest, PredictRequest};
 use csv::{ByteRecord, Reader, ReaderBuilder, StringRecord, Trim};
 use ring::digest::{SHA256, digest};
@@ -95,10 +95,6 @@ impl Header {
         let named: Vec<&str> = names.iter().map(String::as_str).collect();
         if let Some(name) = twice(&known).or_else(|| twice(&named)) {
             return Err(Problem::usage(format!("the table has two columns {name:?}")).hint("leave one of them out"));
-        }
-        if let Some(name) = names.iter().find(|name| write::COLUMNS.contains(&name.as_str())) {
-            return Err(Problem::usage(format!("the table has a column {name:?}, and so has the answer"))
-                .hint("give yours another name"));
         }
         Ok(Self { names, meanings })
     }
