@@ -1,0 +1,177 @@
+//! Two settings, each alone and both together: the four cells of a 2 × 2, and what they do beyond the two effects.
+
+use super::TuneInputs;
+use super::answer::Known;
+use super::figures::counted_bps;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use wt_experiment::anytime_half_width;
+use wt_trial::{Scale, Status, TrialRecord};
+use wt_units::Settings;
+
+/// Four settings that differ in two: none, each alone, both.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FourCells {
+    /// What the first changes against the baseline.
+    pub first: String,
+    /// What the second changes.
+    pub second: String,
+    /// The arms: neither, the first, the second, both.
+    pub arms: [usize; 4],
+    /// Their figures, geometric means over the rounds that have all four: see `measured`.
+    pub figures: [f64; 4],
+    /// Rounds that have all four.
+    pub rounds: usize,
+    /// What both do together over what their two effects multiply to; above 1 they help each other.
+    pub interaction: f64,
+    /// The interval's lower end, with the experiment's confidence at any time; `null` while there are too few rounds.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+}
+
+impl TuneInputs<'_> {
+    /// The first four arms that are such a square.
+    pub(super) fn cells(&self, known: &Known<'_>) -> Option<FourCells> {
+        let square = self.square()?;
+        let mut rounds: BTreeMap<u32, [Option<f64>; 4]> = BTreeMap::new();
+        for record in known.records {
+            let Some(place) = square.iter().position(|arm| *arm == record.spec.arm) else { continue };
+            let figure = figure(record, known.measured.scale).filter(|figure| *figure > 0.0);
+            rounds.entry(record.spec.round).or_default()[place] = figure;
+        }
+        let whole = |cells: &[Option<f64>; 4]| Some([cells[0]?.ln(), cells[1]?.ln(), cells[2]?.ln(), cells[3]?.ln()]);
+        let logs: Vec<[f64; 4]> = rounds.values().filter_map(whole).collect();
+        let n = logs.len() as f64;
+        if logs.is_empty() {
+            return None;
+        }
+        let mean = |cell: usize| logs.iter().map(|log| log[cell]).sum::<f64>() / n;
+        // What is better when it is smaller is turned over, so that more than 1 is always a help.
+        let sign = if known.measured.better == "smaller" { -1.0 } else { 1.0 };
+        let own = |log: &[f64; 4]| sign * (log[3] - log[1] - log[2] + log[0]);
+        let all: Vec<f64> = logs.iter().map(own).collect();
+        let middle = all.iter().sum::<f64>() / n;
+        let variance = all.iter().map(|one| (one - middle).powi(2)).sum::<f64>() / (n - 1.0);
+        let half = anytime_half_width(variance, 1.0 / n, n - 1.0, self.assessment.alpha);
+        let end = |log: f64| Some(log.exp()).filter(|end| half.is_finite() && end.is_finite());
+        let (first, second) = (self.asked(square[1]), self.asked(square[2]));
+        let base = self.asked(0);
+        Some(FourCells {
+            first: changed(&first, &base),
+            second: changed(&second, &base),
+            arms: square,
+            figures: [0, 1, 2, 3].map(|cell| mean(cell).exp()),
+            rounds: logs.len(),
+            interaction: middle.exp(),
+            low: end(middle - half),
+            high: end(middle + half),
+        })
+    }
+
+    fn square(&self) -> Option<[usize; 4]> {
+        let base = self.asked(0);
+        let arms = 1..self.assessment.arms.len();
+        let own: Vec<(usize, Settings)> = arms.map(|arm| (arm, self.asked(arm).differing_from(&base))).collect();
+        // An arm that takes something of the baseline away is none of a square over it.
+        let kept = |arm: &usize| base.iter().all(|(knob, _)| self.asked(*arm).get(knob).is_some());
+        for (both, joint) in own.iter().filter(|(arm, _)| kept(arm)) {
+            for (at, (first, one)) in own.iter().enumerate() {
+                for (second, other) in &own[at + 1..] {
+                    let apart = one.iter().all(|(knob, _)| other.get(knob).is_none());
+                    let alone = !one.is_empty() && !other.is_empty() && kept(first) && kept(second);
+                    if first != both && second != both && apart && alone && one.overlaid(other) == *joint {
+                        return Some([0, *first, *second, *both]);
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+fn changed(settings: &Settings, base: &Settings) -> String {
+    settings.differing_from(base).to_string()
+}
+
+fn figure(record: &TrialRecord, scale: Scale) -> Option<f64> {
+    let counts = matches!(record.outcome.status, Status::Completed | Status::Incomplete) && record.outcome.bytes > 0;
+    let figure = match (scale, record.outcome.measures.score) {
+        (Scale::Goodput, None) => Some(counted_bps(record)),
+        (scale, _) => record.outcome.figure(scale),
+    };
+    figure.filter(|_| counts)
+}
+
+impl FourCells {
+    /// What the interaction means, in a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let (first, second) = (&self.first, &self.second);
+        let what = match (self.low, self.high) {
+            (Some(low), _) if low > 1.0 => format!("{first} and {second} help each other"),
+            (_, Some(high)) if high < 1.0 => format!("{first} and {second} get in each other's way"),
+            _ => format!("{first} and {second} aren't shown to act on each other"),
+        };
+        let interval = match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("×{low:.2} to ×{high:.2}"),
+            _ => "no interval yet".to_owned(),
+        };
+        let rounds = wt_units::counted(self.rounds, "round");
+        format!("{what}: together ×{:.2} of what their effects multiply to ({interval}; {rounds}).", self.interaction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::{Plan, Truth};
+    use super::super::{Run, RunFacts, Setting, TuneReport};
+    use super::*;
+    use wt_units::{Knob, Level};
+
+    fn report(together: f64) -> TuneReport {
+        let mtu = Settings::new().with(Knob::Mtu, Level::Number(1_400));
+        let rwin = Settings::new().with(Knob::Rwin, Level::Number(65_536));
+        let both = mtu.overlaid(&rwin);
+        let truths = vec![
+            Truth::new("current", Settings::new(), 4.0),
+            Truth::new("mtu", mtu, 3.9),
+            Truth::new("rwin", rwin, 4.1),
+            Truth::new("both", both, together),
+        ];
+        let story = Plan { truths, levels: vec![], noise: 0.01, budget: 120, stop_after: Some(12), seed: 5 }.run();
+        let setting = |t: &Truth| Setting { label: t.label.clone(), settings: t.settings.clone() };
+        let settings: Vec<Setting> = story.truths.iter().map(setting).collect();
+        TuneReport::assemble(&TuneInputs {
+            id: "",
+            target: "adsl",
+            tunnel: "lab",
+            path: &story.path,
+            current: &story.current,
+            settings: &settings,
+            plateau: None,
+            assessment: &story.assessment,
+            records: &story.records,
+            run: &Run::default(),
+            facts: &RunFacts::default(),
+        })
+    }
+
+    #[test]
+    fn four_cells_have_their_interaction_and_its_interval() {
+        let cells = report(4.8).cells.unwrap();
+        assert_eq!((cells.arms, cells.first.as_str(), cells.second.as_str()), ([0, 1, 2, 3], "mtu=1400", "rwin=65536"));
+        let true_one = 4.8 * 4.0 / (3.9 * 4.1);
+        assert!((cells.interaction / true_one - 1.0).abs() < 0.03, "{cells:?}");
+        assert!(cells.low.unwrap() > 1.0 && cells.high.unwrap() > cells.interaction, "{cells:?}");
+        assert!(cells.sentence().contains("help each other"), "{}", cells.sentence());
+    }
+
+    #[test]
+    fn effects_that_only_multiply_are_no_interaction() {
+        let cells = report(3.9 * 4.1 / 4.0).cells.unwrap();
+        assert!(cells.low.unwrap() < 1.0 && cells.high.unwrap() > 1.0, "{cells:?}");
+        assert!(cells.sentence().contains("aren't shown"), "{}", cells.sentence());
+    }
+}
