@@ -435,6 +435,8 @@ export type ExperimentSummary = {
   ended_unix_us?: number | null;
   /** Its name. */
   id: string;
+  /** What it is: `tune`, `screen`, `cc`, `stacks`, `test` or `flent`. */
+  kind: string;
   /** What it recommends to set. */
   setting?: string | null;
   /** When it began, µs since the Unix epoch. */

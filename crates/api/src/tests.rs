@@ -59,7 +59,10 @@ fn what_one_has_is_compared_with_what_an_old_system_began_with_and_needs_no_chan
 
     // What nothing beats is no recommendation: the verdict's settings are those that hold.
     let report = tune(json!({"baseline": "rwin=65536", "levels": ["rwin=8192"]}));
-    assert_eq!((&report["verdict"]["kind"], &report["verdict"]["settings"]), (&json!("no-difference"), &report["current"]));
+    assert_eq!(
+        (&report["verdict"]["kind"], &report["verdict"]["settings"]),
+        (&json!("no-difference"), &report["current"])
+    );
     let what = report["verdict"]["answer"]["what"].as_str().unwrap();
     assert!(what.contains("the baseline (rwin=65536)"), "{what}");
 

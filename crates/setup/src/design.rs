@@ -338,8 +338,7 @@ fn usual(knob: Knob) -> Option<u64> {
 
 /// The arms of an ordered knob by level; the current one where it belongs, an automatic one last.
 fn ascending(arms: &[Arm], knob: Knob, mut added: Vec<usize>, known: &DesignFacts<'_>) -> Vec<usize> {
-    let held = arms[0].settings.number(knob).or_else(|| known.current.number(knob));
-    let current = held.or_else(|| usual(knob)).unwrap_or(u64::MAX);
+    let current = known.current.number(knob).or_else(|| usual(knob)).unwrap_or(u64::MAX);
     let size = |arm: &usize| arms[*arm].settings.number(knob).unwrap_or(current);
     added.push(0);
     added.sort_by_key(size);
@@ -420,7 +419,7 @@ mod tests {
         assert_eq!(design.arms[0].label, "baseline (rwin=8192 sack=off)");
         assert_eq!(
             labels(&design),
-            ["rwin=5760 sack=off", "sack=off", "rwin=2096 mtu=576 sack=off", ""],
+            ["rwin=5760 sack=off", "sack=off", "rwin=2096 mtu=576 sack=off", "defaults"],
             "8192 is the baseline's, and current is without it"
         );
         let named: Vec<&str> = design.arms.iter().skip(1).map(|arm| arm.label.as_str()).collect();

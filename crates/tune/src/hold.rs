@@ -4,9 +4,9 @@ use super::request::TuneRequest;
 use super::session::Session;
 use wt_journal::StoredExperiment;
 use wt_problem::Problem;
+use wt_setup::Baseline;
 use wt_setup::settings_of;
 use wt_trial::Tunnel;
-use wt_setup::Baseline;
 use wt_units::{Assignment, Level, Settings};
 
 impl TuneRequest {

@@ -382,7 +382,11 @@ mod tests {
             TuneRequest { lab: None, ..base.clone() },
             TuneRequest { target: Some("http://h/f".into()), ..base.clone() },
             TuneRequest { baseline: Some("os".parse().unwrap()), identical: Some(2), ..base.clone() },
-            TuneRequest { arms: vec!["cc=reno".parse().unwrap()], hold: vec!["cc=bbr".parse().unwrap()], ..base.clone() },
+            TuneRequest {
+                arms: vec!["cc=reno".parse().unwrap()],
+                hold: vec!["cc=bbr".parse().unwrap()],
+                ..base.clone()
+            },
             TuneRequest { trial: Some(Duration::from_millis(1)), ..base.clone() },
             TuneRequest { epsilon: Ratio(0.9), ..base.clone() },
             TuneRequest { screen: true, strict: true, ..base.clone() },

@@ -6,7 +6,7 @@ use super::live;
 use super::plan::{Plan, aside};
 use super::request::TuneRequest;
 use std::time::Duration;
-use wt_experiment::{Config, PlateauConfig};
+use wt_experiment::{Config, Method, PlateauConfig};
 use wt_forecast::{Expected, Oracle};
 use wt_problem::Problem;
 use wt_report::tune::DelayRules;
@@ -156,12 +156,18 @@ impl<T: Tunnel> Session<'_, T> {
             self.tunnel.check(&arm.settings).map_err(|error| tunnel_problem(&error))?;
         }
         let oracle = self.oracle.as_ref().filter(|_| self.request.identical.is_none());
-        let expected = oracle.and_then(|oracle| oracle.choose(&mut design, &plan.workload, &path, &design::Arm::is_asked_for));
+        let expected =
+            oracle.and_then(|oracle| oracle.choose(&mut design, &plan.workload, &path, &design::Arm::is_asked_for));
         let mut config = Config::new(design.arms.len());
         let (alpha, delay) = self.request.split(config.alpha, &plan.workload);
         config.alpha = alpha;
         let weights = expected.as_ref().map(Expected::weights);
         config.weights = weights.filter(|weights| weights.iter().any(|weight| *weight != weights[0]));
+        let asked: Vec<Settings> = design.arms.iter().map(|arm| arm.settings.clone()).collect();
+        if wt_report::tune::square(&asked).is_some() {
+            // What two settings do to each other is told by rounds that have all four.
+            config.method = Method::Uniform;
+        }
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = self.bytes_per_trial(&path, plan);
         let rounds = |n: usize| design.arms.len() * n;

@@ -164,7 +164,8 @@ pub(super) fn registry_98(items: &[Item], survey: &Survey) -> Files {
     let note = "Before you merge it, export both keys with regedit: that file is the way back. \
                 0000 is the binding whose DriverDesc is TCP/IP; look which it is. It holds after the next start.";
     let made_now = file("windtunnel-98.reg", note, &|number| format!("\"{number}\""));
-    let back = "It deletes these values, so that the system's own hold again; if there were others, merge what you exported.";
+    let back =
+        "It deletes these values, so that the system's own hold again; if there were others, merge what you exported.";
     let files = vec![made_now, file("windtunnel-98-undo.reg", back, &|_| "-".to_owned())];
     (files, made.skipped)
 }

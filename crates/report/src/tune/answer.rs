@@ -273,7 +273,10 @@ impl TuneInputs<'_> {
         answer.what = match (answer.action, full, answer.reached) {
             (AnswerAction::Keep, ..) if self.baseline().is_some() => {
                 let base = self.baseline().map_or("", |baseline| baseline.label.as_str());
-                format!("Nothing to set: {nothing} than the {base}.{}", now(answer, known.measured).replace("You have", "That has"))
+                format!(
+                    "Nothing to set: {nothing} than the {base}.{}",
+                    now(answer, known.measured).replace("You have", "That has")
+                )
             }
             (AnswerAction::Failed, ..) => "Nothing could be compared: every trial failed.".to_owned(),
             (AnswerAction::Undecided, ..) => {

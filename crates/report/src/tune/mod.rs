@@ -33,7 +33,7 @@ mod traces;
 
 pub use answer::{Answer, AnswerAction, AnswerHost, AnswerStep, Sure};
 pub use assemble::{AllTrials, Run, RunFacts, Setting, TuneInputs};
-pub use cells::FourCells;
+pub use cells::{FourCells, square};
 pub use delay::{DelayReport, DelayRules};
 pub use limits::{LimitedBy, LimitsReport};
 pub use measured::Measured;

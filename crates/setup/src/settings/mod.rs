@@ -24,7 +24,8 @@ use std::path::Path;
 use std::time::Duration;
 use wt_host::{
     ApplyOptions, Backup, Change, CheckpointId, CheckpointIdError, Confirmed, Export, ExportFormat, Finding,
-    GuardOptions, Knob, Plan, Recovered, Released, Report, Request, Survey, System as _, TxnError, Undone, Value, VerifyReport,
+    GuardOptions, Knob, Plan, Recovered, Released, Report, Request, Survey, System as _, TxnError, Undone, Value,
+    VerifyReport,
 };
 use wt_problem::Problem;
 use wt_units::{serde_duration, suggestion};
