@@ -366,6 +366,10 @@ export type Exchanges = {
 export type ExperimentRequest = {
   /** Let trials on the real path change settings of this whole host */
   allow_host_wide?: boolean;
+  /** Candidates of several settings that belong together: `probing: pmtud=on,mtu-probing=on`; `current` */
+  arms?: Array<string>;
+  /** What every candidate is compared with, instead of the current settings: `rwin=8192,mtu=576`, `os`, `windows-98` */
+  baseline?: string | null;
   /** What it may cost at most: `10min`, `200MB` or `60 trials` */
   budget?: string | null;
   /** Certificate authorities that are believed, too, on the real path: PEM */
@@ -431,6 +435,8 @@ export type ExperimentSummary = {
   ended_unix_us?: number | null;
   /** Its name. */
   id: string;
+  /** What it is: `tune`, `screen`, `cc`, `stacks`, `test` or `flent`. */
+  kind: string;
   /** What it recommends to set. */
   setting?: string | null;
   /** When it began, µs since the Unix epoch. */
@@ -470,6 +476,26 @@ export type Finding = {
   severity: Severity;
   /** What, and why. */
   text: string;
+};
+
+/** Four settings that differ in two: none, each alone, both. */
+export type FourCells = {
+  /** The arms: neither, the first, the second, both. */
+  arms: Array<number>;
+  /** Their figures, geometric means over the rounds that have all four: see `measured`. */
+  figures: Array<number>;
+  /** What the first changes against the baseline. */
+  first: string;
+  /** Its upper end. */
+  high?: number | null;
+  /** What both do together over what their two effects multiply to; above 1 they help each other. */
+  interaction: number;
+  /** The interval's lower end, with the experiment's confidence at any time; `null` while there are too few rounds. */
+  low?: number | null;
+  /** Rounds that have all four. */
+  rounds: number;
+  /** What the second changes. */
+  second: string;
 };
 
 /** What bytes of a frame are for. */
@@ -1960,6 +1986,8 @@ export type TunePlan = {
 export type TuneReport = {
   /** Every setting that was compared, the current one first. */
   arms: Array<ReportArm>;
+  baseline?: Settings | null;
+  cells?: FourCells | null;
   /** The settings in force when nothing is asked for. */
   current: Settings;
   delay?: DelayReport | null;

@@ -40,6 +40,42 @@ fn overhead_is_what_the_layers_are() {
 }
 
 #[test]
+fn what_one_has_is_compared_with_what_an_old_system_began_with_and_needs_no_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let tune = |more: Value| {
+        let mut request = json!({"lab": "adsl", "model": true, "trial": "1s", "budget": "60 trials"});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let services = Services { journal: Some(folder.path().join("journal.sqlite3")), ..Services::default() };
+        let request = serde_json::from_value(json!({"operation": "tune", "request": request})).unwrap();
+        let answer = run(request, &services, &mut |_| {}, &Cancel::new()).unwrap();
+        serde_json::to_value(&answer).unwrap()
+    };
+    let report = tune(json!({"baseline": "windows-98", "arms": ["current"]}));
+    assert_eq!((&report["baseline"]["rwin"], report["arms"].as_array().unwrap().len()), (&json!(8192), 2));
+    assert_eq!(report["verdict"]["label"], "your current settings", "{report:#}");
+    let what = report["verdict"]["answer"]["what"].as_str().unwrap();
+    assert!(what.contains("than the baseline (windows-98: rwin=8192)"), "{what}");
+    assert!(report["plan"].as_array().unwrap().is_empty(), "{report:#}");
+
+    // What nothing beats is no recommendation: the verdict's settings are those that hold.
+    let report = tune(json!({"baseline": "rwin=65536", "levels": ["rwin=8192"]}));
+    assert_eq!(
+        (&report["verdict"]["kind"], &report["verdict"]["settings"]),
+        (&json!("no-difference"), &report["current"])
+    );
+    let what = report["verdict"]["answer"]["what"].as_str().unwrap();
+    assert!(what.contains("the baseline (rwin=65536)"), "{what}");
+
+    // A smaller MTU costs a tenth where the link is the limit, and where the window is, its multiples.
+    let square = tune(json!({"baseline": "rwin=65536", "arms": ["mtu=1000", "rwin=9000", "both: mtu=1000,rwin=9000"]}));
+    let cells = &square["cells"];
+    assert_eq!(cells["arms"], json!([0, 1, 2, 3]), "{square:#}");
+    let figures: Vec<f64> = cells["figures"].as_array().unwrap().iter().map(|f| f.as_f64().unwrap()).collect();
+    let interaction = figures[3] * figures[0] / (figures[1] * figures[2]);
+    assert!((cells["interaction"].as_f64().unwrap() / interaction - 1.0).abs() < 1e-6, "{cells:#}");
+}
+
+#[test]
 fn what_is_kept_is_asked_like_everything_else() {
     let folder = tempfile::tempdir().unwrap();
     let services = Services {

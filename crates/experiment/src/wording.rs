@@ -47,6 +47,12 @@ impl Words<'_> {
         self.labels.get(arm).cloned().unwrap_or_else(|| format!("setting {arm}"))
     }
 
+    /// What the others are compared with: the current settings, unless the first label is that of a baseline.
+    fn reference(&self) -> String {
+        let named = self.labels.first().filter(|label| label.starts_with("baseline"));
+        named.map_or_else(|| "your current setting".to_owned(), |label| format!("the {label}"))
+    }
+
     fn confidence(&self) -> String {
         percent(1.0 - self.a.alpha)
     }
@@ -56,10 +62,10 @@ impl Words<'_> {
         let name = self.label(arm.arm);
         let in_total = arm.total_ratio.is_none_or(|r| r >= 1.0);
         let headline = if in_total {
-            format!("{name} is faster than your current setting.")
+            format!("{name} is faster than {}.", self.reference())
         } else {
             let ratio = arm.total_ratio.map_or_else(String::new, times_down);
-            format!("{name} is typically faster than your current setting, but not in total ({ratio}).")
+            format!("{name} is typically faster than {}, but not in total ({ratio}).", self.reference())
         };
         let mut details = vec![format!(
             "Best estimate {} ({} as seen so far: what is chosen for being large looks larger than it is); at least {} ({}, \
@@ -91,10 +97,11 @@ impl Words<'_> {
         }
         let little: Vec<String> =
             self.candidates().filter(|arm| arm.faster_by_little).map(|arm| self.label(arm.arm)).collect();
+        let reference = self.reference().replace("your current setting", "your current one");
         let none = if self.candidates().any(|arm| arm.slower) {
-            "No setting is shown to be faster than your current one."
+            format!("No setting is shown to be faster than {reference}.")
         } else {
-            "No difference shown."
+            "No difference shown.".to_owned()
         };
         let headline = match self.a.stop {
             _ if !little.is_empty() => {
@@ -106,7 +113,7 @@ impl Words<'_> {
                 format!("All settings are the same within {} ({}).", percent(self.a.indifference), self.confidence())
             }
             None | Some(StopReason::User) => "No difference shown so far.".to_owned(),
-            Some(_) => none.to_owned(),
+            Some(_) => none,
         };
         let mut details = vec![self.excluded()];
         details.extend(self.needed());
@@ -183,14 +190,15 @@ impl Words<'_> {
         let names: Vec<String> = self.candidates().filter(|arm| arm.slower).map(|arm| self.label(arm.arm)).collect();
         let verb = if names.len() == 1 { "is" } else { "are" };
         (!names.is_empty()).then(|| {
-            format!("{} {verb} shown to be slower than your current setting ({}).", list(&names), self.confidence())
+            let than = self.reference();
+            format!("{} {verb} shown to be slower than {than} ({}).", list(&names), self.confidence())
         })
     }
 
     fn plateau(&self, p: &PlateauAssessment) -> Option<String> {
         let anchor = match (p.strict, p.anchor) {
             (true, _) => "the best of all levels".to_owned(),
-            (false, 0) => "your current setting".to_owned(),
+            (false, 0) => self.reference(),
             (false, arm) => self.label(arm),
         };
         let within = format!("within {} of {anchor} ({})", percent(p.epsilon), self.confidence());
@@ -232,7 +240,8 @@ impl Words<'_> {
             }
             if arm.needed.is_some_and(|need| arm.spoilt_more >= need) {
                 lines.push(format!(
-                    "Attempts of {name} say nothing more often than those of your current setting: evidence {}.",
+                    "Attempts of {name} say nothing more often than those of {}: evidence {}.",
+                    self.reference(),
                     odds(arm.spoilt_more)
                 ));
             }
@@ -247,7 +256,8 @@ impl Words<'_> {
             }
             if arm.needed.is_some_and(|need| arm.fails_more >= need) {
                 lines.push(format!(
-                    "{name} fails more often than your current setting: evidence {}.",
+                    "{name} fails more often than {}: evidence {}.",
+                    self.reference(),
                     odds(arm.fails_more)
                 ));
             }

@@ -17,6 +17,9 @@ pub struct OsDefault {
     /// Initial congestion window, segments, where it is known.
     #[serde(default)]
     pub initcwnd: Option<u32>,
+    /// Congestion control, where the kernel's own is one that Linux has, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cc: Option<String>,
     /// Whether the window grows by itself.
     #[serde(default)]
     pub grows: bool,
@@ -60,7 +63,7 @@ pub fn os_defaults() -> &'static [OsDefault] {
 /// # Errors
 /// [`OsDefaultError`] with the nearest names.
 pub fn os_default(text: &str) -> Result<&'static OsDefault, OsDefaultError> {
-    let plain = |text: &str| text.to_lowercase().split_whitespace().collect::<String>();
+    let plain = |text: &str| text.to_lowercase().split(|c: char| c.is_whitespace() || c == '-').collect::<String>();
     let wanted = plain(text);
     let table = os_defaults();
     let named = |os: &&OsDefault| plain(&os.name) == wanted || os.aliases.iter().any(|alias| plain(alias) == wanted);

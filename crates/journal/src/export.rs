@@ -81,8 +81,9 @@ fn record(trial: &TrialRecord, label: &str) -> [String; COLUMNS.len()] {
         outcome.elapsed_us.to_string(),
         outcome.bytes.to_string(),
         format!("{:.0}", outcome.goodput_bps()),
-        last.retransmits.to_string(),
-        last.min_rtt.to_string(),
+        // The samples are of the sender, which may be the other end.
+        outcome.observed.retransmits.unwrap_or(last.retransmits).to_string(),
+        outcome.observed.min_rtt_us.unwrap_or(last.min_rtt).to_string(),
         outcome.limits.rwnd_limited_us.to_string(),
         outcome.notes.join("; "),
     ]

@@ -46,8 +46,8 @@ mod sqlite;
 pub use claim::Claim;
 pub use config::{
     ComparedControl, ComparedControls, ComparedStack, ComparedStacks, ControlsConfig, DisturbanceConfig,
-    ExperimentConfig, Factor, FlentConfig, HostConfig, LiveConfig, PlateauConfig, ScreenConfig, ScreenRules,
-    StacksConfig, TuneConfig,
+    ExperimentConfig, Factor, FlentConfig, HostConfig, LiveConfig, LoggedTestsConfig, PlateauConfig, ScreenConfig,
+    ScreenRules, StacksConfig, TuneConfig,
 };
 pub use error::JournalError;
 pub use export::{export_csv, export_json};

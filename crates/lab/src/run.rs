@@ -99,7 +99,10 @@ fn names(name: &str, v4: impl std::fmt::Display, v6: impl std::fmt::Display) -> 
 /// Gives the hosts their names, as far as this system lets us mount.
 fn bind_names(names: &str) {
     let own = "127.0.0.1 localhost\n::1 localhost\n";
-    if std::fs::write("/run/hosts", format!("{own}{names}")).is_ok() {
+    // Servers ask for the name of the host that they run on, and wait for a DNS server that isn't there.
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.split_whitespace().next().map_or_else(String::new, |host| format!("127.0.1.1 {host}\n"));
+    if std::fs::write("/run/hosts", format!("{own}{host}{names}")).is_ok() {
         let _ = ns::mount("/run/hosts", "/etc/hosts", None, MS_BIND);
     }
 }

@@ -43,3 +43,4 @@ pub use tune::{
     AllTrials, Answer, AnswerAction, AnswerHost, AnswerStep, LimitedBy, LimitsReport, Measured, PlanStep, Run,
     RunFacts, Setting, TuneInputs, TuneReport,
 };
+pub use words::date;

@@ -8,6 +8,8 @@ use wt_trial::Scale;
 const MOST_ROWS: usize = 16;
 /// Lines of the plot.
 const PLOT: usize = 15;
+/// What a row or column of a 2 × 2 is called in which a setting isn't made.
+const WITHOUT: &str = "without";
 /// The narrowest and the widest text that is written.
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=200;
 /// So short a label says nothing: other columns go first.
@@ -162,10 +164,29 @@ impl<'a> Page<'a> {
         if r.arms.iter().any(|arm| arm.is_ranked() && arm.interval().starts_with('~')) {
             lines.push(self.paint("~ estimate, not yet proven", "2"));
         }
+        lines.extend(self.cells());
         lines.extend(self.losses());
         if r.arms.len() > MOST_ROWS {
             lines.push(format!("and {} more, in --json and --html", r.arms.len() - MOST_ROWS));
         }
+        lines
+    }
+
+    /// Two settings, each alone and both together.
+    fn cells(&self) -> Vec<String> {
+        let Some(cells) = &self.report.cells else { return Vec::new() };
+        let show = |cell: usize| self.report.measured.show(Some(cells.figures[cell]));
+        let (first, second) = (clean(&cells.first), clean(&cells.second));
+        let side = first.chars().count().max(WITHOUT.len());
+        let head = second.chars().count().max(WITHOUT.len());
+        let mut lines = vec![
+            String::new(),
+            format!("{:side$}  {WITHOUT:>head$}  {second:>head$}", ""),
+            format!("{WITHOUT:side$}  {:>head$}  {:>head$}", show(0), show(2)),
+            format!("{first:side$}  {:>head$}  {:>head$}", show(1), show(3)),
+        ];
+        lines.iter_mut().for_each(|line| *line = cut(line, self.width));
+        lines.extend(wrap(&cells.sentence(), self.width, 2));
         lines
     }
 

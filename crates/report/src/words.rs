@@ -84,7 +84,8 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// `2026-11-21 08:15 UTC`.
-pub(crate) fn date(unix_us: i64) -> String {
+#[must_use]
+pub fn date(unix_us: i64) -> String {
     const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
     EPOCH.saturating_add(SignedDuration::from_micros(unix_us)).strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

@@ -1,12 +1,15 @@
 //! Which settings are compared: knobs, levels, and the reason for each.
 
+use crate::arms::{Baseline, NamedArm, over};
 use crate::text;
 use wt_problem::Problem;
 use wt_trial::PathFacts;
-use wt_units::{Bytes, Knob, Level, Settings};
+use wt_units::{Assignment, Bytes, Knob, Level, Settings};
 
 /// The most settings that one experiment compares; beyond that, screen first.
 const MOST_ARMS: usize = 16;
+/// Why a setting is tried that somebody named.
+const ASKED_FOR: &str = "asked for";
 /// MTUs that are recommended to people, wherever they come from.
 const USUAL_MTUS: [u64; 5] = [1492, 1454, 1400, 1280, 576];
 
@@ -22,10 +25,18 @@ pub struct Arm {
     pub why: String,
 }
 
+impl Arm {
+    /// Whether somebody named it, so that no model leaves it out.
+    #[must_use]
+    pub fn is_asked_for(&self) -> bool {
+        self.why == ASKED_FOR
+    }
+}
+
 /// All settings that are compared, the current one first.
 #[derive(Debug, Clone)]
 pub struct Design {
-    /// By number; 0 is the current settings.
+    /// By number; 0 is what the others are compared with: the current settings, or a baseline that somebody named.
     pub arms: Vec<Arm>,
     /// The ordered knob whose smallest sufficient level is sought: its arms, ascending.
     pub plateau: Option<(Knob, Vec<usize>)>,
@@ -195,18 +206,36 @@ fn doubling(knob: Knob, from: &str, to: &str) -> Result<Vec<Level>, String> {
     }
 }
 
+/// What somebody wants to have compared.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DesignQuestion<'a> {
+    /// The knobs that are varied, one at a time.
+    pub knobs: &'a [Knob],
+    /// Levels of them, instead of those chosen from the path; they bring their knob.
+    pub levels: &'a [Levels],
+    /// What the candidates are compared with; nothing means the current settings.
+    pub baseline: Option<&'a Baseline>,
+    /// Candidates of several settings.
+    pub arms: &'a [NamedArm],
+}
+
 /// Builds the design: the current settings, then each level of each knob by itself.
 ///
 /// # Errors
 /// A usage [`Problem`] when nothing is left to compare, or too much.
 pub fn design(knobs: &[Knob], given: &[Levels], known: &DesignFacts<'_>) -> Result<Design, Problem> {
-    let mut knobs = knobs.to_vec();
+    design_of(&DesignQuestion { knobs, levels: given, ..DesignQuestion::default() }, known)
+}
+
+/// Builds the design: the baseline, then each level of each knob by itself over the baseline, then the arms over it.
+///
+/// # Errors
+/// As [`design`].
+pub fn design_of(asked: &DesignQuestion<'_>, known: &DesignFacts<'_>) -> Result<Design, Problem> {
+    let given = asked.levels;
+    let mut knobs = asked.knobs.to_vec();
     knobs.extend(given.iter().map(|levels| levels.knob).filter(|knob| !knobs.contains(knob)).collect::<Vec<_>>());
-    let mut arms = vec![Arm {
-        settings: Settings::new(),
-        label: format!("current ({})", known.current),
-        why: "what holds when nothing is asked for".to_owned(),
-    }];
+    let mut arms = vec![first(asked.baseline, known)?];
     let mut plateau = None;
     for knob in knobs {
         let asked: Vec<&Levels> = given.iter().filter(|levels| levels.knob == knob).collect();
@@ -214,13 +243,14 @@ pub fn design(knobs: &[Knob], given: &[Levels], known: &DesignFacts<'_>) -> Resu
             known.default_levels(knob)
         } else {
             let all = asked.iter().flat_map(|levels| levels.levels.iter());
-            all.map(|level| (level.clone(), "asked for".to_owned())).collect()
+            all.map(|level| (level.clone(), ASKED_FOR.to_owned())).collect()
         };
         let added = add(&mut arms, knob, levels, known);
         if plateau.is_none() && knob.is_ordered() && knob != Knob::Mtu && added.len() >= 2 {
             plateau = Some((knob, ascending(&arms, knob, added, known)));
         }
     }
+    asked.arms.iter().try_for_each(|arm| add_named(&mut arms, arm, known))?;
     match arms.len() {
         1 => Err(Problem::usage("there is nothing to compare: no level differs from the current settings")
             .hint("name levels with --levels, such as --levels rwin=4x,8x")),
@@ -232,13 +262,51 @@ pub fn design(knobs: &[Knob], given: &[Levels], known: &DesignFacts<'_>) -> Resu
     }
 }
 
+/// What the others are compared with.
+fn first(baseline: Option<&Baseline>, known: &DesignFacts<'_>) -> Result<Arm, Problem> {
+    let Some(baseline) = baseline else {
+        return Ok(Arm {
+            settings: Settings::new(),
+            label: format!("current ({})", known.current),
+            why: "what holds when nothing is asked for".to_owned(),
+        });
+    };
+    let settings = baseline.settings(known.current, known.mss, known.path.pmtu)?;
+    Ok(Arm { label: baseline.label(&settings), settings, why: "what the others are compared with".to_owned() })
+}
+
+/// Adds a candidate that somebody put together.
+fn add_named(arms: &mut Vec<Arm>, named: &NamedArm, known: &DesignFacts<'_>) -> Result<(), Problem> {
+    // The current settings are those without the baseline.
+    let base = if named.settings.is_empty() { Settings::new() } else { arms[0].settings.clone() };
+    let settings = over(&base, &named.settings, known.mss, known.path.pmtu);
+    if let Some(same) = arms.iter().find(|arm| arm.settings == settings) {
+        return Err(Problem::usage(format!("\"{named}\" is the same as \"{}\"", same.label))
+            .hint("leave one of them out, or name another --baseline"));
+    }
+    let label = match (named.settings.is_empty(), named.name.as_str()) {
+        (true, _) => "your current settings".to_owned(),
+        (false, "") => over(&Settings::new(), &named.settings, known.mss, known.path.pmtu).to_string(),
+        (false, name) => name.to_owned(),
+    };
+    if arms.iter().any(|arm| arm.label == label) {
+        return Err(Problem::usage(format!("two arms are called \"{label}\"")).hint("give each a name of its own"));
+    }
+    arms.push(Arm { label, settings, why: ASKED_FOR.to_owned() });
+    Ok(())
+}
+
 /// Adds the levels that differ from what holds and from each other; returns their numbers.
 fn add(arms: &mut Vec<Arm>, knob: Knob, levels: Vec<(Level, String)>, known: &DesignFacts<'_>) -> Vec<usize> {
     let mut added = Vec::new();
+    let base = arms[0].settings.clone();
     for (level, why) in levels {
         let level = level.resolve(Bytes(known.mss));
-        let settings = Settings::new().with(knob, level.clone());
-        let holds = level == Level::Auto || known.current.get(knob) == Some(&level);
+        let settings = over(&base, &[Assignment { knob, level: level.clone() }], known.mss, known.path.pmtu);
+        let holds = match base.get(knob) {
+            Some(own) => *own == level,
+            None => level == Level::Auto || known.current.get(knob) == Some(&level),
+        };
         if holds || arms.iter().any(|arm| arm.settings == settings) {
             continue;
         }
@@ -335,6 +403,40 @@ mod tests {
         let given = ["rwin=1x..6x,auto".parse().unwrap(), "ttl=64".parse().unwrap()];
         let design = with_known(|known| design(&[], &given, known).unwrap());
         assert_eq!(labels(&design), ["rwin=1440", "rwin=2880", "rwin=5760", "rwin=8640", "ttl=64"]);
+    }
+
+    #[test]
+    fn a_baseline_comes_first_and_every_candidate_is_over_it() {
+        let baseline = "rwin=8192,sack=off".parse().unwrap();
+        let levels = ["rwin=8192,4x,auto".parse().unwrap()];
+        let asked = DesignQuestion {
+            levels: &levels,
+            baseline: Some(&baseline),
+            arms: &["small: mtu=576,rwin=4x".parse().unwrap(), "current".parse().unwrap()],
+            ..DesignQuestion::default()
+        };
+        let design = with_known(|known| design_of(&asked, known).unwrap());
+        assert_eq!(design.arms[0].label, "baseline (rwin=8192 sack=off)");
+        assert_eq!(
+            labels(&design),
+            ["rwin=5760 sack=off", "sack=off", "rwin=2096 mtu=576 sack=off", "defaults"],
+            "8192 is the baseline's, and current is without it"
+        );
+        let named: Vec<&str> = design.arms.iter().skip(1).map(|arm| arm.label.as_str()).collect();
+        assert_eq!(named, ["rwin=5760 (4×1440)", "rwin=auto", "small", "your current settings"]);
+        assert_eq!(design.plateau, Some((Knob::Rwin, vec![1, 0, 2])));
+    }
+
+    #[test]
+    fn an_arm_that_is_there_already_is_refused() {
+        let refused = |arms: &[&str]| {
+            let arms: Vec<NamedArm> = arms.iter().map(|arm| arm.parse().unwrap()).collect();
+            let asked = DesignQuestion { arms: &arms, ..DesignQuestion::default() };
+            with_known(|known| design_of(&asked, known).unwrap_err().to_string())
+        };
+        assert!(refused(&["a: rwin=4x", "b: rwin=4x"]).contains("same"));
+        assert!(refused(&["a: rwin=4x", "a: rwin=8x"]).contains("two arms"));
+        assert!(refused(&["current"]).contains("same"));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 /// Measurements that can't be analysed.
 pub mod analyse;
+/// What candidates are compared with, and settings that belong together.
+mod arms;
 /// Settings from what was asked for knob by knob.
 mod assignments;
 /// What an experiment may cost.
@@ -41,10 +43,11 @@ pub mod workload;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 
+pub use arms::{Baseline, NamedArm, systems};
 pub use assignments::{settings_of, together};
 pub use budget::Budget;
 pub use controls::Controls;
-pub use design::{Arm, Design, DesignFacts, Levels};
+pub use design::{Arm, Design, DesignFacts, DesignQuestion, Levels};
 pub use order::draw_order_seed;
 pub use settings::HostAccess;
 pub use text::{as_text, duration_or_none};

@@ -73,7 +73,10 @@ impl Driver<'_> {
         (self.events)(TuneEvent::note(format!(
             "{} promises less delay at the same speed: {fewest} to {rounds} more rounds of it and {}",
             label(arm),
-            if against == 0 { "your current settings" } else { label(against) },
+            match against {
+                0 if !label(0).starts_with("baseline") => "your current settings",
+                other => label(other),
+            },
         )));
         let first = self.records.iter().map(|record| record.spec.round).max().unwrap_or(0) + 1;
         for round in first..first.saturating_add(u32::try_from(rounds).unwrap_or(u32::MAX)) {

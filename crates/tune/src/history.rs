@@ -39,6 +39,10 @@ impl History {
             let what = format!("{} is one test that flent ran: it compares no settings", stored.id);
             return Err(Problem::usage(what).hint(format!("windtunnel journal show {}", stored.id)));
         }
+        if let ExperimentConfig::Tests(_) = stored.config {
+            let what = format!("{} is a single test: it compares no settings", stored.id);
+            return Err(Problem::usage(what).hint(format!("windtunnel journal show {}", stored.id)));
+        }
         let mut sessions = Vec::new();
         let mut seen = BTreeSet::new();
         let mut next = Some(stored.clone());

@@ -54,6 +54,8 @@ mod screen;
 mod screen_report;
 /// One run, from the path to the answer.
 mod session;
+/// One transfer, one line of the log.
+mod single;
 
 pub use answer::{ScreenPlan, TuneAnswer, TunePlan};
 pub use event::{RoundEvent, Sink, TrialEvent, TuneEvent};
@@ -62,3 +64,4 @@ pub use report::report;
 pub use request::{Goal, LiveRequest, TrialDirection, TuneRequest};
 pub use run::run;
 pub use screen_report::ScreenReport;
+pub use single::{HostTests, LoggedTest, LoggedTests, TestRequest, test};

@@ -44,7 +44,7 @@ pub(crate) fn run(
 }
 
 /// The servers that a target stands for. Those of ours that have no key in their address get this one.
-fn named(target: &str, key: Option<&SharedKey>) -> Result<Vec<Named>, Problem> {
+pub(crate) fn named(target: &str, key: Option<&SharedKey>) -> Result<Vec<Named>, Problem> {
     let mut all = servers(target)?;
     for url in all.iter_mut().map(|one| &mut one.url).filter(|url| url.scheme == Scheme::Wt && url.login.is_none()) {
         let missing = || {
@@ -116,14 +116,14 @@ pub(crate) fn again<'a>(
 
 /// What an experiment that is gone on with has fixed, whatever is said now.
 #[derive(Debug, Default)]
-struct Again {
+pub(crate) struct Again {
     direction: Option<Direction>,
     v6: Option<bool>,
     held: Option<Settings>,
 }
 
 /// Opens the far ends; `names` are the levels that may be congestion controls of ours.
-fn session<'a>(
+pub(crate) fn session<'a>(
     request: &'a TuneRequest,
     named: Vec<Named>,
     names: &[String],

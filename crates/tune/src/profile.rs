@@ -29,7 +29,7 @@ struct Entry {
 }
 
 /// A far end of a profile.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) url: Url,
     pub(crate) comment: String,

@@ -7,7 +7,7 @@ use wt_lab::{Backend, LabOptions};
 use wt_load::SharedKey;
 use wt_prober::IpVersion;
 use wt_problem::Problem;
-use wt_setup::{Budget, Levels, WorkloadRequest, as_text, draw_order_seed, duration_or_none};
+use wt_setup::{Baseline, Budget, Levels, NamedArm, WorkloadRequest, as_text, draw_order_seed, duration_or_none};
 use wt_trial::{Direction, Workload};
 use wt_units::{Assignment, BitsPerSecond, Knob, Ratio};
 use wt_wire::Framing;
@@ -30,6 +30,10 @@ pub struct TuneRequest {
     pub knobs: Option<Vec<Knob>>,
     /// Levels of knobs, instead of those chosen from the path.
     pub levels: Vec<Levels>,
+    /// What every candidate is compared with; nothing means the current settings.
+    pub baseline: Option<Baseline>,
+    /// Candidates of several settings that belong together.
+    pub arms: Vec<NamedArm>,
     /// Settings fixed in every trial, the baseline's included.
     pub hold: Vec<Assignment>,
     /// What it may cost at most; nothing means 150 s, or eight rounds where a path is slow.
@@ -165,6 +169,8 @@ impl Default for TuneRequest {
             model: false,
             knobs: None,
             levels: Vec::new(),
+            baseline: None,
+            arms: Vec::new(),
             hold: Vec::new(),
             budget: None,
             trial: None,
@@ -252,6 +258,8 @@ impl TuneRequest {
         option("lab", self.lab.clone());
         option("knobs", list(self.knobs.iter().flatten().map(ToString::to_string).collect()));
         self.levels.iter().for_each(|levels| option("levels", Some(levels.to_string())));
+        option("baseline", self.baseline.as_ref().map(ToString::to_string));
+        self.arms.iter().for_each(|arm| option("arm", Some(arm.to_string())));
         option("hold", list(self.hold.iter().map(ToString::to_string).collect()));
         option("budget", self.budget.map(|budget| budget.to_string()));
         option("trial", self.trial.map(wt_units::format_duration));
@@ -298,6 +306,11 @@ impl TuneRequest {
         }
     }
 
+    /// Whether somebody said what is compared with what.
+    fn has_arms(&self) -> bool {
+        self.baseline.is_some() || !self.arms.is_empty()
+    }
+
     fn check_ranges(&self) -> Result<(), Problem> {
         let out =
             |what: &str, allowed: &str| Err(Problem::usage(format!("{what} is out of range: allowed is {allowed}")));
@@ -313,11 +326,15 @@ impl TuneRequest {
         }
         let fixed = || {
             let varied = !self.levels.is_empty() || !self.hold.is_empty() || self.identical.is_some();
-            varied || self.trial.is_some() || self.workload != WorkloadRequest::default()
+            varied || self.has_arms() || self.trial.is_some() || self.workload != WorkloadRequest::default()
         };
         if self.resume.is_some() && fixed() {
             return Err(Problem::usage("an experiment goes on as it began")
-                .hint("leave levels, hold, identical, trial and workload out"));
+                .hint("leave levels, baseline, arms, hold, identical, trial and workload out"));
+        }
+        if self.has_arms() && (self.screen || self.identical.is_some()) {
+            return Err(Problem::usage("a screen and an A/A test have no baseline and no arms of their own")
+                .hint("leave --baseline and --arm out"));
         }
         if self.screen && (self.identical.is_some() || self.resume.is_some() || self.strict) {
             return Err(Problem::usage("a screen can't be strict, identical, or go on with another experiment"));
@@ -336,6 +353,8 @@ mod tests {
             lab: Some("adsl".into()),
             knobs: Some(vec![Knob::Rwin, Knob::Cc]),
             levels: vec!["rwin=1x..16x".parse().unwrap()],
+            baseline: Some("windows-98".parse().unwrap()),
+            arms: vec!["probing: pmtud=on,mtu-probing=on".parse().unwrap()],
             hold: vec!["cc=reno".parse().unwrap()],
             budget: Some("60 trials".parse().unwrap()),
             trial: Some(Duration::from_millis(1500)),
@@ -362,6 +381,12 @@ mod tests {
         for wrong in [
             TuneRequest { lab: None, ..base.clone() },
             TuneRequest { target: Some("http://h/f".into()), ..base.clone() },
+            TuneRequest { baseline: Some("os".parse().unwrap()), identical: Some(2), ..base.clone() },
+            TuneRequest {
+                arms: vec!["cc=reno".parse().unwrap()],
+                hold: vec!["cc=bbr".parse().unwrap()],
+                ..base.clone()
+            },
             TuneRequest { trial: Some(Duration::from_millis(1)), ..base.clone() },
             TuneRequest { epsilon: Ratio(0.9), ..base.clone() },
             TuneRequest { screen: true, strict: true, ..base.clone() },

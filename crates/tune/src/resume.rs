@@ -149,6 +149,9 @@ fn comparison_of_settings(stored: &StoredExperiment) -> Result<(), Problem> {
             format!("{id} is a comparison of stacks"),
             "windtunnel report tells what came of it; stacks compare runs another one",
         ),
+        ExperimentConfig::Tests(_) => {
+            refused(format!("{id} is a single test: it compares no settings"), "windtunnel test logs another one")
+        }
         ExperimentConfig::Tune(_) | ExperimentConfig::Flent(_) | ExperimentConfig::Unknown(_) => Ok(()),
     }
 }

@@ -6,11 +6,11 @@ use super::live;
 use super::plan::{Plan, aside};
 use super::request::TuneRequest;
 use std::time::Duration;
-use wt_experiment::{Config, PlateauConfig};
+use wt_experiment::{Config, Method, PlateauConfig};
 use wt_forecast::{Expected, Oracle};
 use wt_problem::Problem;
 use wt_report::tune::DelayRules;
-use wt_setup::design::{self, Design, DesignFacts};
+use wt_setup::design::{self, Design, DesignFacts, DesignQuestion};
 use wt_setup::{Budget, tunnel_problem, workload};
 use wt_sys::clock::unix_us;
 use wt_trial::{
@@ -145,21 +145,29 @@ impl<T: Tunnel> Session<'_, T> {
         };
         let mut design = match self.request.identical {
             Some(candidates) => design::identical(candidates, &known)?,
-            None => design::design(&self.knobs(), &self.request.levels, &known)?,
+            None => {
+                let knobs = self.knobs();
+                let (levels, arms) = (self.request.levels.as_slice(), self.request.arms.as_slice());
+                let baseline = self.request.baseline.as_ref();
+                design::design_of(&DesignQuestion { knobs: &knobs, levels, baseline, arms }, &known)?
+            }
         };
         for arm in &design.arms {
             self.tunnel.check(&arm.settings).map_err(|error| tunnel_problem(&error))?;
         }
-        let named = |arm: &design::Arm| {
-            arm.settings.iter().any(|(knob, _)| self.request.levels.iter().any(|levels| levels.knob == knob))
-        };
         let oracle = self.oracle.as_ref().filter(|_| self.request.identical.is_none());
-        let expected = oracle.and_then(|oracle| oracle.choose(&mut design, &plan.workload, &path, &named));
+        let expected =
+            oracle.and_then(|oracle| oracle.choose(&mut design, &plan.workload, &path, &design::Arm::is_asked_for));
         let mut config = Config::new(design.arms.len());
         let (alpha, delay) = self.request.split(config.alpha, &plan.workload);
         config.alpha = alpha;
         let weights = expected.as_ref().map(Expected::weights);
         config.weights = weights.filter(|weights| weights.iter().any(|weight| *weight != weights[0]));
+        let asked: Vec<Settings> = design.arms.iter().map(|arm| arm.settings.clone()).collect();
+        if wt_report::tune::square(&asked).is_some() {
+            // What two settings do to each other is told by rounds that have all four.
+            config.method = Method::Uniform;
+        }
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = self.bytes_per_trial(&path, plan);
         let rounds = |n: usize| design.arms.len() * n;
@@ -205,7 +213,8 @@ impl<T: Tunnel> Session<'_, T> {
     fn knobs_or_usual(&self) -> Vec<Knob> {
         match &self.request.knobs {
             Some(knobs) => knobs.clone(),
-            None if !self.request.levels.is_empty() && self.live.is_some() => Vec::new(),
+            // Who names levels or arms has said what is compared.
+            None if !self.request.levels.is_empty() || !self.request.arms.is_empty() => Vec::new(),
             // A page is over before much else matters than how it starts.
             None if self.request.workload.is_page() => vec![Knob::Initcwnd, Knob::Initrwnd],
             None => self.tunnel.usual_knobs(self.request.direction.into()),

@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use wt_setup::{Levels, WorkloadRequest};
+use wt_setup::{Levels, NamedArm, WorkloadRequest};
 use wt_tune::{LiveRequest, TrialDirection, TuneRequest};
 use wt_units::{Assignment, Knob};
 
@@ -33,6 +33,13 @@ pub(crate) struct ExperimentRequest {
     /// Levels of a knob, instead of those chosen from the path: `{"rwin": "4x,16x,64KiB"}`
     #[serde(default)]
     levels: BTreeMap<String, String>,
+    /// What every candidate is compared with, instead of the current settings: `rwin=8192,mtu=576`, `os`, `windows-98`
+    #[schema(max_length = 256)]
+    baseline: Option<String>,
+    /// Candidates of several settings that belong together: `probing: pmtud=on,mtu-probing=on`; `current`
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    arms: Vec<String>,
     /// Settings fixed in every trial, the baseline's included: `{"cc": "reno"}`
     #[serde(default)]
     hold: BTreeMap<String, String>,
@@ -126,6 +133,8 @@ impl ExperimentRequest {
             resume: self.resume.as_deref().map(|id| name("an experiment", id).map(str::to_owned)).transpose()?,
             knobs: Some(self.knobs()?).filter(|knobs| !knobs.is_empty()),
             levels: self.levels()?,
+            baseline: maybe("baseline", self.baseline.as_deref())?,
+            arms: self.arms()?,
             hold: self.hold()?,
             budget: maybe("budget", self.budget.as_deref())?,
             trial: maybe_time("trial", self.trial.as_deref())?,
@@ -159,6 +168,11 @@ impl ExperimentRequest {
             parsed("levels", &format!("{}={levels}", key(knob)?))
         };
         self.levels.iter().map(levels).collect()
+    }
+
+    fn arms(&self) -> Result<Vec<NamedArm>, ApiError> {
+        limited("arms", self.arms.len())?;
+        self.arms.iter().map(|arm| parsed("arms", text("arms", arm)?)).collect()
     }
 
     fn hold(&self) -> Result<Vec<Assignment>, ApiError> {

@@ -40,6 +40,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A plan that changes nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::new(String::new(), Snapshot::default())
+    }
+
     /// A plan that leads to `wanted`; what is to be done for that is still to be filled in.
     pub(crate) fn new(to: String, wanted: Snapshot) -> Self {
         Self {

@@ -64,6 +64,13 @@ pub(super) fn freebsd(items: &[Item]) -> Files {
     bsd.files("windtunnel-freebsd.sh", "em0")
 }
 
+/// What FreeBSD's connections begin with for receiving and for sending, bytes.
+///
+/// # Source
+/// FreeBSD sys/netinet/tcp_usrreq.c: `tcp_recvspace`, `tcp_sendspace`.
+const RECVSPACE: u64 = 65_536;
+const SENDSPACE: u64 = 32_768;
+
 fn freebsd_item(item: &Item, bsd: &mut Bsd) {
     match (item.key, &item.value) {
         ("initcwnd", Value::Number(segments)) => {
@@ -86,9 +93,16 @@ fn freebsd_item(item: &Item, bsd: &mut Bsd) {
             bsd.set("net.inet.ip.ttl", ttl);
             bsd.note_route(item);
         }
-        ("rwin", Value::Number(window)) => bsd.set("net.inet.tcp.recvbuf_max", window),
+        // What connections begin with bounds them as long as it isn't grown: a smaller maximum alone would change nothing.
+        ("rwin", Value::Number(window)) => {
+            bsd.set("net.inet.tcp.recvspace", window.min(&RECVSPACE));
+            bsd.set("net.inet.tcp.recvbuf_max", window);
+        }
         ("tcp-rmem", Value::Three([_, _, greatest])) => bsd.set("net.inet.tcp.recvbuf_max", greatest),
-        ("sndbuf", Value::Number(size)) => bsd.set("net.inet.tcp.sendbuf_max", size),
+        ("sndbuf", Value::Number(size)) => {
+            bsd.set("net.inet.tcp.sendspace", size.min(&SENDSPACE));
+            bsd.set("net.inet.tcp.sendbuf_max", size);
+        }
         ("tcp-wmem", Value::Three([_, _, greatest])) => bsd.set("net.inet.tcp.sendbuf_max", greatest),
         ("rmem-max" | "wmem-max", Value::Number(size)) => bsd.set("kern.ipc.maxsockbuf", size),
         ("quickack", Value::Word(_)) => {
@@ -147,11 +161,13 @@ fn freebsd_1323(item: &Item, bsd: &mut Bsd) {
     }
 }
 
-/// Modules of mod_cc(4).
+/// Modules of mod_cc(4). Ours are named after them, with what they are like behind an `@`.
 fn freebsd_cc(item: &Item, name: &str, bsd: &mut Bsd) {
-    let module = match name {
-        "reno" => "newreno",
-        "cubic" | "htcp" | "vegas" | "dctcp" | "cdg" => name,
+    let plain = name.strip_prefix("wt_").unwrap_or(name);
+    let (base, like) = plain.split_once(['@', '_']).unwrap_or((plain, ""));
+    let module = match base {
+        "reno" | "newreno" => "newreno",
+        "cubic" | "htcp" | "vegas" | "dctcp" | "cdg" | "chd" | "hd" => base,
         "bbr" => {
             bsd.loader.insert("tcp_bbr_load".to_owned(), "YES".to_owned());
             bsd.set("net.inet.tcp.functions_default", "bbr");
@@ -159,6 +175,10 @@ fn freebsd_cc(item: &Item, name: &str, bsd: &mut Bsd) {
         }
         _ => return bsd.made.skip(item, "FreeBSD has no such congestion control"),
     };
+    // Their thresholds are ticks of this clock.
+    if let Some(hz) = ["1000", "100"].iter().find(|hz| like.ends_with(&format!("hz{hz}"))) {
+        bsd.loader.insert("kern.hz".to_owned(), (*hz).to_owned());
+    }
     bsd.loader.insert(format!("cc_{module}_load"), "YES".to_owned());
     bsd.set("net.inet.tcp.cc.algorithm", module);
 }

@@ -99,6 +99,13 @@ pub(crate) fn items<'a>(
     changes.into_iter().filter_map(|change| item(change, wanted, &routes, &names)).collect()
 }
 
+/// A congestion control of another system's whole host.
+pub(super) fn congestion_control(value: &Value) -> Option<Item> {
+    let knob = Knob::find("cc").ok()?;
+    let place = ItemPlace::Host { sysctl: knob.host?.sysctl().to_owned(), text: value.to_string() };
+    Some(Item { key: knob.name, value: value.clone(), place })
+}
+
 fn item(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>, names: &Names) -> Option<Item> {
     let knob = Knob::find(&change.key).ok()?;
     let place = match &change.place {

@@ -21,6 +21,7 @@ pub(crate) use managers::{netplan_file, networkd_drop_in};
 
 use crate::change::{DROP_IN, Plan, Risk};
 use crate::drop_in::assignment;
+use crate::knob::Value;
 use crate::read::Survey;
 use file::{Files, Made};
 use item::ItemPlace;
@@ -47,6 +48,9 @@ pub enum ExportFormat {
     /// The registry of Windows 2000 to 2003.
     #[serde(rename = "windows-reg")]
     WindowsReg,
+    /// The registry of Windows 98 and ME.
+    #[serde(rename = "windows-98-reg")]
+    Windows98Reg,
     /// PowerShell of Windows 8 and later.
     #[serde(rename = "windows-powershell")]
     WindowsPowershell,
@@ -58,7 +62,7 @@ pub enum ExportFormat {
 
 impl ExportFormat {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::SysctlD,
         Self::Iproute2,
         Self::Networkd,
@@ -66,6 +70,7 @@ impl ExportFormat {
         Self::Netplan,
         Self::Nmstate,
         Self::WindowsReg,
+        Self::Windows98Reg,
         Self::WindowsPowershell,
         Self::FreeBsd,
         Self::MacOs,
@@ -82,10 +87,18 @@ impl ExportFormat {
             Self::Netplan => "netplan",
             Self::Nmstate => "nmstate",
             Self::WindowsReg => "windows-reg",
+            Self::Windows98Reg => "windows-98-reg",
             Self::WindowsPowershell => "windows-powershell",
             Self::FreeBsd => "freebsd",
             Self::MacOs => "macos",
         }
+    }
+
+    /// Whether it is for another system than this one: then it is that system that has to have a congestion control.
+    #[must_use]
+    pub fn is_foreign(self) -> bool {
+        let own = [Self::WindowsReg, Self::Windows98Reg, Self::WindowsPowershell, Self::FreeBsd, Self::MacOs];
+        own.contains(&self)
     }
 }
 
@@ -102,10 +115,11 @@ pub struct Export {
     pub skipped: Vec<Risk>,
 }
 
-/// Exports the changes of a plan.
+/// Exports the changes of a plan; `cc` is a congestion control that only the other system has to have.
 #[must_use]
-pub fn export(format: ExportFormat, plan: &Plan, survey: &Survey) -> Export {
-    let items = items(&plan.changes, &plan.wanted, survey);
+pub fn export(format: ExportFormat, plan: &Plan, cc: Option<&Value>, survey: &Survey) -> Export {
+    let mut items = items(&plan.changes, &plan.wanted, survey);
+    items.extend(cc.and_then(item::congestion_control));
     let (files, skipped) = match format {
         ExportFormat::SysctlD => sysctl_d(&items),
         ExportFormat::Iproute2 => iproute2(plan, &items),
@@ -114,6 +128,7 @@ pub fn export(format: ExportFormat, plan: &Plan, survey: &Survey) -> Export {
         ExportFormat::Netplan => managers::netplan(&items, survey),
         ExportFormat::Nmstate => managers::nmstate(&items, survey),
         ExportFormat::WindowsReg => windows::registry(&items, survey),
+        ExportFormat::Windows98Reg => windows::registry_98(&items, survey),
         ExportFormat::WindowsPowershell => windows::powershell(&items),
         ExportFormat::FreeBsd => bsd::freebsd(&items),
         ExportFormat::MacOs => bsd::macos(&items),

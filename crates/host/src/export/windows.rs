@@ -117,6 +117,59 @@ fn registry_file(values: &Values) -> Option<ExportFile> {
     Some(ExportFile { path: "windtunnel.reg".to_owned(), content: text })
 }
 
+const MSTCP: &str = r"HKEY_LOCAL_MACHINE\System\CurrentControlSet\Services\VxD\MSTCP";
+/// The binding of TCP/IP to an adapter, which has another number on every machine.
+const BINDING: &str = r"HKEY_LOCAL_MACHINE\System\CurrentControlSet\Services\Class\NetTrans\0000";
+
+/// # Source
+/// Microsoft Knowledge Base Q158474 (values of `VxD\MSTCP`, strings in Windows 98 and ME), Q188307 (SACK). The MTU is of the
+/// binding in `Class\NetTrans` whose `DriverDesc` is TCP/IP. A `-` deletes a value: the way back is the first file's.
+pub(super) fn registry_98(items: &[Item], survey: &Survey) -> Files {
+    let mut made = Made::default();
+    let (mut mstcp, mut binding) = (BTreeMap::new(), BTreeMap::new());
+    let (mut options_1323, mut has_1323) = (options_now(survey), false);
+    let switch = |on: bool| u64::from(on);
+    for item in items {
+        match (item.key, item.number()) {
+            ("mtu", Some(mtu)) => drop(binding.insert("MaxMTU", mtu)),
+            ("rwin", Some(window)) => drop(mstcp.insert("DefaultRcvWindow", window)),
+            ("ttl", Some(ttl)) => drop(mstcp.insert("DefaultTTL", ttl)),
+            ("pmtud", None) => drop(mstcp.insert("PMTUDiscovery", switch(item.is("on")))),
+            ("mtu-probing", None) => drop(mstcp.insert("PMTUBlackHoleDetect", switch(!item.is("off")))),
+            ("sack", None) => drop(mstcp.insert("SackOpts", switch(item.is("on")))),
+            ("window-scaling", None) => (options_1323.0, has_1323) = (item.is("on"), true),
+            ("timestamps", None) => (options_1323.1, has_1323) = (!item.is("off"), true),
+            ("reordering", Some(count @ 1..=3)) => drop(mstcp.insert("MaxDupAcks", count)),
+            ("mss", _) => made.skip(item, "the registry has no MSS: it follows from the MTU (MTU - 40)"),
+            _ => made.skip(item, "the registry of Windows 98 has no documented value for it"),
+        }
+    }
+    if has_1323 {
+        mstcp.insert("Tcp1323Opts", u64::from(options_1323.0) | u64::from(options_1323.1) << 1);
+    }
+    if mstcp.is_empty() && binding.is_empty() {
+        return (Vec::new(), made.skipped);
+    }
+    let file = |path: &str, note: &str, value: &dyn Fn(u64) -> String| {
+        let mut text = format!("REGEDIT4\r\n\r\n; Written by windtunnel settings export. {note}\r\n");
+        for (key, values) in [(MSTCP, &mstcp), (BINDING, &binding)].iter().filter(|(_, values)| !values.is_empty()) {
+            let _ = write!(text, "[{key}]\r\n");
+            for (name, number) in values.iter() {
+                let _ = write!(text, "\"{name}\"={}\r\n", value(*number));
+            }
+            text.push_str("\r\n");
+        }
+        ExportFile { path: path.to_owned(), content: text }
+    };
+    let note = "Before you merge it, export both keys with regedit: that file is the way back. \
+                0000 is the binding whose DriverDesc is TCP/IP; look which it is. It holds after the next start.";
+    let made_now = file("windtunnel-98.reg", note, &|number| format!("\"{number}\""));
+    let back =
+        "It deletes these values, so that the system's own hold again; if there were others, merge what you exported.";
+    let files = vec![made_now, file("windtunnel-98-undo.reg", back, &|_| "-".to_owned())];
+    (files, made.skipped)
+}
+
 /// # Source
 /// Microsoft Learn: Set-NetTCPSetting, Set-NetIPInterface, Set-NetIPv4Protocol, Enable-NetAdapterLso,
 /// Enable-NetAdapterRsc.

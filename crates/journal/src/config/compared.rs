@@ -1,5 +1,6 @@
+use super::tune::HostConfig;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wt_trial::{Workload, kept_object, say_none};
 
 kept_object! {
@@ -118,6 +119,18 @@ impl From<(String, Option<u32>)> for ComparedStack {
 impl From<ComparedStack> for (String, Option<u32>) {
     fn from(ComparedStack { choice, window }: ComparedStack) -> Self {
         (choice, window)
+    }
+}
+
+kept_object! {
+    /// Transfers with the settings as they were, one for each line of the log.
+    pub struct LoggedTestsConfig {
+        /// What was typed.
+        command: String,
+        /// The machine.
+        host: HostConfig,
+        /// The settings that were in force, by the kernel's names.
+        test: Map<String, Value>,
     }
 }
 

@@ -75,7 +75,10 @@ impl SqliteJournal {
                  json_extract(config, '$.workload.kind'), json_extract(verdict, '$.kind'), json_extract(verdict, '$.answer.action'), \
                  coalesce(json_extract(verdict, '$.answer.what'), json_extract(verdict, '$.headline')), \
                  json_extract(verdict, '$.answer.setting'), \
-                 CAST(round(json_extract(verdict, '$.answer.change_percent') * 100) AS INTEGER) \
+                 CAST(round(json_extract(verdict, '$.answer.change_percent') * 100) AS INTEGER), \
+                 CASE WHEN json_type(config, '$.compare') = 'object' THEN 'cc' WHEN json_type(config, '$.stacks') = 'object' THEN 'stacks' \
+                 WHEN json_type(config, '$.test') = 'object' THEN 'test' WHEN json_type(config, '$.flent') = 'text' THEN 'flent' \
+                 WHEN json_type(config, '$.screen') = 'object' THEN 'screen' ELSE 'tune' END \
                  FROM (SELECT *, CASE WHEN json_valid(c) THEN c END config, CASE WHEN json_valid(v) THEN v END verdict \
                  FROM (SELECT key, id, target, tunnel, state, started_us, ended_us, comment, config c, verdict v FROM experiments)) e \
                  WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR tunnel = ?3) \
@@ -190,6 +193,7 @@ fn summary_of(row: &Row<'_>) -> Result<ExperimentSummary, Trouble> {
         ended_unix_us: row.get(5)?,
         comment: row.get(6)?,
         trials: unsigned(row.get(7)?),
+        kind: row.get(14)?,
         workload: words(row, 8)?,
         verdict: words(row, 9)?,
         action: words(row, 10)?,

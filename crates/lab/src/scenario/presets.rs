@@ -2,9 +2,10 @@ use super::{Scenario, ScenarioError};
 use wt_units::suggestion;
 
 /// Name and text of every shipped scenario.
-const SHIPPED: [(&str, &str); 23] = [
+const SHIPPED: [(&str, &str); 24] = [
     ("5g", include_str!("../../../../scenarios/5g.toml")),
     ("adsl", include_str!("../../../../scenarios/adsl.toml")),
+    ("adsl-2200", include_str!("../../../../scenarios/adsl-2200.toml")),
     ("adsl-yahoo", include_str!("../../../../scenarios/adsl-yahoo.toml")),
     ("black-hole", include_str!("../../../../scenarios/black-hole.toml")),
     ("blog-2012", include_str!("../../../../scenarios/blog-2012.toml")),

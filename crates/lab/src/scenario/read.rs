@@ -29,6 +29,7 @@ pub(crate) const LARGEST_FILE: usize = 1 << 20;
 #[serde(deny_unknown_fields)]
 struct RawScenario {
     title: String,
+    #[serde(default)]
     source: String,
     #[serde(default)]
     client: RawHost,

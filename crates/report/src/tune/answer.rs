@@ -192,7 +192,12 @@ impl TuneInputs<'_> {
         answer.after = answer.before.zip(ratio).map(|(before, ratio)| before * changed(ratio));
         answer.change_percent = ratio.map(|ratio| (changed(ratio) - 1.0) * 100.0);
         answer.sure.at_least = known_ratio(arm.at_least).map(|ratio| (changed(ratio) - 1.0) * 100.0);
-        let (name, several) = self.place(answer, arm.arm, &settings, direction);
+        let (mut name, mut several) = self.place(answer, arm.arm, &settings, direction);
+        let than = self.baseline().map_or_else(String::new, |baseline| format!(" than the {}", baseline.label));
+        if !than.is_empty() {
+            // What it sets beside the baseline would hide what was asked.
+            (name, several) = (self.label(arm.arm), false);
+        }
         let gain = answer.change_percent.map_or_else(|| "some".to_owned(), |change| words::percent(change.abs()));
         let figures = match (answer.before, answer.after) {
             (Some(before), Some(after)) => {
@@ -207,13 +212,15 @@ impl TuneInputs<'_> {
             Some((verb, rest)) => format!("{} {rest}", verb.trim_end_matches('s')),
             None => does,
         };
-        answer.what = format!("{name} {does}{figures}.");
+        answer.what = format!("{name} {does}{than}{figures}.");
     }
 
     /// Says on which hosts a setting is made, with the commands; what it is called, and whether there are several.
     fn place(&self, answer: &mut Answer, arm: usize, settings: &Settings, direction: Direction) -> (String, bool) {
         let mut hosts: BTreeMap<AnswerHost, Settings> = BTreeMap::new();
-        for (knob, level) in settings.iter() {
+        // Of a candidate over a baseline, what is in force already needn't be set.
+        let named = self.baseline().map(|_| settings.differing_from(self.current));
+        for (knob, level) in named.as_ref().unwrap_or(settings).iter() {
             hosts.entry(self.host_of(knob, direction)).or_default().set(knob, level.clone());
         }
         answer.host = match hosts.keys().collect::<Vec<_>>().as_slice() {
@@ -221,7 +228,7 @@ impl TuneInputs<'_> {
             [one] => Some(**one),
             _ => Some(AnswerHost::Both),
         };
-        answer.setting = (!hosts.is_empty()).then(|| settings.to_string());
+        answer.setting = (!hosts.is_empty()).then(|| named.as_ref().unwrap_or(settings).to_string());
         answer.steps = self.steps(&hosts);
         let each: Vec<String> = hosts.iter().map(|(host, settings)| format!("{settings} {}", host.place())).collect();
         (if each.is_empty() { self.label(arm) } else { each.join(" and ") }, each.len() > 1)
@@ -264,6 +271,13 @@ impl TuneInputs<'_> {
         let nothing = self.nothing_faster();
         let carries = |share: f64| format!("{} of what it can carry", words::whole_percent(share * 100.0));
         answer.what = match (answer.action, full, answer.reached) {
+            (AnswerAction::Keep, ..) if self.baseline().is_some() => {
+                let base = self.baseline().map_or("", |baseline| baseline.label.as_str());
+                format!(
+                    "Nothing to set: {nothing} than the {base}.{}",
+                    now(answer, known.measured).replace("You have", "That has")
+                )
+            }
             (AnswerAction::Failed, ..) => "Nothing could be compared: every trial failed.".to_owned(),
             (AnswerAction::Undecided, ..) => {
                 let why = match self.assessment.stop {

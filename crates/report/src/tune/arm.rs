@@ -25,6 +25,7 @@ impl Arm {
     pub(crate) fn word(&self) -> &'static str {
         match self.state {
             ArmState::NotSet => "couldn't be set",
+            ArmState::Current if self.label.starts_with("baseline") => "compared with",
             ArmState::Current => "current",
             ArmState::Faster => "faster",
             ArmState::Slower => "slower",

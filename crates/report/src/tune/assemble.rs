@@ -126,20 +126,22 @@ impl TuneReport {
         let left_out = inputs.facts.all.as_ref().filter(|all| all.count > trial_table.len());
         let plateau =
             a.plateau.as_ref().zip(inputs.plateau).map(|(found, knob)| inputs.plateau(found, knob, &records, &not_set));
-        let limits = super::limits_work::limits(
+        let mut limits = super::limits_work::limits(
             inputs.path,
             &records,
             arms.iter().filter_map(|arm| arm.goodput_bps).reduce(f64::max),
         );
-        let warnings = inputs.all_warnings(left_out.map(|all| (trial_table.len(), all.count)), &records, &arms);
+        limits.text = inputs.of_baseline(limits.text);
+        let mut warnings = inputs.all_warnings(left_out.map(|all| (trial_table.len(), all.count)), &records, &arms);
+        warnings.iter_mut().for_each(|line| *line = inputs.of_baseline(std::mem::take(line)));
         // The medians are of all trials, whatever the table shows.
         for (arm, goodput_bps) in arms.iter_mut().zip(left_out.iter().flat_map(|all| &all.goodput_bps)) {
             arm.goodput_bps = *goodput_bps;
         }
         let measured = Measured::of(&records);
         let delay = inputs.facts.delay.and_then(|rules| rules.report(inputs.records, a.pick));
-        let answer =
-            inputs.answer(&Known { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref() });
+        let known = Known { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref() };
+        let (answer, cells) = (inputs.answer(&known), inputs.cells(&known));
         let (plan, apply) = inputs.apply();
         // What was measured here is applied first; after a rehearsal come the words on it.
         let (first, last) = if inputs.facts.address.is_some() { (apply, None) } else { (None, apply) };
@@ -157,6 +159,8 @@ impl TuneReport {
                 loss: inputs.facts.loss,
             },
             current: inputs.current.clone(),
+            baseline: inputs.baseline().map(|baseline| baseline.settings.clone()),
+            cells,
             rounds: a.rounds,
             trials: a.trials,
             verdict: inputs.verdict(answer),
@@ -217,7 +221,7 @@ impl TuneInputs<'_> {
     /// What an arm is called in tables; the current settings are listed elsewhere in full.
     pub(super) fn label(&self, arm: usize) -> String {
         match self.settings.get(arm) {
-            _ if arm == 0 => "current".to_owned(),
+            _ if arm == 0 => self.baseline().map_or_else(|| "current".to_owned(), |baseline| baseline.label.clone()),
             Some(setting) => setting.label.clone(),
             None => format!("setting {arm}"),
         }
@@ -245,7 +249,8 @@ impl TuneInputs<'_> {
         Verdict {
             answer,
             kind: a.kind,
-            settings: self.in_full(&self.asked(a.pick)),
+            // A baseline that nothing beats is no recommendation.
+            settings: if a.pick == 0 { self.current.clone() } else { self.in_full(&self.asked(a.pick)) },
             ratio: best.and_then(|arm| arm.ratio).and_then(finite),
             at_least: best.and_then(|arm| arm.at_least).map(f64::exp).and_then(finite),
             evidence: best.map_or(1.0, |arm| bounded(arm.evidence)),
@@ -324,11 +329,10 @@ impl TuneInputs<'_> {
         not_set: &BTreeSet<usize>,
     ) -> Plateau {
         let level = |arm: usize| self.in_full(&self.asked(arm)).get(knob).cloned().unwrap_or(Level::Auto);
-        // Arms that differ in this knob alone lie on one curve.
-        let alone = |arm: &usize| self.asked(*arm).iter().all(|(asked, _)| asked == knob);
+        let base = self.asked(0);
         let mut curve: Vec<PlateauPoint> = (0..self.assessment.arms.len())
-            .filter(|arm| *arm == 0 || !self.asked(*arm).is_empty())
-            .filter(alone)
+            .filter(|arm| *arm == 0 || !base.is_empty() || !self.asked(*arm).is_empty())
+            .filter(|arm| self.differs_in(*arm, knob))
             .filter(|arm| !not_set.contains(arm))
             .filter_map(|arm| {
                 let goodputs = goodputs(records, arm);

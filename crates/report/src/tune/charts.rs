@@ -30,15 +30,15 @@ impl TuneReport {
         let series =
             both.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
         (!candidates.is_empty()).then(|| Chart {
-            title: format!("{} against the current settings", self.measured.title()),
+            title: format!("{} against the {}", self.measured.title(), self.reference()),
             subtitle: format!(
                 "Estimates; intervals from the random order hold with {} however often one looks",
                 self.confidence()
             ),
-            y: Axis::log2(self.measured.ratio_axis(), ""),
+            y: Axis::log2(self.measured.ratio_axis(self.reference()), ""),
             categories: candidates.iter().map(|arm| arm.label.clone()).collect(),
             series: series.collect(),
-            rules: vec![Rule::horizontal(1.0, "current settings")],
+            rules: vec![Rule::horizontal(1.0, self.reference())],
             ..Chart::default()
         })
     }
@@ -113,7 +113,7 @@ impl TuneReport {
             Series::line(arm.label.clone(), std::iter::once((0.0, share(1.0))).chain(points).collect())
         });
         (!candidates.is_empty()).then(|| Chart {
-            title: "Evidence for “faster than the current settings” after each round".into(),
+            title: format!("Evidence for “faster than the {}” after each round", self.reference()),
             subtitle: if all > MOST_SERIES {
                 format!("The {MOST_SERIES} with the most of {all}")
             } else {
@@ -196,6 +196,11 @@ impl TuneReport {
         format!("{:.0} %", (1.0 - self.verdict.alpha) * 100.0)
     }
 
+    /// What the others were compared with, after "the".
+    fn reference(&self) -> &'static str {
+        if self.baseline.is_some() { "baseline" } else { "current settings" }
+    }
+
     /// How near the fastest setting came to the link's limit.
     pub(crate) fn limit_line(&self) -> Option<String> {
         let limit = self.physical_goodput_bps.filter(|limit| *limit > 0 && self.measured.is_goodput())? as f64;
@@ -203,12 +208,14 @@ impl TuneReport {
         let current = self.arms.first().and_then(|arm| arm.goodput_bps);
         let best = self.arms.iter().filter_map(|arm| arm.goodput_bps.map(|bps| (bps, arm)));
         let (best, arm) = best.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let (own, reaches) =
+            if self.baseline.is_some() { ("the baseline", "reaches") } else { ("the current settings", "reach") };
         let line = format!("The link carries at most {} of TCP payload", words::rate(Some(limit)));
         Some(match current {
             Some(bps) if arm.state == ArmState::Current || (best - bps) / limit < 0.005 => {
-                format!("{line}; the current settings reach {} of it.", share(bps))
+                format!("{line}; {own} {reaches} {} of it.", share(bps))
             }
-            Some(bps) => format!("{line}; the current settings reach {}, {} {}.", share(bps), arm.label, share(best)),
+            Some(bps) => format!("{line}; {own} {reaches} {}, {} {}.", share(bps), arm.label, share(best)),
             None => format!("{line}; {} reaches {} of it.", arm.label, share(best)),
         })
     }

@@ -96,14 +96,15 @@ impl Measured {
     }
 
     /// What an axis of ratios is called.
-    pub(super) fn ratio_axis(&self) -> &'static str {
-        match self.scale {
-            Scale::Goodput => "times the goodput of the current settings",
-            Scale::Time => "times as fast as the current settings",
-            Scale::Rate => "times the rate of the current settings",
-            Scale::Lateness => "times less late than the current settings",
-            Scale::Responsiveness => "times the round trips of the current settings",
-        }
+    pub(super) fn ratio_axis(&self, reference: &str) -> String {
+        let times = match self.scale {
+            Scale::Goodput => "times the goodput of",
+            Scale::Time => "times as fast as",
+            Scale::Rate => "times the rate of",
+            Scale::Lateness => "times less late than",
+            Scale::Responsiveness => "times the round trips of",
+        };
+        format!("{times} the {reference}")
     }
 
     /// Its name as the beginning of a title.

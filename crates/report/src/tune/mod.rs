@@ -8,6 +8,10 @@ mod apply;
 mod arm;
 /// From an assessment and the trials to the report.
 mod assemble;
+/// What the others were compared with, if somebody named it.
+mod baseline;
+/// Two settings, each alone and both together.
+mod cells;
 /// The charts of the report.
 mod charts;
 /// The same speed with less delay.
@@ -29,6 +33,7 @@ mod traces;
 
 pub use answer::{Answer, AnswerAction, AnswerHost, AnswerStep, Sure};
 pub use assemble::{AllTrials, Run, RunFacts, Setting, TuneInputs};
+pub use cells::{FourCells, square};
 pub use delay::{DelayReport, DelayRules};
 pub use limits::{LimitedBy, LimitsReport};
 pub use measured::Measured;
@@ -59,6 +64,12 @@ pub struct TuneReport {
     pub path: Path,
     /// The settings in force when nothing is asked for.
     pub current: Settings,
+    /// What every candidate was compared with, where that isn't the current settings: what it sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Settings>,
+    /// Two settings, each alone and both together; there only if such four were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cells: Option<FourCells>,
     /// Rounds that count.
     pub rounds: usize,
     /// Trials of rounds, those of rounds cut short included.

@@ -62,6 +62,20 @@ impl ChangeRequest {
         Ok(request)
     }
 
+    /// The same for another machine: what an experiment recommends then holds for all of that machine, which is the end on
+    /// which it acts, unless somebody says otherwise.
+    pub(super) fn read_for_export(&self, survey: &Survey) -> Result<Request, Problem> {
+        if self.verdict.is_none() {
+            return self.read(survey);
+        }
+        let to = self.to.clone().or_else(|| Some("host".to_owned()));
+        let as_role = |side| Self { to: to.clone(), side, ..self.clone() }.read(survey);
+        as_role(self.side).or_else(|first| {
+            let others = [Role::Sender, Role::Receiver].into_iter().filter(|_| self.side.is_none());
+            others.map(|role| as_role(Some(role))).find_map(Result::ok).ok_or(first)
+        })
+    }
+
     /// What the experiment of `verdict` fetched, if curl can fetch it.
     ///
     /// # Errors

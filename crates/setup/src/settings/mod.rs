@@ -24,7 +24,8 @@ use std::path::Path;
 use std::time::Duration;
 use wt_host::{
     ApplyOptions, Backup, Change, CheckpointId, CheckpointIdError, Confirmed, Export, ExportFormat, Finding,
-    GuardOptions, Plan, Recovered, Released, Report, Request, Survey, System as _, TxnError, Undone, VerifyReport,
+    GuardOptions, Knob, Plan, Recovered, Released, Report, Request, Survey, System as _, TxnError, Undone, Value,
+    VerifyReport,
 };
 use wt_problem::Problem;
 use wt_units::{serde_duration, suggestion};
@@ -296,13 +297,19 @@ impl HostAccess {
     pub fn export(&mut self, request: &ExportRequest) -> Result<(Export, Vec<wt_host::Risk>), Problem> {
         let survey = self.survey()?;
         let own = request.change.is_empty();
-        let change = if own { Request::current(&survey) } else { request.change.read(&survey)? };
+        let mut change = if own { Request::current(&survey) } else { request.change.read_for_export(&survey)? };
         if own && change.pairs.is_empty() {
             let format = request.format.name();
             return Ok((Export { schema_version: 1, format, files: Vec::new(), skipped: Vec::new() }, Vec::new()));
         }
-        let plan = Plan::make(&mut self.system, &survey, &change).map_err(|error| problem::plan(&error))?;
-        Ok((wt_host::export(request.format, &plan, &survey), plan.skipped))
+        // Whether this kernel has a congestion control is no matter to another system.
+        let foreign = |(knob, _): &mut (&Knob, Value)| knob.name == "cc" && request.format.is_foreign();
+        let cc = change.pairs.extract_if(.., foreign).last().map(|(_, value)| value);
+        let plan = match &cc {
+            Some(_) if change.pairs.is_empty() => Plan::nothing(),
+            _ => Plan::make(&mut self.system, &survey, &change).map_err(|error| problem::plan(&error))?,
+        };
+        Ok((wt_host::export(request.format, &plan, cc.as_ref(), &survey), plan.skipped))
     }
 
     /// Stops showing a finding, or with `off` shows it again; whether that changes anything.

@@ -85,3 +85,80 @@ impl From<GoalName> for Goal {
         }
     }
 }
+
+/// In which unit a rate is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum RateUnit {
+    /// Bits per second, by size: kbit/s, Mbit/s
+    #[default]
+    Auto,
+    /// Kilobits per second
+    #[value(name = "kbit")]
+    Kbit,
+    /// Megabits per second
+    #[value(name = "Mbit")]
+    Mbit,
+    /// Bytes per second
+    #[value(name = "B")]
+    Bytes,
+    /// Kilobytes per second, of 1000 bytes
+    #[value(name = "kB")]
+    Kilobytes,
+    /// Megabytes per second
+    #[value(name = "MB")]
+    Megabytes,
+}
+
+impl RateUnit {
+    /// Bits per second of one, and its name; of `auto` those that suit a rate.
+    fn scale(self, bps: f64) -> (f64, &'static str) {
+        match self {
+            Self::Auto if bps >= 1e9 => (1e9, "Gbit/s"),
+            Self::Auto if bps >= 1e6 => (1e6, "Mbit/s"),
+            Self::Auto if bps >= 1e3 => (1e3, "kbit/s"),
+            Self::Auto => (1.0, "bit/s"),
+            Self::Kbit => (1e3, "kbit/s"),
+            Self::Mbit => (1e6, "Mbit/s"),
+            Self::Bytes => (8.0, "B/s"),
+            Self::Kilobytes => (8e3, "kB/s"),
+            Self::Megabytes => (8e6, "MB/s"),
+        }
+    }
+
+    /// A rate, with three digits at least that say something: 0.0241 Mbit/s, 1548 B/s.
+    pub(crate) fn show(self, bps: f64) -> String {
+        let (one, unit) = self.scale(bps);
+        format!("{} {unit}", digits(bps / one, bps / one))
+    }
+
+    /// A mean with its standard error in one unit: 1548 ± 89 B/s.
+    pub(crate) fn show_mean(self, mean: Option<f64>, error: Option<f64>) -> String {
+        let Some(mean) = mean else { return "–".to_owned() };
+        let (one, unit) = self.scale(mean);
+        let of = |bps: f64| digits(bps / one, mean / one);
+        let error = error.map_or_else(String::new, |error| format!(" ± {}", of(error)));
+        format!("{}{error} {unit}", of(mean))
+    }
+}
+
+/// A value with as many decimals as three digits of `of` take.
+fn digits(value: f64, of: f64) -> String {
+    let whole = if of > 0.0 { of.log10().floor() } else { 0.0 };
+    let decimals = (2.0 - whole).clamp(0.0, 9.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_lines_have_enough_digits_in_every_unit() {
+        assert_eq!(RateUnit::Auto.show(24_100.0), "24.1 kbit/s");
+        assert_eq!(RateUnit::Mbit.show(24_100.0), "0.0241 Mbit/s");
+        assert_eq!(RateUnit::Bytes.show(12_384.0), "1548 B/s");
+        assert_eq!(RateUnit::Bytes.show_mean(Some(12_384.0), Some(712.0)), "1548 ± 89 B/s");
+        assert_eq!(RateUnit::Kilobytes.show_mean(Some(12_384.0), None), "1.55 kB/s");
+        assert_eq!((RateUnit::Auto.show(0.0), RateUnit::Kbit.show_mean(None, None)), ("0.00 bit/s".into(), "–".into()));
+    }
+}

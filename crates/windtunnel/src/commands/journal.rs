@@ -5,7 +5,7 @@ use crate::edge::{Exit, Outcome, Problem, say};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wt_journal::{StoredExperiment, TrialId, WithSamples};
+use wt_journal::{ExperimentConfig, StoredExperiment, TrialId, WithSamples};
 use wt_report::tune::Measured;
 use wt_setup::journal::{
     self, ExperimentRequest, ImportAnswer, ListAnswer, ListRequest, PruneAnswer, PruneRequest, SamplesAnswer,
@@ -172,9 +172,11 @@ fn list(answer: &ListAnswer) {
         say!("The journal is empty. windtunnel tune --lab adsl runs a first experiment.");
         return;
     }
-    say!("{:<36} {:<6} {:<10} {:>7}  comment", "experiment", "tunnel", "state", "trials");
+    say!("{:<36} {:<6} {:<10} {:>7} {:<6}  comment", "experiment", "tunnel", "state", "trials", "kind");
     for one in &answer.experiments {
-        say!("{:<36} {:<6} {:<10} {:>7}  {}", one.id, one.tunnel, one.state.name(), one.trials, one.comment);
+        let (state, kind) = (one.state.name(), &one.kind);
+        say!("{:<36} {:<6} {state:<10} {:>7} {kind:<6}  {}", one.id, one.tunnel, one.trials, one.comment);
+        one.answer.iter().for_each(|answer| say!("    {answer}"));
     }
 }
 
@@ -188,6 +190,12 @@ fn show(answer: &ShowAnswer) {
         say!("continues {before}");
     }
     say!("current: {}   seed {}", found.current, found.seed);
+    if let ExperimentConfig::Tests(tests) = &found.config {
+        let force = tests.test.iter().flatten();
+        let all: Vec<String> =
+            force.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect();
+        say!("in force: {}", all.join(", "));
+    }
     if let Some(text) = found.verdict.as_ref().and_then(|verdict| verdict["text"].as_str()) {
         say!("\n{text}");
     }

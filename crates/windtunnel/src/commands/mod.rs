@@ -46,6 +46,8 @@ pub(crate) mod serve;
 pub(crate) mod settings;
 /// TCP/IP stacks side by side.
 pub(crate) mod stacks;
+/// One transfer, one line of the log.
+pub(crate) mod test;
 /// The hops of a path.
 pub(crate) mod trace;
 /// The main job: vary, measure, decide.

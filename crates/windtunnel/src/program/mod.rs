@@ -26,6 +26,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Tune(Box<commands::tune::TuneArgs>),
+    Test(Box<commands::test::TestArgs>),
     Lab(commands::lab::LabArgs),
     Serve(commands::serve::ServeArgs),
     Report(commands::report::ReportArgs),
@@ -96,6 +97,7 @@ impl Cli {
     pub(crate) fn run(&self) -> Outcome {
         match &self.command {
             Command::Tune(args) => commands::tune::run(args),
+            Command::Test(args) => commands::test::run(args),
             Command::Serve(args) => commands::serve::run(args),
             Command::Report(args) => commands::report::run(args),
             Command::Compare(args) => commands::compare::run(args),

@@ -189,6 +189,48 @@ fn a_registry_takes_the_reg_file_and_gives_the_same_values_back() {
     }
 }
 
+#[test]
+fn freebsd_gets_its_own_congestion_controls_whatever_this_kernel_has() {
+    let directory = directory();
+    let text = |settings: &str| {
+        let export = json(directory.path(), &format!("wt export --to freebsd --json {settings}"));
+        assert!(rows(&export, "skipped").is_empty(), "{export:#}");
+        rows(&export, "files").into_iter().map(|file| file["content"].as_str().unwrap().to_owned()).collect::<String>()
+    };
+    for name in ["chd", "hd", "htcp", "cdg", "vegas", "cubic"] {
+        let file = text(&format!("cc={name}"));
+        assert!(file.contains(&format!("cc_{name}_load=\"YES\"")), "{file}");
+        assert!(file.contains(&format!("net.inet.tcp.cc.algorithm={name}")), "{file}");
+    }
+    let file = text("cc=wt_chd_hz100 rwin=8192 sndbuf=1MiB");
+    for line in ["cc_chd_load=\"YES\"", "kern.hz=\"100\"", "recvspace=8192", "recvbuf_max=8192", "sendspace=32768"] {
+        assert!(file.contains(line), "{line}: {file}");
+    }
+    let refused = json(directory.path(), "wt export --to freebsd --json cc=illinois");
+    assert_eq!(rows(&refused, "skipped").len(), 1, "{refused:#}");
+}
+
+#[test]
+fn windows_98_gets_strings_and_a_file_that_takes_them_back() {
+    let directory = directory();
+    let export = json(directory.path(), &format!("wt export --to windows-98-reg --json {SETTINGS}"));
+    let files = rows(&export, "files");
+    let text = |at: usize| files[at]["content"].as_str().unwrap();
+    for (name, value) in [
+        ("DefaultRcvWindow", 262_144),
+        ("DefaultTTL", 32),
+        ("MaxMTU", 1_400),
+        ("PMTUDiscovery", 0),
+        ("PMTUBlackHoleDetect", 1),
+        ("SackOpts", 0),
+        ("Tcp1323Opts", 1),
+    ] {
+        assert!(text(0).contains(&format!("\"{name}\"=\"{value}\"\r\n")), "{name}: {}", text(0));
+        assert!(text(1).contains(&format!("\"{name}\"=-\r\n")), "{name}: {}", text(1));
+    }
+    assert!(files.len() == 2 && text(0).starts_with("REGEDIT4\r\n"), "{export:#}");
+}
+
 /// A registry without any key but its root.
 fn empty_hive() -> Vec<u8> {
     const PAGE: usize = 4_096;

@@ -16,5 +16,6 @@ mod lab_outside;
 mod live;
 mod probe;
 mod sessions;
+mod single;
 mod tune;
 mod workloads;

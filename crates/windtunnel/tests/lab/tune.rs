@@ -124,6 +124,22 @@ fn identical_settings_are_hardly_ever_told_apart() {
 }
 
 #[test]
+fn levels_and_arms_alone_vary_nothing_else() {
+    let _machine = shared();
+    let square = ["--arm", "mtu=1400", "--arm", "rwin=65536", "--arm", "both: mtu=1400,rwin=65536"];
+    for (asked, labels) in [
+        (&["--levels", "mtu=1400"][..], &["mtu=1400"][..]),
+        (&["--arm", "old: rwin=8192,mtu=576"], &["old"]),
+        (&square, &["mtu=1400", "rwin=65536", "both"]),
+    ] {
+        let (plan, ran) = tune(&[&["--lab", "adsl", "--dry-run"][..], asked].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let arms: Vec<&str> = plan["arms"].as_array().unwrap().iter().map(|a| a["label"].as_str().unwrap()).collect();
+        assert_eq!(&arms[1..], labels, "{plan:#}");
+    }
+}
+
+#[test]
 fn mistakes_on_the_command_line_name_the_nearest_or_the_range() {
     let _machine = shared();
     for (args, wanted) in [
@@ -131,6 +147,9 @@ fn mistakes_on_the_command_line_name_the_nearest_or_the_range() {
         (&["tune", "--lab", "adsl", "--knobs", "rwnd"], "rwin"),
         (&["tune", "--lab", "adsl", "--levels", "mtu=99999"], "68 to 65535"),
         (&["tune", "--lab", "adsl", "--levels", "cc=cubick"], "cubic"),
+        (&["tune", "--lab", "adsl", "--baseline", "windows-97"], "windows-98-se"),
+        (&["tune", "--lab", "adsl", "--baseline", "rwin=8192,rwin=4x"], "twice"),
+        (&["tune", "--lab", "adsl", "--arm", "current"], "same"),
         (&["tune", "--lab", "adsl", "--trial", "3 parsecs"], "ms"),
         (&["tune", "--lab", "adsl", "--budget", "2 trials"], "at least"),
         (&["tune"], "TARGET"),

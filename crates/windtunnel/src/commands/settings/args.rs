@@ -102,7 +102,10 @@ impl HowArgs {
 #[command(after_help = "Examples:
   windtunnel settings export --to sysctl.d cc=bbr rwin=4MiB
   windtunnel settings export --to netplan initcwnd=20 mtu=1400 --at eth0
-  windtunnel settings export --to windows-reg ttl=128 mtu=1492")]
+  windtunnel settings export --to windows-reg ttl=128 mtu=1492
+  windtunnel settings export --to windows-98-reg rwin=4x mtu=576 mtu-probing=on
+  windtunnel settings export --to freebsd cc=chd rwin=64KiB
+  windtunnel settings export --to freebsd --verdict last")]
 pub(super) struct ExportArgs {
     /// Whose words
     #[arg(long, value_name = "FORMAT", value_enum)]
@@ -116,6 +119,16 @@ pub(super) struct ExportArgs {
     /// Every setting as the kernel has it by itself
     #[arg(long)]
     defaults: bool,
+    /// The settings that an experiment recommends: its name, the beginning of it, or "last"
+    #[arg(long, value_name = "ID")]
+    verdict: Option<String>,
+    /// What that machine is in the transfers that --verdict measured: sender or receiver of the payload [default: the end on
+    /// which the settings act]
+    #[arg(long, value_name = "ROLE", requires = "verdict")]
+    side: Option<Role>,
+    /// The journal for --verdict
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
     /// Where the settings are to hold: host, default, a target or a device
     #[arg(long, value_name = "ROUTE|IFACE|host")]
     at: Option<String>,
@@ -126,7 +139,12 @@ pub(super) struct ExportArgs {
 
 impl ExportArgs {
     pub(super) fn request(&self) -> ExportRequest {
-        let change = change(&self.items, self.file.as_ref(), self.defaults, self.at.as_ref());
+        let change = ChangeRequest {
+            verdict: self.verdict.clone(),
+            side: self.side,
+            journal: self.journal.clone(),
+            ..change(&self.items, self.file.as_ref(), self.defaults, self.at.as_ref())
+        };
         ExportRequest { format: self.to.0, change }
     }
 }
@@ -137,8 +155,8 @@ struct Form(ExportFormat);
 
 impl ValueEnum for Form {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [Form; 10] = {
-            let mut all = [Form(ExportFormat::SysctlD); 10];
+        const ALL: [Form; 11] = {
+            let mut all = [Form(ExportFormat::SysctlD); 11];
             let mut at = 0;
             while at < all.len() {
                 all[at] = Form(ExportFormat::ALL[at]);

@@ -8,7 +8,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_prober::IpVersion;
-use wt_setup::{Budget, Levels, WorkloadRequest};
+use wt_setup::{Baseline, Budget, Levels, NamedArm, WorkloadRequest};
 use wt_tune::{LiveRequest, TuneRequest};
 use wt_units::{Assignment, BitsPerSecond, Knob, Ratio, parse_duration};
 use wt_wire::Framing;
@@ -27,6 +27,7 @@ use wt_wire::Framing;
   windtunnel tune --lab my-path.toml --knobs cc,mtu --html report.html
   windtunnel tune --lab transatlantic --workload page --knobs initcwnd,initrwnd
   windtunnel tune --lab lte --workload page --knobs initcwnd --hold cc=cubic
+  windtunnel tune --lab ethernet-hub --baseline windows-98 --arm current --arm 'tuned: rwin=64KiB,mtu=1400'
   windtunnel tune --lab adsl --screen --levels sack=on,off --levels timestamps=on,off
   windtunnel tune --resume last --budget 10min")]
 pub(crate) struct TuneArgs {
@@ -41,12 +42,21 @@ pub(crate) struct TuneArgs {
     /// Rehearse on real kernels over this emulated path: a preset's name or a TOML file
     #[arg(long, value_name = "PATH")]
     lab: Option<String>,
-    /// What to vary [default: rwin,mtu,cc, as far as they can be set in that direction]
+    /// What to vary [default: rwin,mtu,cc, as far as they can be set in that direction; with --levels or --arm only what
+    /// those name]
     #[arg(long, value_delimiter = ',', value_parser = knob)]
     knobs: Option<Vec<Knob>>,
     /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
     #[arg(long, value_name = "KNOB=LEVELS")]
     levels: Vec<Levels>,
+    /// Compare with these settings instead of your current ones: rwin=8192,mtu=576; with what this system begins with: os;
+    /// or another one: windows-98, windows-xp, freebsd (`windtunnel settings defaults` lists them)
+    #[arg(long, value_name = "KNOB=LEVEL,…|SYSTEM", conflicts_with_all = ["identical", "resume", "screen"])]
+    baseline: Option<Baseline>,
+    /// A candidate of several settings that belong together, with a name: "probing: pmtud=on,mtu-probing=on"; "current"
+    /// are your current settings; may be repeated. Of A, B and both, the report has the interaction
+    #[arg(long = "arm", value_name = "NAME: KNOB=LEVEL,…", conflicts_with_all = ["identical", "resume", "screen"])]
+    arms: Vec<NamedArm>,
     /// Settings fixed in every trial, the baseline's included: cc=reno,initrwnd=20
     #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["identical", "resume"])]
     hold: Vec<Assignment>,
@@ -161,6 +171,8 @@ impl TuneArgs {
             model: false,
             knobs: self.knobs.clone(),
             levels: self.levels.clone(),
+            baseline: self.baseline.clone(),
+            arms: self.arms.clone(),
             hold: self.hold.clone(),
             budget: self.budget,
             trial: self.trial,

@@ -12,7 +12,7 @@ const VARIABLE: &str = "WINDTUNNEL_KEY";
 ///
 /// # Errors
 /// A [`Problem`] when what should be a key is none, or its file can't be read.
-pub(super) fn find(target: Option<&str>, file: Option<&Path>) -> Result<Option<SharedKey>, Problem> {
+pub(crate) fn find(target: Option<&str>, file: Option<&Path>) -> Result<Option<SharedKey>, Problem> {
     let server = target.and_then(|target| target.parse::<Url>().ok()).filter(|url| url.scheme == Scheme::Wt);
     if let Some(url) = server.as_ref().filter(|url| url.login.is_some()) {
         let _ = writeln!(

@@ -12,6 +12,7 @@ mod progress;
 use crate::cli::signals::cancel_on_signals;
 use crate::edge::Outcome;
 pub(crate) use args::TuneArgs;
+pub(crate) use key::find as find_key;
 pub(crate) use progress::Progress;
 
 /// Runs the command.

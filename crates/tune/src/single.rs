@@ -1,0 +1,333 @@
+//! `windtunnel test`: one transfer from each server, with the settings as they are; one line of the log for each.
+
+use super::event::{Sink, TuneEvent};
+use super::notebook::{Notebook, begun, host};
+use super::open::{Again, named, session};
+use super::request::{LiveRequest, TuneRequest};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_journal::{Arm, ExperimentConfig, LoggedTestsConfig, NewExperiment, State};
+use wt_load::SharedKey;
+use wt_prober::trace::{TraceRequest, trace};
+use wt_problem::Problem;
+use wt_setup::tunnel_problem;
+use wt_sys::clock::unix_us;
+use wt_sys::ns::read_net_sysctl;
+use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialSpec, Tunnel as _, Workload};
+use wt_units::{Settings, counted};
+
+/// How often each server may be asked in one request.
+const MOST: usize = 100;
+/// How much longer than its time a transfer may take before it counts as incomplete.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What the kernel does with every connection: names below /proc/sys/net.
+const IN_FORCE: [&str; 19] = [
+    "core/rmem_max",
+    "core/wmem_max",
+    "ipv4/ip_default_ttl",
+    "ipv4/ip_no_pmtu_disc",
+    "ipv4/tcp_adv_win_scale",
+    "ipv4/tcp_base_mss",
+    "ipv4/tcp_congestion_control",
+    "ipv4/tcp_ecn",
+    "ipv4/tcp_moderate_rcvbuf",
+    "ipv4/tcp_mtu_probing",
+    "ipv4/tcp_no_metrics_save",
+    "ipv4/tcp_notsent_lowat",
+    "ipv4/tcp_rmem",
+    "ipv4/tcp_sack",
+    "ipv4/tcp_slow_start_after_idle",
+    "ipv4/tcp_timestamps",
+    "ipv4/tcp_window_scaling",
+    "ipv4/tcp_wmem",
+    "ipv6/conf/all/hop_limit",
+];
+
+/// Transfers to log.
+#[derive(Debug, Clone)]
+pub struct TestRequest {
+    /// The server with the file, or a profile that names several.
+    pub target: String,
+    /// The key of a server of ours whose address has none.
+    pub key: Option<SharedKey>,
+    /// Transfers from each server, 1 to 100; servers take turns.
+    pub each: usize,
+    /// A transfer ends after this time, if the file hasn't before.
+    pub time: Duration,
+    /// Ask no hops.
+    pub no_hops: bool,
+    /// Certificate authorities, the version of IP.
+    pub live: LiveRequest,
+    /// Note stored with the tests.
+    pub comment: String,
+    /// The journal's file; nothing means the usual one.
+    pub journal: Option<PathBuf>,
+    /// What was typed.
+    pub command: String,
+}
+
+/// What was logged.
+#[derive(Debug, Clone, Serialize)]
+pub struct LoggedTests {
+    /// 1.
+    pub schema_version: u32,
+    /// The name in the journal.
+    pub id: String,
+    /// What the kernel did with every connection, by its names.
+    pub settings: Map<String, Value>,
+    /// The transfers, in the order in which they ran.
+    pub tests: Vec<LoggedTest>,
+    /// Server by server.
+    pub hosts: Vec<HostTests>,
+    /// Mean over the servers' means, bit/s; `null` where nothing was completed.
+    pub mean_bps: Option<f64>,
+    /// Its standard error; `null` for fewer than two servers.
+    pub standard_error_bps: Option<f64>,
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, Serialize)]
+pub struct LoggedTest {
+    /// Its number in the journal.
+    pub number: i64,
+    /// When it began, µs since the Unix epoch.
+    pub started_unix_us: i64,
+    /// The server.
+    pub server: String,
+    /// Its address.
+    pub address: Option<IpAddr>,
+    /// `completed`, `incomplete`, `failed`, `aborted` or `invalid`.
+    pub status: &'static str,
+    /// Payload that came.
+    pub bytes: u64,
+    /// How long it took, s.
+    pub seconds: f64,
+    /// Payload over time, bit/s.
+    pub goodput_bps: f64,
+    /// From the first SYN until the connection stood, µs.
+    pub connect_us: Option<u64>,
+    /// The smallest RTT, µs.
+    pub min_rtt_us: Option<u64>,
+    /// Segments that were retransmitted, as far as this end knows.
+    pub retransmits: Option<u64>,
+    /// The largest segment, bytes of payload.
+    pub mss: Option<u64>,
+    /// The widest window that was announced, bytes.
+    pub rwin_max: Option<u64>,
+    /// The device of this host, with its MTU, as it was.
+    pub link: Option<Value>,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
+}
+
+/// What one server gave.
+#[derive(Debug, Clone, Serialize)]
+pub struct HostTests {
+    /// The server.
+    pub server: String,
+    /// What its profile says of it.
+    pub comment: String,
+    /// Its address.
+    pub address: Option<IpAddr>,
+    /// How many hops away it is, where that could be asked.
+    pub hops: Option<u8>,
+    /// The TTL with which its answers arrive.
+    pub reply_ttl: Option<u8>,
+    /// Transfers that count.
+    pub completed: usize,
+    /// Transfers that were begun.
+    pub tests: usize,
+    /// The mean time to connect, µs.
+    pub connect_us: Option<f64>,
+    /// The mean of its transfers, bit/s.
+    pub mean_bps: Option<f64>,
+    /// Its standard error; `null` for fewer than two transfers.
+    pub standard_error_bps: Option<f64>,
+}
+
+/// Transfers once from each server, or several times in turn, and writes all of it down.
+///
+/// # Errors
+/// A [`Problem`] that says what to try; of several servers those that aren't there are in the answer instead.
+pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<LoggedTests, Problem> {
+    let tune = TuneRequest {
+        target: Some(request.target.clone()),
+        key: request.key.clone(),
+        live: LiveRequest { no_probes: true, ..request.live.clone() },
+        no_model: true,
+        ..TuneRequest::default()
+    };
+    tune.check()?;
+    if !(1..=MOST).contains(&request.each) {
+        return Err(Problem::usage(format!("{} transfers of each server: allowed is 1 to {MOST}", request.each)));
+    }
+    let servers = named(&request.target, request.key.as_ref())?;
+    let settings = in_force();
+    let mut log: Option<Notebook> = None;
+    let mut tests: Vec<LoggedTest> = Vec::new();
+    let mut routes = vec![(None, None, None); servers.len()];
+    for round in 1..=request.each {
+        for (place, server) in servers.iter().enumerate() {
+            if cancel.is_cancelled() {
+                break;
+            }
+            let name = server.url.to_string();
+            let mut opened = match session(&tune, vec![server.clone()], &[], &Again::default(), cancel, events) {
+                Ok(opened) => opened,
+                Err(problem) if servers.len() == 1 => return Err(problem),
+                Err(problem) => {
+                    events(TuneEvent::note(format!("{name}: {}", problem.what)));
+                    continue;
+                }
+            };
+            let address = opened.live.as_ref().and_then(|live| live.description.address);
+            if round == 1 {
+                let (hops, ttl) = address.filter(|_| !request.no_hops).map_or((None, None), |to| hops(to, cancel));
+                routes[place] = (address, hops, ttl);
+            }
+            let log = match &mut log {
+                Some(log) => log,
+                none => {
+                    let new = NewExperiment {
+                        comment: request.comment.clone(),
+                        current: opened.tunnel.current(),
+                        arms: vec![Arm { label: "current".to_owned(), settings: Settings::new() }],
+                        config: ExperimentConfig::Tests(Box::new(LoggedTestsConfig {
+                            command: Some(request.command.clone()),
+                            host: Some(host()),
+                            test: Some(settings.clone()),
+                            ..LoggedTestsConfig::default()
+                        })),
+                        path: opened.tunnel.path(Direction::Down),
+                        ..begun(&opened.tunnel)
+                    };
+                    none.insert(Notebook::open(request.journal.as_deref(), &new)?)
+                }
+            };
+            let spec = TrialSpec {
+                experiment: log.id().to_owned(),
+                phase: Phase::Round,
+                round: u32::try_from(round).unwrap_or(u32::MAX),
+                order: u32::try_from(place + 1).unwrap_or(u32::MAX),
+                arm: 0,
+                settings: Settings::new(),
+                workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(request.time) },
+                deadline: request.time + PATIENCE,
+                seed: tune.seed,
+            };
+            let started = unix_us();
+            let number = log.begin(&spec, started)?;
+            let outcome = opened.tunnel.run(&spec, cancel).map_err(|error| tunnel_problem(&error))?;
+            log.finish(number, &outcome)?;
+            let seen = &outcome.observed;
+            tests.push(LoggedTest {
+                number,
+                started_unix_us: started,
+                server: name,
+                address,
+                status: outcome.status.name(),
+                bytes: outcome.bytes,
+                seconds: outcome.elapsed_us as f64 / 1e6,
+                goodput_bps: outcome.goodput_bps(),
+                connect_us: seen.connect_us,
+                min_rtt_us: seen.min_rtt_us,
+                retransmits: seen.retransmits,
+                mss: seen.mss,
+                rwin_max: seen.rwin_max,
+                link: seen.link.clone(),
+                notes: outcome.notes.clone(),
+            });
+        }
+    }
+    let Some(mut log) = log else {
+        let what = format!("none of the {} servers of {} could be reached", servers.len(), request.target);
+        return Err(Problem::remote(what).hint("windtunnel path HOST tells what is in the way"));
+    };
+    let host = |(server, (address, hops, reply_ttl)): (&super::profile::Named, (_, _, _))| {
+        let name = server.url.to_string();
+        let own: Vec<&LoggedTest> = tests.iter().filter(|test| test.server == name).collect();
+        let done = || own.iter().filter(|test| test.status == Status::Completed.name() && test.bytes > 0);
+        let connects: Vec<f64> = done().filter_map(|test| test.connect_us).map(|us| us as f64).collect();
+        let (mean_bps, standard_error_bps) = mean(&done().map(|test| test.goodput_bps).collect::<Vec<_>>());
+        HostTests {
+            server: name,
+            comment: server.comment.clone(),
+            address,
+            hops,
+            reply_ttl,
+            completed: done().count(),
+            tests: own.len(),
+            connect_us: mean(&connects).0,
+            mean_bps,
+            standard_error_bps,
+        }
+    };
+    let hosts: Vec<HostTests> = servers.iter().zip(routes).map(host).collect();
+    let (mean_bps, standard_error_bps) = mean(&hosts.iter().filter_map(|host| host.mean_bps).collect::<Vec<_>>());
+    let id = log.id().to_owned();
+    let answer = LoggedTests { schema_version: 1, id, settings, tests, hosts, mean_bps, standard_error_bps };
+    let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
+    let what = answer.headline();
+    log.end(state, &json!({"kind": "test", "headline": what, "text": what, "hosts": answer.hosts}))?;
+    Ok(answer)
+}
+
+impl LoggedTests {
+    /// What came of it, in a line.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let rate = |bps: f64| wt_units::BitsPerSecond(bps.max(0.0) as u64).human();
+        match (self.tests.as_slice(), self.mean_bps, self.standard_error_bps) {
+            ([only], ..) => format!("{} bytes in {:.2} s, {}", only.bytes, only.seconds, rate(only.goodput_bps)),
+            (all, Some(mean), Some(error)) => {
+                format!("{} tests of {} servers: {} ± {}", all.len(), self.hosts.len(), rate(mean), rate(error))
+            }
+            (all, Some(mean), None) => format!("{}: {}", counted(all.len(), "test"), rate(mean)),
+            (all, None, _) => format!("{}, none completed", counted(all.len(), "test")),
+        }
+    }
+}
+
+/// How many hops away a host is, and the TTL with which its answers arrive; nothing where probes aren't allowed.
+fn hops(to: IpAddr, cancel: &Cancel) -> (Option<u8>, Option<u8>) {
+    let request = TraceRequest { hosts: vec![to.to_string()], names: false, probes: 1, ..TraceRequest::default() };
+    let traced = trace(&request, cancel, &mut |_| {}).ok();
+    let route = traced.and_then(|mut answers| answers.0.pop()).map(|answer| answer.route);
+    route.map_or((None, None), |route| (route.hop_count, route.reply_ttl))
+}
+
+/// What the kernel does now with every connection.
+fn in_force() -> Map<String, Value> {
+    let one = |name: &str| Some((format!("net.{}", name.replace('/', ".")), read_net_sysctl(name).ok()?));
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    IN_FORCE.iter().filter_map(|name| one(name)).map(|(name, text)| (name, Value::String(words(text)))).collect()
+}
+
+/// The mean and its standard error.
+fn mean(values: &[f64]) -> (Option<f64>, Option<f64>) {
+    let n = values.len() as f64;
+    if values.is_empty() {
+        return (None, None);
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (Some(mean), (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_error_is_that_of_the_mean() {
+        assert_eq!(mean(&[]), (None, None));
+        assert_eq!(mean(&[3.0]), (Some(3.0), None));
+        let (middle, error) = mean(&[1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(middle, Some(2.5));
+        // The sample variance is 5/3, that of the mean a fourth of it.
+        assert!((error.unwrap() - (5.0_f64 / 12.0).sqrt()).abs() < 1e-12);
+    }
+}

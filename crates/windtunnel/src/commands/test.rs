@@ -1,0 +1,157 @@
+//! `windtunnel test`: one transfer, one line of the log.
+
+use super::tune::find_key;
+use crate::cli::forms::say_json;
+use crate::cli::probe::Ip;
+use crate::cli::signals::cancel_on_signals;
+use crate::cli::typed;
+use crate::cli::values::{RateUnit, trial_time};
+use crate::edge::{Exit, Outcome, say};
+use clap::Args;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_prober::IpVersion;
+use wt_report::date;
+use wt_tune::{HostTests, LiveRequest, LoggedTests, TestRequest, TuneEvent};
+
+/// Downloads once with the settings as they are, and logs it
+///
+/// One line for each download, with its number in the journal, the time, the server, bytes, seconds and rate; the journal
+/// keeps all settings that were in force. Of a profile every server is asked in turn, and you get a table: hops, TTL,
+/// time to connect, rate. Nothing is compared and nothing is claimed: that is what `windtunnel tune` does.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel test http://example.org/file.iso --comment 'new modem'
+  windtunnel test servers.toml --each 3 --units kB
+  windtunnel test ftp://192.0.2.1/290k.bin --json
+  windtunnel journal list")]
+pub(crate) struct TestArgs {
+    /// The file: http(s)://HOST/FILE, ftp(s)://HOST/FILE, wt://HOST; or a profile, a TOML file that names several
+    #[arg(value_name = "TARGET")]
+    target: String,
+    /// Note stored with it
+    #[arg(long)]
+    comment: Option<String>,
+    /// Downloads from each server; servers take turns
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    each: usize,
+    /// A download ends after this time, if the file hasn't before
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = trial_time)]
+    time: Duration,
+    /// In which unit rates are written
+    #[arg(long, value_enum, default_value_t)]
+    units: RateUnit,
+    /// Don't ask how many hops away the servers are
+    #[arg(long)]
+    no_hops: bool,
+    /// The key of `windtunnel serve`, in a file
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Believe the certificate authorities in this file, too (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The version of IP [default: what the name resolves to first]
+    #[arg(long, value_enum)]
+    ip: Option<Ip>,
+    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl TestArgs {
+    fn request(&self) -> Result<TestRequest, crate::edge::Problem> {
+        Ok(TestRequest {
+            target: self.target.clone(),
+            key: find_key(Some(&self.target), self.key_file.as_deref())?,
+            each: self.each,
+            time: self.time,
+            no_hops: self.no_hops,
+            live: LiveRequest { ca: self.ca.clone(), ip: self.ip.map(IpVersion::from), ..LiveRequest::default() },
+            comment: self.comment.clone().unwrap_or_default(),
+            journal: self.journal.clone(),
+            command: typed::command(),
+        })
+    }
+}
+
+/// Runs the command; ends with code 1 if nothing was completed.
+///
+/// # Errors
+/// A [`Problem`](crate::edge::Problem) that says what to try.
+pub(crate) fn run(args: &TestArgs) -> Outcome {
+    let cancel = cancel_on_signals()?;
+    let answer = wt_tune::test(&args.request()?, &cancel, &mut |event| {
+        if let (TuneEvent::Note { text }, false) = (&event, args.json) {
+            let _ = writeln!(std::io::stderr().lock(), "windtunnel: {}", wt_units::harmless(text));
+        }
+    })?;
+    if args.json {
+        say_json(&answer)?;
+    } else {
+        print(&answer, args.units);
+    }
+    Ok(if answer.mean_bps.is_some() { Exit::Done } else { Exit::No })
+}
+
+fn print(answer: &LoggedTests, units: RateUnit) {
+    for test in &answer.tests {
+        let rate = units.show(test.goodput_bps);
+        let status = if test.status == "completed" { String::new() } else { format!("  {}", test.status) };
+        say!("{:>5}  {}  {}", test.number, date(test.started_unix_us), test.server);
+        say!("       {} bytes in {:.2} s: {rate}{status}", test.bytes, test.seconds);
+        test.notes.iter().for_each(|note| say!("       {note}"));
+    }
+    if answer.hosts.len() > 1 {
+        table(answer, units);
+    }
+    if answer.tests.len() == 1 {
+        in_force(answer);
+    }
+    say!("Kept: windtunnel journal show {}", answer.id);
+}
+
+/// The settings, in lines that fit.
+fn in_force(answer: &LoggedTests) {
+    const WIDTH: usize = 79;
+    let mut line = "       with".to_owned();
+    for (name, value) in &answer.settings {
+        let word = format!(" {}={}", name.trim_start_matches("net."), value.as_str().unwrap_or_default());
+        if line.len() + word.len() > WIDTH {
+            say!("{line}");
+            line = "           ".to_owned();
+        }
+        line.push_str(&word);
+    }
+    say!("{line}");
+}
+
+fn table(answer: &LoggedTests, units: RateUnit) {
+    let shown = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    say!("");
+    say!("{:<28} {:>4} {:>4} {:>9} {:>5}  rate", "host", "hops", "TTL", "connect", "tests");
+    for host in &answer.hosts {
+        let HostTests { server, hops, reply_ttl, connect_us, completed, tests, .. } = host;
+        let name: String = server.split("://").last().unwrap_or(server).chars().take(28).collect();
+        say!(
+            "{name:<28} {:>4} {:>4} {:>9} {:>5}  {}",
+            shown(hops.map(|hops| hops.to_string())),
+            shown(reply_ttl.map(|ttl| ttl.to_string())),
+            shown(connect_us.map(|us| format!("{:.1} ms", us / 1e3))),
+            format!("{completed}/{tests}"),
+            units.show_mean(host.mean_bps, host.standard_error_bps)
+        );
+    }
+    say!(
+        "{:<28} {:>4} {:>4} {:>9} {:>5}  {}",
+        "mean ± SE",
+        "",
+        "",
+        "",
+        "",
+        units.show_mean(answer.mean_bps, answer.standard_error_bps)
+    );
+}
