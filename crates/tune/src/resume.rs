@@ -149,6 +149,10 @@ fn comparison_of_settings(stored: &StoredExperiment) -> Result<(), Problem> {
             format!("{id} is a comparison of stacks"),
             "windtunnel report tells what came of it; stacks compare runs another one",
         ),
+        ExperimentConfig::Traffic(_) => refused(
+            format!("{id} is an experiment on a server's own connections"),
+            "windtunnel traffic report tells what came of it; traffic start runs another one",
+        ),
         ExperimentConfig::Tune(_) | ExperimentConfig::Flent(_) | ExperimentConfig::Unknown(_) => Ok(()),
     }
 }

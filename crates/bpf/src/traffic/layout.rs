@@ -155,6 +155,14 @@ impl TrafficCounts {
         self.assigned.iter().sum()
     }
 
+    /// Whether every connection is in one account: a moment lies between the first count of one and the second.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let left_alone = self.other_port + self.private + self.own_cc;
+        let not_assigned = self.paused + self.outside + self.without_note;
+        self.passive == left_alone + not_assigned + self.all_assigned()
+    }
+
     /// Assigned and not ended yet.
     #[must_use]
     pub fn open(&self) -> u64 {

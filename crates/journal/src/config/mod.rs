@@ -11,6 +11,7 @@
 //! | [`Screen`](ExperimentConfig::Screen) | `screen` | `lab` | as of a tune |
 //! | [`Controls`](ExperimentConfig::Controls) | `compare` | `live` | none |
 //! | [`Stacks`](ExperimentConfig::Stacks) | `stacks` | `weights` | `stacks.conformance` |
+//! | [`Traffic`](ExperimentConfig::Traffic) | `traffic` | `model` | none |
 //! | [`Flent`](ExperimentConfig::Flent) | `flent` | `host` | none |
 //!
 //! All of these are format 1, which no row says. A row of a later format has to say so (`format`, a number), and is
@@ -23,7 +24,7 @@ mod tune;
 
 pub use compared::{
     ComparedControl, ComparedControls, ComparedStack, ComparedStacks, ControlsConfig, DisturbanceConfig, FlentConfig,
-    StacksConfig,
+    ServerTrafficConfig, StacksConfig,
 };
 pub use tune::{Factor, HostConfig, LiveConfig, PlateauConfig, ScreenConfig, ScreenRules, TuneConfig};
 
@@ -45,6 +46,8 @@ pub enum ExperimentConfig {
     Controls(Box<ControlsConfig>),
     /// TCP stacks against each other.
     Stacks(Box<StacksConfig>),
+    /// Settings of a server's own connections, assigned at random.
+    Traffic(Box<ServerTrafficConfig>),
     /// One test that flent ran, imported.
     Flent(Box<FlentConfig>),
     /// What this version can't read: nothing was said, or a later format. It is kept as it is.
@@ -59,7 +62,7 @@ impl ExperimentConfig {
         match self {
             Self::Tune(tune) => tune,
             Self::Screen(screen) => &screen.tune,
-            Self::Controls(_) | Self::Stacks(_) | Self::Flent(_) | Self::Unknown(_) => &SILENT,
+            Self::Controls(_) | Self::Stacks(_) | Self::Traffic(_) | Self::Flent(_) | Self::Unknown(_) => &SILENT,
         }
     }
 
@@ -76,7 +79,7 @@ impl ExperimentConfig {
             Self::Tune(_) | Self::Screen(_) => self.tune().lab.as_deref(),
             Self::Controls(controls) => controls.lab.as_deref(),
             Self::Stacks(stacks) => stacks.lab.as_deref(),
-            Self::Flent(_) | Self::Unknown(_) => None,
+            Self::Traffic(_) | Self::Flent(_) | Self::Unknown(_) => None,
         }
     }
 
@@ -99,6 +102,8 @@ impl From<Value> for ExperimentConfig {
             Self::Controls(Box::new(map.into()))
         } else if is_object("stacks") {
             Self::Stacks(Box::new(map.into()))
+        } else if is_object("traffic") {
+            Self::Traffic(Box::new(map.into()))
         } else if map.get("flent").is_some_and(Value::is_string) {
             Self::Flent(Box::new(map.into()))
         } else if is_object("screen") {
@@ -120,6 +125,7 @@ impl Serialize for ExperimentConfig {
             Self::Screen(screen) => screen.serialize(serializer),
             Self::Controls(controls) => controls.serialize(serializer),
             Self::Stacks(stacks) => stacks.serialize(serializer),
+            Self::Traffic(traffic) => traffic.serialize(serializer),
             Self::Flent(flent) => flent.serialize(serializer),
             Self::Unknown(value) => value.serialize(serializer),
         }

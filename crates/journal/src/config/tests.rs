@@ -17,6 +17,8 @@ fn the_kind_is_told_by_the_key_that_only_it_has() {
         (json!({"screen": {"factors": []}, "alpha": 0.05}), "screen"),
         (json!({"compare": {"arms": []}}), "controls"),
         (json!({"stacks": {"arms": []}}), "stacks"),
+        (json!({"traffic": {"ports": [443]}, "backend": "sockops"}), "traffic"),
+        (json!({"traffic": 7}), "tune"),
         (json!({"flent": "rrul"}), "flent"),
         (json!({"flent": ""}), "flent"),
         (json!({"format": 1, "compare": {}}), "controls"),
@@ -29,6 +31,7 @@ fn the_kind_is_told_by_the_key_that_only_it_has() {
             ExperimentConfig::Screen(_) => "screen",
             ExperimentConfig::Controls(_) => "controls",
             ExperimentConfig::Stacks(_) => "stacks",
+            ExperimentConfig::Traffic(_) => "traffic",
             ExperimentConfig::Flent(_) => "flent",
             ExperimentConfig::Unknown(_) => "unknown",
         };
