@@ -6,24 +6,39 @@
 //! Pure: no socket, no clock, no file. Keys come from the caller, and nothing here writes one.
 #![forbid(unsafe_code)]
 
+/// From outcomes to evidence.
+mod analysis;
+/// The coin-betting e-process for many units.
+mod bets;
+/// Classes of outcomes by size and RTT.
+mod class;
 /// Prefixes of clients, and who is left alone.
 mod client;
 /// What an experiment is.
 mod config;
 /// Who gets which arm.
 mod draw;
+/// What stops an arm by itself.
+mod guard;
 /// What became of one connection.
 mod outcome;
 /// The settings of an arm.
 mod settings;
+/// Differences between whole epochs.
+mod slots;
 /// How many connections were assigned, recorded and missed.
 mod tally;
+/// What is known of open units and of prefixes.
+mod units;
 
+pub use analysis::{CLAIM_THRESHOLD, TrafficAnalysis};
+pub use bets::{CoinBets, CoinOutcome, CombinedEvidence, LogWealth, STAKES, ServerEvidence, combine, mixed};
 pub use client::{ClientPrefix, left_alone};
 pub use config::{
     ALLOCATION_BLOCK, TrafficAllocation, TrafficArm, TrafficConfig, TrafficConfigError, TrafficRamp, TrafficUnit,
 };
 pub use draw::{ArmThresholds, DrawKey, sip13};
+pub use guard::{GUARD_THRESHOLD, TrafficGuard};
 pub use outcome::{ConnectionFate, ConnectionOutcome};
 pub use settings::{ArmSettings, ArmSettingsError, SocketSetting};
 pub use tally::{ArmTally, TrafficTally};
