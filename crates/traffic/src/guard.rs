@@ -3,7 +3,7 @@ use crate::units::Cell;
 use serde::{Deserialize, Serialize};
 
 /// What stops an arm by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrafficGuard {
     /// Its connections are slower.
