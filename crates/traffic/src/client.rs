@@ -2,8 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The prefix of a client's address as one word: an IPv4 /24 or an IPv6 /48.
 ///
-/// IPv4: `address >> 8 | 4 << 60`. IPv6: the first 48 bits `| 6 << 60` (so the four highest bits of the address give way to
-/// the 6; all addresses of the Internet begin with 001). An IPv4-mapped address counts as the IPv4 one.
+/// IPv4: `address >> 8 | 4 << 60`. IPv6: the first 48 bits `| 6 << 60`. An IPv4-mapped address counts as the IPv4 one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientPrefix(pub u64);
 

@@ -7,7 +7,7 @@ use wt_units::serde_duration;
 pub const ALLOCATION_BLOCK: u64 = 3;
 
 /// To what one coin gives an arm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrafficUnit {
     /// A client's prefix for one epoch (IPv4 /24, IPv6 /48): the parallel connections of a page share an arm.
@@ -20,7 +20,7 @@ pub enum TrafficUnit {
 }
 
 /// How the shares of the arms change from epoch to epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrafficAllocation {
     /// The ramp's share.
@@ -31,7 +31,7 @@ pub enum TrafficAllocation {
 }
 
 /// One arm.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TrafficArm {
     /// What reports call it.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct TrafficArm {
 }
 
 /// How the share of an arm that is tried grows, by the connections that are recorded of those arms.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct TrafficRamp {
     /// From how many recorded connections of the arms that are tried on, with which share in the place of a half.
@@ -69,7 +69,7 @@ impl TrafficRamp {
 }
 
 /// What an experiment on a server's connections is. It holds no key: keys are in memory only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct TrafficConfig {
     /// The local ports whose connections take part.
@@ -80,12 +80,15 @@ pub struct TrafficConfig {
     pub unit: TrafficUnit,
     /// How long coins hold.
     #[serde(with = "serde_duration")]
+    #[schema(value_type = String)]
     pub epoch: Duration,
     /// How old a connection is when its outcome is taken, if it hasn't ended before.
     #[serde(with = "serde_duration")]
+    #[schema(value_type = String)]
     pub age: Duration,
     /// How long from the beginning of an epoch new connections don't count, where everybody changes (slots, mixed allocations).
     #[serde(with = "serde_duration")]
+    #[schema(value_type = String)]
     pub burn_in: Duration,
     /// How the shares grow.
     pub ramp: TrafficRamp,

@@ -246,6 +246,14 @@ impl Serialize for ArmSettings {
     }
 }
 
+impl utoipa::PartialSchema for ArmSettings {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        utoipa::openapi::ObjectBuilder::new().additional_properties(Some(Level::schema())).into()
+    }
+}
+
+impl utoipa::ToSchema for ArmSettings {}
+
 impl<'de> Deserialize<'de> for ArmSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The connections of one arm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct ArmTally {
     /// Given the arm.
@@ -21,7 +21,7 @@ pub struct ArmTally {
 /// Every connection that the server accepted since the start, accounted for.
 ///
 /// `passive_opens = missed + left_alone + not_assigned + Σ assigned`, and for each arm `assigned = recorded + lost + open`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct TrafficTally {
     /// The kernel's own count (`TcpPassiveOpens` of the namespace); none where it can't be read.
