@@ -1,7 +1,6 @@
 use crate::BackendState;
 use serde::Serialize;
-use serde_json::Value;
-use wt_traffic::{ArmSettings, TrafficTally};
+use wt_traffic::{ArmSettings, TrafficExpectation, TrafficReport, TrafficTally};
 
 /// The version of these objects.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
@@ -29,8 +28,10 @@ pub struct TrafficPlan {
     pub epoch_s: f64,
     /// What assigns connections, and whether it works here.
     pub backends: Vec<BackendState>,
-    /// How long it takes to find an effect: one line each.
-    pub expects: Vec<String>,
+    /// Connections of all ports that this network namespace accepts in an hour, by a look of a second.
+    pub connections_per_hour: f64,
+    /// How long it takes to find an effect, for some effects.
+    pub expects: Vec<TrafficExpectation>,
 }
 
 /// An arm before the first connection.
@@ -42,17 +43,6 @@ pub struct PlannedArm {
     pub settings: ArmSettings,
     /// Its share of the first connections, 0 to 1.
     pub share: f64,
-}
-
-/// What was found. Its JSON is the contract of `windtunnel traffic report --json`.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub struct TrafficReport {
-    /// The object.
-    pub json: Value,
-    /// The same for people.
-    #[serde(skip)]
-    pub text: String,
 }
 
 /// One experiment that is under way.

@@ -1,8 +1,9 @@
+use crate::backend::BACKEND;
+use crate::record::Kept;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_problem::Problem;
-use crate::record::Kept;
-use wt_traffic::{ConnectionOutcome, TrafficAnalysis, TrafficConfig, TrafficTally};
+use wt_traffic::{ConnectionOutcome, TrafficAnalysis, TrafficConfig, TrafficRun, TrafficTally};
 
 /// Outcomes on their way to evidence: each epoch is scored when its youngest connection is old enough.
 #[derive(Debug)]
@@ -55,27 +56,13 @@ impl Assessor {
     }
 
     /// How it stands, as it is kept.
-    ///
-    /// # Errors
-    /// Our own fault, if it can't be written as JSON.
-    pub(crate) fn kept(&self, config: &TrafficConfig, id: &str, tally: TrafficTally, is_end: bool) -> Result<Kept, Problem> {
-        let _ = (config, is_end);
-        let headline = format!("{} epochs aren't scored", self.unscored());
-        let report = serde_json::json!({"schema_version": 1, "id": id, "tally": tally});
-        Ok(Kept { kind: "none".to_owned(), text: headline.clone(), headline, tally, report })
-    }
-
-    /// Epochs that have ended or begun and aren't scored.
-    pub(crate) fn unscored(&self) -> usize {
-        self.ended.len() + usize::from(self.current.is_some())
+    pub(crate) fn kept(&self, id: &str, tally: TrafficTally) -> Kept {
+        let report = self.analysis.report(TrafficRun { id, backend: BACKEND }, &tally);
+        let kind = serde_json::to_value(report.verdict.kind).ok();
+        let kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+        Kept { kind, headline: report.verdict.text.clone(), tally, report }
     }
 }
 
 /// What to try where a configuration is refused.
 pub(crate) const TRY: &str = "windtunnel traffic start --port 443 --levels initcwnd=10,32";
-
-/// How long it takes to find an effect.
-pub(crate) fn expects(config: &TrafficConfig) -> Vec<String> {
-    let _ = config;
-    Vec::new()
-}

@@ -7,6 +7,8 @@ use wt_traffic::{
     ArmSettings, ArmTally, ConnectionFate, ConnectionOutcome, DrawKey, SocketSetting, TrafficConfig, TrafficUnit,
 };
 
+/// What assigns connections and records them.
+pub(crate) const BACKEND: &str = "sockops";
 /// A hung controller assigns nothing after so long.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
@@ -28,7 +30,7 @@ pub fn backends() -> Vec<BackendState> {
     let why = TrafficProgram::unavailable()
         .or_else(|| (!missing.is_empty()).then(|| format!("it needs {}, as root has", missing.join(" and "))));
     let found = why.clone().unwrap_or_else(|| "a BPF program can assign new connections and record them".to_owned());
-    vec![BackendState { name: "sockops", works: why.is_none(), found }]
+    vec![BackendState { name: BACKEND, works: why.is_none(), found }]
 }
 
 /// The keys of one run, in memory only.
@@ -108,9 +110,7 @@ fn options(settings: &ArmSettings) -> ArmOptions {
         delack_max_us: number(SocketSetting::DelackMax),
         notsent_lowat: number(SocketSetting::NotsentLowat),
         window_clamp: number(SocketSetting::WindowClamp),
-        pacing_rate: settings
-            .socket(SocketSetting::Pacing)
-            .map(|bits| u32::try_from(bits / 8).unwrap_or(u32::MAX - 1)),
+        pacing_rate: settings.socket(SocketSetting::Pacing).map(|bits| u32::try_from(bits / 8).unwrap_or(u32::MAX - 1)),
         accepts_ecn: settings.ecn() == Some(true),
     }
 }
@@ -214,7 +214,8 @@ mod tests {
     fn outcomes() -> Outcomes {
         let arm = |text: &str| TrafficArm { name: text.to_owned(), settings: text.parse().unwrap() };
         let arms = vec![arm("initcwnd=10"), arm("initcwnd=32")];
-        let mut outcomes = Outcomes::new(&TrafficConfig { arms, age: Duration::from_secs(3), ..TrafficConfig::default() });
+        let mut outcomes =
+            Outcomes::new(&TrafficConfig { arms, age: Duration::from_secs(3), ..TrafficConfig::default() });
         outcomes.begin(3, 4_000_000_000);
         outcomes
     }
@@ -238,13 +239,17 @@ mod tests {
             outcomes().of(&changed).unwrap().fate
         };
         assert_eq!(fate(|record| record.last_state = 1), ConnectionFate::Reset);
-        assert_eq!(fate(|record| (record.last_state, record.unacked, record.rtos) = (1, 5, 9)), ConnectionFate::TimedOut);
+        assert_eq!(
+            fate(|record| (record.last_state, record.unacked, record.rtos) = (1, 5, 9)),
+            ConnectionFate::TimedOut
+        );
         assert_eq!(fate(|record| record.lasted_ns = 3_000_001_000), ConnectionFate::Open);
     }
 
     #[test]
     fn the_options_of_an_arm_are_those_of_its_settings() {
-        let settings = "cc=reno initcwnd=32 initrwnd=40 ecn=on cwnd-clamp=100 rto-min=50ms notsent-lowat=16KiB pacing=8mbit";
+        let settings =
+            "cc=reno initcwnd=32 initrwnd=40 ecn=on cwnd-clamp=100 rto-min=50ms notsent-lowat=16KiB pacing=8mbit";
         let options = options(&settings.parse().unwrap());
         assert_eq!((options.congestion_control.as_deref(), options.initcwnd), (Some("reno"), Some(32)));
         assert_eq!((options.initrwnd, options.accepts_ecn, options.cwnd_clamp), (Some(40), true, Some(100)));

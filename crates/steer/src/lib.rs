@@ -22,9 +22,9 @@ mod request;
 /// From the first epoch to the report.
 mod session;
 
-pub use answer::{PlannedArm, TrafficAnswer, TrafficList, TrafficPlan, TrafficReport, TrafficStatus, TrafficStop};
+pub use answer::{PlannedArm, TrafficAnswer, TrafficList, TrafficPlan, TrafficStatus, TrafficStop};
 pub use backend::{BackendState, backends};
 pub use event::TrafficEvent;
-pub use record::{report, status, stop};
+pub use record::{report, report_of, status, stop};
 pub use request::{TrafficReportRequest, TrafficRequest, arms_of_levels, identical_arms};
 pub use session::start;

@@ -18,6 +18,18 @@ fn count(text: &str) -> Option<u64> {
     values.split(' ').nth(at)?.parse().ok()
 }
 
+/// How many connections an hour this network namespace accepts, by a look of a second.
+///
+/// # Errors
+/// Our own fault, if waiting fails.
+pub(crate) fn hourly() -> Result<f64, Problem> {
+    let before = passive_opens();
+    let second = std::time::Duration::from_secs(1);
+    poll::wait_readable(&[], Some(second)).map_err(|error| Problem::internal(error.to_string()))?;
+    let seen = before.zip(passive_opens()).map_or(0, |(before, after)| after.saturating_sub(before));
+    Ok(seen as f64 * 3600.0)
+}
+
 /// The kernel's count beside the program's: what it was before the program saw anything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opens {

@@ -1,7 +1,7 @@
 use crate::answer::SCHEMA_VERSION;
-use crate::{TrafficList, TrafficReport, TrafficReportRequest, TrafficRequest, TrafficStatus, TrafficStop};
+use crate::backend::BACKEND;
+use crate::{TrafficList, TrafficReportRequest, TrafficRequest, TrafficStatus, TrafficStop};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 use wt_journal::{
@@ -12,7 +12,7 @@ use wt_problem::Problem;
 use wt_setup::journal::{open, own_identity, problem};
 use wt_sys::process::ProcessIdentity;
 use wt_sys::{clock, poll, process};
-use wt_traffic::{TrafficConfig, TrafficTally};
+use wt_traffic::{TrafficConfig, TrafficReport, TrafficTally};
 
 /// What the journal calls the accounts of an experiment under way.
 const KIND: &str = "traffic";
@@ -26,10 +26,7 @@ pub(crate) struct Kept {
     pub(crate) kind: String,
     pub(crate) headline: String,
     pub(crate) tally: TrafficTally,
-    /// The report as JSON.
-    pub(crate) report: Value,
-    /// The report as text.
-    pub(crate) text: String,
+    pub(crate) report: TrafficReport,
 }
 
 /// An experiment in the journal while it runs.
@@ -64,7 +61,7 @@ impl Record {
             arms: request.config.arms.iter().map(arm).collect(),
             config: ExperimentConfig::Traffic(Box::new(ServerTrafficConfig {
                 traffic: Some(traffic),
-                backend: Some("sockops".to_owned()),
+                backend: Some(BACKEND.to_owned()),
                 command: Some(request.command.clone()),
                 ..ServerTrafficConfig::default()
             })),
@@ -137,19 +134,26 @@ fn find(journal: &SqliteJournal, named: Option<&str>) -> Result<StoredExperiment
 pub fn report(request: &TrafficReportRequest) -> Result<TrafficReport, Problem> {
     let journal = open(request.journal.as_deref())?;
     let stored = find(&journal, request.experiment.as_deref())?;
-    if config_of(&stored).is_none() {
+    report_of(&journal, &stored)
+}
+
+/// The same of an experiment that is at hand.
+///
+/// # Errors
+/// A [`Problem`] that says what else it is.
+pub fn report_of(journal: &SqliteJournal, stored: &StoredExperiment) -> Result<TrafficReport, Problem> {
+    if config_of(stored).is_none() {
         return Err(Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
             .hint(format!("windtunnel report {}", stored.id)));
     }
-    let kept = kept(&journal, &stored)?.ok_or_else(|| {
+    let kept = kept(journal, stored)?.ok_or_else(|| {
         Problem::usage(format!("{} has written nothing down yet", stored.id)).hint("wait a few seconds")
     })?;
-    Ok(TrafficReport { json: kept.report, text: kept.text })
+    Ok(kept.report)
 }
 
 fn running(journal: &SqliteJournal) -> Result<Vec<StoredExperiment>, Problem> {
-    let filter =
-        Filter { tunnel: Some(KIND.to_owned()), state: Some(State::Running), ..Filter::default() };
+    let filter = Filter { tunnel: Some(KIND.to_owned()), state: Some(State::Running), ..Filter::default() };
     let list = journal.list(&filter).map_err(|error| problem(&error))?;
     list.iter().map(|summary| journal.load(&summary.id).map_err(|error| problem(&error))).collect()
 }
@@ -204,7 +208,7 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
             Problem::environment(format!("{} can't be stopped: {error}", stored.id)).hint("run this as who started it")
         })?;
         let deadline = clock::monotonic_ns() + END_WITHIN.as_nanos() as u64;
-        while identity.is_alive() && Claim::is_held(journal.path(), &stored.id) != None {
+        while identity.is_alive() && Claim::is_held(journal.path(), &stored.id).is_some() {
             if clock::monotonic_ns() > deadline {
                 return Err(Problem::environment(format!("{} hasn't ended within 30 s", stored.id))
                     .hint(format!("kill -9 {}: nothing of it stays attached", owner.pid)));

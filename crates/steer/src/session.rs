@@ -3,7 +3,7 @@ use crate::assess::{Assessor, TRY};
 use crate::backend::{self, Keys, Outcomes};
 use crate::opens::Opens;
 use crate::record::{Kept, Record};
-use crate::{PlannedArm, TrafficAnswer, TrafficEvent, TrafficPlan, TrafficReport, TrafficRequest};
+use crate::{PlannedArm, TrafficAnswer, TrafficEvent, TrafficPlan, TrafficRequest};
 use std::time::Duration;
 use wt_bpf::{TrafficCounts, TrafficProgram};
 use wt_journal::State;
@@ -32,7 +32,7 @@ pub fn start(
     }
     let keys = Keys::drawn()?;
     if request.dry_run {
-        return Ok(TrafficAnswer::Plan(Box::new(plan(&request.config, keys))));
+        return Ok(TrafficAnswer::Plan(Box::new(plan(&request.config, keys)?)));
     }
     let assessor = Assessor::new(&request.config)?;
     let program = backend::attach(&request.config, keys)?;
@@ -58,7 +58,7 @@ pub fn start(
         epoch: 0,
         epoch_ends_ns: 0,
         shares: Vec::new(),
-        stopped: 0,
+        stopped: Vec::new(),
         next_word_ns: began_ns + 2_000_000_000,
     };
     let until = request.for_s.map(|seconds| began_ns + (seconds * 1e9) as u64);
@@ -79,21 +79,23 @@ fn whom(config: &TrafficConfig) -> String {
     )
 }
 
-fn plan(config: &TrafficConfig, keys: Keys) -> TrafficPlan {
+fn plan(config: &TrafficConfig, keys: Keys) -> Result<TrafficPlan, Problem> {
+    let rate = crate::opens::hourly()?;
     let shares = config.shares(keys.draw, 0, 0, &[]);
     let arm = |(arm, share): (&wt_traffic::TrafficArm, &f64)| PlannedArm {
         name: arm.name.clone(),
         settings: arm.settings.clone(),
         share: if config.unit == TrafficUnit::Slot { 1.0 / config.arms.len() as f64 } else { *share },
     };
-    TrafficPlan {
+    Ok(TrafficPlan {
         schema_version: SCHEMA_VERSION,
         whom: whom(config),
         arms: config.arms.iter().zip(&shares).map(arm).collect(),
         epoch_s: config.epoch.as_secs_f64(),
         backends: crate::backends(),
-        expects: crate::assess::expects(config),
-    }
+        connections_per_hour: rate,
+        expects: config.expectations(rate, &[0.05, 0.1, 0.2]),
+    })
 }
 
 struct Session<'a> {
@@ -109,8 +111,8 @@ struct Session<'a> {
     epoch: u64,
     epoch_ends_ns: u64,
     shares: Vec<f64>,
-    /// How many arms guardrails have stopped.
-    stopped: usize,
+    /// The arms of which it has been said that they are stopped.
+    stopped: Vec<usize>,
     next_word_ns: u64,
 }
 
@@ -142,7 +144,18 @@ impl Session<'_> {
 
     fn shares_of(&self, epoch: u64) -> Vec<f64> {
         let analysis = &self.assessor.analysis;
-        self.config.shares(self.keys.draw, epoch, analysis.treated(), &analysis.stopped())
+        self.config.shares(self.keys.draw, epoch, analysis.treated(), &self.stopped_arms())
+    }
+
+    /// Arms that a guardrail has stopped, and such whose settings the kernel refuses.
+    fn stopped_arms(&self) -> Vec<usize> {
+        let mut arms = self.assessor.analysis.stopped();
+        for broken in self.assessor.analysis.broken_arms() {
+            if !arms.contains(&broken) {
+                arms.push(broken);
+            }
+        }
+        arms
     }
 
     fn begin(&mut self, now: u64) {
@@ -163,12 +176,13 @@ impl Session<'_> {
     }
 
     fn say_stopped(&mut self) {
-        let stopped = self.assessor.analysis.stopped();
-        for arm in stopped.iter().skip(self.stopped) {
-            let arm = self.config.arms.get(*arm).map_or_else(String::new, |arm| arm.name.clone());
-            (self.events)(TrafficEvent::Stopped { arm });
+        for arm in self.stopped_arms() {
+            if !self.stopped.contains(&arm) {
+                self.stopped.push(arm);
+                let arm = self.config.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone());
+                (self.events)(TrafficEvent::Stopped { arm });
+            }
         }
-        self.stopped = stopped.len();
     }
 
     /// Says how it goes and writes it down, now and then.
@@ -178,7 +192,7 @@ impl Session<'_> {
         }
         let so_far = now - self.began_ns;
         self.next_word_ns = now + WORD_NS.max(so_far / 100);
-        let kept = self.kept(false)?;
+        let kept = self.kept()?;
         self.record.note(&kept)?;
         let (tally, headline) = (kept.tally, kept.headline);
         (self.events)(TrafficEvent::Progress { elapsed_s: so_far as f64 / 1e9, tally, headline });
@@ -205,16 +219,16 @@ impl Session<'_> {
         self.take();
         self.assessor.score(clock::monotonic_ns(), none_open);
         self.say_stopped();
-        let kept = self.kept(true)?;
+        let kept = self.kept()?;
         let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
         self.record.end(state, &kept)?;
-        Ok(TrafficAnswer::Report(Box::new(TrafficReport { json: kept.report, text: kept.text })))
+        Ok(TrafficAnswer::Report(Box::new(kept.report)))
     }
 
-    fn kept(&self, is_end: bool) -> Result<Kept, Problem> {
+    fn kept(&self) -> Result<Kept, Problem> {
         let (opens, counts) = self.opens.now(&self.program)?;
         let tally = tally(opens, &counts, &self.outcomes);
-        self.assessor.kept(self.config, &self.record.id, tally, is_end)
+        Ok(self.assessor.kept(&self.record.id, tally))
     }
 }
 
@@ -270,7 +284,8 @@ mod tests {
     fn every_connection_is_in_one_account() {
         let mut outcomes = Outcomes::new(&config());
         outcomes.tallies[1].recorded = 3;
-        let mut counts = TrafficCounts { passive: 20, other_port: 4, private: 3, paused: 1, ..TrafficCounts::default() };
+        let mut counts =
+            TrafficCounts { passive: 20, other_port: 4, private: 3, paused: 1, ..TrafficCounts::default() };
         (counts.assigned[0], counts.assigned[1], counts.lost[1]) = (6, 6, 2);
         let tally = tally(Some(21), &counts, &outcomes);
         assert_eq!((tally.left_alone, tally.not_assigned, tally.missed()), (7, 1, Some(1)));

@@ -48,6 +48,8 @@ pub(crate) mod settings;
 pub(crate) mod stacks;
 /// The hops of a path.
 pub(crate) mod trace;
+/// A server's own connections.
+pub(crate) mod traffic;
 /// The main job: vary, measure, decide.
 pub(crate) mod tune;
 /// The connections that pass a device.
