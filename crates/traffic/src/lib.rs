@@ -50,7 +50,7 @@ pub use config::{
 };
 pub use draw::{ArmThresholds, DrawKey, sip13};
 pub use expect::TrafficExpectation;
-pub use guard::{GUARD_THRESHOLD, TrafficGuard};
+pub use guard::{GUARD_THRESHOLD, GUARD_WARNING, TrafficGuard};
 pub use outcome::{ConnectionFate, ConnectionOutcome};
 pub use report::{
     TRAFFIC_SCHEMA_VERSION, TrafficArmReport, TrafficClaim, TrafficClassArm, TrafficClassReport, TrafficEffect,
