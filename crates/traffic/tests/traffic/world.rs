@@ -27,10 +27,12 @@ pub(crate) struct Effect {
     pub(crate) retransmissions: f64,
     /// Its resets over the first's.
     pub(crate) resets: f64,
+    /// Whether all goodput that it gains is taken from the others.
+    pub(crate) taken: bool,
 }
 
 /// None at all.
-pub(crate) const NOTHING: Effect = Effect { ratio: 1.0, retransmissions: 1.0, resets: 1.0 };
+pub(crate) const NOTHING: Effect = Effect { ratio: 1.0, retransmissions: 1.0, resets: 1.0, taken: false };
 
 /// Only another goodput.
 pub(crate) fn gain(ratio: f64) -> Effect {
@@ -226,7 +228,10 @@ pub(crate) fn run_with(
         let thresholds = ArmThresholds::new(&shares);
         world.epoch();
         for _ in 0..each {
-            let arrival = world.arrival();
+            let mut arrival = world.arrival();
+            if effect.taken {
+                arrival.log_goodput -= (shares[0] + shares[1] * effect.ratio).ln();
+            }
             let rest = u64::from(arrival.port) << 16 | connections << 34 | 1;
             let Some(arm) = key.arm(arrival.prefix, epoch, unit, rest, &thresholds) else { continue };
             let outcome = arrival.outcome(arm, epoch, tags, effect);

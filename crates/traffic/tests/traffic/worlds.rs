@@ -3,12 +3,13 @@
 //!
 //! The short form runs with all tests; `make truth` runs it in full, 1,000 worlds each.
 
-use crate::world::{NOTHING, Run, Tails, World, config, gain, normal, run, run_with};
+use crate::world::{Effect, NOTHING, Run, Tails, World, config, gain, normal, run, run_with};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use wt_traffic::{
-    ArmThresholds, CoinBets, CoinOutcome, ConnectionFate, ConnectionOutcome, DrawKey, TrafficAnalysis, TrafficGuard,
-    TrafficRamp, TrafficUnit,
+    ArmThresholds, CoinBets, CoinOutcome, ConnectionFate, ConnectionOutcome, DrawKey, HoldbackState, TrafficAllocation,
+    TrafficAnalysis, TrafficClaim, TrafficConfig, TrafficGuard, TrafficRamp, TrafficRun, TrafficTally, TrafficUnit,
+    TrafficVerdictKind,
 };
 
 const TAILS: [Tails; 2] = [Tails::Lognormal, Tails::Stalls];
@@ -116,6 +117,42 @@ fn an_arm_that_is_a_third_slower_is_stopped_in_the_ramp_after_few_connections() 
     assert!(found[7] <= 250, "{found:?}");
     let found = until_stopped(15, Tails::Lognormal, TrafficUnit::Prefix, 0.5);
     assert!(found[7] <= 250, "{found:?}");
+}
+
+#[test]
+fn what_is_only_taken_from_others_is_claimed_beside_them_and_of_everybody_by_nobody() {
+    let taken = Effect { taken: true, ..gain(1.5) };
+    let name = TrafficRun { id: "x", backend: "sockops" };
+    let report = |config: TrafficConfig, size: (u64, u64)| {
+        run(3, Tails::Lognormal, config, size, taken, false).analysis.report(name, &TrafficTally::default())
+    };
+    let beside = report(config(TrafficUnit::Connection, TrafficRamp::none()), (10, 1000));
+    assert_eq!((beside.verdict.kind, beside.verdict.claim), (TrafficVerdictKind::Faster, TrafficClaim::Beside));
+    assert!((1.3..1.7).contains(&beside.verdict.ratio.unwrap()), "{beside:?}");
+    let slots = report(config(TrafficUnit::Slot, TrafficRamp::none()), (80, 200));
+    assert_eq!(slots.verdict.kind, TrafficVerdictKind::Undecided, "{}", slots.text());
+    let mixed =
+        TrafficConfig { allocation: TrafficAllocation::Mixed, ..config(TrafficUnit::Prefix, TrafficRamp::none()) };
+    let mixed = report(mixed, (120, 300));
+    assert_eq!((mixed.verdict.kind, mixed.verdict.claim), (TrafficVerdictKind::Faster, TrafficClaim::Beside));
+    let (total, spillover) = (mixed.effects[0].total_ratio.unwrap(), mixed.effects[0].spillover_ratio.unwrap());
+    assert!((0.85..1.15).contains(&total) && spillover < 0.95, "{total} {spillover}");
+}
+
+#[test]
+fn a_holdback_says_when_the_gain_is_gone_and_when_it_holds() {
+    let tried = config(TrafficUnit::Prefix, TrafficRamp::none());
+    let [old, new] = [0, 1].map(|i| tried.arms[i].clone());
+    let kept = tried.holdback(new, old, 0.05);
+    assert_eq!((kept.check(), kept.shares(DrawKey([1, 1]), 0, 10_000, &[])), (Ok(()), vec![0.95, 0.05]));
+    let state = |old_over_new: f64, claimed: f64| {
+        let size = (20, 2000);
+        run(4, Tails::Lognormal, kept.clone(), size, gain(old_over_new), false).analysis.holdback(claimed)
+    };
+    assert_eq!(state(1.0, 1.4).state, HoldbackState::Gone);
+    assert_eq!(state(0.5, 1.4).state, HoldbackState::Holds);
+    let open = state(1.0 / 1.4, 1.4);
+    assert!(open.state == HoldbackState::Open && open.text.contains("neither"), "{open:?}");
 }
 
 /// Arms alike in goodput while the level drifts; the second's connections stay open five minutes longer. Whether anything is
