@@ -4,7 +4,7 @@ use crate::bets::{CoinBets, CoinOutcome, ServerEvidence};
 use crate::class::{CLASSES, ClassMeans, SIZE_CLASSES, size_class, time_us};
 use crate::guard::{GUARD_THRESHOLD, GuardBets, TrafficGuard};
 use crate::slots::SlotMeans;
-use crate::units::{Cell, LiveUnits, Prefixes, UnitKey};
+use crate::units::{Cell, LiveUnits, MOST_OF_A_PREFIX, Prefixes, UnitKey};
 use crate::{
     ConnectionFate, ConnectionOutcome, DrawKey, TrafficAllocation, TrafficConfig, TrafficConfigError, TrafficUnit,
     sip13,
@@ -201,9 +201,13 @@ impl TrafficAnalysis {
         let Some(shares) = self.shares.remove(&epoch) else { return };
         let cells = self.live.take(epoch);
         let mut sums = [(0.0, 0.0); CLASSES];
-        for (k, n, sum) in cells.values().flat_map(|cell| &cell.classes) {
-            let class = &mut sums[usize::from(*k)];
-            *class = (class.0 + f64::from(*n), class.1 + sum);
+        for cell in cells.values() {
+            // No unit makes more of a class's mean than so many connections.
+            let part = (f64::from(MOST_OF_A_PREFIX) / f64::from(cell.connections)).min(1.0);
+            for (k, n, sum) in &cell.classes {
+                let class = &mut sums[usize::from(*k)];
+                *class = (class.0 + part * f64::from(*n), class.1 + part * sum);
+            }
         }
         let means = self.means.for_epoch(&sums);
         self.score(epoch, &shares, &cells, &means);
@@ -225,6 +229,12 @@ impl TrafficAnalysis {
     #[must_use]
     pub fn treated(&self) -> u64 {
         self.arms.iter().skip(1).map(|arm| arm.recorded).sum()
+    }
+
+    /// Connections of the first arm, recorded so far.
+    #[must_use]
+    pub fn controls(&self) -> u64 {
+        self.arms[0].recorded
     }
 
     /// The arms that a guard has stopped.

@@ -251,7 +251,7 @@ fn against(kept: &[CoinOutcome], delta: f64, side: f64) -> f64 {
 }
 
 /// What one server's bets have come to: all that is needed to add servers up. No client is in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ServerEvidence {
     /// Which key threw the coins: a hash of it, from which it can't be had.
     pub key_id: u64,
@@ -260,15 +260,18 @@ pub struct ServerEvidence {
     /// How many units bet.
     pub units: u64,
     /// Log wealth at each stake for "faster".
+    #[schema(value_type = Vec<f64>)]
     pub faster: LogWealth,
     /// Log wealth at each stake for "slower".
+    #[schema(value_type = Vec<f64>)]
     pub slower: LogWealth,
     /// The two sums whose quotient is the effect.
+    #[schema(value_type = Vec<f64>)]
     pub sums: [f64; 2],
 }
 
 /// Several servers together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CombinedEvidence {
     /// Different keys among them.
     pub keys: usize,
@@ -307,6 +310,29 @@ pub fn combine(servers: &[ServerEvidence]) -> CombinedEvidence {
         log_slower: mixed(&sum[1]),
         effect: (square > 0.0).then(|| cross / square),
         units: servers.iter().map(|server| server.units).sum(),
+    }
+}
+
+impl CombinedEvidence {
+    /// What it says, in a sentence or two: of at least one server, not of each.
+    #[must_use]
+    pub fn text(&self, needed: f64) -> String {
+        let by =
+            self.effect.map_or(String::new(), |effect| format!(", goodput {:.2} times over all units", effect.exp()));
+        let (side, log) = match self.log_faster >= self.log_slower {
+            true => ("faster", self.log_faster),
+            false => ("slower", self.log_slower),
+        };
+        let odds = log.min(690.0).exp();
+        let head = match odds >= needed {
+            true => format!("On at least one server it is {side}{by}"),
+            false => format!("Nothing is shown yet; it leads as {side}{by}"),
+        };
+        let shared = if self.shared { " Servers share a key: their wealth is averaged." } else { "" };
+        format!(
+            "{head}: evidence {odds:.1} : 1, {needed:.0} : 1 is needed, {} units, {} keys.{shared}",
+            self.units, self.keys
+        )
     }
 }
 
@@ -425,6 +451,12 @@ mod tests {
         assert!(alone < 40f64.ln() && all.log_faster > 40f64.ln(), "{alone} {}", all.log_faster);
         assert!(!all.shared && all.keys == 8 && all.units == 6400);
         assert!((all.effect.unwrap() - 0.15).abs() < 0.1);
+        assert!(all.text(40.0).starts_with("On at least one server it is faster, goodput 1."), "{}", all.text(40.0));
+        assert!(
+            combine(&servers[..1]).text(40.0).starts_with("Nothing is shown yet"),
+            "{}",
+            combine(&servers[..1]).text(40.0)
+        );
     }
 
     #[test]
@@ -433,5 +465,8 @@ mod tests {
         let all = combine(&[one.clone(), one.clone()]);
         assert!(all.shared && all.keys == 1);
         assert!((all.log_faster - mixed(&one.faster)).abs() < 1e-12);
+        assert!(all.text(40.0).contains("share a key"), "{}", all.text(40.0));
+        let json = serde_json::to_string(&one).unwrap();
+        assert_eq!(serde_json::from_str::<ServerEvidence>(&json).unwrap().key_id, 7);
     }
 }

@@ -4,7 +4,7 @@ use crate::report::{
     TrafficArmReport, TrafficClaim, TrafficClassReport, TrafficEffect, TrafficReport, TrafficVerdict,
     TrafficVerdictKind,
 };
-use crate::{TrafficGuard, TrafficUnit};
+use crate::{GUARD_WARNING, TrafficGuard, TrafficUnit};
 use std::fmt::Write as _;
 
 /// The widest line.
@@ -80,11 +80,12 @@ impl TrafficReport {
             lines.push(class_head(&self.arms));
             lines.extend(self.classes.iter().map(class_row));
         }
-        let tripped = self.guardrails.iter().filter(|guard| guard.stopped || guard.evidence >= guard.needed);
+        let tripped = self.guardrails.iter().filter(|guard| guard.stopped || guard.evidence >= GUARD_WARNING);
         for guard in tripped {
             lines.push(String::new());
             let what = guard.guard.text();
-            lines.push(format!("Guard: with {} {what}, evidence {}.", guard.arm, odds(guard.evidence)));
+            let rule = if guard.stopped { "it is stopped" } else { "a guard stops it at 100 : 1" };
+            lines.push(format!("Guard: with {} {what}, evidence {}; {rule}.", guard.arm, odds(guard.evidence)));
         }
         let wrong: Vec<_> = self.self_checks.iter().filter(|check| !check.ok).collect();
         if !wrong.is_empty() {
@@ -101,16 +102,15 @@ impl TrafficReport {
     fn how_sure(&self, effect: Option<&TrafficEffect>) -> String {
         let units = effect.map_or(0, |effect| effect.units);
         let recorded: u64 = self.arms.iter().map(|arm| arm.recorded).sum();
-        let kind = match (self.unit, units) {
-            (TrafficUnit::Prefix, 1) => "unit of prefix and epoch",
-            (TrafficUnit::Prefix, _) => "units of prefix and epoch",
-            (TrafficUnit::Connection, 1) => "unit, a connection",
-            (TrafficUnit::Connection, _) => "units, a connection each",
-            (TrafficUnit::Slot, 1) => "block of slots",
-            (TrafficUnit::Slot, _) => "blocks of slots",
+        let kind = match self.unit {
+            TrafficUnit::Prefix | TrafficUnit::Connection => "units",
+            TrafficUnit::Slot => "blocks of slots",
         };
         let evidence = odds(self.verdict.evidence);
-        format!("Evidence {evidence} ({:.0} : 1 needed), {units} {kind}, {recorded} connections.", self.verdict.needed)
+        format!(
+            "Evidence {evidence}, {:.0} : 1 is needed: {units} {kind}, {recorded} connections.",
+            self.verdict.needed
+        )
     }
 
     fn what_to_do(&self) -> String {

@@ -27,10 +27,12 @@ pub(crate) struct Effect {
     pub(crate) retransmissions: f64,
     /// Its resets over the first's.
     pub(crate) resets: f64,
+    /// Whether all goodput that it gains is taken from the others.
+    pub(crate) taken: bool,
 }
 
 /// None at all.
-pub(crate) const NOTHING: Effect = Effect { ratio: 1.0, retransmissions: 1.0, resets: 1.0 };
+pub(crate) const NOTHING: Effect = Effect { ratio: 1.0, retransmissions: 1.0, resets: 1.0, taken: false };
 
 /// Only another goodput.
 pub(crate) fn gain(ratio: f64) -> Effect {
@@ -184,16 +186,40 @@ pub(crate) fn run(
     seed: u64,
     tails: Tails,
     config: TrafficConfig,
-    (epochs, each): (u64, u64),
+    epochs: (u64, u64),
     effect: Effect,
     until_claimed: bool,
+) -> Run {
+    let needed = 40f64.ln();
+    let (mut claimed, mut stopped) = (None, None);
+    let mut run = run_with(seed, tails, config, epochs, effect, |analysis| {
+        if claimed.is_none() {
+            let side = analysis.best_evidence(1).iter().position(|log| *log >= needed);
+            claimed = side.map(|side| (analysis.treated() + analysis.controls(), side == 0));
+        }
+        if stopped.is_none() && !analysis.stopped().is_empty() {
+            stopped = Some(analysis.treated());
+        }
+        until_claimed && claimed.is_some()
+    });
+    (run.claimed, run.stopped) = (claimed, stopped);
+    run
+}
+
+/// Runs so many epochs; after each `done` says whether that is enough.
+pub(crate) fn run_with(
+    seed: u64,
+    tails: Tails,
+    config: TrafficConfig,
+    (epochs, each): (u64, u64),
+    effect: Effect,
+    mut done: impl FnMut(&TrafficAnalysis) -> bool,
 ) -> Run {
     let mut world = World::new(seed, tails);
     let (key, tags) = (DrawKey([seed, 1]), DrawKey([seed, 2]));
     let unit = config.unit;
-    let needed = 40f64.ln();
-    let mut run =
-        Run { analysis: TrafficAnalysis::new(config.clone()).unwrap(), claimed: None, stopped: None, t: [0.0; 2] };
+    let analysis = TrafficAnalysis::new(config.clone()).unwrap();
+    let mut run = Run { analysis, claimed: None, stopped: None, t: [0.0; 2] };
     let mut sums = [[0.0f64; 3]; 2];
     let mut connections = 0u64;
     for epoch in 0..epochs {
@@ -202,7 +228,10 @@ pub(crate) fn run(
         let thresholds = ArmThresholds::new(&shares);
         world.epoch();
         for _ in 0..each {
-            let arrival = world.arrival();
+            let mut arrival = world.arrival();
+            if effect.taken {
+                arrival.log_goodput -= (shares[0] + shares[1] * effect.ratio).ln();
+            }
             let rest = u64::from(arrival.port) << 16 | connections << 34 | 1;
             let Some(arm) = key.arm(arrival.prefix, epoch, unit, rest, &thresholds) else { continue };
             let outcome = arrival.outcome(arm, epoch, tags, effect);
@@ -216,20 +245,14 @@ pub(crate) fn run(
             }
         }
         run.analysis.close_epoch(epoch);
-        if run.claimed.is_none() {
-            let best = run.analysis.best_evidence(1);
-            run.claimed = best.iter().position(|log| *log >= needed).map(|side| (connections, side == 0));
-        }
-        if run.stopped.is_none() && !run.analysis.stopped().is_empty() {
-            run.stopped = Some(run.analysis.treated());
-        }
-        if until_claimed && run.claimed.is_some() {
+        if done(&run.analysis) {
             break;
         }
     }
     run
 }
 
+/// Welch's t.
 fn welch(sums: &[[f64; 3]; 2]) -> f64 {
     let [a, b] = sums.map(|[n, sum, squares]| {
         let mean = sum / n;
