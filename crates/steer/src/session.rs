@@ -17,6 +17,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Between two words on how it goes, and between two notes in the journal: this, or a hundredth of the time so far.
 const WORD_NS: u64 = 10_000_000_000;
 
+/// What connections get that are about to end when somebody cancels.
+const GRACE_NS: u64 = 1_000_000_000;
+
 /// Assigns new connections to arms until it is cancelled or its time is up, and reports.
 ///
 /// # Errors
@@ -199,14 +202,16 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Waits until connections that are assigned have ended or are as old as they may become; not if somebody cancels.
+    /// Waits until connections that are assigned have ended or are as old as they may become; a second if somebody cancels.
     fn drain(&mut self, cancel: &Cancel) -> Result<(), Problem> {
-        let ends = clock::monotonic_ns() + self.config.age.as_nanos() as u64;
+        let began = clock::monotonic_ns();
+        let long = self.config.age.as_nanos() as u64;
         let open = self.program.counts().open();
-        if open > 0 && !cancel.is_cancelled() {
+        if open > 0 {
             (self.events)(TrafficEvent::Draining { open });
         }
-        while self.program.counts().open() > 0 && clock::monotonic_ns() < ends && !cancel.is_cancelled() {
+        let ends = |cancel: &Cancel| began + if cancel.is_cancelled() { GRACE_NS.min(long) } else { long };
+        while self.program.counts().open() > 0 && clock::monotonic_ns() < ends(cancel) {
             self.take();
             nap()?;
         }
