@@ -18,6 +18,8 @@ use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ImportAnswer, ListAnswer, PruneAnswer, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
 use wt_setup::settings::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
+use wt_steer::{TrafficAnswer, TrafficList, TrafficStop};
+use wt_traffic::TrafficReport;
 use wt_tune::TuneAnswer;
 use wt_wire::{OverheadAnswer, OverheadWords};
 
@@ -55,6 +57,14 @@ pub enum Answer {
     Cdn(Box<CdnAnswer>),
     /// Loads of a page.
     Page(Box<PageAnswer>),
+    /// An experiment on connections: what it found, or what would be done.
+    Traffic(TrafficAnswer),
+    /// What one of the journal found.
+    TrafficReport(Box<TrafficReport>),
+    /// Those under way.
+    TrafficStatus(TrafficList),
+    /// Those that were ended.
+    TrafficStop(TrafficStop),
     /// What measurements allow one to say.
     Analyse(Box<AnalyseAnswer>),
     /// Experiments.

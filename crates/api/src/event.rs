@@ -6,6 +6,7 @@ use wt_prober::mtu::MtuEvent;
 use wt_prober::path::PathEvent;
 use wt_prober::trace::TraceEvent;
 use wt_setup::lab::LabUpAnswer;
+use wt_steer::TrafficEvent;
 use wt_tune::TuneEvent;
 
 /// What happens while an operation runs: an object with the field `event`, which says which.
@@ -24,6 +25,8 @@ pub enum Event {
     FirstWindow(FirstWindowEvent),
     /// In an experiment.
     Tune(TuneEvent),
+    /// In an experiment on a server's connections.
+    Traffic(TrafficEvent),
     /// In a comparison.
     Compare(CompareEvent),
     /// In a lab that stays up.

@@ -106,6 +106,20 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         Request::Cdn(request) => {
             Answer::Cdn(Box::new(cdn::run(&request, cancel, &mut |event| sink(Event::Compare(event)))?))
         }
+        Request::TrafficStart(mut request) => {
+            request.journal = file(request.journal);
+            let mut events = |event| sink(Event::Traffic(event));
+            Answer::Traffic(wt_steer::start(&request, &mut events, cancel)?)
+        }
+        Request::TrafficStatus(request) => Answer::TrafficStatus(wt_steer::status(file(request.journal).as_deref())?),
+        Request::TrafficStop(mut request) => {
+            request.journal = file(request.journal);
+            Answer::TrafficStop(wt_steer::stop(&request)?)
+        }
+        Request::TrafficReport(mut request) => {
+            request.journal = file(request.journal);
+            Answer::TrafficReport(Box::new(wt_steer::report(&request)?))
+        }
         Request::Page(request) => Answer::Page(Box::new(page_load::run(&request)?)),
         Request::Analyse(request) => Answer::Analyse(Box::new(analyse::analyse(&request)?)),
         Request::JournalList(mut request) => {
@@ -162,6 +176,7 @@ fn report(experiment: &str, file: Option<PathBuf>) -> Result<Answer, Problem> {
     let stored = journal.load(experiment).map_err(|error| journal::problem(&error))?;
     Ok(match &stored.config {
         ExperimentConfig::Controls(config) => Answer::Controls(Box::new(controls::again(&journal, &stored, config)?)),
+        ExperimentConfig::Traffic(_) => Answer::TrafficReport(Box::new(wt_steer::report_of(&journal, &stored)?)),
         ExperimentConfig::Stacks(config) => Answer::Stacks(Box::new(stacks::again(&journal, &stored, config)?)),
         _ => Answer::Tune(wt_tune::report(&journal, stored)?),
     })

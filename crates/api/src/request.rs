@@ -14,6 +14,7 @@ use wt_setup::analyse::AnalyseRequest;
 use wt_setup::journal::{ExperimentRequest, ListRequest, PruneRequest, SamplesRequest};
 use wt_setup::lab::{LabRequest, TransferRequest};
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, ExportRequest, ShowRequest};
+use wt_steer::{TrafficReportRequest, TrafficRequest};
 use wt_tune::TuneRequest;
 use wt_wire::OverheadRequest;
 
@@ -53,6 +54,14 @@ pub enum Request {
     Cdn(Box<CdnRequest>),
     /// A page in a real browser, load after load.
     Page(Box<PageRequest>),
+    /// Settings of a server's own connections, assigned at random until it is cancelled.
+    TrafficStart(Box<TrafficRequest>),
+    /// The experiments on connections that are under way.
+    TrafficStatus(TrafficReportRequest),
+    /// Ends them.
+    TrafficStop(TrafficReportRequest),
+    /// What one of them found.
+    TrafficReport(TrafficReportRequest),
     /// Tables and captures that somebody measured.
     Analyse(Box<AnalyseRequest>),
     /// The experiments of the journal.

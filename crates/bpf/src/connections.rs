@@ -267,12 +267,12 @@ fn mask(bits: u32) -> u32 {
     u32::MAX.checked_shl(32 - bits).unwrap_or(0)
 }
 
-fn missing(doing: &str) -> SysError {
+pub(crate) fn missing(doing: &str) -> SysError {
     SysError { doing: doing.to_owned(), source: std::io::Error::from(std::io::ErrorKind::Unsupported) }
 }
 
 /// Where the control groups of version 2 are mounted.
-fn control_groups() -> Option<PathBuf> {
+pub(crate) fn control_groups() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/thread-self/mounts").ok()?;
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);

@@ -20,10 +20,16 @@ mod pins;
 mod registration;
 /// Accesses to kernel structs.
 pub mod relocate;
+/// Experiments on a server's own connections.
+mod traffic;
 
 pub use connections::ConnectionRule;
 pub use pins::{Pins, mount_bpffs};
 pub use registration::{LoadError, Loaded, missing_capabilities};
+pub use traffic::{
+    ArmOptions, MAX_ARMS, MAX_PORTS, TrafficCounts, TrafficProgram, TrafficRecord, TrafficRules,
+    missing_traffic_capabilities,
+};
 
 /// Why bytes aren't what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

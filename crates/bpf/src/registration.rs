@@ -403,7 +403,7 @@ fn register(name: &str, layout: &Layout, value: &[u8]) -> Result<(Map, Held), Lo
     }
 }
 
-fn rejected(name: &str, operation: &str, error: bpf::Rejected) -> LoadError {
+pub(crate) fn rejected(name: &str, operation: &str, error: bpf::Rejected) -> LoadError {
     if error.log.trim().is_empty() {
         return LoadError::System(error.source);
     }

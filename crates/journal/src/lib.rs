@@ -47,7 +47,7 @@ pub use claim::Claim;
 pub use config::{
     ComparedControl, ComparedControls, ComparedStack, ComparedStacks, ControlsConfig, DisturbanceConfig,
     ExperimentConfig, Factor, FlentConfig, HostConfig, LiveConfig, LoggedTestsConfig, PlateauConfig, ScreenConfig,
-    ScreenRules, StacksConfig, TuneConfig,
+    ScreenRules, ServerTrafficConfig, StacksConfig, TuneConfig,
 };
 pub use error::JournalError;
 pub use export::{export_csv, export_json};

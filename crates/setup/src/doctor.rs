@@ -2,6 +2,7 @@ use crate::lab::{APPARMOR_HELP, USER_NAMESPACE_HELP, apparmor_restricts};
 use serde::Serialize;
 use std::path::Path;
 use utoipa::ToSchema;
+use wt_bpf::{TrafficProgram, TrafficRules};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -57,7 +58,7 @@ pub fn apparmor_profile(program: &str) -> String {
 }
 
 fn look() -> Vec<Check> {
-    let mut checks = vec![kernel(), user(), congestion_controls(), own_controls()];
+    let mut checks = vec![kernel(), user(), congestion_controls(), own_controls(), connections()];
     // The trial: all that a lab needs, done for real. It must come last, for it moves this process.
     let namespace = wt_lab::enter();
     let entered = namespace.is_ok();
@@ -123,6 +124,31 @@ fn own_controls() -> Check {
         } else {
             "install clang (Debian: apt-get install clang) and build windtunnel again"
         }),
+    }
+}
+
+/// Whether a server's connections can be assigned to arms; the program is attached for a moment and assigns nothing.
+fn connections() -> Check {
+    let rules = TrafficRules {
+        ports: Vec::new(),
+        arms: Vec::new(),
+        by_connection: false,
+        skip_private: true,
+        skip_loopback: true,
+        key: [0; 2],
+        tag_key: [0; 2],
+        patience_ns: 0,
+    };
+    let tried = match TrafficProgram::unavailable() {
+        Some(why) => Err(why),
+        None => TrafficProgram::attach(&rules).map(drop).map_err(|error| error.to_string()),
+    };
+    Check {
+        name: "traffic over BPF (sockops)",
+        ok: tried.is_ok(),
+        needed: false,
+        found: tried.map_or_else(|why| why, |()| "can assign a server's connections".to_owned()),
+        advice: Some("only root can (CAP_BPF and CAP_NET_ADMIN), from Linux 5.15 on, with control groups of version 2"),
     }
 }
 

@@ -2,6 +2,11 @@
 //!
 //! The attributes of each command are written at the offsets of `union bpf_attr` in linux/bpf.h.
 
+/// What programs write down.
+mod records;
+
+pub use records::{RecordRing, create_socket_notes};
+
 use crate::{SysError, SysResult};
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};

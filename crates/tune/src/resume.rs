@@ -152,6 +152,10 @@ fn comparison_of_settings(stored: &StoredExperiment) -> Result<(), Problem> {
         ExperimentConfig::Tests(_) => {
             refused(format!("{id} is a single test: it compares no settings"), "windtunnel test logs another one")
         }
+        ExperimentConfig::Traffic(_) => refused(
+            format!("{id} is an experiment on a server's own connections"),
+            "windtunnel traffic report tells what came of it; traffic start runs another one",
+        ),
         ExperimentConfig::Tune(_) | ExperimentConfig::Flent(_) | ExperimentConfig::Unknown(_) => Ok(()),
     }
 }

@@ -135,6 +135,18 @@ kept_object! {
 }
 
 kept_object! {
+    /// An experiment on a server's own connections.
+    pub struct ServerTrafficConfig {
+        /// Ports, arms, unit and rules, in the experiment's own form. It holds no key, no address and no client.
+        traffic: Value,
+        /// What assigned the connections: `sockops`.
+        backend: String,
+        /// What was typed.
+        command: String,
+    }
+}
+
+kept_object! {
     /// A test that flent ran.
     pub struct FlentConfig {
         /// Its name there.

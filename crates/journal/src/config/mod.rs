@@ -12,6 +12,7 @@
 //! | [`Controls`](ExperimentConfig::Controls) | `compare` | `live` | none |
 //! | [`Stacks`](ExperimentConfig::Stacks) | `stacks` | `weights` | `stacks.conformance` |
 //! | [`Tests`](ExperimentConfig::Tests) | `test` | `flent` | none |
+//! | [`Traffic`](ExperimentConfig::Traffic) | `traffic` | `model` | none |
 //! | [`Flent`](ExperimentConfig::Flent) | `flent` | `host` | none |
 //!
 //! All of these are format 1, which no row says. A row of a later format has to say so (`format`, a number), and is
@@ -24,7 +25,7 @@ mod tune;
 
 pub use compared::{
     ComparedControl, ComparedControls, ComparedStack, ComparedStacks, ControlsConfig, DisturbanceConfig, FlentConfig,
-    LoggedTestsConfig, StacksConfig,
+    LoggedTestsConfig, ServerTrafficConfig, StacksConfig,
 };
 pub use tune::{Factor, HostConfig, LiveConfig, PlateauConfig, ScreenConfig, ScreenRules, TuneConfig};
 
@@ -48,6 +49,8 @@ pub enum ExperimentConfig {
     Stacks(Box<StacksConfig>),
     /// Single transfers with the settings as they were.
     Tests(Box<LoggedTestsConfig>),
+    /// Settings of a server's own connections, assigned at random.
+    Traffic(Box<ServerTrafficConfig>),
     /// One test that flent ran, imported.
     Flent(Box<FlentConfig>),
     /// What this version can't read: nothing was said, or a later format. It is kept as it is.
@@ -62,7 +65,12 @@ impl ExperimentConfig {
         match self {
             Self::Tune(tune) => tune,
             Self::Screen(screen) => &screen.tune,
-            Self::Controls(_) | Self::Stacks(_) | Self::Tests(_) | Self::Flent(_) | Self::Unknown(_) => &SILENT,
+            Self::Controls(_)
+            | Self::Stacks(_)
+            | Self::Tests(_)
+            | Self::Traffic(_)
+            | Self::Flent(_)
+            | Self::Unknown(_) => &SILENT,
         }
     }
 
@@ -79,7 +87,7 @@ impl ExperimentConfig {
             Self::Tune(_) | Self::Screen(_) => self.tune().lab.as_deref(),
             Self::Controls(controls) => controls.lab.as_deref(),
             Self::Stacks(stacks) => stacks.lab.as_deref(),
-            Self::Tests(_) | Self::Flent(_) | Self::Unknown(_) => None,
+            Self::Tests(_) | Self::Traffic(_) | Self::Flent(_) | Self::Unknown(_) => None,
         }
     }
 
@@ -104,6 +112,8 @@ impl From<Value> for ExperimentConfig {
             Self::Stacks(Box::new(map.into()))
         } else if is_object("test") {
             Self::Tests(Box::new(map.into()))
+        } else if is_object("traffic") {
+            Self::Traffic(Box::new(map.into()))
         } else if map.get("flent").is_some_and(Value::is_string) {
             Self::Flent(Box::new(map.into()))
         } else if is_object("screen") {
@@ -126,6 +136,7 @@ impl Serialize for ExperimentConfig {
             Self::Controls(controls) => controls.serialize(serializer),
             Self::Stacks(stacks) => stacks.serialize(serializer),
             Self::Tests(tests) => tests.serialize(serializer),
+            Self::Traffic(traffic) => traffic.serialize(serializer),
             Self::Flent(flent) => flent.serialize(serializer),
             Self::Unknown(value) => value.serialize(serializer),
         }

@@ -19,6 +19,8 @@ fn the_kind_is_told_by_the_key_that_only_it_has() {
         (json!({"stacks": {"arms": []}}), "stacks"),
         (json!({"test": {"net.ipv4.ip_default_ttl": "64"}}), "test"),
         (json!({"test": "rrul"}), "tune"),
+        (json!({"traffic": {"ports": [443]}, "backend": "sockops"}), "traffic"),
+        (json!({"traffic": 7}), "tune"),
         (json!({"flent": "rrul"}), "flent"),
         (json!({"flent": ""}), "flent"),
         (json!({"format": 1, "compare": {}}), "controls"),
@@ -32,6 +34,7 @@ fn the_kind_is_told_by_the_key_that_only_it_has() {
             ExperimentConfig::Controls(_) => "controls",
             ExperimentConfig::Stacks(_) => "stacks",
             ExperimentConfig::Tests(_) => "test",
+            ExperimentConfig::Traffic(_) => "traffic",
             ExperimentConfig::Flent(_) => "flent",
             ExperimentConfig::Unknown(_) => "unknown",
         };

@@ -50,6 +50,8 @@ pub(crate) mod stacks;
 pub(crate) mod test;
 /// The hops of a path.
 pub(crate) mod trace;
+/// A server's own connections.
+pub(crate) mod traffic;
 /// The main job: vary, measure, decide.
 pub(crate) mod tune;
 /// The connections that pass a device.

@@ -2,7 +2,7 @@
 
 use crate::cli::forms::{Forms, write_whole};
 use crate::cli::screen::Screen;
-use crate::commands::{cc, stacks};
+use crate::commands::{cc, stacks, traffic};
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use std::path::PathBuf;
@@ -49,6 +49,10 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         Answer::Stacks(answer) => {
             no_table(&args.forms, "stacks")?;
             stacks::compare::give(&answer, html, json)
+        }
+        Answer::TrafficReport(report) => {
+            no_table(&args.forms, "a server's connections")?;
+            traffic::give_report(&report, html, json)
         }
         Answer::Tune(TuneAnswer::Screen(screen)) => give_screen(&screen, &args.forms, args.forms.json),
         Answer::Tune(TuneAnswer::Report(report)) => give(&report, &args.forms, args.forms.json),

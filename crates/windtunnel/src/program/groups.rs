@@ -16,7 +16,7 @@ struct Group {
 
 /// All groups, in the order of the list.
 const GROUPS: [Group; 6] = [
-    Group { heading: "Measure", commands: &["tune", "test", "lab", "stacks", "cdn", "page"] },
+    Group { heading: "Measure", commands: &["tune", "test", "traffic", "lab", "stacks", "cdn", "page"] },
     Group { heading: "Inspect", commands: &["path", "mtu", "trace", "first-window", "watch", "doctor"] },
     Group { heading: "Analyse", commands: &["analyse", "report", "compare", "journal", "self-test"] },
     Group { heading: "Model", commands: &["predict", "replay", "calibrate", "overhead"] },

@@ -6,4 +6,5 @@ mod common;
 mod cc;
 mod probe_kernel;
 mod stacks;
+mod traffic;
 mod virtual_time;

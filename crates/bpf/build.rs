@@ -1,0 +1,46 @@
+//! Compiles the program that assigns connections for the kernel, where clang is there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/traffic.c");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-env-changed=WINDTUNNEL_CLANG");
+    println!("cargo:rerun-if-env-changed=PATH");
+    let clang = std::env::var("WINDTUNNEL_CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let object = out.join("traffic.bpf.o");
+    let included = match compile(&clang, &source, &object) {
+        Ok(()) => format!("Some(include_bytes!({object:?}))"),
+        Err(why) => {
+            println!("cargo:warning=no experiments on a server's connections in this build: {why}");
+            "None".to_owned()
+        }
+    };
+    let constant = format!(
+        "/// The program for the kernel; none where clang was missing.\npub(super) const OBJECT: Option<&[u8]> = {included};\n"
+    );
+    let file = out.join("traffic_object.rs");
+    if let Err(error) = std::fs::write(&file, constant) {
+        println!("cargo:warning=can't write {}: {error}", file.display());
+        std::process::exit(1);
+    }
+}
+
+/// The CPU's version 3 is of Linux 5.1.
+fn compile(clang: &str, source: &Path, object: &Path) -> Result<(), String> {
+    let endian = std::env::var("CARGO_CFG_TARGET_ENDIAN").unwrap_or_default();
+    let target = if endian == "big" { "bpfeb" } else { "bpfel" };
+    let mut command = Command::new(clang);
+    command.args(["-O2", "-target", target, "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-c"]);
+    command.arg(source).arg("-o").arg(object);
+    match command.output() {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => {
+            let said = String::from_utf8_lossy(&done.stderr).lines().next().unwrap_or("no reason given").to_owned();
+            Err(format!("{clang} can't compile {}: {said}", source.display()))
+        }
+        Err(error) => Err(format!("{clang} doesn't run ({error}); install clang, for example: apt-get install clang")),
+    }
+}

@@ -1,0 +1,265 @@
+//! What the program and we share: `struct control` and `struct record` of programs/traffic.c.
+
+use wt_sys::bpf::SharedWords;
+
+/// So many arms at most.
+pub const MAX_ARMS: usize = 8;
+/// So many ports at most.
+pub const MAX_PORTS: usize = 8;
+
+/// Numbers of the words of `struct control`.
+pub(super) mod word {
+    use super::{MAX_ARMS, MAX_PORTS};
+
+    pub(crate) const HEARTBEAT: usize = 0;
+    pub(crate) const PATIENCE: usize = 1;
+    pub(crate) const NAMESPACE: usize = 2;
+    pub(crate) const KEY: usize = 3;
+    pub(crate) const TAG_KEY: usize = 5;
+    pub(crate) const EPOCH: usize = 7;
+    pub(crate) const BY_CONNECTION: usize = 8;
+    pub(crate) const ARMS: usize = 9;
+    pub(crate) const SKIP_PRIVATE: usize = 10;
+    pub(crate) const SKIP_LOOPBACK: usize = 11;
+    pub(crate) const SKIP_OWN_CC: usize = 12;
+    pub(crate) const PORTS: usize = 13;
+    pub(crate) const PORT: usize = 14;
+    pub(crate) const BELOW: usize = PORT + MAX_PORTS;
+    pub(crate) const USUAL_CC: usize = BELOW + MAX_ARMS;
+    pub(crate) const COUNTS: usize = USUAL_CC + 2;
+    pub(crate) const ASSIGNED: usize = COUNTS + 16;
+    pub(crate) const LOST: usize = ASSIGNED + MAX_ARMS;
+    pub(crate) const ARM: usize = LOST + MAX_ARMS;
+    /// Words of an arm.
+    pub(crate) const ARM_SIZE: usize = 8;
+    /// All of them.
+    pub(crate) const ALL: usize = ARM + MAX_ARMS * ARM_SIZE;
+}
+
+/// What the sockets of an arm's connections get; what is `None` stays the kernel's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArmOptions {
+    /// The congestion control, at most 15 letters.
+    pub congestion_control: Option<String>,
+    /// Initial congestion window, segments.
+    pub initcwnd: Option<u32>,
+    /// Initial receive window, segments.
+    pub initrwnd: Option<u32>,
+    /// Greatest congestion window, segments.
+    pub cwnd_clamp: Option<u32>,
+    /// Smallest retransmission timeout, µs: 2 jiffies to 200 ms.
+    pub rto_min_us: Option<u32>,
+    /// Longest delay of an ACK, µs: 2 jiffies to 200 ms.
+    pub delack_max_us: Option<u32>,
+    /// Unsent bytes above which the socket isn't writable.
+    pub notsent_lowat: Option<u32>,
+    /// Greatest receive window, bytes.
+    pub window_clamp: Option<u32>,
+    /// Greatest rate, bytes a second.
+    pub pacing_rate: Option<u32>,
+    /// ECN is accepted although the host doesn't otherwise.
+    pub accepts_ecn: bool,
+}
+
+impl ArmOptions {
+    /// What the bits of [`TrafficRecord::refused`] stand for; the initial receive window and ECN are never refused.
+    pub const REFUSABLE: [&'static str; 10] = [
+        "cc",
+        "initcwnd",
+        "initrwnd",
+        "ecn",
+        "cwnd-clamp",
+        "rto-min",
+        "delack-max",
+        "notsent-lowat",
+        "window-clamp",
+        "pacing",
+    ];
+
+    pub(super) fn write(&self, control: &SharedWords, arm: usize) {
+        let pair = |low: Option<u32>, high: Option<u32>| {
+            let ([a, b, c, d], [e, f, g, h]) = (low.unwrap_or(0).to_ne_bytes(), high.unwrap_or(0).to_ne_bytes());
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+        };
+        let [first, second] = name_words(self.congestion_control.as_deref().unwrap_or(""));
+        let words = [
+            pair(self.initcwnd, self.cwnd_clamp),
+            pair(self.rto_min_us, self.delack_max_us),
+            pair(self.notsent_lowat, self.window_clamp),
+            pair(self.initrwnd, self.accepts_ecn.then_some(1)),
+            self.pacing_rate.map_or(0, u64::from),
+            first,
+            second,
+        ];
+        for (at, value) in words.into_iter().enumerate() {
+            control.write(word::ARM + arm * word::ARM_SIZE + at, value);
+        }
+    }
+}
+
+/// A name of at most 15 bytes and a zero, as two words.
+pub(super) fn name_words(name: &str) -> [u64; 2] {
+    let mut bytes = [0_u8; 16];
+    let length = name.len().min(15);
+    bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+    let (first, second) = bytes.split_at(8);
+    [first, second].map(|half| u64::from_ne_bytes(half.try_into().unwrap_or_default()))
+}
+
+/// How many connections of the namespace there were, and what they were. All but [`recorded`](Self::recorded) and
+/// [`lost`](Self::lost) are counted as they begin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrafficCounts {
+    /// All that were accepted in the namespace.
+    pub passive: u64,
+    /// Left alone: on ports that aren't named.
+    pub other_port: u64,
+    /// Left alone: from loopback, and from link-local and private addresses.
+    pub private: u64,
+    /// Left alone: with a congestion control of their own.
+    pub own_cc: u64,
+    /// Left alone: nobody had beaten the heart.
+    pub paused: u64,
+    /// Drawn into no arm.
+    pub outside: u64,
+    /// Not assigned for want of memory.
+    pub without_note: u64,
+    /// Ended and recorded.
+    pub recorded: u64,
+    /// Assigned, of each arm.
+    pub assigned: [u64; MAX_ARMS],
+    /// Ended without a record since the ring was full, of each arm.
+    pub lost: [u64; MAX_ARMS],
+}
+
+impl TrafficCounts {
+    pub(super) fn read(control: &SharedWords) -> Self {
+        let count = |which: usize| control.read(word::COUNTS + which);
+        Self {
+            passive: count(0),
+            other_port: count(1),
+            private: count(2),
+            own_cc: count(3),
+            paused: count(4),
+            outside: count(5),
+            without_note: count(6),
+            recorded: count(7),
+            assigned: std::array::from_fn(|arm| control.read(word::ASSIGNED + arm)),
+            lost: std::array::from_fn(|arm| control.read(word::LOST + arm)),
+        }
+    }
+
+    /// Assigned, of all arms.
+    #[must_use]
+    pub fn all_assigned(&self) -> u64 {
+        self.assigned.iter().sum()
+    }
+
+    /// Whether every connection is in one account: a moment lies between the first count of one and the second.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let left_alone = self.other_port + self.private + self.own_cc;
+        let not_assigned = self.paused + self.outside + self.without_note;
+        self.passive == left_alone + not_assigned + self.all_assigned()
+    }
+
+    /// Assigned and not ended yet.
+    #[must_use]
+    pub fn open(&self) -> u64 {
+        self.all_assigned().saturating_sub(self.recorded + self.lost.iter().sum::<u64>())
+    }
+}
+
+/// What became of one connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrafficRecord {
+    /// Stands for the client's prefix within its epoch.
+    pub tag: u64,
+    /// When it began.
+    pub epoch: u64,
+    /// Its arm.
+    pub arm: usize,
+    /// When it was established, ns of the monotonic clock.
+    pub since_ns: u64,
+    /// From establishment to the end, ns.
+    pub lasted_ns: u64,
+    /// From establishment until an end of the connection was near and all was acknowledged, ns; `None` if that never was.
+    pub finished_ns: Option<u64>,
+    /// Payload that the client acknowledged, bytes.
+    pub bytes_acked: u64,
+    /// Payload from the client, bytes.
+    pub bytes_received: u64,
+    /// Options that the kernel refused: bits of [`ArmOptions::REFUSABLE`].
+    pub refused: u32,
+    /// Retransmission timeouts.
+    pub rtos: u32,
+    /// The congestion window as it began, read back, segments.
+    pub initcwnd: u32,
+    /// The state that it was in before it was closed: `TCP_…` of net/tcp_states.h.
+    pub last_state: u32,
+    /// Bytes of the sequence that were never acknowledged.
+    pub unacked: u32,
+    /// Smoothed RTT at the end, µs.
+    pub srtt_us: u32,
+    /// Smallest RTT of the last minutes, µs.
+    pub min_rtt_us: u32,
+    /// Segments retransmitted.
+    pub retransmitted: u32,
+    /// Segments sent.
+    pub segments_out: u32,
+    /// Segments with payload sent.
+    pub data_segments_out: u32,
+    /// Segments received.
+    pub segments_in: u32,
+    /// Congestion window at the end, segments.
+    pub cwnd: u32,
+    /// MSS at the end, bytes.
+    pub mss: u32,
+    /// Whether another congestion control was in force at the end than at the beginning.
+    pub changed_cc: bool,
+    /// Whether ECN was agreed on.
+    pub ecn: bool,
+}
+
+impl TrafficRecord {
+    /// Bytes of `struct record`.
+    pub(super) const SIZE: usize = 7 * 8 + 16 * 4;
+
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let wide = |at: usize| crate::u64_at(bytes, at * 8).ok();
+        let narrow = |at: usize| crate::u32_at(bytes, 56 + at * 4).ok();
+        Some(Self {
+            tag: wide(0)?,
+            epoch: wide(1)?,
+            since_ns: wide(2)?,
+            lasted_ns: wide(3)?,
+            finished_ns: Some(wide(4)?).filter(|ns| *ns > 0),
+            bytes_acked: wide(5)?,
+            bytes_received: wide(6)?,
+            arm: narrow(0)? as usize,
+            refused: narrow(1)?,
+            rtos: narrow(2)?,
+            initcwnd: narrow(3)?,
+            last_state: narrow(4)?,
+            unacked: narrow(5)?,
+            srtt_us: narrow(6)?,
+            min_rtt_us: narrow(7)?,
+            retransmitted: narrow(8)?,
+            segments_out: narrow(9)?,
+            data_segments_out: narrow(10)?,
+            segments_in: narrow(11)?,
+            cwnd: narrow(12)?,
+            mss: narrow(13)?,
+            changed_cc: narrow(14)? != 0,
+            ecn: narrow(15)? != 0,
+        })
+    }
+
+    /// Whether both ends said goodbye; else it was reset, or timed out.
+    #[must_use]
+    pub fn ended_in_order(&self) -> bool {
+        /// `TCP_FIN_WAIT2`, `TCP_TIME_WAIT`, `TCP_LAST_ACK`, `TCP_CLOSING`.
+        const ORDERLY: [u32; 4] = [5, 6, 9, 11];
+        ORDERLY.contains(&self.last_state)
+    }
+}

@@ -1,0 +1,247 @@
+//! Assigns connections to arms, in network namespaces of its own. Needs CAP_BPF; says so without.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+use wt_bpf::{ArmOptions, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities};
+use wt_sys::netlink::Netlink;
+use wt_sys::ns::NetNs;
+use wt_sys::tcp::{TcpInfo, TcpSocket};
+use wt_testing::require;
+
+const WAIT: Duration = Duration::from_secs(60);
+const EVEN: [u64; 2] = [1 << 31, 1 << 32];
+
+fn available() -> Result<(), String> {
+    let missing = missing_traffic_capabilities();
+    if !missing.is_empty() {
+        let rules = rules(1, vec![ArmOptions::default()]);
+        let error = TrafficProgram::attach(&rules).unwrap_err().to_string();
+        assert!(missing.iter().all(|name| error.contains(name)) || error.contains("clang"), "{error}");
+        return Err(format!("{} missing", missing.join(", ")));
+    }
+    TrafficProgram::unavailable().map_or(Ok(()), Err)
+}
+
+fn rules(port: u16, arms: Vec<ArmOptions>) -> TrafficRules {
+    TrafficRules {
+        ports: vec![port],
+        arms,
+        by_connection: false,
+        skip_private: false,
+        skip_loopback: false,
+        key: [7, 8],
+        tag_key: [9, 10],
+        patience_ns: 3_600_000_000_000,
+    }
+}
+
+/// Runs this in a network namespace of its own, with loopback up.
+fn secluded(work: impl FnOnce() + Send + 'static) {
+    let run = move || {
+        NetNs::create().unwrap().enter().unwrap();
+        Netlink::open().unwrap().start("lo", None, None, true).unwrap();
+        work();
+    };
+    std::thread::spawn(run).join().unwrap();
+}
+
+/// The kernel's count of accepted connections in this namespace.
+fn passive_opens() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let mut rows = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (rows.next().unwrap(), rows.next().unwrap());
+    let at = names.split(' ').position(|name| name == "PassiveOpens").unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+/// One connection over which the server sends `bytes` and closes; the congestion window as the server finds it.
+fn fetch(listener: &TcpListener, from: IpAddr, bytes: usize) -> u32 {
+    serve(connect(from, listener), listener, bytes)
+}
+
+/// A connection to where a listener is, from this address.
+fn connect(from: IpAddr, listener: &TcpListener) -> TcpStream {
+    let at = SocketAddr::new(
+        if from.is_ipv6() { from } else { [127, 0, 0, 1].into() },
+        listener.local_addr().unwrap().port(),
+    );
+    TcpSocket::new(&at).unwrap().bound_to(from).unwrap().connect(&at, WAIT).unwrap()
+}
+
+/// Sends so many bytes over a connection that has been made, and closes it.
+fn serve(mut client: TcpStream, listener: &TcpListener, bytes: usize) -> u32 {
+    let (mut server, _) = listener.accept().unwrap();
+    let cwnd = TcpInfo::read(&server).unwrap().snd_cwnd;
+    server.write_all(&vec![1; bytes]).unwrap();
+    server.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut all = Vec::new();
+    client.read_to_end(&mut all).unwrap();
+    assert_eq!(all.len(), bytes);
+    cwnd
+}
+
+/// Clients of many prefixes, one connection each.
+fn clients() -> impl Iterator<Item = IpAddr> {
+    (1..=200_u8).map(|net| IpAddr::from([127, 3, net, 1]))
+}
+
+/// Waits until so many records have come.
+fn records(program: &mut TrafficProgram, count: u64) -> Vec<TrafficRecord> {
+    let mut all = Vec::new();
+    while (all.len() as u64) < count {
+        all.extend(program.records());
+        std::thread::yield_now();
+    }
+    all
+}
+
+#[test]
+fn each_prefix_has_one_arm_and_each_arms_connections_get_its_settings_and_no_other_connection_does() {
+    require!("bpf", available());
+    secluded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let beside = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let forty =
+            ArmOptions { initcwnd: Some(40), congestion_control: Some("reno".to_owned()), ..ArmOptions::default() };
+        let before = passive_opens();
+        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default(), forty])).unwrap();
+        assert_eq!(fetch(&listener, [127, 3, 1, 1].into(), 1), 10, "nothing is assigned before the first epoch");
+        program.set_epoch(5, &EVEN);
+        let mut arms = BTreeMap::new();
+        for client in clients().chain(clients()) {
+            let cwnd = fetch(&listener, client, 5_000);
+            assert!(cwnd == 10 || cwnd == 40, "{cwnd}");
+            assert_eq!(*arms.entry(client).or_insert(cwnd), cwnd, "{client} stays in its arm");
+            assert_eq!(fetch(&beside, client, 10), 10, "another port");
+        }
+        let forties = arms.values().filter(|cwnd| **cwnd == 40).count();
+        assert!((60..=140).contains(&forties), "{forties} of 200");
+        let counts = program.counts();
+        assert_eq!(counts.assigned[1], 2 * forties as u64);
+        assert_eq!((counts.all_assigned(), counts.other_port, counts.paused), (400, 400, 1));
+        assert_eq!(counts.passive, 801);
+        assert_eq!(passive_opens() - before, 801, "none was missed");
+        let all = records(&mut program, 400);
+        assert_eq!(program.counts().open(), 0);
+        for record in &all {
+            assert_eq!((record.epoch, record.refused, record.initcwnd), (5, 0, if record.arm == 1 { 40 } else { 10 }));
+            assert!(record.bytes_acked >= 5_000 && record.ended_in_order() && record.unacked == 0, "{record:?}");
+            assert!(record.finished_ns.is_some_and(|ns| ns <= record.lasted_ns), "{record:?}");
+        }
+        let tags: BTreeSet<u64> = all.iter().map(|record| record.tag).collect();
+        assert_eq!(tags.len(), 200);
+        drop(program);
+        assert!(clients().all(|client| fetch(&listener, client, 1) == 10), "nothing stays attached");
+    });
+}
+
+#[test]
+fn clients_on_loopback_and_sockets_with_a_congestion_control_of_their_own_are_left_alone() {
+    require!("bpf", available());
+    secluded(|| {
+        let listener = TcpListener::bind("[::]:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let forty = || ArmOptions { initcwnd: Some(40), ..ArmOptions::default() };
+        let program =
+            TrafficProgram::attach(&TrafficRules { skip_loopback: true, ..rules(port, vec![forty()]) }).unwrap();
+        program.set_epoch(1, &[1 << 32]);
+        assert_eq!(fetch(&listener, "::1".parse().unwrap(), 1), 10);
+        assert_eq!(fetch(&listener, [127, 0, 0, 1].into(), 1), 10, "IPv4 over a socket of IPv6");
+        assert_eq!((program.counts().private, program.counts().all_assigned()), (2, 0));
+        drop(program);
+        let reno = ArmOptions { congestion_control: Some("reno".to_owned()), ..forty() };
+        let usual = wt_sys::ns::read_net_sysctl("ipv4/tcp_congestion_control").unwrap();
+        wt_sys::tcp::set_congestion_control(&listener, &usual).unwrap();
+        let program = TrafficProgram::attach(&rules(port, vec![reno])).unwrap();
+        program.set_epoch(1, &[1 << 32]);
+        assert_eq!(fetch(&listener, "::1".parse().unwrap(), 1), 40);
+        let allowed = wt_sys::ns::read_net_sysctl("ipv4/tcp_available_congestion_control").unwrap();
+        let own =
+            require!("a second congestion control", allowed.split(' ').find(|name| *name != usual).ok_or("one only"));
+        wt_sys::tcp::set_congestion_control(&listener, own).unwrap();
+        assert_eq!(fetch(&listener, "::1".parse().unwrap(), 1), 10);
+        assert_eq!((program.counts().own_cc, program.counts().all_assigned()), (1, 1));
+    });
+}
+
+#[test]
+fn when_nobody_beats_the_heart_nothing_more_is_assigned_and_what_runs_is_recorded() {
+    require!("bpf", available());
+    secluded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let arms = vec![ArmOptions { initcwnd: Some(40), ..ArmOptions::default() }];
+        let from = IpAddr::from([127, 0, 0, 1]);
+        // A heart that has stopped before anybody looks.
+        let dead = TrafficProgram::attach(&TrafficRules { patience_ns: 1, ..rules(port, arms.clone()) }).unwrap();
+        dead.set_epoch(1, &[1 << 32]);
+        assert_eq!(fetch(&listener, from, 1), 10);
+        assert_eq!((dead.counts().paused, dead.counts().all_assigned()), (1, 0));
+        drop(dead);
+        let mut program = TrafficProgram::attach(&rules(port, arms)).unwrap();
+        program.set_epoch(1, &[1 << 32]);
+        let mut client = connect(from, &listener);
+        let (server, _) = listener.accept().unwrap();
+        assert_eq!(TcpInfo::read(&server).unwrap().snd_cwnd, 40);
+        program.pause();
+        assert_eq!(fetch(&listener, from, 1), 10);
+        assert_eq!((program.counts().paused, program.counts().open()), (1, 1));
+        drop(server);
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        drop(client);
+        assert_eq!(records(&mut program, 1)[0].arm, 0);
+        program.set_epoch(2, &[1 << 32]);
+        assert_eq!(fetch(&listener, from, 1), 40);
+    });
+}
+
+#[test]
+fn a_ring_without_room_loses_records_and_counts_them() {
+    require!("bpf", available());
+    secluded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
+        program.set_epoch(1, &[1 << 32]);
+        while program.counts().lost[0] == 0 {
+            wt_sys::tcp::reset_on_close(&connect([127, 0, 0, 1].into(), &listener)).unwrap();
+            drop(listener.accept().unwrap());
+        }
+        let ended = |program: &TrafficProgram| program.counts().open() == 0;
+        while !ended(&program) {
+            std::thread::yield_now();
+        }
+        let counts = program.counts();
+        assert_eq!(program.records().len() as u64, counts.recorded);
+        assert_eq!(counts.recorded + counts.lost[0], counts.assigned[0]);
+        assert!(counts.recorded > 10_000, "{counts:?}");
+    });
+}
+
+#[test]
+fn ipv6_clients_are_drawn_by_their_48_bits_and_reset_connections_are_told_from_closed_ones() {
+    require!("bpf", available());
+    secluded(|| {
+        let listener = TcpListener::bind("[::1]:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default(); 2])).unwrap();
+        program.set_epoch(1, &EVEN);
+        let client = connect("::1".parse().unwrap(), &listener);
+        wt_sys::tcp::reset_on_close(&client).unwrap();
+        let _server = listener.accept().unwrap();
+        drop(client);
+        let found = records(&mut program, 1);
+        assert!(!found[0].ended_in_order(), "{:?}", found[0]);
+        let arms: BTreeSet<usize> = (0..20)
+            .map(|_| {
+                fetch(&listener, "::1".parse().unwrap(), 100);
+                records(&mut program, 1)[0].arm
+            })
+            .collect();
+        assert_eq!(arms.into_iter().collect::<Vec<_>>(), [found[0].arm]);
+    });
+}

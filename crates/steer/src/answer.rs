@@ -1,0 +1,81 @@
+use crate::BackendState;
+use serde::Serialize;
+use wt_traffic::{ArmSettings, TrafficExpectation, TrafficReport, TrafficTally};
+
+/// The version of these objects.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// What comes of a start.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum TrafficAnswer {
+    /// What would be done.
+    Plan(Box<TrafficPlan>),
+    /// What was found.
+    Report(Box<TrafficReport>),
+}
+
+/// What a start would do. Its JSON is the contract of `windtunnel traffic start --dry-run --json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrafficPlan {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// Whom it touches, and whom not.
+    pub whom: String,
+    /// The arms, the first of which the others are compared with.
+    pub arms: Vec<PlannedArm>,
+    /// How long coins hold, s.
+    pub epoch_s: f64,
+    /// What assigns connections, and whether it works here.
+    pub backends: Vec<BackendState>,
+    /// Connections of all ports that this network namespace accepts in an hour, by a look of a second.
+    pub connections_per_hour: f64,
+    /// How long it takes to find an effect, for some effects.
+    pub expects: Vec<TrafficExpectation>,
+}
+
+/// An arm before the first connection.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlannedArm {
+    /// What reports call it.
+    pub name: String,
+    /// What it sets.
+    pub settings: ArmSettings,
+    /// Its share of the first connections, 0 to 1.
+    pub share: f64,
+}
+
+/// One experiment that is under way.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrafficStatus {
+    /// Its name.
+    pub id: String,
+    /// The local ports.
+    pub ports: Vec<u16>,
+    /// What the arms are called.
+    pub arms: Vec<String>,
+    /// Since it began, s.
+    pub elapsed_s: f64,
+    /// The accounts when it last wrote them down.
+    pub tally: Option<TrafficTally>,
+    /// What could be said then.
+    pub headline: Option<String>,
+}
+
+/// The experiments that are under way. Its JSON is the contract of `windtunnel traffic status --json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrafficList {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// All of them.
+    pub running: Vec<TrafficStatus>,
+}
+
+/// Which experiments were ended. Its JSON is the contract of `windtunnel traffic stop --json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrafficStop {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// Their names.
+    pub stopped: Vec<String>,
+}

@@ -1,0 +1,68 @@
+use crate::backend::BACKEND;
+use crate::record::Kept;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wt_problem::Problem;
+use wt_traffic::{ConnectionOutcome, TrafficAnalysis, TrafficConfig, TrafficRun, TrafficTally};
+
+/// Outcomes on their way to evidence: each epoch is scored when its youngest connection is old enough.
+#[derive(Debug)]
+pub(crate) struct Assessor {
+    pub(crate) analysis: TrafficAnalysis,
+    age: Duration,
+    /// When each epoch that isn't scored yet ended, ns of the monotonic clock.
+    ended: BTreeMap<u64, u64>,
+    current: Option<u64>,
+}
+
+impl Assessor {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] that says what is wrong with the configuration.
+    pub(crate) fn new(config: &TrafficConfig) -> Result<Self, Problem> {
+        let analysis =
+            TrafficAnalysis::new(config.clone()).map_err(|error| Problem::usage(error.to_string()).hint(TRY))?;
+        Ok(Self { analysis, age: config.age, ended: BTreeMap::new(), current: None })
+    }
+
+    /// An epoch begins, and the one before has ended.
+    pub(crate) fn begin(&mut self, epoch: u64, shares: &[f64], now_ns: u64) {
+        self.end(now_ns);
+        self.analysis.begin_epoch(epoch, shares);
+        self.current = Some(epoch);
+    }
+
+    /// Nothing more is assigned.
+    pub(crate) fn end(&mut self, now_ns: u64) {
+        if let Some(epoch) = self.current.take() {
+            self.ended.insert(epoch, now_ns);
+        }
+    }
+
+    pub(crate) fn record(&mut self, outcome: &ConnectionOutcome) {
+        self.analysis.record(outcome);
+    }
+
+    /// Scores the epochs whose youngest connection is old enough; all that have ended, if no connection is open any more.
+    pub(crate) fn score(&mut self, now_ns: u64, none_open: bool) {
+        let age = self.age.as_nanos() as u64;
+        let old = |ended: &u64| none_open || now_ns.saturating_sub(*ended) >= age;
+        let ripe: Vec<u64> = self.ended.iter().filter(|(_, ended)| old(ended)).map(|(epoch, _)| *epoch).collect();
+        for epoch in ripe {
+            self.ended.remove(&epoch);
+            self.analysis.close_epoch(epoch);
+        }
+    }
+
+    /// How it stands, as it is kept.
+    pub(crate) fn kept(&self, id: &str, tally: TrafficTally) -> Kept {
+        let report = self.analysis.report(TrafficRun { id, backend: BACKEND }, &tally);
+        let kind = serde_json::to_value(report.verdict.kind).ok();
+        let kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+        Kept { kind, headline: report.verdict.text.clone(), tally, report }
+    }
+}
+
+/// What to try where a configuration is refused.
+pub(crate) const TRY: &str = "windtunnel traffic start --port 443 --levels initcwnd=10,32";

@@ -1,0 +1,43 @@
+use serde::Serialize;
+use wt_traffic::TrafficTally;
+
+/// What happens while connections are assigned.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum TrafficEvent {
+    /// It has begun.
+    Begin {
+        /// Its name in the journal.
+        id: String,
+        /// Whom it touches, and whom not.
+        whom: String,
+        /// What the arms are called.
+        arms: Vec<String>,
+    },
+    /// New coins and shares.
+    Epoch {
+        /// Its number.
+        epoch: u64,
+        /// Shares of the arms, 0 to 1.
+        shares: Vec<f64>,
+    },
+    /// How far it is.
+    Progress {
+        /// Since the first epoch, s.
+        elapsed_s: f64,
+        /// The accounts.
+        tally: TrafficTally,
+        /// What may be said by now.
+        headline: String,
+    },
+    /// A guardrail has stopped an arm.
+    Stopped {
+        /// Which.
+        arm: String,
+    },
+    /// Nothing more is assigned; those that run may end.
+    Draining {
+        /// How many there are.
+        open: u64,
+    },
+}

@@ -1,0 +1,222 @@
+use crate::answer::SCHEMA_VERSION;
+use crate::backend::BACKEND;
+use crate::{TrafficList, TrafficReportRequest, TrafficRequest, TrafficStatus, TrafficStop};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Duration;
+use wt_journal::{
+    Claim, ExperimentConfig, Filter, Journal as _, NewExperiment, ServerTrafficConfig, Sighting, SqliteJournal, State,
+    StoredExperiment,
+};
+use wt_problem::Problem;
+use wt_setup::journal::{open, own_identity, problem};
+use wt_sys::process::ProcessIdentity;
+use wt_sys::{clock, poll, process};
+use wt_traffic::{TrafficConfig, TrafficReport, TrafficTally};
+
+/// What the journal calls the accounts of an experiment under way.
+const KIND: &str = "traffic";
+/// How long an experiment gets to end.
+const END_WITHIN: Duration = Duration::from_secs(30);
+const SIGINT: i32 = 2;
+
+/// What is kept of a state of affairs: everything that a report says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) kind: String,
+    pub(crate) headline: String,
+    pub(crate) tally: TrafficTally,
+    pub(crate) report: TrafficReport,
+}
+
+/// An experiment in the journal while it runs.
+pub(crate) struct Record {
+    journal: SqliteJournal,
+    pub(crate) id: String,
+    _claim: Option<Claim>,
+}
+
+impl Record {
+    /// Writes down that it has begun.
+    ///
+    /// # Errors
+    /// A [`Problem`] that names the journal.
+    pub(crate) fn begin(request: &TrafficRequest) -> Result<Self, Problem> {
+        let mut journal = open(request.journal.as_deref())?;
+        let started = clock::unix_us();
+        let ports: Vec<String> = request.config.ports.iter().map(u16::to_string).collect();
+        let target = format!("port-{}", ports.join("-"));
+        let salt = (clock::monotonic_ns() / 1_000 & 0xFFFF) as u16 ^ std::process::id() as u16;
+        let id = wt_journal::experiment_id(started, &target, salt);
+        let traffic = serde_json::to_value(&request.config).map_err(|error| Problem::internal(error.to_string()))?;
+        let arm = |arm: &wt_traffic::TrafficArm| wt_journal::Arm {
+            label: arm.name.clone(),
+            settings: arm.settings.knobs().clone(),
+        };
+        let claim = Claim::take(journal.path(), &id);
+        let new = NewExperiment {
+            started_unix_us: started,
+            comment: request.comment.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            arms: request.config.arms.iter().map(arm).collect(),
+            config: ExperimentConfig::Traffic(Box::new(ServerTrafficConfig {
+                traffic: Some(traffic),
+                backend: Some(BACKEND.to_owned()),
+                command: Some(request.command.clone()),
+                ..ServerTrafficConfig::default()
+            })),
+            owner: own_identity(),
+            ..NewExperiment::new(&id, target, KIND)
+        };
+        journal.create_experiment(&new).map_err(|error| problem(&error))?;
+        Ok(Self { journal, id, _claim: claim })
+    }
+
+    /// Writes down how it stands.
+    ///
+    /// # Errors
+    /// A [`Problem`] that names the journal.
+    pub(crate) fn note(&mut self, kept: &Kept) -> Result<(), Problem> {
+        let found = serde_json::to_value(kept).map_err(|error| Problem::internal(error.to_string()))?;
+        let seen = Sighting { host: self.id.to_lowercase(), at_unix_us: clock::unix_us(), found };
+        self.journal.note(KIND, &[seen]).map_err(|error| problem(&error))
+    }
+
+    /// Writes down how it ended.
+    ///
+    /// # Errors
+    /// A [`Problem`] that names the journal.
+    pub(crate) fn end(mut self, state: State, kept: &Kept) -> Result<(), Problem> {
+        let verdict = serde_json::to_value(kept).map_err(|error| Problem::internal(error.to_string()))?;
+        let ended = self.journal.finish_experiment(&self.id, state, clock::unix_us(), Some(&verdict));
+        ended.map_err(|error| problem(&error))
+    }
+}
+
+fn config_of(stored: &StoredExperiment) -> Option<TrafficConfig> {
+    let ExperimentConfig::Traffic(config) = &stored.config else { return None };
+    config.traffic.clone().and_then(|config| serde_json::from_value(config).ok())
+}
+
+fn kept(journal: &SqliteJournal, stored: &StoredExperiment) -> Result<Option<Kept>, Problem> {
+    let last = || {
+        let seen = journal.sightings(KIND, Some(&stored.id.to_lowercase()), 1).map_err(|error| problem(&error))?;
+        Ok::<_, Problem>(seen.into_iter().next_back().map(|sighting| sighting.found))
+    };
+    let found = match &stored.verdict {
+        Some(verdict) => Some(verdict.clone()),
+        None => last()?,
+    };
+    Ok(found.and_then(|value| serde_json::from_value(value).ok()))
+}
+
+/// The experiment that is meant.
+fn find(journal: &SqliteJournal, named: Option<&str>) -> Result<StoredExperiment, Problem> {
+    let nothing = || {
+        Problem::usage("there is no experiment on connections in the journal")
+            .hint("windtunnel traffic start --port 443 --levels initcwnd=10,32 --dry-run")
+    };
+    let id = match named {
+        Some(id) if id != "last" => id.to_owned(),
+        _ => {
+            let newest = Filter { tunnel: Some(KIND.to_owned()), limit: Some(1), ..Filter::default() };
+            let list = journal.list(&newest).map_err(|error| problem(&error))?;
+            list.into_iter().next().ok_or_else(nothing)?.id
+        }
+    };
+    journal.load(&id).map_err(|error| problem(&error))
+}
+
+/// What was found by an experiment of the journal, also by one that is under way or died.
+///
+/// # Errors
+/// A [`Problem`] that says which experiments there are.
+pub fn report(request: &TrafficReportRequest) -> Result<TrafficReport, Problem> {
+    let journal = open(request.journal.as_deref())?;
+    let stored = find(&journal, request.experiment.as_deref())?;
+    report_of(&journal, &stored)
+}
+
+/// The same of an experiment that is at hand.
+///
+/// # Errors
+/// A [`Problem`] that says what else it is.
+pub fn report_of(journal: &SqliteJournal, stored: &StoredExperiment) -> Result<TrafficReport, Problem> {
+    if config_of(stored).is_none() {
+        return Err(Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
+            .hint(format!("windtunnel report {}", stored.id)));
+    }
+    let kept = kept(journal, stored)?.ok_or_else(|| {
+        Problem::usage(format!("{} has written nothing down yet", stored.id)).hint("wait a few seconds")
+    })?;
+    Ok(kept.report)
+}
+
+fn running(journal: &SqliteJournal) -> Result<Vec<StoredExperiment>, Problem> {
+    let filter = Filter { tunnel: Some(KIND.to_owned()), state: Some(State::Running), ..Filter::default() };
+    let list = journal.list(&filter).map_err(|error| problem(&error))?;
+    list.iter().map(|summary| journal.load(&summary.id).map_err(|error| problem(&error))).collect()
+}
+
+/// The experiments under way.
+///
+/// # Errors
+/// A [`Problem`] that names the journal.
+pub fn status(journal: Option<&Path>) -> Result<TrafficList, Problem> {
+    let journal = open(journal)?;
+    let now = clock::unix_us();
+    let of = |stored: &StoredExperiment| {
+        let kept = kept(&journal, stored)?;
+        let elapsed = now.saturating_sub(stored.started_unix_us).max(0);
+        Ok::<_, Problem>(TrafficStatus {
+            id: stored.id.clone(),
+            ports: config_of(stored).map(|config| config.ports).unwrap_or_default(),
+            arms: stored.arms.iter().map(|arm| arm.label.clone()).collect(),
+            elapsed_s: elapsed as f64 / 1e6,
+            tally: kept.as_ref().map(|kept| kept.tally.clone()),
+            headline: kept.map(|kept| kept.headline),
+        })
+    };
+    let running = running(&journal)?.iter().map(of).collect::<Result<_, _>>()?;
+    Ok(TrafficList { schema_version: SCHEMA_VERSION, running })
+}
+
+/// Ends one experiment, or all that are under way, and waits until they have.
+///
+/// # Errors
+/// A [`Problem`] that says what isn't under way or doesn't end.
+pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
+    let journal = open(request.journal.as_deref())?;
+    let mut running = running(&journal)?;
+    if let Some(named) = &request.experiment {
+        running.retain(|stored| stored.id.starts_with(named.as_str()));
+        if running.is_empty() {
+            return Err(Problem::usage(format!("{named} isn't under way")).hint("windtunnel traffic status"));
+        }
+    }
+    let mut stopped = Vec::new();
+    for stored in running {
+        let owner = &stored.owner;
+        let identity =
+            ProcessIdentity { pid: owner.pid, start_ticks: owner.start_ticks, boot_id: owner.boot_id.clone() };
+        if !identity.is_alive() {
+            return Err(Problem::environment(format!("{} runs where this process can't see it", stored.id))
+                .because("it was started in another container or process namespace")
+                .hint("stop it there, with Ctrl-C"));
+        }
+        process::signal(owner.pid, SIGINT).map_err(|error| {
+            Problem::environment(format!("{} can't be stopped: {error}", stored.id)).hint("run this as who started it")
+        })?;
+        let deadline = clock::monotonic_ns() + END_WITHIN.as_nanos() as u64;
+        while identity.is_alive() && Claim::is_held(journal.path(), &stored.id).is_some() {
+            if clock::monotonic_ns() > deadline {
+                return Err(Problem::environment(format!("{} hasn't ended within 30 s", stored.id))
+                    .hint(format!("kill -9 {}: nothing of it stays attached", owner.pid)));
+            }
+            poll::wait_readable(&[], Some(Duration::from_millis(20)))
+                .map_err(|error| Problem::internal(error.to_string()))?;
+        }
+        stopped.push(stored.id);
+    }
+    Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped })
+}

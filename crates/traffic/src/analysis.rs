@@ -1,0 +1,372 @@
+//! From outcomes to evidence: units are collected while their epoch is open, and bet once it is old enough.
+
+use crate::bets::{CoinBets, CoinOutcome, ServerEvidence};
+use crate::class::{CLASSES, ClassMeans, SIZE_CLASSES, size_class, time_us};
+use crate::guard::{GUARD_THRESHOLD, GuardBets, TrafficGuard};
+use crate::slots::SlotMeans;
+use crate::units::{Cell, LiveUnits, MOST_OF_A_PREFIX, Prefixes, UnitKey};
+use crate::{
+    ConnectionFate, ConnectionOutcome, DrawKey, TrafficAllocation, TrafficConfig, TrafficConfigError, TrafficUnit,
+    sip13,
+};
+use std::collections::BTreeMap;
+
+/// The evidence at which something is claimed of one arm; for each of several as many times as much.
+pub const CLAIM_THRESHOLD: f64 = 40.0;
+/// How much an epoch's first units must weigh until its level is theirs rather than the last epoch's.
+const LEVEL: f64 = 2.0;
+/// Epochs whose shares are remembered although nobody closed them.
+const MAX_EPOCHS: usize = 10_000;
+
+/// The connections of one arm and class by size, as they were.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ClassFigures {
+    pub(crate) connections: u64,
+    pub(crate) log_goodput: f64,
+    pub(crate) bytes: u64,
+    pub(crate) time_us: u64,
+    /// How many took 2^(k/4) µs to 2^((k+1)/4) µs.
+    pub(crate) times: [u32; 160],
+}
+
+impl Default for ClassFigures {
+    fn default() -> Self {
+        Self { connections: 0, log_goodput: 0.0, bytes: 0, time_us: 0, times: [0; 160] }
+    }
+}
+
+/// What was recorded of one arm.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ArmFigures {
+    pub(crate) recorded: u64,
+    pub(crate) set_errors: u64,
+    pub(crate) not_compliant: u64,
+    pub(crate) segments: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) rto_known: u64,
+    pub(crate) rtos: u64,
+    pub(crate) aborted: u64,
+    pub(crate) open: u64,
+    pub(crate) log_time: f64,
+    pub(crate) timed: u64,
+    pub(crate) classes: [ClassFigures; SIZE_CLASSES],
+}
+
+impl ArmFigures {
+    fn add(&mut self, outcome: &ConnectionOutcome) {
+        self.recorded += 1;
+        self.set_errors += u64::from(outcome.set_errors != 0);
+        self.not_compliant += u64::from(!outcome.compliant);
+        self.segments += u64::from(outcome.sent_segments);
+        self.retransmitted += u64::from(outcome.retransmitted_segments);
+        if let Some(rtos) = outcome.rtos {
+            self.rto_known += 1;
+            self.rtos += u64::from(rtos);
+        }
+        self.aborted += u64::from(matches!(outcome.fate, ConnectionFate::Reset | ConnectionFate::TimedOut));
+        self.open += u64::from(outcome.fate == ConnectionFate::Open);
+        let class = &mut self.classes[size_class(outcome.bytes_acked)];
+        class.connections += 1;
+        if let Some(y) = crate::class::log_goodput(outcome) {
+            let time = time_us(outcome);
+            class.log_goodput += y;
+            class.bytes = class.bytes.saturating_add(outcome.bytes_acked);
+            class.time_us = class.time_us.saturating_add(time);
+            class.times[((time as f64).log2() * 4.0).clamp(0.0, 159.0) as usize] += 1;
+            self.log_time += (time as f64).ln();
+            self.timed += 1;
+        }
+    }
+}
+
+/// One arm that is tried against the first.
+#[derive(Debug, Clone)]
+pub(crate) struct Comparison {
+    pub(crate) arm: usize,
+    pub(crate) goodput: CoinBets,
+    pub(crate) ranks: CoinBets,
+    /// The coins themselves: does each arm come as often as its share says?
+    pub(crate) coins: CoinBets,
+    pub(crate) guards: [GuardBets; 4],
+    /// Everybody with it against nobody with it.
+    pub(crate) total: SlotMeans,
+    /// The controls beside it against nobody with it.
+    pub(crate) spillover: SlotMeans,
+    pub(crate) stopped: Option<TrafficGuard>,
+}
+
+impl Comparison {
+    fn new(arm: usize) -> Self {
+        Self {
+            arm,
+            goodput: CoinBets::with_interval(),
+            ranks: CoinBets::default(),
+            coins: CoinBets::default(),
+            guards: Default::default(),
+            total: SlotMeans::default(),
+            spillover: SlotMeans::default(),
+            stopped: None,
+        }
+    }
+
+    /// The largest evidence of a guard so far, as a logarithm.
+    pub(crate) fn guard_evidence(&self, guard: TrafficGuard) -> f64 {
+        match TrafficGuard::COUNTS.iter().position(|g| *g == guard) {
+            Some(i) => self.guards[i].best(),
+            None => self.goodput.best()[1].max(self.total.best()[1]),
+        }
+    }
+
+    fn guard(&mut self) {
+        if self.stopped.is_none() {
+            let tripped = |guard: &TrafficGuard| self.guard_evidence(*guard) >= GUARD_THRESHOLD.ln();
+            self.stopped = TrafficGuard::ALL.into_iter().find(tripped);
+        }
+    }
+}
+
+/// An experiment under way.
+///
+/// The caller says when an epoch begins and with which shares, hands over each outcome, and closes an epoch when its youngest
+/// connection has reached the cohort's age. Closing in another order, or late, is allowed; each unit bets once.
+#[derive(Debug, Clone)]
+pub struct TrafficAnalysis {
+    pub(crate) config: TrafficConfig,
+    pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) arms: Vec<ArmFigures>,
+    pub(crate) live: LiveUnits,
+    pub(crate) prefixes: Prefixes,
+    pub(crate) epochs_scored: u64,
+    /// Outcomes of arms or epochs that there aren't.
+    pub(crate) strangers: u64,
+    shares: BTreeMap<u64, Vec<f64>>,
+    means: ClassMeans,
+    /// The mean over units of goodput less what was expected, in the last epoch.
+    level: f64,
+    rank_level: (f64, f64),
+    /// For slots and mixed allocations: the means of each arm in the blocks that aren't complete.
+    blocks: BTreeMap<u64, Vec<Option<[Option<f64>; 2]>>>,
+}
+
+impl TrafficAnalysis {
+    /// An experiment without outcomes.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn new(config: TrafficConfig) -> Result<Self, TrafficConfigError> {
+        config.check()?;
+        Ok(Self {
+            comparisons: (1..config.arms.len()).map(Comparison::new).collect(),
+            arms: vec![ArmFigures::default(); config.arms.len()],
+            live: LiveUnits::default(),
+            prefixes: Prefixes::default(),
+            epochs_scored: 0,
+            strangers: 0,
+            shares: BTreeMap::new(),
+            means: ClassMeans::default(),
+            level: 0.0,
+            rank_level: (0.0, 0.5),
+            blocks: BTreeMap::new(),
+            config,
+        })
+    }
+
+    /// An epoch begins, with these shares of the arms ([`TrafficConfig::shares`]). They hold to its end.
+    pub fn begin_epoch(&mut self, epoch: u64, shares: &[f64]) {
+        if self.shares.len() >= MAX_EPOCHS {
+            self.shares.pop_first();
+        }
+        self.shares.entry(epoch).or_insert_with(|| shares.to_vec());
+    }
+
+    /// Takes an outcome. Those of epochs that never began or are closed already are counted as strangers and don't bet.
+    pub fn record(&mut self, outcome: &ConnectionOutcome) {
+        let (Some(arm), Some(_)) = (self.arms.get_mut(outcome.arm), self.shares.get(&outcome.epoch)) else {
+            self.strangers += 1;
+            return;
+        };
+        arm.add(outcome);
+        if !(self.changes_for_everybody() && u128::from(outcome.offset_us) < self.config.burn_in.as_micros()) {
+            self.live.add(outcome, self.config.unit, &self.prefixes);
+        }
+    }
+
+    /// Whether everybody's settings change with the epoch.
+    fn changes_for_everybody(&self) -> bool {
+        self.config.unit == TrafficUnit::Slot || self.config.allocation == TrafficAllocation::Mixed
+    }
+
+    /// An epoch has reached the cohort's age: its units bet, once. Without it nothing is scored.
+    pub fn close_epoch(&mut self, epoch: u64) {
+        let Some(shares) = self.shares.remove(&epoch) else { return };
+        let cells = self.live.take(epoch);
+        let mut sums = [(0.0, 0.0); CLASSES];
+        for cell in cells.values() {
+            // No unit makes more of a class's mean than so many connections.
+            let part = (f64::from(MOST_OF_A_PREFIX) / f64::from(cell.connections)).min(1.0);
+            for (k, n, sum) in &cell.classes {
+                let class = &mut sums[usize::from(*k)];
+                *class = (class.0 + part * f64::from(*n), class.1 + part * sum);
+            }
+        }
+        let means = self.means.for_epoch(&sums);
+        self.score(epoch, &shares, &cells, &means);
+        if self.changes_for_everybody() {
+            self.score_slot(epoch, &shares, &cells, &means);
+        }
+        self.means.learn(&sums);
+        self.epochs_scored += u64::from(!cells.is_empty());
+        self.comparisons.iter_mut().for_each(Comparison::guard);
+    }
+
+    /// The epochs that began and aren't closed, in order.
+    #[must_use]
+    pub fn open_epochs(&self) -> Vec<u64> {
+        self.shares.keys().copied().collect()
+    }
+
+    /// Connections of the arms that are tried, recorded so far: what the ramp goes by.
+    #[must_use]
+    pub fn treated(&self) -> u64 {
+        self.arms.iter().skip(1).map(|arm| arm.recorded).sum()
+    }
+
+    /// Connections of the first arm, recorded so far.
+    #[must_use]
+    pub fn controls(&self) -> u64 {
+        self.arms[0].recorded
+    }
+
+    /// The arms that a guard has stopped.
+    #[must_use]
+    pub fn stopped(&self) -> Vec<usize> {
+        self.comparisons.iter().filter(|c| c.stopped.is_some()).map(|c| c.arm).collect()
+    }
+
+    /// How many units are live; at most 100,000.
+    #[must_use]
+    pub fn live_units(&self) -> usize {
+        self.live.len()
+    }
+
+    /// The largest evidence so far that an arm is faster and that it is slower than the first, as logarithms: from whole slots
+    /// by slots, else from units. 0 for the first arm.
+    #[must_use]
+    pub fn best_evidence(&self, arm: usize) -> [f64; 2] {
+        let of = |comparison: &Comparison| match self.config.unit {
+            TrafficUnit::Slot => comparison.total.best(),
+            TrafficUnit::Prefix | TrafficUnit::Connection => comparison.goodput.best(),
+        };
+        self.comparisons.iter().find(|comparison| comparison.arm == arm).map_or([0.0; 2], of)
+    }
+
+    /// The largest evidence of a guard against an arm, as a logarithm.
+    #[must_use]
+    pub fn guard_log_evidence(&self, arm: usize, guard: TrafficGuard) -> f64 {
+        self.comparisons.iter().find(|c| c.arm == arm).map_or(0.0, |comparison| comparison.guard_evidence(guard))
+    }
+
+    /// The evidence at which something is claimed of an arm.
+    #[must_use]
+    pub fn needed(&self) -> f64 {
+        CLAIM_THRESHOLD * self.comparisons.len() as f64
+    }
+
+    /// What other servers need to add this one up.
+    #[must_use]
+    pub fn server_evidence(&self, key: DrawKey) -> Vec<ServerEvidence> {
+        let of = |comparison: &Comparison| {
+            let [faster, slower] = comparison.goodput.log_wealth();
+            ServerEvidence {
+                key_id: sip13(key.0, [0x6b65_792d_6964, 0, 0]),
+                arm: self.config.arms[comparison.arm].name.clone(),
+                units: comparison.goodput.units(),
+                faster,
+                slower,
+                sums: comparison.goodput.sums(),
+            }
+        };
+        self.comparisons.iter().map(of).collect()
+    }
+
+    fn score(&mut self, epoch: u64, shares: &[f64], cells: &BTreeMap<UnitKey, Cell>, means: &[f64]) {
+        let (mut level_weight, mut level_sum) = (LEVEL, LEVEL * self.level);
+        for ((tag, _), cell) in cells {
+            let weight = cell.weight();
+            let outcome = cell.goodput(means);
+            let level = level_sum / level_weight;
+            let residual = outcome.map(|y| y - self.prefixes.expected(*tag) - level);
+            let rank = (cell.ranked > 0).then(|| f64::from(cell.ranks) / f64::from(cell.ranked));
+            for comparison in &mut self.comparisons {
+                let (none, tried) = (shares[0], shares[comparison.arm]);
+                let treated = usize::from(cell.arm) == comparison.arm;
+                if !(treated || cell.arm == 0) || none <= 0.0 || tried <= 0.0 {
+                    continue;
+                }
+                let p = tried / (none + tried);
+                let bet = |residual: f64| CoinOutcome { treated, p, residual, weight };
+                comparison.coins.push(CoinOutcome { treated, p, residual: 1.0, weight: 1.0 });
+                if let Some(residual) = residual {
+                    comparison.goodput.push(bet(residual));
+                }
+                if let Some(rank) = rank {
+                    comparison.ranks.push(bet(rank - self.rank_level.1));
+                }
+                for (guard, bets) in TrafficGuard::COUNTS.into_iter().zip(&mut comparison.guards) {
+                    if let Some(share) = guard.share(cell) {
+                        bets.push(share, treated, p, weight);
+                    }
+                }
+            }
+            if let Some(residual) = residual {
+                level_sum += weight * (residual + level);
+                level_weight += weight;
+            }
+            if let Some(rank) = rank {
+                let (all, mean) = &mut self.rank_level;
+                *all += weight;
+                *mean += weight / *all * (rank - *mean);
+            }
+            self.prefixes.learn(*tag, epoch, cell, residual.map(|r| r + self.prefixes.expected(*tag)));
+        }
+        self.level = level_sum / level_weight;
+    }
+
+    /// The means of a whole epoch, each prefix weighing at most 1; complete blocks give one difference each.
+    fn score_slot(&mut self, epoch: u64, shares: &[f64], cells: &BTreeMap<UnitKey, Cell>, means: &[f64]) {
+        let mixed = self.config.allocation == TrafficAllocation::Mixed;
+        let mean = |arm: usize| {
+            let of_arm = cells.values().filter(|cell| usize::from(cell.arm) == arm);
+            let (sum, weight) = of_arm
+                .filter_map(|cell| Some((cell.goodput(means)?, cell.weight())))
+                .fold((0.0, 0.0), |(sum, all), (y, weight)| (sum + weight * y, all + weight));
+            (weight > 0.0).then(|| sum / weight)
+        };
+        let length = if mixed { crate::ALLOCATION_BLOCK } else { self.config.arms.len() as u64 };
+        let block = self.blocks.entry(epoch / length).or_insert_with(|| vec![None; length as usize]);
+        // The place in the block by what was allocated: nobody, everybody, half; in slots the arm.
+        let place = match shares.iter().position(|share| *share >= 1.0) {
+            Some(arm) => arm,
+            None => 2,
+        };
+        if let Some(place) = block.get_mut(place) {
+            *place = Some([mean(0), shares.iter().position(|share| *share >= 1.0).and_then(mean)]);
+        }
+        if block.iter().all(Option::is_some) {
+            let block = self.blocks.remove(&(epoch / length)).unwrap_or_default();
+            let whole = |place: usize| block.get(place).copied().flatten().and_then(|[_, whole]| whole);
+            for comparison in &mut self.comparisons {
+                if let (Some(none), Some(all)) = (whole(0), whole(comparison.arm)) {
+                    comparison.total.push(all - none);
+                }
+                let beside = block.get(2).copied().flatten().and_then(|[controls, _]| controls);
+                if let (true, Some(none), Some(beside)) = (mixed, whole(0), beside) {
+                    comparison.spillover.push(beside - none);
+                }
+            }
+        }
+        while self.blocks.len() > 64 {
+            self.blocks.pop_first();
+        }
+    }
+}

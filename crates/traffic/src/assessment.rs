@@ -1,0 +1,201 @@
+//! The report of an analysis.
+
+use crate::analysis::{ArmFigures, ClassFigures, Comparison};
+use crate::class::SIZE_NAMES;
+use crate::report::{
+    TRAFFIC_SCHEMA_VERSION, TrafficArmReport, TrafficClaim, TrafficClassArm, TrafficClassReport, TrafficEffect,
+    TrafficGuardReport, TrafficReport, TrafficVerdict, TrafficVerdictKind, evidence, finite,
+};
+use crate::{
+    ArmTally, GUARD_THRESHOLD, TrafficAllocation, TrafficAnalysis, TrafficGuard, TrafficTally, TrafficUnit, wording,
+};
+
+/// The name of an experiment, and what carried it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrafficRun<'a> {
+    /// Its name in the journal.
+    pub id: &'a str,
+    /// What assigned and recorded.
+    pub backend: &'a str,
+}
+
+impl TrafficAnalysis {
+    /// What the experiment shows now. It may be asked for as often as one likes: the evidence holds under peeking.
+    #[must_use]
+    pub fn report(&self, run: TrafficRun<'_>, tally: &TrafficTally) -> TrafficReport {
+        let effects: Vec<TrafficEffect> = self.comparisons.iter().map(|comparison| self.effect(comparison)).collect();
+        TrafficReport {
+            schema_version: TRAFFIC_SCHEMA_VERSION,
+            id: run.id.to_owned(),
+            unit: self.config.unit,
+            backend: run.backend.to_owned(),
+            arms: (0..self.arms.len()).map(|i| self.arm(i, tally)).collect(),
+            classes: self.classes(),
+            verdict: self.verdict(&effects),
+            effects,
+            guardrails: self.guardrails(),
+            self_checks: self.self_checks(tally),
+        }
+    }
+
+    fn arm(&self, i: usize, tally: &TrafficTally) -> TrafficArmReport {
+        let figures = &self.arms[i];
+        let unknown = ArmTally { assigned: figures.recorded, recorded: figures.recorded, ..ArmTally::default() };
+        let counts = tally.arms.get(i).copied().unwrap_or(unknown);
+        let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
+        TrafficArmReport {
+            name: self.config.arms[i].name.clone(),
+            settings: self.config.arms[i].settings.clone(),
+            assigned: counts.assigned,
+            recorded: counts.recorded,
+            missed: counts.assigned.saturating_sub(counts.recorded + counts.open),
+            open: counts.open,
+            set_errors: figures.set_errors.max(counts.set_errors),
+            not_compliant: figures.not_compliant.max(counts.not_compliant),
+            retransmitted_share: share(figures.retransmitted, figures.segments),
+            rto_per_1000: share(figures.rtos, figures.rto_known).map(|share| 1000.0 * share),
+            aborted_share: share(figures.aborted, figures.recorded),
+            unfinished_share: share(figures.open, figures.recorded),
+        }
+    }
+
+    fn classes(&self) -> Vec<TrafficClassReport> {
+        let row = |k: usize| TrafficClassReport {
+            name: SIZE_NAMES[k].to_owned(),
+            arms: self.arms.iter().map(|arm| class_arm(arm, &arm.classes[k])).collect(),
+        };
+        let seen = |k: &usize| self.arms.iter().any(|arm| arm.classes[*k].connections > 0);
+        (0..SIZE_NAMES.len()).filter(seen).map(row).collect()
+    }
+
+    fn effect(&self, comparison: &Comparison) -> TrafficEffect {
+        let slots = self.config.unit == TrafficUnit::Slot;
+        let needed = self.needed();
+        let (effect, (low, high), units) = if slots {
+            let total = &comparison.total;
+            (total.effect(), total.interval(needed), total.blocks() as u64)
+        } else {
+            let goodput = &comparison.goodput;
+            (goodput.effect(), goodput.interval(needed), goodput.units())
+        };
+        let [faster, slower] = self.best_evidence(comparison.arm);
+        let [better, worse] = comparison.ranks.best();
+        let control = &self.arms[0];
+        let typical_ms = (control.timed > 0).then(|| (control.log_time / control.timed as f64).exp() / 1e3);
+        TrafficEffect {
+            arm: self.config.arms[comparison.arm].name.clone(),
+            ratio: effect.map(f64::exp),
+            low: finite(low).map(f64::exp),
+            high: finite(high).map(f64::exp),
+            saved_ms: effect.zip(typical_ms).map(|(effect, ms)| ms * (1.0 - (-effect).exp())),
+            evidence_faster: evidence(faster),
+            evidence_slower: evidence(slower),
+            units,
+            evidence_better_rank: evidence(better),
+            evidence_worse_rank: evidence(worse),
+            total_ratio: comparison.total.effect().map(f64::exp),
+            spillover_ratio: comparison.spillover.effect().map(f64::exp),
+        }
+    }
+
+    fn guardrails(&self) -> Vec<TrafficGuardReport> {
+        let of = |comparison: &Comparison| {
+            let report = |guard: TrafficGuard| TrafficGuardReport {
+                guard,
+                arm: self.config.arms[comparison.arm].name.clone(),
+                evidence: evidence(comparison.guard_evidence(guard)),
+                needed: GUARD_THRESHOLD,
+                stopped: comparison.stopped == Some(guard),
+            };
+            TrafficGuard::ALL.map(report)
+        };
+        self.comparisons.iter().flat_map(of).collect()
+    }
+
+    fn verdict(&self, effects: &[TrafficEffect]) -> TrafficVerdict {
+        let needed = self.needed();
+        let best = |value: fn(&TrafficEffect) -> f64| {
+            let larger = |a: &&TrafficEffect, b: &&TrafficEffect| value(a).total_cmp(&value(b));
+            effects.iter().max_by(larger).filter(|effect| value(effect) >= needed)
+        };
+        // Of several that are faster, the one with the largest estimate.
+        let faster = effects.iter().filter(|effect| effect.evidence_faster >= needed);
+        let faster = faster.max_by(|a, b| a.ratio.unwrap_or(0.0).total_cmp(&b.ratio.unwrap_or(0.0)));
+        let stopped = self.comparisons.iter().find(|comparison| comparison.stopped.is_some());
+        let stopped = stopped.map(|comparison| &effects[comparison.arm - 1]);
+        let still_faster = faster.filter(|effect| stopped.is_none_or(|stopped| stopped.arm != effect.arm));
+        let (kind, effect) = match (still_faster, best(|effect| effect.evidence_slower), stopped) {
+            (Some(effect), ..) => (TrafficVerdictKind::Faster, Some(effect)),
+            (None, Some(effect), _) => (TrafficVerdictKind::Slower, Some(effect)),
+            (None, None, Some(effect)) => (TrafficVerdictKind::Stopped, Some(effect)),
+            (None, None, None) if effects.iter().all(|effect| effect.units == 0) => (TrafficVerdictKind::NoData, None),
+            (None, None, None) => {
+                let strongest = |effect: &&TrafficEffect| effect.evidence_faster.max(effect.evidence_slower);
+                let leader = effects.iter().max_by(|a, b| strongest(a).total_cmp(&strongest(b)));
+                (TrafficVerdictKind::Undecided, leader)
+            }
+        };
+        let claim = match self.claims_everybody(effect, kind) {
+            true => TrafficClaim::Everybody,
+            false => TrafficClaim::Beside,
+        };
+        let mut verdict = TrafficVerdict {
+            kind,
+            arm: effect.map(|effect| effect.arm.clone()),
+            ratio: effect.and_then(|effect| effect.ratio),
+            at_least: match kind {
+                TrafficVerdictKind::Faster => effect.and_then(|effect| effect.low),
+                TrafficVerdictKind::Slower => effect.and_then(|effect| effect.high),
+                _ => None,
+            },
+            evidence: match (kind, effect) {
+                (_, None) => 1.0,
+                (TrafficVerdictKind::Faster, Some(effect)) => effect.evidence_faster,
+                (TrafficVerdictKind::Slower, Some(effect)) => effect.evidence_slower,
+                (TrafficVerdictKind::Stopped, Some(_)) => self.stopping_evidence(),
+                (_, Some(effect)) => effect.evidence_faster.max(effect.evidence_slower),
+            },
+            needed: if kind == TrafficVerdictKind::Stopped { GUARD_THRESHOLD } else { needed },
+            text: String::new(),
+            claim,
+        };
+        let stopped_by = self.comparisons.iter().find_map(|comparison| comparison.stopped);
+        verdict.text = wording::sentence(&verdict, &self.config.arms[0].name, stopped_by);
+        verdict
+    }
+
+    /// Slots say it of everybody; mixed allocations do where the whole epochs alone have the evidence.
+    fn claims_everybody(&self, effect: Option<&TrafficEffect>, kind: TrafficVerdictKind) -> bool {
+        if self.config.unit == TrafficUnit::Slot {
+            return true;
+        }
+        let comparison =
+            self.comparisons.iter().find(|c| effect.is_some_and(|e| e.arm == self.config.arms[c.arm].name));
+        let side = usize::from(kind == TrafficVerdictKind::Slower);
+        self.config.allocation == TrafficAllocation::Mixed
+            && matches!(kind, TrafficVerdictKind::Faster | TrafficVerdictKind::Slower)
+            && comparison.is_some_and(|comparison| comparison.total.best()[side] >= self.needed().ln())
+    }
+
+    fn stopping_evidence(&self) -> f64 {
+        let of = |comparison: &Comparison| comparison.stopped.map(|guard| comparison.guard_evidence(guard));
+        evidence(self.comparisons.iter().find_map(of).unwrap_or(0.0))
+    }
+}
+
+fn class_arm(arm: &ArmFigures, class: &ClassFigures) -> TrafficClassArm {
+    let timed: u64 = class.times.iter().map(|n| u64::from(*n)).sum();
+    let some = |value: f64| (timed > 0).then_some(value);
+    let mut below = 0;
+    let p90 = class.times.iter().position(|n| {
+        below += u64::from(*n);
+        10 * below >= 9 * timed
+    });
+    TrafficClassArm {
+        connections: class.connections,
+        share: (arm.recorded > 0).then(|| class.connections as f64 / arm.recorded as f64),
+        goodput_bps: some(8.0 * (class.log_goodput / timed.max(1) as f64).exp()),
+        overall_bps: some(8e6 * class.bytes as f64 / class.time_us.max(1) as f64),
+        p90_ms: p90.and_then(|k| some(((k + 1) as f64 / 4.0).exp2() / 1e3)),
+    }
+}

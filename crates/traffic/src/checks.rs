@@ -1,0 +1,119 @@
+use crate::report::{TrafficSelfCheck, evidence};
+use crate::{TrafficAnalysis, TrafficTally, TrafficUnit};
+use wt_units::counted;
+
+/// The evidence at which coins are said to be unfair, either way.
+const UNFAIR: f64 = 40.0;
+/// Beyond this share one prefix is most of what is seen.
+const LARGE: f64 = 0.2;
+/// Beyond this share of connections with errors an arm isn't what it says.
+const ERRORS: f64 = 0.01;
+/// By how much the shares of recorded connections may differ between arms.
+const UNEVEN: f64 = 0.01;
+/// Fewer connections say nothing about shares.
+const FEW: u64 = 200;
+
+impl TrafficAnalysis {
+    /// Whether the experiment itself can be trusted.
+    pub(crate) fn self_checks(&self, tally: &TrafficTally) -> Vec<TrafficSelfCheck> {
+        let mut checks = vec![self.sample_ratio(tally), accounting(tally), self.units()];
+        if self.config.unit != TrafficUnit::Slot {
+            checks.push(self.largest_prefix());
+        }
+        checks.push(self.set_errors());
+        checks.push(self.compliance());
+        checks
+    }
+
+    /// Whether an arm breaks by itself, whatever the evidence: more than 1 % of its connections refuse a setting.
+    #[must_use]
+    pub fn broken_arms(&self) -> Vec<usize> {
+        let breaks = |(i, arm): (usize, &crate::analysis::ArmFigures)| {
+            let broken = i > 0 && arm.recorded >= FEW && arm.set_errors as f64 > ERRORS * arm.recorded as f64;
+            broken.then_some(i)
+        };
+        self.arms.iter().enumerate().filter_map(breaks).collect()
+    }
+
+    fn sample_ratio(&self, tally: &TrafficTally) -> TrafficSelfCheck {
+        let logs = self.comparisons.iter().flat_map(|comparison| comparison.coins.best());
+        let worst = logs.fold(0.0f64, f64::max);
+        let recorded = |arm: &&crate::ArmTally| arm.assigned >= FEW;
+        let shares: Vec<f64> =
+            tally.arms.iter().filter(recorded).map(|a| (a.recorded + a.open) as f64 / a.assigned as f64).collect();
+        let (low, high) = shares.iter().fold((f64::INFINITY, 0.0f64), |(low, high), s| (low.min(*s), high.max(*s)));
+        let uneven = shares.len() > 1 && high - low > UNEVEN;
+        let (fair, text) = (
+            worst < UNFAIR.ln(),
+            format!("evidence {:.1} : 1 that the arms don't come as often as their shares", evidence(worst)),
+        );
+        let text = if uneven {
+            format!("{text}; {:.1}% to {:.1}% of the arms' connections are recorded", 100.0 * low, 100.0 * high)
+        } else {
+            text
+        };
+        check("sample_ratio", fair && !uneven, text)
+    }
+
+    fn units(&self) -> TrafficSelfCheck {
+        let mut wrong = Vec::new();
+        let mut say = |n: u64, what: &str| {
+            if n > 0 {
+                wrong.push(format!("{n} connections {what}"));
+            }
+        };
+        say(self.live.overflowed, "came when 100,000 units were open, and don't count; take shorter epochs");
+        say(self.live.beyond, "of prefixes with more than 20 in an epoch don't count");
+        say(self.live.two_arms, "had another arm than their unit, and don't count");
+        say(self.strangers, "belong to no open epoch, and don't count");
+        say(self.prefixes.forgotten, "are of prefixes that aren't remembered, since there are over 100,000");
+        let ok = self.live.overflowed + self.live.two_arms + self.strangers == 0;
+        let fine = format!(
+            "{} scored, {} open",
+            counted(self.epochs_scored as usize, "epoch"),
+            counted(self.live.len(), "unit")
+        );
+        check("units", ok, if wrong.is_empty() { fine } else { wrong.join("; ") })
+    }
+
+    fn largest_prefix(&self) -> TrafficSelfCheck {
+        match self.prefixes.largest_share() {
+            None => check("largest_prefix", true, "no connection has been scored yet".to_owned()),
+            Some(share) => {
+                let text = format!("the largest prefix has {:.1}% of the connections", 100.0 * share);
+                check("largest_prefix", share <= LARGE, text)
+            }
+        }
+    }
+
+    fn set_errors(&self) -> TrafficSelfCheck {
+        let broken = self.broken_arms();
+        let names: Vec<&str> = broken.iter().map(|i| self.config.arms[*i].name.as_str()).collect();
+        let errors: u64 = self.arms.iter().map(|arm| arm.set_errors).sum();
+        let text = match names.as_slice() {
+            [] => format!("the kernel refused a setting on {errors} connections"),
+            _ => format!("the kernel refuses a setting on more than 1% of the connections of {}", names.join(", ")),
+        };
+        check("set_errors", broken.is_empty(), text)
+    }
+
+    fn compliance(&self) -> TrafficSelfCheck {
+        let (recorded, not) =
+            self.arms.iter().fold((0, 0), |(all, not), arm| (all + arm.recorded, not + arm.not_compliant));
+        let text = format!("{not} of {recorded} connections had other settings at their end; they count in their arm");
+        check("compliance", not as f64 <= ERRORS * recorded as f64, text)
+    }
+}
+
+fn accounting(tally: &TrafficTally) -> TrafficSelfCheck {
+    let wrong = tally.discrepancies();
+    let fine = match tally.passive_opens {
+        Some(opens) => format!("all {opens} connections that the kernel accepted are accounted for"),
+        None => "the kernel's own count isn't known".to_owned(),
+    };
+    check("accounting", wrong.is_empty(), if wrong.is_empty() { fine } else { wrong.join("; ") })
+}
+
+fn check(name: &str, ok: bool, text: String) -> TrafficSelfCheck {
+    TrafficSelfCheck { name: name.to_owned(), ok, text }
+}

@@ -1,0 +1,135 @@
+use crate::ConnectionOutcome;
+use std::collections::VecDeque;
+
+/// The upper ends of the classes by bytes acknowledged; what is larger is the last.
+const SIZES: [u64; 4] = [16 << 10, 64 << 10, 256 << 10, 1 << 20];
+/// The upper ends of the classes by the smallest RTT of the prefix's past, µs.
+const RTTS_US: [u32; 3] = [10_000, 30_000, 100_000];
+/// How many classes by size there are.
+pub(crate) const SIZE_CLASSES: usize = SIZES.len() + 1;
+/// How many classes there are: by size, times four by RTT and one of prefixes without a past.
+pub(crate) const CLASSES: usize = SIZE_CLASSES * (RTTS_US.len() + 2);
+/// What classes by size are called.
+pub(crate) const SIZE_NAMES: [&str; SIZE_CLASSES] =
+    ["up to 16 KiB", "16 to 64 KiB", "64 to 256 KiB", "256 KiB to 1 MiB", "over 1 MiB"];
+/// A class's mean forgets: it weighs no more than so many outcomes of the past.
+const MEMORY: f64 = 2000.0;
+/// A class with fewer outcomes of the past takes those of the epoch that is being scored, whatever their coins, for its mean.
+const NEW: f64 = 50.0;
+/// How many outcomes of its class an outcome is ranked among.
+const RANKED: usize = 2000;
+/// Fewer are too few for a rank.
+const FEWEST_RANKED: usize = 20;
+
+/// The class by size of so many bytes.
+pub(crate) fn size_class(bytes: u64) -> usize {
+    SIZES.iter().take_while(|end| bytes > **end).count()
+}
+
+/// The class of an outcome whose prefix had this smallest RTT before; 0 is no past.
+pub(crate) fn class_of(bytes: u64, past_rtt_us: u32) -> u8 {
+    let rtt = if past_rtt_us == 0 { 0 } else { 1 + RTTS_US.iter().take_while(|end| past_rtt_us > **end).count() };
+    (rtt * SIZE_CLASSES + size_class(bytes)) as u8
+}
+
+/// The time that data took, µs: busy where the kernel says it, or else all of it.
+pub(crate) fn time_us(outcome: &ConnectionOutcome) -> u64 {
+    outcome.busy_us.unwrap_or(outcome.duration_us).max(1)
+}
+
+/// The primary outcome: ln of bytes acknowledged per second; none where nothing was acknowledged.
+pub(crate) fn log_goodput(outcome: &ConnectionOutcome) -> Option<f64> {
+    let bytes = outcome.bytes_acked;
+    (bytes > 0).then(|| (bytes as f64 * 1e6 / time_us(outcome) as f64).ln())
+}
+
+/// The mean of each class.
+#[derive(Debug, Clone)]
+pub(crate) struct ClassMeans([(f64, f64); CLASSES]);
+
+impl Default for ClassMeans {
+    fn default() -> Self {
+        Self([(0.0, 0.0); CLASSES])
+    }
+}
+
+impl ClassMeans {
+    /// The means to score an epoch with: those of the past, and for classes that are new those of the epoch's sums.
+    pub(crate) fn for_epoch(&self, sums: &[(f64, f64); CLASSES]) -> [f64; CLASSES] {
+        std::array::from_fn(|k| {
+            let ((past_n, past_mean), (n, sum)) = (self.0[k], sums[k]);
+            match (past_n >= NEW, past_n + n > 0.0) {
+                (true, _) => past_mean,
+                (false, true) => (past_n * past_mean + sum) / (past_n + n),
+                (false, false) => 0.0,
+            }
+        })
+    }
+
+    /// Takes in an epoch that was scored.
+    pub(crate) fn learn(&mut self, sums: &[(f64, f64); CLASSES]) {
+        for ((past_n, mean), (n, sum)) in self.0.iter_mut().zip(sums) {
+            if *n > 0.0 {
+                *mean = (*past_n * *mean + sum) / (*past_n + n);
+                *past_n = (*past_n + n).min(MEMORY);
+            }
+        }
+    }
+}
+
+/// The last outcomes of each class, in order of time and of size.
+#[derive(Debug, Clone)]
+pub(crate) struct ClassRanks(Vec<(VecDeque<f64>, Vec<f64>)>);
+
+impl Default for ClassRanks {
+    fn default() -> Self {
+        Self(vec![Default::default(); CLASSES])
+    }
+}
+
+impl ClassRanks {
+    /// The share of the last outcomes of its class that were worse, ties by half; then it is one of them. None among too few.
+    /// An aborted connection is −∞.
+    pub(crate) fn rank(&mut self, class: u8, value: f64) -> Option<f64> {
+        let (recent, sorted) = &mut self.0[usize::from(class)];
+        let below = sorted.partition_point(|v| *v < value);
+        let up_to = sorted.partition_point(|v| *v <= value);
+        let rank = (sorted.len() >= FEWEST_RANKED).then(|| 0.5 * (below + up_to) as f64 / sorted.len() as f64);
+        sorted.insert(up_to, value);
+        recent.push_back(value);
+        if recent.len() > RANKED
+            && let Some(oldest) = recent.pop_front()
+        {
+            let at = sorted.partition_point(|v| *v < oldest);
+            sorted.remove(at);
+        }
+        rank
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_by_size_and_by_the_rtt_of_the_past() {
+        assert_eq!([1, 16 << 10, 16_385, 1 << 20, (1 << 20) + 1].map(size_class), [0, 0, 1, 3, 4]);
+        assert_eq!(class_of(1, 0), 0);
+        assert_eq!(class_of(1, 10_000), 5);
+        assert_eq!(usize::from(class_of(u64::MAX, u32::MAX)), CLASSES - 1);
+    }
+
+    #[test]
+    fn a_rank_is_the_share_of_the_last_ones_that_were_worse() {
+        let mut ranks = ClassRanks::default();
+        for i in 0..4000 {
+            let rank = ranks.rank(0, f64::from(i));
+            assert_eq!(rank.is_some(), i >= 20);
+        }
+        assert_eq!(ranks.rank(0, 3000.5), Some(1001.0 / 2000.0));
+        assert_eq!(ranks.rank(0, f64::NEG_INFINITY), Some(0.0));
+        assert_eq!(ranks.rank(0, f64::NEG_INFINITY), Some(0.5 / 2000.0));
+        assert_eq!(ranks.0[0].0.len(), 2000);
+        assert_eq!(ranks.0[0].1.len(), 2000);
+    }
+}

@@ -1,0 +1,208 @@
+//! The report as text, 80 columns wide: the first four lines say what is shown, how sure it is, what to do and what is claimed.
+
+use crate::report::{
+    TrafficArmReport, TrafficClaim, TrafficClassReport, TrafficEffect, TrafficReport, TrafficVerdict,
+    TrafficVerdictKind,
+};
+use crate::{GUARD_WARNING, TrafficGuard, TrafficUnit};
+use std::fmt::Write as _;
+
+/// The widest line.
+const COLUMNS: usize = 80;
+
+/// The verdict in one sentence.
+pub(crate) fn sentence(verdict: &TrafficVerdict, first: &str, stopped_by: Option<TrafficGuard>) -> String {
+    let arm = verdict.arm.as_deref().unwrap_or("it");
+    let of = match verdict.claim {
+        TrafficClaim::Beside => format!("beside {first}"),
+        TrafficClaim::Everybody => format!("than with {first}"),
+    };
+    let by = |ratio: Option<f64>| ratio.map(change).unwrap_or_default();
+    match (verdict.kind, verdict.claim) {
+        (TrafficVerdictKind::Faster, TrafficClaim::Beside) => {
+            format!("Connections with {arm} are faster {of}: goodput {}.", by(verdict.ratio))
+        }
+        (TrafficVerdictKind::Faster, TrafficClaim::Everybody) => {
+            format!("With {arm} everybody is faster {of}: goodput {}.", by(verdict.ratio))
+        }
+        (TrafficVerdictKind::Slower, TrafficClaim::Beside) => {
+            format!("Connections with {arm} are slower {of}: goodput {}.", by(verdict.ratio))
+        }
+        (TrafficVerdictKind::Slower, TrafficClaim::Everybody) => {
+            format!("With {arm} everybody is slower {of}: goodput {}.", by(verdict.ratio))
+        }
+        (TrafficVerdictKind::Stopped, _) => {
+            let why = stopped_by.map_or("a guard", TrafficGuard::text);
+            format!("{arm} is stopped: {why} {of}.")
+        }
+        (TrafficVerdictKind::Undecided, _) => format!("No difference between {arm} and {first} is shown yet."),
+        (TrafficVerdictKind::NoData, _) => "No epoch is old enough to be scored yet.".to_owned(),
+    }
+}
+
+/// `+12%`, `−3.4%`, `×2.4`.
+fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    match percent {
+        p if p >= 100.0 => format!("×{ratio:.1}"),
+        p if p.abs() >= 9.95 => format!("{p:+.0}%").replace('-', "−"),
+        p => format!("{p:+.1}%").replace('-', "−"),
+    }
+}
+
+/// `85 : 1`.
+fn odds(evidence: f64) -> String {
+    match evidence {
+        e if e >= 1e6 => "over 1,000,000 : 1".to_owned(),
+        e if e >= 10.0 => format!("{e:.0} : 1"),
+        e => format!("{e:.1} : 1"),
+    }
+}
+
+impl TrafficReport {
+    /// What it says to a person, at most 80 columns wide.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let effect = self.verdict.arm.as_ref().and_then(|arm| self.effects.iter().find(|effect| effect.arm == *arm));
+        let mut lines =
+            vec![self.verdict.text.clone(), self.how_sure(effect), self.what_to_do(), self.what_is_claimed()];
+        lines.push(String::new());
+        lines.push("arm              connections  retransmitted  RTOs/1000  aborted  settings".to_owned());
+        lines.extend(self.arms.iter().map(arm_row));
+        if let Some(effect) = effect {
+            lines.push(String::new());
+            lines.push(interval_line(effect));
+            lines.push(rank_line(effect));
+            lines.extend(mixed_line(effect));
+        }
+        if !self.classes.is_empty() {
+            lines.push(String::new());
+            lines.push(class_head(&self.arms));
+            lines.extend(self.classes.iter().map(class_row));
+        }
+        let tripped = self.guardrails.iter().filter(|guard| guard.stopped || guard.evidence >= GUARD_WARNING);
+        for guard in tripped {
+            lines.push(String::new());
+            let what = guard.guard.text();
+            let rule = if guard.stopped { "it is stopped" } else { "a guard stops it at 100 : 1" };
+            lines.push(format!("Guard: with {} {what}, evidence {}; {rule}.", guard.arm, odds(guard.evidence)));
+        }
+        let wrong: Vec<_> = self.self_checks.iter().filter(|check| !check.ok).collect();
+        if !wrong.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(wrong.iter().map(|check| format!("Check {}: {}.", check.name, check.text)));
+        let mut text = String::new();
+        for line in lines {
+            wrap(&mut text, &wt_units::harmless(&line));
+        }
+        text
+    }
+
+    fn how_sure(&self, effect: Option<&TrafficEffect>) -> String {
+        let units = effect.map_or(0, |effect| effect.units);
+        let recorded: u64 = self.arms.iter().map(|arm| arm.recorded).sum();
+        let kind = match self.unit {
+            TrafficUnit::Prefix | TrafficUnit::Connection => "units",
+            TrafficUnit::Slot => "blocks of slots",
+        };
+        let evidence = odds(self.verdict.evidence);
+        format!(
+            "Evidence {evidence}, {:.0} : 1 is needed: {units} {kind}, {recorded} connections.",
+            self.verdict.needed
+        )
+    }
+
+    fn what_to_do(&self) -> String {
+        match self.verdict.kind {
+            _ if self.self_checks.iter().any(|check| !check.ok) => {
+                "Do: look at the checks below before you act.".to_owned()
+            }
+            TrafficVerdictKind::Faster => format!("Do: windtunnel settings apply --verdict {}", self.id),
+            TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => "Do: keep your current settings.".to_owned(),
+            TrafficVerdictKind::Undecided => "Do: let it run on; nothing is lost by looking.".to_owned(),
+            TrafficVerdictKind::NoData => "Do: wait until the first epoch has reached the cohort's age.".to_owned(),
+        }
+    }
+
+    fn what_is_claimed(&self) -> String {
+        let first = self.arms.first().map_or("the first arm", |arm| arm.name.as_str());
+        match self.verdict.claim {
+            TrafficClaim::Everybody => "Claimed of everybody: whole epochs were compared.".to_owned(),
+            TrafficClaim::Beside => {
+                format!("Claimed beside {first} only: if everybody has it, it may gain less, or nothing.")
+            }
+        }
+    }
+}
+
+fn arm_row(arm: &TrafficArmReport) -> String {
+    let percent = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.2}%", 100.0 * share));
+    let rto = arm.rto_per_1000.map_or("–".to_owned(), |rto| format!("{rto:.1}"));
+    let (retransmitted, aborted) = (percent(arm.retransmitted_share), percent(arm.aborted_share));
+    let name: String = arm.name.chars().take(16).collect();
+    format!("{name:16} {:>11}  {retransmitted:>13}  {rto:>9}  {aborted:>7}  {}", arm.recorded, arm.settings)
+}
+
+fn interval_line(effect: &TrafficEffect) -> String {
+    let end = |ratio: Option<f64>| ratio.map_or("?".to_owned(), change);
+    let mut line =
+        format!("{}: goodput {} ({} to {})", effect.arm, end(effect.ratio), end(effect.low), end(effect.high));
+    if let Some(ms) = effect.saved_ms {
+        let (amount, word) = (ms.abs(), if ms >= 0.0 { "less" } else { "more" });
+        let _ = match amount {
+            a if a >= 10.0 => write!(line, ", {a:.0} ms {word} per connection"),
+            a => write!(line, ", {a:.1} ms {word} per connection"),
+        };
+    }
+    line + "."
+}
+
+fn rank_line(effect: &TrafficEffect) -> String {
+    let (better, worse) = (odds(effect.evidence_better_rank), odds(effect.evidence_worse_rank));
+    format!("By ranks, aborted connections last: better {better}, worse {worse}.")
+}
+
+fn mixed_line(effect: &TrafficEffect) -> Option<String> {
+    let (total, spillover) = (change(effect.total_ratio?), change(effect.spillover_ratio?));
+    Some(format!("Everybody with it: {total}; those without it beside it: {spillover}."))
+}
+
+fn class_head(arms: &[TrafficArmReport]) -> String {
+    let mut head = format!("{:17}", "goodput, Mbit/s");
+    for arm in arms.iter().take(3) {
+        let name: String = arm.name.chars().take(12).collect();
+        let _ = write!(head, " {name:>12} {:>7}", "share");
+    }
+    head
+}
+
+fn class_row(class: &TrafficClassReport) -> String {
+    let mut row = format!("{:17}", class.name);
+    for arm in class.arms.iter().take(3) {
+        let goodput = arm.goodput_bps.map_or("–".to_owned(), |bps| format!("{:.3}", bps / 1e6));
+        let share = arm.share.map_or("–".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+        let _ = write!(row, " {goodput:>12} {share:>7}");
+    }
+    row
+}
+
+/// Adds a line, broken at spaces before column 80; what is broken is indented by two.
+fn wrap(text: &mut String, line: &str) {
+    let mut rest = line.trim_end();
+    let mut indent = "";
+    loop {
+        let room = COLUMNS - indent.len();
+        let length = rest.chars().count();
+        let at = rest.char_indices().nth(room).map(|(at, _)| at);
+        let broken =
+            at.filter(|_| length > room).and_then(|at| rest[..=at].rfind(' ').filter(|at| *at > 0).or(Some(at)));
+        let Some(at) = broken else {
+            let _ = writeln!(text, "{indent}{rest}");
+            return;
+        };
+        let _ = writeln!(text, "{indent}{}", rest[..at].trim_end());
+        rest = rest[at..].trim_start();
+        indent = "  ";
+    }
+}

@@ -1,0 +1,147 @@
+//! The report: its JSON is a contract, its text is 80 columns wide, and both say no more than was shown.
+
+use crate::world::{Effect, NOTHING, Run, Tails, config, gain, run};
+use wt_traffic::{
+    ArmTally, TrafficAllocation, TrafficClaim, TrafficConfig, TrafficRamp, TrafficReport, TrafficRun, TrafficTally,
+    TrafficUnit, TrafficVerdictKind,
+};
+
+const RUN: TrafficRun<'static> = TrafficRun { id: "traffic-1", backend: "sockops" };
+
+fn tally(run: &Run, report: &TrafficReport) -> TrafficTally {
+    let arms: Vec<ArmTally> = report
+        .arms
+        .iter()
+        .map(|arm| ArmTally { assigned: arm.recorded, recorded: arm.recorded, ..ArmTally::default() })
+        .collect();
+    let seen = run.analysis.treated() + run.analysis.controls();
+    TrafficTally { passive_opens: Some(seen), seen, arms, ..TrafficTally::default() }
+}
+
+fn report_of(config: TrafficConfig, epochs: (u64, u64), effect: Effect) -> TrafficReport {
+    let run = run(6, Tails::Lognormal, config, epochs, effect, false);
+    let first = run.analysis.report(RUN, &TrafficTally::default());
+    run.analysis.report(RUN, &tally(&run, &first))
+}
+
+fn by_prefix(effect: Effect) -> TrafficReport {
+    report_of(config(TrafficUnit::Prefix, TrafficRamp::none()), (10, 1000), effect)
+}
+
+#[test]
+fn a_gain_is_claimed_beside_the_first_arm_with_its_interval_and_the_command() {
+    let report = by_prefix(gain(1.3));
+    let verdict = &report.verdict;
+    assert_eq!((verdict.kind, verdict.arm.as_deref()), (TrafficVerdictKind::Faster, Some("B")));
+    assert_eq!(verdict.claim, TrafficClaim::Beside);
+    assert!(verdict.evidence >= verdict.needed && verdict.needed == 40.0);
+    let effect = &report.effects[0];
+    let (low, high) = (effect.low.unwrap(), effect.high.unwrap());
+    assert!(1.0 < low && low < 1.3 && 1.3 < high && high < 1.6, "{low} {high}");
+    assert_eq!(verdict.at_least, effect.low);
+    assert!(effect.saved_ms.unwrap() > 0.0);
+    let text = report.text();
+    let lines: Vec<&str> = text.lines().collect();
+    for (line, begins) in lines.iter().zip([
+        "Connections with B are faster beside A",
+        "Evidence ",
+        "Do: windtunnel settings apply --verdict traffic-1",
+        "Claimed beside A only",
+    ]) {
+        assert!(line.starts_with(begins), "{text}");
+    }
+}
+
+#[test]
+fn without_an_effect_the_report_says_that_nothing_is_shown() {
+    let report = by_prefix(NOTHING);
+    assert_eq!((report.verdict.kind, report.verdict.at_least), (TrafficVerdictKind::Undecided, None));
+    let none = report_of(config(TrafficUnit::Prefix, TrafficRamp::none()), (0, 0), NOTHING);
+    assert_eq!(none.verdict.kind, TrafficVerdictKind::NoData);
+    assert!(none.text().starts_with("No epoch is old enough"), "{}", none.text());
+}
+
+#[test]
+fn an_arm_that_retransmits_more_is_stopped_and_the_guard_named() {
+    let worse = Effect { retransmissions: 4.0, resets: 3.0, ..NOTHING };
+    let report = by_prefix(worse);
+    assert_eq!(report.verdict.kind, TrafficVerdictKind::Stopped, "{}", report.text());
+    let stopped: Vec<_> = report.guardrails.iter().filter(|guard| guard.stopped).collect();
+    assert_eq!(stopped.len(), 1);
+    assert!(stopped[0].evidence >= 100.0);
+    let text = report.text();
+    assert!(text.starts_with("B is stopped: more") && text.contains("keep your current settings"), "{text}");
+}
+
+#[test]
+fn whole_slots_say_it_of_everybody_and_coins_by_connection_of_those_beside() {
+    let slots = report_of(config(TrafficUnit::Slot, TrafficRamp::none()), (60, 300), gain(1.5));
+    assert_eq!((slots.verdict.kind, slots.verdict.claim), (TrafficVerdictKind::Faster, TrafficClaim::Everybody));
+    assert_eq!(slots.effects[0].units, 30);
+    assert!(slots.text().contains("Claimed of everybody"), "{}", slots.text());
+    let connections = report_of(config(TrafficUnit::Connection, TrafficRamp::none()), (10, 1000), gain(1.3));
+    assert_eq!(
+        (connections.verdict.kind, connections.verdict.claim),
+        (TrafficVerdictKind::Faster, TrafficClaim::Beside)
+    );
+}
+
+#[test]
+fn mixed_allocations_say_the_total_effect_and_the_spillover() {
+    let mixed =
+        TrafficConfig { allocation: TrafficAllocation::Mixed, ..config(TrafficUnit::Prefix, TrafficRamp::none()) };
+    let report = report_of(mixed, (90, 300), gain(1.5));
+    let effect = &report.effects[0];
+    let (total, spillover) = (effect.total_ratio.unwrap(), effect.spillover_ratio.unwrap());
+    assert!((1.3..1.7).contains(&total) && (0.85..1.18).contains(&spillover), "{total} {spillover}");
+    assert_eq!((report.verdict.kind, report.verdict.claim), (TrafficVerdictKind::Faster, TrafficClaim::Everybody));
+    assert!(report.text().contains("those without it beside it"), "{}", report.text());
+}
+
+#[test]
+fn what_is_missing_from_the_kernels_count_is_said_and_comes_before_any_act() {
+    let run = run(6, Tails::Lognormal, config(TrafficUnit::Prefix, TrafficRamp::none()), (10, 1000), gain(1.3), false);
+    let mut tally = tally(&run, &run.analysis.report(RUN, &TrafficTally::default()));
+    tally.passive_opens = tally.passive_opens.map(|opens| opens + 12);
+    let report = run.analysis.report(RUN, &tally);
+    let check = report.self_checks.iter().find(|check| check.name == "accounting").unwrap();
+    assert!(!check.ok && check.text.contains("12 connections"), "{check:?}");
+    assert!(report.text().lines().nth(2).unwrap().contains("checks below"), "{}", report.text());
+}
+
+#[test]
+fn no_line_of_any_report_is_wider_than_80_columns() {
+    let mut reports = vec![by_prefix(gain(1.3)), by_prefix(NOTHING), by_prefix(Effect { resets: 6.0, ..NOTHING })];
+    let mut long = reports[0].clone();
+    long.arms[1].name = "a-name-that-somebody-has-made-very-long-indeed-for-an-arm-of-an-experiment".repeat(2);
+    long.arms[1].settings =
+        "cc=bbr initcwnd=32 initrwnd=40 ecn=on cwnd-clamp=100 rto-min=50ms delack-max=20ms".parse().unwrap();
+    long.verdict.text = long.verdict.text.replace('B', &long.arms[1].name);
+    reports.push(long);
+    for report in reports {
+        for line in report.text().lines() {
+            assert!(line.chars().count() <= 80, "{}: {line}", line.chars().count());
+        }
+    }
+}
+
+#[test]
+fn the_json_keeps_its_names_and_reads_back() {
+    let report = by_prefix(gain(1.3));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(serde_json::from_value::<TrafficReport>(json.clone()).unwrap(), report);
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    let all = "arms backend classes effects guardrails id schema_version self_checks unit verdict";
+    assert_eq!(keys(&json), all);
+    let arm = "aborted_share assigned missed name not_compliant open recorded retransmitted_share rto_per_1000 set_errors \
+               settings unfinished_share";
+    assert_eq!(keys(&json["arms"][0]), arm);
+    assert_eq!(keys(&json["verdict"]), "arm at_least claim evidence kind needed ratio text");
+    assert_eq!(keys(&json["guardrails"][0]), "arm evidence guard needed stopped");
+    assert_eq!(keys(&json["self_checks"][0]), "name ok text");
+    assert_eq!(keys(&json["classes"][0]), "arms name");
+    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["unit"], "prefix");
+    assert_eq!(json["verdict"]["claim"], "beside");
+    assert_eq!(json["arms"][1]["settings"]["initcwnd"], 32);
+}

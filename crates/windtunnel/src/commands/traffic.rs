@@ -1,0 +1,304 @@
+//! `windtunnel traffic`: settings of a server's own connections, assigned at random, and what became of them.
+
+use crate::cli::forms::{give, write_whole};
+use crate::cli::screen::Screen;
+use crate::cli::signals::cancel_on_signals;
+use crate::cli::typed;
+use crate::edge::{Exit, Outcome, Problem, say};
+use clap::{Args, Subcommand, ValueEnum};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wt_api::{Answer, Event, Request, Services};
+use wt_steer::{
+    TrafficAnswer, TrafficEvent, TrafficList, TrafficPlan, TrafficReportRequest, TrafficRequest, arms_of_levels,
+    identical_arms,
+};
+use wt_traffic::{
+    TrafficAllocation, TrafficArm, TrafficConfig, TrafficRamp, TrafficReport, TrafficUnit, TrafficVerdictKind,
+};
+use wt_trial::Cancel;
+use wt_units::{format_minutes, parse_duration};
+
+/// Assigns settings to a server's connections at random, and shows what helps
+///
+/// Each new connection to the port gets one of the settings by a secret coin for each client network and epoch; what became of it
+/// is recorded without address, port or time. Nothing is left behind when it ends, however it ends. It needs root.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel traffic start --port 443 --levels initcwnd=10,32 --dry-run
+  sudo windtunnel traffic start --port 443 --levels initcwnd=10,32 --for 2h
+  sudo windtunnel traffic status
+  windtunnel traffic report")]
+pub(crate) struct TrafficArgs {
+    #[command(subcommand)]
+    command: TrafficCommand,
+    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE", global = true)]
+    journal: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum TrafficCommand {
+    Start(StartArgs),
+    /// Shows the experiments on connections that are under way
+    #[command(after_help = "Examples:
+  sudo windtunnel traffic status
+  sudo windtunnel traffic status --json")]
+    Status {
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ends an experiment, or all that are under way; it reports where it was started
+    #[command(after_help = "Examples:
+  sudo windtunnel traffic stop")]
+    Stop {
+        /// Its name, or the beginning of it
+        experiment: Option<String>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Reports what an experiment found, also while it runs
+    #[command(after_help = "Examples:
+  sudo windtunnel traffic report
+  sudo windtunnel traffic report 20261121-0815 --json")]
+    Report {
+        /// Its name, the beginning of it, or "last"
+        experiment: Option<String>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Assigns new connections to settings until Ctrl-C, or for a time, and reports
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel traffic start --port 443 --levels initcwnd=10,32 --dry-run
+  sudo windtunnel traffic start --port 443 --levels cc=cubic,bbr --unit slot --epoch 10m --for 4h
+  sudo windtunnel traffic start --port 443 --levels initcwnd=10,32 --identical --for 1h")]
+struct StartArgs {
+    /// The local port of the server; up to 8 times
+    #[arg(long, value_name = "PORT", required = true, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Vec<u16>,
+    /// A setting and its levels, the first being the one that the others are compared with; several times: all combinations
+    #[arg(long, value_name = "KEY=LEVEL,LEVEL…", required_unless_present = "identical")]
+    levels: Vec<String>,
+    /// To what one coin gives a setting
+    #[arg(long, value_enum, default_value_t)]
+    unit: UnitName,
+    /// How long coins hold
+    #[arg(long, default_value = "10m", value_parser = parse_duration, value_name = "TIME")]
+    epoch: Duration,
+    /// How old a connection is when it is looked at, if it hasn't ended before
+    #[arg(long, default_value = "60s", value_parser = parse_duration, value_name = "TIME")]
+    age: Duration,
+    /// How long after the beginning of an epoch connections don't count yet, with slots and mixed allocations
+    #[arg(long, default_value = "0s", value_parser = parse_duration, value_name = "TIME")]
+    burn_in: Duration,
+    /// Epochs in which nobody, half and everybody have the new setting, in random order: shows what it does to everybody
+    #[arg(long)]
+    mixed: bool,
+    /// Give half of the connections the new setting from the first on, instead of 5 %, 25 % and then 50 %
+    #[arg(long)]
+    no_ramp: bool,
+    /// Clients in private ranges take part, too; those on this host never do
+    #[arg(long)]
+    private: bool,
+    /// For how long [default: until Ctrl-C]
+    #[arg(long = "for", value_parser = parse_duration, value_name = "TIME")]
+    lasts: Option<Duration>,
+    /// A/A test: the same setting twice; any "faster" is a false alarm
+    #[arg(long)]
+    identical: bool,
+    /// Say whom it would touch and how long it would take, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Note stored with the experiment
+    #[arg(long)]
+    comment: Option<String>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    /// A line of JSON for each event, the result last
+    #[arg(long, conflicts_with = "json")]
+    json_stream: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Units by their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum UnitName {
+    /// A client's network for one epoch: IPv4 /24, IPv6 /48.
+    #[default]
+    Prefix,
+    /// Each connection by itself.
+    Connection,
+    /// Everybody for one epoch.
+    Slot,
+}
+
+impl StartArgs {
+    fn request(&self, journal: Option<&Path>) -> Result<TrafficRequest, Problem> {
+        let arms = arms_of_levels(&self.levels)?;
+        let arms: Vec<TrafficArm> = if self.identical { identical_arms(&arms) } else { arms };
+        let config = TrafficConfig {
+            ports: self.port.clone(),
+            arms,
+            unit: match self.unit {
+                UnitName::Prefix => TrafficUnit::Prefix,
+                UnitName::Connection => TrafficUnit::Connection,
+                UnitName::Slot => TrafficUnit::Slot,
+            },
+            epoch: self.epoch,
+            age: self.age,
+            burn_in: self.burn_in,
+            ramp: if self.no_ramp { TrafficRamp::none() } else { TrafficRamp::default() },
+            allocation: if self.mixed { TrafficAllocation::Mixed } else { TrafficAllocation::Fixed },
+            private: self.private,
+            identical: self.identical,
+        };
+        Ok(TrafficRequest {
+            config,
+            for_s: self.lasts.map(|time| time.as_secs_f64()),
+            dry_run: self.dry_run,
+            journal: journal.map(Path::to_owned),
+            comment: self.comment.clone().unwrap_or_default(),
+            command: typed::command(),
+        })
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Problem`] that says what to try.
+pub(crate) fn run(args: &TrafficArgs) -> Outcome {
+    let journal = args.journal.as_deref();
+    let named = |experiment: &Option<String>| TrafficReportRequest {
+        experiment: experiment.clone(),
+        journal: journal.map(Path::to_owned),
+    };
+    let ask = |request| wt_api::run(request, &Services::default(), &mut |_| {}, &Cancel::new());
+    let unexpected = || Problem::internal("another answer than was asked for");
+    match &args.command {
+        TrafficCommand::Start(start) => run_start(start, journal),
+        TrafficCommand::Status { json } => match ask(Request::TrafficStatus(named(&None)))? {
+            Answer::TrafficStatus(list) => give(&list, *json, show),
+            _ => Err(unexpected()),
+        },
+        TrafficCommand::Stop { experiment, json } => match ask(Request::TrafficStop(named(experiment)))? {
+            Answer::TrafficStop(stop) => give(&stop, *json, |stop| match stop.stopped.as_slice() {
+                [] => say!("No experiment on connections is under way."),
+                ids => say!("Ended: {}", ids.join(", ")),
+            }),
+            _ => Err(unexpected()),
+        },
+        TrafficCommand::Report { experiment, json } => match ask(Request::TrafficReport(named(experiment)))? {
+            Answer::TrafficReport(report) => give_report(&report, None, *json),
+            _ => Err(unexpected()),
+        },
+    }
+}
+
+fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
+    let request = args.request(journal)?;
+    let cancel = cancel_on_signals()?;
+    let (stream, quiet) = (args.json_stream, args.quiet);
+    let mut sink = |event: Event| {
+        let Event::Traffic(event) = event else { return };
+        if stream {
+            let line = serde_json::to_string(&event).unwrap_or_default();
+            say!("{line}");
+        } else if !quiet {
+            let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&line(&event)));
+        }
+    };
+    let answer = wt_api::run(Request::TrafficStart(Box::new(request)), &Services::default(), &mut sink, &cancel)?;
+    match answer {
+        Answer::Traffic(TrafficAnswer::Plan(plan)) => give(&*plan, args.json || stream, print_plan),
+        Answer::Traffic(TrafficAnswer::Report(report)) => give_report(&report, None, args.json || stream),
+        _ => Err(Problem::internal("another answer than was asked for")),
+    }
+}
+
+/// Gives a report to people or programs; the exit code says whether something is faster.
+///
+/// # Errors
+/// A [`Problem`] that names the file.
+pub(crate) fn give_report(report: &TrafficReport, html: Option<&Path>, json: bool) -> Outcome {
+    if let Some(path) = html {
+        let text = report.text().replace('&', "&amp;").replace('<', "&lt;");
+        write_whole(path, &format!("<!doctype html><meta charset=utf-8><title>Windtunnel</title><pre>{text}</pre>\n"))?;
+    }
+    give(report, json, |report| say!("{}", Screen::stdout().shown(report.text().trim_end())))?;
+    Ok(if report.verdict.kind == TrafficVerdictKind::Faster { Exit::Done } else { Exit::No })
+}
+
+fn line(event: &TrafficEvent) -> String {
+    match event {
+        TrafficEvent::Begin { id, whom, arms } => {
+            format!("{id}: it touches {whom}.\nSettings: {}. Ctrl-C ends it with the report.", arms.join(" | "))
+        }
+        TrafficEvent::Epoch { epoch, shares } => {
+            let shares: Vec<String> = shares.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
+            format!("epoch {epoch}: {}", shares.join(" | "))
+        }
+        TrafficEvent::Progress { elapsed_s, tally, headline } => {
+            let sum = |count: fn(&wt_traffic::ArmTally) -> u64| tally.arms.iter().map(count).sum::<u64>();
+            let (assigned, open) = (sum(|arm| arm.assigned), sum(|arm| arm.open));
+            let time = format_minutes(Duration::from_secs_f64(*elapsed_s));
+            format!("{time}: {assigned} connections assigned, {open} of them open. {headline}")
+        }
+        TrafficEvent::Stopped { arm } => format!("{arm} is stopped: a guardrail, or the kernel refuses it"),
+        TrafficEvent::Draining { open } => format!("Nothing more is assigned; {open} connections may end."),
+    }
+}
+
+fn print_plan(plan: &TrafficPlan) {
+    say!("It would touch {}.", plan.whom);
+    for arm in &plan.arms {
+        say!("  {:>5.1} %  {}", arm.share * 100.0, arm.name);
+    }
+    for backend in &plan.backends {
+        say!("{} {}: {}", if backend.works { "ok  " } else { "FAIL" }, backend.name, backend.found);
+    }
+    say!("\nTo show a gain of    half of the experiments need    four of five need");
+    for expected in &plan.expects {
+        say!(
+            "  {:>+4.0} %              {:>10.0} connections        {:>10.0}",
+            expected.gain * 100.0,
+            expected.connections,
+            expected.connections_80
+        );
+    }
+    if plan.connections_per_hour > 0.0 {
+        say!(
+            "This network namespace accepts about {:.0} connections an hour, of all ports.",
+            plan.connections_per_hour
+        );
+    }
+}
+
+fn show(list: &TrafficList) {
+    if list.running.is_empty() {
+        say!("No experiment on connections is under way.");
+    }
+    for one in &list.running {
+        let ports: Vec<String> = one.ports.iter().map(u16::to_string).collect();
+        let time = format_minutes(Duration::from_secs_f64(one.elapsed_s));
+        say!("{}: port {}, {}, for {time}", one.id, ports.join(", "), one.arms.join(" | "));
+        if let Some(tally) = &one.tally {
+            let assigned: u64 = tally.arms.iter().map(|arm| arm.assigned).sum();
+            say!("  {assigned} connections assigned of {} accepted", tally.seen);
+            tally.discrepancies().iter().for_each(|what| say!("  {what}"));
+        }
+        if let Some(headline) = &one.headline {
+            say!("  {headline}");
+        }
+    }
+}
