@@ -6,8 +6,8 @@ use crate::guard::{GUARD_THRESHOLD, GuardBets, TrafficGuard};
 use crate::slots::SlotMeans;
 use crate::units::{Cell, LiveUnits, MOST_OF_A_PREFIX, Prefixes, UnitKey};
 use crate::{
-    ConnectionFate, ConnectionOutcome, DrawKey, TrafficAllocation, TrafficConfig, TrafficConfigError, TrafficUnit,
-    sip13,
+    ALLOCATION_BLOCK, ConnectionFate, ConnectionOutcome, DrawKey, TrafficAllocation, TrafficConfig, TrafficConfigError,
+    TrafficUnit, sip13,
 };
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub const CLAIM_THRESHOLD: f64 = 40.0;
 const LEVEL: f64 = 2.0;
 /// Epochs whose shares are remembered although nobody closed them.
 const MAX_EPOCHS: usize = 10_000;
+/// Blocks of epochs that are remembered although they never became complete.
+const MAX_BLOCKS: usize = 64;
 
 /// The connections of one arm and class by size, as they were.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,8 +146,8 @@ pub struct TrafficAnalysis {
     /// The mean over units of goodput less what was expected, in the last epoch.
     level: f64,
     rank_level: (f64, f64),
-    /// For slots and mixed allocations: the means of each arm in the blocks that aren't complete.
-    blocks: BTreeMap<u64, Vec<Option<[Option<f64>; 2]>>>,
+    /// For slots and mixed allocations: the blocks that aren't complete.
+    blocks: BTreeMap<u64, EpochBlock>,
 }
 
 impl TrafficAnalysis {
@@ -332,41 +334,59 @@ impl TrafficAnalysis {
         self.level = level_sum / level_weight;
     }
 
-    /// The means of a whole epoch, each prefix weighing at most 1; complete blocks give one difference each.
-    fn score_slot(&mut self, epoch: u64, shares: &[f64], cells: &BTreeMap<UnitKey, Cell>, means: &[f64]) {
+    /// The means of a whole epoch, each prefix weighing at most 1; a complete block gives one difference for each comparison.
+    fn score_slot(&mut self, epoch: u64, shares: &[f64], cells: &BTreeMap<UnitKey, Cell>, means: &[f64; CLASSES]) {
         let mixed = self.config.allocation == TrafficAllocation::Mixed;
+        let length = if mixed { ALLOCATION_BLOCK } else { self.config.arms.len() as u64 };
+        let block = self.blocks.entry(epoch / length).or_insert_with(|| EpochBlock::new(*means, length));
+        for (first, now) in block.means.iter_mut().zip(means).filter(|(first, _)| **first == 0.0) {
+            *first = *now;
+        }
         let mean = |arm: usize| {
             let of_arm = cells.values().filter(|cell| usize::from(cell.arm) == arm);
-            let (sum, weight) = of_arm
-                .filter_map(|cell| Some((cell.goodput(means)?, cell.weight())))
-                .fold((0.0, 0.0), |(sum, all), (y, weight)| (sum + weight * y, all + weight));
+            let weighed = of_arm.filter_map(|cell| Some((cell.goodput(&block.means)?, cell.weight())));
+            let (sum, weight) = weighed.fold((0.0, 0.0), |(sum, all), (y, weight)| (sum + weight * y, all + weight));
             (weight > 0.0).then(|| sum / weight)
         };
-        let length = if mixed { crate::ALLOCATION_BLOCK } else { self.config.arms.len() as u64 };
-        let block = self.blocks.entry(epoch / length).or_insert_with(|| vec![None; length as usize]);
-        // The place in the block by what was allocated: nobody, everybody, half; in slots the arm.
-        let place = match shares.iter().position(|share| *share >= 1.0) {
-            Some(arm) => arm,
-            None => 2,
-        };
-        if let Some(place) = block.get_mut(place) {
-            *place = Some([mean(0), shares.iter().position(|share| *share >= 1.0).and_then(mean)]);
+        // The place by what was allocated: in slots the arm; in mixed allocations nobody, everybody, half.
+        let whole = shares.iter().position(|share| *share >= 1.0);
+        let (place, value) = (whole.unwrap_or(2), mean(whole.unwrap_or(0)));
+        if let Some(place) = block.places.get_mut(place).filter(|place| place.is_none()) {
+            *place = value;
         }
-        if block.iter().all(Option::is_some) {
-            let block = self.blocks.remove(&(epoch / length)).unwrap_or_default();
-            let whole = |place: usize| block.get(place).copied().flatten().and_then(|[_, whole]| whole);
+        block.epochs += 1;
+        if block.epochs == length
+            && let Some(block) = self.blocks.remove(&(epoch / length))
+        {
+            let at = |place: usize| block.places.get(place).copied().flatten();
             for comparison in &mut self.comparisons {
-                if let (Some(none), Some(all)) = (whole(0), whole(comparison.arm)) {
+                if let (Some(none), Some(all)) = (at(0), at(comparison.arm)) {
                     comparison.total.push(all - none);
                 }
-                let beside = block.get(2).copied().flatten().and_then(|[controls, _]| controls);
-                if let (true, Some(none), Some(beside)) = (mixed, whole(0), beside) {
+                if let (true, Some(none), Some(beside)) = (mixed, at(0), at(2)) {
                     comparison.spillover.push(beside - none);
                 }
             }
         }
-        while self.blocks.len() > 64 {
+        while self.blocks.len() > MAX_BLOCKS {
             self.blocks.pop_first();
         }
+    }
+}
+
+/// Epochs that are compared as wholes.
+#[derive(Debug, Clone)]
+struct EpochBlock {
+    /// The means of the classes when the first of them was scored: all are held against the same.
+    means: [f64; CLASSES],
+    /// How many were scored.
+    epochs: u64,
+    /// The mean of each: by arm in slots; without anybody, with everybody, and of the controls beside half.
+    places: Vec<Option<f64>>,
+}
+
+impl EpochBlock {
+    fn new(means: [f64; CLASSES], length: u64) -> Self {
+        Self { means, epochs: 0, places: vec![None; length as usize] }
     }
 }

@@ -297,9 +297,10 @@ pub fn combine(servers: &[ServerEvidence]) -> CombinedEvidence {
     let mut sum = [[0.0; STAKES]; 2];
     for key in &keys {
         let of_key: Vec<&ServerEvidence> = servers.iter().filter(|server| server.key_id == *key).collect();
-        for j in 0..STAKES {
-            sum[0][j] += log_mean(of_key.iter().map(|server| server.faster[j]));
-            sum[1][j] += log_mean(of_key.iter().map(|server| server.slower[j]));
+        let [faster, slower] = &mut sum;
+        for (j, (faster, slower)) in faster.iter_mut().zip(slower).enumerate() {
+            *faster += log_mean(of_key.iter().map(|server| server.faster[j]));
+            *slower += log_mean(of_key.iter().map(|server| server.slower[j]));
         }
     }
     let [cross, square] = [0, 1].map(|i| servers.iter().map(|server| server.sums[i]).sum::<f64>());

@@ -83,7 +83,7 @@ impl DrawKey {
     #[must_use]
     pub(crate) fn below(self, bound: u64, what: u64, block: u64) -> u64 {
         let hash = sip13(self.0, [u64::MAX, what, block]);
-        (u128::from(hash) * u128::from(bound) >> 64) as u64
+        ((u128::from(hash) * u128::from(bound)) >> 64) as u64
     }
 }
 

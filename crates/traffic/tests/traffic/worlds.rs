@@ -160,8 +160,9 @@ fn a_holdback_says_when_the_gain_is_gone_and_when_it_holds() {
 fn delayed(seed: u64) -> [bool; 2] {
     let mut world = World::new(seed, Tails::Lognormal);
     let (key, tags, half) = (DrawKey([seed, 5]), DrawKey([seed, 6]), ArmThresholds::new(&[0.5, 0.5]));
-    let mut analysis = TrafficAnalysis::new(config(TrafficUnit::Connection, TrafficRamp::none())).unwrap();
-    let (mut at_age, mut at_close): (Vec<(u64, ConnectionOutcome)>, Vec<(u64, usize, f64)>) = Default::default();
+    let mut analysis =
+        TrafficAnalysis::new(config(TrafficUnit::Connection, TrafficRamp::none())).expect("it can be run");
+    let (mut at_age, mut at_close) = (Vec::<(u64, ConnectionOutcome)>::new(), Vec::<(u64, usize, f64)>::new());
     let (epoch_s, age_s) = (600, 60);
     for second in 0..7200u64 {
         let epoch = second / epoch_s;
@@ -170,16 +171,17 @@ fn delayed(seed: u64) -> [bool; 2] {
             world.epoch();
         }
         let arrival = world.arrival();
-        let arm = key.arm(arrival.prefix, epoch, TrafficUnit::Connection, second << 16 | 1, &half).unwrap();
+        let arm = key.arm(arrival.prefix, epoch, TrafficUnit::Connection, (second << 16) | 1, &half);
+        let arm = arm.expect("everybody takes part");
         let mut outcome = arrival.outcome(arm, epoch, tags, NOTHING);
         // A trend over the two hours: what is established later is slower.
         let slower = (second as f64 / 3600.0).exp();
-        outcome.busy_us = Some((outcome.duration_us as f64 * slower) as u64);
+        let busy = (outcome.duration_us as f64 * slower) as u64;
+        outcome.busy_us = Some(busy);
         let open_s = if arm == 1 { 305 } else { 5 };
         outcome.fate = if open_s > age_s { ConnectionFate::Open } else { ConnectionFate::Closed };
         at_age.push((second + open_s.min(age_s), outcome));
-        let busy = outcome.busy_us.unwrap() as f64;
-        at_close.push((second + open_s, arm, (outcome.bytes_acked as f64 / busy).ln()));
+        at_close.push((second + open_s, arm, (outcome.bytes_acked as f64 / busy.max(1) as f64).ln()));
     }
     at_age.sort_by_key(|(when, _)| *when);
     at_close.sort_by_key(|(when, ..)| *when);
