@@ -43,6 +43,8 @@ mod peer;
 mod places;
 /// Queries and bodies, and the library's requests made from them.
 mod queries;
+/// Answers that depend on the question alone, kept.
+mod remembered;
 /// Memory of answers that aren't read yet.
 mod room;
 /// Operations on what takes longer than a request.
