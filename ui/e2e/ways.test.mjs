@@ -376,3 +376,46 @@ test("doctor says what works and what to do", async () => {
   assert.deepEqual(complaints, []);
   await page.context().close();
 });
+
+test("congestion controls are listed, each has an address with what it does, and how it is loaded stands there", async () => {
+  const { page, complaints } = await open("host");
+  await page.getByRole("link", { name: "Congestion controls" }).click();
+  await page.getByRole("heading", { level: 1, name: "Congestion controls" }).waitFor();
+  const list = await (await fetch(`${served().url}api/v1/cc`)).json();
+  const own = page.getByRole("region", { name: "Windtunnel's own congestion controls" });
+  await own.getByRole("link", { name: "chd@freebsd-hz100", exact: true }).waitFor();
+  assert.equal(await own.getByRole("row").count(), list.ours.length + 1);
+  assert.equal(await page.getByRole("region", { name: "Congestion controls in the kernel" }).getByRole("row").count(), list.kernel.length + 1);
+  await fine(page, "congestion controls");
+  await own.getByRole("link", { name: "chd@freebsd-hz100", exact: true }).click();
+  await page.waitForURL("**/controls/chd%40freebsd-hz100");
+  await page.getByRole("heading", { name: /^chd@freebsd-hz100: CAIA-Hamilton/ }).waitFor();
+  const parameters = page.getByRole("region", { name: "Parameters of chd@freebsd-hz100" });
+  assert.equal(await parameters.getByRole("row").filter({ hasText: "queue-threshold" }).locator("td").first().innerText(), "200ms");
+  await fine(page, "a congestion control");
+  await page.getByText("As a command").first().click();
+  await page.getByText("sudo windtunnel cc load chd@freebsd-hz100 --boot").waitFor();
+  await page.reload();
+  await parameters.waitFor();
+  assert.deepEqual(complaints, []);
+  await page.goto(`${served().url}controls/bic`);
+  await page.getByRole("alert").getByText("bic").first().waitFor();
+  await page.context().close();
+});
+
+test("stacks are listed with what is missing and what isn't documented", async () => {
+  const { page, complaints } = await open("lab");
+  await page.getByRole("link", { name: "Other TCP/IP stacks" }).click();
+  const table = page.getByRole("region", { name: "Stacks", exact: true });
+  await table.getByRole("rowheader", { name: "smoltcp", exact: true }).waitFor();
+  const { stacks, profiles } = await (await fetch(`${served().url}api/v1/stacks`)).json();
+  assert.equal(await table.getByRole("row").count(), stacks.length + 1);
+  const old = page.getByRole("region", { name: "Old stacks" });
+  assert.equal(await old.getByRole("row").count(), profiles.length + 1);
+  assert.ok(profiles.some(({ mss }) => mss === "unknown"));
+  await old.getByText("not documented").first().waitFor();
+  await old.getByText("8192 bytes").first().waitFor();
+  await fine(page, "stacks");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});

@@ -84,6 +84,8 @@ fn takes_long(request: &Request) -> bool {
     !matches!(
         request,
         Request::OverheadWords
+            | Request::ControlsList
+            | Request::ControlShow(_)
             | Request::JournalList(_)
             | Request::LabList
             | Request::LabShow(_)

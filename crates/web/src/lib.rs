@@ -29,6 +29,8 @@ mod guard;
 mod guest;
 /// What is answered in this process.
 mod inside;
+/// Congestion controls and stacks.
+mod inventory;
 /// Probes, and workloads in a lab.
 mod jobs;
 /// What of a shipped path a drawn one keeps.

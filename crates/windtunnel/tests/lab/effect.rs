@@ -238,6 +238,7 @@ fn a_larger_first_receive_window_brings_the_verdicts_gain_to_curl() {
 }
 
 #[test]
+#[ignore = "`make effect`: a gain of some 40 ms, on a quiet machine"]
 fn a_larger_first_window_brings_the_verdicts_gain_to_curls_upload() {
     the_gain_one_way_is_curls("up", LONG, "true", "initcwnd=40", "50kB", "198.19.0.1");
 }
