@@ -419,3 +419,36 @@ test("stacks are listed with what is missing and what isn't documented", async (
   assert.deepEqual(complaints, []);
   await page.context().close();
 });
+
+test("comparisons of congestion controls and of stacks have a report with the answer first and a row for each", async () => {
+  const path = { base_rtt_us: 40_000, capacity_bps: 6_790_000 };
+  const control = (name, mean, against_first) => ({ name, variant: "kernel", goodput_kBps: { mean, runs: [mean, mean] }, against_first, t90_s: 0.4, recovery_s: null, p95_queue_ms: 71.4, retransmit_share: 0.004, invalid_trials: 0 });
+  const controls = {
+    schema_version: 1, id: "c", lab: "adsl", trial_s: 5, path,
+    verdict: { difference_shown: true, text: "bbr is 10 % faster than reno." },
+    algorithms: [control("reno", 700, null), control("bbr", 770, { ratio: 1.1, low: 1.05, high: 1.15 })],
+  };
+  const stack = (name) => ({ name, version: "1", integrity: "ok", findings: [], failures: [] });
+  const stacks = {
+    schema_version: 1, id: "s", lab: "adsl", path, stacks: [stack("linux"), stack("smoltcp")],
+    verdicts: [{ workload: "bulk", a: "linux", b: "smoltcp", kind: "not-shown", rounds: 4, ratio: null, low: null, high: null, text: "No difference is shown at bulk." }],
+  };
+  const { page, complaints } = await open("calculator");
+  for (const [name, answer] of Object.entries({ controls, stacks })) {
+    await page.route(`**/api/v1/reports/${name}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(answer) }));
+  }
+  await page.goto(`${served().url}report/controls`);
+  await page.getByRole("heading", { name: "A difference is shown", exact: true }).waitFor();
+  await page.getByText("bbr is 10 % faster than reno.").waitFor();
+  const table = page.getByRole("region", { name: "Congestion controls that were compared" });
+  const bbr = table.getByRole("row").filter({ hasText: "bbr" });
+  assert.deepEqual((await bbr.locator("td").allInnerTexts()).slice(0, 2), ["6.16 Mbit/s", "×1.10 (1.05 to 1.15)"]);
+  await fine(page, "a comparison of congestion controls");
+  await page.goto(`${served().url}report/stacks`);
+  await page.getByRole("heading", { name: "No difference is shown", exact: true }).waitFor();
+  assert.equal(await page.getByRole("region", { name: "Stacks that were compared" }).getByRole("row").count(), 3);
+  await page.getByRole("region", { name: "Pairs" }).getByText("linux against smoltcp").waitFor();
+  await fine(page, "a comparison of stacks");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
