@@ -7,7 +7,7 @@
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
 # make packages-test  proves them on a fresh minimal Debian (root; three to five minutes)
-# make effect  the gain of a verdict against curl's where it hangs on chance (SACK, timestamps, MSS and MTU under loss; 3 minutes)
+# make effect  the gain of a verdict against curl's where it hangs on chance (SACK, timestamps, send buffer, MSS and MTU under loss; 4 minutes)
 # make page-test  the page in headless Chromium
 # make page-bench  how quick the page and its server are
 CARGO ?= cargo

@@ -376,3 +376,79 @@ test("doctor says what works and what to do", async () => {
   assert.deepEqual(complaints, []);
   await page.context().close();
 });
+
+test("congestion controls are listed, each has an address with what it does, and how it is loaded stands there", async () => {
+  const { page, complaints } = await open("host");
+  await page.getByRole("link", { name: "Congestion controls" }).click();
+  await page.getByRole("heading", { level: 1, name: "Congestion controls" }).waitFor();
+  const list = await (await fetch(`${served().url}api/v1/cc`)).json();
+  const own = page.getByRole("region", { name: "Windtunnel's own congestion controls" });
+  await own.getByRole("link", { name: "chd@freebsd-hz100", exact: true }).waitFor();
+  assert.equal(await own.getByRole("row").count(), list.ours.length + 1);
+  assert.equal(await page.getByRole("region", { name: "Congestion controls in the kernel" }).getByRole("row").count(), list.kernel.length + 1);
+  await fine(page, "congestion controls");
+  await own.getByRole("link", { name: "chd@freebsd-hz100", exact: true }).click();
+  await page.waitForURL("**/controls/chd%40freebsd-hz100");
+  await page.getByRole("heading", { name: /^chd@freebsd-hz100: CAIA-Hamilton/ }).waitFor();
+  const parameters = page.getByRole("region", { name: "Parameters of chd@freebsd-hz100" });
+  assert.equal(await parameters.getByRole("row").filter({ hasText: "queue-threshold" }).locator("td").first().innerText(), "200ms");
+  await fine(page, "a congestion control");
+  await page.getByText("As a command").first().click();
+  await page.getByText("sudo windtunnel cc load chd@freebsd-hz100 --boot").waitFor();
+  await page.reload();
+  await parameters.waitFor();
+  assert.deepEqual(complaints, []);
+  await page.goto(`${served().url}controls/bic`);
+  await page.getByRole("alert").getByText("bic").first().waitFor();
+  await page.context().close();
+});
+
+test("stacks are listed with what is missing and what isn't documented", async () => {
+  const { page, complaints } = await open("lab");
+  await page.getByRole("link", { name: "Other TCP/IP stacks" }).click();
+  const table = page.getByRole("region", { name: "Stacks", exact: true });
+  await table.getByRole("rowheader", { name: "smoltcp", exact: true }).waitFor();
+  const { stacks, profiles } = await (await fetch(`${served().url}api/v1/stacks`)).json();
+  assert.equal(await table.getByRole("row").count(), stacks.length + 1);
+  const old = page.getByRole("region", { name: "Old stacks" });
+  assert.equal(await old.getByRole("row").count(), profiles.length + 1);
+  assert.ok(profiles.some(({ mss }) => mss === "unknown"));
+  await old.getByText("not documented").first().waitFor();
+  await old.getByText("8192 bytes").first().waitFor();
+  await fine(page, "stacks");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("comparisons of congestion controls and of stacks have a report with the answer first and a row for each", async () => {
+  const path = { base_rtt_us: 40_000, capacity_bps: 6_790_000 };
+  const control = (name, mean, against_first) => ({ name, variant: "kernel", goodput_kBps: { mean, runs: [mean, mean] }, against_first, t90_s: 0.4, recovery_s: null, p95_queue_ms: 71.4, retransmit_share: 0.004, invalid_trials: 0 });
+  const controls = {
+    schema_version: 1, id: "c", lab: "adsl", trial_s: 5, path,
+    verdict: { difference_shown: true, text: "bbr is 10 % faster than reno." },
+    algorithms: [control("reno", 700, null), control("bbr", 770, { ratio: 1.1, low: 1.05, high: 1.15 })],
+  };
+  const stack = (name) => ({ name, version: "1", integrity: "ok", findings: [], failures: [] });
+  const stacks = {
+    schema_version: 1, id: "s", lab: "adsl", path, stacks: [stack("linux"), stack("smoltcp")],
+    verdicts: [{ workload: "bulk", a: "linux", b: "smoltcp", kind: "not-shown", rounds: 4, ratio: null, low: null, high: null, text: "No difference is shown at bulk." }],
+  };
+  const { page, complaints } = await open("calculator");
+  for (const [name, answer] of Object.entries({ controls, stacks })) {
+    await page.route(`**/api/v1/reports/${name}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(answer) }));
+  }
+  await page.goto(`${served().url}report/controls`);
+  await page.getByRole("heading", { name: "A difference is shown", exact: true }).waitFor();
+  await page.getByText("bbr is 10 % faster than reno.").waitFor();
+  const table = page.getByRole("region", { name: "Congestion controls that were compared" });
+  const bbr = table.getByRole("row").filter({ hasText: "bbr" });
+  assert.deepEqual((await bbr.locator("td").allInnerTexts()).slice(0, 2), ["6.16 Mbit/s", "×1.10 (1.05 to 1.15)"]);
+  await fine(page, "a comparison of congestion controls");
+  await page.goto(`${served().url}report/stacks`);
+  await page.getByRole("heading", { name: "No difference is shown", exact: true }).waitFor();
+  assert.equal(await page.getByRole("region", { name: "Stacks that were compared" }).getByRole("row").count(), 3);
+  await page.getByRole("region", { name: "Pairs" }).getByText("linux against smoltcp").waitFor();
+  await fine(page, "a comparison of stacks");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});

@@ -7,6 +7,7 @@ import { follow, useAddress } from "./route";
 import "./style.css";
 import { Analysis } from "./views/analysis";
 import { Calculator } from "./views/calculator";
+import { Controls } from "./views/controls";
 import { Doctor } from "./views/doctor";
 import { Experiment } from "./views/experiment";
 import { File } from "./views/file";
@@ -15,6 +16,7 @@ import { Host } from "./views/host";
 import { Lab } from "./views/lab";
 import { Path } from "./views/path";
 import { Past } from "./views/past";
+import { Stacks } from "./views/stacks";
 import { Start } from "./views/start";
 import { WhatIf } from "./views/whatif";
 
@@ -31,12 +33,14 @@ interface Way {
 const WAYS: Way[] = [
   { path: "/", name: "Start", view: Start },
   { path: "/host", name: "Host", view: Host },
+  { path: "/controls", name: "Congestion controls", view: Controls, part: true, of: "/host" },
   { path: "/path", name: "Path", view: Path },
   { path: "/experiment", name: "Experiment", view: Experiment, part: true },
   { path: "/analysis", name: "Analysis", view: Analysis },
   { path: "/file", name: "File", view: File },
   { path: "/what-if", name: "What if", view: WhatIf },
   { path: "/lab", name: "Lab", view: Lab },
+  { path: "/stacks", name: "TCP/IP stacks", view: Stacks, of: "/lab" },
   { path: "/history", name: "History", view: History },
   { path: "/report", name: "Report", view: Past, part: true, of: "/history" },
   { path: "/calculator", name: "Calculator", view: Calculator },

@@ -259,6 +259,68 @@ export type Congestion = {
   loadable: Array<string>;
 };
 
+/** One parameter of a congestion control. */
+export type ControlParameter = {
+  /** Values that are allowed. */
+  allowed: string;
+  /** What it is if nobody sets it. */
+  default: string;
+  /** What it does. */
+  help: string;
+  /** Its name. */
+  name: string;
+  /** Its value, in its unit. */
+  value: string;
+};
+
+/** What a congestion control does. Its JSON is the contract of `windtunnel cc show --json`. */
+export type ControlShown = {
+  /** Whether the kernel has it now. */
+  available: boolean;
+  /** Whether it is the kernel's own. */
+  kernel: boolean;
+  /** The kernel's name for it, of one of ours. */
+  kernel_name?: string | null;
+  /** What it does, in five lines. */
+  lines: Array<string>;
+  /** Its name. */
+  name: string;
+  /** Its parameters. */
+  parameters: Array<ControlParameter>;
+  /** The version of this object. */
+  schema_version: number;
+  /** Where it is described. */
+  source: string;
+  /** What it is. */
+  title: string;
+  /** The variant, of one of ours. */
+  variant?: string | null;
+  /** Its named variants. */
+  variants: Array<ControlVariant>;
+};
+
+/** A named set of parameters. */
+export type ControlVariant = {
+  /** What it stands for. */
+  help: string;
+  /** Its name. */
+  name: string;
+};
+
+/** The congestion controls that there are. Its JSON is the contract of `windtunnel cc list --json`. */
+export type ControlsList = {
+  /** Those in the kernel now. */
+  kernel: Array<KernelControl>;
+  /** Whether this user can load ours. */
+  loadable: boolean;
+  /** Why not. */
+  obstacle?: string | null;
+  /** Ours. */
+  ours: Array<OwnControl>;
+  /** The version of this object. */
+  schema_version: number;
+};
+
 /** Two experiments' current settings. */
 export type CurrentDifference = {
   /** The first. */
@@ -656,6 +718,18 @@ export type KeptStage = {
   way?: string | null;
 };
 
+/** A congestion control that the kernel has now. */
+export type KernelControl = {
+  /** Whether it is the default of this network namespace. */
+  default: boolean;
+  /** The kernel's name for it. */
+  name: string;
+  /** Which of ours it is. */
+  ours?: string | null;
+  /** Whose programs may choose it: `everybody`, or those with `CAP_NET_ADMIN`. */
+  who: string;
+};
+
 /** What runs for longer than a request. */
 export type Kind = "experiment" | "probe" | "lab" | "workload";
 
@@ -810,6 +884,58 @@ export type LinkShown = {
   up: DirectionShown;
 };
 
+/** A documented value with its source, or that there is none. */
+export type ListedFact_bool = {
+  /** Documented, and where. */
+  known: Array<Record<string, unknown>>;
+} | "unknown";
+
+/** A documented value with its source, or that there is none. */
+export type ListedFact_u32 = {
+  /** Documented, and where. */
+  known: Array<Record<string, unknown>>;
+} | "unknown";
+
+/** An old stack: settings under which another stack stands in for it. */
+export type ListedProfile = {
+  /** How long it delayed ACKs, ms. */
+  ack_delay_ms: ListedFact_u32;
+  /** The MSS on Ethernet, bytes. */
+  mss: ListedFact_u32;
+  /** The word that names it. */
+  name: string;
+  /** Whether it had selective acknowledgements. */
+  sack: ListedFact_bool;
+  /** The stack that stands in. */
+  stands_on: string;
+  /** Its own name. */
+  title: string;
+  /** The receive window, bytes. */
+  window: ListedFact_u32;
+  /** Whether a user could set the window. */
+  window_can_be_set: ListedFact_bool;
+  /** Whether it had window scaling. */
+  window_scaling: ListedFact_bool;
+};
+
+/** A stack of today. */
+export type ListedStack = {
+  /** Whether it can be had. */
+  built: boolean;
+  /** How it can be had. */
+  install?: string | null;
+  /** The word that names it. */
+  name: string;
+  /** Its settings beside rwin, mss and mtu. */
+  options?: Array<string> | null;
+  /** The program that is its adapter. */
+  program?: string | null;
+  /** What it is. */
+  title: string;
+  /** Its version. */
+  version?: string | null;
+};
+
 /** The figure by which people know a trial of this experiment. */
 export type Measured = {
   /** Whether `larger` or `smaller` is better. Ratios are always so that larger is better. */
@@ -950,6 +1076,24 @@ export type OverheadWords = {
   schema_version: number;
   /** The words, in the order in which they are shown. */
   words: Array<OverheadWord>;
+};
+
+/** A named variant of a congestion control of ours. */
+export type OwnControl = {
+  /** Whether a unit of systemd loads it at boot. */
+  boot: boolean;
+  /** The kernel's name for it. */
+  kernel_name: string;
+  /** Whether the kernel has it now. */
+  loaded: boolean;
+  /** The algorithm. */
+  name: string;
+  /** Whether it stays loaded when no program holds it. */
+  pinned: boolean;
+  /** What it is. */
+  title: string;
+  /** The variant. */
+  variant: string;
 };
 
 /** The process that runs an experiment, so that another one that got the same id later isn't taken for it. */
@@ -1780,6 +1924,16 @@ export type Spread = {
   p95_us: number;
   /** 99 % are no longer, µs. */
   p99_us: number;
+};
+
+/** The TCP/IP stacks that can be compared. Its JSON is the contract of `windtunnel stacks list --json`. */
+export type StacksList = {
+  /** Old ones, as far as they are documented. */
+  profiles: Array<ListedProfile>;
+  /** The version of this object. */
+  schema_version: number;
+  /** Those of today. */
+  stacks: Array<ListedStack>;
 };
 
 /** Why no further round is drawn. */

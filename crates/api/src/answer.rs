@@ -3,8 +3,9 @@ use wt_compare::cdn::CdnAnswer;
 use wt_compare::controls::ControlsAnswer;
 use wt_compare::page_load::PageAnswer;
 use wt_compare::side_by_side::SideBySideAnswer;
-use wt_compare::stacks::StacksAnswer;
+use wt_compare::stacks::{StacksAnswer, StacksList};
 use wt_experiment::VerdictKind;
+use wt_flow::CaptureAnswer;
 use wt_forecast::{CalibrateAnswer, PredictAnswer, ReplayAnswer};
 use wt_host::{Confirmed, Export, Plan, Report, Undone, VerifyReport};
 use wt_prober::Answers;
@@ -14,9 +15,11 @@ use wt_prober::path::PathAnswer;
 use wt_prober::trace::TraceAnswer;
 use wt_problem::Problem;
 use wt_report::AnalyseAnswer;
+use wt_setup::controls::{ControlShown, ControlsList, LoadAnswer, UnloadAnswer};
 use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ImportAnswer, ListAnswer, PruneAnswer, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
+use wt_setup::serve::ServeAnswer;
 use wt_setup::settings::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 use wt_steer::{TrafficAnswer, TrafficList, TrafficStop};
 use wt_traffic::TrafficReport;
@@ -53,6 +56,20 @@ pub enum Answer {
     Controls(Box<ControlsAnswer>),
     /// TCP/IP stacks.
     Stacks(Box<StacksAnswer>),
+    /// Congestion controls that there are.
+    ControlsList(ControlsList),
+    /// What one does.
+    ControlShow(Box<ControlShown>),
+    /// One that was loaded.
+    ControlLoad(LoadAnswer),
+    /// Those that were unloaded.
+    ControlUnload(UnloadAnswer),
+    /// TCP/IP stacks that there are.
+    StacksList(StacksList),
+    /// The connections that were seen on a device.
+    Watch(Box<CaptureAnswer>),
+    /// A server that listened.
+    Serve(ServeAnswer),
     /// Windows of a CDN.
     Cdn(Box<CdnAnswer>),
     /// Loads of a page.
@@ -124,6 +141,7 @@ impl Answer {
             Self::Stacks(answer) => answer.is_no(),
             Self::Cdn(answer) => answer.is_no(),
             Self::Analyse(answer) => !answer.is_yes(),
+            Self::Watch(answer) => !answer.has_connections(),
             Self::JournalImport(answer) => !answer.refused.is_empty(),
             Self::Doctor(answer) => !answer.works,
             Self::SettingsVerify(report) => !report.drift.is_empty(),

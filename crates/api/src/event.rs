@@ -5,7 +5,9 @@ use wt_prober::first_window::FirstWindowEvent;
 use wt_prober::mtu::MtuEvent;
 use wt_prober::path::PathEvent;
 use wt_prober::trace::TraceEvent;
+use wt_setup::controls::LoadAnswer;
 use wt_setup::lab::LabUpAnswer;
+use wt_setup::serve::ServeAnswer;
 use wt_steer::TrafficEvent;
 use wt_tune::TuneEvent;
 
@@ -31,6 +33,22 @@ pub enum Event {
     Compare(CompareEvent),
     /// In a lab that stays up.
     Lab(LabEvent),
+    /// Of what goes on until it is cancelled.
+    Begun(BegunEvent),
+}
+
+/// What goes on until it is cancelled has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum BegunEvent {
+    /// A congestion control is in the kernel.
+    Loaded(LoadAnswer),
+    /// A device is watched.
+    Watching,
+    /// A server listens.
+    Listening(ServeAnswer),
+    /// A server finishes running tests.
+    Draining,
 }
 
 /// What happens in a lab that stays up.

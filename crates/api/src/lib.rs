@@ -25,19 +25,20 @@ mod event;
 mod request;
 
 pub use answer::Answer;
-pub use event::{Event, LabEvent};
+pub use event::{BegunEvent, Event, LabEvent};
 pub use request::{
-    DefaultsRequest, FileRequest, ImportRequest, LabProbeRequest, Request, RestoreRequest, ScenarioRequest, WhichChange,
+    ControlName, DefaultsRequest, FileRequest, ImportRequest, LabProbeRequest, Request, RestoreRequest,
+    ScenarioRequest, WhichChange,
 };
 
 use std::path::PathBuf;
-use wt_compare::{cdn, controls, page_load, side_by_side, stacks};
+use wt_compare::{cdn, controls as compared, page_load, side_by_side, stacks};
 use wt_journal::{ExperimentConfig, Journal as _};
 use wt_prober::{first_window, mtu, path, trace};
 use wt_problem::Problem;
 use wt_setup::HostAccess;
 use wt_setup::lab::{LabRequest, LabUpAnswer, RunningLab};
-use wt_setup::{analyse, doctor, journal, lab, settings};
+use wt_setup::{analyse, controls, doctor, journal, lab, serve, settings, watch};
 use wt_trial::Cancel;
 
 /// What operations use where a request doesn't say otherwise.
@@ -96,13 +97,26 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         Request::CompareControls(mut request) => {
             request.lab.journal = file(request.lab.journal);
             let mut events = |event| sink(Event::Compare(event));
-            Answer::Controls(Box::new(controls::run(&request, cancel, &mut events)?))
+            Answer::Controls(Box::new(compared::run(&request, cancel, &mut events)?))
         }
         Request::CompareStacks(mut request) => {
             request.lab.journal = file(request.lab.journal);
             let mut events = |event| sink(Event::Compare(event));
             Answer::Stacks(Box::new(stacks::run(&request, cancel, &mut events)?))
         }
+        Request::ControlsList => Answer::ControlsList(controls::list()),
+        Request::ControlShow(request) => Answer::ControlShow(Box::new(controls::show(&request.name)?)),
+        Request::ControlLoad(request) => {
+            let mut loaded = |answer: &controls::LoadAnswer| sink(Event::Begun(BegunEvent::Loaded(answer.clone())));
+            Answer::ControlLoad(controls::hold(&request, &mut loaded, cancel)?)
+        }
+        Request::ControlUnload(request) => Answer::ControlUnload(controls::unload(&request)?),
+        Request::StacksList => Answer::StacksList(stacks::list()),
+        Request::Watch(request) => {
+            let mut begun = || sink(Event::Begun(BegunEvent::Watching));
+            Answer::Watch(Box::new(watch::watch(&request, &mut begun, cancel)?))
+        }
+        Request::Serve(request) => Answer::Serve(serve_tests(&request, sink, cancel)?),
         Request::Cdn(request) => {
             Answer::Cdn(Box::new(cdn::run(&request, cancel, &mut |event| sink(Event::Compare(event)))?))
         }
@@ -171,11 +185,20 @@ fn overhead(request: &wt_wire::OverheadRequest) -> Result<wt_wire::OverheadAnswe
     wt_wire::overhead(request).map_err(|error| Problem::usage(error.to_string()))
 }
 
+/// Serves tests until somebody cancels.
+fn serve_tests(request: &serve::ServeRequest, sink: Sink<'_>, cancel: &Cancel) -> Result<serve::ServeAnswer, Problem> {
+    let sink = std::cell::RefCell::new(sink);
+    let mut listening =
+        |answer: &serve::ServeAnswer| (sink.borrow_mut())(Event::Begun(BegunEvent::Listening(answer.clone())));
+    let mut draining = || (sink.borrow_mut())(Event::Begun(BegunEvent::Draining));
+    serve::serve(request, &mut listening, &mut draining, cancel)
+}
+
 fn report(experiment: &str, file: Option<PathBuf>) -> Result<Answer, Problem> {
     let journal = journal::open(file.as_deref())?;
     let stored = journal.load(experiment).map_err(|error| journal::problem(&error))?;
     Ok(match &stored.config {
-        ExperimentConfig::Controls(config) => Answer::Controls(Box::new(controls::again(&journal, &stored, config)?)),
+        ExperimentConfig::Controls(config) => Answer::Controls(Box::new(compared::again(&journal, &stored, config)?)),
         ExperimentConfig::Traffic(_) => Answer::TrafficReport(Box::new(wt_steer::report_of(&journal, &stored)?)),
         ExperimentConfig::Stacks(config) => Answer::Stacks(Box::new(stacks::again(&journal, &stored, config)?)),
         _ => Answer::Tune(wt_tune::report(&journal, stored)?),

@@ -11,9 +11,12 @@ use wt_prober::mtu::MtuRequest;
 use wt_prober::path::PathRequest;
 use wt_prober::trace::TraceRequest;
 use wt_setup::analyse::AnalyseRequest;
+use wt_setup::controls::{LoadRequest, UnloadRequest};
 use wt_setup::journal::{ExperimentRequest, ListRequest, PruneRequest, SamplesRequest};
 use wt_setup::lab::{LabRequest, TransferRequest};
+use wt_setup::serve::ServeRequest;
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, ExportRequest, ShowRequest};
+use wt_setup::watch::WatchRequest;
 use wt_steer::{TrafficReportRequest, TrafficRequest};
 use wt_tune::TuneRequest;
 use wt_wire::OverheadRequest;
@@ -50,6 +53,20 @@ pub enum Request {
     CompareControls(Box<ControlsRequest>),
     /// TCP/IP stacks in rounds.
     CompareStacks(Box<StacksRequest>),
+    /// The congestion controls that there are.
+    ControlsList,
+    /// What one of them does.
+    ControlShow(ControlName),
+    /// Loads one of ours: for as long as this runs, or until it is unloaded.
+    ControlLoad(LoadRequest),
+    /// Takes ours out of the kernel.
+    ControlUnload(UnloadRequest),
+    /// The TCP/IP stacks that there are.
+    StacksList,
+    /// The TCP connections on a device, until it is cancelled.
+    Watch(Box<WatchRequest>),
+    /// Serves tests until it is cancelled.
+    Serve(Box<ServeRequest>),
     /// Which initial windows of a CDN matter.
     Cdn(Box<CdnRequest>),
     /// A page in a real browser, load after load.
@@ -118,6 +135,14 @@ pub enum Request {
 pub struct ScenarioRequest {
     /// A preset's name or a TOML file.
     pub path: String,
+}
+
+/// A congestion control to show.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlName {
+    /// Its name, with a variant where it has some.
+    pub name: String,
 }
 
 /// A probe within a lab.

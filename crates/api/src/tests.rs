@@ -13,6 +13,9 @@ fn every_answer_has_a_version() {
     for request in [
         json!({"operation": "overhead", "request": {"encap": "vlan+ethernet", "payload": "1000"}}),
         json!({"operation": "overhead_words"}),
+        json!({"operation": "controls_list"}),
+        json!({"operation": "control_show", "request": {"name": "chd@freebsd-hz100"}}),
+        json!({"operation": "stacks_list"}),
         json!({"operation": "predict", "request": {"path": {"scenario": "adsl"}, "knobs": ["cc"], "size": "100kB", "seeds": 1}}),
     ] {
         assert_eq!(ask(request.clone()).unwrap()["schema_version"], 1, "{request}");
@@ -28,6 +31,10 @@ fn what_is_invalid_is_the_callers_fault() {
         json!({"operation": "predict", "request": {"path": {"scenario": "adsl"}, "size": "0B"}}),
         json!({"operation": "tune", "request": {"lab": "adsl", "trial": "1ms"}}),
         json!({"operation": "tune", "request": {}}),
+        json!({"operation": "control_show", "request": {"name": "bic"}}),
+        json!({"operation": "control_load", "request": {"name": "chd@linux"}}),
+        json!({"operation": "watch", "request": {"device": "lo", "filter": "nonsense"}}),
+        json!({"operation": "serve", "request": {"drain_s": -1.0}}),
     ] {
         assert_eq!(ask(request.clone()).unwrap_err().fault, Fault::Usage, "{request}");
     }
@@ -137,4 +144,20 @@ fn what_was_cancelled_before_it_began_is_stopped() {
     let request: Request = serde_json::from_value(request).unwrap();
     let problem = run(request, &Services::default(), &mut |_| {}, &cancel).unwrap_err();
     assert_eq!(problem.fault, Fault::Stopped);
+}
+
+#[test]
+fn a_server_says_where_it_listens_and_answers_when_it_is_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = json!({"listen": ["127.0.0.1:0"], "key_file": folder.path().join("key")});
+    let request = serde_json::from_value(json!({"operation": "serve", "request": request})).unwrap();
+    let (cancel, mut events) = (Cancel::new(), Vec::new());
+    let mut sink = |event: Event| {
+        events.push(serde_json::to_value(&event).unwrap());
+        cancel.cancel();
+    };
+    let answer = serde_json::to_value(run(request, &Services::default(), &mut sink, &cancel).unwrap()).unwrap();
+    assert_eq!((&events[0]["event"], &events[1]["event"]), (&"listening".into(), &"draining".into()), "{events:?}");
+    assert_eq!((&answer["schema_version"], &answer["listening"]), (&1.into(), &events[0]["listening"]), "{answer}");
+    assert!(answer["clients"][0].as_str().unwrap().starts_with("wt://"), "{answer}");
 }

@@ -8,6 +8,8 @@
 
 /// States stored in files.
 mod backup;
+/// What loads congestion controls at boot.
+mod boot;
 /// Dates.
 mod calendar;
 /// What a change is, as data.
@@ -44,6 +46,7 @@ mod system;
 mod txn;
 
 pub use backup::{Backup, BackupError};
+pub use boot::{boot_link, boot_unit};
 pub use calendar::utc;
 pub use change::{
     Change, Checkpoint, CheckpointId, CheckpointIdError, DROP_IN, FileChange, Lasting, Pending, Phase, Place, Plan,

@@ -1,12 +1,12 @@
 //! Files that make a change stay after a reboot: one drop-in for kernel settings, and one for whoever configures the
 //! device.
 
+use crate::boot::ends_with_the_boot;
 use crate::change::{Change, Checkpoint, DROP_IN, FileChange, Lasting, Place, Risk, ScopeName};
 use crate::drop_in::merged;
 use crate::export;
 use crate::hex::{from_hex, to_hex};
 use crate::lasting::{HEADER, lasting};
-use crate::plan::goes_with_its_loader;
 use crate::read::Survey;
 use crate::read::chain::assignments;
 use crate::snapshot::{CC, RouteIndex};
@@ -43,7 +43,9 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
     }
     let mut sysctls: BTreeMap<&str, &str> =
         checkpoint.wanted.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    if let Some(why) = sysctls.get(CC).and_then(|name| goes_with_its_loader(name)) {
+    if let Some(name) = sysctls.get(CC)
+        && let Some(why) = ends_with_the_boot(system, name)?
+    {
         sysctls.remove(CC);
         persisted.notes.push(Risk::new("cc", why));
     }
@@ -68,6 +70,10 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
         });
     }
     for (device, changes) in by_device(checkpoint) {
+        if let Some(why) = unloaded(system, &changes)? {
+            persisted.notes.push(Risk::new("cc", format!("nothing is written for {device}: {why}")));
+            continue;
+        }
         manager_file(system, checkpoint, survey, &device, &changes, &mut persisted)?;
     }
     Ok(persisted)
@@ -90,6 +96,16 @@ fn does_not_stay(system: &mut dyn System, survey: &Survey) -> SysResult<Option<S
     };
     let foreign = owner.is_some_and(|owner| owner != survey.identity.uid);
     Ok(foreign.then(|| "this is a network namespace of its own, and /etc/sysctl.d belongs to somebody else: nothing was written that stays".to_owned()))
+}
+
+/// Why routes can't have their congestion control at boot: a route that names one which isn't loaded is refused as a whole.
+fn unloaded(system: &mut dyn System, changes: &[&Change]) -> SysResult<Option<String>> {
+    for change in changes.iter().filter(|change| change.key == "cc") {
+        if let Some(why) = ends_with_the_boot(system, &change.new.to_string())? {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
 }
 
 /// Settings of devices and routes, by device.

@@ -1,3 +1,15 @@
+/// At every boot.
+pub mod boot;
+/// What there is, and what each does.
+mod list;
+/// Into the kernel and out of it.
+mod load;
+
+pub use list::{
+    ControlParameter, ControlShown, ControlVariant, ControlsList, KernelControl, OwnControl, list, show, variants,
+};
+pub use load::{HeldControl, LoadAnswer, LoadRequest, UnloadAnswer, UnloadRequest, hold, load, unload};
+
 use std::rc::Rc;
 use wt_bpf::{LoadError, Loaded};
 use wt_cc::{Choice, algorithm};
@@ -42,6 +54,15 @@ pub fn ours(name: &str) -> Option<Result<Choice, Problem>> {
     }
     let parsed = name.parse::<Choice>();
     Some(parsed.map_err(|error| Problem::usage(error.to_string()).hint("windtunnel cc list shows them")))
+}
+
+/// One of ours by its name, with its variant or parameters.
+///
+/// # Errors
+/// A usage [`Problem`] that says what there is.
+pub fn choice(name: &str) -> Result<Choice, Problem> {
+    name.parse()
+        .map_err(|error: wt_cc::ChoiceError| Problem::usage(error.to_string()).hint("windtunnel cc list shows them"))
 }
 
 impl Controls {

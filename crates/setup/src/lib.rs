@@ -36,6 +36,8 @@ pub mod settings;
 mod text;
 /// Trials that a tunnel can't run.
 mod trials;
+/// Connections on a device as they pass.
+pub mod watch;
 /// What each trial does, as it is written.
 pub mod workload;
 

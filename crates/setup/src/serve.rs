@@ -1,23 +1,156 @@
 use crate::controls::{available, ours, problem};
 use crate::files::write_secret;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use utoipa::ToSchema;
 use wt_bpf::{LoadError, Loaded};
-use wt_load::{Serve, SharedKey};
+use wt_load::{Quota, Serve, ServeConfig, SharedKey};
 use wt_problem::Problem;
 use wt_sys::ns::read_net_sysctl;
+use wt_trial::Cancel;
 
 /// Where it listens if nobody says where: this host only.
 const USUAL: [&str; 2] = ["127.0.0.1:7411", "[::1]:7411"];
+
+/// What is served, and to whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeRequest {
+    /// Where it listens; nothing means this host only, port 7411.
+    pub listen: Vec<SocketAddr>,
+    /// Tests at once; others wait for their turn.
+    pub max_tests: u32,
+    /// Clients that may wait.
+    pub max_waiting: u32,
+    /// The longest test, in seconds.
+    pub max_time_s: f64,
+    /// Payload that one client may have a day.
+    pub quota_bytes: Option<u64>,
+    /// Time of tests that one client may have a day, in seconds.
+    pub quota_time_s: Option<f64>,
+    /// Tests that one client may have a day.
+    pub quota_tests: Option<u64>,
+    /// Congestion controls that clients may ask for; nothing means those that every user of this host may use.
+    pub cc: Option<Vec<String>>,
+    /// Where the key is kept; nothing means the usual place.
+    pub key_file: Option<PathBuf>,
+    /// Replace the key.
+    pub new_key: bool,
+    /// The host's name in the addresses for clients; nothing means where it listens.
+    pub name: Option<String>,
+    /// Where questions for the metrics are answered.
+    pub metrics: Option<SocketAddr>,
+    /// How long running tests may take to finish when somebody cancels, in seconds.
+    pub drain_s: f64,
+}
+
+impl Default for ServeRequest {
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            max_tests: 1,
+            max_waiting: 64,
+            max_time_s: 60.0,
+            quota_bytes: None,
+            quota_time_s: None,
+            quota_tests: None,
+            cc: None,
+            key_file: None,
+            new_key: false,
+            name: None,
+            metrics: None,
+            drain_s: 60.0,
+        }
+    }
+}
+
+/// A server that listens. Its JSON is the contract of `windtunnel serve --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ServeAnswer {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// Where it listens.
+    #[schema(value_type = Vec<String>)]
+    pub listening: Vec<SocketAddr>,
+    /// The addresses for clients, with the key, if that is new: shown this once.
+    pub clients: Vec<String>,
+}
+
+/// Serves until somebody cancels, and then until running tests are done; `listening` is called when it begins, `draining` when it ends.
+///
+/// # Errors
+/// A [`Problem`] that says what is in the way, or that tests were stopped.
+pub fn serve(
+    request: &ServeRequest,
+    listening: &mut dyn FnMut(&ServeAnswer),
+    draining: &mut dyn FnMut(),
+    stop: &Cancel,
+) -> Result<ServeAnswer, Problem> {
+    // Where that isn't allowed there are fewer connections.
+    let _ = wt_sys::process::raise_descriptor_limit();
+    let seconds = |name: &str, value: f64| {
+        Duration::try_from_secs_f64(value)
+            .map_err(|_| Problem::usage(format!("{name} is out of range: allowed is a number of seconds from 0 on")))
+    };
+    let (longest, drain) = (seconds("max_time_s", request.max_time_s)?, seconds("drain_s", request.drain_s)?);
+    let time = request.quota_time_s.map(|time| seconds("quota_time_s", time)).transpose()?;
+    let (key, is_new) = key(request.key_file.as_deref(), request.new_key)?;
+    let sockets = listeners(&request.listen)?;
+    let metrics = request.metrics.map(listen).transpose()?;
+    let (congestion_controls, _loaded) = controls(request.cc.as_deref())?;
+    let usual = Quota::default();
+    let config = ServeConfig {
+        key: key.clone(),
+        max_tests: request.max_tests as usize,
+        max_waiting: request.max_waiting as usize,
+        longest,
+        quota: Quota {
+            bytes: request.quota_bytes.unwrap_or(usual.bytes),
+            time: time.unwrap_or(usual.time),
+            tests: request.quota_tests.unwrap_or(usual.tests),
+        },
+        congestion_controls,
+    };
+    let serve = Serve::start(sockets, config).map_err(|error| Problem::environment(error.to_string()))?;
+    let answer = ServeAnswer {
+        schema_version: 1,
+        listening: serve.addresses().to_vec(),
+        clients: if is_new { for_clients(request, &serve, &key) } else { Vec::new() },
+    };
+    listening(&answer);
+    if let Some(listener) = &metrics {
+        let _ = listener.set_nonblocking(true);
+    }
+    while !stop.is_cancelled() {
+        match &metrics {
+            Some(listener) => answer_metrics(listener, &serve),
+            None => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(500)))),
+        }
+    }
+    draining();
+    if serve.drain(drain) { Ok(answer) } else { Err(Problem::stopped("stopped before all tests were done")) }
+}
+
+/// What clients type.
+fn for_clients(request: &ServeRequest, serve: &Serve, key: &SharedKey) -> Vec<String> {
+    let host = |address: &SocketAddr| match &request.name {
+        Some(name) if name.contains(':') => format!("[{name}]:{}", address.port()),
+        Some(name) => format!("{name}:{}", address.port()),
+        None => address.to_string(),
+    };
+    let one_name = if request.name.is_some() { 1 } else { usize::MAX };
+    serve.addresses().iter().take(one_name).map(|address| format!("wt://{}@{}", key.to_hex(), host(address))).collect()
+}
 
 /// The key, and whether it is new: from its file, or made if there is none or another one is wanted.
 ///
 /// # Errors
 /// An environment [`Problem`] that names the file.
-pub fn key(file: Option<&Path>, renew: bool) -> Result<(SharedKey, bool), Problem> {
+fn key(file: Option<&Path>, renew: bool) -> Result<(SharedKey, bool), Problem> {
     let path = match file {
         Some(path) => path.to_owned(),
         None => state_directory()?.join("serve.key"),
@@ -76,7 +209,7 @@ fn keep(path: &Path, key: &SharedKey) -> Result<(), Problem> {
 ///
 /// # Errors
 /// A [`Problem`] if one isn't there or can't be loaded.
-pub fn controls(names: Option<&[String]>) -> Result<(BTreeMap<String, String>, Vec<Loaded>), Problem> {
+fn controls(names: Option<&[String]>) -> Result<(BTreeMap<String, String>, Vec<Loaded>), Problem> {
     let Some(names) = names else {
         let allowed = read_net_sysctl("ipv4/tcp_allowed_congestion_control").unwrap_or_default();
         return Ok((allowed.split_whitespace().map(|name| (name.to_owned(), name.to_owned())).collect(), Vec::new()));
@@ -126,7 +259,7 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, Problem> {
 ///
 /// # Errors
 /// As for [`listen`].
-pub fn listeners(asked: &[SocketAddr]) -> Result<Vec<TcpListener>, Problem> {
+fn listeners(asked: &[SocketAddr]) -> Result<Vec<TcpListener>, Problem> {
     if !asked.is_empty() {
         return asked.iter().map(|address| listen(*address)).collect();
     }
@@ -142,7 +275,7 @@ pub fn listeners(asked: &[SocketAddr]) -> Result<Vec<TcpListener>, Problem> {
 }
 
 /// Answers one question for the metrics, if one comes soon.
-pub fn answer_metrics(listener: &TcpListener, serve: &Serve) {
+fn answer_metrics(listener: &TcpListener, serve: &Serve) {
     use std::os::fd::AsFd as _;
     let ready = wt_sys::poll::wait_readable(&[listener.as_fd()], Some(Duration::from_millis(500)));
     if !matches!(ready, Ok(n) if n != 0) {

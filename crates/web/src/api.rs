@@ -3,6 +3,7 @@ use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
 use crate::files::{self, AnalyseQuery, Analysed};
 use crate::guard;
+use crate::inventory;
 use crate::page;
 use crate::peer::Peer;
 use crate::queries::{ChangeBody, CompareQuery, OverheadQuery, PredictQuery, SamplesQuery, WhichBody, named};
@@ -77,6 +78,7 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(drawn_toml))
         .routes(routes!(predict))
         .merge(running::operations())
+        .merge(inventory::operations())
         .routes(routes!(journal))
         .routes(routes!(journaled))
         .routes(routes!(forget))

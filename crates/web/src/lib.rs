@@ -29,6 +29,8 @@ mod guard;
 mod guest;
 /// What is answered in this process.
 mod inside;
+/// Congestion controls and stacks.
+mod inventory;
 /// Probes, and workloads in a lab.
 mod jobs;
 /// What of a shipped path a drawn one keeps.
@@ -43,6 +45,8 @@ mod peer;
 mod places;
 /// Queries and bodies, and the library's requests made from them.
 mod queries;
+/// Answers that depend on the question alone, kept.
+mod remembered;
 /// Memory of answers that aren't read yet.
 mod room;
 /// Operations on what takes longer than a request.

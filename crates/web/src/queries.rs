@@ -67,12 +67,14 @@ impl OverheadQuery {
         ] {
             if let Some(value) = value {
                 question.insert(name.to_owned(), text(name, value)?.into());
-                // One by one, so that it can be said which one is wrong.
-                read::<OverheadRequest>(
-                    name,
-                    Value::Object(Map::from_iter([(name.to_owned(), value.as_str().into())])),
-                )?;
             }
+        }
+        if let Ok(request) = serde_json::from_value(Value::Object(question.clone())) {
+            return Ok(Request::Overhead(Box::new(request)));
+        }
+        // One by one, so that it can be said which one is wrong.
+        for (name, value) in &question {
+            read::<OverheadRequest>(name, Value::Object(Map::from_iter([(name.clone(), value.clone())])))?;
         }
         Ok(Request::Overhead(Box::new(read("overhead", Value::Object(question))?)))
     }

@@ -5,6 +5,7 @@ use crate::inside::Inside;
 use crate::names::Names;
 use crate::peer::Peer;
 use crate::places::Places;
+use crate::remembered::Remembered;
 use crate::runs::Runs;
 use crate::secret::{NoRandom, Secret, random_hex};
 use crate::state::App;
@@ -155,6 +156,7 @@ async fn run(
         door: config.password.map(Door::new),
         owner: Owner::here(),
         room: Arc::default(),
+        remembered: Remembered::default(),
     });
     let router = api::router(Arc::clone(&app));
     ready(&Ready { address, url, token });

@@ -4,6 +4,7 @@ use crate::guest::Owner;
 use crate::inside::Inside;
 use crate::names::Names;
 use crate::peer::Peer;
+use crate::remembered::{self, Remembered};
 use crate::room::Room;
 use crate::runs::Runs;
 use crate::secret::Secret;
@@ -26,6 +27,7 @@ pub(crate) struct App {
     pub(crate) door: Option<Door>,
     pub(crate) owner: Owner,
     pub(crate) room: Arc<Room>,
+    pub(crate) remembered: Remembered,
 }
 
 pub(crate) type Shared = State<Arc<App>>;
@@ -37,7 +39,14 @@ impl App {
     /// [`ApiError`] for a problem, or for one who asks for too much at once.
     pub(crate) async fn compute(&self, peer: &Peer, request: Request) -> Result<Response, ApiError> {
         self.room.ready(peer.who).await?;
+        let key = remembered::key(&request);
+        if let Some(bytes) = key.as_ref().and_then(|key| self.remembered.get(key)) {
+            return self.room.json(peer, bytes).await;
+        }
         let (bytes, turn) = self.inside.answer(peer.who, request).await?;
+        if let Some(key) = key {
+            self.remembered.keep(key, &bytes);
+        }
         let response = self.room.json(peer, bytes).await;
         // Until it has its room the next one isn't computed: only so many are held that have none.
         drop(turn);

@@ -47,6 +47,13 @@ impl Drop for Turn {
     }
 }
 
+impl Turn {
+    /// For what takes no time.
+    pub(crate) fn instant(who: Who) -> Self {
+        Self { turns: None, who }
+    }
+}
+
 impl Turns {
     /// So many at once.
     pub(crate) fn new(at_once: usize) -> Self {

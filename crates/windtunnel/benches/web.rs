@@ -1,8 +1,10 @@
 //! How much `windtunnel web` answers: `cargo bench -p windtunnel --bench web`.
 //!
 //! Fails below 10 000 requests of `/api/v1/health` a second on two cores, the load generator's own work included; if one of
-//! 200 event streams of one experiment misses an event; and if what the model says of a slider's position takes longer than
-//! 50 ms (median).
+//! 200 event streams of one experiment misses an event; if what the model says of a slider's position takes longer than
+//! 50 ms (median); and if `/api/v1/overhead` or `/api/v1/predict` answers less than 20 times as many requests as processes of
+//! `windtunnel` answer, one for each. Questions of `overhead` are all different; those of `predict` are 32 positions of a slider that is
+//! moved to and fro, and once all different, which is the model's own time.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use serde_json::Value;
@@ -19,8 +21,14 @@ const MOST_ANSWER: Duration = Duration::from_millis(50);
 const STREAMS: usize = 200;
 /// Connections of the load generator, asked in turn by one thread: the server never waits for it.
 const CONNECTIONS: usize = 64;
+/// So many of one client may wait for what is computed.
+const FEW: usize = 16;
 const RUN: Duration = Duration::from_secs(2);
 const RUNS: usize = 5;
+/// So many times the requests of a process for each.
+const LEAST_RATIO: f64 = 20.0;
+/// Positions of a slider.
+const POSITIONS: u64 = 32;
 
 struct Server {
     child: Child,
@@ -70,29 +78,20 @@ impl Server {
         Ok(serde_json::from_str(body)?)
     }
 
-    /// Requests of `/api/v1/health` a second.
-    fn requests(&self) -> Result<f64> {
-        let request = format!("GET /api/v1/health HTTP/1.1\r\nhost: {}\r\n\r\n", self.host).into_bytes();
-        let mut connections =
-            (0..CONNECTIONS).map(|_| TcpStream::connect(&self.host)).collect::<std::io::Result<Vec<_>>>()?;
-        // All answers are of one length: the date in them is, too (RFC 9110 section 5.6.7).
-        let mut answer = vec![0; 16_384];
-        connections[0].write_all(&request)?;
-        let length = connections[0].read(&mut answer)?;
-        if !answer.starts_with(b"HTTP/1.1 200") || !answer[..length].ends_with(b"}") {
-            return Err("this is no answer".into());
-        }
-        answer.truncate(length);
-        let (begun, mut answered) = (monotonic_ns(), 0_u32);
+    /// Requests a second over kept connections; the n-th asks for a path of its own.
+    fn requests(&self, connections: usize, path: impl Fn(u64) -> String) -> Result<f64> {
+        let mut connections = (0..connections)
+            .map(|_| Ok(BufReader::new(TcpStream::connect(&self.host)?)))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        let (begun, mut asked, mut answered) = (monotonic_ns(), 0, 0_u32);
         while monotonic_ns() - begun < RUN.as_nanos() as u64 {
             for connection in &mut connections {
-                connection.write_all(&request)?;
+                let request = format!("GET {} HTTP/1.1\r\nhost: {}\r\n\r\n", path(asked), self.host);
+                connection.get_mut().write_all(request.as_bytes())?;
+                asked += 1;
             }
             for connection in &mut connections {
-                connection.read_exact(&mut answer)?;
-                if !answer.starts_with(b"HTTP/1.1 200") {
-                    return Err("a request failed".into());
-                }
+                answer_of(connection)?;
                 answered += 1;
             }
         }
@@ -135,9 +134,90 @@ impl Server {
     }
 }
 
+/// Reads one answer to its end.
+fn answer_of(connection: &mut BufReader<TcpStream>) -> Result<()> {
+    let (mut line, mut length) = (String::new(), 0);
+    connection.read_line(&mut line)?;
+    if !line.starts_with("HTTP/1.1 200") {
+        return Err(format!("a request failed: {line}").into());
+    }
+    while line != "\r\n" {
+        line.clear();
+        connection.read_line(&mut line)?;
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse()?;
+        }
+    }
+    let mut body = vec![0; length];
+    Ok(connection.read_exact(&mut body)?)
+}
+
+/// Answers a second where each is a process, as many at once as there are processors.
+fn processes(args: impl Fn(u64) -> Vec<String>) -> Result<f64> {
+    let at_once = std::thread::available_parallelism()?.get();
+    let (begun, mut started, mut running) = (monotonic_ns(), 0, std::collections::VecDeque::new());
+    let mut answered = 0_u32;
+    while monotonic_ns() - begun < RUN.as_nanos() as u64 {
+        while running.len() < at_once {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_windtunnel"));
+            running.push_back(command.args(args(started)).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
+            started += 1;
+        }
+        let mut first: Child = running.pop_front().ok_or("nothing runs")?;
+        if !first.wait()?.success() {
+            return Err("a process failed".into());
+        }
+        answered += 1;
+    }
+    let rate = f64::from(answered) / Duration::from_nanos(monotonic_ns() - begun).as_secs_f64();
+    for mut left in running {
+        left.wait()?;
+    }
+    Ok(rate)
+}
+
+/// A question of `overhead`, over HTTP and as arguments.
+fn overhead(n: u64) -> (String, Vec<String>) {
+    let payload = 1 + n % 1_000_000_000;
+    let args = ["overhead", "--encap", "pppoe-llcsnap", "--payload", &payload.to_string(), "--json"];
+    (format!("/api/v1/overhead?encap=pppoe-llcsnap&payload={payload}"), args.map(str::to_owned).to_vec())
+}
+
+/// A position of a slider, over HTTP and as arguments.
+fn prediction(n: u64) -> (String, Vec<String>) {
+    let set = format!("rwin={}", 65_536 + 8 * n);
+    let query = format!("rate=100mbit&rtt=80ms&size=1MB&seeds=1&set={}", set.replace('=', "%3D"));
+    let args = [
+        "predict",
+        "--link-rate",
+        "100mbit",
+        "--rtt",
+        "80ms",
+        "--size",
+        "1MB",
+        "--seeds",
+        "1",
+        "--set",
+        &set,
+        "--json",
+    ];
+    (format!("/api/v1/predict?{query}"), args.map(str::to_owned).to_vec())
+}
+
+/// Prints by how much a kept connection beats processes; whether that is enough.
+fn beats(server: &Server, what: &str, least: f64, ask: impl Fn(u64) -> (String, Vec<String>)) -> Result<bool> {
+    let kept = server.requests(FEW, |n| ask(n).0)?;
+    let each = processes(|n| ask(n).1)?;
+    let ratio = kept / each;
+    let bound = if least > 0.0 { format!("; at least {least:.0}") } else { String::new() };
+    println!("{what}: {kept:.0} requests/s, {each:.0} with a process for each: {ratio:.1} times as many{bound}");
+    Ok(ratio >= least)
+}
+
 fn main() -> Result<()> {
     let server = Server::start()?;
-    let mut rates = (0..RUNS).map(|_| server.requests()).collect::<Result<Vec<_>>>()?;
+    let mut rates =
+        (0..RUNS).map(|_| server.requests(CONNECTIONS, |_| "/api/v1/health".to_owned())).collect::<Result<Vec<_>>>()?;
     rates.sort_by(f64::total_cmp);
     let rate = rates[RUNS / 2];
     println!(
@@ -154,7 +234,14 @@ fn main() -> Result<()> {
         ms(answers[20]),
         ms(MOST_ANSWER)
     );
+    let mut enough = beats(&server, "/api/v1/overhead", LEAST_RATIO, overhead)?;
+    enough &= beats(&server, "/api/v1/predict, a slider to and fro", LEAST_RATIO, |n| prediction(n % POSITIONS))?;
+    beats(&server, "/api/v1/predict, every question new", 0.0, |n| prediction(1_000 + n))?;
     let spread = server.streams()?;
     println!("{STREAMS} event streams of one experiment: each event on each, the end within {:.1} ms", ms(spread));
-    if rate >= LEAST_REQUESTS && answers[10] <= MOST_ANSWER { Ok(()) } else { Err("slower than promised".into()) }
+    if enough && rate >= LEAST_REQUESTS && answers[10] <= MOST_ANSWER {
+        Ok(())
+    } else {
+        Err("slower than promised".into())
+    }
 }

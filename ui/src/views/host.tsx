@@ -22,7 +22,7 @@ export function Host() {
       <Fetched of={host} again={again}>
         {(host) => (
           <>
-            <p class="lead">Linux {host.kernel}. Read just now; nothing is changed by looking.</p>
+            <p class="lead">Linux {host.kernel}. Read just now; nothing is changed by looking. <a href="/controls">Congestion controls</a> have a page of their own.</p>
             <Findings host={host} />
             <Adapters host={host} />
             <Change knobs={host.knobs} />

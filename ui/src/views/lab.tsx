@@ -60,7 +60,7 @@ export function Lab() {
   return (
     <>
       <h1>Lab</h1>
-      <p class="lead">Draw a path from links, start it, and run a workload between two hosts that this machine's own kernel plays. Nothing on this host changes.</p>
+      <p class="lead">Draw a path from links, start it, and run a workload between two hosts that this machine's own kernel plays. Nothing on this host changes. <a href="/stacks">Other TCP/IP stacks</a> can be compared over such paths.</p>
       <Draw path={path} set={set} start={setRun} />
       {last && <Running key={last.id} run={last} />}
     </>

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { remove } from "../api";
 import { Token } from "../change";
+import { ComparedControls, ComparedStacks, isControls, isStacks } from "../compared";
 import { AsCommand, json, keepFile } from "../keep";
 import { Fetched, Trouble, useDoing, useGet } from "../parts";
 import { Verdict, type Report } from "../report";
@@ -18,6 +19,10 @@ export function Past({ part: id }: { part: string }) {
         {(report) =>
           report.arms ? (
             <Verdict report={report} />
+          ) : isControls(report) ? (
+            <ComparedControls report={report} />
+          ) : isStacks(report) ? (
+            <ComparedStacks report={report} />
           ) : (
             <p>
               The page has no picture of this kind of experiment. <a href={`/api/v1/reports/${encodeURIComponent(id)}/html`}>Download its report</a>, or run <code>windtunnel report {id}</code>.

@@ -14,6 +14,8 @@ mod choices;
 mod conformance;
 /// What a trial is ranked by.
 mod figures;
+/// Which there are.
+mod list;
 /// What adapters cost.
 mod overhead;
 /// As a page and a table.
@@ -33,5 +35,6 @@ mod words;
 
 pub use again::again;
 pub use answer::StacksAnswer;
+pub use list::{ListedFact, ListedProfile, ListedStack, StacksList, list};
 pub use request::StacksRequest;
 pub use session::run;

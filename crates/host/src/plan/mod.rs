@@ -13,7 +13,6 @@ mod risks;
 
 pub use error::PlanError;
 pub use request::{Request, RequestError, Target};
-pub(crate) use risks::goes_with_its_loader;
 
 use crate::change::Plan;
 use crate::read::Survey;

@@ -1,20 +1,8 @@
+use crate::boot::goes_with_its_loader;
 use crate::change::{Change, Plan, Risk, ScopeName};
 use crate::knob::{HostKnob, Knob, Value, three};
 use crate::read::{Survey, window_of_buffer};
 use crate::snapshot::target_of;
-
-/// Congestion controls of this program are registered under names that begin so.
-const OURS: &str = "wt_";
-
-/// Why a congestion control won't be there after the next boot; `None` if the kernel has it by itself.
-#[must_use]
-pub(crate) fn goes_with_its_loader(name: &str) -> Option<String> {
-    let own = name.strip_prefix(OURS)?;
-    Some(format!(
-        "{name} is a BPF program of windtunnel: it goes when it is unloaded, and with the next boot. What is read at boot doesn't \
-         name it; let your system's start run windtunnel cc load {own} first"
-    ))
-}
 
 /// Segments that the kernel offers first by itself, of 1460 bytes each.
 ///
@@ -142,15 +130,4 @@ fn special(knob: &Knob, change: &Change, survey: &Survey) -> Vec<String> {
         _ => {}
     }
     texts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::goes_with_its_loader;
-
-    #[test]
-    fn a_control_of_ours_needs_its_loader_at_boot_and_the_kernels_own_need_none() {
-        assert!(goes_with_its_loader("wt_chd_hz100").unwrap().contains("cc load chd_hz100"));
-        assert_eq!(goes_with_its_loader("cubic"), None);
-    }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use wt_experiment::classic::Better;
 use wt_experiment::means::SummaryMean;
-use wt_flow::{CaptureRequest, Filter};
+use wt_flow::Filter;
 use wt_report::Chart;
 use wt_setup::analyse::{AnalyseRequest, analyse};
 
@@ -76,14 +76,13 @@ pub(crate) struct CaptureArgs {
 }
 
 impl CaptureArgs {
-    /// The question; who reads text reads few connections.
-    pub(crate) fn request(&self, json: bool) -> Result<CaptureRequest, Problem> {
-        let filter = self.filter.as_deref().map(str::parse::<Filter>).transpose();
-        let filter = filter.map_err(|error| Problem::usage(error.to_string()))?;
-        Ok(CaptureRequest { filter, connections: self.connections(json) })
+    /// Only these packets.
+    pub(crate) fn filter(&self) -> Option<String> {
+        self.filter.clone()
     }
 
-    fn connections(&self, json: bool) -> usize {
+    /// How many connections are reported; who reads text reads few.
+    pub(crate) fn connections(&self, json: bool) -> usize {
         self.connections.map_or(if json { 10_000 } else { 10 }, |most| most as usize)
     }
 }

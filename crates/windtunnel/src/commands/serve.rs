@@ -1,13 +1,12 @@
 //! `windtunnel serve`: a server of our own, for those who have its key.
 
-use crate::edge::{Exit, Fault, Outcome, Problem, say};
+use crate::cli::forms::give;
+use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_load::{Quota, Serve, ServeConfig, SharedKey};
-use wt_setup::serve::{answer_metrics, controls, key, listen, listeners};
+use wt_setup::serve::{ServeAnswer, ServeRequest, serve};
 use wt_trial::Cancel;
 use wt_units::{Bytes, parse_duration};
 
@@ -63,6 +62,9 @@ pub(crate) struct ServeArgs {
     /// How long running tests may take to finish when it is told to stop
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     drain: Duration,
+    /// One JSON object when it listens, instead of text
+    #[arg(long)]
+    json: bool,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -81,30 +83,14 @@ fn longest(text: &str) -> Result<Duration, String> {
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &ServeArgs) -> Outcome {
     let stop = signals()?;
-    // Where that isn't allowed there are fewer connections.
-    let _ = wt_sys::process::raise_descriptor_limit();
-    let (key, is_new) = key(args.key_file.as_deref(), args.new_key)?;
-    let listeners = listeners(&args.listen)?;
-    let metrics = args.metrics.map(listen).transpose()?;
-    let (controls, _loaded) = controls(args.cc.as_deref())?;
-    let config = config(args, key.clone(), controls);
-    let serve = Serve::start(listeners, config).map_err(|error| Problem::environment(error.to_string()))?;
-    tell(args, &serve, is_new.then_some(&key));
-    if let Some(listener) = &metrics {
-        let _ = listener.set_nonblocking(true);
-    }
-    while !stop.is_cancelled() {
-        match &metrics {
-            Some(listener) => answer_metrics(listener, &serve),
-            None => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(500)))),
+    let mut listening = |answer: &ServeAnswer| drop(give(answer, args.json, print));
+    let mut draining = || {
+        if !args.json {
+            say!("stopping: running tests may finish, {:.0} s at most", args.drain.as_secs_f64());
         }
-    }
-    say!("stopping: running tests may finish, {:.0} s at most", args.drain.as_secs_f64());
-    if serve.drain(args.drain) {
-        Ok(Exit::Done)
-    } else {
-        Err(Problem::new(Fault::Stopped, "stopped before all tests were done"))
-    }
+    };
+    serve(&args.request(), &mut listening, &mut draining, &stop)?;
+    Ok(Exit::Done)
 }
 
 /// The first signal asks to stop; the second one ends the program at once.
@@ -119,39 +105,35 @@ fn signals() -> Result<Cancel, Problem> {
     Ok(stop)
 }
 
-fn config(args: &ServeArgs, key: SharedKey, congestion_controls: BTreeMap<String, String>) -> ServeConfig {
-    let usual = Quota::default();
-    ServeConfig {
-        key,
-        max_tests: args.max_tests as usize,
-        max_waiting: args.max_waiting as usize,
-        longest: args.max_time,
-        quota: Quota {
-            bytes: args.quota_bytes.map_or(usual.bytes, Bytes::get),
-            time: args.quota_time.unwrap_or(usual.time),
-            tests: args.quota_tests.unwrap_or(usual.tests),
-        },
-        congestion_controls,
+impl ServeArgs {
+    fn request(&self) -> ServeRequest {
+        ServeRequest {
+            listen: self.listen.clone(),
+            max_tests: self.max_tests,
+            max_waiting: self.max_waiting,
+            max_time_s: self.max_time.as_secs_f64(),
+            quota_bytes: self.quota_bytes.map(Bytes::get),
+            quota_time_s: self.quota_time.map(|time| time.as_secs_f64()),
+            quota_tests: self.quota_tests,
+            cc: self.cc.clone(),
+            key_file: self.key_file.clone(),
+            new_key: self.new_key,
+            name: self.name.clone(),
+            metrics: self.metrics,
+            drain_s: self.drain.as_secs_f64(),
+        }
     }
 }
 
-/// Says where it listens, and if the key is new, what clients type.
-fn tell(args: &ServeArgs, serve: &Serve, key: Option<&SharedKey>) {
-    for address in serve.addresses() {
+/// Prints where it listens, and if the key is new, what clients type.
+fn print(answer: &ServeAnswer) {
+    for address in &answer.listening {
         say!("listening on {address}");
     }
-    let Some(key) = key else { return say!("with the key that was shown when it was made (--new-key makes another)") };
-    say!("the address for clients, shown this once; whoever has it may test:");
-    for address in serve.addresses() {
-        let host = match &args.name {
-            Some(name) if name.contains(':') => format!("[{name}]:{}", address.port()),
-            Some(name) => format!("{name}:{}", address.port()),
-            None => address.to_string(),
-        };
-        say!("  wt://{}@{host}", key.to_hex());
-        if args.name.is_some() {
-            break;
-        }
+    if answer.clients.is_empty() {
+        return say!("with the key that was shown when it was made (--new-key makes another)");
     }
+    say!("the address for clients, shown this once; whoever has it may test:");
+    answer.clients.iter().for_each(|client| say!("  {client}"));
     say!("clients put the key, which stands before the @, into a file: windtunnel tune wt://HOST --key-file FILE");
 }

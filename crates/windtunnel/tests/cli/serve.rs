@@ -371,3 +371,25 @@ fn workloads_of_one_and_of_several_connections_are_served_one_test_at_a_time() {
     }
     assert_eq!(served.metric("windtunnel_refused_total"), 0);
 }
+
+#[test]
+fn where_it_listens_is_one_object_of_json_with_the_key_once() {
+    let home = tempfile::tempdir().unwrap();
+    for (start, clients) in [(0, 1), (1, 0)] {
+        let mut child = command(home.path())
+            .args(["serve", "--listen", "127.0.0.1:0", "--name", "lab.example", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(answer["schema_version"], 1);
+        assert!(answer["listening"][0].as_str().unwrap().starts_with("127.0.0.1:"), "{answer}");
+        let told = answer["clients"].as_array().unwrap();
+        assert_eq!(told.len(), clients, "start {start}: {answer}");
+        assert!(told.iter().all(|address| address.as_str().unwrap().contains("@lab.example:")), "{answer}");
+    }
+}

@@ -218,6 +218,50 @@ fn a_pinned_one_stays_until_it_is_unloaded() {
     eventually("unregistering", || !available().iter().any(|name| name.starts_with("wt_htcp_")));
 }
 
+/// What systemd would run at the next boot is run as it stands in the unit.
+#[test]
+fn a_unit_loads_one_at_boot_until_it_is_unloaded_with_boot() {
+    require!("bpf", loadable());
+    let _machine = shared();
+    // Parameters that no other test has, so that its name in the kernel is this test's own.
+    const NAME: &str = "hd@queue-min=7ms";
+    let name = NAME.parse::<wt_cc::Choice>().unwrap().kernel_name();
+    let root = tempfile::tempdir().unwrap();
+    let binary = common::binary();
+    let units = root.path().join("etc/systemd/system");
+    let unit = units.join(format!("windtunnel-cc-{name}.service"));
+    let script = format!(
+        "wt() {{ '{binary}' cc \"$@\"; }}; set -e
+         wt load {NAME} --boot --json; wt load {NAME} --boot | head -1
+         test -f {link} && wt unload {NAME}
+         eval \"$(sed -n 's/%%/%/g; s/^ExecStart=//p' {unit})\" | head -1
+         if command -v systemd-analyze >/dev/null; then systemd-analyze verify --man=no {unit}; fi
+         mkdir -p {root}/etc/sysctl.d; echo net.ipv4.tcp_congestion_control = {name} > {root}/etc/sysctl.d/90-windtunnel.conf
+         wt unload {NAME} --boot --json; wt unload {name} || echo gone",
+        binary = binary.display(),
+        unit = unit.display(),
+        root = root.path().display(),
+        link = units.join(format!("sysinit.target.wants/windtunnel-cc-{name}.service")).display(),
+    );
+    // A mount namespace of its own, so that the host's /sys/fs/bpf is left alone.
+    let mut command = Command::new("unshare");
+    let ran = ran(command.args(["-m", "sh", "-c", &script]).env("WINDTUNNEL_ROOT", root.path()).output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let [loaded, again, unloaded, started, gone, last] = ran.out.lines().collect::<Vec<_>>()[..] else {
+        panic!("{}{}", ran.out, ran.err)
+    };
+    let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    assert_eq!(object(loaded)["unit"], unit.to_str().unwrap(), "{loaded}");
+    assert!(again.contains("loaded already") && unloaded.contains("is unloaded"), "{}", ran.out);
+    assert!(started.contains("is loaded as") || started.contains("mounted"), "the unit's own command: {}", ran.out);
+    let gone = object(gone);
+    assert_eq!((&gone["units"][0], &gone["unloaded"][0]), (&unit.to_str().unwrap().into(), &name.as_str().into()));
+    assert!(gone["notes"].to_string().contains("90-windtunnel.conf"), "a file for the boot still names it: {gone}");
+    assert_eq!(last, "gone", "{}", ran.err);
+    assert_eq!(std::fs::read_dir(&units).unwrap().count(), 0, "nothing is left");
+    eventually("unregistering", || !available().contains(&name));
+}
+
 #[test]
 fn compare_keeps_its_contract_on_a_short_path() {
     let _machine = alone();

@@ -244,13 +244,31 @@ impl Framing {
     /// # Errors
     /// [`SplitError`] if even `max` has no room for a payload.
     pub fn best_mtu(&self, max: Bytes, headers: Headers) -> Result<Bytes, SplitError> {
+        let header = headers.header_len().get();
         let mut best = (max, headers.payload_of(max)?.get(), self.at_mtu(max).wire_len(max).get());
-        for mtu in (headers.header_len().get() + 1..max.get()).rev().map(Bytes) {
-            let payload = mtu.get() - headers.header_len().get();
-            let wire = self.at_mtu(mtu).wire_len(mtu).get();
-            // payload / wire > best.1 / best.2, without rounding.
-            if u128::from(payload) * u128::from(best.2) > u128::from(best.1) * u128::from(wire) {
-                best = (mtu, payload, wire);
+        // payload / wire > best.1 / best.2, without rounding.
+        let beats = |payload: u64, wire: u64, best: (Bytes, u64, u64)| {
+            u128::from(payload) * u128::from(best.2) > u128::from(best.1) * u128::from(wire)
+        };
+        // From the largest down; where the framing depends on the MTU, each by itself.
+        let depends = self.depends_on_mtu();
+        let mut ranges = vec![(header + 1, max.get().saturating_sub(1))];
+        while let Some((low, high)) = ranges.pop() {
+            if low > high {
+                continue;
+            }
+            if low == high {
+                let mtu = Bytes(high);
+                let wire = if depends { self.at_mtu(mtu).wire_len(mtu) } else { self.wire_len(mtu) }.get();
+                if beats(high - header, wire, best) {
+                    best = (mtu, high - header, wire);
+                }
+                continue;
+            }
+            // Bytes on the wire never decrease: none of these is better than the largest payload in the fewest bytes.
+            if depends || beats(high - header, self.wire_len(Bytes(low)).get(), best) {
+                let middle = low + (high - low) / 2;
+                ranges.extend([(low, middle), (middle + 1, high)]);
             }
         }
         Ok(best.0)

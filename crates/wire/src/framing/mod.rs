@@ -127,10 +127,15 @@ impl Framing {
     /// Without this, WireGuard always pads to 16 bytes, as it does for packets below the MTU.
     #[must_use]
     pub fn at_mtu(&self, mtu: Bytes) -> Self {
-        if !self.stack.tunnels.iter().any(|layer| matches!(layer.pad, Pad::BlocksWithinMtu { .. })) {
+        if !self.depends_on_mtu() {
             return self.clone();
         }
         Self { steps: steps(&self.stack.tunnels, Some(mtu.get())), ..self.clone() }
+    }
+
+    /// Whether a layer pads no further than the MTU allows, so that packets of one length differ on the wire by the MTU.
+    pub(super) fn depends_on_mtu(&self) -> bool {
+        self.stack.tunnels.iter().any(|layer| matches!(layer.pad, Pad::BlocksWithinMtu { .. }))
     }
 
     /// Bytes on the wire of an IP packet of so many bytes: with every header, padding, preamble and gap, in cells.
