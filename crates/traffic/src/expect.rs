@@ -21,11 +21,11 @@ pub struct TrafficExpectation {
 /// Gain, and connections until half and four of five simulated experiments claim it (docs/results/traffic.md).
 type Row = (f64, f64, f64);
 /// Coins by prefix and epoch.
-const BY_PREFIX: [Row; 3] = [(0.20, 4_500.0, 7_500.0), (0.10, 13_000.0, 24_000.0), (0.05, 47_000.0, 75_000.0)];
+const BY_PREFIX: [Row; 3] = [(0.20, 3_250.0, 5_250.0), (0.10, 12_000.0, 19_000.0), (0.05, 58_500.0, 93_000.0)];
 /// Coins by connection.
-const BY_CONNECTION: [Row; 3] = [(0.20, 2_500.0, 4_500.0), (0.10, 9_000.0, 14_000.0), (0.05, 30_000.0, 50_000.0)];
+const BY_CONNECTION: [Row; 3] = [(0.20, 2_000.0, 3_000.0), (0.10, 6_500.0, 11_000.0), (0.05, 31_500.0, 54_000.0)];
 /// Pairs of slots, at a noise of 7 % a slot.
-const PAIRS: [Row; 3] = [(0.20, 8.0, 9.0), (0.10, 12.0, 16.0), (0.05, 29.0, 47.0)];
+const PAIRS: [Row; 3] = [(0.20, 9.0, 10.0), (0.10, 14.0, 20.0), (0.05, 36.0, 57.0)];
 
 impl TrafficConfig {
     /// What to expect at so many connections an hour, for each gain. Real traffic can need twice as many or half as many.
@@ -120,6 +120,6 @@ mod tests {
     fn slots_take_pairs_however_many_connections_there_are() {
         let slots = config(TrafficUnit::Slot, TrafficRamp::none());
         let [few, many] = [100.0, 1e6].map(|rate| slots.expectations(rate, &[0.1])[0].hours);
-        assert!((few - many).abs() < 1e-6 && (few - (12.0 / 3.0 + 660.0 / 3600.0)).abs() < 1e-6, "{few} {many}");
+        assert!((few - many).abs() < 1e-6 && (few - (14.0 / 3.0 + 660.0 / 3600.0)).abs() < 1e-6, "{few} {many}");
     }
 }
