@@ -46,7 +46,7 @@ impl Record {
         let started = clock::unix_us();
         let ports: Vec<String> = request.config.ports.iter().map(u16::to_string).collect();
         let target = format!("port-{}", ports.join("-"));
-        let salt = (clock::monotonic_ns() / 1_000 & 0xFFFF) as u16 ^ std::process::id() as u16;
+        let salt = ((clock::monotonic_ns() / 1_000) & 0xFFFF) as u16 ^ std::process::id() as u16;
         let id = wt_journal::experiment_id(started, &target, salt);
         let traffic = serde_json::to_value(&request.config).map_err(|error| Problem::internal(error.to_string()))?;
         let arm = |arm: &wt_traffic::TrafficArm| wt_journal::Arm {

@@ -132,6 +132,9 @@ fn header<R: Read>(reader: &mut csv::Reader<R>) -> Result<Header, Problem> {
     }
 }
 
+/// A row's lines, and why it has no answer.
+type AnsweredRow = (Vec<u8>, Option<String>);
+
 /// The lines of each row, and why one has no answer; whoever is free takes the next row.
 fn answers(
     header: &Header,
@@ -139,7 +142,7 @@ fn answers(
     request: &SweepRequest,
     threads: usize,
     cancel: &Cancel,
-) -> Result<Vec<(Vec<u8>, Option<String>)>, Problem> {
+) -> Result<Vec<AnsweredRow>, Problem> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(vec![None; rows.len()]);
     std::thread::scope(|scope| {

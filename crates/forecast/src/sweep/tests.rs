@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use super::*;
 use crate::predict::{LinkRequest, PathRequest};
 use proptest::prelude::*;
@@ -30,8 +28,9 @@ fn refused(table: &str) -> String {
 
 /// So many paths, some with chance.
 fn table(rows: u64) -> String {
-    let row =
-        |i: u64| format!("site-{i},{}mbit,{}ms,{}\n", i % 7 + 1, i % 11 * 9 + 2, if i % 3 == 0 { "1%" } else { "" });
+    let row = |i: u64| {
+        format!("site-{i},{}mbit,{}ms,{}\n", i % 7 + 1, i % 11 * 9 + 2, if i.is_multiple_of(3) { "1%" } else { "" })
+    };
     std::iter::once("site,link-rate,RTT,loss\n".to_owned()).chain((0..rows).map(row)).collect()
 }
 

@@ -20,7 +20,7 @@ use wt_traffic::{
 use wt_trial::Cancel;
 use wt_units::{format_minutes, parse_duration};
 
-/// Assigns settings to a server's connections at random, and shows what helps
+/// Compares settings on a server's own connections, at random
 ///
 /// Each new connection to the port gets one of the settings by a secret coin for each client network and epoch; what became of it
 /// is recorded without address, port or time. Nothing is left behind when it ends, however it ends. It needs root.

@@ -1,5 +1,6 @@
 //! `windtunnel traffic` in the server's network of a path of the lab, from outside: BPF programs can't be attached from within a user
 //! namespace. Needs root; says so without.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common::{binary, ran};
 use serde_json::Value;

@@ -233,6 +233,7 @@ const LOSES: &str = "title = \"loses\"\nsource = \"a test\"\n[[link]]\nname = \"
     down = { rate = \"20mbit\", delay = \"20ms\" }\nup = { rate = \"20mbit\", delay = \"20ms\", loss = \"1%\" }\n";
 
 #[test]
+#[ignore = "`make effect`: a gain that hangs on chance, on a quiet machine"]
 fn a_congestion_control_that_ignores_single_losses_is_felt_by_curl_while_it_is_in_force() {
     let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
     let has_bbr = allowed.split_whitespace().any(|name| name == "bbr");
