@@ -245,3 +245,46 @@ fn ipv6_clients_are_drawn_by_their_48_bits_and_reset_connections_are_told_from_c
         assert_eq!(arms.into_iter().collect::<Vec<_>>(), [found[0].arm]);
     });
 }
+
+#[test]
+fn clients_in_private_ranges_are_left_alone_and_those_beside_the_ranges_are_not() {
+    require!("bpf", available());
+    secluded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let arms = vec![ArmOptions { initcwnd: Some(40), ..ArmOptions::default() }];
+        let program = TrafficProgram::attach(&TrafficRules { skip_private: true, ..rules(port, arms) }).unwrap();
+        program.set_epoch(1, &[1 << 32]);
+        let mut netlink = Netlink::open().unwrap();
+        let mut cwnd = |address: [u8; 4]| {
+            netlink.add_address("lo", address.into(), 32).unwrap();
+            fetch(&listener, address.into(), 1)
+        };
+        for private in [
+            [10, 0, 0, 1],
+            [10, 255, 255, 254],
+            [172, 16, 0, 1],
+            [172, 31, 9, 9],
+            [192, 168, 7, 7],
+            [100, 64, 0, 1],
+            [100, 127, 9, 9],
+            [169, 254, 3, 3],
+        ] {
+            assert_eq!(cwnd(private), 10, "{private:?}");
+        }
+        for public in [
+            [9, 9, 9, 9],
+            [11, 0, 0, 1],
+            [172, 15, 9, 9],
+            [172, 32, 0, 1],
+            [192, 167, 1, 1],
+            [100, 63, 9, 9],
+            [100, 128, 0, 1],
+            [169, 253, 3, 3],
+        ] {
+            assert_eq!(cwnd(public), 40, "{public:?}");
+        }
+        let counts = program.counts();
+        assert_eq!((counts.private, counts.all_assigned()), (8, 8));
+    });
+}
