@@ -164,7 +164,7 @@ pub struct ExperimentSummary {
     pub comment: String,
     /// Its trials so far, every phase and status.
     pub trials: u64,
-    /// What it is: `tune`, `screen`, `cc`, `stacks`, `test` or `flent`.
+    /// What it is: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`.
     pub kind: String,
     /// What each trial did: `bulk`, `page`.
     pub workload: Option<String>,

@@ -26,6 +26,8 @@ mod har;
 pub mod journal;
 /// Scenarios and labs.
 pub mod lab;
+/// What monitoring reads.
+pub mod metrics;
 /// The order of trials.
 mod order;
 /// What `serve` needs before it begins.

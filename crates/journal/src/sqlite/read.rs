@@ -77,7 +77,7 @@ impl SqliteJournal {
                  json_extract(verdict, '$.answer.setting'), \
                  CAST(round(json_extract(verdict, '$.answer.change_percent') * 100) AS INTEGER), \
                  CASE WHEN json_type(config, '$.compare') = 'object' THEN 'cc' WHEN json_type(config, '$.stacks') = 'object' THEN 'stacks' \
-                 WHEN json_type(config, '$.test') = 'object' THEN 'test' WHEN json_type(config, '$.flent') = 'text' THEN 'flent' \
+                 WHEN json_type(config, '$.test') = 'object' THEN 'test' WHEN json_type(config, '$.traffic') = 'object' THEN 'traffic' WHEN json_type(config, '$.flent') = 'text' THEN 'flent' \
                  WHEN json_type(config, '$.screen') = 'object' THEN 'screen' ELSE 'tune' END \
                  FROM (SELECT *, CASE WHEN json_valid(c) THEN c END config, CASE WHEN json_valid(v) THEN v END verdict \
                  FROM (SELECT key, id, target, tunnel, state, started_us, ended_us, comment, config c, verdict v FROM experiments)) e \
@@ -96,6 +96,18 @@ impl SqliteJournal {
                 list.push(summary_of(row)?);
             }
             Ok(list)
+        })
+    }
+
+    /// When the newest trial of an experiment began, µs since the Unix epoch.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the file can't be read.
+    pub fn last_trial_unix_us(&self, id: &str) -> Result<Option<i64>, JournalError> {
+        self.read(|| {
+            let key = self.key(id)?;
+            let newest = "SELECT started_us FROM trials WHERE experiment = ? ORDER BY id DESC LIMIT 1";
+            Ok(self.connection.query_row(newest, [key], |row| row.get(0)).optional()?)
         })
     }
 

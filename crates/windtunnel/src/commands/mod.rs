@@ -20,6 +20,8 @@ pub(crate) mod first_window;
 pub(crate) mod journal;
 /// The lab's paths, and programs in it.
 pub(crate) mod lab;
+/// What monitoring reads.
+pub(crate) mod metrics;
 /// The largest packet that gets through, and why larger ones don't.
 pub(crate) mod mtu;
 /// Framing arithmetic on the command line.

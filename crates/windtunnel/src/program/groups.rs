@@ -18,7 +18,7 @@ struct Group {
 const GROUPS: [Group; 6] = [
     Group { heading: "Measure", commands: &["tune", "test", "traffic", "lab", "stacks", "cdn", "page"] },
     Group { heading: "Inspect", commands: &["path", "mtu", "trace", "first-window", "watch", "doctor"] },
-    Group { heading: "Analyse", commands: &["analyse", "report", "compare", "journal", "self-test"] },
+    Group { heading: "Analyse", commands: &["analyse", "report", "compare", "journal", "metrics", "self-test"] },
     Group { heading: "Model", commands: &["predict", "replay", "calibrate", "overhead"] },
     Group { heading: "Change", commands: &["settings", "cc"] },
     Group { heading: "Serve", commands: &["serve", "web"] },

@@ -50,6 +50,7 @@ enum Command {
     Calibrate(commands::calibrate::CalibrateArgs),
     Doctor(commands::doctor::DoctorArgs),
     Watch(commands::watch::WatchArgs),
+    Metrics(commands::metrics::MetricsArgs),
     Web(commands::web::WebArgs),
     #[command(name = "self", hide = true)]
     Own(commands::own::OwnArgs),
@@ -109,6 +110,7 @@ impl Cli {
             Command::Calibrate(args) => commands::calibrate::run(args),
             Command::Doctor(args) => commands::doctor::run(args),
             Command::Watch(args) => commands::watch::run(args),
+            Command::Metrics(args) => commands::metrics::run(args),
             Command::Web(args) => commands::web::run(args),
             Command::Own(args) => commands::own::run(args, groups::grouped(Self::command())),
             Command::Worker(_) => commands::worker::run(),

@@ -87,3 +87,43 @@ fn show_lists_the_last_of_very_many_trials_and_says_so() {
         ran(windtunnel(home.path()).args(["journal", "show", "many", "--journal"]).arg(&path).output().unwrap());
     assert!(shown.out.contains("The last 2000 of 3000 trials"), "{}", shown.out);
 }
+
+#[test]
+fn metrics_tell_the_newest_experiment_of_each_target_without_writing_to_the_journal() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    journal(&path, 40, 40);
+    let file = home.path().join("windtunnel.prom");
+    let before = std::fs::read(&path).unwrap();
+    let metrics = |more: &[&str]| {
+        let mut command = windtunnel(home.path());
+        command.args(["metrics", "--state-dir"]).arg(home.path().join("state")).arg("--journal").arg(&path);
+        ran(command.args(more).output().unwrap())
+    };
+    let told = metrics(&[]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    for line in ["windtunnel_journal_up 1", "windtunnel_settings_pending 0", "windtunnel_settings_drift 0"] {
+        assert!(told.out.lines().any(|told| told == line), "{line}: {}", told.out);
+    }
+    let labels = "{target=\"adsl\",tunnel=\"lab\",workload=\"bulk\"}";
+    assert!(told.out.contains(&format!("windtunnel_experiment_trials{labels} 40\n")), "{}", told.out);
+    assert_eq!(metrics(&["--textfile", file.to_str().unwrap()]).out, "");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), told.out);
+    assert_eq!(std::fs::read(&path).unwrap(), before, "the journal is only read");
+    // Every metric that an alert asks for is one that is told.
+    let alerts = include_str!("../../../../packaging/prometheus/windtunnel.rules.yml");
+    let words = alerts.lines().filter(|line| line.contains("expr:")).flat_map(|line| line.split([' ', '(', ')']));
+    let asked: Vec<&str> = words.filter(|word| word.starts_with("windtunnel_")).collect();
+    assert_eq!(asked.len(), 4);
+    assert!(asked.iter().all(|name| told.out.contains(&format!("# TYPE {name} gauge"))), "{asked:?}");
+    // Another experiment on the same target takes its place.
+    let mut all = SqliteJournal::open(&path).unwrap();
+    all.create_experiment(&NewExperiment::new("newer", "adsl", "lab")).unwrap();
+    all.finish_experiment("newer", State::Stopped, 2, None).unwrap();
+    drop(all);
+    let newer = metrics(&[]).out;
+    assert!(newer.contains(&format!("windtunnel_experiment_trials{labels} 0\n")), "{newer}");
+    std::fs::write(home.path().join("damaged"), "no journal").unwrap();
+    std::fs::rename(home.path().join("damaged"), &path).unwrap();
+    assert!(metrics(&[]).out.contains("windtunnel_journal_up 0\n"));
+}

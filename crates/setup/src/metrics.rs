@@ -1,0 +1,205 @@
+//! What monitoring wants to know, as Prometheus reads it: the newest experiment on each target, and the changes of this host.
+//!
+//! Everything is read as it stands: no trial is begun, no journal is brought up to date, no change is ended. Labels are few and
+//! fixed: target, tunnel and workload, and what a verdict says to do; never settings, names of experiments or addresses of clients.
+
+use crate::settings::HostAccess;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use wt_host::Survey;
+use wt_journal::{ExperimentSummary, Filter, Journal as _, SqliteJournal, State};
+
+/// The newest experiments that are looked at.
+const EXPERIMENTS: usize = 1_000;
+/// Targets with a workload that are told; the newest.
+const SERIES: usize = 200;
+/// What a verdict may say to do.
+const ACTIONS: [&str; 4] = ["set", "keep", "undecided", "failed"];
+
+/// What is told.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Readings {
+    /// Nothing where the journal can't be read; empty where there is none yet.
+    experiments: Option<Vec<LastExperiment>>,
+    /// Nothing where this host's changes can't be read.
+    host: Option<HostReadings>,
+}
+
+/// The newest experiment of its target, tunnel and workload.
+#[derive(Debug, Clone, PartialEq)]
+struct LastExperiment {
+    summary: ExperimentSummary,
+    last_trial_unix_us: Option<i64>,
+}
+
+/// What was changed here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HostReadings {
+    pending_s: Option<u64>,
+    drift: usize,
+    lost_at_boot: usize,
+}
+
+/// The text that Prometheus reads, of this journal (nothing means the usual one) and this host. What can't be read is said by
+/// `windtunnel_journal_up` and `windtunnel_settings_up`, so that an alert can tell it from silence.
+#[must_use]
+pub fn metrics(journal: Option<&Path>, host: Option<&mut HostAccess>) -> String {
+    text(&Readings { experiments: experiments(journal), host: host.and_then(host_readings) })
+}
+
+fn experiments(journal: Option<&Path>) -> Option<Vec<LastExperiment>> {
+    let path = journal.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name)))?;
+    if !path.exists() {
+        return Some(Vec::new());
+    }
+    let journal = SqliteJournal::open_to_read(&path).ok()?;
+    let listed = journal.list(&Filter { limit: Some(EXPERIMENTS), ..Filter::default() }).ok()?;
+    let mut seen = BTreeSet::new();
+    // The newest come first.
+    let newest = listed.into_iter().filter(|one| {
+        let is_decided = matches!(one.kind.as_str(), "tune" | "screen") && one.state != State::Running;
+        is_decided && seen.insert((one.target.clone(), one.tunnel.clone(), one.workload.clone()))
+    });
+    let told = newest.take(SERIES).map(|summary| {
+        let last_trial_unix_us = journal.last_trial_unix_us(&summary.id).ok().flatten();
+        LastExperiment { summary, last_trial_unix_us }
+    });
+    Some(told.collect())
+}
+
+/// Not by way of what commands do first: they end changes that nobody watches any more.
+fn host_readings(host: &mut HostAccess) -> Option<HostReadings> {
+    let pending = wt_host::pending(&mut host.system, &host.store).ok()?;
+    let survey = Survey::take(&mut host.system).ok()?;
+    let report = wt_host::verify(&mut host.system, &host.store, &survey).ok()?;
+    Some(HostReadings {
+        pending_s: pending.map(|pending| pending.seconds_left),
+        drift: report.drift.len(),
+        lost_at_boot: report.at_boot.len(),
+    })
+}
+
+/// One metric: its name without our prefix, what it is, and its series.
+fn metric(text: &mut String, name: &str, help: &str, series: impl IntoIterator<Item = (String, f64)>) {
+    let mut series = series.into_iter().peekable();
+    if series.peek().is_none() {
+        return;
+    }
+    let _ = writeln!(text, "# HELP windtunnel_{name} {help}\n# TYPE windtunnel_{name} gauge");
+    for (labels, value) in series {
+        let _ = writeln!(text, "windtunnel_{name}{labels} {value}");
+    }
+}
+
+fn text(readings: &Readings) -> String {
+    let mut text = String::new();
+    let none = String::new;
+    let up = |up: bool| [(String::new(), f64::from(u8::from(up)))];
+    let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    metric(&mut text, "build_info", "The program that wrote this.", [(version, 1.0)]);
+    metric(&mut text, "journal_up", "Whether the journal can be read.", up(readings.experiments.is_some()));
+    let all = readings.experiments.as_deref().unwrap_or_default();
+    let of = |value: fn(&LastExperiment) -> Option<f64>| {
+        all.iter().filter_map(move |one| value(one).map(|value| (labels(one, None), value)))
+    };
+    metric(
+        &mut text,
+        "last_trial_timestamp_seconds",
+        "When the newest trial began.",
+        of(|one| one.last_trial_unix_us.map(|us| us as f64 / 1e6)),
+    );
+    metric(
+        &mut text,
+        "experiment_trials",
+        "Trials of the newest experiment.",
+        of(|one| Some(one.summary.trials as f64)),
+    );
+    metric(
+        &mut text,
+        "experiment_change_ratio",
+        "What the newest verdict's setting changes, as a share of what is compared; less than 0 where it gets smaller.",
+        of(|one| one.summary.change_bp.map(|hundredths| hundredths as f64 / 1e4)),
+    );
+    let verdicts = all.iter().flat_map(|one| {
+        let action = one.summary.action.as_deref();
+        ACTIONS.into_iter().map(move |name| (labels(one, Some(name)), f64::from(u8::from(action == Some(name)))))
+    });
+    metric(&mut text, "verdict", "Whether this is what the newest verdict says to do.", verdicts);
+    metric(&mut text, "settings_up", "Whether this host's changes can be read.", up(readings.host.is_some()));
+    if let Some(host) = readings.host {
+        let pending = f64::from(u8::from(host.pending_s.is_some()));
+        metric(&mut text, "settings_pending", "Whether a change waits for its confirmation.", [(none(), pending)]);
+        let left = host.pending_s.unwrap_or(0) as f64;
+        metric(&mut text, "settings_pending_seconds", "Time until it is reverted.", [(none(), left)]);
+        let drift = host.drift as f64;
+        metric(&mut text, "settings_drift", "Settings that aren't as a change made them.", [(none(), drift)]);
+        let lost = host.lost_at_boot as f64;
+        metric(&mut text, "settings_lost_at_boot", "Settings that the next boot makes others.", [(none(), lost)]);
+    }
+    text
+}
+
+fn labels(one: &LastExperiment, verdict: Option<&str>) -> String {
+    let summary = &one.summary;
+    let workload = summary.workload.as_deref().unwrap_or("bulk");
+    let mut all = vec![("target", summary.target.as_str()), ("tunnel", &summary.tunnel), ("workload", workload)];
+    all.extend(verdict.map(|verdict| ("verdict", verdict)));
+    let written: Vec<String> = all.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    format!("{{{}}}", written.join(","))
+}
+
+/// As the text format has it: backslash, quote and end of line; nothing else that isn't to be shown.
+fn escaped(value: &str) -> String {
+    wt_units::harmless(value).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(target: &str, action: Option<&str>) -> LastExperiment {
+        let summary = ExperimentSummary {
+            id: "x".to_owned(),
+            target: target.to_owned(),
+            tunnel: "live".to_owned(),
+            state: State::Finished,
+            started_unix_us: 0,
+            ended_unix_us: None,
+            comment: String::new(),
+            trials: 24,
+            kind: "tune".to_owned(),
+            workload: Some("page".to_owned()),
+            verdict: None,
+            action: action.map(str::to_owned),
+            answer: None,
+            setting: None,
+            change_bp: Some(-1_450),
+        };
+        LastExperiment { summary, last_trial_unix_us: Some(1_700_000_000_500_000) }
+    }
+
+    #[test]
+    fn each_series_has_its_labels_and_a_verdict_is_one_of_four() {
+        let host = Some(HostReadings { pending_s: Some(90), drift: 2, lost_at_boot: 0 });
+        let text = text(&Readings { experiments: Some(vec![last("a\"b\\c\n\u{1b}[2J", Some("set"))]), host });
+        let labels = "{target=\"a\\\"b\\\\c";
+        for line in text.lines().filter(|line| line.starts_with("windtunnel_verdict")) {
+            assert!(line.contains(labels), "{line}");
+            assert_eq!(line.ends_with(" 1"), line.contains("verdict=\"set\""), "{line}");
+        }
+        assert!(!text.contains('\u{1b}'));
+        assert!(text.contains("tunnel=\"live\",workload=\"page\"} 1700000000.5\n"), "{text}");
+        assert!(text.contains("} -0.145\n") && text.contains("windtunnel_settings_drift 2\n"), "{text}");
+        let series = text.lines().filter(|line| line.contains("target=")).count();
+        assert!(series <= 30, "{series}");
+        assert!(text.lines().all(|line| line.starts_with("# ") || line.starts_with("windtunnel_")), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_and_nothing_is_made_up() {
+        let text = text(&Readings::default());
+        assert!(text.contains("windtunnel_journal_up 0\n") && text.contains("windtunnel_settings_up 0\n"), "{text}");
+        assert!(!text.contains("drift") && !text.contains("target="), "{text}");
+    }
+}

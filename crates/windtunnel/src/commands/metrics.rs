@@ -1,0 +1,47 @@
+//! `windtunnel metrics`: the newest verdicts and this host's changes, for monitoring.
+
+use crate::cli::forms::write_whole;
+use crate::edge::{Exit, Outcome};
+use clap::Args;
+use std::io::Write as _;
+use std::path::PathBuf;
+use wt_setup::metrics::metrics;
+use wt_setup::settings::HostAccess;
+
+/// Prints the newest verdicts and this host's changes for Prometheus
+///
+/// Everything is read as it stands: nothing is measured, nothing is changed. `--textfile` is for the textfile collector of
+/// node_exporter: run it from a timer, or after each experiment. What can't be read is said by `windtunnel_journal_up` and
+/// `windtunnel_settings_up`. It answers within a second.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  windtunnel metrics
+  sudo windtunnel metrics --textfile /var/lib/prometheus/node-exporter/windtunnel.prom
+  windtunnel metrics --journal edge.sqlite3")]
+pub(crate) struct MetricsArgs {
+    /// Writes this file as a whole, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    textfile: Option<PathBuf>,
+    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Where changes of settings are kept [default: as `windtunnel settings` has it]
+    #[arg(long, value_name = "FOLDER")]
+    state_dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A [`Problem`](crate::edge::Problem) that says what to try.
+pub(crate) fn run(args: &MetricsArgs) -> Outcome {
+    let mut host = HostAccess::open(args.state_dir.as_deref(), None).ok();
+    let text = metrics(args.journal.as_deref(), host.as_mut());
+    match &args.textfile {
+        Some(path) => write_whole(path, &text)?,
+        None => {
+            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        }
+    }
+    Ok(Exit::Done)
+}
