@@ -7,7 +7,7 @@
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
 # make packages-test  proves them on a fresh minimal Debian (root; three to five minutes)
-# make effect  the gain of a verdict against curl's where it hangs on chance (SACK, timestamps, send buffer, MSS and MTU under loss; 4 minutes)
+# make effect  what hangs on chance or on a quiet machine: verdicts' gains against curl's (SACK, timestamps, MSS, MTU, ...), cells
 # make page-test  the page in headless Chromium
 # make page-bench  how quick the page and its server are
 CARGO ?= cargo
@@ -69,7 +69,7 @@ truth:
 	$(CARGO) test --release -p wt-report -p wt-tune --locked --lib in_full -- --ignored --nocapture
 
 effect:
-	$(CARGO) test --workspace --locked --test lab -- --ignored --test-threads 1 effect::
+	$(CARGO) test --workspace --locked --test lab -- --ignored --test-threads 1 effect:: probe::a_line_of_cells
 
 # Adapters of stacks: gcc with liblwip-dev and libslirp-dev, Go, and cargo once more for QUIC.
 stacks:

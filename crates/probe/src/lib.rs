@@ -37,7 +37,7 @@ mod trace;
 /// The rate of the narrowest link.
 mod train;
 
-pub use cells::{Cells, cell_sizes, cells};
+pub use cells::{Cells, cell_sizes, cells, cells_may_hide};
 pub use loss::{LossCount, likelihood_ratio, repeats_for};
 pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};

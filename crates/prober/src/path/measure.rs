@@ -3,8 +3,11 @@
 use crate::ProbeOptions;
 use crate::driver::{Cost, Driver};
 use crate::target::Target;
+use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_probe::{Bottleneck, Cells, Kind, LossCount, Scan, ScanConfig, SearchReport, Train, cell_sizes, cells};
+use wt_probe::{
+    Bottleneck, Cells, Kind, LossCount, Scan, ScanConfig, SearchReport, Train, cell_sizes, cells, cells_may_hide,
+};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
@@ -14,6 +17,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 const SMALL: u16 = 84;
 /// Probes of each size that look for cells: the fastest counts.
 const CELL_REPEATS: u32 = 4;
+/// So many times at most, where a host answers too unevenly to say that there are none.
+const CELL_BATCHES: u64 = 3;
+/// The first stream of random numbers of those.
+const CELL_STREAM: u64 = 3;
 /// Round trips are counted for so many seconds at most.
 const LONGEST: u32 = 20;
 
@@ -68,9 +75,25 @@ impl Prober<'_> {
         let sizes = cell_sizes(self.pmtu);
         let all = CELL_REPEATS * u32::try_from(sizes.len()).unwrap_or(0);
         let pps = (0.5 / self.report.pace.as_secs_f64().max(1e-3)).max(1.0) as u32;
-        let (scan, cost) = self.scan(sizes, all, self.options.pps.unwrap_or(pps).min(pps), 3)?;
-        let rtts: Vec<_> = scan.sizes().iter().filter_map(|row| Some((row.size, row.least_rtt?))).collect();
-        Ok((cells(&rtts), cost))
+        let pps = self.options.pps.unwrap_or(pps).min(pps);
+        // A cell of 48 bytes takes its share of what the largest packet takes.
+        let cell = self.report.pace * 48 / u32::from(self.pmtu.max(48));
+        let (mut least, mut cost) = (BTreeMap::new(), Cost::default());
+        for batch in 0..CELL_BATCHES {
+            let (scan, of_batch) = self.scan(sizes.clone(), all, pps, CELL_STREAM + batch)?;
+            cost = cost.plus(of_batch);
+            for row in scan.sizes() {
+                if let Some(rtt) = row.least_rtt {
+                    least.entry(row.size).and_modify(|least: &mut Duration| *least = rtt.min(*least)).or_insert(rtt);
+                }
+            }
+            let rtts: Vec<_> = least.iter().map(|(size, rtt)| (*size, *rtt)).collect();
+            let found = cells(&rtts);
+            if found.is_some() || !cells_may_hide(&rtts, cell) {
+                return Ok((found, cost));
+            }
+        }
+        Ok((None, cost))
     }
 
     /// So many probes of these sizes, one at a time; `stream` is that of the random generator.

