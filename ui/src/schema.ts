@@ -497,7 +497,7 @@ export type ExperimentSummary = {
   ended_unix_us?: number | null;
   /** Its name. */
   id: string;
-  /** What it is: `tune`, `screen`, `cc`, `stacks`, `test` or `flent`. */
+  /** What it is: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`. */
   kind: string;
   /** What it recommends to set. */
   setting?: string | null;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use wt_setup::metrics::metrics;
 use wt_setup::settings::HostAccess;
 
-/// Prints the newest verdicts and this host's changes for Prometheus
+/// Prints verdicts and this host's changes for Prometheus
 ///
 /// Everything is read as it stands: nothing is measured, nothing is changed. `--textfile` is for the textfile collector of
 /// node_exporter: run it from a timer, or after each experiment. What can't be read is said by `windtunnel_journal_up` and
