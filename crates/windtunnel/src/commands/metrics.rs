@@ -1,7 +1,6 @@
 //! `windtunnel metrics`: the newest verdicts and this host's changes, for monitoring.
 
-use crate::cli::forms::write_whole;
-use crate::edge::{Exit, Outcome};
+use crate::edge::{Exit, Outcome, Problem};
 use clap::Args;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -33,12 +32,15 @@ pub(crate) struct MetricsArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Problem`](crate::edge::Problem) that says what to try.
+/// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &MetricsArgs) -> Outcome {
     let mut host = HostAccess::open(args.state_dir.as_deref(), None).ok();
     let text = metrics(args.journal.as_deref(), host.as_mut());
     match &args.textfile {
-        Some(path) => write_whole(path, &text)?,
+        Some(path) => wt_setup::files::write_whole(path, text.as_bytes()).map_err(|error| {
+            Problem::environment(error.to_string())
+                .hint("name a file in the folder that node_exporter's --collector.textfile.directory names")
+        })?,
         None => {
             let _ = std::io::stdout().lock().write_all(text.as_bytes());
         }

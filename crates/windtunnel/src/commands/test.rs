@@ -19,7 +19,7 @@ use wt_tune::{HostTests, LiveRequest, LoggedTests, TestRequest, TuneEvent};
 ///
 /// One line for each download, with its number in the journal, the time, the server, bytes, seconds and rate; the journal
 /// keeps all settings that were in force. Of a profile every server is asked in turn, and you get a table: hops, TTL,
-/// time to connect, rate. Nothing is compared and nothing is claimed: that is what `windtunnel tune` does.
+/// time to connect, rate. Nothing is compared and nothing is claimed: that is what `windtunnel tune` does. A download takes `--time` at most.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel test http://example.org/file.iso --comment 'new modem'
