@@ -1,0 +1,69 @@
+"""Analyses, problems, options, and the program."""
+
+import datetime
+import json
+
+import pytest
+from conftest import program
+
+import windtunnel as wt
+from windtunnel._options import flags
+from windtunnel._problem import from_text
+
+TTL = [{"ttl": ttl, "series1": a, "series2": b, "series3": c, "series4": d} for ttl, a, b, c, d in
+       [(0, 1309, 1597, 1888, 1206), (32, 1327, 1597, 1597, 1109), (64, 1420, 1500, 1700, 1200)]]
+
+
+def test_an_analysis_is_the_json_of_the_command(tmp_path):
+    file = tmp_path / "ttl.csv"
+    file.write_text("ttl,series1,series2,series3,series4\n" + "".join(",".join(map(str, row.values())) + "\n" for row in TTL))
+    said = json.loads(program("analyse", str(file), "--json"))
+    assert wt.analyse(file) == said
+    mine = wt.analyse(TTL)
+    assert {name for name in said if said[name] != mine[name]} <= {"file", "source", "table", "name"}
+    pandas = pytest.importorskip("pandas")
+    assert wt.analyse(pandas.DataFrame(TTL)) == mine
+
+
+def test_a_table_without_outcomes_is_a_problem():
+    with pytest.raises(wt.UsageProblem):
+        wt.analyse([{"a": "x"}, {"a": "y"}])
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"up_rate": "1mbit"}, ["--up-rate=1mbit"]),
+        ({"strict": True, "screen": False, "comment": None}, ["--strict"]),
+        ({"set": {"cc": "bbr", "sack": False, "mtu_probing": True}}, ["--set=cc=bbr,sack=off,mtu-probing=on"]),
+        ({"levels": {"rwin": ["4x", 65536], "sack": [True, False]}}, ["--levels=rwin=4x,65536", "--levels=sack=on,off"]),
+        ({"levels": ["rwin=4x", "mtu=1400"]}, ["--levels=rwin=4x", "--levels=mtu=1400"]),
+        ({"arm": {"tuned": {"rwin": "64KiB"}}}, ["--arm=tuned: rwin=64KiB"]),
+        ({"knobs": ["rwin", "cc"]}, ["--knobs=rwin,cc"]),
+        ({"seed": 2**64 - 1}, ["--seed=18446744073709551615"]),
+        ({"rtt": datetime.timedelta(milliseconds=40)}, ["--rtt=40000us"]),
+    ],
+)
+def test_keywords_are_options(options, words):
+    assert flags(options) == words
+
+
+def test_problems_are_read_from_objects_and_from_text():
+    told = 'a warning\n{"fault":"remote","code":4,"what":"the server is gone","cause":"why","try":"again"}\n'
+    problem = from_text(4, told)
+    assert (type(problem), problem.what, problem.cause, problem.hint) == (wt.RemoteProblem, "the server is gone", "why", "again")
+    assert str(problem) == "the server is gone\n  cause: why\n  try:   again"
+    problem = from_text(3, "note\nwindtunnel: can't\nin two lines\n  cause: this\n  try:   that\n")
+    assert (type(problem), problem.what, problem.cause, problem.hint) == (wt.EnvironmentProblem, "can't\nin two lines", "this", "that")
+    assert "signal 9" in from_text(-9, "").what
+
+
+def test_any_command_answers_and_fails_as_itself():
+    assert wt.command("lab", "show", "adsl") == json.loads(program("lab", "show", "adsl", "--json"))
+    with pytest.raises(wt.UsageProblem):
+        wt.command("lab", "show", "no-such-path")
+
+
+def test_the_program_is_the_one_of_the_wheel():
+    assert wt.program().endswith("/env/bin/windtunnel")
+    assert program("--version").split() == ["windtunnel", wt.version()]

@@ -1,0 +1,101 @@
+"""Experiments: the events, the verdict, the journal; and what ends early leaves nothing."""
+
+import json
+import os
+import signal
+import sqlite3
+
+import pytest
+from conftest import alive, below, program, script, until
+
+import windtunnel as wt
+
+SHORT = {"lab": "lan", "knobs": "cc", "levels": {"cc": ["reno"]}, "workload": "bulk:size=64KiB", "budget": "12 trials", "no_model": True}
+LONG = {"lab": "lan", "knobs": "cc", "levels": {"cc": ["reno"]}, "budget": "10min"}
+
+
+def test_events_come_while_it_runs_and_every_number_is_the_journals(journal):
+    with wt.tune(**SHORT, seed=2**64 - 1) as events:
+        seen = []
+        for event in events:
+            seen.append(event["event"])
+            assert events.verdict is None
+    assert seen.count("begin") == 1 and seen.count("trial") >= 2 and "round" in seen
+    assert events.result is not None and events.verdict == events.result["verdict"]
+    said = json.loads(program("report", events.id, "--json"))
+    assert said["verdict"] == events.verdict
+    assert list(events) == []
+
+    trials = wt.journal(experiment=events.id, form="list")
+    with sqlite3.connect(journal) as direct:
+        assert len(trials) == direct.execute("SELECT count(*) FROM trials").fetchone()[0] > 0
+    assert {trial["experiment"] for trial in trials} == {events.id}
+    exported = json.loads(program("journal", "export", events.id, "--format", "json"))
+    assert [trial["bytes"] for trial in trials if trial["status"] == "completed"] == [
+        trial["outcome"]["bytes"] for trial in exported["trials"] if trial["outcome"]["status"] == "completed"
+    ]
+    [experiment] = wt.journal(of="experiments", form="list")
+    assert experiment["id"] == events.id and experiment["trials"] == len(trials)
+
+    pandas = pytest.importorskip("pandas")
+    frame = wt.journal()
+    assert isinstance(frame, pandas.DataFrame) and str(frame["started"].dtype) == "datetime64[ns, UTC]"
+    # To the microsecond.
+    assert (frame["started"].astype("int64") // 1000 == frame["started_unix_us"]).all()
+    assert frame["goodput_bps"].tolist() == [trial["goodput_bps"] for trial in trials]
+    assert wt.journal(experiment="no-such", form="list") == []
+
+
+def test_leaving_early_keeps_what_was_measured_and_leaves_no_process(journal):
+    with wt.tune(**LONG) as events:
+        for event in events:
+            if event["event"] == "trial":
+                break
+    assert below(os.getpid()) == []
+    [experiment] = wt.journal(of="experiments", form="list")
+    assert experiment["state"] == "stopped" and experiment["trials"] >= 1
+
+
+def test_an_iterator_that_is_dropped_ends_its_experiment(journal):
+    events = wt.tune(**LONG)
+    assert "event" in next(events)
+    del events
+    assert below(os.getpid()) == []
+
+
+@pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGKILL])
+def test_whatever_ends_python_ends_the_experiment_and_the_journal_says_so(journal, what):
+    python = script(
+        "import windtunnel as wt\n"
+        f"for event in wt.tune(**{LONG!r}):\n"
+        "    if event['event'] == 'trial': print('trial', flush=True)\n"
+    )
+    assert python.stdout.readline() == "trial\n"
+    mine = below(python.pid)
+    assert mine
+    python.send_signal(what)
+    python.wait()
+    python.stdout.close()
+    assert until(lambda: not [one for one in mine if alive(one)])
+    [experiment] = wt.journal(of="experiments", form="list")
+    assert experiment["state"] == "stopped"
+
+
+def test_what_cant_be_run_is_a_problem_with_a_hint(journal):
+    with pytest.raises(wt.UsageProblem) as caught:
+        list(wt.tune(lab="no-such-path"))
+    assert "no-such-path" in caught.value.what and caught.value.hint
+    with pytest.raises(wt.UsageProblem, match="bogus"):
+        wt.tune(lab="lan", bogus="x").wait()
+    assert below(os.getpid()) == []
+
+
+def test_a_journal_that_isnt_there_or_isnt_one_is_a_problem(tmp_path):
+    with pytest.raises(wt.UsageProblem, match="there is no journal"):
+        wt.journal(tmp_path / "none.sqlite3")
+    (tmp_path / "other ?#%.sqlite3").write_text("no journal, but long enough to be read as a header of a file of SQLite " * 20)
+    with pytest.raises(wt.EnvironmentProblem, match="not a database"):
+        wt.journal(tmp_path / "other ?#%.sqlite3")
+    assert not (tmp_path / "none.sqlite3").exists()
+    with pytest.raises(wt.UsageProblem):
+        wt.journal(of="nothing")
