@@ -1,0 +1,75 @@
+#!/usr/bin/python
+# Copyright the Windtunnel authors
+# MIT or Apache-2.0
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+module: verdict
+short_description: What an experiment of the host's journal allows one to say
+version_added: 0.1.0
+author: The Windtunnel authors (@windtunnel)
+description:
+  - Reads C(windtunnel report --json). Nothing is measured and nothing is changed.
+options:
+  experiment:
+    description: Its name, the beginning of it, or C(last).
+    type: str
+    default: last
+  journal:
+    description: The journal, if it isn't the one of the user that the task runs as.
+    type: path
+  program:
+    description: The path of the program, if it isn't in the search path.
+    type: path
+notes:
+  - Supports C(check_mode).
+"""
+
+EXAMPLES = r"""
+- windtunnel.tcp.verdict:
+    journal: /home/net/.local/share/windtunnel/journal.sqlite3
+  register: found
+
+- windtunnel.tcp.settings:
+    settings: "{{ found.verdict.settings }}"
+  when: found.action == 'set'
+"""
+
+RETURN = r"""
+id:
+  description: The experiment's name.
+  returned: always
+  type: str
+action:
+  description: What to do, as C(set), C(keep) or C(undecided).
+  returned: always
+  type: str
+verdict:
+  description: The report's verdict, with C(kind), C(settings), C(ratio), C(at_least), C(evidence), C(headline) and C(details).
+  returned: always
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.windtunnel.tcp.plugins.module_utils.program import ask
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec=dict(experiment=dict(type="str", default="last"), journal=dict(type="path"), program=dict(type="path")),
+        supports_check_mode=True,
+    )
+    arguments = ["report", module.params["experiment"]]
+    if module.params["journal"]:
+        arguments += ["--journal", module.params["journal"]]
+    # 1 is the answer "no difference shown".
+    found = ask(module, arguments, accept=(0, 1))
+    verdict = found.get("verdict") or {}
+    module.exit_json(changed=False, id=found["id"], verdict=verdict, action=(verdict.get("answer") or {}).get("action", "undecided"))
+
+
+if __name__ == "__main__":
+    main()
