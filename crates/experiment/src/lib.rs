@@ -48,6 +48,8 @@ pub mod drift;
 mod eprocess;
 /// Many knobs with two levels each, several at a time.
 pub mod factorial;
+/// Many sites with one question: where does it hold?
+pub mod fleet;
 /// Small matrices.
 mod linalg;
 /// Two published means against each other.

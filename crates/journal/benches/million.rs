@@ -1,6 +1,6 @@
 //! How long a million trials take to read: `cargo bench -p wt-journal`.
 //!
-//! Fails when the rows that an analysis needs take longer than two seconds.
+//! Fails when the rows that an analysis needs take longer than two seconds, or a million trials as Parquet longer than five.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -98,6 +98,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     read?;
     writeln!(std::io::stdout(), "{whole} of them")?;
+    let file = std::fs::File::create(dir.path().join("trials.parquet"))?;
+    let (written, parquet) = timed("a million trials as Parquet", || {
+        let mut out = std::io::BufWriter::new(file);
+        (0..EXPERIMENTS).try_for_each(|e| {
+            wt_journal::export_parquet(&journal, &format!("e{e}"), wt_journal::ParquetRows::Trials, &mut out)
+        })
+    });
+    written?;
     assert!(took < Duration::from_secs(2), "a million rows took {took:?}");
+    assert!(parquet < Duration::from_secs(5), "a million rows of Parquet took {parquet:?}");
     Ok(())
 }

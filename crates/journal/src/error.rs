@@ -39,6 +39,14 @@ pub enum JournalError {
         /// The journal.
         path: PathBuf,
     },
+    /// The server that keeps it can't be reached, or doesn't let us in: nothing of what was under way is written.
+    #[error("the journal {} can't be reached: {why}", path.display())]
+    Unreachable {
+        /// The journal, without a password.
+        path: PathBuf,
+        /// What the server or the system says.
+        why: String,
+    },
     /// Another program held it for longer than we wait.
     #[error("the journal {} is locked by another program", path.display())]
     Busy {

@@ -69,7 +69,7 @@ fn record(trial: &TrialRecord, label: &str) -> [String; COLUMNS.len()] {
     let last = outcome.sender.last().copied().unwrap_or_default();
     [
         trial.id.to_string(),
-        crate::sqlite::phase_name(spec.phase).to_owned(),
+        crate::columns::phase_name(spec.phase).to_owned(),
         spec.round.to_string(),
         spec.order.to_string(),
         spec.arm.to_string(),

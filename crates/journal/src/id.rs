@@ -57,7 +57,8 @@ fn slug(text: &str) -> String {
 }
 
 /// Why a text can't be the name of an experiment; names are used in file names and on command lines.
-pub(crate) fn fault(id: &str) -> Option<&'static str> {
+#[must_use]
+pub fn fault(id: &str) -> Option<&'static str> {
     if id.is_empty() || id.len() > 100 {
         return Some("a name has 1 to 100 characters");
     }

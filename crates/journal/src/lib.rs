@@ -22,6 +22,8 @@
 
 /// Who is at work on an experiment.
 mod claim;
+/// Words, numbers and JSON in columns.
+pub mod columns;
 /// What an experiment was, and how rows of every version are read.
 mod config;
 /// What can go wrong with a journal.
@@ -42,6 +44,8 @@ mod model;
 mod samples;
 /// The journal in a file of SQLite.
 mod sqlite;
+/// Writing trials and samples as Parquet.
+mod table;
 
 pub use claim::Claim;
 pub use config::{
@@ -60,3 +64,4 @@ pub use model::{
 };
 pub use samples::{SampleError, decode_samples, encode_samples};
 pub use sqlite::{SqliteJournal, default_path};
+pub use table::{ParquetRows, export_parquet};

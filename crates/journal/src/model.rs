@@ -88,6 +88,28 @@ pub struct NewExperiment {
 }
 
 impl NewExperiment {
+    /// The same as it is stored while it runs: without an end and a verdict.
+    #[must_use]
+    pub fn begun(&self) -> StoredExperiment {
+        StoredExperiment {
+            id: self.id.clone(),
+            target: self.target.clone(),
+            tunnel: self.tunnel.clone(),
+            state: State::Running,
+            started_unix_us: self.started_unix_us,
+            ended_unix_us: None,
+            comment: self.comment.clone(),
+            version: self.version.clone(),
+            current: self.current.clone(),
+            arms: self.arms.clone(),
+            config: self.config.clone(),
+            seed: self.seed,
+            path: self.path.clone(),
+            verdict: None,
+            owner: self.owner.clone(),
+        }
+    }
+
     /// An experiment of which nothing but its name, target and tunnel is said.
     #[must_use]
     pub fn new(id: impl Into<String>, target: impl Into<String>, tunnel: impl Into<String>) -> Self {
@@ -220,6 +242,24 @@ pub struct TrialRow {
     pub score: Option<f64>,
     /// The deadline of a trial that wasn't completed, µs; read with the rows of an experiment.
     pub deadline_us: Option<u64>,
+}
+
+impl TrialRow {
+    /// Payload over elapsed time, bit/s; 0 if nothing moved.
+    #[must_use]
+    pub fn goodput_bps(&self) -> f64 {
+        if self.elapsed_us == 0 { 0.0 } else { self.bytes as f64 * 8e6 / self.elapsed_us as f64 }
+    }
+}
+
+/// What a view needs of a trial, as the columns have it.
+#[derive(Debug)]
+pub(crate) struct TableTrial<'a> {
+    pub(crate) row: TrialRow,
+    pub(crate) asked: &'a str,
+    pub(crate) granted: &'a str,
+    pub(crate) workload: &'a str,
+    pub(crate) observed: &'a str,
 }
 
 /// Whether the samples of a trial are read too.

@@ -12,10 +12,11 @@ use wt_units::Knob;
 const APPLICATION_ID: i64 = 0x5774_6e6c;
 
 /// The schema and the rows of each version, one upon the other.
-const VERSIONS: [(&str, &str); 3] = [
+const VERSIONS: [(&str, &str); 4] = [
     (include_str!("../src/migrations/0001_journal.sql"), include_str!("golden/schema-1.sql")),
     (include_str!("../src/migrations/0002_measures.sql"), include_str!("golden/schema-2.sql")),
     (include_str!("../src/migrations/0003_sightings.sql"), include_str!("golden/schema-3.sql")),
+    (include_str!("../src/migrations/0004_views.sql"), include_str!("golden/schema-4.sql")),
 ];
 
 /// A journal as the program of this schema left it.
@@ -117,4 +118,30 @@ fn what_every_row_says_is_understood() {
     assert!(matches!(config("20261122-0103"), ExperimentConfig::Flent(_)));
     assert_eq!(config("20261122-0104").later_format(), Some(2));
     assert_eq!(config("20261122-0105"), ExperimentConfig::Unknown(serde_json::Value::Null));
+}
+
+#[test]
+fn journals_of_every_schema_have_the_views_once_they_are_opened() {
+    for schema in 1..=VERSIONS.len() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j.sqlite3");
+        journal(&path, schema);
+        drop(SqliteJournal::open(&path).unwrap());
+        for (view, table) in [("v_trials", "trials"), ("v_experiments", "experiments")] {
+            let sql = format!("SELECT (SELECT count(*) FROM {view}) || '', (SELECT count(*) FROM {table}) || ''");
+            let (seen, there) = texts(&path, &sql).swap_remove(0);
+            assert_eq!(seen, there, "{view} of schema {schema}");
+        }
+    }
+}
+
+#[test]
+fn tables_of_the_last_schema_are_read_by_who_may_not_write() {
+    let dir = tempfile::tempdir().unwrap();
+    for (schema, is_readable) in [(2, false), (3, true), (4, true)] {
+        let path = dir.path().join(format!("{schema}.sqlite3"));
+        journal(&path, schema);
+        let opened = SqliteJournal::open_to_read(&path);
+        assert_eq!(opened.is_ok_and(|journal| journal.load("20261121-0905").is_ok()), is_readable, "schema {schema}");
+    }
 }

@@ -3,6 +3,11 @@
 //! A test that can't be run must not count as passed unseen. It says what it lacks with [`require!`]; where that isn't listed in
 //! `WINDTUNNEL_LACKS`, it fails in CI. `scripts/run-tests.py` counts what wasn't run.
 
+/// A server of PostgreSQL.
+mod postgres;
+
+pub use postgres::PostgresServer;
+
 use std::fmt::Display;
 use std::io::Write as _;
 

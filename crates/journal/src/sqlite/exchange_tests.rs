@@ -121,11 +121,31 @@ fn a_journal_that_is_only_read_stays_as_it_is() {
     assert!(!missing.exists());
 }
 
+/// The text of one of our views.
+fn ours(name: &str) -> &'static str {
+    schema::views().find(|view| view.starts_with(&format!("CREATE VIEW {name} AS"))).unwrap()
+}
+
+#[test]
+fn our_own_views_are_those_of_a_journal() {
+    let f = fixture();
+    let mut query =
+        f.journal.connection.prepare("SELECT sql FROM sqlite_schema WHERE type = 'view' ORDER BY name").unwrap();
+    let found: Vec<String> = query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found, [ours("v_experiments"), ours("v_trials")]);
+    assert_eq!(schema::views().count(), 2);
+}
+
 #[test]
 fn a_journal_with_a_view_a_trigger_or_a_virtual_table_is_refused_before_anything_of_it_runs() {
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n";
     for (sql, told) in [
         (format!("DROP TABLE sightings; CREATE VIEW sightings AS {endless}"), "view"),
+        ("CREATE VIEW more AS SELECT 1 AS id".to_owned(), "view"),
+        ("DROP VIEW v_trials; CREATE VIEW v_trials AS SELECT 1 AS experiment".to_owned(), "view"),
+        (format!("DROP VIEW v_trials; {} AND 1", ours("v_trials")), "view"),
+        // Our views in a journal that is older than they are.
+        ("PRAGMA user_version = 3".to_owned(), "view"),
         ("CREATE TRIGGER t AFTER INSERT ON trials BEGIN SELECT 1; END".to_owned(), "trigger"),
         ("CREATE VIRTUAL TABLE evil USING fts5(a)".to_owned(), "virtual table"),
     ] {

@@ -20,7 +20,6 @@ mod sightings;
 /// Writing.
 mod write;
 
-pub(crate) use codec::phase_name;
 pub use file::default_path;
 
 use crate::{
@@ -66,7 +65,7 @@ impl SqliteJournal {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|e| database_error(path, &e))?;
         connection.busy_timeout(PATIENCE).map_err(|e| database_error(path, &e))?;
-        schema::must_be_newest(&connection, path)?;
+        schema::must_be_readable(&connection, path)?;
         Ok(Self { connection, path: path.to_owned() })
     }
 

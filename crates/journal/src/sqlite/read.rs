@@ -1,5 +1,6 @@
 use super::codec::{from_json, phase, state, status, unsigned};
 use super::{SqliteJournal, Trouble};
+use crate::model::TableTrial;
 use crate::{
     Arm, ExperimentSummary, Filter, JournalError, Owner, State, StoredExperiment, TrialId, TrialRow, WithSamples,
     decode_samples,
@@ -152,6 +153,27 @@ impl SqliteJournal {
             while let Some(row) = rows.next()? {
                 let basic = row_of(row)?;
                 each(record_of(id, &basic, row).map_err(|e| e.of(format_args!("trial {}", basic.id)))?)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Hands what tables have of every trial to `each`, in the order in which they began, without reading its JSON.
+    pub(crate) fn for_each_table_trial(
+        &self,
+        id: &str,
+        each: &mut dyn FnMut(&TableTrial<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        self.read(|| {
+            let mut query = self.connection.prepare(&format!(
+                "SELECT {ROW}, d.asked, d.granted, d.workload, d.observed \
+                 FROM {ROWS} JOIN details d ON d.trial = t.id WHERE t.experiment = ? ORDER BY t.id"
+            ))?;
+            let mut rows = query.query([self.key(id)?])?;
+            while let Some(row) = rows.next()? {
+                let text = |column| row.get_ref(column)?.as_str().map_err(|e| Trouble::Senseless(e.to_string()));
+                let (asked, granted, workload, observed) = (text(10)?, text(11)?, text(12)?, text(13)?);
+                each(&TableTrial { row: row_of(row)?, asked, granted, workload, observed })?;
             }
             Ok(())
         })

@@ -7,11 +7,18 @@ use std::path::Path;
 pub(super) const APPLICATION_ID: i64 = 0x5774_6e6c;
 
 /// The migrations in order. Number n leads from schema n − 1 to schema n; none is ever changed or taken out.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_journal.sql"),
     include_str!("../migrations/0002_measures.sql"),
     include_str!("../migrations/0003_sightings.sql"),
+    include_str!("../migrations/0004_views.sql"),
 ];
+
+/// The schema that brought our views, which are the only ones a journal may have.
+const VIEWS: i64 = 4;
+
+/// The oldest schema whose tables this program reads as they are: what came later are views, which it doesn't read itself.
+const OLDEST_READ: i64 = 3;
 
 /// The newest schema.
 pub(super) const NEWEST: i64 = MIGRATIONS.len() as i64;
@@ -37,10 +44,10 @@ pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Resu
     transaction.commit().map_err(fail)
 }
 
-/// Says what is wrong with a file that isn't a journal of the newest schema.
-pub(super) fn must_be_newest(connection: &Connection, path: &Path) -> Result<(), JournalError> {
+/// Says what is wrong with a file that isn't a journal whose tables are those of the newest schema.
+pub(super) fn must_be_readable(connection: &Connection, path: &Path) -> Result<(), JournalError> {
     let found = check(connection, path)?;
-    if found == NEWEST {
+    if found >= OLDEST_READ {
         return Ok(());
     }
     let why = format!("its schema is {found}, this program's is {NEWEST}: open it with windtunnel journal list first");
@@ -55,7 +62,7 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, JournalError> {
     let foreign = |why: &str| Err(JournalError::NotAJournal { path: path.to_owned(), why: why.to_owned() });
     if application == APPLICATION_ID {
         return match version {
-            1..=NEWEST => only_tables(connection, path).map(|()| version),
+            1..=NEWEST => only_ours(connection, path, version).map(|()| version),
             _ if version > NEWEST => Err(JournalError::Newer { path: path.to_owned(), found: version, known: NEWEST }),
             _ => Err(JournalError::Damaged { path: path.to_owned(), what: format!("schema {version}") }),
         };
@@ -69,17 +76,28 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, JournalError> {
 }
 
 /// Refuses a file of others that does more than hold rows: a view or a trigger is a program, which may never end, and so may
-/// be what stands behind a virtual table.
-fn only_tables(connection: &Connection, path: &Path) -> Result<(), JournalError> {
-    let sql = "SELECT type, name FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR sql LIKE 'create virtual %' LIMIT 1";
-    let found = connection.query_row(sql, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
-    match found {
-        Ok((kind, name)) => {
-            let kind = if kind == "table" { "virtual table" } else { &kind };
-            let why = format!("it has a {kind}, {name:?}, and a journal has tables only");
-            Err(JournalError::NotAJournal { path: path.to_owned(), why })
+/// be what stands behind a virtual table. Our own views are told from others by every byte of their text.
+fn only_ours(connection: &Connection, path: &Path, version: i64) -> Result<(), JournalError> {
+    let fail = |e: rusqlite::Error| database_error(path, &e);
+    let sql = "SELECT type, name, sql FROM sqlite_schema \
+               WHERE type NOT IN ('table', 'index') OR sql LIKE 'create virtual %'";
+    let mut query = connection.prepare(sql).map_err(fail)?;
+    let mut rows = query.query([]).map_err(fail)?;
+    while let Some(row) = rows.next().map_err(fail)? {
+        let (kind, text) = (row.get::<_, String>(0).map_err(fail)?, row.get::<_, Option<String>>(2).map_err(fail)?);
+        if kind == "view" && version >= VIEWS && text.is_some_and(|text| views().any(|view| view == text)) {
+            continue;
         }
-        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
-        Err(error) => Err(database_error(path, &error)),
+        let kind = if kind == "table" { "virtual table" } else { &kind };
+        let name: String = row.get(1).map_err(fail)?;
+        let why = format!("it has a {kind}, {name:?}, and a journal has tables and its own views only");
+        return Err(JournalError::NotAJournal { path: path.to_owned(), why });
     }
+    Ok(())
+}
+
+/// The text of each of our views, as the database keeps it.
+pub(super) fn views() -> impl Iterator<Item = &'static str> {
+    let statements = MIGRATIONS[VIEWS as usize - 1].split(';');
+    statements.filter_map(|statement| statement.find("CREATE VIEW ").map(|at| statement[at..].trim_end()))
 }

@@ -29,23 +29,7 @@ impl SqliteJournal {
         if let Some(why) = id::fault(&new.id) {
             return Err(bad(why));
         }
-        let stored = StoredExperiment {
-            id: new.id.clone(),
-            target: new.target.clone(),
-            tunnel: new.tunnel.clone(),
-            state: State::Running,
-            started_unix_us: new.started_unix_us,
-            ended_unix_us: None,
-            comment: new.comment.clone(),
-            version: new.version.clone(),
-            current: new.current.clone(),
-            arms: new.arms.clone(),
-            config: new.config.clone(),
-            seed: new.seed,
-            path: new.path.clone(),
-            verdict: None,
-            owner: new.owner.clone(),
-        };
+        let stored = new.begun();
         let head = Head::of(&stored)?;
         self.transact(|t| insert_experiment(t, &head, State::Running, bad).map(drop))
     }

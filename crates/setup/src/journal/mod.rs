@@ -2,17 +2,21 @@
 
 /// Taking in, and pruning.
 mod kept;
+/// What goes to the journal of many hosts.
+mod pushed;
 /// What is in it.
 mod shown;
 
 pub use kept::{ImportAnswer, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
+pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, push, status};
 pub use shown::{
     ExperimentRequest, ListAnswer, ListRequest, SampledTrial, SamplesAnswer, SamplesRequest, ShowAnswer, list, samples,
     show,
 };
 
 use std::path::Path;
-use wt_journal::{Claim, Journal as _, JournalError, Owner, SqliteJournal};
+use wt_fleet::{PgJournal, StoreAddress};
+use wt_journal::{Claim, Journal, JournalError, Owner, SqliteJournal};
 use wt_problem::Problem;
 use wt_sys::process::ProcessIdentity;
 
@@ -22,11 +26,41 @@ pub fn own_identity() -> Owner {
     Owner { pid, start_ticks, boot_id }
 }
 
+/// The address of a journal in PostgreSQL, where that and no file is named; the password may come from the environment.
+fn address(named: Option<&Path>) -> Option<Result<StoreAddress, Problem>> {
+    let text = named?.to_str().filter(|text| StoreAddress::is_meant(text))?;
+    let wrong = |error: wt_fleet::AddressError| {
+        Problem::usage(format!("invalid address of a journal: {error}"))
+            .hint("postgresql://USER@HOST/DATABASE, with the password in PGPASSWORD or ~/.pgpass")
+    };
+    Some(text.parse::<StoreAddress>().map_err(wrong).map(|it| it.with_password_of(|name| std::env::var_os(name))))
+}
+
+/// Opens what `--journal` names to read it: this host's journal or another file as [`open`] does, or one in PostgreSQL.
+///
+/// # Errors
+/// A [`Problem`] that names the file or the address, and what to try.
+pub fn open_to_read(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
+    match address(named) {
+        None => Ok(Box::new(open(named)?)),
+        Some(address) => Ok(Box::new(PgJournal::open_to_read(&address?).map_err(|error| problem(&error))?)),
+    }
+}
+
 /// Opens the journal, and says of trials whose program died that they were aborted.
 ///
 /// # Errors
 /// A [`Problem`] that names the file and what to try.
 pub fn open(path: Option<&Path>) -> Result<SqliteJournal, Problem> {
+    if let Some(address) = address(path) {
+        let address = address?;
+        return Err(Problem::usage(format!("{address} is read here, and written only by windtunnel journal push"))
+            .because("trials are written to this host's journal while they run")
+            .hint(format!(
+                "leave --journal away, and then windtunnel journal push {}",
+                wt_units::shell_word(&address.to_string())
+            )));
+    }
     let path = match path {
         Some(path) => path.to_owned(),
         None => wt_journal::default_path(|name| std::env::var_os(name)).ok_or_else(|| {
@@ -46,6 +80,11 @@ pub fn open(path: Option<&Path>) -> Result<SqliteJournal, Problem> {
     Ok(journal)
 }
 
+/// The experiments of the usual journal that are being measured right now; opens nothing.
+pub fn running() -> Vec<String> {
+    wt_journal::default_path(|name| std::env::var_os(name)).map_or_else(Vec::new, |path| Claim::running(&path))
+}
+
 /// What to say when the journal fails.
 pub fn problem(error: &JournalError) -> Problem {
     let text = error.to_string();
@@ -63,6 +102,8 @@ pub fn problem(error: &JournalError) -> Problem {
         JournalError::NotAnExport { .. } => Problem::usage(text).hint(
             "windtunnel journal export writes what import reads (json, flent); or name a journal, an SQLite file",
         ),
+        JournalError::Unreachable { .. } => Problem::environment(text)
+            .hint("check the address, that its server runs and lets you in: psql with the same address says more"),
         JournalError::Busy { .. } => Problem::environment(text).hint("wait until the other program has ended"),
         _ => Problem::internal(text),
     }

@@ -2,9 +2,7 @@ use super::problem;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use utoipa::ToSchema;
-use wt_journal::{
-    ExperimentSummary, Filter, Journal as _, JournalError, SqliteJournal, StoredExperiment, TrialId, WithSamples,
-};
+use wt_journal::{ExperimentSummary, Filter, Journal, JournalError, StoredExperiment, TrialId, WithSamples};
 use wt_problem::Problem;
 use wt_trial::{Phase, Sample, SampleColumns, Status, TrialRecord};
 use wt_units::Settings;
@@ -129,7 +127,7 @@ pub struct SampledTrial {
 /// # Errors
 /// A [`Problem`] when the journal can't be read.
 pub fn list(request: &ListRequest) -> Result<ListAnswer, Problem> {
-    let journal = super::open(request.journal.as_deref())?;
+    let journal = super::open_to_read(request.journal.as_deref())?;
     let experiments = journal.list(&Filter { limit: request.limit, ..Filter::default() });
     experiments.map(|experiments| ListAnswer { schema_version: 1, experiments }).map_err(|error| problem(&error))
 }
@@ -139,11 +137,11 @@ pub fn list(request: &ListRequest) -> Result<ListAnswer, Problem> {
 /// # Errors
 /// A usage [`Problem`] where there is none of this name.
 pub fn show(request: &ExperimentRequest) -> Result<ShowAnswer, Problem> {
-    let journal = super::open(request.journal.as_deref())?;
-    shown(&journal, &request.experiment).map_err(|error| problem(&error))
+    let journal = super::open_to_read(request.journal.as_deref())?;
+    shown(&*journal, &request.experiment).map_err(|error| problem(&error))
 }
 
-fn shown(journal: &SqliteJournal, key: &str) -> Result<ShowAnswer, JournalError> {
+fn shown(journal: &dyn Journal, key: &str) -> Result<ShowAnswer, JournalError> {
     let experiment = journal.load(key)?;
     let rows = journal.rows(&experiment.id)?;
     let trials_left_out = rows.len().saturating_sub(MOST_SHOWN);
@@ -163,7 +161,7 @@ fn shown(journal: &SqliteJournal, key: &str) -> Result<ShowAnswer, JournalError>
 /// # Errors
 /// A usage [`Problem`] where there is no such experiment or trial.
 pub fn samples(request: &SamplesRequest) -> Result<SamplesAnswer, Problem> {
-    let journal = super::open(request.journal.as_deref())?;
+    let journal = super::open_to_read(request.journal.as_deref())?;
     let found = journal.load(&request.experiment).map_err(|error| problem(&error))?;
     let mut axis = Axis::default();
     let only = request.trial;

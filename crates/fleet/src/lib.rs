@@ -1,0 +1,21 @@
+//! One journal for many hosts: in PostgreSQL, and what is pushed to it.
+//!
+//! Trials are written to the local SQLite while they run and pushed as wholes afterwards ([`push`]); what reads a journal reads
+//! either ([`PgJournal`] is a [`Journal`](wt_journal::Journal) too). [`Turns`] are leases on links and hosts that must not be measured at once.
+#![forbid(unsafe_code)]
+
+/// Where a journal in PostgreSQL is.
+mod address;
+/// What goes from a local journal to the common one.
+mod push;
+/// The journal in a database of PostgreSQL.
+mod store;
+/// TLS to the server.
+mod tls;
+/// Turns on what hosts share.
+mod turns;
+
+pub use address::{AddressError, StoreAddress};
+pub use push::{PushLine, PushReport, PushState, push, status};
+pub use store::{PgJournal, PushedTrials};
+pub use turns::{Turn, TurnAnswer, TurnError, TurnTicket, TurnWish, Turns};

@@ -1,0 +1,169 @@
+use crate::PgJournal;
+use std::collections::{HashMap, HashSet};
+use wt_journal::{Filter, Journal, JournalError, State, StoredExperiment, TrialId, TrialRow, WithSamples};
+use wt_trial::{Status, TrialRecord};
+
+/// So many trials go at once at most.
+const MOST_TRIALS: usize = 200;
+/// So many samples go at once, or those of one trial; about 20 bytes each.
+const MOST_SAMPLES: usize = 200_000;
+
+/// How an experiment stands in the common journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushState {
+    /// Something of it was written, or isn't there yet.
+    Pushed,
+    /// All was there already.
+    Known,
+    /// It can't go there, and why.
+    Refused(String),
+}
+
+/// What came of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushLine {
+    /// Its name.
+    pub id: String,
+    /// Its trials here that have ended.
+    pub trials: u64,
+    /// Of those, the ones that were written; where it is only asked, those that aren't there.
+    pub new: u64,
+    /// How it stands.
+    pub state: PushState,
+}
+
+/// What came of each experiment, the oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PushReport {
+    /// One after the other.
+    pub experiments: Vec<PushLine>,
+}
+
+/// Writes what isn't there yet of these experiments of a local journal, or of all.
+///
+/// Trials go as wholes, in batches that are each there or not: whatever ends it, pushing again goes on. One that is
+/// under way is pushed as far as it has come. Nothing comes twice: a trial is known by its experiment and its number here. An
+/// experiment of the same name that began at another time, on another target, with another seed or with other trials is refused.
+/// `site_of` says which host measured.
+///
+/// # Errors
+/// Those of reading the one journal and of writing the other; what was written before is there.
+pub fn push(
+    local: &dyn Journal,
+    common: &mut PgJournal,
+    ids: Option<&[String]>,
+    site_of: &dyn Fn(&StoredExperiment) -> String,
+) -> Result<PushReport, JournalError> {
+    let mut report = PushReport::default();
+    for id in chosen(local, ids)? {
+        report.experiments.push(push_one(local, common, &id, site_of)?);
+    }
+    Ok(report)
+}
+
+/// The names of these experiments, or of all, the oldest first: what continues another one comes after it.
+fn chosen(local: &dyn Journal, ids: Option<&[String]>) -> Result<Vec<String>, JournalError> {
+    let wanted: Option<HashSet<&String>> = ids.map(|ids| ids.iter().collect());
+    let mut all: Vec<String> = local.list(&Filter::default())?.into_iter().map(|one| one.id).collect();
+    all.reverse();
+    all.retain(|id| wanted.as_ref().is_none_or(|wanted| wanted.contains(id)));
+    Ok(all)
+}
+
+fn push_one(
+    local: &dyn Journal,
+    common: &mut PgJournal,
+    id: &str,
+    site_of: &dyn Fn(&StoredExperiment) -> String,
+) -> Result<PushLine, JournalError> {
+    // Its state is read first: a trial that ends meanwhile is there before the experiment has ended.
+    let stored = local.load(id)?;
+    let rows: Vec<TrialRow> = local.rows(id)?.into_iter().filter(|row| row.status != Status::Running).collect();
+    let mut line = PushLine { id: id.to_owned(), trials: rows.len() as u64, new: 0, state: PushState::Known };
+    let there = match common.begin_push(&stored, &site_of(&stored)) {
+        Ok(there) => there,
+        Err(JournalError::BadId { why, .. }) => {
+            return Ok(PushLine { state: PushState::Refused(why.to_owned()), ..line });
+        }
+        Err(error @ JournalError::Unwritable { .. }) => {
+            return Ok(PushLine { state: PushState::Refused(error.to_string()), ..line });
+        }
+        Err(error) => return Err(error),
+    };
+    let known: HashMap<TrialId, (i64, u64)> = there.iter().map(|(id, at, bytes)| (*id, (*at, *bytes))).collect();
+    let mark = |row: &TrialRow| (row.started_unix_us, row.bytes);
+    let differs = rows.iter().any(|row| known.get(&row.id).is_some_and(|other| *other != mark(row)));
+    let shared = rows.iter().any(|row| known.contains_key(&row.id));
+    if differs || (!shared && !there.is_empty()) {
+        // The same trials under other numbers: one of the two journals has them from the other.
+        let same =
+            rows.len() <= there.len() && rows.iter().zip(&there).all(|(row, other)| mark(row) == (other.1, other.2));
+        let why = "there are other trials under that name there";
+        let state = if same { PushState::Known } else { PushState::Refused(why.to_owned()) };
+        return Ok(PushLine { state, ..line });
+    }
+    let missing: HashSet<TrialId> = rows.iter().map(|row| row.id).filter(|id| !known.contains_key(id)).collect();
+    line.new = push_missing(local, common, id, &missing)?;
+    let ended = common.end_push(&stored)?;
+    if line.new > 0 || ended || (there.is_empty() && rows.is_empty() && stored.state == State::Running) {
+        line.state = PushState::Pushed;
+    }
+    Ok(line)
+}
+
+/// Writes these trials of an experiment, and gives how many weren't there.
+fn push_missing(
+    local: &dyn Journal,
+    common: &mut PgJournal,
+    id: &str,
+    missing: &HashSet<TrialId>,
+) -> Result<u64, JournalError> {
+    let Some(first) = missing.iter().min() else { return Ok(0) };
+    let (mut waiting, mut samples, mut new): (Vec<TrialRecord>, usize, u64) = (Vec::new(), 0, 0);
+    local.for_each_trial_from(id, *first, WithSamples::Yes, &mut |trial| {
+        if !missing.contains(&trial.id) {
+            return Ok(());
+        }
+        samples += trial.outcome.sender.len() + trial.outcome.receiver.len();
+        waiting.push(trial);
+        if waiting.len() >= MOST_TRIALS || samples >= MOST_SAMPLES {
+            new += common.push_trials(id, &waiting)?.new;
+            waiting.clear();
+            samples = 0;
+        }
+        Ok(())
+    })?;
+    if !waiting.is_empty() {
+        new += common.push_trials(id, &waiting)?.new;
+    }
+    Ok(new)
+}
+
+/// What isn't there yet of a local journal's experiments; nothing is written.
+///
+/// # Errors
+/// Those of reading.
+pub fn status(local: &dyn Journal, common: &PgJournal) -> Result<PushReport, JournalError> {
+    let mut list = local.list(&Filter::default())?;
+    list.reverse();
+    let ids: Vec<String> = list.iter().map(|one| one.id.clone()).collect();
+    let there: HashMap<String, (State, u64)> =
+        common.known(&ids)?.into_iter().map(|(id, state, trials)| (id, (state, trials))).collect();
+    let mut report = PushReport::default();
+    for one in list {
+        let trials = if one.state == State::Running {
+            local.rows(&one.id)?.iter().filter(|row| row.status != Status::Running).count() as u64
+        } else {
+            one.trials
+        };
+        let (new, known) = match there.get(&one.id) {
+            Some((state, count)) => {
+                (trials.saturating_sub(*count), *state != State::Running || one.state == State::Running)
+            }
+            None => (trials, false),
+        };
+        let state = if new == 0 && known { PushState::Known } else { PushState::Pushed };
+        report.experiments.push(PushLine { id: one.id, trials, new, state });
+    }
+    Ok(report)
+}

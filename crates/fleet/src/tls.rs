@@ -1,0 +1,123 @@
+//! TLS to the server by rustls: its certificate is checked against the name, and a client certificate is shown where there is one.
+//!
+//! What this leaves out: channel binding (SCRAM-SHA-256-PLUS). It guards against a server whose certificate isn't checked; ours
+//! always is.
+
+use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream as Inner;
+
+/// Makes a connection secure.
+#[derive(Clone)]
+pub(crate) struct Connector(Arc<ClientConfig>);
+
+impl Connector {
+    /// Believes the authorities of a file, or those that the system believes; shows a certificate with its key, both as PEM.
+    ///
+    /// # Errors
+    /// Which file can't be read, and why.
+    pub(crate) fn new(root: Option<&Path>, pair: Option<(&Path, &Path)>) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        match root {
+            Some(path) => {
+                for authority in certificates(path)? {
+                    roots.add(authority).map_err(|error| format!("{}: {error}", path.display()))?;
+                }
+            }
+            None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots);
+        let config = match pair {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let private = PrivateKeyDer::from_pem_file(key).map_err(|e| format!("{}: {e}", key.display()))?;
+                let own = config.with_client_auth_cert(certificates(certificate)?, private);
+                own.map_err(|error| format!("{}: {error}", certificate.display()))?
+            }
+        };
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// The certificates of a file of PEM, one at least.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let failed = |error: rustls::pki_types::pem::Error| format!("{}: {error}", path.display());
+    let found: Vec<_> =
+        CertificateDer::pem_file_iter(path).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
+    if found.is_empty() { Err(format!("{}: there is no certificate in it", path.display())) } else { Ok(found) }
+}
+
+impl<S> MakeTlsConnect<S> for Connector
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    type Stream = Secured<S>;
+    type TlsConnect = ToHost;
+    type Error = rustls::pki_types::InvalidDnsNameError;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<ToHost, Self::Error> {
+        Ok(ToHost { config: Arc::clone(&self.0), name: ServerName::try_from(host.to_owned())? })
+    }
+}
+
+/// Makes a connection to one host secure.
+pub(crate) struct ToHost {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl<S> TlsConnect<S> for ToHost
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    type Stream = Secured<S>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Secured<S>>> + Send>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        Box::pin(async move { TlsConnector::from(self.config).connect(self.name, stream).await.map(Secured) })
+    }
+}
+
+/// A connection over TLS.
+pub(crate) struct Secured<S>(Inner<S>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Secured<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Secured<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Secured<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}

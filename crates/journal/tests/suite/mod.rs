@@ -1,0 +1,360 @@
+//! What every store of a journal must hold: the same checks over each. A check gets an empty journal.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(dead_code, reason = "each of its users needs another part")]
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use wt_journal::{
+    Arm, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
+    StoredExperiment, WithSamples, export_csv, export_json, import_journal, import_json,
+};
+use wt_trial::{
+    Amount, Direction, Limits, Measures, Observed, PathFacts, Phase, Sample, Status, TrialOutcome, TrialRecord,
+    TrialSpec, Workload,
+};
+use wt_units::{Knob, Level, Settings};
+
+/// A check with its name.
+pub(crate) type Check = (&'static str, fn(&mut dyn Journal));
+
+/// All of them.
+pub(crate) const CHECKS: &[Check] = &[
+    ("what_is_written_is_read_back", what_is_written_is_read_back),
+    ("what_was_seen_of_a_host_comes_back_in_its_order", what_was_seen_of_a_host_comes_back_in_its_order),
+    ("an_experiment_is_found_by_name_beginning_or_last", an_experiment_is_found_by_name_beginning_or_last),
+    ("names_that_are_taken_or_dangerous_are_refused", names_that_are_taken_or_dangerous_are_refused),
+    ("the_list_is_filtered_and_the_newest_comes_first", the_list_is_filtered_and_the_newest_comes_first),
+    ("the_list_tells_workload_and_verdict", the_list_tells_workload_and_verdict),
+    ("a_trial_is_finished_once_and_only_while_it_runs", a_trial_is_finished_once_and_only_while_it_runs),
+    ("only_what_the_dead_left_behind_is_marked", only_what_the_dead_left_behind_is_marked),
+    ("pruning_keeps_what_is_needed", pruning_keeps_what_is_needed),
+    ("any_words_and_numbers_survive", any_words_and_numbers_survive),
+    ("exports_hold_every_trial_and_are_imported_once", exports_hold_every_trial_and_are_imported_once),
+    ("more_trials_than_are_read_at_once_come_in_their_order", more_trials_than_are_read_at_once_come_in_their_order),
+];
+
+fn rwin(bytes: u64) -> Settings {
+    Settings::new().with(Knob::Rwin, Level::Number(bytes)).with(Knob::Cc, Level::Name("cubic".into()))
+}
+
+/// An experiment on two settings.
+pub(crate) fn experiment(id: &str, started: i64) -> NewExperiment {
+    NewExperiment {
+        started_unix_us: started,
+        comment: "a <comment>, with \"quotes\"".into(),
+        version: "0.1.0".into(),
+        current: rwin(131_072),
+        arms: vec![
+            Arm { label: "current".into(), settings: rwin(131_072) },
+            Arm { label: "4x".into(), settings: rwin(5_840) },
+        ],
+        config: json!({"budget": 120, "path": "adsl"}).into(),
+        seed: u64::MAX - 1,
+        path: PathFacts { rtt_us: 31_000, pmtu: 1_492, bdp_bytes: 26_000, physical_goodput_bps: Some(6_830_000) },
+        owner: Owner { pid: 7, start_ticks: 99, boot_id: "boot".into() },
+        ..NewExperiment::new(id, "adsl", "lab")
+    }
+}
+
+/// A trial of it.
+pub(crate) fn spec(experiment: &str, round: u32, arm: usize) -> TrialSpec {
+    TrialSpec {
+        experiment: experiment.into(),
+        phase: Phase::Round,
+        round,
+        order: 1,
+        arm,
+        settings: rwin(5_840),
+        workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(Duration::from_millis(1_500)) },
+        deadline: Duration::from_secs(9),
+        seed: u64::MAX,
+    }
+}
+
+/// What came of it.
+pub(crate) fn outcome() -> TrialOutcome {
+    let sample = |t| Sample { t_us: t, bytes: t * 3, snd_cwnd: 14_600, rtt: 31_000, ..Sample::default() };
+    TrialOutcome {
+        status: Status::Completed,
+        bytes: 1_000_000,
+        elapsed_us: 1_500_000,
+        granted: rwin(5_792),
+        scopes: [("rwin".to_owned(), "socket".to_owned())].into(),
+        observed: Observed { mss: Some(1_448), ..Default::default() },
+        sender: vec![sample(1), sample(2)],
+        receiver: vec![sample(3)],
+        limits: Limits { busy_us: 5, rwnd_limited_us: 4, sndbuf_limited_us: 3 },
+        notes: vec!["first".into(), "second \"note\"\n".into()],
+        measures: Measures { score: Some(0.125), flows_bps: vec![1.5, 2.0], ..Measures::default() },
+    }
+}
+
+/// A finished experiment of so many trials.
+pub(crate) fn finished(journal: &mut dyn Journal, id: &str, started: i64, trials: u32, continues: Option<&str>) {
+    let config = json!({"continues": continues});
+    journal.create_experiment(&NewExperiment { config: config.into(), ..experiment(id, started) }).unwrap();
+    for round in 1..=trials {
+        let trial = journal.begin_trial(&spec(id, round, round as usize % 2), started + i64::from(round)).unwrap();
+        journal.finish_trial(trial, &outcome()).unwrap();
+    }
+    journal.finish_experiment(id, State::Finished, started + 1_000, Some(&json!({"text": "faster"}))).unwrap();
+}
+
+fn ids(journal: &dyn Journal, filter: &Filter) -> Vec<String> {
+    journal.list(filter).unwrap().into_iter().map(|e| e.id).collect()
+}
+
+fn what_is_written_is_read_back(journal: &mut dyn Journal) {
+    let new = experiment("a", 5);
+    journal.create_experiment(&new).unwrap();
+    let trial = journal.begin_trial(&spec("a", 1, 1), 100).unwrap();
+    assert_eq!(journal.rows("a").unwrap()[0].status, Status::Running);
+    journal.finish_trial(trial, &outcome()).unwrap();
+    let record = TrialRecord { id: trial, spec: spec("a", 1, 1), started_unix_us: 100, outcome: outcome() };
+    assert_eq!(journal.trials("a", WithSamples::Yes).unwrap(), [record]);
+    assert!(journal.trials("a", WithSamples::No).unwrap()[0].outcome.sender.is_empty());
+    let rows = journal.rows("a").unwrap();
+    assert_eq!((rows[0].id, rows[0].score, rows[0].deadline_us), (trial, Some(0.125), None));
+
+    let verdict = json!({"kind": "faster"});
+    journal.finish_experiment("a", State::Finished, 900, Some(&verdict)).unwrap();
+    let stored = journal.load("a").unwrap();
+    assert_eq!((stored.seed, stored.current, stored.arms, stored.path), (new.seed, new.current, new.arms, new.path));
+    assert_eq!((stored.config, stored.owner, stored.comment), (new.config, new.owner, new.comment));
+    assert_eq!((stored.state, stored.ended_unix_us, stored.verdict), (State::Finished, Some(900), Some(verdict)));
+    let failed = TrialOutcome { status: Status::Failed, ..outcome() };
+    journal.create_experiment(&experiment("b", 6)).unwrap();
+    let trial = journal.begin_trial(&spec("b", 1, 1), 100).unwrap();
+    journal.finish_trial(trial, &failed).unwrap();
+    assert_eq!(journal.rows("b").unwrap()[0].deadline_us, Some(9_000_000), "who failed is judged by it");
+}
+
+fn what_was_seen_of_a_host_comes_back_in_its_order(journal: &mut dyn Journal) {
+    let seen = |host: &str, at_unix_us, n: u32| Sighting { host: host.into(), at_unix_us, found: json!(n) };
+    journal.note("first-window", &[seen("a", 1, 3), seen("b", 2, 10), seen("a", 3, 10)]).unwrap();
+    journal.note("other", &[seen("a", 4, 99)]).unwrap();
+    assert_eq!(journal.sightings("first-window", Some("a"), 10).unwrap(), [seen("a", 1, 3), seen("a", 3, 10)]);
+    assert_eq!(journal.sightings("first-window", None, 2).unwrap(), [seen("b", 2, 10), seen("a", 3, 10)]);
+    assert!(journal.sightings("first-window", Some("c"), 10).unwrap().is_empty());
+}
+
+fn an_experiment_is_found_by_name_beginning_or_last(journal: &mut dyn Journal) {
+    assert!(matches!(journal.load("last"), Err(JournalError::Empty { .. })));
+    for (id, started) in
+        [("20261121-081500-adsl-3f9a", 10), ("20261121-091500-lan-0001", 30), ("20261122-081500-adsl-ffff", 20)]
+    {
+        journal.create_experiment(&experiment(id, started)).unwrap();
+    }
+    assert_eq!(journal.load("last").unwrap().id, "20261121-091500-lan-0001");
+    assert_eq!(journal.load("20261122").unwrap().id, "20261122-081500-adsl-ffff");
+    match journal.load("20261121") {
+        Err(JournalError::Ambiguous { candidates, .. }) => assert_eq!(candidates.len(), 2),
+        other => panic!("{other:?}"),
+    }
+    match journal.load("20261121-081500-adsl-3f9b") {
+        Err(e @ JournalError::NoSuchExperiment { .. }) => {
+            assert!(e.to_string().contains("did you mean \"20261121-081500-adsl-3f9a\""), "{e}");
+        }
+        other => panic!("{other:?}"),
+    }
+    for odd in ["", "%", "_", "'; DROP TABLE trials; --", "*", "\0"] {
+        assert!(matches!(journal.load(odd), Err(JournalError::NoSuchExperiment { .. })), "{odd:?}");
+    }
+    // A name that is the beginning of another is itself.
+    journal.create_experiment(&experiment("2026", 1)).unwrap();
+    assert_eq!(journal.load("2026").unwrap().id, "2026");
+}
+
+fn names_that_are_taken_or_dangerous_are_refused(journal: &mut dyn Journal) {
+    journal.create_experiment(&experiment("a", 1)).unwrap();
+    for id in ["a", "last", "", "../x", "a b", "-rf", "é", &"x".repeat(101)] {
+        let refused = journal.create_experiment(&experiment(id, 2));
+        assert!(matches!(refused, Err(JournalError::BadId { .. })), "{id}");
+    }
+    assert_eq!(ids(journal, &Filter::default()), ["a"]);
+}
+
+fn the_list_is_filtered_and_the_newest_comes_first(journal: &mut dyn Journal) {
+    for (id, started, target) in [("a", 1, "adsl"), ("b", 3, "lan"), ("c", 2, "adsl")] {
+        let new = NewExperiment { target: target.into(), ..experiment(id, started) };
+        journal.create_experiment(&new).unwrap();
+    }
+    journal.begin_trial(&spec("c", 1, 0), 5).unwrap();
+    journal.finish_experiment("a", State::Stopped, 9, None).unwrap();
+    assert_eq!(ids(journal, &Filter::default()), ["b", "c", "a"]);
+    assert_eq!(ids(journal, &Filter { state: Some(State::Running), limit: Some(1), ..Filter::default() }), ["b"]);
+    let one = Filter { target: Some("adsl".into()), since_unix_us: Some(2), ..Filter::default() };
+    assert_eq!(ids(journal, &one), ["c"]);
+    assert_eq!(ids(journal, &Filter { tunnel: Some("live".into()), ..Filter::default() }), [""; 0]);
+    assert_eq!(journal.list(&Filter::default()).unwrap()[1].trials, 1);
+}
+
+fn the_list_tells_workload_and_verdict(journal: &mut dyn Journal) {
+    let workload = json!({"workload": {"kind": "page"}, "screen": {}});
+    journal.create_experiment(&NewExperiment { config: workload.into(), ..experiment("a", 100) }).unwrap();
+    let answer = json!({"action": "set", "what": "32 is faster.", "setting": "initcwnd=32", "change_percent": -17.66});
+    let verdict = json!({"kind": "faster", "headline": "old words", "answer": answer});
+    journal.finish_experiment("a", State::Finished, 200, Some(&verdict)).unwrap();
+    journal.create_experiment(&experiment("b", 300)).unwrap();
+    let older = json!({"kind": "no-difference", "headline": "old words"});
+    journal.finish_experiment("b", State::Finished, 400, Some(&older)).unwrap();
+    let other = json!({"compare": {}});
+    journal.create_experiment(&NewExperiment { config: other.into(), ..experiment("c", 500) }).unwrap();
+    let list = journal.list(&Filter::default()).unwrap();
+    let told: Vec<_> = list
+        .iter()
+        .map(|e| {
+            [&Some(e.kind.clone()), &e.workload, &e.verdict, &e.action, &e.answer, &e.setting]
+                .map(|text| text.clone().unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(told[0], ["cc", "", "", "", "", ""]);
+    assert_eq!(told[1], ["tune", "", "no-difference", "", "old words", ""]);
+    assert_eq!(told[2], ["screen", "page", "faster", "set", "32 is faster.", "initcwnd=32"]);
+    assert_eq!((list[2].change_bp, list[1].change_bp, list[0].change_bp), (Some(-1766), None, None));
+}
+
+fn a_trial_is_finished_once_and_only_while_it_runs(journal: &mut dyn Journal) {
+    let missing = journal.begin_trial(&spec("nobody", 1, 0), 1);
+    assert!(matches!(missing, Err(JournalError::NoSuchExperiment { .. })));
+    journal.create_experiment(&experiment("a", 1)).unwrap();
+    let trial = journal.begin_trial(&spec("a", 1, 0), 1).unwrap();
+    let still = TrialOutcome { status: Status::Running, ..outcome() };
+    assert!(matches!(journal.finish_trial(trial, &still), Err(JournalError::Unwritable { .. })));
+    journal.finish_trial(trial, &outcome()).unwrap();
+    assert!(matches!(journal.finish_trial(trial, &outcome()), Err(JournalError::TrialNotRunning { .. })));
+    let left = journal.begin_trial(&spec("a", 1, 1), 2).unwrap();
+    journal.finish_experiment("a", State::Stopped, 3, None).unwrap();
+    let trials = journal.trials("a", WithSamples::No).unwrap();
+    assert_eq!(trials[1].outcome.status, Status::Aborted);
+    assert_eq!(trials[1].outcome.notes, ["the experiment ended while this trial was under way"]);
+    assert!(matches!(journal.finish_trial(left, &outcome()), Err(JournalError::TrialNotRunning { .. })));
+    assert!(matches!(journal.begin_trial(&spec("a", 2, 1), 4), Err(JournalError::ExperimentNotRunning { .. })));
+    let again = journal.finish_experiment("a", State::Finished, 5, None);
+    assert!(matches!(again, Err(JournalError::ExperimentNotRunning { .. })));
+}
+
+fn only_what_the_dead_left_behind_is_marked(journal: &mut dyn Journal) {
+    for (id, pid) in [("dead", 1), ("alive", 2), ("done", 1)] {
+        let owner = Owner { pid, ..Owner::default() };
+        journal.create_experiment(&NewExperiment { owner, ..experiment(id, 10) }).unwrap();
+        journal.begin_trial(&spec(id, 1, 0), 20).unwrap();
+    }
+    journal.finish_experiment("done", State::Finished, 30, None).unwrap();
+    let orphans = journal.mark_orphans(&|_, owner| owner.pid == 2).unwrap();
+    assert_eq!(orphans, Orphans { experiments: vec!["dead".into()], trials: 1 });
+    let dead = journal.load("dead").unwrap();
+    assert_eq!((dead.state, dead.ended_unix_us), (State::Aborted, Some(20)));
+    assert_eq!(journal.load("alive").unwrap().state, State::Running);
+    assert_eq!(journal.mark_orphans(&|_, _| true).unwrap(), Orphans::default());
+}
+
+fn pruning_keeps_what_is_needed(journal: &mut dyn Journal) {
+    for (n, (id, before)) in [("a", None), ("b", Some("a")), ("c", Some("b")), ("d", None)].into_iter().enumerate() {
+        finished(journal, id, (n as i64 + 1) * 10_000, 2, before);
+    }
+    journal.create_experiment(&experiment("running", 5)).unwrap();
+    assert_eq!(journal.prune(Prune::default()).unwrap(), Pruned::default(), "nothing said, nothing done");
+    let by_name = |ids: &[&str], dry_run| Prune {
+        ids: Some(ids.iter().map(|id| (*id).to_owned()).collect()),
+        dry_run,
+        ..Prune::default()
+    };
+    let told = journal.prune(by_name(&["a", "d", "running"], true)).unwrap();
+    assert_eq!((told.ids, told.kept, told.trials), (vec!["d".to_owned()], vec!["running".into(), "a".into()], 2));
+    assert_eq!(journal.list(&Filter::default()).unwrap().len(), 5);
+    let samples = Prune { before_unix_us: Some(15_000), samples_only: true, ..Prune::default() };
+    let told = journal.prune(samples).unwrap();
+    assert_eq!((told.experiments, told.trials), (1, 2));
+    let thinned = journal.trials("a", WithSamples::Yes).unwrap();
+    assert_eq!((thinned[0].outcome.sender.len(), thinned[0].outcome.bytes), (0, 1_000_000));
+    let told = journal.prune(by_name(&["c"], false)).unwrap();
+    assert_eq!((told.ids, told.experiments, told.trials), (vec!["c".to_owned()], 1, 2));
+    let told = journal.prune(Prune { keep_newest: Some(1), ..Prune::default() }).unwrap();
+    assert_eq!(told.ids, ["a", "b"], "a chain goes as a whole");
+    assert_eq!(ids(journal, &Filter::default()), ["d", "running"]);
+}
+
+fn any_words_and_numbers_survive(journal: &mut dyn Journal) {
+    let texts =
+        ["", "\u{1b}[2J", "%41 \\0 \\u0000 $1 '; --", "\u{7ff}\u{800}\u{ffff}\u{10ffff}", "{\"a\":1}", "\r\n\t"];
+    for (n, text) in texts.iter().enumerate() {
+        let id = format!("e{n}");
+        let owner = Owner { pid: u32::MAX, start_ticks: i64::MAX as u64, boot_id: (*text).to_owned() };
+        let config: Value = json!({"z": text, "a": {"b\0": "nul \0 stays", "minus": -0.0, "big": u64::MAX}});
+        let new = NewExperiment {
+            comment: (*text).to_owned(),
+            seed: u64::MAX - n as u64,
+            owner: owner.clone(),
+            config: config.clone().into(),
+            ..experiment(&id, i64::MAX - n as i64)
+        };
+        journal.create_experiment(&new).unwrap();
+        let spec = TrialSpec { seed: 1 << 63, round: u32::MAX, ..spec(&id, 1, 0) };
+        let observed = serde_json::Map::from_iter([((*text).to_owned(), json!([text, "\0"]))]);
+        let notes = vec![(*text).to_owned(), "nul \0".to_owned()];
+        let outcome = TrialOutcome { notes, bytes: i64::MAX as u64, observed: observed.into(), ..outcome() };
+        let trial = journal.begin_trial(&spec, i64::MIN).unwrap();
+        journal.finish_trial(trial, &outcome).unwrap();
+        let back = journal.trials(&id, WithSamples::Yes).unwrap().swap_remove(0);
+        assert_eq!((back.spec, back.outcome, back.started_unix_us), (spec, outcome, i64::MIN));
+        let stored: StoredExperiment = journal.load(&id).unwrap();
+        assert_eq!((&stored.comment, stored.seed, &stored.owner), (&new.comment, new.seed, &owner));
+        let written = serde_json::to_string(&new.config).unwrap();
+        assert_eq!(serde_json::to_string(&stored.config).unwrap(), written, "to the order of its keys");
+    }
+    assert_eq!(journal.list(&Filter::default()).unwrap().len(), texts.len());
+}
+
+fn exports_hold_every_trial_and_are_imported_once(journal: &mut dyn Journal) {
+    finished(journal, "a", 10_000, 3, None);
+    let exported = |journal: &dyn Journal| {
+        let mut out = Vec::new();
+        export_json(journal, "a", WithSamples::Yes, &mut out).unwrap();
+        out
+    };
+    let text = exported(journal);
+    let mut csv = Vec::new();
+    export_csv(journal, "a", &mut csv).unwrap();
+    assert_eq!(String::from_utf8(csv).unwrap().matches(",completed,").count(), 3);
+    assert_eq!(import_json(journal, &text[..]).unwrap().known, ["a"]);
+    let stored = journal.load("a").unwrap();
+    journal.prune(Prune { keep_newest: Some(0), ..Prune::default() }).unwrap();
+    assert_eq!(import_json(journal, &text[..]).unwrap().taken, ["a"]);
+    assert_eq!(journal.load("a").unwrap(), stored);
+    assert_eq!(import_json(journal, &text[..]).unwrap().known, ["a"]);
+    let mut file: Value = serde_json::from_slice(&text).unwrap();
+    file["trials"][0]["outcome"]["bytes"] = json!(7);
+    assert_eq!(import_json(journal, file.to_string().as_bytes()).unwrap().refused.len(), 1);
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = wt_journal::SqliteJournal::open(&folder.path().join("j")).unwrap();
+    assert_eq!(import_journal(&mut other, journal).unwrap().taken, ["a"]);
+    assert_eq!(import_journal(journal, &other).unwrap().known, ["a"]);
+    let of = |journal: &dyn Journal| {
+        let trials = journal.trials("a", WithSamples::Yes).unwrap();
+        trials.into_iter().map(|trial| (trial.spec, trial.started_unix_us, trial.outcome)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(journal), of(&other));
+}
+
+fn more_trials_than_are_read_at_once_come_in_their_order(journal: &mut dyn Journal) {
+    finished(journal, "a", 10_000, 450, None);
+    let mut rounds = Vec::new();
+    let mut from = Vec::new();
+    journal
+        .for_each_trial("a", WithSamples::No, &mut |trial| {
+            rounds.push(trial.spec.round);
+            from.push(trial.id);
+            // The journal may be asked meanwhile.
+            journal.load("a").map(drop)
+        })
+        .unwrap();
+    assert_eq!(rounds, (1..=450).collect::<Vec<_>>());
+    let mut tail = 0;
+    let mut count = |_| {
+        tail += 1;
+        Ok(())
+    };
+    journal.for_each_trial_from("a", from[200], WithSamples::Yes, &mut count).unwrap();
+    assert_eq!(tail, 250);
+}
