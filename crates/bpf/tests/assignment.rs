@@ -288,3 +288,43 @@ fn clients_in_private_ranges_are_left_alone_and_those_beside_the_ranges_are_not(
         assert_eq!((counts.private, counts.all_assigned()), (8, 8));
     });
 }
+
+#[test]
+fn the_kernels_draw_is_the_one_that_the_statistics_know() {
+    use wt_traffic::{ArmThresholds, ClientPrefix, DrawKey, TrafficUnit};
+    require!("bpf", available());
+    secluded(|| {
+        let mut netlink = Netlink::open().unwrap();
+        let mut addresses: Vec<IpAddr> = clients().take(100).collect();
+        for v6 in (0..40_u16).map(|n| IpAddr::from([0x2001, 0xdb8, n, 1, 0xa, 0xb, 0xc, 0xd + n])) {
+            netlink.add_address("lo", v6, 128).unwrap();
+            addresses.push(v6);
+        }
+        let shares = [0.5, 0.25, 0.125, 0.125];
+        let thresholds = ArmThresholds::new(&shares);
+        for (by_connection, unit) in [(false, TrafficUnit::Prefix), (true, TrafficUnit::Connection)] {
+            // One listener of each family, and IPv4 clients of an IPv6 socket, which the kernel shows as mapped addresses.
+            for at in ["127.0.0.1:0", "[::]:0"] {
+                let listener = TcpListener::bind(at).unwrap();
+                let port = listener.local_addr().unwrap().port();
+                let rules = TrafficRules { by_connection, ..rules(port, vec![ArmOptions::default(); shares.len()]) };
+                let (draw, tags) = (DrawKey(rules.key), DrawKey(rules.tag_key));
+                let mut program = TrafficProgram::attach(&rules).unwrap();
+                program.set_epoch(77, &thresholds.cumulative);
+                for client in addresses.iter().filter(|client| at.starts_with('[') || client.is_ipv4()) {
+                    let connection = connect(*client, &listener);
+                    let from = connection.local_addr().unwrap();
+                    serve(connection, &listener, 10);
+                    let found = records(&mut program, 1).remove(0);
+                    let prefix = ClientPrefix::of(*client);
+                    let rest = ClientPrefix::rest(*client, from.port());
+                    assert_eq!(
+                        (found.tag, Some(found.arm)),
+                        (tags.tag(prefix), draw.arm(prefix, 77, unit, rest, &thresholds)),
+                        "{from} at {at}, {unit:?}"
+                    );
+                }
+            }
+        }
+    });
+}

@@ -37,20 +37,13 @@ impl std::str::FromStr for Baseline {
             return Ok(Self::Settings(assignments(text)?));
         }
         if text != THIS_SYSTEM {
-            os_default(text).map_err(|error| {
-                format!("write KNOB=LEVEL,… or a system: {THIS_SYSTEM}, {}", names(&error.known).join(", "))
-            })?;
+            os_default(text).map_err(|_| format!("write KNOB=LEVEL,… or a system: {}", systems().join(", ")))?;
         }
         Ok(Self::System(text.to_owned()))
     }
 }
 
 text::serde_as_text!(Baseline);
-
-/// Names as they are typed: `windows-98-se`.
-fn names(known: &[String]) -> Vec<String> {
-    known.iter().map(|name| name.to_lowercase().replace(' ', "-")).collect()
-}
 
 /// A candidate of one or several settings that somebody named.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,11 +179,12 @@ fn of_system(os: &OsDefault, current: &Settings) -> Settings {
     settings.differing_from(current)
 }
 
-/// All systems that can be named, as they are typed.
+/// All systems that can be named, as they are typed: `windows-98-se`, with all their names.
 #[must_use]
 pub fn systems() -> Vec<String> {
-    let known: Vec<String> = os_defaults().iter().map(|os| os.name.clone()).collect();
-    std::iter::once(THIS_SYSTEM.to_owned()).chain(names(&known)).collect()
+    let typed = |name: &String| name.to_lowercase().replace(' ', "-");
+    let named = os_defaults().iter().flat_map(|os| std::iter::once(&os.name).chain(&os.aliases));
+    std::iter::once(THIS_SYSTEM.to_owned()).chain(named.map(typed)).collect()
 }
 
 #[cfg(test)]
@@ -210,7 +204,12 @@ mod tests {
 
     #[test]
     fn mistakes_say_what_is_allowed() {
-        assert!("windows-97".parse::<Baseline>().unwrap_err().contains("windows-98-se"));
+        let error = "windows-97".parse::<Baseline>().unwrap_err();
+        for name in
+            ["os,", "windows-98-se,", "windows-98,", "windows-me,", "linux-2.6.18,", "linux-2.6.39,", "freebsd,"]
+        {
+            assert!(error.contains(name), "{name}: {error}");
+        }
         assert!("rwin=8192,rwin=4x".parse::<Baseline>().unwrap_err().contains("twice"));
         for text in ["", "a:", "a: mtu", "current: mtu=576", "baseline: mtu=576"] {
             assert!(text.parse::<NamedArm>().is_err(), "{text}");

@@ -1,14 +1,16 @@
 //! What monitoring wants to know, as Prometheus reads it: the newest experiment on each target, and the changes of this host.
 //!
 //! Everything is read as it stands: no trial is begun, no journal is brought up to date, no change is ended. Labels are few and
-//! fixed: target, tunnel and workload, and what a verdict says to do; never settings, names of experiments or addresses of clients.
+//! fixed: target, tunnel and workload, what a verdict says to do, and whether a holdback's gain holds; never settings, names of experiments or addresses of clients.
 
 use crate::settings::HostAccess;
+use serde::Deserialize as _;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use wt_host::Survey;
 use wt_journal::{ExperimentSummary, Filter, Journal as _, SqliteJournal, State};
+use wt_traffic::HoldbackState;
 
 /// The newest experiments that are looked at.
 const EXPERIMENTS: usize = 1_000;
@@ -17,13 +19,24 @@ const SERIES: usize = 200;
 /// What a verdict may say to do.
 const ACTIONS: [&str; 4] = ["set", "keep", "undecided", "failed"];
 
+/// Experiments on a server's connections among which the newest holdback is looked for.
+const HOLDBACKS: usize = 20;
+
 /// What is told.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Readings {
     /// Nothing where the journal can't be read; empty where there is none yet.
-    experiments: Option<Vec<LastExperiment>>,
+    journal: Option<JournalReadings>,
     /// Nothing where this host's changes can't be read.
     host: Option<HostReadings>,
+}
+
+/// What the journal tells.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct JournalReadings {
+    experiments: Vec<LastExperiment>,
+    /// The newest holdback: its target, and whether the gain is still there.
+    holdback: Option<(String, HoldbackState)>,
 }
 
 /// The newest experiment of its target, tunnel and workload.
@@ -45,16 +58,17 @@ struct HostReadings {
 /// `windtunnel_journal_up` and `windtunnel_settings_up`, so that an alert can tell it from silence.
 #[must_use]
 pub fn metrics(journal: Option<&Path>, host: Option<&mut HostAccess>) -> String {
-    text(&Readings { experiments: experiments(journal), host: host.and_then(host_readings) })
+    text(&Readings { journal: journal_readings(journal), host: host.and_then(host_readings) })
 }
 
-fn experiments(journal: Option<&Path>) -> Option<Vec<LastExperiment>> {
+fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
     let path = journal.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name)))?;
     if !path.exists() {
-        return Some(Vec::new());
+        return Some(JournalReadings::default());
     }
     let journal = SqliteJournal::open_to_read(&path).ok()?;
     let listed = journal.list(&Filter { limit: Some(EXPERIMENTS), ..Filter::default() }).ok()?;
+    let holdback = holdback(&journal, &listed);
     let mut seen = BTreeSet::new();
     // The newest come first.
     let newest = listed.into_iter().filter(|one| {
@@ -65,7 +79,18 @@ fn experiments(journal: Option<&Path>) -> Option<Vec<LastExperiment>> {
         let last_trial_unix_us = journal.last_trial_unix_us(&summary.id).ok().flatten();
         LastExperiment { summary, last_trial_unix_us }
     });
-    Some(told.collect())
+    Some(JournalReadings { experiments: told.collect(), holdback })
+}
+
+/// What the newest holdback shows: of one under way as it wrote it down last.
+fn holdback(journal: &SqliteJournal, listed: &[ExperimentSummary]) -> Option<(String, HoldbackState)> {
+    let of = |one: &ExperimentSummary| {
+        let now = || Some(journal.sightings("traffic", Some(&one.id.to_lowercase()), 1).ok()?.pop()?.found);
+        let found = journal.load(&one.id).ok()?.verdict.or_else(now)?;
+        let state = HoldbackState::deserialize(found.get("report")?.get("holdback")?.get("state")?).ok()?;
+        Some((one.target.clone(), state))
+    };
+    listed.iter().filter(|one| one.kind == "traffic").take(HOLDBACKS).find_map(of)
 }
 
 /// Not by way of what commands do first: they end changes that nobody watches any more.
@@ -98,8 +123,9 @@ fn text(readings: &Readings) -> String {
     let up = |up: bool| [(String::new(), f64::from(u8::from(up)))];
     let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
     metric(&mut text, "build_info", "The program that wrote this.", [(version, 1.0)]);
-    metric(&mut text, "journal_up", "Whether the journal can be read.", up(readings.experiments.is_some()));
-    let all = readings.experiments.as_deref().unwrap_or_default();
+    metric(&mut text, "journal_up", "Whether the journal can be read.", up(readings.journal.is_some()));
+    let journal = readings.journal.as_ref();
+    let all = journal.map_or(&[][..], |journal| &journal.experiments);
     let of = |value: fn(&LastExperiment) -> Option<f64>| {
         all.iter().filter_map(move |one| value(one).map(|value| (labels(one, None), value)))
     };
@@ -126,6 +152,13 @@ fn text(readings: &Readings) -> String {
         ACTIONS.into_iter().map(move |name| (labels(one, Some(name)), f64::from(u8::from(action == Some(name)))))
     });
     metric(&mut text, "verdict", "Whether this is what the newest verdict says to do.", verdicts);
+    let holdback = journal.and_then(|journal| journal.holdback.as_ref()).into_iter().flat_map(|(target, state)| {
+        let states = [("holds", HoldbackState::Holds), ("gone", HoldbackState::Gone), ("open", HoldbackState::Open)];
+        states.map(|(name, one)| {
+            (format!("{{target=\"{}\",state=\"{name}\"}}", escaped(target)), f64::from(u8::from(one == *state)))
+        })
+    });
+    metric(&mut text, "holdback", "Whether this is what the newest holdback shows of its gain.", holdback);
     metric(&mut text, "settings_up", "Whether this host's changes can be read.", up(readings.host.is_some()));
     if let Some(host) = readings.host {
         let pending = f64::from(u8::from(host.pending_s.is_some()));
@@ -182,13 +215,21 @@ mod tests {
     #[test]
     fn each_series_has_its_labels_and_a_verdict_is_one_of_four() {
         let host = Some(HostReadings { pending_s: Some(90), drift: 2, lost_at_boot: 0 });
-        let text = text(&Readings { experiments: Some(vec![last("a\"b\\c\n\u{1b}[2J", Some("set"))]), host });
+        let text = text(&Readings {
+            journal: Some(JournalReadings {
+                experiments: vec![last("a\"b\\c\n\u{1b}[2J", Some("set"))],
+                holdback: Some(("port-443".to_owned(), HoldbackState::Gone)),
+            }),
+            host,
+        });
         let labels = "{target=\"a\\\"b\\\\c";
         for line in text.lines().filter(|line| line.starts_with("windtunnel_verdict")) {
             assert!(line.contains(labels), "{line}");
             assert_eq!(line.ends_with(" 1"), line.contains("verdict=\"set\""), "{line}");
         }
         assert!(!text.contains('\u{1b}'));
+        assert!(text.contains("windtunnel_holdback{target=\"port-443\",state=\"gone\"} 1\n"), "{text}");
+        assert!(text.contains("windtunnel_holdback{target=\"port-443\",state=\"holds\"} 0\n"), "{text}");
         assert!(text.contains("tunnel=\"live\",workload=\"page\"} 1700000000.5\n"), "{text}");
         assert!(text.contains("} -0.145\n") && text.contains("windtunnel_settings_drift 2\n"), "{text}");
         let series = text.lines().filter(|line| line.contains("target=")).count();

@@ -1,6 +1,6 @@
 use crate::BackendState;
 use serde::Serialize;
-use wt_traffic::{ArmSettings, TrafficExpectation, TrafficReport, TrafficTally};
+use wt_traffic::{ArmSettings, TrafficExpectation, TrafficHoldback, TrafficReport, TrafficTally};
 
 /// The version of these objects.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
@@ -60,6 +60,8 @@ pub struct TrafficStatus {
     pub tally: Option<TrafficTally>,
     /// What could be said then.
     pub headline: Option<String>,
+    /// For a holdback: whether the gain is still there.
+    pub holdback: Option<TrafficHoldback>,
 }
 
 /// The experiments that are under way. Its JSON is the contract of `windtunnel traffic status --json`.
@@ -78,4 +80,42 @@ pub struct TrafficStop {
     pub schema_version: u32,
     /// Their names.
     pub stopped: Vec<String>,
+}
+
+/// Several experiments together. Its JSON is the contract of `windtunnel traffic combine --json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrafficCombined {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// The experiments that were added up.
+    pub experiments: Vec<String>,
+    /// What each arm is compared with.
+    pub first: String,
+    /// Each arm that was tried.
+    pub arms: Vec<CombinedArm>,
+    /// The evidence at which something is claimed.
+    pub needed: f64,
+}
+
+/// One arm over all servers.
+#[derive(Debug, Clone, Serialize)]
+pub struct CombinedArm {
+    /// Its name.
+    pub name: String,
+    /// How many experiments tried it.
+    pub servers: usize,
+    /// How many keys threw their coins.
+    pub keys: usize,
+    /// Whether some share a key; their wealth is averaged then.
+    pub shared: bool,
+    /// Units that bet.
+    pub units: u64,
+    /// The goodput over the first arm's, over all units.
+    pub ratio: Option<f64>,
+    /// Evidence that it is faster on at least one server.
+    pub evidence_faster: f64,
+    /// Evidence that it is slower on at least one server.
+    pub evidence_slower: f64,
+    /// In a sentence or two.
+    pub text: String,
 }

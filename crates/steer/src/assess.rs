@@ -3,7 +3,7 @@ use crate::record::Kept;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_problem::Problem;
-use wt_traffic::{ConnectionOutcome, TrafficAnalysis, TrafficConfig, TrafficRun, TrafficTally};
+use wt_traffic::{ConnectionOutcome, DrawKey, TrafficAnalysis, TrafficConfig, TrafficRun, TrafficTally};
 
 /// Outcomes on their way to evidence: each epoch is scored when its youngest connection is old enough.
 #[derive(Debug)]
@@ -56,11 +56,19 @@ impl Assessor {
     }
 
     /// How it stands, as it is kept.
-    pub(crate) fn kept(&self, id: &str, tally: TrafficTally) -> Kept {
+    pub(crate) fn kept(&self, id: &str, tally: TrafficTally, draw: DrawKey) -> Kept {
         let report = self.analysis.report(TrafficRun { id, backend: BACKEND }, &tally);
         let kind = serde_json::to_value(report.verdict.kind).ok();
         let kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
-        Kept { kind, headline: report.verdict.text.clone(), tally, report }
+        let (mut kind, mut headline) = (kind, report.verdict.text.clone());
+        if let Some(holdback) = &report.holdback {
+            kind = serde_json::to_value(holdback.state)
+                .ok()
+                .and_then(|state| Some(state.as_str()?.to_owned()))
+                .unwrap_or(kind);
+            headline.clone_from(&holdback.text);
+        }
+        Kept { kind, headline, tally, report, servers: self.analysis.server_evidence(draw) }
     }
 }
 

@@ -1,5 +1,5 @@
 use serde::Serialize;
-use wt_traffic::TrafficTally;
+use wt_traffic::{TrafficHoldback, TrafficTally};
 
 /// What happens while connections are assigned.
 #[derive(Debug, Clone, Serialize)]
@@ -34,6 +34,11 @@ pub enum TrafficEvent {
     Stopped {
         /// Which.
         arm: String,
+    },
+    /// A holdback shows something else than before.
+    Holdback {
+        /// What.
+        holdback: TrafficHoldback,
     },
     /// Nothing more is assigned; those that run may end.
     Draining {

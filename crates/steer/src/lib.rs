@@ -5,6 +5,8 @@
 //! shares, the heartbeat, the accounts, the journal, and who else is told to stop.
 #![forbid(unsafe_code)]
 
+/// After the verdict.
+mod after;
 /// What comes out.
 mod answer;
 /// What is claimed of the outcomes.
@@ -22,9 +24,14 @@ mod request;
 /// From the first epoch to the report.
 mod session;
 
-pub use answer::{PlannedArm, TrafficAnswer, TrafficList, TrafficPlan, TrafficStatus, TrafficStop};
+pub use after::combine;
+pub use answer::{
+    CombinedArm, PlannedArm, TrafficAnswer, TrafficCombined, TrafficList, TrafficPlan, TrafficStatus, TrafficStop,
+};
 pub use backend::{BackendState, backends};
 pub use event::TrafficEvent;
 pub use record::{report, report_of, status, stop};
-pub use request::{TrafficReportRequest, TrafficRequest, arms_of_levels, identical_arms};
+pub use request::{
+    HoldbackRequest, TrafficCombineRequest, TrafficReportRequest, TrafficRequest, arms_of_levels, identical_arms,
+};
 pub use session::start;

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 use wt_journal::{
-    Claim, ExperimentConfig, Filter, Journal as _, NewExperiment, ServerTrafficConfig, Sighting, SqliteJournal, State,
+    Claim, ExperimentConfig, Filter, Journal, NewExperiment, ServerTrafficConfig, Sighting, SqliteJournal, State,
     StoredExperiment,
 };
 use wt_problem::Problem;
 use wt_setup::journal::{open, own_identity, problem};
 use wt_sys::process::ProcessIdentity;
 use wt_sys::{clock, poll, process};
-use wt_traffic::{TrafficConfig, TrafficReport, TrafficTally};
+use wt_traffic::{ServerEvidence, TrafficConfig, TrafficReport, TrafficTally};
 
 /// What the journal calls the accounts of an experiment under way.
 const KIND: &str = "traffic";
@@ -27,6 +27,17 @@ pub(crate) struct Kept {
     pub(crate) headline: String,
     pub(crate) tally: TrafficTally,
     pub(crate) report: TrafficReport,
+    /// What other servers need to add this one up, for each arm but the first.
+    #[serde(default)]
+    pub(crate) servers: Vec<ServerEvidence>,
+}
+
+/// An experiment of which something is written down.
+pub(crate) struct Finished {
+    pub(crate) id: String,
+    pub(crate) config: TrafficConfig,
+    pub(crate) report: TrafficReport,
+    pub(crate) servers: Vec<ServerEvidence>,
 }
 
 /// An experiment in the journal while it runs.
@@ -98,7 +109,7 @@ fn config_of(stored: &StoredExperiment) -> Option<TrafficConfig> {
     config.traffic.clone().and_then(|config| serde_json::from_value(config).ok())
 }
 
-fn kept(journal: &SqliteJournal, stored: &StoredExperiment) -> Result<Option<Kept>, Problem> {
+fn kept(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Option<Kept>, Problem> {
     let last = || {
         let seen = journal.sightings(KIND, Some(&stored.id.to_lowercase()), 1).map_err(|error| problem(&error))?;
         Ok::<_, Problem>(seen.into_iter().next_back().map(|sighting| sighting.found))
@@ -141,15 +152,29 @@ pub fn report(request: &TrafficReportRequest) -> Result<TrafficReport, Problem> 
 ///
 /// # Errors
 /// A [`Problem`] that says what else it is.
-pub fn report_of(journal: &SqliteJournal, stored: &StoredExperiment) -> Result<TrafficReport, Problem> {
-    if config_of(stored).is_none() {
-        return Err(Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
-            .hint(format!("windtunnel report {}", stored.id)));
-    }
-    let kept = kept(journal, stored)?.ok_or_else(|| {
+pub fn report_of(journal: &dyn Journal, stored: &StoredExperiment) -> Result<TrafficReport, Problem> {
+    written_down(journal, stored).map(|one| one.report)
+}
+
+/// An experiment of the journal of which something is written down.
+///
+/// # Errors
+/// A [`Problem`] that says which experiments there are, or that it is another one.
+pub(crate) fn finished(journal: Option<&Path>, named: &str) -> Result<Finished, Problem> {
+    let journal = open(journal)?;
+    let stored = find(&journal, Some(named))?;
+    written_down(&journal, &stored)
+}
+
+fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Finished, Problem> {
+    let config = config_of(stored).ok_or_else(|| {
+        Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
+            .hint(format!("windtunnel report {}", stored.id))
+    })?;
+    let Kept { report, servers, .. } = kept(journal, stored)?.ok_or_else(|| {
         Problem::usage(format!("{} has written nothing down yet", stored.id)).hint("wait a few seconds")
     })?;
-    Ok(kept.report)
+    Ok(Finished { id: stored.id.clone(), config, report, servers })
 }
 
 fn running(journal: &SqliteJournal) -> Result<Vec<StoredExperiment>, Problem> {
@@ -174,6 +199,7 @@ pub fn status(journal: Option<&Path>) -> Result<TrafficList, Problem> {
             arms: stored.arms.iter().map(|arm| arm.label.clone()).collect(),
             elapsed_s: elapsed as f64 / 1e6,
             tally: kept.as_ref().map(|kept| kept.tally.clone()),
+            holdback: kept.as_ref().and_then(|kept| kept.report.holdback.clone()),
             headline: kept.map(|kept| kept.headline),
         })
     };

@@ -19,6 +19,30 @@ pub struct TrafficRequest {
     pub comment: String,
     /// What was typed.
     pub command: String,
+    /// Goes on measuring the gain of an experiment that is done; the configuration is that experiment's then.
+    pub holdback: Option<HoldbackRequest>,
+}
+
+/// A holdback: everybody has the setting that won but for a share that keeps the old one.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HoldbackRequest {
+    /// The experiment whose verdict it is: its name, the beginning of it, or "last".
+    pub experiment: String,
+    /// The share that keeps the old setting, 0.01 to 0.5.
+    pub share: f64,
+    /// What the settings were before, `KEY=LEVEL`, where the experiment's first arm doesn't say.
+    pub old: Vec<String>,
+}
+
+/// Experiments that are added up.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrafficCombineRequest {
+    /// Their names, or the beginnings of them.
+    pub experiments: Vec<String>,
+    /// The journal's file.
+    pub journal: Option<PathBuf>,
 }
 
 /// Which experiment on connections is meant.

@@ -9,7 +9,7 @@ use wt_bpf::{TrafficCounts, TrafficProgram};
 use wt_journal::State;
 use wt_problem::Problem;
 use wt_sys::{clock, poll};
-use wt_traffic::{ArmThresholds, TrafficConfig, TrafficTally, TrafficUnit};
+use wt_traffic::{ArmThresholds, HoldbackState, TrafficConfig, TrafficTally, TrafficUnit};
 use wt_trial::Cancel;
 
 /// Between two looks at what has ended; the heart beats as often.
@@ -29,6 +29,15 @@ pub fn start(
     events: &mut dyn FnMut(TrafficEvent),
     cancel: &Cancel,
 ) -> Result<TrafficAnswer, Problem> {
+    let with_holdback;
+    let request = match &request.holdback {
+        Some(holdback) => {
+            let config = crate::after::holdback(holdback, request.journal.as_deref())?;
+            with_holdback = TrafficRequest { config, ..request.clone() };
+            &with_holdback
+        }
+        None => request,
+    };
     request.config.check().map_err(|error| Problem::usage(error.to_string()).hint(TRY))?;
     if request.for_s.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
         return Err(Problem::usage("--for must be longer than nothing").hint("--for 10m"));
@@ -62,6 +71,7 @@ pub fn start(
         epoch_ends_ns: 0,
         shares: Vec::new(),
         stopped: Vec::new(),
+        holdback: None,
         next_word_ns: began_ns + 2_000_000_000,
     };
     let until = request.for_s.map(|seconds| began_ns + (seconds * 1e9) as u64);
@@ -116,6 +126,8 @@ struct Session<'a> {
     shares: Vec<f64>,
     /// The arms of which it has been said that they are stopped.
     stopped: Vec<usize>,
+    /// What was last said of the holdback.
+    holdback: Option<HoldbackState>,
     next_word_ns: u64,
 }
 
@@ -197,9 +209,17 @@ impl Session<'_> {
         self.next_word_ns = now + WORD_NS.max(so_far / 100);
         let kept = self.kept()?;
         self.record.note(&kept)?;
+        self.say_holdback(&kept);
         let (tally, headline) = (kept.tally, kept.headline);
         (self.events)(TrafficEvent::Progress { elapsed_s: so_far as f64 / 1e9, tally, headline });
         Ok(())
+    }
+
+    fn say_holdback(&mut self, kept: &Kept) {
+        if let Some(holdback) = kept.report.holdback.as_ref().filter(|now| self.holdback != Some(now.state)) {
+            self.holdback = Some(holdback.state);
+            (self.events)(TrafficEvent::Holdback { holdback: holdback.clone() });
+        }
     }
 
     /// Waits until connections that are assigned have ended or are as old as they may become; a second if somebody cancels.
@@ -225,6 +245,7 @@ impl Session<'_> {
         self.assessor.score(clock::monotonic_ns(), none_open);
         self.say_stopped();
         let kept = self.kept()?;
+        self.say_holdback(&kept);
         let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
         self.record.end(state, &kept)?;
         Ok(TrafficAnswer::Report(Box::new(kept.report)))
@@ -233,7 +254,7 @@ impl Session<'_> {
     fn kept(&self) -> Result<Kept, Problem> {
         let (opens, counts) = self.opens.now(&self.program)?;
         let tally = tally(opens, &counts, &self.outcomes);
-        Ok(self.assessor.kept(&self.record.id, tally))
+        Ok(self.assessor.kept(&self.record.id, tally, self.keys.draw))
     }
 }
 

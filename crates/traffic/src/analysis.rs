@@ -218,7 +218,10 @@ impl TrafficAnalysis {
         }
         self.means.learn(&sums);
         self.epochs_scored += u64::from(!cells.is_empty());
-        self.comparisons.iter_mut().for_each(Comparison::guard);
+        // What a holdback holds back is the slower setting on purpose.
+        if self.config.holdback.is_none() {
+            self.comparisons.iter_mut().for_each(Comparison::guard);
+        }
     }
 
     /// The epochs that began and aren't closed, in order.

@@ -35,6 +35,7 @@ impl TrafficAnalysis {
             effects,
             guardrails: self.guardrails(),
             self_checks: self.self_checks(tally),
+            holdback: self.config.holdback.map(|claimed| self.holdback(claimed)),
         }
     }
 

@@ -98,6 +98,8 @@ pub struct TrafficConfig {
     pub private: bool,
     /// Whether the arms have the same settings on purpose (A/A).
     pub identical: bool,
+    /// For a holdback ([`TrafficConfig::holdback`]): the ratio of goodputs that was claimed. No guard stops an arm then.
+    pub holdback: Option<f64>,
 }
 
 impl Default for TrafficConfig {
@@ -113,6 +115,7 @@ impl Default for TrafficConfig {
             allocation: TrafficAllocation::Fixed,
             private: false,
             identical: false,
+            holdback: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! After the verdict: a few clients keep the old settings, so that the gain goes on being measured.
 
 use crate::report::{evidence, finite};
-use crate::{TrafficAnalysis, TrafficArm, TrafficConfig, TrafficRamp};
+use crate::{TrafficAllocation, TrafficAnalysis, TrafficArm, TrafficConfig, TrafficRamp, TrafficUnit};
 use serde::{Deserialize, Serialize};
 
 /// Whether a gain that was claimed is still there.
@@ -34,10 +34,19 @@ pub struct TrafficHoldback {
 }
 
 impl TrafficConfig {
-    /// The holdback of a verdict: everybody has `new` but for `share` of the units, which keep `old`.
+    /// The holdback of a verdict: everybody has `new` but for `share` of the units, which keep `old`. `claimed` is the ratio of
+    /// goodputs that the verdict gives at least. Slots and mixed allocations become coins by prefix.
     #[must_use]
-    pub fn holdback(&self, new: TrafficArm, old: TrafficArm, share: f64) -> Self {
-        Self { arms: vec![new, old], ramp: TrafficRamp { steps: vec![(0, share)] }, ..self.clone() }
+    pub fn holdback(&self, new: TrafficArm, old: TrafficArm, share: f64, claimed: f64) -> Self {
+        let unit = if self.unit == TrafficUnit::Slot { TrafficUnit::Prefix } else { self.unit };
+        Self {
+            arms: vec![new, old],
+            unit,
+            allocation: TrafficAllocation::Fixed,
+            ramp: TrafficRamp { steps: vec![(0, share)] },
+            holdback: Some(claimed),
+            ..self.clone()
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::{ArmSettings, TrafficGuard, TrafficUnit};
+use crate::{ArmSettings, TrafficGuard, TrafficHoldback, TrafficUnit};
 use serde::{Deserialize, Serialize};
 
 /// The version of [`TrafficReport`]'s JSON; fields are only ever added within it.
@@ -27,6 +27,9 @@ pub struct TrafficReport {
     pub guardrails: Vec<TrafficGuardReport>,
     /// Whether the experiment itself can be trusted.
     pub self_checks: Vec<TrafficSelfCheck>,
+    /// For a holdback: whether the gain is still there. Its first arm has the new settings, the second the old ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdback: Option<TrafficHoldback>,
 }
 
 /// One arm's connections.

@@ -4,7 +4,7 @@ use crate::report::{
     TrafficArmReport, TrafficClaim, TrafficClassReport, TrafficEffect, TrafficReport, TrafficVerdict,
     TrafficVerdictKind,
 };
-use crate::{GUARD_WARNING, TrafficGuard, TrafficUnit};
+use crate::{GUARD_WARNING, HoldbackState, TrafficGuard, TrafficUnit};
 use std::fmt::Write as _;
 
 /// The widest line.
@@ -64,8 +64,8 @@ impl TrafficReport {
     #[must_use]
     pub fn text(&self) -> String {
         let effect = self.verdict.arm.as_ref().and_then(|arm| self.effects.iter().find(|effect| effect.arm == *arm));
-        let mut lines =
-            vec![self.verdict.text.clone(), self.how_sure(effect), self.what_to_do(), self.what_is_claimed()];
+        let first = self.holdback.as_ref().map_or(&self.verdict.text, |holdback| &holdback.text);
+        let mut lines = vec![first.clone(), self.how_sure(effect), self.what_to_do(), self.what_is_claimed()];
         lines.push(String::new());
         lines.push("arm              connections  retransmitted  RTOs/1000  aborted  settings".to_owned());
         lines.extend(self.arms.iter().map(arm_row));
@@ -114,11 +114,20 @@ impl TrafficReport {
     }
 
     fn what_to_do(&self) -> String {
+        if let Some(holdback) = &self.holdback {
+            return match holdback.state {
+                HoldbackState::Gone => {
+                    "Do: windtunnel settings undo, or begin anew with other levels; this path has changed.".to_owned()
+                }
+                HoldbackState::Holds => "Do: nothing; as long as it runs, the gain goes on being measured.".to_owned(),
+                HoldbackState::Open => "Do: let it run on; nothing is lost by looking.".to_owned(),
+            };
+        }
         match self.verdict.kind {
             _ if self.self_checks.iter().any(|check| !check.ok) => {
                 "Do: look at the checks below before you act.".to_owned()
             }
-            TrafficVerdictKind::Faster => format!("Do: windtunnel settings apply --verdict {}", self.id),
+            TrafficVerdictKind::Faster => format!("Do: sudo windtunnel settings apply --verdict {}", self.id),
             TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => "Do: keep your current settings.".to_owned(),
             TrafficVerdictKind::Undecided => "Do: let it run on; nothing is lost by looking.".to_owned(),
             TrafficVerdictKind::NoData => "Do: wait until the first epoch has reached the cohort's age.".to_owned(),

@@ -2,7 +2,7 @@ use super::problem;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wt_host::{Knob, Request, Survey, Target};
-use wt_journal::Journal as _;
+use wt_journal::ExperimentConfig;
 use wt_problem::Problem;
 use wt_trial::Direction;
 use wt_units::{Recommendation, Role, Settings};
@@ -82,7 +82,7 @@ impl ChangeRequest {
     /// A usage [`Problem`] where there is no such experiment.
     pub fn measured(&self) -> Result<Option<String>, Problem> {
         let Some(id) = &self.verdict else { return Ok(None) };
-        let journal = crate::journal::open(self.journal.as_deref())?;
+        let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
         let is_ours = |url: &&String| ["http://", "https://", "ftp://"].iter().any(|scheme| url.starts_with(scheme));
         let targets = found.config.tune().live.as_ref().and_then(|live| live.targets.clone()).unwrap_or_default();
@@ -91,10 +91,13 @@ impl ChangeRequest {
 
     /// What an experiment recommends, as far as it isn't what is anyway.
     fn read_verdict(&self, id: &str) -> Result<Request, Problem> {
-        let journal = crate::journal::open(self.journal.as_deref())?;
+        let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
         let verdict =
             found.verdict.as_ref().ok_or_else(|| Problem::usage(format!("{} has no verdict yet", found.id)))?;
+        if matches!(found.config, ExperimentConfig::Traffic(_)) {
+            return super::traffic::recommended(&found.id, verdict, self.to.as_deref());
+        }
         let settings: Settings = serde_json::from_value(verdict["settings"].clone())
             .map_err(|error| Problem::internal(format!("the verdict of {}: {error}", found.id)))?;
         let reason = verdict["headline"].as_str().unwrap_or("recommended").trim_end_matches('.');

@@ -11,6 +11,8 @@ mod answers;
 mod change;
 /// What failures mean.
 mod problem;
+/// What a server's own connections recommend.
+mod traffic;
 
 pub use access::HostAccess;
 pub use answers::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};

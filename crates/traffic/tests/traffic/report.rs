@@ -45,7 +45,7 @@ fn a_gain_is_claimed_beside_the_first_arm_with_its_interval_and_the_command() {
     for (line, begins) in lines.iter().zip([
         "Connections with B are faster beside A",
         "Evidence ",
-        "Do: windtunnel settings apply --verdict traffic-1",
+        "Do: sudo windtunnel settings apply --verdict traffic-1",
         "Claimed beside A only",
     ]) {
         assert!(line.starts_with(begins), "{text}");

@@ -143,7 +143,7 @@ fn what_is_only_taken_from_others_is_claimed_beside_them_and_of_everybody_by_nob
 fn a_holdback_says_when_the_gain_is_gone_and_when_it_holds() {
     let tried = config(TrafficUnit::Prefix, TrafficRamp::none());
     let [old, new] = [0, 1].map(|i| tried.arms[i].clone());
-    let kept = tried.holdback(new, old, 0.05);
+    let kept = tried.holdback(new, old, 0.05, 1.4);
     assert_eq!((kept.check(), kept.shares(DrawKey([1, 1]), 0, 10_000, &[])), (Ok(()), vec![0.95, 0.05]));
     let state = |old_over_new: f64, claimed: f64| {
         let size = (20, 2000);
