@@ -39,6 +39,7 @@ pub use html::Page;
 pub use overhead::{overhead_chart, overhead_text, overhead_words_text};
 pub use plain::ascii;
 pub use tables::{table_charts, table_text};
+pub use terminal::wrap;
 pub use tune::{
     AllTrials, Answer, AnswerAction, AnswerHost, AnswerStep, LimitedBy, LimitsReport, Measured, PlanStep, Run,
     RunFacts, Setting, TuneInputs, TuneReport,

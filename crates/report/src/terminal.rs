@@ -224,7 +224,8 @@ impl<'a> Page<'a> {
             lines.extend(wrap(&r.limits.text, self.width, 0));
         }
         lines.extend(r.soak_lines().iter().flat_map(|line| wrap(line, self.width, 2)));
-        lines.extend(r.limit_line().iter().flat_map(|line| wrap(line, self.width, 0)));
+        let limits = [r.limit_line(), r.ceiling_line()];
+        lines.extend(limits.iter().flatten().flat_map(|line| wrap(line, self.width, 0)));
         for row in r.granted.iter().filter(|row| row.differs).take(6) {
             let label = r.arms.get(row.arm).map_or("", |arm| arm.label.as_str());
             let granted: Vec<String> = row.granted.iter().map(ToString::to_string).collect();
@@ -254,7 +255,8 @@ fn or_dash(words: &[String]) -> String {
 }
 
 /// Breaks a text at blanks; lines after the first are indented. Words longer than a line are cut.
-fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
+#[must_use]
+pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let text = clean(text);
     let lead = text.chars().take_while(|c| *c == ' ').count().min(width / 2);
     let mut lines = vec![" ".repeat(lead)];

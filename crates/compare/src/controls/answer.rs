@@ -35,6 +35,8 @@ pub struct ControlsVerdict {
     pub difference_shown: bool,
     /// One sentence or two that a person can act on.
     pub text: String,
+    /// Whose start is shown to be faster or slower, by the time until the first 100 kB; empty where nothing can be said.
+    pub start: String,
 }
 
 /// What happened in each trial.
@@ -58,8 +60,14 @@ pub struct ControlResult {
     /// Payload over time.
     #[serde(rename = "goodput_kBps")]
     pub goodput: GoodputRuns,
-    /// Until 90 % of the rate was reached, seconds.
+    /// Until 90 % of its own steady rate was reached, seconds.
     pub t90_s: Option<f64>,
+    /// Until 90 % of the path's rate held, seconds; `None` where most trials never had it.
+    pub t90_path_s: Option<f64>,
+    /// Until the first 100 kB had arrived, seconds.
+    pub first_100kb_s: Option<f64>,
+    /// Until the first 1 MB had arrived, seconds; `None` where most trials were shorter.
+    pub first_1mb_s: Option<f64>,
     /// Until the rate was back after a loss, seconds.
     pub recovery_s: Option<f64>,
     /// The 95th percentile of the queueing delay, ms.
@@ -72,6 +80,9 @@ pub struct ControlResult {
     pub invalid_trials: u32,
     /// Against the first; `None` of the first itself, and with too few rounds.
     pub against_first: Option<AgainstFirst>,
+    /// The time until the first 100 kB over the first one's: below 1 starts faster. `None` as above, and where a trial
+    /// ended before.
+    pub start_against_first: Option<AgainstFirst>,
     /// The measures of each trial.
     pub runs: Vec<BulkMetrics>,
     /// After what was made to happen.
@@ -92,10 +103,10 @@ pub struct GoodputRuns {
     pub runs: Vec<f64>,
 }
 
-/// One against the first, within rounds.
+/// One against the first, within rounds: of rates, or of times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AgainstFirst {
-    /// Rate over the first one's.
+    /// Rate, or time, over the first one's.
     pub ratio: f64,
     /// The interval's lower end.
     pub low: f64,
@@ -115,13 +126,13 @@ pub struct Picture {
 }
 
 impl AgainstFirst {
-    /// Whether it is shown to be faster.
-    pub(super) fn is_faster(&self) -> bool {
+    /// Whether it is shown to be larger.
+    pub(super) fn is_larger(&self) -> bool {
         self.low > 1.0
     }
 
-    /// Whether it is shown to be slower.
-    pub(super) fn is_slower(&self) -> bool {
+    /// Whether it is shown to be smaller.
+    pub(super) fn is_smaller(&self) -> bool {
         self.high < 1.0
     }
 }

@@ -1,6 +1,6 @@
 use super::answer::{AgainstFirst, ControlResult, ControlsAnswer, ControlsVerdict, GoodputRuns, TrialDisturbance};
 use super::beside::SharedWithFlow;
-use super::control::ControlTrials;
+use super::control::{ControlTrials, CountedTrial};
 use super::scripted::Scripted;
 use super::{charts, words};
 use std::time::Duration;
@@ -22,16 +22,18 @@ pub(super) struct Circumstances {
 /// The answer to a comparison with that name in the journal.
 pub(super) fn assess(id: &str, circumstances: &Circumstances, controls: &[ControlTrials]) -> ControlsAnswer {
     let Circumstances { lab, path, length, scripted } = circumstances;
-    let against = against(controls);
+    let rate = against(controls, |trial| Some(trial.outcome.goodput_bps()));
+    let start = against(controls, |trial| trial.metrics.first_100kb_s);
     let result = |(index, control): (usize, &ControlTrials)| {
-        let others = index.checked_sub(1).and_then(|other| against.get(other).copied());
-        result(control, circumstances, others)
+        let of = |all: &[AgainstFirst]| index.checked_sub(1).and_then(|other| all.get(other).copied());
+        result(control, circumstances, of(&rate), of(&start))
     };
     let algorithms: Vec<ControlResult> = controls.iter().enumerate().map(result).collect();
-    let shown = |one: &AgainstFirst| one.is_faster() || one.is_slower();
+    let shown = |one: &AgainstFirst| one.is_larger() || one.is_smaller();
     let verdict = ControlsVerdict {
         difference_shown: algorithms.iter().any(|one| one.against_first.as_ref().is_some_and(shown)),
         text: words::verdict(&algorithms),
+        start: words::start(&algorithms),
     };
     ControlsAnswer {
         schema_version: 1,
@@ -55,6 +57,7 @@ fn result(
     control: &ControlTrials,
     circumstances: &Circumstances,
     against_first: Option<AgainstFirst>,
+    start_against_first: Option<AgainstFirst>,
 ) -> ControlResult {
     let rtt_us = circumstances.path.base_rtt_us;
     let runs: Vec<f64> = control.counted.iter().map(|trial| trial.outcome.goodput_bps() / 8e3).collect();
@@ -63,12 +66,16 @@ fn result(
         variant: control.control.variant.clone(),
         goodput: GoodputRuns { mean: runs.iter().sum::<f64>() / runs.len().max(1) as f64, runs },
         t90_s: control.median(|metrics| metrics.t90_s),
+        t90_path_s: control.median_of_most(|metrics| metrics.t90_capacity_s),
+        first_100kb_s: control.median_of_most(|metrics| metrics.first_100kb_s),
+        first_1mb_s: control.median_of_most(|metrics| metrics.first_1mb_s),
         recovery_s: control.median(|metrics| metrics.recovery.median_s),
         p95_queue_ms: control.median(|metrics| metrics.p95_queue_ms),
         retransmit_share: control.median(|metrics| metrics.retransmit_share),
         guard_hits: control.guard_hits,
         invalid_trials: control.invalid,
         against_first,
+        start_against_first,
         runs: control.counted.iter().map(|trial| trial.metrics.clone()).collect(),
         after_disturbance: circumstances.scripted.map(|scripted| after(control, scripted, rtt_us)),
         beside: SharedWithFlow::of(control, window_us(rtt_us)),
@@ -95,16 +102,76 @@ fn after(control: &ControlTrials, scripted: Scripted, rtt_us: u64) -> Recovery {
     Recovery::of_disturbances(&flows, rtt_us, window_us(rtt_us))
 }
 
-/// Each against the first, within rounds.
-fn against(controls: &[ControlTrials]) -> Vec<AgainstFirst> {
+/// One measure of each against the first one's, within rounds; nothing where a trial lacks it.
+fn against(controls: &[ControlTrials], measure: impl Fn(&CountedTrial) -> Option<f64>) -> Vec<AgainstFirst> {
     let rounds = controls.iter().map(|control| control.counted.len()).min().unwrap_or(0);
-    let goodput = |control: &ControlTrials| {
-        control.counted[..rounds].iter().map(|one| one.outcome.goodput_bps()).collect::<Vec<_>>()
-    };
-    let logs: Vec<f64> = controls.iter().flat_map(goodput).map(f64::ln).collect();
+    let trials = controls.iter().flat_map(|control| &control.counted[..rounds]);
+    let Some(values) = trials.map(&measure).collect::<Option<Vec<f64>>>() else { return Vec::new() };
+    let logs = values.into_iter().map(f64::ln).collect();
     let names = |prefix: &str, count: usize| (0..count).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
     let Ok(table) = Table::new(names("a", controls.len()), names("r", rounds), logs) else { return Vec::new() };
     let Some(anova) = blocked_anova(&table) else { return Vec::new() };
     let all = against_the_first(&table, &anova);
     all.iter().map(|one| AgainstFirst { ratio: one.ratio, low: one.low, high: one.high }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_journal::ComparedControl;
+    use wt_trial::{Sample, Status, TrialOutcome};
+
+    /// Trials of 10 s at 200 kB/s whose first byte comes after so many ms.
+    fn control(name: &str, starts_ms: &[u64]) -> ControlTrials {
+        let path = PathNow { base_rtt_us: 100_000, capacity_bps: Some(1_700_000) };
+        let compared = ComparedControl { asked: name.to_owned(), name: name.to_owned(), variant: "default".to_owned() };
+        let mut control = ControlTrials::new(compared);
+        for start in starts_ms {
+            let at = |ms: u64| Sample { t_us: ms * 1_000, bytes: ms.saturating_sub(*start) * 200, ..Sample::default() };
+            let outcome = TrialOutcome {
+                bytes: (10_000 - start) * 200,
+                elapsed_us: 10_000_000,
+                receiver: (1..=1_000).map(|step| at(step * 10)).collect(),
+                ..TrialOutcome::empty(Status::Completed, Duration::from_secs(10), "")
+            };
+            control.keep(outcome, &path);
+        }
+        control
+    }
+
+    fn assessed(controls: &[ControlTrials]) -> ControlsAnswer {
+        let path = PathNow { base_rtt_us: 100_000, capacity_bps: Some(1_700_000) };
+        let circumstances =
+            Circumstances { lab: "path".to_owned(), path, length: Duration::from_secs(10), scripted: None };
+        assess("id", &circumstances, controls)
+    }
+
+    #[test]
+    fn who_starts_sooner_is_said_and_by_how_much_although_the_rate_is_the_same() {
+        let slow = control("slow", &[500, 520, 480, 510, 490, 505]);
+        let fast = control("fast", &[20, 30, 10, 25, 15, 20]);
+        let answer = assessed(&[slow, fast]);
+        let [of_slow, of_fast] = [&answer.algorithms[0], &answer.algorithms[1]];
+        // 100 kB take 0.5 s at 200 kB/s; 90 % of 1.7 Mbit/s is below 200 kB/s.
+        assert!((of_slow.first_100kb_s.unwrap() - 1.0).abs() < 0.03, "{of_slow:?}");
+        assert!((of_fast.first_100kb_s.unwrap() - 0.52).abs() < 0.03, "{of_fast:?}");
+        assert!((of_fast.first_1mb_s.unwrap() - 5.02).abs() < 0.03, "{of_fast:?}");
+        assert!(of_slow.t90_path_s.unwrap() > of_fast.t90_path_s.unwrap(), "{of_slow:?} {of_fast:?}");
+        let start = of_fast.start_against_first.unwrap();
+        assert!(start.low < 0.52 && 0.52 < start.high && start.high < 0.6, "{start:?}");
+        assert!(
+            answer
+                .verdict
+                .start
+                .starts_with("Start, by the time until the first 100 kB: sooner than slow: fast (-48 %")
+        );
+    }
+
+    #[test]
+    fn equal_starts_are_told_equal_and_trials_without_100_kb_tell_nothing() {
+        let answer = assessed(&[control("a", &[20, 40, 30]), control("b", &[30, 20, 40])]);
+        assert!(answer.verdict.start.ends_with("no difference from a is shown."), "{}", answer.verdict.start);
+        let answer = assessed(&[control("a", &[20, 40, 30]), control("b", &[30, 9_900, 9_900])]);
+        assert_eq!((answer.algorithms[1].first_100kb_s, answer.verdict.start.as_str()), (None, ""));
+    }
 }

@@ -69,6 +69,14 @@ impl ControlTrials {
         quantile(&values, 0.5)
     }
 
+    /// As [`median`](Self::median), where a trial that lacks the measure never came to it: `None` where most lack it.
+    pub(super) fn median_of_most(&self, of: impl Fn(&BulkMetrics) -> Option<f64>) -> Option<f64> {
+        let mut values: Vec<f64> =
+            self.counted.iter().map(|trial| of(&trial.metrics).unwrap_or(f64::INFINITY)).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().filter(|value| value.is_finite())
+    }
+
     /// In tables and legends.
     pub(super) fn label(&self) -> String {
         let ComparedControl { name, variant, .. } = &self.control;

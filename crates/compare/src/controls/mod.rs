@@ -25,6 +25,6 @@ mod words;
 
 pub use again::again;
 pub use answer::{ControlResult, ControlsAnswer};
-pub use request::{ControlsRequest, DisturbanceKind};
+pub use request::{ControlsRequest, DEFAULT_CONTROLS, DisturbanceKind};
 pub use session::run;
 pub use words::percent;

@@ -4,15 +4,29 @@ use wt_report::Page;
 impl ControlsAnswer {
     /// All of it as a page with its pictures.
     pub fn html(&self) -> String {
-        let head =
-            ["congestion control", "goodput, kB/s", "single runs", "T90, s", "back in, s", "p95 queue, ms", "resent"];
+        let head = [
+            "congestion control",
+            "goodput, kB/s",
+            "single runs",
+            "100 kB in, s",
+            "1 MB in, s",
+            "90 % of the path in, s",
+            "T90, s",
+            "back in, s",
+            "p95 queue, ms",
+            "retransmitted",
+        ];
         let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
+        let precise = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
         let mut table = vec![head.map(str::to_owned).to_vec()];
         table.extend(self.algorithms.iter().map(|one| {
             vec![
                 one.label.clone(),
                 format!("{:.1}", one.goodput.mean),
                 one.goodput.runs.iter().map(|goodput| format!("{goodput:.0}")).collect::<Vec<_>>().join(" "),
+                precise(one.first_100kb_s),
+                precise(one.first_1mb_s),
+                precise(one.t90_path_s),
                 number(one.t90_s),
                 number(one.recovery_s),
                 number(one.p95_queue_ms),
@@ -20,6 +34,7 @@ impl ControlsAnswer {
             ]
         }));
         let mut text = vec![self.verdict.text.clone()];
+        text.extend(Some(self.verdict.start.clone()).filter(|start| !start.is_empty()));
         text.extend(self.disturbance_lines());
         text.extend(self.thrown_away());
         let page = Page {

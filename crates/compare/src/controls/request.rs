@@ -5,6 +5,9 @@ use wt_lab::scenario::Disturbance;
 use wt_problem::Problem;
 use wt_setup::duration_or_none;
 
+/// FreeBSD's set, those that count FreeBSD's clock in both clocks: they decide differently on a slow path.
+pub const DEFAULT_CONTROLS: &str = "newreno,cubic,htcp,vegas,hd,hd@freebsd-hz100,chd,chd@freebsd-hz100";
+
 /// How long the other flow lasts where trials are long enough.
 const FLOW: Duration = Duration::from_secs(10);
 
@@ -29,7 +32,7 @@ impl Default for ControlsRequest {
     fn default() -> Self {
         Self {
             lab: LabRequest::on("freebsd-scp"),
-            algorithms: ["newreno", "cubic", "htcp", "vegas", "hd", "chd"].map(str::to_owned).to_vec(),
+            algorithms: DEFAULT_CONTROLS.split(',').map(str::to_owned).collect(),
             rounds: 5,
             trial: None,
             disturb: None,

@@ -55,7 +55,7 @@ pub(super) fn verdict(all: &[ControlResult]) -> String {
     if others.iter().all(|one| one.against_first.is_none()) {
         return "too few rounds to say whether the differences are real; two or more say".to_owned();
     }
-    let (faster, slower) = (sorted(others, AgainstFirst::is_faster), sorted(others, AgainstFirst::is_slower));
+    let (faster, slower) = (sorted(others, AgainstFirst::is_larger), sorted(others, AgainstFirst::is_smaller));
     let mut parts = Vec::new();
     if !faster.is_empty() {
         parts.push(format!("faster than {}: {faster}", first.label));
@@ -67,6 +67,37 @@ pub(super) fn verdict(all: &[ControlResult]) -> String {
         parts.push(format!("no difference from {} is shown", first.label));
     }
     format!("{} (95 % for all comparisons together, by Dunnett's method within rounds).", parts.join("; "))
+}
+
+/// Whose start is shown to differ from the first one's, by the time until the first 100 kB.
+pub(super) fn start(all: &[ControlResult]) -> String {
+    let Some((first, others)) = all.split_first() else { return String::new() };
+    if others.is_empty() || others.iter().any(|one| one.start_against_first.is_none()) {
+        return String::new();
+    }
+    let listed = |shown: fn(&AgainstFirst) -> bool| {
+        let with = others.iter().filter_map(|one| Some((one, one.start_against_first?)));
+        let mut kept: Vec<(&ControlResult, AgainstFirst)> = with.filter(|(_, against)| shown(against)).collect();
+        kept.sort_by(|(_, a), (_, b)| a.ratio.total_cmp(&b.ratio));
+        let name = |(one, against): &(&ControlResult, AgainstFirst)| {
+            let AgainstFirst { ratio, low, high } = *against;
+            let [ratio, low, high] = [ratio, low, high].map(percent);
+            format!("{} ({ratio:+.0} %, {low:+.0} to {high:+.0})", one.label)
+        };
+        kept.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let (sooner, later) = (listed(AgainstFirst::is_smaller), listed(AgainstFirst::is_larger));
+    let mut parts = Vec::new();
+    if !sooner.is_empty() {
+        parts.push(format!("sooner than {}: {sooner}", first.label));
+    }
+    if !later.is_empty() {
+        parts.push(format!("later: {later}"));
+    }
+    if parts.is_empty() {
+        parts.push(format!("no difference from {} is shown", first.label));
+    }
+    format!("Start, by the time until the first 100 kB: {}.", parts.join("; "))
 }
 
 /// Those of which something is shown, with how far they are ahead; the fastest first.

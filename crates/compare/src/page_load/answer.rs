@@ -1,7 +1,8 @@
+use super::compare::{ComparedLoads, WindowPair, waterfalls};
 use super::load::PageLoad;
 use super::waterfall::waterfall;
 use serde::Serialize;
-use wt_report::Chart;
+use wt_report::{Chart, Page};
 
 /// How long a real browser took for a page.
 #[derive(Debug, Serialize)]
@@ -14,8 +15,12 @@ pub struct PageAnswer {
     pub browser: String,
     /// The figures in the middle.
     pub median: MedianLoad,
-    /// Each load, in order.
+    /// Each load, in order; of a comparison first all with the first window, then all with the second, each in the order of
+    /// the rounds.
     pub runs: Vec<PageLoad>,
+    /// The verdict on two first windows; there only where they were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compare: Option<ComparedLoads>,
 }
 
 /// Medians of the loads' times, ms after the first request.
@@ -37,7 +42,18 @@ impl PageAnswer {
             dom_content_loaded_ms: median(&runs, |load| load.dom_content_loaded_ms),
             load_ms: median(&runs, |load| Some(load.load_ms)),
         };
-        Self { schema_version: 1, url: url.to_owned(), browser, median, runs }
+        Self { schema_version: 1, url: url.to_owned(), browser, median, runs, compare: None }
+    }
+
+    /// The answer of loads with both, in the order of their rounds.
+    pub(super) fn compared(url: &str, browser: String, pair: WindowPair, arms: [Vec<PageLoad>; 2]) -> Self {
+        let compare = ComparedLoads::of(pair, [&arms[0], &arms[1]]);
+        Self { compare, ..Self::new(url, browser, arms.into_iter().flatten().collect()) }
+    }
+
+    /// Whether two windows were compared and no difference is shown: the answer is "no".
+    pub fn is_no(&self) -> bool {
+        self.compare.as_ref().is_some_and(|compare| !compare.difference_shown)
     }
 
     /// The median of one of the figures.
@@ -47,11 +63,56 @@ impl PageAnswer {
 
     /// The requests of the load with the median time, drawn.
     pub fn waterfall(&self) -> Option<Chart> {
-        let mut sorted: Vec<&PageLoad> = self.runs.iter().collect();
-        sorted.sort_by(|a, b| a.load_ms.total_cmp(&b.load_ms));
-        let middle = sorted.get(sorted.len().saturating_sub(1) / 2)?;
-        Some(waterfall(&self.url, middle))
+        let Some(compare) = &self.compare else { return Some(waterfall(&self.url, middle(&self.runs)?)) };
+        let (before, after) = self.runs.split_at_checked(compare.rounds)?;
+        let labels = [0, 1].map(|arm: usize| compare.arms[arm].label.as_str());
+        Some(waterfalls(&self.url, labels, [middle(before)?, middle(after)?]))
     }
+
+    /// All of it as a page with its picture.
+    pub fn html(&self) -> String {
+        let ms = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.0}"));
+        let head = ["load", "first byte, ms", "DOMContentLoaded, ms", "load, ms", "requests", "kB"];
+        let mut table = vec![head.map(str::to_owned).to_vec()];
+        table.extend(self.runs.iter().enumerate().map(|(number, load)| {
+            vec![
+                self.label(number),
+                ms(load.first_byte_ms),
+                ms(load.dom_content_loaded_ms),
+                ms(Some(load.load_ms)),
+                load.requests.to_string(),
+                format!("{:.1}", load.bytes / 1e3),
+            ]
+        }));
+        let page = Page {
+            title: format!("{} in a browser", self.url),
+            about: format!("{}, cold caches", self.browser),
+            text: self.compare.iter().map(|compare| compare.text.clone()).collect(),
+            table,
+            more: Vec::new(),
+            charts: self.waterfall().map(|chart| ("Waterfall".to_owned(), chart)).into_iter().collect(),
+            footer: format!("Windtunnel {}", env!("CARGO_PKG_VERSION")),
+        };
+        page.to_html()
+    }
+
+    /// What a load is called: its number, and of a comparison its window.
+    pub fn label(&self, number: usize) -> String {
+        match &self.compare {
+            Some(compare) => {
+                let arm = usize::from(number >= compare.rounds);
+                format!("{} {}", compare.arms[arm].label, number - arm * compare.rounds + 1)
+            }
+            None => (number + 1).to_string(),
+        }
+    }
+}
+
+/// The load with the median time.
+fn middle(loads: &[PageLoad]) -> Option<&PageLoad> {
+    let mut sorted: Vec<&PageLoad> = loads.iter().collect();
+    sorted.sort_by(|a, b| a.load_ms.total_cmp(&b.load_ms));
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
 }
 
 fn median(loads: &[PageLoad], of: impl Fn(&PageLoad) -> Option<f64>) -> Option<f64> {

@@ -2,6 +2,8 @@
 
 /// What comes out.
 mod answer;
+/// With one first window and with another.
+mod compare;
 /// Chromium over a pipe.
 mod devtools;
 /// One load.
@@ -14,6 +16,7 @@ mod session;
 mod waterfall;
 
 pub use answer::PageAnswer;
+pub use compare::{ComparedLoads, FirstWindow, LoadsOfArm, WindowPair};
 pub use load::PageLoad;
 pub use request::PageRequest;
 pub use session::run;

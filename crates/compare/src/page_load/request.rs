@@ -1,3 +1,4 @@
+use super::compare::WindowPair;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,18 +13,21 @@ pub struct PageRequest {
     pub url: String,
     /// The browser, a Chromium; nothing means the first of the usual programs that is there.
     pub browser: Option<PathBuf>,
-    /// How often.
+    /// How often; of a comparison, each of both.
     pub runs: u32,
     /// How long one load may take; nothing means a minute.
     #[serde(with = "duration_or_none")]
     pub deadline: Option<Duration>,
     /// Believe every certificate.
     pub insecure: bool,
+    /// One first window at two levels, in a lab: a load with each in every round, in random order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compare: Option<WindowPair>,
 }
 
 impl Default for PageRequest {
     fn default() -> Self {
-        Self { url: String::new(), browser: None, runs: 3, deadline: None, insecure: false }
+        Self { url: String::new(), browser: None, runs: 3, deadline: None, insecure: false, compare: None }
     }
 }
 

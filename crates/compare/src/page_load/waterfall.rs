@@ -24,7 +24,7 @@ pub(super) fn waterfall(url: &str, load: &PageLoad) -> Chart {
 }
 
 /// What stands behind the last stroke of a URL.
-fn name(url: &str) -> &str {
+pub(super) fn name(url: &str) -> &str {
     let plain = url.split(['?', '#']).next().unwrap_or(url);
     plain.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(url)
 }

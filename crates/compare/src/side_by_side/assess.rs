@@ -1,9 +1,9 @@
-use super::answer::{CurrentDifference, HoursRatio, SharedSetting, SideBySideAnswer};
+use super::answer::{CurrentDifference, ExpectedElsewhere, HoursRatio, SharedSetting, SideBySideAnswer};
 use super::experiment::{ComparedExperiment, TriedSetting};
 use super::request::SideBySideRequest;
 use super::words;
-use std::collections::BTreeSet;
-use wt_journal::Journal as _;
+use wt_experiment::fleet::{Combination, FleetFinding, SiteFinding};
+use wt_experiment::meta::Summary;
 use wt_problem::Problem;
 
 /// More are no comparison that anybody reads.
@@ -20,14 +20,14 @@ pub fn run(request: &SideBySideRequest) -> Result<SideBySideAnswer, Problem> {
     if request.experiments.len() > MOST {
         return Err(Problem::usage(format!("at most {MOST} experiments are compared at once")));
     }
-    let journal = wt_setup::journal::open(request.journal.as_deref())?;
+    let journal = wt_setup::journal::open_to_read(request.journal.as_deref())?;
     let mut experiments: Vec<ComparedExperiment> = Vec::new();
     for key in &request.experiments {
         let stored = journal.load(key).map_err(|error| wt_setup::journal::problem(&error))?;
         if experiments.iter().any(|one| one.id == stored.id) {
             return Err(Problem::usage(format!("{} is named twice", stored.id)).hint("name different experiments"));
         }
-        experiments.push(ComparedExperiment::read(&journal, &stored)?);
+        experiments.push(ComparedExperiment::read(&*journal, &stored)?);
     }
     Ok(compare(experiments, request.anyway))
 }
@@ -105,20 +105,24 @@ fn shared(experiments: &[&ComparedExperiment]) -> Vec<SharedSetting> {
             if each.len() < 2 {
                 continue;
             }
-            let independent = are_independent(&each);
-            let all: f64 = if independent {
-                each.iter().map(|tried| tried.evidence).product()
-            } else {
-                each.iter().map(|tried| tried.evidence).sum::<f64>() / each.len() as f64
-            };
+            let combination = Combination::of(each.iter().map(|tried| tried.sessions.as_slice()));
             let needed = experiments.iter().map(|one| one.needed()).fold(1.0, f64::max);
+            let finding = |tried: &TriedSetting| SiteFinding { evidence: tried.evidence, effect: tried.effect };
+            let findings: Vec<SiteFinding> = each.iter().map(finding).collect();
+            let together = FleetFinding::of(&findings, combination, 1.0 / needed);
+            let shown_in = together.at.iter().filter_map(|place| Some(each.get(*place)?.experiment.clone())).collect();
+            // Errors that several have in common are no spread between them.
+            let elsewhere = together.new_site.filter(|_| combination == Combination::Product).map(elsewhere);
             let gains_differ = each.first().zip(each.last()).is_some_and(|(first, last)| differ(first, last));
             found.push(SharedSetting {
                 label: arm.label.clone(),
                 settings: arm.settings.clone(),
                 each,
-                evidence: all,
-                combined: if independent { "product" } else { "mean" },
+                evidence: together.somewhere,
+                everywhere: together.everywhere,
+                shown_in,
+                elsewhere,
+                combined: combination.name(),
                 needed,
                 gains_differ,
             });
@@ -127,13 +131,13 @@ fn shared(experiments: &[&ComparedExperiment]) -> Vec<SharedSetting> {
     found
 }
 
-/// Whether no two of them share trials or the order that was drawn: then a path that favours a place in it favours it only once.
-fn are_independent(each: &[TriedSetting]) -> bool {
-    let mut seen = BTreeSet::new();
-    let sessions = each.iter().flat_map(|tried| &tried.sessions);
-    let apart = sessions.clone().all(|(id, _)| seen.insert(id.clone()));
-    let mut orders = BTreeSet::new();
-    apart && sessions.clone().all(|(_, seed)| orders.insert(*seed))
+fn elsewhere(summary: Summary) -> ExpectedElsewhere {
+    ExpectedElsewhere {
+        ratio: summary.mean.exp(),
+        low: summary.prediction_low.exp(),
+        high: summary.prediction_high.exp(),
+        heterogeneity: summary.i_squared,
+    }
 }
 
 /// Whether two intervals have nothing in common.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
 use wt_experiment::Assessment;
+use wt_experiment::meta::Effect;
 use wt_journal::{Arm, HostConfig, Journal, StoredExperiment, WithSamples};
 use wt_problem::Problem;
 use wt_trial::PathFacts;
@@ -78,6 +79,9 @@ pub struct TriedSetting {
     pub high: Option<f64>,
     /// The evidence at its end.
     pub evidence: f64,
+    /// The log of the ratio, with its standard error.
+    #[serde(skip)]
+    pub(super) effect: Option<Effect>,
     #[serde(skip)]
     pub(super) sessions: Vec<(String, u64)>,
 }
@@ -236,6 +240,10 @@ impl ComparedExperiment {
             high: arm.upper.map(f64::exp),
             // The value at the end, not the largest on the way: only those multiply.
             evidence: arm.series.last().map_or(1.0, |(_, evidence)| *evidence),
+            effect: arm
+                .estimate
+                .zip(arm.standard_error)
+                .map(|(estimate, standard_error)| Effect { estimate, standard_error }),
             sessions: self.sessions.clone(),
         })
     }

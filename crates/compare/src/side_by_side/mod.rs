@@ -11,6 +11,6 @@ mod request;
 /// What is said.
 mod words;
 
-pub use answer::SideBySideAnswer;
+pub use answer::{ExpectedElsewhere, SideBySideAnswer};
 pub use assess::run;
 pub use request::SideBySideRequest;

@@ -54,8 +54,24 @@ fn setting(shared: &SharedSetting) -> String {
     } else {
         ""
     };
+    let held = if shared.everywhere >= shared.needed {
+        " It is shown to be faster in each of them.".to_owned()
+    } else if shared.shown_in.is_empty() {
+        String::new()
+    } else {
+        format!(" It is shown to be faster in {}.", shared.shown_in.join(", "))
+    };
+    let elsewhere = shared.elsewhere.map_or_else(String::new, |other| {
+        format!(
+            " Where it wasn't measured expect ×{:.3} (×{:.3} to ×{:.3} by estimate, too narrow where few were measured; {:.0} % of the variation isn't noise).",
+            other.ratio,
+            other.low,
+            other.high,
+            other.heterogeneity * 100.0
+        )
+    });
     format!(
-        "{} against the current settings: {}; {shown} ({} : 1 of {:.0} : 1{how}).{differ}",
+        "{} against the current settings: {}; {shown} ({} : 1 of {:.0} : 1{how}).{held}{differ}{elsewhere}",
         shared.label,
         list.join(", "),
         evidence(shared.evidence),

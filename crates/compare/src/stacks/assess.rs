@@ -85,7 +85,8 @@ fn verdicts(workloads: &[Workload], stacks: &[StackTrials]) -> Vec<StackVerdict>
         let (a, b) = (&stacks[a], &stacks[b]);
         let both = a.of(workload).iter().zip(b.of(workload)).filter(|(a, b)| says(a) && says(b));
         let scores: Vec<_> = both.map(|(a, b)| [score(workload, a), score(workload, b)]).collect();
-        StackVerdict::of(workload, [&a.title(), &b.title()], &scores, needed)
+        let verdict = StackVerdict::of(workload, [&a.title(), &b.title()], &scores, needed);
+        if a.choice().is_alike(b.choice()) { verdict.of_one_stack() } else { verdict }
     };
     ranked.iter().flat_map(|name| pairs.iter().map(|pair| verdict(name, *pair)).collect::<Vec<_>>()).collect()
 }

@@ -32,6 +32,15 @@ pub(super) fn choices(request: &StacksRequest) -> Result<Vec<Choice>, Problem> {
             return Err(Problem::usage(format!("{text} names a window, and so does --rwin"))
                 .hint(format!("leave --rwin out, or write {}", choice.stack.name)));
         }
+        if let Some(profile) = choice.profile.filter(|profile| profile.has_fixed_window())
+            && (choice.names_window || !request.rwin.is_empty())
+        {
+            return Err(Problem::usage(format!(
+                "{}'s window can't be set: its was 8 KB, whatever one wanted",
+                profile.title
+            ))
+            .hint("leave its window out; windtunnel stacks list says what is known of each and from where"));
+        }
         for bytes in &request.rwin {
             let window = u32::try_from(bytes.get()).ok().filter(|bytes| (256..=1 << 30).contains(bytes));
             let window = window.ok_or_else(|| Problem::usage(format!("--rwin {bytes}: allowed is 256B to 1GiB")))?;

@@ -178,6 +178,10 @@ impl StackTrials {
         });
         if let (Some(profile), Some(settings)) = (self.choice.profile, settings.as_object_mut()) {
             settings.insert("stands_in_for".to_owned(), json!(profile.title));
+            let lacks = profile.lacks();
+            if !lacks.is_empty() {
+                settings.insert("unlike_the_original".to_owned(), json!(lacks));
+            }
         }
         settings
     }

@@ -110,6 +110,14 @@ impl StackVerdict {
         }
     }
 
+    /// The same for two names of one stack with the same settings: they are equal, and no difference between them is more
+    /// than chance.
+    pub(super) fn of_one_stack(self) -> Self {
+        let Self { workload, a, b, .. } = &self;
+        let text = format!("{workload}: {a} and {b}: the same stack with the same settings; they aren't ranked");
+        Self { kind: StackVerdictKind::Same, text, ..self }
+    }
+
     /// Whether a difference is shown that matters.
     pub(super) fn differs(&self) -> bool {
         matches!(self.kind, StackVerdictKind::Faster | StackVerdictKind::Slower)
@@ -158,6 +166,13 @@ mod tests {
         assert_eq!(verdict(1.0, 0).ratio, None);
         assert_eq!(serde_json::to_value(verdict(1.0, 0)).unwrap()["kind"], "not-shown");
         assert!(verdict(0.5, 12).text.starts_with("bulk: other is faster than one: +100 %"));
+    }
+
+    #[test]
+    fn two_names_of_one_stack_are_equal_however_their_figures_fell() {
+        let verdict = verdict(1.5, 12).of_one_stack();
+        assert_eq!((verdict.kind, verdict.differs()), (StackVerdictKind::Same, false));
+        assert_eq!(verdict.text, "bulk: one and other: the same stack with the same settings; they aren't ranked");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use wt_trial::bulk::PathNow;
 const TRANSFERS: [&str; 2] = ["bulk", "soak"];
 /// Of the path's capacity; a transfer that makes more isn't bound by its window.
 const BOUND: f64 = 0.85;
+/// Of what its windows allow in an idle RTT; a transfer that makes less waits for something else: a queue, a shared wire.
+const NEAR: f64 = 0.6;
 
 /// One stack with two windows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +57,8 @@ fn gain(stacks: [&StackTrials; 2], rwin: [u32; 2], workload: &'static str, path:
     };
     let [(slow, low, small), (fast, high, large)] = [figures(stacks[0])?, figures(stacks[1])?];
     let (measured, predicted) = (fast / slow, high / low);
-    (fast < bound && low > 0.0).then(|| WindowGain {
+    let limited = slow > low * NEAR && fast > high * NEAR;
+    (fast < bound && low > 0.0 && limited).then(|| WindowGain {
         stack: stacks[0].choice().label.clone(),
         workload,
         rwin,

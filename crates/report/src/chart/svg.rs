@@ -19,6 +19,8 @@ const COLORS: [RGBColor; 6] = [
 ];
 /// Reads on white and on black with a contrast above 4 : 1.
 const NEUTRAL: RGBColor = RGBColor(0x78, 0x78, 0x78);
+/// How many marks differ in shape; colours come again after half of them.
+const SHAPES: usize = 12;
 /// Height of a line of text.
 const LINE: i32 = 18;
 /// Height that the plot has at least, its axes included.
@@ -438,7 +440,17 @@ impl Pen<'_> {
     /// The mark of a series; the shapes differ as well as the colours.
     fn mark(&mut self, series: usize, (x, y): (i32, i32)) {
         let style = stroke(COLORS[series % COLORS.len()], 1.0, 2);
-        let _ = match series % COLORS.len() {
+        let mut outline = |points: &[(i32, i32)]| self.backend.draw_path(points.iter().copied(), &style);
+        let _ = match series % SHAPES {
+            6 => self.backend.fill_polygon([(x, y + 5), (x + 5, y - 4), (x - 5, y - 4)], &style),
+            7 => self.backend.draw_rect((x - 4, y - 4), (x + 4, y + 4), &style, false),
+            8 => outline(&[(x, y - 5), (x + 5, y + 4), (x - 5, y + 4), (x, y - 5)]),
+            9 => outline(&[(x, y - 5), (x + 5, y), (x, y + 5), (x - 5, y), (x, y - 5)]),
+            10 => self
+                .backend
+                .draw_line((x - 5, y), (x + 5, y), &style)
+                .and_then(|()| self.backend.draw_line((x, y - 5), (x, y + 5), &style)),
+            11 => outline(&[(x, y + 5), (x + 5, y - 4), (x - 5, y - 4), (x, y + 5)]),
             0 => self.backend.draw_circle((x, y), 4, &style, true),
             1 => self.backend.draw_rect((x - 4, y - 4), (x + 4, y + 4), &style, true),
             2 => self.backend.fill_polygon([(x, y - 5), (x + 5, y + 4), (x - 5, y + 4)], &style),

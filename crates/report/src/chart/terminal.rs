@@ -2,7 +2,7 @@ use super::plan::{self, Line, Mark, Plane, Rows, Shape};
 use super::{Chart, Kind, RuleKind, clean, cut, cut_middle};
 
 /// Marks of the series; they differ without colour.
-const MARKS: [char; 6] = ['●', '■', '▲', '◆', '○', '×'];
+const MARKS: [char; 12] = ['●', '■', '▲', '◆', '○', '×', '▼', '□', '△', '◇', '+', '▽'];
 /// The palette of Okabe and Ito as near as 256 colours come to it, without black and yellow.
 const COLORS: [u8; 6] = [32, 172, 36, 175, 74, 166];
 /// In place of a series' number: belongs to a rule.

@@ -141,6 +141,27 @@ fn thinning_keeps_the_peaks_and_the_ends() {
 }
 
 #[test]
+fn twelve_series_have_twelve_marks_in_the_terminal_in_ascii_and_in_svg() {
+    let series = (0..12).map(|i| Series::points(format!("control {i}"), vec![(f64::from(i), f64::from(i * i))]));
+    let chart = Chart { series: series.collect(), ..Chart::default() };
+    let marks = |text: String| -> std::collections::BTreeSet<char> {
+        let named = |word: &str| text.split(&format!(" {word}")).next()?.chars().last();
+        (0..12).filter_map(|i| named(&format!("control {i}"))).collect()
+    };
+    let text = chart.to_terminal(100, 30, false);
+    assert_eq!(marks(text.clone()).len(), 12, "{text}");
+    assert_eq!(marks(crate::plain::ascii(&text)).len(), 12, "{text}");
+    // One point at one place, drawn as that of each of twelve series.
+    let one = |place: usize| {
+        let point = |i: usize| if i == place { vec![(1.0, 1.0)] } else { Vec::new() };
+        let series = (0..12).map(|i| Series::points("", point(i))).collect();
+        Chart { series, ..Chart::default() }.to_svg(400, 200)
+    };
+    let drawn: std::collections::BTreeSet<String> = (0..12).map(one).collect();
+    assert_eq!(drawn.len(), 12);
+}
+
+#[test]
 fn a_long_series_makes_a_small_picture() {
     let chart = Chart { series: vec![Series::line("a", sawtooth(1_000_000))], ..Chart::default() };
     assert!(chart.to_svg(720, 400).len() < 100_000);

@@ -30,7 +30,9 @@ impl TuneReport {
             "<details>\n<summary>What stands behind it</summary>\n".to_owned(),
             self.html_details(),
             self.html_settings(),
+            self.html_frontier(),
             self.html_plateau(),
+            self.html_waterfalls(),
             self.html_evidence(),
             self.html_over_time(),
             self.html_granted(),
@@ -139,7 +141,7 @@ impl TuneReport {
         if !self.soak.is_empty() {
             details.push_str(&list(&self.soak_lines()));
         }
-        details.push_str(&self.limit_line().map_or_else(String::new, |line| paragraph(&line)));
+        [self.limit_line(), self.ceiling_line()].iter().flatten().for_each(|line| details.push_str(&paragraph(line)));
         let mut out = section("What the data say", &details);
         if !self.next.is_empty() {
             out.push_str(&section("What to do next", &list(&self.next)));
@@ -150,6 +152,22 @@ impl TuneReport {
     fn html_settings(&self) -> String {
         let chart = self.settings_chart().map_or_else(String::new, |chart| figure(&chart));
         section("Settings", &(chart + &self.settings_table()))
+    }
+
+    fn html_frontier(&self) -> String {
+        let Some(chart) = self.frontier_chart() else { return String::new() };
+        let note = paragraph(
+            "No setting on the line is beaten by another in both goodput and delay. These are medians of trials: what is proven \
+             stands in the answer.",
+        );
+        section("Goodput against delay", &(figure(&chart) + &note))
+    }
+
+    fn html_waterfalls(&self) -> String {
+        let charts = self.waterfall_charts();
+        let tall = |chart: &Chart| figure_of(chart, HEIGHT.max(90 + 15 * chart.categories.len() as u32));
+        let figures: String = charts.iter().map(tall).collect();
+        if figures.is_empty() { figures } else { section("The page, object by object", &figures) }
     }
 
     fn html_plateau(&self) -> String {
@@ -327,9 +345,13 @@ fn definitions(rows: &[(&str, String)]) -> String {
 
 /// The chart twice, so that its labels are as readable on a phone; the style shows one of them.
 fn figure(chart: &Chart) -> String {
+    figure_of(chart, HEIGHT)
+}
+
+fn figure_of(chart: &Chart, height: u32) -> String {
     format!(
         "<figure>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n</figure>\n",
-        chart.to_svg(WIDE, HEIGHT),
-        chart.to_svg(NARROW, HEIGHT)
+        chart.to_svg(WIDE, height),
+        chart.to_svg(NARROW, height)
     )
 }

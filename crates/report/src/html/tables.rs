@@ -11,27 +11,34 @@ const OPEN_TRIALS: usize = 24;
 impl TuneReport {
     pub(super) fn settings_table(&self) -> String {
         let mut rows = String::new();
+        let delays = self.arms.iter().any(|arm| arm.delay_us.is_some());
         for (number, arm) in self.arms.iter().enumerate() {
             let current = arm.state == ArmState::Current;
             let ranked = |text: String| if arm.is_ranked() { text } else { "–".to_owned() };
             let bad = if arm.bad > 0 { format!(", {} stalled or failed", arm.bad) } else { String::new() };
             let chosen = number == self.verdict.arm && self.verdict.kind == VerdictKind::Faster;
-            rows.push_str(&row(
-                if chosen { Some("chosen") } else { (!arm.is_ranked()).then_some("unset") },
-                &[
-                    ("name", arm.label.clone()),
-                    ("", self.measured.show(arm.figure)),
-                    ("", if current { "×1".to_owned() } else { ranked(words::times(arm.ratio)) }),
-                    ("", ranked(arm.interval())),
-                    ("", ranked(arm.odds())),
-                    ("", arm.rounds.to_string()),
-                    ("left", format!("{}{bad}", arm.word())),
-                ],
-            ));
+            let mut cells = vec![
+                ("name", arm.label.clone()),
+                ("", self.measured.show(arm.figure)),
+                ("", if current { "×1".to_owned() } else { ranked(words::times(arm.ratio)) }),
+                ("", ranked(arm.interval())),
+                ("", ranked(arm.odds())),
+                ("", arm.rounds.to_string()),
+                ("left", format!("{}{bad}", arm.word())),
+            ];
+            if delays {
+                let delay = arm.delay_us.map_or_else(|| "–".to_owned(), |us| words::milliseconds(us as u64));
+                cells.insert(2, ("", delay));
+            }
+            let look = if chosen { Some("chosen") } else { (!arm.is_ranked()).then_some("unset") };
+            rows.push_str(&row(look, &cells));
         }
         let interval = format!("{} interval", self.confidence());
-        let figure = self.measured.title();
-        let head = ["Setting", &figure, "Ratio", &interval, "Evidence", "Rounds", "Shown"];
+        let figure = format!("{} (median)", self.measured.title());
+        let mut head = vec!["Setting", &figure, "Ratio", &interval, "Evidence", "Rounds", "Shown"];
+        if delays {
+            head.insert(2, "Delay under load");
+        }
         let model = self.arms.iter().any(|arm| arm.interval().starts_with('~'));
         let note = if model { "<p class=\"soft\">~ marks an estimate; it is not proof.</p>\n" } else { "" };
         table(&head, &rows) + note

@@ -166,6 +166,8 @@ impl TuneReport {
             verdict: inputs.verdict(answer),
             plateau,
             physical_goodput_bps: inputs.path.physical_goodput_bps,
+            frontier: super::frontier::frontier(&arms, &measured),
+            ceiling: inputs.ceiling(&records).filter(|_| measured.is_goodput()),
             measured,
             delay,
             soak: super::soak::soaks(&records, arms.len()),

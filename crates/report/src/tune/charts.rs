@@ -1,3 +1,4 @@
+use super::measured::rate_unit;
 use super::{Arm, ArmState, TuneReport};
 use crate::words;
 use crate::{Axis, Chart, Rule, Series};
@@ -47,14 +48,15 @@ impl TuneReport {
     #[must_use]
     pub fn plateau_chart(&self) -> Option<Chart> {
         let plateau = self.plateau.as_ref()?;
-        let (outcome, outcome_unit, times) = self.measured.axis();
+        let most = plateau.curve.iter().flat_map(|p| p.figures.iter().copied()).fold(0.0, f64::max);
+        let (outcome, outcome_unit, times) = self.measured.axis(most);
         let trials = plateau.curve.iter().flat_map(|p| p.figures.iter().map(|figure| (p.x, figure * times))).collect();
         let means: Vec<(f64, f64)> = plateau.curve.iter().filter_map(|p| Some((p.x, p.figure? * times))).collect();
         // What is drawn last is seen best.
         let mut series = vec![Series::points("each trial", trials)];
-        series.extend(self.window_limit(plateau.curve.iter().map(|p| p.x)));
+        series.extend(self.window_limit(plateau.curve.iter().map(|p| p.x), times));
         series.push(Series::line("mean", means));
-        let mut rules = if self.measured.is_goodput() { self.limit_rule() } else { Vec::new() };
+        let mut rules = if self.measured.is_goodput() { self.limit_rule(times) } else { Vec::new() };
         if let Some(point) = plateau.curve.iter().find(|p| p.arm == plateau.arm).filter(|_| plateau.shown) {
             let behind = format!("{:.0}", plateau.epsilon * 100.0);
             rules.push(Rule::vertical(point.x, format!("{} suffices (within {behind} %)", point.level)));
@@ -83,15 +85,15 @@ impl TuneReport {
         })
     }
 
-    /// What a window allows at most: one of it in each RTT, up to the link's limit.
-    fn window_limit(&self, levels: impl Iterator<Item = f64>) -> Option<Series> {
+    /// What a window allows at most: one of it in each RTT, up to the link's limit; `times` turns bit/s into the axis's unit.
+    fn window_limit(&self, levels: impl Iterator<Item = f64>, times: f64) -> Option<Series> {
         let plateau = self.plateau.as_ref().filter(|p| p.knob == Knob::Rwin && self.measured.is_goodput())?;
         let limit = self.physical_goodput_bps.filter(|_| self.path.rtt_us > 0)? as f64;
         let (first, last) = levels.fold((f64::INFINITY, 0.0), |(a, b), x| (x.min(a), x.max(b)));
         if plateau.curve.len() < 2 || first >= last || first <= 0.0 {
             return None;
         }
-        let at = |window: f64| (window, (window * 8e6 / self.path.rtt_us as f64).min(limit) / 1e6);
+        let at = |window: f64| (window, (window * 8e6 / self.path.rtt_us as f64).min(limit) * times);
         let knee = limit * self.path.rtt_us as f64 / 8e6;
         let mut windows: Vec<f64> = (0..=24).map(|i| first * (last / first).powf(f64::from(i) / 24.0)).collect();
         windows.extend(Some(knee).filter(|k| *k > first && *k < last));
@@ -155,27 +157,30 @@ impl TuneReport {
     /// The rate of the median trials over time, with the link's physical limit.
     #[must_use]
     pub fn rate_chart(&self) -> Option<Chart> {
+        let most = self.traces.iter().flat_map(|trace| trace.rate.iter().map(|(_, rate)| *rate)).fold(0.0, f64::max);
+        let (unit, times) = rate_unit(most);
         let series: Vec<Series> = self
             .traces
             .iter()
             .filter(|trace| !trace.rate.is_empty())
-            .map(|trace| Series::line(trace.label.clone(), trace.rate.iter().map(|(t, r)| (*t, r / 1e6)).collect()))
+            .map(|trace| Series::line(trace.label.clone(), trace.rate.iter().map(|(t, r)| (*t, r * times)).collect()))
             .collect();
         (!series.is_empty()).then(|| Chart {
             title: "Rate over time".into(),
             subtitle: "Payload at the receiver, the median trial of each setting".into(),
             x: Axis::linear("time", "s"),
-            y: Axis::linear("rate", "Mbit/s"),
+            y: Axis::linear("rate", unit),
             series,
-            rules: self.limit_rule(),
+            rules: self.limit_rule(times),
             ..Chart::default()
         })
     }
 
-    fn limit_rule(&self) -> Vec<Rule> {
+    /// The link's limit in the axis's unit, `times` bit/s.
+    fn limit_rule(&self, times: f64) -> Vec<Rule> {
         let rule = |limit: u64| {
             let label = format!("physical limit {}", words::rate(Some(limit as f64)));
-            Rule::horizontal(limit as f64 / 1e6, label)
+            Rule::horizontal(limit as f64 * times, label)
         };
         self.physical_goodput_bps.filter(|limit| *limit > 0).map(rule).into_iter().collect()
     }
@@ -199,6 +204,17 @@ impl TuneReport {
     /// What the others were compared with, after "the".
     fn reference(&self) -> &'static str {
         if self.baseline.is_some() { "baseline" } else { "current settings" }
+    }
+
+    /// Whether throughput ÷ link is what framing leaves of it, with the interval.
+    pub(crate) fn ceiling_line(&self) -> Option<String> {
+        let ceiling = self.ceiling.as_ref()?;
+        let label = self.arms.get(ceiling.arm)?;
+        ceiling.sentence(if label.state == ArmState::Current { self.reference_with_article() } else { &label.label })
+    }
+
+    fn reference_with_article(&self) -> &'static str {
+        if self.baseline.is_some() { "the baseline" } else { "the current settings" }
     }
 
     /// How near the fastest setting came to the link's limit.

@@ -48,9 +48,11 @@ pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
 
 /// What stands for a level that the system chose: the largest that was seen in an arm's trials, or Linux' own.
 pub(super) fn seen_level(records: &[&TrialRecord], arm: usize, knob: Knob) -> Option<f64> {
-    /// The first windows of Linux, segments: `TCP_INIT_CWND` and `TCP_DEFAULT_INIT_RCVWND` of include/net/tcp.h and
-    /// net/ipv4/tcp_output.c.
+    /// The first congestion window of Linux, segments: `TCP_INIT_CWND` of include/net/tcp.h, since 2.6.39.
     const FIRST_WINDOW: f64 = 10.0;
+    /// Its first receive window in segments of 1460 bytes: 64240 bytes since 4.20 (commit a337531b942b, "tcp: up initial
+    /// rmem to 128KB and SYN rwin to around 64KB"); 10 segments from 2.6.38 on, before that 4.
+    const FIRST_RECEIVE_WINDOW: f64 = 44.0;
     let own = records.iter().filter(|r| r.spec.arm == arm).map(|r| &r.outcome.observed);
     let seen = |of: &dyn Fn(&Observed) -> Option<f64>| own.clone().filter_map(of).filter(|x| *x > 0.0).reduce(f64::max);
     match knob {
@@ -59,7 +61,7 @@ pub(super) fn seen_level(records: &[&TrialRecord], arm: usize, knob: Knob) -> Op
         Knob::Initrwnd => {
             let segments =
                 |o: &Observed| Some((o.initial_rwnd_bytes? as f64 / o.mss.filter(|mss| *mss > 0)? as f64).floor());
-            seen(&segments).or(Some(FIRST_WINDOW))
+            seen(&segments).or(Some(FIRST_RECEIVE_WINDOW))
         }
         _ => None,
     }

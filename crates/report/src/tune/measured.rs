@@ -84,10 +84,13 @@ impl Measured {
         }
     }
 
-    /// What an axis of figures is called, its unit, and by what a figure is multiplied for it.
-    pub(super) fn axis(&self) -> (&'static str, &'static str, f64) {
+    /// What an axis of figures up to `most` is called, its unit, and by what a figure is multiplied for it.
+    pub(super) fn axis(&self, most: f64) -> (&'static str, &'static str, f64) {
         match self.scale {
-            Scale::Goodput => ("goodput", "Mbit/s", 1e-6),
+            Scale::Goodput => {
+                let (unit, times) = rate_unit(most);
+                ("goodput", unit, times)
+            }
             Scale::Time => (self.name, "s", 1.0),
             Scale::Lateness => (self.name, "ms", 1e3),
             Scale::Rate => (self.name, "", 1.0),
@@ -111,5 +114,23 @@ impl Measured {
     pub(crate) fn title(&self) -> String {
         let mut letters = self.name.chars();
         letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+    }
+}
+
+/// The unit of an axis of rates up to `most` bit/s, and by what bit/s are multiplied for it: a modem's ticks differ, too.
+pub(super) fn rate_unit(most: f64) -> (&'static str, f64) {
+    if most > 0.0 && most < 1e6 { ("kbit/s", 1e-3) } else { ("Mbit/s", 1e-6) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_line_has_an_axis_in_its_own_unit() {
+        assert_eq!(Measured::goodput().axis(24_100.0), ("goodput", "kbit/s", 1e-3));
+        assert_eq!(Measured::goodput().axis(6.8e6), ("goodput", "Mbit/s", 1e-6));
+        assert_eq!((rate_unit(0.0).0, rate_unit(999_999.0).0, rate_unit(1e6).0), ("Mbit/s", "kbit/s", "Mbit/s"));
+        assert_eq!(Measured::completion().axis(0.3), ("completion time", "s", 1.0));
     }
 }

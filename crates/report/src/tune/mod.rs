@@ -10,6 +10,8 @@ mod arm;
 mod assemble;
 /// What the others were compared with, if somebody named it.
 mod baseline;
+/// How near the fastest setting came to the link's limit.
+mod ceiling;
 /// Two settings, each alone and both together.
 mod cells;
 /// The charts of the report.
@@ -18,6 +20,8 @@ mod charts;
 mod delay;
 /// What the trials of an arm say in figures.
 mod figures;
+/// Goodput against delay.
+mod frontier;
 /// Asked, granted, observed.
 mod granted;
 /// What held the current settings back.
@@ -30,9 +34,12 @@ mod measured;
 mod soak;
 /// Congestion window and rate over time.
 mod traces;
+/// Pages, object by object.
+mod waterfall;
 
 pub use answer::{Answer, AnswerAction, AnswerHost, AnswerStep, Sure};
 pub use assemble::{AllTrials, Run, RunFacts, Setting, TuneInputs};
+pub use ceiling::Ceiling;
 pub use cells::{FourCells, square};
 pub use delay::{DelayReport, DelayRules};
 pub use limits::{LimitedBy, LimitsReport};
@@ -80,12 +87,18 @@ pub struct TuneReport {
     pub plateau: Option<Plateau>,
     /// What the framing leaves of the link's rate for TCP payload, bit/s; `null` where the link isn't known.
     pub physical_goodput_bps: Option<u64>,
+    /// How near the fastest setting came to that; there only where both are known and goodput is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
     /// What was compared, and what the `figure` fields are.
     pub measured: Measured,
     /// What held the current settings back.
     pub limits: LimitsReport,
     /// The setting that may have less delay at the same speed; `null` where none was tested.
     pub delay: Option<DelayReport>,
+    /// The settings (places in `arms`) that no other equals or beats in both goodput and delay, by the medians of their trials,
+    /// ascending in both: an estimate, no claim. Empty where delay isn't known, or something else than goodput is compared.
+    pub frontier: Vec<usize>,
     /// Whether long transfers decay; there only if that was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub soak: Vec<SoakReport>,
