@@ -17,6 +17,8 @@ if (process.env.WINDTUNNEL_PICTURES !== "own-namespace") throw new Error("it cha
 const served = await server();
 const chrome = await browser();
 const patience = { timeout: 300_000 };
+/** The experiment with pages. */
+let pages = "";
 
 /** What is done once, before pictures of any look are taken. */
 const prepare = {
@@ -37,6 +39,14 @@ const prepare = {
       await page.screenshot({ path: join(folder, "web-live.png"), fullPage: true });
     }
     await page.getByRole("link", { name: "Another experiment" }).waitFor(patience);
+  },
+  async pages() {
+    const request = { lab: "transatlantic", workload: "page", knobs: ["initcwnd"], levels: { initcwnd: "32" }, budget: "16 trials" };
+    const response = await fetch(`${served.url}api/v1/experiments`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(request) });
+    const { id } = await response.json();
+    await (await fetch(`${served.url}api/v1/runs/${id}/events`)).text();
+    const { experiments } = await (await fetch(`${served.url}api/v1/journal`)).json();
+    pages = experiments.find(({ workload }) => workload === "page").id;
   },
   /** A change that was confirmed and one that was undone. */
   async history() {
@@ -66,7 +76,6 @@ const views = {
     await page.goto(`${served.url}experiment/${run.id}`);
     await page.locator("#arms").waitFor();
   },
-  analysis: (page) => page.locator("#delay ~ .chart canvas").waitFor(patience),
   "what-if": async (page) => {
     const slider = page.getByLabel("RWIN");
     await slider.fill("80");
@@ -86,14 +95,28 @@ const views = {
     await page.getByRole("button", { name: "Run it" }).click();
     await page.locator("#transfer ~ .chart canvas").first().waitFor(patience);
   },
+  "first-window": async (page) => {
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await page.locator("#window").waitFor(patience);
+  },
+  waterfall: async (page) => {
+    await page.goto(`${served.url}waterfall/${pages}`);
+    await page.locator(".waterfall svg").nth(1).waitFor();
+  },
+  analysis: async (page) => {
+    const { experiments } = await (await fetch(`${served.url}api/v1/journal`)).json();
+    await page.goto(`${served.url}analysis?of=${experiments.find(({ id }) => id !== pages).id}`);
+    await page.locator("#delay ~ .chart canvas").waitFor(patience);
+  },
   history: (page) => page.getByRole("link", { name: /^adsl: / }).first().waitFor(),
 };
 /** Pictures that show a part further down. */
-const parts = { analysis: "#time", path: "#hops", lab: "#up" };
+const parts = { analysis: "#time", path: "#found", lab: "#up" };
 
 try {
   const first = await chrome.newPage({ ...looks[0], reducedMotion: "reduce" });
   await prepare.experiment(first);
+  await prepare.pages();
   await prepare.history();
   await prepare.lab(first);
   await first.close();

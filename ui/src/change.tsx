@@ -29,7 +29,7 @@ export function Token({ what = "Changing this host" }: { what?: string }) {
   };
   return (
     <div class="row">
-      <Field label="Token" hint={`${refused ? "The last one was missing or wrong. " : ""}${what} needs what \`windtunnel web\` printed in its terminal`}>
+      <Field label="Token" hint={`${refused ? "The last one was missing or wrong. " : ""}${what} needs what “windtunnel web” printed in its terminal`}>
         <input type="password" autocomplete="off" value={text} onInput={(event) => edit(event.currentTarget.value)} />
       </Field>
     </div>

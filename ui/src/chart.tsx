@@ -2,6 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { csv, keepFile } from "./keep";
+import { css, drawing, fileName, keepSvg, png, type Extras } from "./picture";
 
 export interface Line {
   label: string;
@@ -14,6 +15,10 @@ export interface Line {
   points?: boolean;
   /** What each value may be by chance: bars around the points. */
   bars?: ([number, number] | null)[];
+  /** What stands beside each point. */
+  names?: (string | null)[];
+  /** A value holds until the next one. */
+  steps?: boolean;
 }
 
 export interface Props {
@@ -41,7 +46,7 @@ export interface Props {
 const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"];
 const DASHES = [[], [7, 4], [2, 3]];
 
-export const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export { css };
 
 function series(line: Line, place: number): uPlot.Series {
   if (line.reference) {
@@ -50,9 +55,10 @@ function series(line: Line, place: number): uPlot.Series {
   const stroke = css(COLOURS[place % COLOURS.length] ?? "--line-1");
   const dash = DASHES[Math.floor(place / COLOURS.length) % DASHES.length] ?? [];
   if (line.points) {
-    return { label: line.label, stroke, paths: () => null, points: { show: true, size: 7, fill: stroke, stroke } };
+    return { label: line.label, stroke, width: 0, paths: () => null, points: { show: true, size: 7, fill: stroke, stroke } };
   }
   const few = line.values.length <= 60;
+  if (line.steps) return { label: line.label, stroke, width: 2, dash, spanGaps: true, paths: uPlot.paths.stepped!({ align: 1 }), points: { show: false } };
   return { label: line.label, stroke, width: 2, dash, spanGaps: true, points: { show: few, size: 5, fill: stroke } };
 }
 
@@ -60,7 +66,7 @@ function options(props: Props, width: number): uPlot.Options {
   const axis = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 } };
   const font = "12px system-ui, sans-serif";
   let lines = 0;
-  const names = (splits: (number | null)[]): string[] => splits.map((split) => (split === null ? "" : props.names ? (props.names[split] ?? "") : String(split)));
+  const named = (splits: (number | null)[]): string[] => splits.map((split) => (split === null ? "" : props.names ? (props.names[split] ?? "") : String(split)));
   const format = (value: number | null): string => (value === null || value === undefined ? "–" : props.format(value));
   return {
     width,
@@ -68,10 +74,10 @@ function options(props: Props, width: number): uPlot.Options {
     padding: [12, 28, 0, 0],
     legend: { show: props.lines.length > 1 },
     cursor: { drag: { x: true, y: false }, ...(props.sync ? { sync: { key: props.sync } } : {}) },
-    hooks: { draw: [(plot) => bars(plot, props.lines)] },
+    hooks: { draw: [(plot) => bars(plot, props.lines), (plot) => names(plot, props)] },
     scales: { x: props.logX ? { time: false, distr: 3, log: 2 } : { time: false, ...(props.names ? { range: [-0.5, props.names.length - 0.5] } : {}) }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(...reach(props.lines, low, high)) } },
     axes: [
-      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => names(splits), incrs: props.whole ? STEPS.filter((step) => step >= 1) : STEPS },
+      { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => named(splits), incrs: props.whole ? STEPS.filter((step) => step >= 1) : STEPS },
       {
         ...axis,
         label: props.yLabel,
@@ -117,6 +123,21 @@ function bars(plot: uPlot, lines: Line[]): void {
   });
 }
 
+/** Writes the names of points beside them; one that would run out of the picture stands on the other side. */
+function names(plot: uPlot, props: Props): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.fillStyle = css("--text");
+  ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  for (const { x, y, text } of extras(props).names ?? []) {
+    const [left, top] = [plot.valToPos(x, "x", true), plot.valToPos(y, "y", true)];
+    const right = left + 8 * devicePixelRatio + ctx.measureText(text).width <= bbox.left + bbox.width + 24 * devicePixelRatio;
+    ctx.textAlign = right ? "left" : "right";
+    ctx.fillText(text, left + (right ? 7 : -7) * devicePixelRatio, top - 7 * devicePixelRatio);
+  }
+  ctx.restore();
+}
+
 /** On a logarithmic axis only whole powers of ten are named. */
 function powers(_: uPlot, splits: number[]): (number | null)[] {
   return splits.map((split) => (Math.abs(Math.log10(split) - Math.round(Math.log10(split))) < 1e-9 ? split : null));
@@ -134,32 +155,19 @@ function margins(low: number | null, high: number | null): [number, number] {
   return [from >= 0 ? Math.max(0, from - room) : from - room, to + room];
 }
 
-/** The picture as a file, on the page's own background. */
-function picture(plot: uPlot | null, label: string): void {
-  const drawn = plot?.root.querySelector("canvas");
-  if (!drawn) return;
-  const canvas = document.createElement("canvas");
-  const [scale, head] = [devicePixelRatio, 28 * devicePixelRatio];
-  [canvas.width, canvas.height] = [drawn.width, drawn.height + head];
-  const ink = canvas.getContext("2d");
-  if (!ink) return;
-  ink.fillStyle = css("--surface");
-  ink.fillRect(0, 0, canvas.width, canvas.height);
-  ink.fillStyle = css("--text");
-  ink.font = `${13 * scale}px system-ui, sans-serif`;
-  ink.fillText(label, 8 * scale, 19 * scale, canvas.width - 16 * scale);
-  ink.drawImage(drawn, 0, head);
-  canvas.toBlob((blob) => blob && keepFile(`${fileName(label)}.png`, blob));
-}
-
-const fileName = (label: string): string => label.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "chart";
-
 /** What can be kept of a chart. */
-export function Keep({ label, plot, table }: { label: string; plot: () => uPlot | null; table: () => (string | number | null)[][] }) {
+export function Keep({ label, plot, table, extras }: { label: string; plot: () => uPlot | null; table: () => (string | number | null)[][]; extras?: () => Extras }) {
+  const vectors = (): void => {
+    const drawn = plot();
+    if (drawn) keepSvg(label, drawing(drawn, label, extras?.()));
+  };
   return (
     <figcaption class="keep">
-      <button type="button" class="link" aria-label={`PNG: ${label}`} onClick={() => picture(plot(), label)}>
+      <button type="button" class="link" aria-label={`PNG: ${label}`} onClick={() => png(plot(), label)}>
         PNG
+      </button>{" "}
+      <button type="button" class="link" aria-label={`SVG: ${label}`} onClick={vectors}>
+        SVG
       </button>{" "}
       <button type="button" class="link" aria-label={`CSV: ${label}`} onClick={() => keepFile(`${fileName(label)}.csv`, csv(table()))}>
         CSV
@@ -204,7 +212,14 @@ export function Chart(props: Props) {
   return (
     <figure class="chart">
       <div style={{ minHeight: `${(props.height ?? 260) + (props.lines.length > 1 ? 50 : 18)}px` }} role="img" aria-label={props.label} ref={box} />
-      <Keep label={props.label} plot={() => plot.current} table={table} />
+      <Keep label={props.label} plot={() => plot.current} table={table} extras={() => extras(props)} />
     </figure>
   );
+}
+
+/** What is drawn beside the lines. */
+function extras({ x, lines }: Props): Extras {
+  const bars = lines.flatMap((line, series) => (line.bars ?? []).flatMap((bar, at) => (bar && x[at] !== undefined ? [{ series, x: x[at]!, from: bar[0], to: bar[1] }] : [])));
+  const names = lines.flatMap((line) => (line.names ?? []).flatMap((text, at) => (text && line.values[at] != null ? [{ x: x[at]!, y: line.values[at]!, text }] : [])));
+  return { bars, names, steps: lines.flatMap((line, series) => (line.steps ? [series] : [])) };
 }

@@ -56,9 +56,11 @@ export function duration(seconds: number): string {
   return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
 }
 
+/** Made once: it takes far longer than to write a time. */
+const LOCAL = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" });
+
 /** When, in the reader's own time zone. */
-export const when = (unixUs: number): string =>
-  new Date(unixUs / 1e3).toLocaleString("sv-SE", { dateStyle: "short", timeStyle: "short" });
+export const when = (unixUs: number): string => LOCAL.format(unixUs / 1e3);
 
 /** A setting's value. */
 export function value(of: unknown): string {

@@ -31,7 +31,7 @@ export function command(...words: (string | [string, string | undefined])[]): st
 }
 
 /** What does the same in a terminal, to be copied. */
-export function AsCommand({ text }: { text: string }) {
+export function AsCommand({ text, title = "As a command" }: { text: string; title?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = (): void => {
     const done = (): void => {
@@ -43,8 +43,8 @@ export function AsCommand({ text }: { text: string }) {
   };
   return (
     <details class="as-command">
-      <summary>As a command</summary>
-      <pre class="mono" tabIndex={0} aria-label="The same as a command">
+      <summary>{title}</summary>
+      <pre class="mono" tabIndex={0} aria-label={title === "As a command" ? "The same as a command" : title}>
         {text}
       </pre>
       <button type="button" onClick={copy}>

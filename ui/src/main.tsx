@@ -11,6 +11,7 @@ import { Controls } from "./views/controls";
 import { Doctor } from "./views/doctor";
 import { Experiment } from "./views/experiment";
 import { File } from "./views/file";
+import { FirstWindow } from "./views/firstwindow";
 import { History } from "./views/history";
 import { Host } from "./views/host";
 import { Lab } from "./views/lab";
@@ -18,6 +19,7 @@ import { Path } from "./views/path";
 import { Past } from "./views/past";
 import { Stacks } from "./views/stacks";
 import { Start } from "./views/start";
+import { Waterfall } from "./views/waterfall";
 import { WhatIf } from "./views/whatif";
 
 interface Way {
@@ -35,6 +37,7 @@ const WAYS: Way[] = [
   { path: "/host", name: "Host", view: Host },
   { path: "/controls", name: "Congestion controls", view: Controls, part: true, of: "/host" },
   { path: "/path", name: "Path", view: Path },
+  { path: "/first-window", name: "First window", view: FirstWindow, of: "/path" },
   { path: "/experiment", name: "Experiment", view: Experiment, part: true },
   { path: "/analysis", name: "Analysis", view: Analysis },
   { path: "/file", name: "File", view: File },
@@ -43,16 +46,20 @@ const WAYS: Way[] = [
   { path: "/stacks", name: "TCP/IP stacks", view: Stacks, of: "/lab" },
   { path: "/history", name: "History", view: History },
   { path: "/report", name: "Report", view: Past, part: true, of: "/history" },
+  { path: "/waterfall", name: "Page waterfall", view: Waterfall, part: true, of: "/history" },
   { path: "/calculator", name: "Calculator", view: Calculator },
   { path: "/doctor", name: "Doctor", view: Doctor },
 ];
+
+/** Views of something that the address must name. */
+const NAMED = new Set(["/report", "/waterfall"]);
 
 /** Where an address leads, and the part of it that names something. */
 function lookUp(pathname: string): [Way | null, string] {
   const [, first = "", ...rest] = pathname.replace(/\/+$/, "").split("/");
   const way = WAYS.find((way) => way.path === `/${first}`) ?? null;
   const part = decode(rest.join("/"));
-  return way && (part === "" ? way.path !== "/report" : way.part) ? [way, part] : [null, ""];
+  return way && (part === "" ? !NAMED.has(way.path) : way.part) ? [way, part] : [null, ""];
 }
 
 function decode(part: string): string {

@@ -1,12 +1,16 @@
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
 import { axis, evidence, figure, mbit, ms, onAxis, rate, settings, times, title, value } from "./format";
+import { AsCommand } from "./keep";
 import { Figure, Section, Sentences, Table } from "./parts";
-import type { ReportArm as Arm, TuneReport as Report } from "./schema";
+import type { AnswerHost, ReportArm as Arm, TuneReport as Report } from "./schema";
 
 export type { ReportArm as Arm, TuneReport as Report } from "./schema";
 
 const STATES: Record<string, string> = { open: "not proven", "not-set": "couldn't be set", behind: "left out (estimate)", failing: "fails, left out" };
+
+/** Where a step is done, in words. */
+const PLACES: Record<AnswerHost, string> = { here: "on this host", server: "on the server", client: "on the client", both: "on both ends" };
 
 /** What the fastest of those settings asks for that were shown to be faster, if there are any. */
 function faster({ arms }: Report): Record<string, unknown> {
@@ -17,6 +21,9 @@ function faster({ arms }: Report): Record<string, unknown> {
 /** A finished experiment. */
 export function Verdict({ report }: { report: Report }) {
   const plans = Object.entries(faster(report));
+  const steps = report.verdict.answer?.action === "set" ? report.verdict.answer.do : [];
+  // What belongs on the server does nothing for this transfer here.
+  const here = steps.length === 0 || steps.some(({ host }) => host !== "server");
   return (
     <>
       <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={report.verdict.answer?.what ?? report.verdict.headline}>
@@ -31,7 +38,7 @@ export function Verdict({ report }: { report: Report }) {
             ))}
           </details>
         )}
-        {plans.length > 0 && (
+        {here && plans.length > 0 && (
           <div class="buttons">
             {plans.map(([knob, level]) => (
               <a key={knob} class="button" href={`/host?${new URLSearchParams({ change: knob, to: value(level) })}`}>
@@ -40,8 +47,9 @@ export function Verdict({ report }: { report: Report }) {
             ))}
           </div>
         )}
+        {steps.length > 0 && <AsCommand title={`What to type ${steps.map(({ host }) => PLACES[host]).join(", ")}`} text={steps.map(({ command }) => command).join("\n")} />}
       </Section>
-      <Sentences id="mind" title="Mind" of={report.warnings} />
+      <Sentences id="mind" title="Warnings" of={report.warnings} />
       <dl class="figures">
         <Figure name="RTT">{ms(report.path.rtt_us)}</Figure>
         <Figure name="PMTU">{report.path.pmtu} bytes</Figure>
@@ -51,6 +59,14 @@ export function Verdict({ report }: { report: Report }) {
         </Figure>
       </dl>
       <Settings report={report} />
+      <Frontier report={report} />
+      {report.trial_table.some(({ measures }) => measures?.objects?.length) && (
+        <div class="buttons">
+          <a class="button" href={`/waterfall/${encodeURIComponent(report.id)}`}>
+            How the page came, before and after
+          </a>
+        </div>
+      )}
       <Plateau report={report} />
       <Sentences id="next" title="Next" of={report.next} />
     </>
@@ -81,7 +97,8 @@ function Settings({ report }: { report: Report }) {
               </>
             ),
           },
-          { name: title(report.measured), cell: (arm) => figure(report.measured, arm.figure) },
+          { name: `${title(report.measured)} (median)`, cell: (arm) => figure(report.measured, arm.figure) },
+          ...(report.arms.some((arm) => arm.delay_us != null) ? [{ name: "Delay under load", cell: (arm: Arm) => (arm.delay_us == null ? "–" : ms(arm.delay_us)) }] : []),
           { name: "Ratio", cell: (arm) => times(arm.ratio) },
           { name: "95 % interval", cell: (arm) => unless(arm, interval(arm)) },
           { name: "Evidence", cell: (arm) => unless(arm, `${evidence(arm.evidence)} of ${evidence(arm.needed ?? 1)}`) },
@@ -90,6 +107,34 @@ function Settings({ report }: { report: Report }) {
         ]}
       />
       <p class="quiet">~ marks an estimate; it is not proof.</p>
+    </Section>
+  );
+}
+
+/** A setting's name without what follows from it. */
+export const short = ({ label, state }: Arm): string => (state === "current" ? "current" : label.split(" (")[0]!);
+
+/** Goodput against delay under load, and the settings that no other beats in both. */
+function Frontier({ report }: { report: Report }) {
+  const data = useMemo(() => {
+    const goodput = report.measured.name === "goodput" && report.measured.unit === "bit/s";
+    const known = report.arms.flatMap((arm, place) => (goodput && arm.delay_us != null && arm.goodput_bps && arm.state !== "not-set" && arm.state !== "failing" ? [{ place, arm, x: arm.delay_us / 1e3, y: arm.goodput_bps / 1e6 }] : []));
+    known.sort((a, b) => a.x - b.x || a.y - b.y);
+    const best = new Set(report.frontier ?? []);
+    const where = (some: (place: number) => boolean) => ({ values: known.map(({ place, y }) => (some(place) ? y : null)), names: known.map(({ place, arm }) => (some(place) ? short(arm) : null)) });
+    const lines = [
+      { label: "No other has more goodput and less delay", colour: 0, steps: true, values: where((place) => best.has(place)).values },
+      { label: "On that line", colour: 0, points: true, ...where((place) => place !== 0 && best.has(place)) },
+      { label: "Others", colour: 2, points: true, ...where((place) => place !== 0 && !best.has(place)), names: known.length <= 8 ? where((place) => place !== 0 && !best.has(place)).names : [] },
+      { label: "Current", colour: 1, points: true, ...where((place) => place === 0) },
+    ];
+    return { x: known.map(({ x }) => x), lines: lines.filter(({ values }) => values.some((value) => value !== null)) };
+  }, [report]);
+  if (data.x.length < 2) return null;
+  return (
+    <Section id="frontier" title="Goodput against delay">
+      <Chart label={`Goodput against delay under load of ${data.x.length} settings`} xLabel="Delay under load, ms" yLabel="Goodput, Mbit/s" height={300} format={mbit} {...data} />
+      <p class="quiet">Up and to the left is better. Medians of trials: what is proven stands in the answer.</p>
     </Section>
   );
 }

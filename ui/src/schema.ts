@@ -168,6 +168,20 @@ export type Caveat = {
   text: string;
 };
 
+/** The goodput of the fastest setting over the link's limit. The limit is the link's rate times the efficiency of its framing, so 1 means that throughput ÷ rate is that efficiency: of ATM's cells, say. */
+export type Ceiling = {
+  /** The setting. */
+  arm: number;
+  /** Its upper end. */
+  high?: number | null;
+  /** The interval's lower end, with the experiment's confidence at any time; `null` while there are too few trials. */
+  low?: number | null;
+  /** The geometric mean of its trials over the limit, a share. */
+  share: number;
+  /** Trials that count. */
+  trials: number;
+};
+
 /** A change that was tried: what came of it, and what failed. */
 export type ChangeAnswer = Applied;
 
@@ -422,6 +436,18 @@ export type Exchanges = {
   latency: Spread;
   /** Exchanges a second over the whole time, pauses included. */
   per_second: number;
+};
+
+/** What a setting would gain on a path that wasn't measured, from how much it gained on several. */
+export type ExpectedElsewhere = {
+  /** I²: the share of the variation between them that isn't noise. */
+  heterogeneity: number;
+  /** Its upper end. */
+  high: number;
+  /** The lower end of the estimated 95 % interval for the ratio of one more path. With ten paths half of whose spread is noise, it lies too high for 6 % of new paths instead of 2.5 % (`tests/fleets.rs`): it is an estimate, not a claim. */
+  low: number;
+  /** The mean ratio. */
+  ratio: number;
 };
 
 /** An experiment to start: what `windtunnel tune` takes. It runs on one of `lab`, `path` and `target`, or goes on with `resume`. */
@@ -1335,7 +1361,7 @@ export type PresetsAnswer = {
 };
 
 /** What is asked of a path. */
-export type ProbeKind = "path" | "mtu" | "scan" | "trace";
+export type ProbeKind = "path" | "mtu" | "scan" | "trace" | "first-window";
 
 /** A path to probe: to a host, or to the server of a path of the lab. */
 export type ProbeRequest = {
@@ -1347,7 +1373,7 @@ export type ProbeRequest = {
   path?: PathRequest | null;
   /** From one size to the next, bytes */
   step?: number | null;
-  /** The host, with or without the TCP port for TCP probes; needs the token */
+  /** The host, with or without the TCP port for TCP probes, or for `first-window` a URL; needs the token */
   target?: string | null;
   /** The largest size to scan, bytes */
   to?: number | null;
@@ -1854,6 +1880,9 @@ export type SharedSetting = {
   combined: string;
   /** What came of it in each. */
   each: Array<TriedSetting>;
+  elsewhere?: ExpectedElsewhere | null;
+  /** The least evidence of any of them: that it is faster in each. */
+  everywhere: number;
   /** The evidence of all of them that it is faster: of separate experiments with orders of their own the product, of others the mean. */
   evidence: number;
   /** Whether its gain differs between the first and the last of them: their intervals have nothing in common. */
@@ -1864,6 +1893,8 @@ export type SharedSetting = {
   needed: number;
   /** What it is. */
   settings: Settings;
+  /** The experiments in which it is shown to be faster, by name; of them a share of 1 / `needed` is wrong on average (e-BH). */
+  shown_in: Array<string>;
 };
 
 /** What comes out of experiments side by side. */
@@ -2141,10 +2172,13 @@ export type TuneReport = {
   /** Every setting that was compared, the current one first. */
   arms: Array<ReportArm>;
   baseline?: Settings | null;
+  ceiling?: Ceiling | null;
   cells?: FourCells | null;
   /** The settings in force when nothing is asked for. */
   current: Settings;
   delay?: DelayReport | null;
+  /** The settings (places in `arms`) that no other equals or beats in both goodput and delay, by the medians of their trials, ascending in both: an estimate, no claim. Empty where delay isn't known, or something else than goodput is compared. */
+  frontier: Array<number>;
   /** What each setting asked for, what it got, and what was seen. */
   granted: Array<GrantedLevel>;
   /** The experiment's name in the journal. */

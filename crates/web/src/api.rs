@@ -6,8 +6,11 @@ use crate::guard;
 use crate::inventory;
 use crate::page;
 use crate::peer::Peer;
-use crate::queries::{ChangeBody, CompareQuery, OverheadQuery, PredictQuery, SamplesQuery, WhichBody, named};
+use crate::queries::{
+    ChangeBody, CompareQuery, JournalQuery, OverheadQuery, PredictQuery, SamplesQuery, WhichBody, named,
+};
 use crate::running;
+use crate::scraped;
 use crate::shipped::DrawnPreset;
 use crate::state::{App, Body, JsonBody, Place, Places, Shared, place, places};
 use axum::extract::rejection::QueryRejection;
@@ -26,13 +29,11 @@ use wt_forecast::PredictAnswer;
 use wt_host::{Confirmed, Plan, Report, Undone};
 use wt_report::TuneReport;
 use wt_setup::doctor::DoctorAnswer;
-use wt_setup::journal::{ListAnswer, ListRequest, PruneAnswer, PruneRequest, SamplesAnswer, ShowAnswer};
+use wt_setup::journal::{ListAnswer, PruneAnswer, PruneRequest, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{PresetsAnswer, ScenarioAnswer};
 use wt_setup::settings::{ChangeAnswer, HistoryAnswer, PendingAnswer, ShowRequest};
 use wt_wire::{OverheadAnswer, OverheadWords};
 
-/// So many experiments of the journal are listed.
-const MOST_LISTED: usize = 20_000;
 /// What settings need the token for.
 const CHANGING: &str = "changing this host";
 
@@ -95,6 +96,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     router
         .route("/api/v1/openapi.json", axum::routing::get(|| async { Json(document()) }))
         .route("/api/{*rest}", axum::routing::any(|| async { ApiError::missing("the API has nothing there") }))
+        .route("/metrics", axum::routing::get(scraped::serve))
         .fallback(axum::routing::get(page::serve))
         .layer(DefaultBodyLimit::max(guard::LARGEST_BODY))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::check))
@@ -286,9 +288,9 @@ async fn predict(State(app): Shared, peer: Peer, Query(ask): Query<PredictQuery>
 }
 
 /// Every experiment of the journal: `windtunnel journal list --json`
-#[utoipa::path(get, path = "/api/v1/journal", responses((status = 200, body = ListAnswer), (status = "4XX", body = ErrorBody)))]
-async fn journal(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
-    app.compute(&peer, Request::JournalList(ListRequest { limit: Some(MOST_LISTED), journal: None })).await
+#[utoipa::path(get, path = "/api/v1/journal", params(JournalQuery), responses((status = 200, body = ListAnswer), (status = "4XX", body = ErrorBody)))]
+async fn journal(State(app): Shared, peer: Peer, Query(ask): Query<JournalQuery>) -> Result<Response, ApiError> {
+    app.compute(&peer, ask.request()?).await
 }
 
 /// An experiment of the journal, assessed again: `windtunnel report NAME --json`

@@ -49,6 +49,20 @@ impl Inside {
         self.compute(who, request, |answer| answer).await
     }
 
+    /// Reads something of this machine that takes milliseconds, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`ApiError`] for one who asks for too much at once.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        who: Who,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(T, Turn), ApiError> {
+        let turn = self.quick.take(who).await?;
+        let read = tokio::task::spawn_blocking(move || (read(), turn)).await;
+        read.map_err(|error| ApiError::ours(error.to_string()))
+    }
+
     async fn compute<T: Send + 'static>(
         &self,
         who: Who,

@@ -1,4 +1,4 @@
-use crate::checked::{host, key, limited_number, maybe, maybe_time, parsed};
+use crate::checked::{host, key, limited_number, maybe, maybe_time, parsed, url};
 use crate::drawn::{PathRequest, scenario};
 use crate::error::ApiError;
 use crate::runs::{Job, Kind};
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
+use wt_prober::first_window::{FirstWindowRequest, UrlRequest};
 use wt_prober::mtu::{MtuRequest, ScanRequest};
 use wt_prober::trace::TraceRequest;
 use wt_setup::lab::TransferRequest;
@@ -14,6 +15,8 @@ use wt_trial::Direction;
 
 /// What the server of a lab is called in it.
 const SERVER: &str = "server";
+/// What fills every first window, of the lab's own server.
+const LARGE_FILE: &str = "http://server/bytes/1MB";
 
 /// What is asked of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -27,6 +30,9 @@ pub(crate) enum ProbeKind {
     Scan,
     /// The hops: `windtunnel trace`
     Trace,
+    /// How much a server sends before anything is acknowledged: `windtunnel first-window`
+    #[serde(rename = "first-window")]
+    FirstWindow,
 }
 
 /// A path to probe: to a host, or to the server of a path of the lab.
@@ -34,7 +40,7 @@ pub(crate) enum ProbeKind {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProbeRequest {
     kind: ProbeKind,
-    /// The host, with or without the TCP port for TCP probes; needs the token
+    /// The host, with or without the TCP port for TCP probes, or for `first-window` a URL; needs the token
     #[schema(max_length = 256, example = "example.org:443")]
     target: Option<String>,
     /// Or the server behind a preset's path
@@ -70,12 +76,13 @@ impl ProbeRequest {
                 return Err(ApiError::bad("a probe goes to a host or to the lab's server, not to both"));
             }
             Some(target) => {
-                let (operation, request) = self.probe(host(target)?)?;
+                let (operation, request) = self.probe(self.aim(target)?)?;
                 (Work::request(operation, &request), None)
             }
             None => {
                 let scenario = scenario(self.lab.as_deref(), self.path.as_ref())?;
-                let (operation, request) = self.probe(SERVER)?;
+                let server = if self.kind == ProbeKind::FirstWindow { LARGE_FILE } else { SERVER };
+                let (operation, request) = self.probe(server)?;
                 let request = json!({
                     "lab": scenario.request(), "probe": {"operation": operation, "request": request},
                 });
@@ -83,6 +90,12 @@ impl ProbeRequest {
             }
         };
         Ok(Job { kind: Kind::Probe, request: as_json(self)?, work, kept: kept.into_iter().collect() })
+    }
+
+    /// The host that is probed, or the URL that is asked for.
+    fn aim<'a>(&self, target: &'a str) -> Result<&'a str, ApiError> {
+        let web = ["http://", "https://"].iter().any(|scheme| target.to_ascii_lowercase().starts_with(scheme));
+        if self.kind == ProbeKind::FirstWindow && web { url(target) } else { host(target) }
     }
 
     /// What is asked of the path to a host.
@@ -99,6 +112,10 @@ impl ProbeRequest {
             ProbeKind::Path => path_of(host)?,
             ProbeKind::Mtu | ProbeKind::Scan => ("mtu", as_json(&MtuRequest { hosts, scan, ..MtuRequest::default() })?),
             ProbeKind::Trace => ("trace", as_json(&TraceRequest { hosts, ..TraceRequest::default() })?),
+            ProbeKind::FirstWindow => {
+                let targets = vec![UrlRequest { url: host.to_owned(), ..UrlRequest::default() }];
+                ("first_window", as_json(&FirstWindowRequest { targets, ..FirstWindowRequest::default() })?)
+            }
         })
     }
 }
@@ -211,12 +228,25 @@ mod tests {
         let live = asked(probe(r#"{"kind": "path", "target": "example.org:443"}"#).unwrap()).1;
         let request: wt_api::Request = serde_json::from_value(live).unwrap();
         assert!(matches!(request, wt_api::Request::Path(path) if path.host == "example.org:443"));
+        let first = asked(probe(r#"{"kind": "first-window", "lab": "lan"}"#).unwrap()).1;
+        let request: wt_api::Request = serde_json::from_value(first).unwrap();
+        let wt_api::Request::LabProbe(request) = request else { panic!("{request:?}") };
+        assert!(matches!(*request.probe, wt_api::Request::FirstWindow(first) if first.targets[0].url == LARGE_FILE));
+        for target in ["https://example.org/large.bin", "example.org"] {
+            let first = asked(probe(&format!(r#"{{"kind": "first-window", "target": "{target}"}}"#)).unwrap()).1;
+            let request: wt_api::Request = serde_json::from_value(first).unwrap();
+            assert!(matches!(request, wt_api::Request::FirstWindow(first) if first.targets[0].url == target));
+        }
         for bad in [
             r#"{"kind": "path"}"#,
             r#"{"kind": "path", "target": "a", "lab": "adsl"}"#,
             r#"{"kind": "path", "target": "--file=x"}"#,
             r#"{"kind": "path", "lab": "adsl", "from": 600}"#,
             r#"{"kind": "path", "lab": "../x"}"#,
+            r#"{"kind": "path", "target": "https://example.org/"}"#,
+            r#"{"kind": "first-window", "target": "ftp://example.org/"}"#,
+            r#"{"kind": "first-window", "target": "file:///etc/passwd"}"#,
+            r#"{"kind": "first-window", "target": "--seed"}"#,
         ] {
             assert!(probe(bad).is_err(), "{bad}");
         }

@@ -53,6 +53,8 @@ mod room;
 mod running;
 /// What runs, and its events.
 mod runs;
+/// What monitoring reads.
+mod scraped;
 /// What others must know: never kept, only compared.
 mod secret;
 /// Listening, and ending everything in time.

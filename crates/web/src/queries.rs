@@ -8,10 +8,13 @@ use utoipa::{IntoParams, ToSchema};
 use wt_api::{Request, WhichChange};
 use wt_compare::side_by_side::SideBySideRequest;
 use wt_forecast::PredictRequest;
-use wt_setup::journal::{ExperimentRequest, SamplesRequest};
+use wt_setup::journal::{ExperimentRequest, ListRequest, SamplesRequest};
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation};
 use wt_units::Assignment;
 use wt_wire::OverheadRequest;
+
+/// So many experiments of the journal are listed.
+const MOST_LISTED: u64 = 20_000;
 
 /// What the layers below TCP cost: the options of `windtunnel overhead`.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -172,6 +175,28 @@ impl PredictQuery {
             }
         }
         read("path", Value::Object(link))
+    }
+}
+
+/// Which experiments of the journal are listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JournalQuery {
+    /// The newest of them, at most so many; nothing means 20000
+    #[param(minimum = 1, maximum = 20000)]
+    limit: Option<u32>,
+}
+
+impl JournalQuery {
+    /// The question that it asks.
+    ///
+    /// # Errors
+    /// [`ApiError`] for more than are listed.
+    pub(crate) fn request(&self) -> Result<Request, ApiError> {
+        let limit = self.limit.map(|limit| limited_number("limit", limit.into(), 1..=MOST_LISTED)).transpose()?;
+        let limit = usize::try_from(limit.unwrap_or(MOST_LISTED)).ok();
+        Ok(Request::JournalList(ListRequest { limit, journal: None }))
     }
 }
 

@@ -125,7 +125,7 @@ async fn experiment_events(State(app): Shared, id: Place, headers: HeaderMap) ->
     Ok(events(find(&app, id, Some(Kind::Experiment))?, &headers))
 }
 
-/// Probes a path: `windtunnel path`, `mtu` or `trace`, each with `--json`. To a host it needs the token
+/// Probes a path: `windtunnel path`, `mtu`, `trace` or `first-window`, each with `--json`. To a host it needs the token
 #[utoipa::path(post, path = "/api/v1/probes", request_body = ProbeRequest,
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]

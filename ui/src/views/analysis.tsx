@@ -15,7 +15,7 @@ const OFFERED = 200;
 
 /** An experiment of the journal in every light, and two side by side; the address says which. */
 export function Analysis() {
-  const [journal, again] = useGet<Journal>("journal");
+  const [journal, again] = useGet<Journal>(`journal?limit=${OFFERED}`);
   const [{ of, with: against, also }, set] = useQuery({ of: "", with: "", also: "" });
   const newest = journal.state === "done" ? (journal.data.experiments[0]?.id ?? "") : "";
   useEffect(() => {
@@ -36,8 +36,7 @@ export function Analysis() {
             );
           }
           const id = of || first.id;
-          const offered = experiments.filter((one, place) => place < OFFERED || one.id === id || one.id === against);
-          const names = offered.map(({ id, target, started_unix_us }): [string, string] => [id, `${target}, ${when(started_unix_us)} (${id})`]);
+          const names = experiments.map(({ id, target, started_unix_us }): [string, string] => [id, `${target}, ${when(started_unix_us)} (${id})`]);
           const listed = (id: string): [string, string][] => (id && !names.some(([name]) => name === id) ? [[id, id]] : []);
           return (
             <>

@@ -127,7 +127,7 @@ function Listed({ all }: { all: Experiment[] }) {
               </>
             ),
           },
-          { name: "Gain", cell: gain },
+          { name: "Gain", cell: (one) => <span class="nowrap">{gain(one)}</span> },
           { name: "Workload", cell: ({ workload }) => workload ?? "–" },
           { name: "Where", cell: ({ tunnel }) => tunnel },
           { name: "Trials", cell: ({ trials }) => trials },

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { post } from "../api";
 import { Chart } from "../chart";
-import { count, mbit, ms, percent, when } from "../format";
+import { count, mbit, ms, percent, rate, when } from "../format";
 import { AsCommand, command } from "../keep";
 import { Figure, Section, Sentences, Table, Trouble, useDoing, useGet, Wide } from "../parts";
 import { usePlace } from "../place";
@@ -52,6 +52,9 @@ interface Found {
   jitter_us?: number | null;
   loss?: number | null;
   initcwnd?: number | null;
+  bottleneck_bps?: number | null;
+  bottleneck_low_bps?: number | null;
+  bottleneck_high_bps?: number | null;
   link_guess?: string;
   hops?: Hop[];
   sizes?: Size[];
@@ -103,7 +106,9 @@ export function Path() {
   return (
     <>
       <h1>Path</h1>
-      <p class="lead">What lies between here and there: hops, the largest packet that gets through, and where longer ones die.</p>
+      <p class="lead">
+        What lies between here and there: hops, the largest packet that gets through, and where longer ones die. How much a server sends at first: <a href="/first-window">First window</a>.
+      </p>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -125,7 +130,7 @@ export function Path() {
       {problem && <Trouble problem={problem} />}
       {gone && <p class="note">The server was started again meanwhile and keeps no probes. Probe once more to see the path as it is now.</p>}
       {!named && !scanned && !problem && <p class="quiet">Nothing probed yet. Lab paths need no root and touch no network. Try “Black hole”.</p>}
-      {!named && !scanned && <Running kind="probe" name="A probe" to={({ id, request }) => `/path?${new URLSearchParams({ ...where(request), [request.kind === "scan" ? "scan" : "run"]: id })}`} />}
+      {!named && !scanned && <Running kind="probe" name="A probe" to={({ id, request }) => (request.kind === "first-window" ? `/first-window?run=${id}` : `/path?${new URLSearchParams({ ...where(request), [request.kind === "scan" ? "scan" : "run"]: id })}`)} />}
       {known(path) && <Probed key={known(path)!.id} run={known(path)!} />}
       {known(scan) && <Scanned key={known(scan)!.id} run={known(scan)!} />}
     </>
@@ -152,6 +157,12 @@ function headline(found: Found): [string, string] {
   if (loss != null && loss >= 0.005) return [`${percent(loss)} of all packets are lost, whatever their size`, "bad"];
   if (found.kind === "clean" || found.kind === "icmp-blocked") return [`${through}; nothing is wrong with longer ones`, "faster"];
   return [through, ""];
+}
+
+/** The rate of the narrowest link with its interval; nothing where there is none. */
+function narrowest({ bottleneck_bps: bps, bottleneck_low_bps: low, bottleneck_high_bps: high }: Found): string | null {
+  if (bps == null || low == null) return null;
+  return high == null ? `at least ${rate(low)} (this host sends no faster)` : `${rate(bps)} (${rate(low)} to ${rate(high)})`;
 }
 
 /** What of a run there is to see: its answer, its failure, or that it goes on. */
@@ -187,6 +198,7 @@ function Probed({ run }: { run: Run }) {
         {rtt?.min != null && <Figure name="RTT, least and median">{`${ms(rtt.min)}, ${rtt.median === null ? "–" : ms(rtt.median)}`}</Figure>}
         {found.jitter_us != null && <Figure name="Jitter">{ms(found.jitter_us)}</Figure>}
         {found.loss != null && <Figure name="Loss">{percent(found.loss)}</Figure>}
+        {narrowest(found) && <Figure name="Narrowest link, there">{narrowest(found)}</Figure>}
         {found.link_guess && <Figure name="Link, probably">{found.link_guess}</Figure>}
       </dl>
       <Sentences id="advice" title="To do" of={found.advice ?? []} />

@@ -93,7 +93,7 @@ function Wrong() {
 /** What runs, and the last verdict. */
 function Last() {
   const [runs] = useGet<Run[]>("experiments");
-  const [journal, again] = useGet<Journal>("journal");
+  const [journal, again] = useGet<Journal>("journal?limit=20");
   const running = runs.state === "done" ? runs.data.find(({ end }) => !end) : undefined;
   return (
     <>

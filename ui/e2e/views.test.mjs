@@ -1,0 +1,210 @@
+// First windows, page waterfalls, goodput against delay, and what can be kept of a chart.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, afterEach, before, test } from "node:test";
+import { fine, helped, PATIENCE, settled } from "./help.mjs";
+import { server } from "./start.mjs";
+
+const { open, post, wait, served, begin, end, tidy } = helped();
+before(begin);
+afterEach(tidy);
+after(end);
+
+const journal = async () => (await (await fetch(`${served().url}api/v1/journal`)).json()).experiments;
+const report = async (id) => (await fetch(`${served().url}api/v1/reports/${id}`)).json();
+const path = (page) => new URL(page.url()).pathname + new URL(page.url()).search;
+/** What a click gives to keep: its name and its text. */
+const kept = async (page, button) => {
+  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  return [file.suggestedFilename(), readFileSync(await file.path(), "utf8")];
+};
+/** Whether a file is a picture that a browser draws: its size, or null. */
+const drawn = (page, text) =>
+  page.evaluate(
+    async (text) => {
+      const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
+      if (parsed.querySelector("parsererror")) return null;
+      return { width: Number(parsed.documentElement.getAttribute("width")), texts: [...parsed.querySelectorAll("text")].map((node) => node.textContent), dots: parsed.querySelectorAll("circle").length, bars: parsed.querySelectorAll("rect").length };
+    },
+    text,
+  );
+
+test("a server's first window is asked for in the lab, has an address, and a real server needs the token", async () => {
+  const { page, complaints } = await open("path");
+  await page.getByRole("link", { name: "First window", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "First window" }).waitFor();
+  await page.getByText("Nothing asked yet.").waitFor();
+  await page.getByText("As a command").click();
+  await page.getByLabel("The same as a command").getByText("windtunnel lab run lan -- windtunnel first-window http://server/bytes/1MB").waitFor();
+  await fine(page, "first window before it");
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.waitForURL(/first-window\?run=[0-9a-f]{12}/);
+  // How many segments a busy machine can tell apart isn't said here: the page says what the answer says.
+  const headline = page.getByRole("heading", { name: /^(The server sends (at least )?\d+ segments?( of \d+ bytes)? at first|The first window isn't known)/ });
+  await headline.waitFor(PATIENCE);
+  const run = new URL(page.url()).searchParams.get("run");
+  const events = await (await fetch(`${served().url}api/v1/runs/${run}/events`)).text();
+  const found = JSON.parse(events.split("event: result\ndata: ")[1].split("\n")[0]).targets[0];
+  assert.equal(found.url, "http://server/bytes/1MB");
+  const told = await headline.innerText();
+  if (found.verdict === "exact") assert.ok(told.startsWith(`The server sends ${found.segments} segment`), told);
+  if (found.verdict === "at-least") assert.ok(told.startsWith(`The server sends at least ${found.segments} segment`), told);
+  if (found.syn_ack) {
+    const table = page.getByRole("region", { name: "Options of the SYN-ACK" });
+    assert.equal(await table.getByRole("row").filter({ hasText: "Largest segment" }).locator("td").innerText(), `${found.syn_ack.mss} bytes`);
+  }
+  await fine(page, "a first window");
+  await page.reload();
+  await headline.waitFor();
+  await page.goBack();
+  await headline.waitFor({ state: "detached" });
+  assert.deepEqual(complaints, []);
+  await page.getByLabel("Where", { exact: true }).selectOption("target");
+  await page.getByLabel("Large file", { exact: true }).fill("http://127.0.0.1:9/x");
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByRole("alert").getByText("needs the token").waitFor();
+  await page.getByLabel("Large file", { exact: true }).fill("ftp://127.0.0.1/x");
+  await page.getByLabel("Token", { exact: true }).fill(served().token);
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByRole("alert").waitFor();
+  await page.context().close();
+});
+
+test("a page is drawn object by object before and after, as its trials have it, on one scale", async () => {
+  await wait(await post("experiments", { lab: "lan", workload: "page", knobs: ["initcwnd"], levels: { initcwnd: "2,20" }, budget: "6 trials" }));
+  const [{ id }] = await journal();
+  const told = await report(id);
+  assert.equal(told.measured.unit, "s");
+  const { page, complaints } = await open(`report/${id}`);
+  await page.getByRole("link", { name: "How the page came, before and after" }).click();
+  await page.waitForURL(`**/waterfall/${id}`);
+  await page.getByRole("heading", { level: 2, name: /^Before: current, / }).waitFor();
+  await page.getByRole("heading", { level: 2, name: /^After: / }).waitFor();
+  const loads = told.trial_table.filter(({ arm, status }) => arm === 0 && status === "completed").sort((a, b) => a.elapsed_us - b.elapsed_us);
+  const middle = loads[(loads.length - 1) >> 1];
+  assert.ok(middle.measures.objects.length >= 2);
+  const svgs = page.locator(".waterfall svg");
+  assert.equal(await svgs.count(), 2);
+  // A row for each object: what waits and what comes.
+  assert.equal(await svgs.first().locator("g").count(), middle.measures.objects.length);
+  await fine(page, "a waterfall");
+  const [name, text] = await kept(page, page.getByRole("button", { name: /^SVG: How the page came with current/ }));
+  assert.match(name, /\.svg$/);
+  const seen = await drawn(page, text);
+  assert.equal(seen.bars, 1 + 2 * middle.measures.objects.length);
+  const [, table] = await kept(page, page.getByRole("button", { name: /^CSV: How the page came with current/ }));
+  const rows = table.trim().split("\n").map((line) => line.split(","));
+  assert.deepEqual(rows[0], ["object", "connection", "asked_ms", "first_byte_ms", "done_ms", "bytes"]);
+  assert.deepEqual(rows.slice(1).map((row) => Number(row[4])), middle.measures.objects.map(({ done_us }) => done_us / 1e3));
+  await page.getByText("As a command").click();
+  await page.getByLabel("The same as a command").getByText(`windtunnel report ${id} --html waterfall.html`).waitFor();
+  const after = page.getByLabel("After", { exact: true });
+  const was = await after.inputValue();
+  const other = told.arms.map((_, place) => String(place)).find((place) => place !== "0" && place !== was) ?? "0";
+  await after.selectOption(other);
+  await page.waitForURL(new RegExp(`after=${other}`));
+  await page.reload();
+  assert.equal(await after.inputValue(), other);
+  await page.goBack();
+  assert.equal(await after.inputValue(), was);
+  await page.goBack();
+  await page.waitForURL(`**/report/${id}`);
+  // The same stands in the report that can be kept.
+  const html = await (await fetch(`${served().url}api/v1/reports/${id}/html`)).text();
+  assert.ok(html.includes("The page, object by object") && html.includes("How the page came: "));
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("an experiment without pages has no waterfall and says so; without a name there is none", async () => {
+  await wait(await post("experiments", { lab: "adsl", knobs: ["rwin"], levels: { rwin: "4x" }, trial: "300ms", budget: "4 trials" }));
+  const [{ id }] = await journal();
+  const { page } = await open(`report/${id}`);
+  await page.getByRole("heading", { name: "Settings", exact: true }).waitFor();
+  assert.equal(await page.getByRole("link", { name: /^How the page came/ }).count(), 0);
+  await page.goto(`${served().url}waterfall/${id}`);
+  await page.getByText("No page was loaded in this experiment").waitFor();
+  await page.goto(`${served().url}waterfall`);
+  await page.getByText("There is no page /waterfall here.").waitFor();
+  await page.context().close();
+});
+
+test("goodput stands against delay with the settings that no other beats in both, and every chart can be kept as SVG", async () => {
+  await wait(await post("experiments", { lab: "adsl", knobs: ["rwin"], levels: { rwin: "2x,8x,32x" }, trial: "500ms", budget: "16 trials" }));
+  const [{ id }] = await journal();
+  const told = await report(id);
+  const points = told.arms.filter(({ delay_us, goodput_bps, state }) => delay_us != null && goodput_bps && state !== "not-set" && state !== "failing");
+  assert.ok(points.length >= 2 && told.frontier.length >= 1, JSON.stringify(told.frontier));
+  // What the frontier is, computed once more.
+  const best = told.arms.flatMap((arm, place) => (points.includes(arm) && !points.some((other) => other !== arm && other.goodput_bps >= arm.goodput_bps && other.delay_us <= arm.delay_us && (other.goodput_bps > arm.goodput_bps || other.delay_us < arm.delay_us)) ? [place] : []));
+  assert.deepEqual([...told.frontier].sort(), best.sort());
+  const { page, complaints } = await open(`report/${id}`);
+  const chart = page.getByRole("img", { name: `Goodput against delay under load of ${points.length} settings` });
+  await chart.locator("canvas").waitFor();
+  const [name, text] = await kept(page, page.getByRole("button", { name: /^SVG: Goodput against delay/ }));
+  assert.match(name, /^goodput-against-delay.*\.svg$/);
+  const seen = await drawn(page, text);
+  assert.equal(seen.dots, points.length);
+  for (const word of ["Delay under load, ms", "Goodput, Mbit/s", "current", "No other has more goodput and less delay"]) assert.ok(seen.texts.includes(word), `${word}: ${seen.texts}`);
+  await fine(page, "a frontier");
+  const html = await (await fetch(`${served().url}api/v1/reports/${id}/html`)).text();
+  assert.ok(html.includes("<h2>Goodput against delay</h2>") && html.includes("Delay under load"));
+  await page.goto(`${served().url}analysis?of=${id}`);
+  await page.getByRole("heading", { name: "Over time" }).waitFor();
+  await settled(page);
+  for (const button of await page.getByRole("button", { name: /^SVG: / }).all()) {
+    const [, text] = await kept(page, button);
+    const picture = await drawn(page, text);
+    assert.ok(picture && picture.width > 200 && picture.texts.length > 4, await button.getAttribute("aria-label"));
+    assert.ok(!/NaN|Infinity|undefined/.test(text), await button.getAttribute("aria-label"));
+  }
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("a winner that belongs on the server is no plan for this host, and its command can be copied", async () => {
+  await wait(await post("experiments", { lab: "lan", workload: "page", knobs: ["initcwnd"], levels: { initcwnd: "20" }, budget: "4 trials" }));
+  const [{ id }] = await journal();
+  const told = await report(id);
+  const command = "sudo windtunnel settings apply initcwnd=20 --to default";
+  const won = (host) => ({ ...told, arms: told.arms.map((arm, place) => (place === 1 ? { ...arm, state: "faster" } : arm)), verdict: { ...told.verdict, kind: "faster", answer: { ...told.verdict.answer, action: "set", host, do: [{ host, command }] } } });
+  for (const [host, where, plan] of [["server", "on the server", 0], ["client", "on the client", 1], ["here", "on this host", 1]]) {
+    const { page, complaints } = await open("calculator");
+    await page.route(`**/api/v1/reports/${id}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(won(host)) }));
+    await page.goto(`${served().url}report/${id}`);
+    await page.getByText(`What to type ${where}`).click();
+    await page.getByLabel(`What to type ${where}`).getByText(command).waitFor();
+    assert.equal(await page.getByRole("link", { name: "Plan initcwnd=20 on this host" }).count(), plan, host);
+    if (host === "server") await fine(page, "a winner of the server");
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  }
+});
+
+test("the narrowest link has an interval or isn't told", async () => {
+  const { page } = await open("path?lab=lan");
+  await page.getByRole("button", { name: "Probe the path" }).click();
+  await page.locator("#hops").waitFor(PATIENCE);
+  const run = new URL(page.url()).searchParams.get("run");
+  const events = await (await fetch(`${served().url}api/v1/runs/${run}/events`)).text();
+  const found = JSON.parse(events.split("event: result\ndata: ")[1].split("\n")[0]);
+  const figure = page.locator(".figure").filter({ hasText: /^Narrowest link/ });
+  assert.equal(await figure.count(), found.bottleneck_bps === null ? 0 : 1);
+  if (found.bottleneck_bps !== null) assert.match(await figure.innerText(), found.bottleneck_high_bps === null ? /at least/ : / to /);
+  await page.context().close();
+});
+
+test("an empty journal has a start, a history and an analysis that say so", async () => {
+  const own = await server();
+  try {
+    for (const view of ["", "history", "analysis"]) {
+      const { page, complaints } = await open(view, undefined, own.url);
+      await settled(page);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      assert.deepEqual(complaints, []);
+      await page.context().close();
+    }
+  } finally {
+    await own.end();
+  }
+});
