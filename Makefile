@@ -4,9 +4,16 @@
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
 # make truth  the statistics in full: false claims on every kind of noise, and the power table (several hours)
 # make stacks  adapters of lwIP, gVisor, libslirp and QUIC for `windtunnel stacks`, where their tool chains are
+# make studies  five old studies redone in short form, and one page of what may be concluded (20 minutes on two idle cores)
+# make studies-full  the same with as many rounds as their questions take (a day)
+# make virtual  the kernel for --virtual, from Debian's source (ten minutes on two idle cores, 2 GB), in target/uml
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
+# make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
 # make packages-test  proves them on a fresh minimal Debian (root; three to five minutes)
+# make python  the Python package as a wheel in target/python, from the built program
+# make python-test  proves it in a fresh environment (a minute)
+# make ansible-test  the Ansible collection in network namespaces (needs ansible-core; root for a play that cuts its own connection)
 # make effect  what hangs on chance or on a quiet machine: verdicts' gains against curl's (SACK, timestamps, MSS, MTU, ...), cells
 # make page-test  the page in headless Chromium
 # make page-bench  how quick the page and its server are
@@ -14,7 +21,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: effect packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean
+.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual studies studies-full traffic-soak
 
 all: build
 
@@ -44,6 +51,15 @@ packages: setup
 packages-test:
 	@scripts/packages-test.sh
 
+python: build
+	@scripts/python.sh wheel $(BIN)
+
+python-test: build
+	@scripts/python.sh test $(BIN)
+
+ansible-test: build
+	@scripts/ansible.sh $(BIN)
+
 demo: build
 	@mkdir -p $(DEMO)
 	$(BIN) tune --lab transatlantic --workload page --knobs initcwnd --html $(DEMO)/pages.html; test $$? -le 1
@@ -69,7 +85,7 @@ truth:
 	$(CARGO) test --release -p wt-report -p wt-tune --locked --lib in_full -- --ignored --nocapture
 
 effect:
-	$(CARGO) test --workspace --locked --test lab -- --ignored --test-threads 1 effect:: probe::a_line_of_cells
+	$(CARGO) test --workspace --locked --test lab -- --ignored --test-threads 1 effect:: probe::a_line_of_cells probe::the_narrowest_link
 
 # Adapters of stacks: gcc with liblwip-dev and libslirp-dev, Go, and cargo once more for QUIC.
 stacks:
@@ -80,6 +96,19 @@ crosscheck:
 
 kill-soak: build
 	scripts/kill-soak.py $(BIN) $(or $(TRIALS),5000) $(SEED)
+
+traffic-soak: build
+	scripts/traffic-soak.py $(BIN) $(or $(CONNECTIONS),200000) $(or $(KILLS),100)
+
+# Fetches, builds and keeps it; what is there already isn't done again.
+virtual:
+	@scripts/build-uml.sh target/uml
+
+studies: build
+	@scripts/studies.py $(BIN) --out target/studies
+
+studies-full: build
+	@scripts/studies.py $(BIN) --full --out target/studies-full
 
 clean:
 	$(CARGO) clean

@@ -136,7 +136,7 @@ pub fn machines(bytes: &[u8]) {
             let _ = (scan.threshold(), scan.directions(), scan.sizes(), scan.rate_check(), scan.loose());
         }
         _ => {
-            let mut train = Train::new(Kind::OldSegment, 1400);
+            let mut train = Train::new(Kind::OldSegment, 1400, None);
             drive(&mut train, rest, 200);
             let _ = train.bottleneck();
             reverse(rest);

@@ -13,6 +13,8 @@ case $want in
         tools="$tools nft:nftables ip:iproute2 ping:iputils-ping tracepath:iputils-tracepath traceroute:traceroute mtr:mtr-tiny ss:iproute2 curl:curl iperf3:iperf3 unshare:util-linux setpriv:util-linux chrt:util-linux"
         # Runs the tests.
         tools="$tools /usr/bin/python3:python3"
+        # The Python package is proved with these, in an environment of its own.
+        tools="$tools /usr/lib/python3/dist-packages/pandas/__init__.py:python3-pandas /usr/lib/python3/dist-packages/pytest/__init__.py:python3-pytest mypy:mypy nsenter:util-linux"
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.
@@ -26,12 +28,21 @@ case $want in
 esac
 
 missing=
+# The journal of many hosts. Its package has the version in its path, and makes no cluster that runs: see policy-rc.d below.
+if [ "$want" = test ]; then
+    set -- /usr/lib/postgresql/*/bin/initdb
+    [ -f "$1" ] || missing=" postgresql"
+fi
 for pair in $tools; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || [ -f "${pair%%:*}" ] || missing="$missing ${pair##*:}"
 done
 # NetworkManager's library, without its daemon, for Debian's own Python.
 if [ "$want" = test ] && ! /usr/bin/python3 -c 'import gi; gi.require_version("NM", "1.0")' 2>/dev/null; then
     missing="$missing python3-gi gir1.2-nm-1.0"
+fi
+# A virtual environment with pip in it.
+if [ "$want" = test ] && ! /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null; then
+    missing="$missing python3-venv"
 fi
 # The C library's headers come apart from the compiler.
 if command -v cc >/dev/null 2>&1 && ! echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1; then

@@ -63,7 +63,8 @@ scripts/run-tests.py --and stacks/quic/Cargo.toml \
     --beside "lints" "cargo clippy --workspace --all-targets --locked -- -D warnings" \
     --beside "lints of QUIC's adapter" "cargo clippy --all-targets $quic -- -D warnings" \
     --beside "examples in the documentation" "cargo test --workspace --locked --doc" \
-    --job "the page in headless Chromium" "scripts/page.sh target/debug/windtunnel" || code=$?
+    --job "the page in headless Chromium" "scripts/page.sh target/debug/windtunnel" \
+    --job "the Python package" "scripts/python.sh test target/debug/windtunnel" || code=$?
 
 step "the end"
 printf '%s%6d s  all\n' "$steps" $((since - began))

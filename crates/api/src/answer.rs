@@ -17,11 +17,11 @@ use wt_problem::Problem;
 use wt_report::AnalyseAnswer;
 use wt_setup::controls::{ControlShown, ControlsList, LoadAnswer, UnloadAnswer};
 use wt_setup::doctor::DoctorAnswer;
-use wt_setup::journal::{ImportAnswer, ListAnswer, PruneAnswer, SamplesAnswer, ShowAnswer};
+use wt_setup::journal::{ImportAnswer, ListAnswer, PruneAnswer, PushAnswer, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
 use wt_setup::serve::ServeAnswer;
 use wt_setup::settings::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
-use wt_steer::{TrafficAnswer, TrafficList, TrafficStop};
+use wt_steer::{TrafficAnswer, TrafficCombined, TrafficList, TrafficStop};
 use wt_traffic::TrafficReport;
 use wt_tune::TuneAnswer;
 use wt_wire::{OverheadAnswer, OverheadWords};
@@ -78,6 +78,8 @@ pub enum Answer {
     Traffic(TrafficAnswer),
     /// What one of the journal found.
     TrafficReport(Box<TrafficReport>),
+    /// Experiments on connections of several servers together.
+    TrafficCombined(TrafficCombined),
     /// Those under way.
     TrafficStatus(TrafficList),
     /// Those that were ended.
@@ -92,6 +94,10 @@ pub enum Answer {
     JournalSamples(Box<SamplesAnswer>),
     /// What was taken in.
     JournalImport(ImportAnswer),
+    /// What was written to the journal of many hosts.
+    JournalPush(PushAnswer),
+    /// What isn't there yet.
+    JournalStatus(PushAnswer),
     /// What was deleted.
     JournalPrune(PruneAnswer),
     /// The shipped paths.
@@ -143,6 +149,8 @@ impl Answer {
             Self::Analyse(answer) => !answer.is_yes(),
             Self::Watch(answer) => !answer.has_connections(),
             Self::JournalImport(answer) => !answer.refused.is_empty(),
+            Self::JournalPush(answer) => answer.refused > 0,
+            Self::JournalStatus(answer) => answer.refused > 0 || answer.incomplete > 0,
             Self::Doctor(answer) => !answer.works,
             Self::SettingsVerify(report) => !report.drift.is_empty(),
             _ => false,

@@ -33,7 +33,7 @@ pub use request::{
 
 use std::path::PathBuf;
 use wt_compare::{cdn, controls as compared, page_load, side_by_side, stacks};
-use wt_journal::{ExperimentConfig, Journal as _};
+use wt_journal::ExperimentConfig;
 use wt_prober::{first_window, mtu, path, trace};
 use wt_problem::Problem;
 use wt_setup::HostAccess;
@@ -134,6 +134,10 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
             request.journal = file(request.journal);
             Answer::TrafficReport(Box::new(wt_steer::report(&request)?))
         }
+        Request::TrafficCombine(mut request) => {
+            request.journal = file(request.journal);
+            Answer::TrafficCombined(wt_steer::combine(&request)?)
+        }
         Request::Page(request) => Answer::Page(Box::new(page_load::run(&request)?)),
         Request::Analyse(request) => Answer::Analyse(Box::new(analyse::analyse(&request)?)),
         Request::JournalList(mut request) => {
@@ -150,6 +154,14 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         }
         Request::JournalImport(request) => {
             Answer::JournalImport(journal::import(file(request.journal).as_deref(), &request.files)?)
+        }
+        Request::JournalPush(mut request) => {
+            request.journal = file(request.journal);
+            Answer::JournalPush(journal::push(&request)?)
+        }
+        Request::JournalStatus(mut request) => {
+            request.journal = file(request.journal);
+            Answer::JournalStatus(journal::status(&request)?)
         }
         Request::JournalPrune(mut request) => {
             request.journal = file(request.journal);
@@ -195,13 +207,13 @@ fn serve_tests(request: &serve::ServeRequest, sink: Sink<'_>, cancel: &Cancel) -
 }
 
 fn report(experiment: &str, file: Option<PathBuf>) -> Result<Answer, Problem> {
-    let journal = journal::open(file.as_deref())?;
+    let journal = journal::open_to_read(file.as_deref())?;
     let stored = journal.load(experiment).map_err(|error| journal::problem(&error))?;
     Ok(match &stored.config {
-        ExperimentConfig::Controls(config) => Answer::Controls(Box::new(compared::again(&journal, &stored, config)?)),
-        ExperimentConfig::Traffic(_) => Answer::TrafficReport(Box::new(wt_steer::report_of(&journal, &stored)?)),
-        ExperimentConfig::Stacks(config) => Answer::Stacks(Box::new(stacks::again(&journal, &stored, config)?)),
-        _ => Answer::Tune(wt_tune::report(&journal, stored)?),
+        ExperimentConfig::Controls(config) => Answer::Controls(Box::new(compared::again(&*journal, &stored, config)?)),
+        ExperimentConfig::Traffic(_) => Answer::TrafficReport(Box::new(wt_steer::report_of(&*journal, &stored)?)),
+        ExperimentConfig::Stacks(config) => Answer::Stacks(Box::new(stacks::again(&*journal, &stored, config)?)),
+        _ => Answer::Tune(wt_tune::report(&*journal, stored)?),
     })
 }
 
@@ -228,8 +240,8 @@ fn lab_probe(
     sink: Sink<'_>,
     cancel: &Cancel,
 ) -> Result<Answer, Problem> {
-    if !matches!(*request.probe, Request::Mtu(_) | Request::Trace(_) | Request::Path(_)) {
-        return Err(Problem::usage("this is no probe of a path").hint("mtu, trace or path"));
+    if !matches!(*request.probe, Request::Mtu(_) | Request::Trace(_) | Request::Path(_) | Request::FirstWindow(_)) {
+        return Err(Problem::usage("this is no probe of a path").hint("mtu, trace, path or first_window"));
     }
     let running = start(&request.lab)?;
     let answer = running.in_client(|| run(*request.probe, services, sink, cancel))??;

@@ -12,12 +12,12 @@ use wt_prober::path::PathRequest;
 use wt_prober::trace::TraceRequest;
 use wt_setup::analyse::AnalyseRequest;
 use wt_setup::controls::{LoadRequest, UnloadRequest};
-use wt_setup::journal::{ExperimentRequest, ListRequest, PruneRequest, SamplesRequest};
+use wt_setup::journal::{ExperimentRequest, ListRequest, PruneRequest, PushRequest, SamplesRequest, StatusRequest};
 use wt_setup::lab::{LabRequest, TransferRequest};
 use wt_setup::serve::ServeRequest;
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, ExportRequest, ShowRequest};
 use wt_setup::watch::WatchRequest;
-use wt_steer::{TrafficReportRequest, TrafficRequest};
+use wt_steer::{TrafficCombineRequest, TrafficReportRequest, TrafficRequest};
 use wt_tune::TuneRequest;
 use wt_wire::OverheadRequest;
 
@@ -79,6 +79,8 @@ pub enum Request {
     TrafficStop(TrafficReportRequest),
     /// What one of them found.
     TrafficReport(TrafficReportRequest),
+    /// Experiments on connections of several servers together.
+    TrafficCombine(TrafficCombineRequest),
     /// Tables and captures that somebody measured.
     Analyse(Box<AnalyseRequest>),
     /// The experiments of the journal.
@@ -89,6 +91,10 @@ pub enum Request {
     JournalSamples(SamplesRequest),
     /// Takes in files of other journals.
     JournalImport(ImportRequest),
+    /// Writes what isn't there yet to the journal of many hosts.
+    JournalPush(PushRequest),
+    /// What isn't there yet.
+    JournalStatus(StatusRequest),
     /// Deletes experiments of the journal.
     JournalPrune(PruneRequest),
     /// The shipped paths.
@@ -151,7 +157,7 @@ pub struct ControlName {
 pub struct LabProbeRequest {
     /// The lab.
     pub lab: LabRequest,
-    /// What is done in its client: `mtu`, `trace` or `path`, to `server`.
+    /// What is done in its client: `mtu`, `trace`, `path` or `first_window`, to `server`.
     pub probe: Box<Request>,
 }
 

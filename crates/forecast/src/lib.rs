@@ -48,4 +48,4 @@ pub use oracle::{Expected, ExpectedArm, MeasuredPath, Oracle};
 pub use predict::{LinkRequest, PathRequest, PredictAnswer, PredictRequest, predict};
 pub use replay::{ReplayAnswer, ReplayRequest, replay};
 pub use stack::{host_stack, kernel_stack};
-pub use sweep::{Shard, SweepAnswer, SweepRequest, check_table, sweep};
+pub use sweep::{Shard, SweepAnswer, SweepRequest, TableText, check_table, sweep, sweep_parquet};

@@ -24,6 +24,8 @@ mod loss;
 mod pacer;
 /// Probes, answers, and what runs them.
 mod probe;
+/// How far apart the narrowest link draws packets.
+mod rate;
 /// The largest packet that comes back.
 mod reverse;
 /// Loss by packet size.

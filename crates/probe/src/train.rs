@@ -3,27 +3,35 @@
 //! # What this leaves out
 //! Other traffic, which makes the rate look smaller: it is what a new connection would get at this moment.
 
+use crate::rate::{Passage, Spacing, spacing};
 use crate::{Answer, Kind, Machine, Probe, Rtt, Said, Time};
 use wt_units::upper_median;
 
 /// Packets of one train.
 const LENGTH: usize = 58;
-/// How many trains.
+/// How many trains at least, and at most, where the answers of the first ones were too uneven.
 const TRAINS: usize = 2;
+const MOST_TRAINS: usize = 8;
 /// The first packets may pass a token bucket at another rate.
 const SKIPPED: usize = 10;
-/// With fewer answers nothing is said.
-const FEWEST: usize = 6;
 /// Between trains, so that each finds the queue empty.
 const PAUSE: Time = Time::from_millis(100);
 /// A sender that is not so many times faster than the estimate has measured itself.
 const FASTER: f64 = 1.3;
+/// An interval whose ends lie no further apart needs no more trains.
+const NARROW: f64 = 1.1;
+/// One whose ends lie further apart isn't told.
+const WIDEST: f64 = 1.5;
 
-/// A rate.
+/// A rate, bits of IP packets a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bottleneck {
-    /// Bits of IP packets a second.
+    /// The estimate.
     pub bps: f64,
+    /// It is no less.
+    pub low: f64,
+    /// It is no more; `None` where this host's sending was what limited it.
+    pub high: Option<f64>,
     /// Whether this host's sending was what limited it: the path may be faster.
     pub sender_limited: bool,
 }
@@ -39,15 +47,18 @@ pub struct Train {
     /// Counts a SYN, if one was sent.
     offset: usize,
     not_before: Time,
+    /// How soon an idle path answers.
+    least_rtt: Option<Time>,
     rtt: Rtt,
     heard: Option<Time>,
     done: bool,
 }
 
 impl Train {
-    /// Trains of old segments of this length, or else of echoes, which meet the narrowest link of both ways.
+    /// Trains of old segments of this length, or else of echoes, which meet the narrowest link of both ways. `least_rtt` is
+    /// how soon the idle path answers, if that is known: it tells a fast link from answers that all were held up.
     #[must_use]
-    pub fn new(kind: Kind, size: u16) -> Self {
+    pub fn new(kind: Kind, size: u16, least_rtt: Option<Time>) -> Self {
         let opened = kind != Kind::OldSegment;
         Self {
             kind,
@@ -56,43 +67,71 @@ impl Train {
             opened,
             offset: 0,
             not_before: Time::ZERO,
+            least_rtt,
             rtt: Rtt::default(),
             heard: None,
             done: false,
         }
     }
 
-    /// The rate: the slope of the line that lies below all arrivals of a train and as close to them as can be, one slope
-    /// for all trains.
-    ///
-    /// Packets are held up behind the narrowest link, by a host that has something else to do above all, and never come
-    /// early: those that came at their time lie on the line, however few they are.
-    ///
-    /// # Source
-    /// Moon, Skelly and Towsley, IEEE INFOCOM 1999, who fit the skew of clocks so.
+    /// The rate with its interval, which holds if one packet in the middle half of all trains was held up by nobody;
+    /// `None` with too few answers, and where they say too little: where the interval's ends lie further apart than half of
+    /// the lower one.
     #[must_use]
     pub fn bottleneck(&self) -> Option<Bottleneck> {
-        let trains = || self.flights.get(self.offset..).unwrap_or_default().chunks(LENGTH);
+        self.found().filter(|(_, width)| *width <= WIDEST).map(|(found, _)| found)
+    }
+
+    /// Whether enough packets were answered to say something: then no other kind of packet says more.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.spacing().is_some()
+    }
+
+    fn trains(&self) -> impl Iterator<Item = &[(Time, Option<Time>)]> {
+        self.flights.get(self.offset..).unwrap_or_default().chunks(LENGTH)
+    }
+
+    fn spacing(&self) -> Option<Spacing> {
+        let passages: Vec<Passage> = self.trains().map(passage).collect();
+        let opening = (self.offset == 1).then(|| self.flights.first()).flatten();
+        let opening = opening.and_then(|(sent, answered)| Some(answered.as_ref()?.saturating_sub(*sent)));
+        let least = self.least_rtt.into_iter().chain(opening).min().map(|least| least.as_secs_f64());
         // The first packets may pass a token bucket; of a short queue only those come out again.
-        let passed = |skipped: usize| slope_below(&trains().map(|train| arrivals(train, skipped)).collect::<Vec<_>>());
-        let passed = passed(SKIPPED).or_else(|| passed(0)).filter(|gap| *gap > 0.0)?;
+        spacing(&passages, SKIPPED, least).or_else(|| spacing(&passages, 0, least))
+    }
+
+    /// The rate, and how many times its lower end the upper end of its interval is.
+    fn found(&self) -> Option<(Bottleneck, f64)> {
+        let passed = self.spacing()?;
         let sent: Vec<Vec<Time>> =
-            trains().map(|train| train.iter().skip(SKIPPED).map(|(sent, _)| *sent).collect()).collect();
+            self.trains().map(|train| train.iter().skip(SKIPPED).map(|(sent, _)| *sent).collect()).collect();
         let left = upper_median(sent.iter().flat_map(|times| gaps_of(times))).unwrap_or(0.0);
         let bits = f64::from(self.size) * 8.0;
         // Sent at one instant of the clock: faster than can be told.
         let sent = if left > 0.0 { bits / left } else { f64::INFINITY };
-        let bps = bits / passed;
-        Some(Bottleneck { bps: bps.min(sent), sender_limited: sent < bps * FASTER })
+        let (bps, low) = (bits / passed.best, bits / passed.high);
+        let sender_limited = sent < bps * FASTER;
+        let high = (!sender_limited).then(|| bits / passed.low);
+        let bps = bps.min(sent);
+        Some((Bottleneck { bps, low: low.min(bps), high, sender_limited }, passed.width()))
+    }
+
+    /// Whether more trains would say no more: nobody answers, this host is too slow, or it is known well enough.
+    fn is_sure(&self) -> bool {
+        self.found().is_none_or(|(found, width)| found.sender_limited || width <= NARROW)
     }
 
     fn sent(&self) -> usize {
         self.flights.len() - self.offset
     }
 
+    fn last_sent(&self) -> Time {
+        self.flights.last().map_or(Time::ZERO, |(sent, _)| *sent)
+    }
+
     fn due(&self) -> Time {
-        let last = self.flights.last().map_or(Time::ZERO, |(sent, _)| *sent);
-        self.rtt.verdict_at(last, self.heard)
+        self.rtt.verdict_at(self.last_sent(), self.heard)
     }
 
     /// Whether a train has left and its answers are still awaited.
@@ -103,37 +142,12 @@ impl Train {
     }
 }
 
-/// When the answers to one train came, in order.
-fn arrivals(train: &[(Time, Option<Time>)], skipped: usize) -> Vec<Time> {
-    let mut times: Vec<Time> = train.iter().skip(skipped).filter_map(|(_, answered)| *answered).collect();
-    times.sort_unstable();
-    times
-}
-
-/// Seconds from one arrival to the next, by the line below each train's; nothing of trains that are too short.
-fn slope_below(trains: &[Vec<Time>]) -> Option<f64> {
-    let seconds = |times: &Vec<Time>| -> Vec<f64> {
-        let first = times.first().copied().unwrap_or_default();
-        times.iter().map(|time| time.saturating_sub(first).as_secs_f64()).collect()
-    };
-    let trains: Vec<Vec<f64>> = trains.iter().filter(|times| times.len() >= FEWEST).map(seconds).collect();
-    let longest = trains.iter().filter_map(|times| times.last()).fold(0.0, |most: f64, last| most.max(*last));
-    // How far the arrivals lie above the closest line of a slope: convex in the slope.
-    let distance = |slope: f64| -> f64 {
-        let above = |times: &Vec<f64>| {
-            let over = || times.iter().zip(0u32..).map(|(time, number)| time - slope * f64::from(number));
-            let least = over().fold(f64::INFINITY, f64::min);
-            over().map(|over| over - least).sum::<f64>()
-        };
-        trains.iter().map(above).sum()
-    };
-    let golden = (5f64.sqrt() - 1.0) / 2.0;
-    let (mut from, mut to) = (0.0, longest);
-    for _ in 0..80 {
-        let (left, right) = (to - golden * (to - from), from + golden * (to - from));
-        if distance(left) <= distance(right) { to = right } else { from = left }
-    }
-    (!trains.is_empty()).then_some(f64::midpoint(from, to))
+/// When the answers to a train came, since its first packet left.
+fn passage(train: &[(Time, Option<Time>)]) -> Passage {
+    let begun = train.first().map_or(Time::ZERO, |(sent, _)| *sent);
+    let answers = train.iter().enumerate();
+    let since = |answered: Time| answered.saturating_sub(begun).as_secs_f64();
+    Passage { answers: answers.filter_map(|(number, (_, answered))| Some((number, since((*answered)?)))).collect() }
 }
 
 /// Seconds from one to the next, from pairs half of all apart.
@@ -159,10 +173,12 @@ impl Machine for Train {
         if between && self.awaits(now) {
             return None;
         }
-        if between && self.not_before <= self.flights.last().map_or(Time::ZERO, |(sent, _)| *sent) {
+        if between && self.not_before <= self.last_sent() && self.sent() >= LENGTH * TRAINS {
+            self.done |= self.sent() >= LENGTH * MOST_TRAINS || self.is_sure();
+        }
+        if between && self.not_before <= self.last_sent() {
             self.not_before = now + PAUSE;
         }
-        self.done |= self.sent() >= LENGTH * TRAINS;
         if self.done || self.not_before > now {
             return None;
         }
@@ -187,11 +203,11 @@ impl Machine for Train {
         if self.done {
             return None;
         }
-        let last = self.flights.last().map_or(Time::ZERO, |(sent, _)| *sent);
+        let last = self.last_sent();
         if !self.opened {
             return Some(last + Rtt::UNKNOWN);
         }
-        Some(if self.awaits(last) { self.due() } else { self.not_before })
+        Some(if self.awaits(last) { self.due().max(self.not_before) } else { self.not_before })
     }
 
     fn is_done(&self) -> bool {
@@ -202,32 +218,86 @@ impl Machine for Train {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_chacha::ChaCha8Rng;
 
-    /// Sends all trains at `sent_every` over a link that passes one packet each `passes_every`.
-    fn measure(kind: Kind, sent_every: Time, passes_every: Time) -> (Train, Time) {
-        let mut train = Train::new(kind, 1400);
-        let (mut now, mut free) = (Time::ZERO, Time::ZERO);
-        let mut pending: Vec<(Time, u32, Said)> = Vec::new();
-        while !train.is_done() {
-            if let Some(probe) = train.poll_probe(now) {
-                let said = if probe.kind == Kind::Syn {
-                    Said::Open { mss: None, sack: true }
-                } else {
-                    Said::Reached { ttl: None }
-                };
-                free = free.max(now) + passes_every;
-                pending.push((free + Time::from_millis(40), probe.id, said));
-                now += sent_every;
-            } else {
-                let answer = pending.iter().map(|(at, ..)| *at).min();
-                now = now.max(answer.into_iter().chain(train.wakeup()).min().unwrap_or(now));
-                now += if answer.is_none() { Time::from_nanos(1) } else { Time::ZERO };
-            }
-            for (at, id, said) in pending.extract_if(.., |(at, ..)| *at <= now) {
-                train.handle(&Answer { id, at, from: None, said });
-            }
+    /// A link that passes one packet each `gap`, between a host that sends one each `sent_every` and others that are busy.
+    struct World {
+        sent_every: Time,
+        gap: Time,
+        /// Whoever is busy from one of these times to the other does nothing: this host, and what delivers answers.
+        sending: Vec<(Time, Time)>,
+        delivering: Vec<(Time, Time)>,
+        /// What an answer is late by, at most.
+        jitter: Time,
+        /// The share of packets that is lost behind the link.
+        loss: f64,
+        rng: ChaCha8Rng,
+    }
+
+    const BASE: Time = Time::from_millis(40);
+
+    impl World {
+        fn calm(sent_every: Time, gap: Time) -> Self {
+            let rng = ChaCha8Rng::seed_from_u64(0);
+            Self { sent_every, gap, sending: Vec::new(), delivering: Vec::new(), jitter: Time::ZERO, loss: 0.0, rng }
         }
-        (train, now)
+
+        /// Each is busy for so long on average, and then for so long isn't.
+        fn busy(seed: u64, gap: Time, busy_ms: f64, idle_ms: f64) -> Self {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut spells = || {
+                let mut length = |ms: f64| Time::from_secs_f64(-ms / 1e3 * rng.random::<f64>().max(1e-9).ln());
+                let (mut at, mut spells) = (length(idle_ms), Vec::new());
+                while at < Time::from_secs(6) {
+                    let until = at + length(busy_ms);
+                    spells.push((at, until));
+                    at = until + length(idle_ms);
+                }
+                spells
+            };
+            let (sending, delivering) = (spells(), spells());
+            let jitter = Time::from_micros(20);
+            Self { sending, delivering, jitter, rng, ..Self::calm(Time::from_micros(4), gap) }
+        }
+
+        fn free(spells: &[(Time, Time)], at: Time) -> Time {
+            spells.iter().find(|(from, until)| (*from..*until).contains(&at)).map_or(at, |(_, until)| *until)
+        }
+
+        /// Runs trains over it.
+        fn measure(mut self, kind: Kind) -> (Train, Time) {
+            let mut train = Train::new(kind, 1400, Some(BASE));
+            let (mut now, mut free, mut delivered) = (Time::ZERO, Time::ZERO, Time::ZERO);
+            let mut pending: Vec<(Time, u32, Said)> = Vec::new();
+            while !train.is_done() {
+                now = Self::free(&self.sending, now);
+                if let Some(probe) = train.poll_probe(now) {
+                    let opens = probe.kind == Kind::Syn;
+                    let said = if opens { Said::Open { mss: None, sack: true } } else { Said::Reached { ttl: None } };
+                    free = free.max(now) + self.gap;
+                    let late = self.jitter.mul_f64(self.rng.random::<f64>());
+                    let due = Self::free(&self.delivering, free + BASE + late);
+                    delivered = due.max(delivered + Time::from_micros(2));
+                    if opens || self.rng.random::<f64>() >= self.loss {
+                        pending.push((delivered, probe.id, said));
+                    }
+                    now += self.sent_every;
+                } else {
+                    let answer = pending.iter().map(|(at, ..)| *at).min();
+                    let next = answer.into_iter().chain(train.wakeup()).min();
+                    now = next.unwrap_or(now).max(now + Time::from_nanos(1));
+                }
+                for (at, id, said) in pending.extract_if(.., |(at, ..)| *at <= now) {
+                    train.handle(&Answer { id, at, from: None, said });
+                }
+            }
+            (train, now)
+        }
+    }
+
+    fn measure(kind: Kind, sent_every: Time, gap: Time) -> (Train, Time) {
+        World::calm(sent_every, gap).measure(kind)
     }
 
     #[test]
@@ -243,23 +313,68 @@ mod tests {
         }
     }
 
+    /// How many of these worlds were told a rate, of those how many an interval that holds it, and how many one within 5 %.
+    fn told(seeds: u64, mbit: u64, world: impl Fn(u64, Time) -> World) -> [usize; 3] {
+        let gap = Time::from_nanos(1400 * 8 * 1000 / mbit);
+        let found = (0..seeds).filter_map(|seed| world(seed, gap).measure(Kind::OldSegment).0.bottleneck());
+        found.fold([0; 3], |[told, held, near], found| {
+            let truth = mbit as f64 * 1e6;
+            // A host that was too slow claims nothing above.
+            let holds = found.low <= truth && found.high.is_none_or(|high| truth <= high);
+            let close = (found.bps / truth - 1.0).abs() < 0.05;
+            [told + 1, held + usize::from(holds), near + usize::from(close)]
+        })
+    }
+
     #[test]
-    fn packets_held_up_by_a_busy_host_change_nothing() {
-        // The host wakes up every millisecond only, and once for ten: all that came meanwhile come at once.
-        let gap = 112e-6;
-        let train = |from: f64| -> Vec<Time> {
-            let times = (0..48).map(|number| from + gap * f64::from(number));
-            let woken = times.map(|time| if (0.002..0.004).contains(&(time - from)) { from + 0.004 } else { time });
-            woken.map(|time| Time::from_secs_f64((time * 1000.0).ceil() / 1000.0)).collect()
-        };
-        let slope = slope_below(&[train(0.0403), train(0.2507)]).unwrap();
-        assert!((slope / gap - 1.0).abs() < 0.05, "{slope}");
-        assert_eq!(slope_below(&[vec![Time::ZERO; 3]]), None);
+    fn on_a_host_with_little_else_to_do_the_rate_is_within_five_percent_and_within_its_interval() {
+        for mbit in [5, 20, 50, 100] {
+            let [told, held, near] = told(200, mbit, |seed, gap| World::busy(seed, gap, 1.0, 60.0));
+            assert!(told >= 199 && held >= told - 1 && near >= told - 2, "{mbit}: {told} {held} {near}");
+        }
+    }
+
+    #[test]
+    fn however_busy_hosts_are_an_interval_that_is_told_holds_the_rate() {
+        let mut share = Vec::new();
+        for mbit in [5, 20, 50, 100] {
+            for (busy, idle) in [(2.0, 10.0), (8.0, 16.0), (8.0, 8.0), (20.0, 10.0), (50.0, 20.0)] {
+                let [told, held, near] = told(200, mbit, |seed, gap| World::busy(seed, gap, busy, idle));
+                assert!(held as f64 >= 0.95 * told as f64, "{mbit} {busy} {idle}: {told} {held} {near}");
+                share.push(format!(
+                    "{mbit} Mbit/s, {busy} ms of {}: told {told}, held {held}, near {near}",
+                    busy + idle
+                ));
+            }
+        }
+        println!("{}", share.join("\n"));
+    }
+
+    #[test]
+    fn what_is_lost_behind_the_link_leaves_the_interval_true() {
+        for loss in [0.01, 0.1] {
+            let world = |seed, gap| World { loss, ..World::busy(seed, gap, 2.0, 30.0) };
+            let [told, held, _] = told(200, 50, world);
+            assert!(told >= 100 && held as f64 >= 0.95 * told as f64, "{loss}: {told} {held}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_always_busy_is_told_nothing_after_so_many_trains() {
+        let gap = Time::from_micros(224);
+        let wakes = |n: u64| (Time::from_millis(25 * n), Time::from_millis(25 * n + 25) - Time::from_nanos(1));
+        let world = World { delivering: (0..300).map(wakes).collect(), ..World::calm(Time::from_micros(4), gap) };
+        let (train, took) = world.measure(Kind::Echo);
+        let truth = 50e6;
+        assert!(
+            train.bottleneck().is_none_or(|found| found.low <= truth && found.high.is_none_or(|high| truth <= high))
+        );
+        assert!(train.is_answered() && train.sent() <= LENGTH * MOST_TRAINS && took < Time::from_secs(3), "{took:?}");
     }
 
     #[test]
     fn a_queue_that_holds_a_quarter_of_the_train_is_enough() {
-        let mut train = Train::new(Kind::Echo, 1400);
+        let mut train = Train::new(Kind::Echo, 1400, None);
         let gap = Time::from_millis(11);
         for number in 0..LENGTH as u32 {
             let id = train.poll_probe(Time::ZERO).unwrap().id;
@@ -283,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_target_that_never_answers_gives_no_rate() {
-        let mut train = Train::new(Kind::OldSegment, 1400);
+        let mut train = Train::new(Kind::OldSegment, 1400, None);
         assert!(train.poll_probe(Time::ZERO).is_some() && train.poll_probe(Time::ZERO).is_none());
         assert!(train.poll_probe(Time::from_secs(1)).is_none() && train.is_done());
         assert_eq!(train.bottleneck(), None);

@@ -128,6 +128,8 @@ fn a_summary_of_a_path_has_all_of_search_and_route() {
         loss: None,
         reordered: None,
         bottleneck_bps: None,
+        bottleneck_low_bps: None,
+        bottleneck_high_bps: None,
         bottleneck_packets: 0,
         bottleneck_seconds: 0.0,
         bottleneck_sender_limited: None,
@@ -142,6 +144,8 @@ fn a_summary_of_a_path_has_all_of_search_and_route() {
     let own = [
         "bdp_bytes",
         "bottleneck_bps",
+        "bottleneck_high_bps",
+        "bottleneck_low_bps",
         "bottleneck_packets",
         "bottleneck_seconds",
         "bottleneck_sender_limited",

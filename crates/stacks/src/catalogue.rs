@@ -134,6 +134,15 @@ pub struct Choice {
     pub options: BTreeMap<String, String>,
 }
 
+impl Choice {
+    /// Whether the other is the same stack with the same settings, whatever both are called.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let own = |choice: &Self| (choice.stack.name, choice.window, choice.mss, choice.mtu, choice.options.clone());
+        own(self) == own(other)
+    }
+}
+
 /// Why a choice makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
@@ -260,6 +269,9 @@ mod tests {
         assert_eq!((old.window, old.profile.unwrap().name), (Some(8192), "windows-95"));
         let raised: Choice = "windows-95:rwin=20KiB".parse().unwrap();
         assert_eq!((raised.window, raised.title().as_str()), (Some(20_480), "windows-95:rwin=20KiB"));
+        let of = |text: &str| text.parse::<Choice>().unwrap();
+        assert!(old.is_alike(&of("supertcp")) && old.is_alike(&of("smoltcp:rwin=8KiB")));
+        assert!(!old.is_alike(&raised) && !old.is_alike(&of("smoltcp")) && !old.is_alike(&of("linux:rwin=8KiB")));
         assert_eq!(old.with_window(4096).title(), "windows-95 (rwin 4096)");
     }
 

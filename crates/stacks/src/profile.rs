@@ -46,8 +46,25 @@ pub struct Profile {
     pub window_scaling: Fact<bool>,
 }
 
-/// The comparison set every stack from 8 KB to 20 KB.
-const COMPARED: &str = "the magazine's comparison, which raised all seven from 8 KB to 20 KB";
+impl Profile {
+    /// What is known to have been missing in the original, and which every stack of today that stands in has.
+    #[must_use]
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let facts = [(self.sack, "SACK"), (self.window_scaling, "window scaling")];
+        facts.into_iter().filter(|(fact, _)| fact.number() == Some(false)).map(|(_, name)| name).collect()
+    }
+
+    /// Whether its window is known to be fixed.
+    #[must_use]
+    pub fn has_fixed_window(&self) -> bool {
+        self.window_can_be_set.number() == Some(false)
+    }
+}
+
+/// The comparison set every stack from 8 KB to 20 KB that could be set.
+const COMPARED: &str = "the magazine's comparison, which raised those that can be set from 8 KB to 20 KB";
+/// What it says of the one that can't.
+const FIXED: &str = "the magazine's comparison: it has no setting for the window";
 const Q158474: &str = "Microsoft Knowledge Base Q158474 (DefaultRcvWindow)";
 const MATRIX: &str = "tables of Windows registry settings by version (dslreports.com, Tweak Matrix)";
 
@@ -82,7 +99,7 @@ pub const PROFILES: [Profile; 7] = [
         window_can_be_set: Fact::Known(true, "Trumpet Winsock's set-up: TCP RWIN, TCP MSS, MTU (its INSTALL.DOC)"),
         ..unknown("trumpet-2.0b", "Trumpet Winsock 2.0b")
     },
-    unknown("chameleon", "Chameleon"),
+    Profile { window_can_be_set: Fact::Known(false, FIXED), ..unknown("chameleon", "Chameleon") },
 ];
 
 #[cfg(test)]
@@ -100,5 +117,9 @@ mod tests {
             assert_eq!(profile.window.number(), Some(8192), "{}", profile.name);
         }
         assert_eq!(PROFILES.len(), 7);
+        let of = |name: &str| PROFILES.iter().find(|profile| profile.name == name).unwrap();
+        assert!(of("chameleon").has_fixed_window() && !of("windows-95").has_fixed_window());
+        assert_eq!(of("windows-95").lacks(), ["SACK", "window scaling"]);
+        assert!(of("trumpet-2.0b").lacks().is_empty(), "nobody wrote it down");
     }
 }

@@ -238,6 +238,15 @@ impl NetNs {
         })
     }
 
+    /// The one that `ip netns` calls so.
+    ///
+    /// # Errors
+    /// [`SysError`] when there is none of that name.
+    pub fn named(name: &str) -> SysResult<Self> {
+        let path = format!("/run/netns/{name}");
+        File::open(&path).map(Self).map_err(SysError::io(format!("open {path}")))
+    }
+
     /// Moves this thread into it.
     ///
     /// # Errors

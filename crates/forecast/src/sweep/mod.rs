@@ -9,11 +9,15 @@ mod row;
 mod shard;
 #[cfg(test)]
 mod tests;
+/// What can be a table.
+mod text;
 /// Rows of the answer.
 mod write;
 
 pub use row::COLUMNS;
 pub use shard::Shard;
+pub use text::TableText;
+pub use write::sweep_parquet;
 
 use crate::predict::{PredictRequest, predict_on};
 use crate::surface::processors;

@@ -1,3 +1,4 @@
+use super::text::TableText;
 use super::{Shard, SweepRequest};
 use crate::predict::{LinkRequest, PathRequest, PredictRequest};
 use csv::{ByteRecord, Reader, ReaderBuilder, StringRecord, Trim};
@@ -41,8 +42,8 @@ const SEED_BITS: u32 = 48;
 pub(super) type TableRow = (u64, StringRecord);
 
 /// The table as CSV: its first line names the columns.
-pub(super) fn reader<R: Read>(table: R) -> Reader<R> {
-    ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(table)
+pub(super) fn reader<R: Read>(table: R) -> Reader<TableText<R>> {
+    ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(TableText::new(table))
 }
 
 /// The rows of one shard.

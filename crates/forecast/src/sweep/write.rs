@@ -1,5 +1,7 @@
 use super::row::{Header, TableRow};
 use crate::predict::{PredictAnswer, PredictedArm};
+use std::io::{Read, Seek, Write};
+use wt_parquet::ColumnKind;
 use wt_problem::Problem;
 
 /// The columns that an answer adds to a row's own; one line for each setting, the current one first.
@@ -20,6 +22,35 @@ pub(super) const COLUMNS: [&str; 15] = [
     "model_error_p90",
     "problem",
 ];
+
+/// Their kinds, which the cells of one shard alone may not say: it may have none, or whole numbers only.
+const KINDS: [(&str, ColumnKind); 15] = [
+    ("row", ColumnKind::Integer),
+    ("arm", ColumnKind::Integer),
+    ("setting", ColumnKind::Text),
+    ("goodput_bps", ColumnKind::Real),
+    ("goodput_p5_bps", ColumnKind::Real),
+    ("goodput_p95_bps", ColumnKind::Real),
+    ("figure", ColumnKind::Real),
+    ("figure_unit", ColumnKind::Text),
+    ("completion_us", ColumnKind::Integer),
+    ("queueing_delay_us", ColumnKind::Real),
+    ("retransmitted_share", ColumnKind::Real),
+    ("gain", ColumnKind::Real),
+    ("worth_measuring", ColumnKind::Switch),
+    ("model_error_p90", ColumnKind::Real),
+    ("problem", ColumnKind::Text),
+];
+
+/// Writes the answer of [`sweep`](super::sweep), which is CSV, as Parquet: the same rows and columns. Columns of the table's own
+/// are numbers where all their cells are.
+///
+/// # Errors
+/// An environment [`Problem`] where it can't be read or written.
+pub fn sweep_parquet<W: Write + Send>(answer: impl Read + Seek, out: W) -> Result<W, Problem> {
+    wt_parquet::from_csv(answer, out, &KINDS)
+        .map_err(|error| Problem::environment(format!("can't write the answer: {error}")))
+}
 
 /// The line with the columns' names.
 pub(super) fn head(header: &Header) -> Vec<u8> {
@@ -69,4 +100,14 @@ fn line(cells: &[&str]) -> Vec<u8> {
     // Memory takes every line.
     let _ = writer.write_record(cells);
     writer.into_inner().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_of_the_answer_has_a_kind() {
+        assert_eq!(KINDS.map(|(name, _)| name), COLUMNS);
+    }
 }

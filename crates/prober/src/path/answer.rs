@@ -21,8 +21,12 @@ pub struct PathAnswer {
     pub loss: Option<f64>,
     /// How many answers overtook others.
     pub reordered: Option<u32>,
-    /// The rate of the narrowest link, bits of IP packets a second.
+    /// The rate of the narrowest link, bits of IP packets a second; `None` where hosts are too busy to tell it within a half.
     pub bottleneck_bps: Option<f64>,
+    /// It is no less, if one packet in the middle of the trains was held up by nobody.
+    pub bottleneck_low_bps: Option<f64>,
+    /// It is no more, likewise; `None` where this host's sending was what limited it.
+    pub bottleneck_high_bps: Option<f64>,
     /// Packets that it took to find.
     pub bottleneck_packets: u32,
     /// Seconds that it took to find.

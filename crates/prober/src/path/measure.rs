@@ -116,17 +116,17 @@ impl Prober<'_> {
         Ok((scan, cost))
     }
 
-    /// The rate of the narrowest link, by trains of packets.
-    pub(super) fn bottleneck(&self) -> Result<(Option<Bottleneck>, Cost), Problem> {
+    /// The rate of the narrowest link, by trains of packets; an idle path answers after `least_rtt`.
+    pub(super) fn bottleneck(&self, least_rtt: Option<Duration>) -> Result<(Option<Bottleneck>, Cost), Problem> {
         let mut driver = Driver::open(self.target.ip.is_ipv6(), 1, self.options, self.cancel)?;
         // Old segments come back as short acknowledgements, so that only the way there counts.
         let old = driver.kinds().contains(&Kind::OldSegment).then_some(Kind::OldSegment);
         let mut cost = Cost::default();
         for kind in old.into_iter().chain([self.kind]) {
-            let mut train = Train::new(kind, self.pmtu);
+            let mut train = Train::new(kind, self.pmtu, least_rtt);
             cost = cost.plus(driver.run(vec![(self.target, &mut train)], LIMIT)?);
-            if let Some(bottleneck) = train.bottleneck() {
-                return Ok((Some(bottleneck), cost));
+            if train.is_answered() {
+                return Ok((train.bottleneck(), cost));
             }
         }
         Ok((None, cost))

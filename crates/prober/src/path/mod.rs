@@ -96,7 +96,8 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
     let (trips, trips_cost) = spent(countable.then(|| prober.round_trips(request.pings)))?;
     events(PathEvent::FindingBottleneck);
     let fast = countable && report.pace < SLOW;
-    let (bottleneck, train_cost) = spent(fast.then(|| prober.bottleneck()))?;
+    let least_rtt = trips.as_ref().and_then(|trips: &RoundTrips| trips.quantile(0.0));
+    let (bottleneck, train_cost) = spent(fast.then(|| prober.bottleneck(least_rtt)))?;
     let slow = fast && report.pace >= FAST;
     let (cells, cells_cost) = spent(slow.then(|| prober.cells()))?;
     let (bottleneck, cells) = (bottleneck.flatten(), cells.flatten());
@@ -114,6 +115,8 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
         loss: trips.as_ref().map(|trips| trips.count.loss()),
         reordered: trips.as_ref().map(|trips| trips.reordered),
         bottleneck_bps: bottleneck.map(|found| found.bps),
+        bottleneck_low_bps: bottleneck.map(|found| found.low),
+        bottleneck_high_bps: bottleneck.and_then(|found| found.high),
         bottleneck_packets: train_cost.packets,
         bottleneck_seconds: train_cost.time.as_secs_f64(),
         bottleneck_sender_limited: bottleneck.map(|found| found.sender_limited),

@@ -46,6 +46,8 @@ pub struct BulkMetrics {
     pub t90_rtts: Option<f64>,
     /// Until 80 % of the path's capacity held for two RTTs, s.
     pub t80_capacity_s: Option<f64>,
+    /// Until 90 % of the path's capacity held for two RTTs, s: the same rate for every congestion control.
+    pub t90_capacity_s: Option<f64>,
     /// Until the first 100 kB and the first 1 MB had arrived, s.
     pub first_100kb_s: Option<f64>,
     /// See `first_100kb_s`.
@@ -87,13 +89,16 @@ impl BulkMetrics {
         let capacity = path.capacity_bps.map(|bps| bps as f64 / 8.0);
         let queues = queues(outcome, rtt_us);
         let seconds = |us: u64| us as f64 / 1e6;
+        let of_capacity =
+            |share: f64| capacity.and_then(|c| arrivals.holds(0, share * c, window_us, hold_us)).map(seconds);
         let late_events = events.iter().filter(|at| **at >= half).count();
         Self {
             steady_bps,
             steady: arrivals.end_us() - half >= 100 * rtt_us && late_events >= 20,
             t90_s: t90_us.map(seconds),
             t90_rtts: t90_us.map(|us| us as f64 / rtt_us as f64),
-            t80_capacity_s: capacity.and_then(|c| arrivals.holds(0, 0.8 * c, window_us, hold_us)).map(seconds),
+            t80_capacity_s: of_capacity(0.8),
+            t90_capacity_s: of_capacity(0.9),
             first_100kb_s: arrivals.reaches(100_000).map(seconds),
             first_1mb_s: arrivals.reaches(1_000_000).map(seconds),
             overshoot_segments: t90_us.map(|us| retransmits_until(outcome, us + hold_us)),

@@ -17,6 +17,16 @@ pub(crate) fn wants_json() -> bool {
 /// An address without the password in it.
 fn without_password(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    if let Some((before, query)) =
+        rest.split_once('?').filter(|_| scheme.ends_with("postgresql") || scheme.ends_with("postgres"))
+    {
+        let kept = |pair: &&str| !pair.starts_with("password=");
+        let kept: Vec<&str> = query.split('&').filter(kept).collect();
+        if kept.len() < query.split('&').count() {
+            let query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
+            return without_password(&format!("{scheme}://{before}{query}"));
+        }
+    }
     let end = rest.find('/').unwrap_or(rest.len());
     if let Some((_, host)) = rest[..end].rsplit_once('@').filter(|_| scheme.ends_with("wt")) {
         return format!("{scheme}://…@{host}{}", &rest[end..]);

@@ -148,6 +148,19 @@ fn digits(value: f64, of: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// What the order is drawn from: a number, or the names of an experiment and of the site that runs it.
+pub(crate) fn order_seed(text: &str) -> Result<u64, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match text.split_once('@') {
+        Some((experiment, site)) if !experiment.is_empty() && !site.is_empty() => {
+            Ok(wt_experiment::fleet::order_seed_of(experiment, site))
+        }
+        _ => Err("a number, or EXPERIMENT@SITE: mesh-7@berlin".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

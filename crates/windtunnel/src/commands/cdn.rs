@@ -48,7 +48,7 @@ pub(crate) struct CdnArgs {
     proxy: ProxyName,
     /// Draws the order of the combinations from this number: only to repeat an order [default: the operating system draws
     /// one]
-    #[arg(long, value_name = "N", conflicts_with = "model")]
+    #[arg(long, value_name = "N", value_parser = crate::cli::values::order_seed, conflicts_with = "model")]
     order_seed: Option<u64>,
     #[command(flatten)]
     options: LabOptions,

@@ -28,7 +28,7 @@ pub(crate) struct CompareArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
-    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    /// The journal, a file or postgresql://... [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
 }

@@ -15,8 +15,9 @@ use wt_units::format_minutes;
 pub(crate) struct ComparisonArgs {
     #[command(flatten)]
     options: LabOptions,
-    /// Draws the order of the trials from this number: only to repeat an order [default: the operating system draws one]
-    #[arg(long, value_name = "N")]
+    /// Draws the order of the trials from this number, to repeat an order, or from EXPERIMENT@SITE, so that each site of a
+    /// fleet has its own [default: the operating system draws one]
+    #[arg(long, value_name = "N", value_parser = crate::cli::values::order_seed)]
     order_seed: Option<u64>,
     /// One JSON object
     #[arg(long)]

@@ -3,30 +3,34 @@
 use crate::cli::forms::give;
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::{Args, Subcommand, ValueEnum};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wt_journal::{ExperimentConfig, StoredExperiment, TrialId, WithSamples};
+use wt_journal::{ExperimentConfig, JournalError, ParquetRows, StoredExperiment, TrialId, WithSamples};
 use wt_report::tune::Measured;
 use wt_setup::journal::{
-    self, ExperimentRequest, ImportAnswer, ListAnswer, ListRequest, PruneAnswer, PruneRequest, SamplesAnswer,
-    SamplesRequest, ShowAnswer,
+    self, ExperimentRequest, ImportAnswer, ListAnswer, ListRequest, PruneAnswer, PruneRequest, PushAnswer, PushRequest,
+    SamplesAnswer, SamplesRequest, ShowAnswer, StatusRequest,
 };
 use wt_trial::TrialRecord;
 use wt_units::{counted, parse_age};
 
-/// Manages the journal of every trial: list, export, import, prune
+/// Manages the journal of every trial: list, export, push, prune
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel journal list
   windtunnel journal show last
   windtunnel journal export last --format csv > trials.csv
+  windtunnel journal export last --format parquet > trials.parquet
   windtunnel journal export last --format flent > last.flent && flent -p totals -i last.flent
   windtunnel journal import trials.json /mnt/other/journal.sqlite3
+  windtunnel journal push postgresql://me@db.example/windtunnel
+  windtunnel journal list --journal postgresql://me@db.example/windtunnel
   windtunnel journal prune --older-than 90d --dry-run")]
 pub(crate) struct JournalArgs {
     #[command(subcommand)]
     command: JournalCommand,
-    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    /// The journal, a file or postgresql://... [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
     #[arg(long, value_name = "FILE", global = true)]
     journal: Option<PathBuf>,
 }
@@ -71,6 +75,9 @@ enum JournalCommand {
         /// As what
         #[arg(long = "format", alias = "form", value_enum, default_value_t = Form::Json)]
         form: Form,
+        /// Of Parquet: a row for each sample instead of each trial
+        #[arg(long)]
+        samples: bool,
     },
     /// Takes in what `export` wrote as JSON or for flent, data files of flent itself, or all of another journal; nothing comes twice
     ///
@@ -84,6 +91,42 @@ enum JournalCommand {
         /// Exported JSON or flent's data, one object or several after each other, or journals; - is standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Writes what isn't there yet to the journal of many hosts, in PostgreSQL; nothing comes twice
+    ///
+    /// Trials go as wholes, in batches that are each there or not: whatever interrupts it, pushing again goes on. An experiment
+    /// that is under way goes as far as it has come. Ends with code 1 if something was refused: another experiment of that
+    /// name is there. The password is PGPASSWORD's or that of ~/.pgpass; over a network TLS is a must, with the certificates that
+    /// this system believes, or those of ?sslrootcert=FILE.
+    #[command(after_help = "Examples:
+  windtunnel journal push postgresql://me@db.example/windtunnel
+  windtunnel journal push 'postgresql://me@db.example/windtunnel?sslrootcert=/etc/ssl/our-ca.pem' last
+  windtunnel journal push postgresql:///windtunnel --site berlin")]
+    Push {
+        /// Where to: postgresql://USER@HOST/DATABASE
+        #[arg(value_name = "URL")]
+        store: String,
+        /// Only these: names, or beginnings of them, or "last"
+        #[arg(value_name = "EXPERIMENT")]
+        experiments: Vec<String>,
+        /// What the host that measured is called there [default: its own name]
+        #[arg(long, value_name = "NAME")]
+        site: Option<String>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Says what the journal of many hosts doesn't have yet; ends with code 1 if it lacks something
+    #[command(after_help = "Examples:
+  windtunnel journal status
+  windtunnel journal status postgresql://me@db.example/windtunnel --json")]
+    Status {
+        /// Which: postgresql://USER@HOST/DATABASE [default: the one that was pushed to last]
+        #[arg(value_name = "URL")]
+        store: Option<String>,
         /// One JSON object
         #[arg(long)]
         json: bool,
@@ -127,6 +170,8 @@ enum Form {
     Csv,
     /// A data file of flent: rate and RTT over time
     Flent,
+    /// A table for pandas, polars, R and DuckDB: a row for each trial
+    Parquet,
 }
 
 /// Runs the command.
@@ -147,11 +192,24 @@ pub(crate) fn run(args: &JournalArgs) -> Outcome {
             let request = SamplesRequest { experiment: experiment.clone(), trial: *trial, journal: file() };
             give(&journal::samples(&request)?, *json, samples)
         }
-        JournalCommand::Export { experiment, form } => export(args.journal.as_deref(), experiment, *form),
+        JournalCommand::Export { experiment, form, samples } => {
+            export(args.journal.as_deref(), experiment, *form, *samples)
+        }
         JournalCommand::Import { files, json } => {
             let answer = journal::import(args.journal.as_deref(), files)?;
             give(&answer, *json, imported)?;
             Ok(if answer.refused.is_empty() { Exit::Done } else { Exit::No })
+        }
+        JournalCommand::Push { store, experiments, site, json } => {
+            let (store, experiments, site) = (store.clone(), experiments.clone(), site.clone());
+            let answer = journal::push(&PushRequest { store, experiments, site, journal: file() })?;
+            give(&answer, *json, pushed)?;
+            Ok(if answer.refused == 0 { Exit::Done } else { Exit::No })
+        }
+        JournalCommand::Status { store, json } => {
+            let answer = journal::status(&StatusRequest { store: store.clone(), journal: file() })?;
+            give(&answer, *json, status)?;
+            Ok(if answer.incomplete == 0 { Exit::Done } else { Exit::No })
         }
         JournalCommand::Prune { experiments, older_than, keep, samples_only, dry_run, json } => {
             let request = PruneRequest {
@@ -250,16 +308,30 @@ fn samples(answer: &SamplesAnswer) {
     }
 }
 
-fn export(journal: Option<&Path>, key: &str, form: Form) -> Outcome {
-    let journal = journal::open(journal)?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let written = match form {
-        Form::Json => wt_journal::export_json(&journal, key, WithSamples::Yes, &mut out),
-        Form::Csv => wt_journal::export_csv(&journal, key, &mut out),
-        Form::Flent => wt_journal::export_flent(&journal, key, &mut out),
+fn export(journal: Option<&Path>, key: &str, form: Form, samples: bool) -> Outcome {
+    if samples && form != Form::Parquet {
+        return Err(Problem::usage("--samples is of --format parquet")
+            .hint("--format json has the samples of each trial anyway; or say --format parquet --samples"));
+    }
+    if form == Form::Parquet && std::io::stdout().is_terminal() {
+        return Err(Problem::usage("Parquet isn't text, and standard output is a terminal")
+            .hint(format!("windtunnel journal export {key} --format parquet > trials.parquet")));
+    }
+    let written = if form == Form::Parquet {
+        let rows = if samples { ParquetRows::Samples } else { ParquetRows::Trials };
+        wt_journal::export_parquet(&journal::open(journal)?, key, rows, std::io::stdout())
+    } else {
+        let journal = journal::open_to_read(journal)?;
+        let journal = &*journal;
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let written = match form {
+            Form::Csv => wt_journal::export_csv(journal, key, &mut out),
+            Form::Flent => wt_journal::export_flent(journal, key, &mut out),
+            Form::Json | Form::Parquet => wt_journal::export_json(journal, key, WithSamples::Yes, &mut out),
+        };
+        written.and_then(|()| std::io::Write::flush(&mut out).map_err(JournalError::Export))
     };
     written.map_err(|error| journal::problem(&error))?;
-    std::io::Write::flush(&mut out).map_err(|error| Problem::environment(format!("can't write: {error}")))?;
     Ok(Exit::Done)
 }
 
@@ -272,6 +344,44 @@ fn imported(answer: &ImportAnswer) {
     );
     answer.imported.iter().for_each(|id| say!("  {id}"));
     answer.refused.iter().for_each(|refused| say!("  {} wasn't taken: {}", refused.id, refused.why));
+}
+
+fn pushed(answer: &PushAnswer) {
+    say!(
+        "{} of {} pushed to {}; {} there already.",
+        counted(answer.trials as usize, "trial"),
+        counted(answer.incomplete, "experiment"),
+        answer.store,
+        if answer.complete == 1 {
+            "1 experiment was".to_owned()
+        } else {
+            format!("{} experiments were", answer.complete)
+        }
+    );
+    for one in &answer.experiments {
+        match &one.refused {
+            Some(why) => say!("  {} wasn't pushed: {why}", one.id),
+            None => say!("  {}  {} of {}", one.id, one.new, counted(one.trials as usize, "trial")),
+        }
+    }
+}
+
+fn status(answer: &PushAnswer) {
+    if answer.incomplete == 0 {
+        say!("All {} are in {}.", counted(answer.complete, "experiment"), answer.store);
+        return;
+    }
+    say!(
+        "{} of {} not yet in {}; {} complete there.",
+        counted(answer.trials as usize, "trial"),
+        counted(answer.incomplete, "experiment"),
+        answer.store,
+        answer.complete
+    );
+    for one in &answer.experiments {
+        say!("  {}  {} of {}", one.id, one.new, counted(one.trials as usize, "trial"));
+    }
+    say!("windtunnel journal push {} pushes them.", wt_units::shell_word(&answer.store));
 }
 
 fn pruned(answer: &PruneAnswer) {

@@ -6,7 +6,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_compare::page_load::{self, PageAnswer, PageLoad, PageRequest};
+use wt_compare::page_load::{self, PageAnswer, PageLoad, PageRequest, WindowPair};
 
 /// Times how long a real browser takes to load a page
 ///
@@ -15,16 +15,20 @@ use wt_compare::page_load::{self, PageAnswer, PageLoad, PageRequest};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel page https://example.org/ --browser --runs 5 --svg waterfall.svg
-  windtunnel lab run lte -- windtunnel page http://server/ --json")]
+  windtunnel lab run lte -- windtunnel page http://server/ --json
+  windtunnel lab run blog-2012 --server 'nginx -c FILE' -- windtunnel page http://server/ --compare initcwnd=3,10")]
 pub(crate) struct PageArgs {
     /// The page
     url: String,
     /// The browser, a Chromium [default: the first of chromium, chromium-browser, google-chrome that is there]
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1)]
     browser: Option<Option<OsString>>,
-    /// How often
-    #[arg(long, short = 'n', default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    runs: u32,
+    /// How often; with --compare, how many rounds [default: 3, with --compare 10]
+    #[arg(long, short = 'n', value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// In the lab, loads the page with one first window and with another in every round, and says which is faster
+    #[arg(long, value_name = "initcwnd|initrwnd=A,B")]
+    compare: Option<WindowPair>,
     /// How long one load may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = wt_units::parse_duration)]
     deadline: Duration,
@@ -34,6 +38,9 @@ pub(crate) struct PageArgs {
     /// Draw the requests of the load in the middle as a waterfall
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write a page with the loads and the waterfall, of a comparison both in one picture
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -45,7 +52,8 @@ impl PageArgs {
         PageRequest {
             url: self.url.clone(),
             browser: self.browser.clone().flatten().map(PathBuf::from),
-            runs: self.runs,
+            runs: self.runs.unwrap_or(if self.compare.is_some() { 10 } else { 3 }),
+            compare: self.compare,
             deadline: Some(self.deadline),
             insecure: self.insecure,
         }
@@ -61,6 +69,9 @@ pub(crate) fn run(args: &PageArgs) -> Outcome {
     if let (Some(file), Some(waterfall)) = (&args.svg, answer.waterfall()) {
         write_whole(file, &waterfall.to_svg(1000, 400))?;
     }
+    if let Some(file) = &args.html {
+        write_whole(file, &answer.html())?;
+    }
     if args.json {
         // By way of a value: its fields come in the order of their names.
         let value = serde_json::to_value(&answer).map_err(|error| Problem::internal(error.to_string()))?;
@@ -68,16 +79,16 @@ pub(crate) fn run(args: &PageArgs) -> Outcome {
     } else {
         print(&answer);
     }
-    Ok(Exit::Done)
+    Ok(if answer.is_no() { Exit::No } else { Exit::Done })
 }
 
 fn print(answer: &PageAnswer) {
     say!("{}, cold caches", answer.browser);
-    say!("{:>6} {:>12} {:>18} {:>10} {:>9} {:>10}", "run", "first byte", "DOMContentLoaded", "load", "requests", "kB");
+    say!("{:>14} {:>10} {:>16} {:>10} {:>8} {:>9}", "run", "first byte", "DOMContentLoaded", "load", "requests", "kB");
     let line = |name: &str, of: &dyn Fn(Measure) -> Option<f64>| {
         let ms = |measure: Measure| of(measure).map_or("?".to_owned(), |ms| format!("{ms:.0} ms"));
         say!(
-            "{name:>6} {:>12} {:>18} {:>10} {:>9.0} {:>10.1}",
+            "{name:>14} {:>10} {:>16} {:>10} {:>8.0} {:>9.1}",
             ms(|load| load.first_byte_ms),
             ms(|load| load.dom_content_loaded_ms),
             ms(|load| Some(load.load_ms)),
@@ -86,9 +97,12 @@ fn print(answer: &PageAnswer) {
         );
     };
     for (number, load) in answer.runs.iter().enumerate() {
-        line(&(number + 1).to_string(), &|of| of(load));
+        line(&answer.label(number), &|of| of(load));
     }
-    line("median", &|of| answer.median_of(of));
+    match &answer.compare {
+        Some(compare) => say!("{}", compare.text),
+        None => line("median", &|of| answer.median_of(of)),
+    }
 }
 
 /// One of the figures of a load.

@@ -28,7 +28,7 @@ pub(crate) struct ReportArgs {
     experiment: String,
     #[command(flatten)]
     forms: Forms,
-    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    /// The journal, a file or postgresql://... [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
 }

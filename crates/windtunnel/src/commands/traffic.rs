@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_api::{Answer, Event, Request, Services};
 use wt_steer::{
-    TrafficAnswer, TrafficEvent, TrafficList, TrafficPlan, TrafficReportRequest, TrafficRequest, arms_of_levels,
-    identical_arms,
+    HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficCombined, TrafficEvent, TrafficList, TrafficPlan,
+    TrafficReportRequest, TrafficRequest, TrafficStatus, arms_of_levels, identical_arms,
 };
 use wt_traffic::{
-    TrafficAllocation, TrafficArm, TrafficConfig, TrafficRamp, TrafficReport, TrafficUnit, TrafficVerdictKind,
+    HoldbackState, TrafficAllocation, TrafficArm, TrafficConfig, TrafficHoldback, TrafficRamp, TrafficReport,
+    TrafficUnit, TrafficVerdictKind,
 };
 use wt_trial::Cancel;
 use wt_units::{format_minutes, parse_duration};
@@ -71,6 +72,39 @@ enum TrafficCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Adds up experiments of several servers that tried the same settings
+    #[command(after_help = "Examples:
+  windtunnel journal import edge1.sqlite3 edge2.sqlite3
+  windtunnel traffic combine 20261121-0815 20261121-0817")]
+    Combine {
+        /// Their names, or the beginnings of them
+        #[arg(required = true, value_name = "EXPERIMENT")]
+        experiments: Vec<String>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What a holdback is of.
+#[derive(Debug, Args)]
+struct HoldbackArgs {
+    /// Go on measuring the gain of an experiment that is done: everybody gets its faster setting but for a few
+    #[arg(long, value_name = "EXPERIMENT")]
+    holdback: Option<String>,
+    /// How many keep the old setting, with --holdback: 1% to 50%
+    #[arg(long, default_value = "5%", value_parser = percent, value_name = "SHARE")]
+    keep_back: f64,
+    /// What a setting was before, with --holdback, where the experiment's first arm doesn't say
+    #[arg(long, value_name = "KEY=LEVEL", requires = "holdback")]
+    old: Vec<String>,
+}
+
+/// A share as `5%` or `0.05`.
+fn percent(text: &str) -> Result<f64, String> {
+    let (number, of) = text.trim().strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().map_err(|_| "write a share such as 5%".to_owned())? / of;
+    if share.is_finite() && share > 0.0 { Ok(share) } else { Err("write a share such as 5%".to_owned()) }
 }
 
 /// Assigns new connections to settings until Ctrl-C, or for a time, and reports
@@ -78,14 +112,17 @@ enum TrafficCommand {
 #[command(after_help = "Examples:
   windtunnel traffic start --port 443 --levels initcwnd=10,32 --dry-run
   sudo windtunnel traffic start --port 443 --levels cc=cubic,bbr --unit slot --epoch 10m --for 4h
-  sudo windtunnel traffic start --port 443 --levels initcwnd=10,32 --identical --for 1h")]
+  sudo windtunnel traffic start --port 443 --levels initcwnd=10,32 --identical --for 1h
+  sudo windtunnel traffic start --holdback last --for 7d")]
 struct StartArgs {
     /// The local port of the server; up to 8 times
-    #[arg(long, value_name = "PORT", required = true, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", required_unless_present = "holdback", value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
     /// A setting and its levels, the first being the one that the others are compared with; several times: all combinations
-    #[arg(long, value_name = "KEY=LEVEL,LEVEL…", required_unless_present = "identical")]
+    #[arg(long, value_name = "KEY=LEVEL,LEVEL…", required_unless_present_any = ["identical", "holdback"])]
     levels: Vec<String>,
+    #[command(flatten)]
+    holdback: HoldbackArgs,
     /// To what one coin gives a setting
     #[arg(long, value_enum, default_value_t)]
     unit: UnitName,
@@ -144,6 +181,11 @@ enum UnitName {
 
 impl StartArgs {
     fn request(&self, journal: Option<&Path>) -> Result<TrafficRequest, Problem> {
+        let holdback = self.holdback.holdback.as_ref().map(|experiment| HoldbackRequest {
+            experiment: experiment.clone(),
+            share: self.holdback.keep_back,
+            old: self.holdback.old.clone(),
+        });
         let arms = arms_of_levels(&self.levels)?;
         let arms: Vec<TrafficArm> = if self.identical { identical_arms(&arms) } else { arms };
         let config = TrafficConfig {
@@ -161,6 +203,7 @@ impl StartArgs {
             allocation: if self.mixed { TrafficAllocation::Mixed } else { TrafficAllocation::Fixed },
             private: self.private,
             identical: self.identical,
+            holdback: None,
         };
         Ok(TrafficRequest {
             config,
@@ -169,6 +212,7 @@ impl StartArgs {
             journal: journal.map(Path::to_owned),
             comment: self.comment.clone().unwrap_or_default(),
             command: typed::command(),
+            holdback,
         })
     }
 }
@@ -188,7 +232,11 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
     match &args.command {
         TrafficCommand::Start(start) => run_start(start, journal),
         TrafficCommand::Status { json } => match ask(Request::TrafficStatus(named(&None)))? {
-            Answer::TrafficStatus(list) => give(&list, *json, show),
+            Answer::TrafficStatus(list) => {
+                give(&list, *json, show)?;
+                let gone = |one: &TrafficStatus| one.holdback.as_ref().is_some_and(is_gone);
+                Ok(if list.running.iter().any(gone) { Exit::No } else { Exit::Done })
+            }
             _ => Err(unexpected()),
         },
         TrafficCommand::Stop { experiment, json } => match ask(Request::TrafficStop(named(experiment)))? {
@@ -202,6 +250,18 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
             Answer::TrafficReport(report) => give_report(&report, None, *json),
             _ => Err(unexpected()),
         },
+        TrafficCommand::Combine { experiments, json } => {
+            let asked =
+                TrafficCombineRequest { experiments: experiments.clone(), journal: journal.map(Path::to_owned) };
+            match ask(Request::TrafficCombine(asked))? {
+                Answer::TrafficCombined(sum) => {
+                    give(&sum, *json, print_sum)?;
+                    let faster = sum.arms.iter().any(|arm| arm.evidence_faster >= sum.needed);
+                    Ok(if faster { Exit::Done } else { Exit::No })
+                }
+                _ => Err(unexpected()),
+            }
+        }
     }
 }
 
@@ -215,7 +275,10 @@ fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
             let line = serde_json::to_string(&event).unwrap_or_default();
             say!("{line}");
         } else if !quiet {
-            let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&line(&event)));
+            let screen = Screen::stderr();
+            for line in line(&event).lines().flat_map(|line| wt_report::wrap(line, screen.width, 2)) {
+                let _ = writeln!(std::io::stderr().lock(), "{}", screen.shown(&line));
+            }
         }
     };
     let answer = wt_api::run(Request::TrafficStart(Box::new(request)), &Services::default(), &mut sink, &cancel)?;
@@ -236,7 +299,27 @@ pub(crate) fn give_report(report: &TrafficReport, html: Option<&Path>, json: boo
         write_whole(path, &format!("<!doctype html><meta charset=utf-8><title>Windtunnel</title><pre>{text}</pre>\n"))?;
     }
     give(report, json, |report| say!("{}", Screen::stdout().shown(report.text().trim_end())))?;
-    Ok(if report.verdict.kind == TrafficVerdictKind::Faster { Exit::Done } else { Exit::No })
+    let good = report.holdback.as_ref().map_or(report.verdict.kind == TrafficVerdictKind::Faster, |now| !is_gone(now));
+    Ok(if good { Exit::Done } else { Exit::No })
+}
+
+fn is_gone(holdback: &TrafficHoldback) -> bool {
+    holdback.state == HoldbackState::Gone
+}
+
+fn print_sum(sum: &TrafficCombined) {
+    for arm in &sum.arms {
+        paragraph(&format!("{} beside {}: {}", arm.name, sum.first, arm.text));
+    }
+    paragraph(&format!("Added up: {}", sum.experiments.join(", ")));
+}
+
+/// Says a text of more than one line, as wide as the terminal.
+fn paragraph(text: &str) {
+    let screen = Screen::stdout();
+    for line in wt_report::wrap(text, screen.width, 2) {
+        say!("{}", screen.shown(&line));
+    }
 }
 
 fn line(event: &TrafficEvent) -> String {
@@ -254,13 +337,14 @@ fn line(event: &TrafficEvent) -> String {
             let time = format_minutes(Duration::from_secs_f64(*elapsed_s));
             format!("{time}: {assigned} connections assigned, {open} of them open. {headline}")
         }
+        TrafficEvent::Holdback { holdback } => holdback.text.clone(),
         TrafficEvent::Stopped { arm } => format!("{arm} is stopped: a guardrail, or the kernel refuses it"),
         TrafficEvent::Draining { open } => format!("Nothing more is assigned; {open} connections may end."),
     }
 }
 
 fn print_plan(plan: &TrafficPlan) {
-    say!("It would touch {}.", plan.whom);
+    paragraph(&format!("It would touch {}.", plan.whom));
     for arm in &plan.arms {
         say!("  {:>5.1} %  {}", arm.share * 100.0, arm.name);
     }

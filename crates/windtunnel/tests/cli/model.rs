@@ -3,6 +3,8 @@
 
 use crate::common;
 use crate::common::{json, run};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::{Field, Row};
 use serde_json::Value;
 
 fn studies() -> String {
@@ -226,6 +228,30 @@ fn a_table_of_paths_is_answered_as_each_path_alone_and_shards_give_the_same_line
     parts[1..].sort();
     assert_eq!(parts, whole);
     assert_eq!(run(&question).out.lines().collect::<Vec<_>>(), whole, "on standard output");
+    let ran = run(&[&question[..], &["--out", &file("whole.parquet")]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let reader = SerializedFileReader::new(std::fs::File::open(file("whole.parquet")).unwrap()).unwrap();
+    let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    let mut csv = csv::Reader::from_reader(std::fs::File::open(file("whole.csv")).unwrap());
+    let head = csv.headers().unwrap().clone();
+    let records: Vec<csv::StringRecord> = csv.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), records.len());
+    for (row, record) in rows.iter().zip(&records) {
+        let columns: Vec<(&String, &Field)> = row.get_column_iter().collect();
+        assert_eq!(columns.len(), head.len());
+        for (((name, field), column), cell) in columns.into_iter().zip(&head).zip(record) {
+            assert_eq!(name, column);
+            let is_same = match field {
+                Field::Null => cell.is_empty(),
+                Field::Str(text) => text == cell,
+                Field::Long(number) => number.to_string() == cell,
+                Field::Double(number) => cell.parse() == Ok(*number),
+                Field::Bool(is_on) => is_on.to_string() == cell,
+                other => panic!("{name}: {other:?}"),
+            };
+            assert!(is_same, "{name}: {field:?} isn't {cell:?}");
+        }
+    }
 }
 
 #[test]
@@ -241,6 +267,7 @@ fn a_wrong_table_is_told_by_its_rows_and_leaves_what_was_there() {
     for (args, part) in [
         (&["--table", "/nonexistent"][..], "can't read /nonexistent"),
         (&["--table", "/"], "is a folder"),
+        (&["--table", "/dev/zero"], "it isn't a table: it has a zero byte"),
         (&["--table", &file("paths.csv"), "--shard", "3/2"], "doesn't exist"),
         (&["--table", &file("paths.csv"), "--shard", "/2"], "which of 2 shards"),
         (&["--table", &file("paths.csv"), "--json"], "--json"),

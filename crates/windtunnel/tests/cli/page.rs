@@ -41,6 +41,47 @@ fn a_browser_tells_first_byte_load_and_every_request_and_the_window_shows_in_it(
 }
 
 #[test]
+fn two_first_windows_are_loaded_in_rounds_and_the_routes_are_left_as_they_were() {
+    let home = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let script = format!(
+        "{NGINX}; ip netns exec server ip route > before; \
+         $WT page http://server:8080/ --compare initcwnd=3,30 -n 2 --html p.html --json; code=$?; \
+         ip netns exec server ip route > after; kill $(cat pid); cmp before after || exit 99; exit $code"
+    );
+    let mut command = windtunnel(home.path());
+    command.env("WT", binary()).current_dir(home.path()).args(["lab", "run", "cdn-chain", "--", "sh", "-c", &script]);
+    let ran = ran(command.output().unwrap_or_else(|error| panic!("{error}")));
+    assert_ne!(ran.code, 3, "this test needs chromium: {}", ran.err);
+    assert_eq!(ran.code, 1, "two rounds show nothing: {}{}", ran.out, ran.err);
+    let report: Value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}", ran.out));
+    let compare = &report["compare"];
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(4), "{report:#}");
+    assert_eq!(
+        (&compare["compared"], &compare["rounds"]),
+        (&Value::from("initcwnd=3,30"), &Value::from(2)),
+        "{compare:#}"
+    );
+    assert_eq!(compare["arms"][1]["load_ms"].as_array().map(Vec::len), Some(2), "{compare:#}");
+    assert!(
+        compare["text"].as_str().is_some_and(|text| text.starts_with("Nothing can be shown before")),
+        "{compare:#}"
+    );
+    let page = std::fs::read_to_string(home.path().join("p.html")).unwrap_or_else(|error| panic!("{error}"));
+    assert!(["initcwnd=3", "initcwnd=30", "a.js", "<svg"].iter().all(|part| page.contains(part)), "{page}");
+}
+
+#[test]
+fn a_first_window_is_compared_in_a_lab_only() {
+    for (pair, part) in
+        [("initcwnd=3,10", "windtunnel lab run"), ("initcwnd=3", "initcwnd=3,10"), ("initcwnd=0,10", "1 to 1000")]
+    {
+        let refused = run(&["page", "http://192.0.2.1/", "--compare", pair, "--browser", "/nonexistent"]);
+        assert_eq!(refused.code, 2, "{pair}: {}", refused.err);
+        assert!(refused.err.contains(part), "{pair}: {}", refused.err);
+    }
+}
+
+#[test]
 fn what_is_no_page_is_usage_and_what_is_not_there_is_told() {
     for args in [&["page", "ftp://x/"][..], &["page", "http://x/ y"], &["page", "http://x/", "--runs", "0"]] {
         assert_eq!(run(args).code, 2, "{args:?}");

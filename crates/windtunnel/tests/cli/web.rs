@@ -113,6 +113,37 @@ impl Drop for Server {
 
 pub(super) const JSON: (&str, &str) = ("content-type", "application/json");
 
+#[test]
+fn a_scrape_is_what_the_command_prints_under_the_rules_of_every_read() {
+    let server = Server::start();
+    let printed = || {
+        let mut command = Command::new(binary());
+        command.arg("metrics").env("XDG_DATA_HOME", server.directory.path());
+        command.env("WINDTUNNEL_STATE_DIR", server.directory.path().join("state"));
+        command.env("WINDTUNNEL_ROOT", server.directory.path());
+        ran(command.output().expect("windtunnel")).out
+    };
+    // No journal yet, and none is made for it.
+    let first = server.get("/metrics");
+    assert_eq!((first.status, first.body.as_str()), (200, printed().as_str()));
+    assert!(first.head.contains("content-type: text/plain; version=0.0.4"), "{}", first.head);
+    assert!(!server.directory.path().join("windtunnel").exists());
+
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/journal/tune-7.json");
+    let imported = server.command(&["journal", "import", "--json", golden]);
+    assert_eq!(imported["imported"].as_array().map(Vec::len), Some(1), "{imported}");
+    let journal = server.directory.path().join("windtunnel/journal.sqlite3");
+    let before = std::fs::read(&journal).expect("a journal");
+    let second = server.get("/metrics");
+    assert_eq!((second.status, second.body.as_str()), (200, printed().as_str()));
+    assert!(second.body.contains("windtunnel_verdict{target=\"path\""), "{}", second.body);
+    assert_eq!(std::fs::read(&journal).expect("a journal"), before, "a scrape writes nothing");
+
+    assert_eq!(server.ask("GET", "/metrics", &[("host", "evil.example")], "").status, 403);
+    assert_eq!(server.ask("GET", "/metrics", &[("sec-fetch-site", "cross-site")], "").status, 403);
+    assert_eq!(server.ask("POST", "/metrics", &[], "").status, 405);
+}
+
 /// Reads an answer to its end.
 fn read(mut stream: TcpStream) -> Answer {
     let mut bytes = Vec::new();

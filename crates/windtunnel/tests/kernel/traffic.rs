@@ -31,7 +31,7 @@ for process in /proc/[0-9]*; do
     [ "$(readlink $process/ns/net 2>/dev/null)" = "$(cat namespace)" ] && network=$process/ns/net
 done
 begin() { # waits until connections are assigned
-    nsenter --net=$network "$WT" traffic start --port 80 --levels initcwnd=10,40 --unit connection --epoch 1s --age 1s \
+    nsenter --net=$network "$WT" traffic start --port 80 $LEVELS --unit connection --epoch 1s --age 1s \
         --no-ramp --private --json-stream > stream & traffic=$!
     while ! grep -q '"event":"epoch"' stream && kill -0 $traffic; do :; done
 }
@@ -50,10 +50,21 @@ fn directory() -> tempfile::TempDir {
 }
 
 fn script(directory: &Path, text: &str) {
+    script_with(directory, INSIDE, text);
+}
+
+fn script_with(directory: &Path, inside: &str, text: &str) {
+    script_of(directory, inside, "--levels initcwnd=10,40", text);
+}
+
+fn script_of(directory: &Path, inside: &str, levels: &str, text: &str) {
     let output = Command::new("sh")
         .args(["-c", &format!("{OUTSIDE}{text}{END}")])
         .env("WT", binary())
-        .env("INSIDE", INSIDE)
+        .env("INSIDE", inside)
+        .env("LEVELS", levels)
+        .env("WINDTUNNEL_STATE_DIR", directory.join("state"))
+        .env("WINDTUNNEL_ROOT", directory.join("root"))
         .env("HOME", directory)
         .env("XDG_DATA_HOME", directory)
         .current_dir(directory)
@@ -126,6 +137,110 @@ wait $traffic; echo $? > code
     assert!(read(at, "status").contains(id) && read(at, "stopped").contains(id));
     assert!(!read(at, "nothing").contains(id));
     assert!(read(at, "people").contains("initcwnd=40"), "{}", read(at, "people"));
+}
+
+/// The client holds sixteen transfers open while the server's sockets are looked at.
+const OPEN: &str = r#"
+ip netns exec server readlink /proc/self/ns/net > namespace
+ip netns exec server sleep 1000 & keeper=$!
+echo > ready; read -r _ < go
+seq 16 | xargs -P 16 -I{} curl -s -o /dev/null --limit-rate 2M -w '%{http_code} %{size_download}\n' http://server/bytes/4MB > fetched & all=$!
+while [ "$(ip netns exec server ss -Htn state established sport = :80 | wc -l)" -lt 16 ]; do :; done
+ip netns exec server ss -Htin state established sport = :80 > sockets
+wait $all; echo > fetching; read -r _ < ended
+kill $keeper
+"#;
+
+#[test]
+fn every_setting_of_an_arm_is_in_force_on_its_connections_and_on_no_others() {
+    require!("bpf", available());
+    let directory = directory();
+    let at = directory.path();
+    let levels = "--levels cc=reno --levels initcwnd=20 --levels initrwnd=40 --levels ecn=on --levels cwnd-clamp=100 \
+                  --levels rto-min=50ms --levels delack-max=20ms --levels notsent-lowat=16KiB --levels window-clamp=1MiB \
+                  --levels pacing=20mbit";
+    script_of(at, OPEN, levels, "echo > go; read -r _ < fetching; \"$WT\" traffic stop > stopped; wait $traffic");
+    let fetched = read(at, "fetched");
+    assert_eq!(fetched.lines().filter(|line| *line == "200 4000000").count(), 16, "{fetched}");
+    let report = report(at);
+    let of = |field: &str| {
+        report["arms"].as_array().unwrap().iter().map(|arm| arm[field].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (sum(&report, "recorded"), of("set_errors"), of("not_compliant")),
+        (16, vec![0, 0], vec![0, 0]),
+        "{report:#}"
+    );
+    let sockets = read(at, "sockets");
+    let given = |socket: &&str| socket.contains(" reno ");
+    let (treated, others): (Vec<&str>, Vec<&str>) =
+        sockets.lines().filter(|line| line.contains("rtt:")).partition(given);
+    assert_eq!((treated.len() as u64, others.len() as u64), (of("assigned")[1], of("assigned")[0]), "{sockets}");
+    let paced = |socket: &&str| socket.contains("/20000000bps") && socket.contains("rcv_ssthresh:57920");
+    assert!(treated.iter().all(paced) && !others.iter().any(paced), "{sockets}");
+}
+
+/// The client fetches twice, and waits between for what is done with the first verdict.
+const TWICE: &str = r#"
+ip netns exec server readlink /proc/self/ns/net > namespace
+ip netns exec server sleep 1000 & keeper=$!
+fetch() { seq 300 | xargs -P 8 -I{} curl -s -o /dev/null -w '%{http_code} %{size_download}\n' -H 'Connection: close' http://server/bytes/50kB > fetched; }
+echo > ready; read -r _ < go; fetch
+echo > fetching; read -r _ < go; fetch
+echo > fetching; read -r _ < ended
+kill $keeper
+"#;
+
+#[test]
+fn what_is_shown_is_applied_and_a_holdback_goes_on_measuring_the_gain() {
+    require!("bpf", available());
+    let directory = directory();
+    let at = directory.path();
+    let text = r#"
+echo > go; read -r _ < fetching
+"$WT" traffic stop > stopped; wait $traffic
+nsenter --net=$network "$WT" settings apply --verdict last --confirm-within 10m --json > applied || cat applied
+first=$("$WT" traffic report --json | sed 's/.*"id":"\([^"]*\)".*/\1/')
+nsenter --net=$network "$WT" traffic start --holdback "$first" --keep-back 50% --json-stream > stream & traffic=$!
+while ! grep -q '"event":"epoch"' stream && kill -0 $traffic; do :; done
+echo > go; read -r _ < fetching
+"$WT" traffic status --json > status; echo $? > code
+"$WT" traffic stop > stopped; wait $traffic; echo $? >> code
+"$WT" traffic report > people
+"$WT" metrics > metrics
+"$WT" traffic combine "$first" --json > sum; echo $? >> code
+"$WT" traffic combine "$first" last > mixed 2>&1; echo $? >> code
+nsenter --net=$network "$WT" settings undo > undone
+"#;
+    script_with(at, TWICE, text);
+    let applied: Value = serde_json::from_str(&read(at, "applied")).unwrap();
+    let row = &applied["applied"][0];
+    assert_eq!(
+        (&row["key"], &row["granted"], &row["scope"]),
+        (&"initcwnd".into(), &40.into(), &"route".into()),
+        "{applied}"
+    );
+    let report = report(at);
+    let names: Vec<&str> = report["arms"].as_array().unwrap().iter().map(|arm| arm["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["initcwnd=40", "old: initcwnd=10"], "{report:#}");
+    assert_eq!(sum(&report, "recorded"), 300, "{report:#}");
+    let holdback = &report["holdback"];
+    assert!(holdback["state"] != "gone" && holdback["ratio"].as_f64() > Some(1.2), "{holdback:#}");
+    assert!(report["guardrails"].as_array().unwrap().iter().all(|guard| guard["stopped"] == false), "{report:#}");
+    assert!(read(at, "people").starts_with("The gain of "), "{}", read(at, "people"));
+    let state = holdback["state"].as_str().unwrap();
+    let metric = format!("windtunnel_holdback{{target=\"port-80\",state=\"{state}\"}} 1\n");
+    assert!(read(at, "metrics").contains(&metric), "{}", read(at, "metrics"));
+    assert!(read(at, "status").contains("\"holdback\""), "{}", read(at, "status"));
+    let summed: Value = serde_json::from_str(&read(at, "sum")).unwrap();
+    assert_eq!(
+        (&summed["arms"][0]["name"], &summed["arms"][0]["servers"]),
+        (&"initcwnd=40".into(), &1.into()),
+        "{summed}"
+    );
+    assert_eq!(read(at, "code").split_whitespace().collect::<Vec<_>>(), ["0", "0", "0", "2"], "{}", read(at, "mixed"));
+    assert!(read(at, "mixed").contains("didn't try the same settings"), "{}", read(at, "mixed"));
+    assert!(read(at, "undone").contains("taken back"), "{}", read(at, "undone"));
 }
 
 #[test]

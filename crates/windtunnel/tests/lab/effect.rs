@@ -164,25 +164,35 @@ const SHORT_QUEUE: &str = "title = \"short queue\"\nsource = \"a test\"\n[[link]
 const NARROW: &str = "title = \"narrow\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
     down = { rate = \"8mbit\", delay = \"10ms\" }\nup = { rate = \"8mbit\", delay = \"10ms\" }\n";
 
-/// In the client: tunes one setting, and then downloads without what the verdict prints, with it and after undo, the median of five
-/// each: `tuned PREPARE LEVEL SIZE`.
+/// In the client: tunes one setting, and then transfers without what the verdict prints, with it and after undo, the median of five
+/// each. An upload's time is that of the transfer itself, as in a trial: curl's handshake isn't in it, nor its wait for "100 Continue".
 const TUNED: &str = r#"
-time_of() { for n in 1 2 3 4 5; do curl -s -m 30 -o /dev/null -w '%{time_total}\n' http://server/bytes/$1; done | sort -n | sed -n 3p; }
+head -c $SIZE /dev/zero > file
+once() { case $WAY in
+    up) curl -s -m 30 -o /dev/null -H Expect: -w '%{time_total} %{time_pretransfer}\n' -T file http://server/up ;;
+    *) curl -s -m 30 -o /dev/null -w '%{time_total} 0\n' http://server/bytes/$SIZE ;;
+esac; }
+time_of() { for n in 1 2 3 4 5; do once; done | awk '{ print $1 - $2 }' | sort -n | sed -n 3p; }
 eval "$PREPARE"
-"$WT" tune http://server/bytes/$SIZE --levels $LEVEL --workload bulk:size=$SIZE --budget '60 trials' --no-probes --allow-host-wide --json > tune.json
+[ $WAY = up ] && url=http://server/up || url=http://server/bytes/$SIZE
+"$WT" tune $url --direction $WAY --levels $LEVEL --workload bulk:size=$SIZE --budget '60 trials' --no-probes --allow-host-wide --json > tune.json
 command=$(sed 's/.*"command":"sudo windtunnel \(settings apply [^"]*\)".*/\1/' tune.json)
-before=$(time_of $SIZE); "$WT" $command --confirm-within 10m --json > applied.json || { cat tune.json applied.json; exit 1; }
-with=$(time_of $SIZE); "$WT" settings undo > undone || exit 1; echo $before $with $(time_of $SIZE)
+before=$(time_of); "$WT" $command --confirm-within 10m --json > applied.json || { cat tune.json applied.json; exit 1; }
+with=$(time_of); "$WT" settings undo > undone || exit 1; echo $before $with $(time_of)
 "#;
 
 /// The verdict's claim is the gain that curl sees with the printed command, and undo takes it away.
 fn the_gain_is_curls(path: &str, prepare: &str, level: &str, size: &str, to: &str) {
+    the_gain_of_a_way_is_curls(("down", path), prepare, level, size, to);
+}
+
+fn the_gain_of_a_way_is_curls((way, path): (&str, &str), prepare: &str, level: &str, size: &str, to: &str) {
     let _machine = alone();
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("path.toml"), path).unwrap();
     let mut command = crate::common::windtunnel(home.path());
     command.env("WT", binary()).env("WINDTUNNEL_ROOT", home.path().join("root")).current_dir(home.path());
-    command.env("PREPARE", prepare).env("LEVEL", level).env("SIZE", size);
+    command.env("PREPARE", prepare).env("LEVEL", level).env("SIZE", size).env("WAY", way);
     command.args(["lab", "run", "path.toml", "--", "timeout", "200", "sh", "-c", TUNED]);
     let ran = ran(command.output().unwrap());
     assert_eq!(ran.code, 0, "{level}: {}{}", ran.out, ran.err);
@@ -226,6 +236,12 @@ fn no_timestamps_bring_the_verdicts_gain_to_curl_where_segments_are_short() {
 fn a_larger_first_receive_window_brings_the_verdicts_gain_to_curl() {
     let prepare = "ip route change default dev wt0 proto static scope link initrwnd 2";
     the_gain_is_curls(LONG, prepare, "initrwnd=40", "30kB", "198.19.0.1");
+}
+
+#[test]
+fn a_larger_first_window_brings_the_verdicts_gain_to_curl() {
+    // 35 segments: three flights from ten, one from forty.
+    the_gain_of_a_way_is_curls(("up", LONG), "true", "initcwnd=40", "50000", "198.19.0.1");
 }
 
 /// A path that loses one packet of a hundred on the way to the server, at random.

@@ -17,5 +17,6 @@ mod live;
 mod probe;
 mod sessions;
 mod single;
+mod studies;
 mod tune;
 mod workloads;

@@ -195,16 +195,27 @@ fn one_screen_says_all_about_a_path() {
     let rtt = &answer["rtt_us"];
     let [min, median, p99] = ["min", "median", "p99"].map(|name| rtt[name].as_f64().unwrap());
     assert!(40_000.0 - 2.0 * WAKE_US <= min && min <= median && median <= p99 && min < 45_000.0, "{rtt}");
-    let rate = answer["bottleneck_bps"].as_f64().unwrap();
-    assert!((0.8e8..1.3e8).contains(&rate), "{rate}");
-    let bdp = answer["bdp_bytes"].as_f64().unwrap();
-    assert!((bdp / (rate / 8.0 * min / 1e6) - 1.0).abs() < 0.01, "{bdp}");
+    // How near it comes hangs on what else this machine does; what is told has an interval, or isn't told at all.
+    match (answer["bottleneck_bps"].as_f64(), answer["bottleneck_low_bps"].as_f64()) {
+        (Some(rate), Some(low)) => {
+            let high = answer["bottleneck_high_bps"].as_f64();
+            assert_eq!(high.is_none(), answer["bottleneck_sender_limited"] == true, "{answer:#}");
+            assert!(
+                0.0 < low && low <= rate && high.is_none_or(|high| rate <= high && high <= 1.5 * low),
+                "{answer:#}"
+            );
+            let bdp = answer["bdp_bytes"].as_f64().unwrap();
+            assert!((bdp / (rate / 8.0 * min / 1e6) - 1.0).abs() < 0.01, "{bdp}");
+        }
+        told => assert_eq!((told, answer["bdp_bytes"].is_null()), ((None, None), true), "{answer:#}"),
+    }
     assert_eq!((&answer["loss"], &answer["reordered"]), (&0.0.into(), &0.into()), "{answer:#}");
     assert_eq!(answer["hops"].as_array().unwrap().len(), 4);
     let text = shell(&topology(&[]), "$WT path server").out;
-    for word in ["path MTU there", "narrowest link", "bandwidth-delay", "RWIN", "hops"] {
+    for word in ["path MTU there", "narrowest link", "hops"] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    assert!(text.contains("unknown: ") != (text.contains("bandwidth-delay") && text.contains("RWIN")), "{text}");
 }
 
 #[test]
@@ -216,6 +227,31 @@ fn a_short_queue_on_a_slow_line_loses_nothing_to_our_own_bursts() {
     assert_eq!((&answer["pmtu"], &answer["kind"]), (&1492.into(), &"clean".into()), "{answer:#}");
     let sizes = answer["sizes"].as_array().unwrap();
     assert!(sizes.iter().all(|row| row["sent"] == row["answered"]), "{answer:#}");
+}
+
+#[test]
+#[ignore = "`make effect`: on a busy machine the rate of the narrowest link is unknown, as it says"]
+fn the_narrowest_link_is_within_five_percent_or_unknown() {
+    let mut told = 0;
+    for mbit in [5.0, 20.0, 50.0] {
+        let way = format!("{{ rate = \"{mbit}mbit\", delay = \"10ms\", queue = \"256KiB\" }}");
+        let link =
+            format!("title = \"a link\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\ndown = {way}\nup = {way}\n");
+        for _ in 0..4 {
+            let answer = json_of(&shell(&link, "$WT path server --pings 20 --json"));
+            let Some(rate) = answer["bottleneck_bps"].as_f64() else { continue };
+            let [low, high] = ["bottleneck_low_bps", "bottleneck_high_bps"].map(|name| answer[name].as_f64());
+            println!("{mbit} Mbit/s: {rate}, {low:?} to {high:?}");
+            let truth = mbit * 1e6;
+            assert!(
+                low.is_some_and(|low| low <= truth * 1.02) && high.is_none_or(|high| truth * 0.98 <= high),
+                "{answer:#}"
+            );
+            assert!(high.is_none() || (rate / truth - 1.0).abs() < 0.05, "{answer:#}");
+            told += 1;
+        }
+    }
+    assert!(told >= 9, "{told} of 12 were told");
 }
 
 /// What `path` takes a preset's line for.

@@ -196,6 +196,25 @@ fn ctrl_c_ends_cleanly_with_what_was_measured() {
 }
 
 #[test]
+fn a_second_experiment_on_this_machine_is_noticed() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| ran(windtunnel(home.path()).args(args).output().unwrap());
+    let lab = || run(&["lab", "run", "lan", "--", "true"]);
+    let tune = || run(&["tune", "--lab", "lan", "--levels", "rwin=4x", "--trial", "200ms", "--budget", "4 trials"]);
+    let noticed = |ran: &Ran| ran.err.contains("20261124-000000-adsl-0001");
+    let alone = [lab(), tune()];
+    assert!(!alone.iter().any(noticed) && alone[0].code == 0 && alone[1].code <= 1, "{}{}", alone[0].err, alone[1].err);
+    let journal = home.path().join("data/windtunnel/journal.sqlite3");
+    let claim = wt_journal::Claim::take(&journal, "20261124-000000-adsl-0001").unwrap();
+    for ran in [lab(), tune()] {
+        assert!(noticed(&ran) && ran.err.contains("each disturbs the other"), "{}", ran.err);
+    }
+    drop(claim);
+    assert!(!noticed(&lab()));
+}
+
+#[test]
 fn kill_minus_nine_costs_the_trial_in_flight_and_nothing_else() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();

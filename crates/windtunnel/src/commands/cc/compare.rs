@@ -27,7 +27,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "PATH", default_value = "freebsd-scp")]
     lab: String,
     /// Which, the first one being the yardstick; with variants: chd@freebsd-hz100
-    #[arg(long, value_delimiter = ',', default_value = "newreno,cubic,htcp,vegas,hd,chd")]
+    #[arg(long, value_delimiter = ',', default_value = controls::DEFAULT_CONTROLS)]
     algorithms: Vec<String>,
     /// Rounds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -133,16 +133,24 @@ fn print(answer: &ControlsAnswer) {
     let rounds = answer.rounds();
     say!("{}: {rounds} rounds of {:.0} s each; medians but for the goodput\n", answer.lab, answer.trial_s);
     say!(
-        "{:<24} {:>17} {:>8} {:>9} {:>10} {:>8}  {}",
+        "{:<20} {:>17} {:>20} {:>10} {:>8}",
         "congestion control",
         "goodput, kB/s",
-        "T90, s",
-        "back in s",
+        "against the first",
         "p95 queue",
-        "retrans.",
-        "against the first"
+        "retrans."
     );
     answer.algorithms.iter().for_each(row);
+    say!(
+        "\n{:<20} {:>10} {:>8} {:>20} {:>8} {:>9}",
+        "seconds until",
+        "100 kB",
+        "1 MB",
+        "90 % of the path",
+        "T90",
+        "back in"
+    );
+    answer.algorithms.iter().for_each(times);
     for line in answer.thrown_away() {
         say!("\n{line}");
     }
@@ -152,6 +160,9 @@ fn print(answer: &ControlsAnswer) {
         others.iter().for_each(|line| say!("  {line}"));
     }
     say!("\n{}", answer.verdict.text);
+    if !answer.verdict.start.is_empty() {
+        say!("{}", answer.verdict.start);
+    }
 }
 
 fn row(one: &ControlResult) {
@@ -162,12 +173,24 @@ fn row(one: &ControlResult) {
         format!("{:+.0} % ({:+.0} to {:+.0})", percent(a.ratio), percent(a.low), percent(a.high))
     });
     say!(
-        "{:<24} {:>17} {:>8} {:>9} {:>7} ms {:>7}%  {against}",
+        "{:<20} {:>17} {against:>20} {:>7} ms {:>7}%",
         one.label,
         format!("{:.1} ({:.0}–{:.0})", one.goodput.mean, spread.0, spread.1),
-        number(one.t90_s),
-        number(one.recovery_s),
         number(one.p95_queue_ms),
         number(one.retransmit_share.map(|share| share * 100.0)),
+    );
+}
+
+/// How fast one starts and comes back.
+fn times(one: &ControlResult) {
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
+    say!(
+        "{:<20} {:>10} {:>8} {:>20} {:>8} {:>9}",
+        one.label,
+        number(one.first_100kb_s),
+        number(one.first_1mb_s),
+        number(one.t90_path_s),
+        number(one.t90_s),
+        number(one.recovery_s),
     );
 }

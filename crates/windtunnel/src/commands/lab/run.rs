@@ -238,6 +238,11 @@ fn needs(program: &str, install: &str) -> Result<(), Problem> {
 
 impl On {
     fn start(&self) -> Result<RunningLab, Problem> {
+        if let [other, ..] = wt_setup::journal::running().as_slice() {
+            use std::io::Write as _;
+            let line = "is being measured on this machine: each disturbs the other; wait for it, or stop one";
+            let _ = writeln!(std::io::stderr().lock(), "windtunnel: {other} {line}");
+        }
         RunningLab::start(&self.options.on(&self.path), self.cc.as_deref(), |scenario| self.recording(scenario))
     }
 

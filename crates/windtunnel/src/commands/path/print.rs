@@ -45,15 +45,23 @@ fn measured(answer: &PathAnswer) -> Vec<(&'static str, String)> {
         let reordered = answer.reordered.unwrap_or(0);
         rows.push(("loss", format!("{loss}, {reordered} of {} reordered", count.answered)));
     }
-    if let Some(bps) = answer.bottleneck_bps {
-        let limited = answer.bottleneck_sender_limited == Some(true);
-        let least = if limited { "at least " } else { "" };
-        let cause = if limited { " (this host sends no faster)" } else { "" };
-        rows.push(("narrowest link", format!("{least}{}{cause}", BitsPerSecond(bps as u64).human())));
-    }
+    rows.extend(narrowest(answer).map(|text| ("narrowest link", text)));
     if let (Some(bdp), Some(initcwnd)) = (answer.bdp_bytes, answer.initcwnd) {
         let window = "RWIN belongs to the way back: windtunnel tune measures it";
         rows.push(("bandwidth-delay", format!("{bdp} bytes there, initcwnd {initcwnd} segments; {window}")));
     }
     rows
+}
+
+/// The rate of the narrowest link with its interval, or why there is none.
+fn narrowest(answer: &PathAnswer) -> Option<String> {
+    let rate = |bps: f64| BitsPerSecond(bps as u64).human();
+    match (answer.bottleneck_bps, answer.bottleneck_low_bps, answer.bottleneck_high_bps) {
+        (Some(bps), Some(low), Some(high)) => Some(format!("{} ({} to {})", rate(bps), rate(low), rate(high))),
+        (Some(_), Some(low), None) => Some(format!("at least {} (this host sends no faster)", rate(low))),
+        _ if answer.bottleneck_packets > 0 => {
+            Some("unknown: the answers came too unevenly to tell its rate".to_owned())
+        }
+        _ => None,
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) struct PredictArgs {
     /// Asks about every row of this CSV file, instead of one path; - is standard input. About 1,000 rows a second
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "svg", "samples"])]
     pub(super) table: Option<PathBuf>,
-    /// Writes the table's answer here, as a whole or not at all [default: standard output]
+    /// Writes the table's answer here, as a whole or not at all; as Parquet if the name ends so [default: standard output]
     #[arg(long, value_name = "FILE", requires = "table")]
     pub(super) out: Option<PathBuf>,
     /// Answers only every N-th row, beginning with row I: 3/100; /100 takes I from Slurm or Kubernetes

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek as _, Write};
 use std::path::Path;
-use wt_forecast::{SweepAnswer, check_table, sweep};
+use wt_forecast::{SweepAnswer, TableText, check_table, sweep, sweep_parquet};
 use wt_setup::files::WholeFile;
 use wt_units::counted;
 
@@ -22,6 +22,15 @@ pub(super) fn run(args: &PredictArgs, table: &Path) -> Outcome {
     let bar = bar(rows, args.out.is_some());
     let mut on_rows = |done| bar.set_position(done);
     let answer = match &args.out {
+        Some(path) if is_parquet(path) => {
+            let file = WholeFile::create(path).map_err(unwritten)?;
+            // The kind of a column is known when all of it is.
+            let mut rows = BufWriter::new(tempfile::tempfile().map_err(spool)?);
+            let answer = sweep(input, &request, &mut rows, &cancel, &mut on_rows)?;
+            let rows = rows.into_inner().map_err(|error| spool(error.into_error()))?;
+            sweep_parquet(rows, file)?.finish().map_err(unwritten)?;
+            answer
+        }
         Some(path) => {
             let mut file = BufWriter::new(WholeFile::create(path).map_err(unwritten)?);
             let answer = sweep(input, &request, &mut file, &cancel, &mut on_rows)?;
@@ -35,6 +44,16 @@ pub(super) fn run(args: &PredictArgs, table: &Path) -> Outcome {
     bar.finish_and_clear();
     report(&answer, args.out.as_deref());
     Ok(if answer.unanswered == 0 { Exit::Done } else { Exit::No })
+}
+
+/// Whether the answer is asked for as Parquet, by the file's name.
+fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet"))
+}
+
+fn spool(error: std::io::Error) -> Problem {
+    Problem::environment(format!("can't keep the answer in a temporary file: {error}"))
+        .hint("free some space, or name another folder by the variable TMPDIR")
 }
 
 /// The table, as a file that can be read twice.
@@ -52,9 +71,9 @@ fn open(table: &Path) -> Result<File, Problem> {
 }
 
 /// What can be read once only, such as a pipe, in a file without a name.
-fn spooled(mut from: impl Read) -> std::io::Result<File> {
+fn spooled(from: impl Read) -> std::io::Result<File> {
     let mut file = tempfile::tempfile()?;
-    std::io::copy(&mut from, &mut file)?;
+    std::io::copy(&mut TableText::new(from), &mut file)?;
     file.rewind()?;
     Ok(file)
 }

@@ -90,8 +90,9 @@ pub(crate) struct TuneArgs {
     /// together against the current settings
     #[arg(long, conflicts_with_all = ["identical", "resume", "strict"], requires = "levels")]
     screen: bool,
-    /// Draws the order of the trials from this number: only to repeat an order [default: the operating system draws one]
-    #[arg(long, value_name = "N")]
+    /// Draws the order of the trials from this number, to repeat an order, or from EXPERIMENT@SITE, so that each site of a
+    /// fleet has its own [default: the operating system draws one]
+    #[arg(long, value_name = "N", value_parser = crate::cli::values::order_seed)]
     order_seed: Option<u64>,
     /// Go on with an experiment of the journal, on this or another day: its name, the beginning of it, or "last"
     #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial"])]

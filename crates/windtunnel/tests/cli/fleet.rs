@@ -1,0 +1,111 @@
+//! The journal of many hosts, in PostgreSQL: what is pushed to it, and what reads it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common::{Ran, ran, windtunnel};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use wt_testing::{PostgresServer, require};
+
+/// Journals of every version, as `journal export` wrote them.
+fn goldens() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/journal");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = files
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.ends_with(".json") && !name.contains(".report.")
+        })
+        .collect();
+    files.sort();
+    assert!(files.len() > 10, "{files:?}");
+    files
+}
+
+#[test]
+fn every_report_is_the_same_from_both_stores_to_the_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    let url = server.database("fleet").unwrap();
+    let secret = url.replace("wt@", "wt:hunter%32@");
+    let home = folder.path().join("home");
+    let run = |args: &[&str]| ran(windtunnel(&home).args(args).output().unwrap());
+    let json = |ran: Ran| serde_json::from_str::<Value>(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.err));
+
+    let none = run(&["journal", "status"]);
+    assert!(none.code == 2 && none.err.contains("nothing was ever pushed"), "{}", none.err);
+    let empty = run(&["journal", "list", "--journal", &url]);
+    assert!(empty.code == 3 && empty.err.contains("journal push makes them"), "{} {}", empty.code, empty.err);
+
+    let files: Vec<String> = goldens().iter().map(|path| path.display().to_string()).collect();
+    let mut import: Vec<&str> = vec!["journal", "import"];
+    import.extend(files.iter().map(String::as_str));
+    let imported = json(run(&[&import[..], &["--json"]].concat()));
+    let ids: Vec<&str> = imported["imported"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(ids.len() > 8, "{imported}");
+
+    // Only one at first.
+    let one = run(&["journal", "push", &secret, ids[0], "--site", "berlin"]);
+    assert_eq!(one.code, 0, "{}", one.err);
+    let lacking = run(&["journal", "status", "--json"]);
+    assert_eq!(lacking.code, 1);
+    assert_eq!(json(lacking)["incomplete"], ids.len() - 1);
+    let all = json(run(&["journal", "push", &secret, "--json"]));
+    assert_eq!((&all["refused"], &all["complete"]), (&Value::from(0), &Value::from(1)), "{all}");
+    let again = json(run(&["journal", "push", &secret, "--json"]));
+    assert_eq!((&again["trials"], &again["complete"]), (&Value::from(0), &Value::from(ids.len())), "{again}");
+    assert_eq!(run(&["journal", "status"]).code, 0);
+    assert_eq!(server.sql("fleet", "SELECT count(*) FROM experiments WHERE site = 'berlin'").unwrap(), "1");
+
+    let both = |args: &[&str]| {
+        let (local, common) = (run(args), run(&[args, &["--journal", &url]].concat()));
+        assert_eq!((local.code, &local.err), (common.code, &common.err), "{args:?}");
+        assert!(local.out == common.out, "{args:?}:\n{}\n{}", local.out, common.out);
+        local
+    };
+    both(&["journal", "list"]);
+    assert_eq!(
+        json(both(&["journal", "list", "--limit", "99", "--json"]))["experiments"].as_array().unwrap().len(),
+        ids.len()
+    );
+    let mut reports = 0;
+    for id in &ids {
+        // A test that flent ran has no report of ours.
+        reports += usize::from(!both(&["report", id, "--json"]).out.is_empty());
+        both(&["journal", "show", id, "--json"]);
+        both(&["journal", "export", id]);
+    }
+    assert_eq!(reports, ids.len() - 1);
+    both(&["journal", "export", "last", "--format", "csv"]);
+    both(&["journal", "samples", ids[1], "--json"]);
+    both(&["compare", ids[0], ids[1], "--anyway", "--json"]);
+    both(&["journal", "show", "no-such-experiment"]);
+
+    // Nobody finds the password.
+    let refused = run(&["tune", "--lab", "adsl", "--journal", &secret]);
+    assert!(refused.code == 2 && refused.err.contains("journal push"), "{} {}", refused.code, refused.err);
+    let away = run(&["journal", "push", &secret.replace("/fleet", "/nowhere")]);
+    assert!(away.code == 3 && away.err.contains("does not exist"), "{} {}", away.code, away.err);
+    let data = std::fs::read_dir(home.join("data/windtunnel")).unwrap();
+    let kept: Vec<u8> = data.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+    let said = [one, refused, away].iter().map(|ran| format!("{}{}", ran.out, ran.err)).collect::<String>();
+    for text in [String::from_utf8_lossy(&kept).into_owned(), said, all.to_string()] {
+        assert!(!text.contains("hunter"), "a password is kept or shown");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_with_what_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| ran(windtunnel(folder.path()).args(args).output().unwrap());
+    for (url, told) in [
+        ("mysql://x/y", "postgresql://USER@HOST/DATABASE"),
+        ("postgresql://h/d?sslmode=require", "sslmode is verify-full"),
+        ("postgresql://ann:p@ss@h/d", "%40"),
+        ("postgresql://127.0.0.1:1/d", "can't be reached"),
+        ("postgresql://127.0.0.1:1/d?sslrootcert=/nowhere", "/nowhere"),
+    ] {
+        let ran = run(&["journal", "push", url]);
+        assert!([2, 3].contains(&ran.code) && ran.err.contains(told), "{url}: {} {}", ran.code, ran.err);
+        assert!(!ran.err.contains("p@ss") && !ran.err.contains("ss@h"), "{}", ran.err);
+    }
+}
