@@ -2,12 +2,13 @@ use serde::Serialize;
 use wt_compare::cdn::CdnAnswer;
 use wt_compare::controls::ControlsAnswer;
 use wt_compare::page_load::PageAnswer;
+use wt_compare::prove::ProveAnswer;
 use wt_compare::side_by_side::SideBySideAnswer;
 use wt_compare::stacks::{StacksAnswer, StacksList};
 use wt_experiment::VerdictKind;
 use wt_flow::CaptureAnswer;
 use wt_forecast::{CalibrateAnswer, PredictAnswer, ReplayAnswer};
-use wt_host::{Confirmed, Export, Plan, Report, Undone, VerifyReport};
+use wt_host::{Confirmed, Export, Plan, Released, Report, Undone, VerifyReport};
 use wt_prober::Answers;
 use wt_prober::first_window::FirstWindowAnswer;
 use wt_prober::mtu::MtuAnswer;
@@ -17,13 +18,13 @@ use wt_problem::Problem;
 use wt_report::AnalyseAnswer;
 use wt_setup::controls::{ControlShown, ControlsList, LoadAnswer, UnloadAnswer};
 use wt_setup::doctor::DoctorAnswer;
-use wt_setup::journal::{ImportAnswer, ListAnswer, PruneAnswer, PushAnswer, SamplesAnswer, ShowAnswer};
+use wt_setup::journal::{ExportAnswer, ImportAnswer, ListAnswer, PruneAnswer, PushAnswer, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
 use wt_setup::serve::ServeAnswer;
 use wt_setup::settings::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 use wt_steer::{TrafficAnswer, TrafficCombined, TrafficList, TrafficStop};
 use wt_traffic::TrafficReport;
-use wt_tune::TuneAnswer;
+use wt_tune::{SelfTestAnswer, TuneAnswer};
 use wt_wire::{OverheadAnswer, OverheadWords};
 
 /// What comes out: as JSON the very object that the command prints with `--json`.
@@ -84,6 +85,8 @@ pub enum Answer {
     TrafficStatus(TrafficList),
     /// Those that were ended.
     TrafficStop(TrafficStop),
+    /// How often the method claims a difference where there is none.
+    SelfTest(Box<SelfTestAnswer>),
     /// What measurements allow one to say.
     Analyse(Box<AnalyseAnswer>),
     /// Experiments.
@@ -92,6 +95,8 @@ pub enum Answer {
     JournalShow(Box<ShowAnswer>),
     /// What TCP said over time.
     JournalSamples(Box<SamplesAnswer>),
+    /// A file that was written.
+    JournalExport(ExportAnswer),
     /// What was taken in.
     JournalImport(ImportAnswer),
     /// What was written to the journal of many hosts.
@@ -122,6 +127,10 @@ pub enum Answer {
     SettingsConfirm(Confirmed),
     /// A change that was reverted.
     SettingsUndo(Undone),
+    /// A change that is done with, and what of it stays.
+    SettingsReleased(Released),
+    /// Whether it is faster with a change.
+    SettingsProve(ProveAnswer),
     /// Changes.
     SettingsHistory(HistoryAnswer),
     /// What isn't as it was made.
@@ -152,6 +161,8 @@ impl Answer {
             Self::JournalPush(answer) => answer.refused > 0,
             Self::JournalStatus(answer) => answer.refused > 0 || answer.incomplete > 0,
             Self::Doctor(answer) => !answer.works,
+            Self::SelfTest(answer) => !answer.passed,
+            Self::SettingsProve(answer) => answer.verdict != VerdictKind::Faster,
             Self::SettingsVerify(report) => !report.drift.is_empty(),
             _ => false,
         }

@@ -1,5 +1,6 @@
 use serde::Serialize;
 use wt_compare::CompareEvent;
+use wt_compare::prove::ProveEvent;
 use wt_forecast::CalibrateEvent;
 use wt_prober::first_window::FirstWindowEvent;
 use wt_prober::mtu::MtuEvent;
@@ -31,6 +32,8 @@ pub enum Event {
     Traffic(TrafficEvent),
     /// In a comparison.
     Compare(CompareEvent),
+    /// While a change is proved.
+    Prove(ProveEvent),
     /// In a lab that stays up.
     Lab(LabEvent),
     /// Of what goes on until it is cancelled.

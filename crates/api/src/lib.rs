@@ -27,12 +27,12 @@ mod request;
 pub use answer::Answer;
 pub use event::{BegunEvent, Event, LabEvent};
 pub use request::{
-    ControlName, DefaultsRequest, FileRequest, ImportRequest, LabProbeRequest, Request, RestoreRequest,
-    ScenarioRequest, WhichChange,
+    ControlName, DefaultsRequest, FileRequest, ForgetRequest, ImportRequest, JournalExportRequest, LabProbeRequest,
+    Request, RestoreRequest, ScenarioRequest, UndoRequest, WhichChange,
 };
 
 use std::path::PathBuf;
-use wt_compare::{cdn, controls as compared, page_load, side_by_side, stacks};
+use wt_compare::{cdn, controls as compared, page_load, prove, side_by_side, stacks};
 use wt_journal::ExperimentConfig;
 use wt_prober::{first_window, mtu, path, trace};
 use wt_problem::Problem;
@@ -139,6 +139,11 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
             Answer::TrafficCombined(wt_steer::combine(&request)?)
         }
         Request::Page(request) => Answer::Page(Box::new(page_load::run(&request)?)),
+        Request::SelfTest(mut request) => {
+            request.journal = file(request.journal);
+            let mut events = |event| sink(Event::Tune(event));
+            Answer::SelfTest(Box::new(wt_tune::self_test(&request, cancel, &mut events)?))
+        }
         Request::Analyse(request) => Answer::Analyse(Box::new(analyse::analyse(&request)?)),
         Request::JournalList(mut request) => {
             request.journal = file(request.journal);
@@ -151,6 +156,11 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         Request::JournalSamples(mut request) => {
             request.journal = file(request.journal);
             Answer::JournalSamples(Box::new(journal::samples(&request)?))
+        }
+        Request::JournalExport(request) => {
+            let JournalExportRequest { experiment, format, samples, file: out, journal: named } = request;
+            let request = journal::ExportRequest { experiment, format, samples, journal: file(named) };
+            Answer::JournalExport(journal::export_to_file(&request, &out)?)
         }
         Request::JournalImport(request) => {
             Answer::JournalImport(journal::import(file(request.journal).as_deref(), &request.files)?)
@@ -178,7 +188,16 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         Request::SettingsPlan(request) => Answer::SettingsPlan(Box::new(host()?.plan(&request)?)),
         Request::SettingsApply(request) => Answer::SettingsChange(Box::new(host()?.apply(&request)?)),
         Request::SettingsConfirm(which) => Answer::SettingsConfirm(host()?.confirm(which.id.as_deref())?),
-        Request::SettingsUndo(which) => Answer::SettingsUndo(host()?.undo(which.id.as_deref())?),
+        Request::SettingsUndo(UndoRequest { id, force: true }) => {
+            Answer::SettingsReleased(host()?.undo_by_force(id.as_deref())?)
+        }
+        Request::SettingsUndo(UndoRequest { id, .. }) => Answer::SettingsUndo(host()?.undo(id.as_deref())?),
+        Request::SettingsForget(request) => Answer::SettingsReleased(host()?.forget(&request.id)?),
+        Request::SettingsProve(mut request) => {
+            request.journal = file(request.journal);
+            let mut events = |event| sink(Event::Prove(event));
+            Answer::SettingsProve(prove::prove(&request, &mut host()?, &mut events, cancel)?)
+        }
         Request::SettingsHistory => Answer::SettingsHistory(host()?.history()?),
         Request::SettingsVerify => Answer::SettingsVerify(host()?.verify()?),
         Request::SettingsExport(request) => Answer::SettingsExport(host()?.export(&request)?.0),

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use wt_compare::cdn::CdnRequest;
 use wt_compare::controls::ControlsRequest;
 use wt_compare::page_load::PageRequest;
+use wt_compare::prove::ProveRequest;
 use wt_compare::side_by_side::SideBySideRequest;
 use wt_compare::stacks::StacksRequest;
 use wt_forecast::{CalibrateRequest, PredictRequest, ReplayRequest};
@@ -12,13 +13,15 @@ use wt_prober::path::PathRequest;
 use wt_prober::trace::TraceRequest;
 use wt_setup::analyse::AnalyseRequest;
 use wt_setup::controls::{LoadRequest, UnloadRequest};
-use wt_setup::journal::{ExperimentRequest, ListRequest, PruneRequest, PushRequest, SamplesRequest, StatusRequest};
+use wt_setup::journal::{
+    ExperimentRequest, ExportFormat, ListRequest, PruneRequest, PushRequest, SamplesRequest, StatusRequest,
+};
 use wt_setup::lab::{LabRequest, TransferRequest};
 use wt_setup::serve::ServeRequest;
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, ExportRequest, ShowRequest};
 use wt_setup::watch::WatchRequest;
 use wt_steer::{TrafficCombineRequest, TrafficReportRequest, TrafficRequest};
-use wt_tune::TuneRequest;
+use wt_tune::{SelfTestRequest, TuneRequest};
 use wt_wire::OverheadRequest;
 
 /// What is asked: `{"operation": "predict", "request": {…}}`.
@@ -81,6 +84,8 @@ pub enum Request {
     TrafficReport(TrafficReportRequest),
     /// Experiments on connections of several servers together.
     TrafficCombine(TrafficCombineRequest),
+    /// The method tested on itself.
+    SelfTest(Box<SelfTestRequest>),
     /// Tables and captures that somebody measured.
     Analyse(Box<AnalyseRequest>),
     /// The experiments of the journal.
@@ -89,6 +94,8 @@ pub enum Request {
     JournalShow(ExperimentRequest),
     /// What TCP said over time.
     JournalSamples(SamplesRequest),
+    /// Writes one of them to a file.
+    JournalExport(JournalExportRequest),
     /// Takes in files of other journals.
     JournalImport(ImportRequest),
     /// Writes what isn't there yet to the journal of many hosts.
@@ -120,7 +127,11 @@ pub enum Request {
     /// Makes a change stay.
     SettingsConfirm(WhichChange),
     /// Reverts a change.
-    SettingsUndo(WhichChange),
+    SettingsUndo(UndoRequest),
+    /// Leaves everything as it is and is done with a change.
+    SettingsForget(ForgetRequest),
+    /// Measures with a change and without it.
+    SettingsProve(ProveRequest),
     /// The changes that were made.
     SettingsHistory,
     /// Whether what was changed is still so.
@@ -167,6 +178,43 @@ pub struct LabProbeRequest {
 pub struct WhichChange {
     /// Its number; nothing means the one that waits, or the latest in force.
     pub id: Option<String>,
+}
+
+/// A change to revert.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UndoRequest {
+    /// Its number; nothing means the latest in force.
+    pub id: Option<String>,
+    /// Put back what can be, say what stays, and be done with the change.
+    pub force: bool,
+}
+
+/// A change to be done with.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetRequest {
+    /// Its number.
+    pub id: String,
+}
+
+/// An experiment to write to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalExportRequest {
+    /// Its name, the beginning of it, or `last`.
+    pub experiment: String,
+    /// As what.
+    #[serde(default)]
+    pub format: ExportFormat,
+    /// Of Parquet: a row for each sample instead of each trial.
+    #[serde(default)]
+    pub samples: bool,
+    /// The file, which is written as a whole or not at all.
+    pub file: PathBuf,
+    /// The journal; nothing means the usual one.
+    #[serde(default)]
+    pub journal: Option<PathBuf>,
 }
 
 /// Files to take in.

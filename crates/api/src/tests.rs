@@ -35,6 +35,11 @@ fn what_is_invalid_is_the_callers_fault() {
         json!({"operation": "control_load", "request": {"name": "chd@linux"}}),
         json!({"operation": "watch", "request": {"device": "lo", "filter": "nonsense"}}),
         json!({"operation": "serve", "request": {"drain_s": -1.0}}),
+        json!({"operation": "self_test", "request": {"settings": 1}}),
+        json!({"operation": "self_test", "request": {"trials": 2}}),
+        json!({"operation": "settings_prove", "request": {"by": {"command": "true"}, "rounds": 1}}),
+        json!({"operation": "settings_prove", "request": {"rounds": 7}}),
+        json!({"operation": "journal_export", "request": {"experiment": "last", "file": "/nowhere/x", "samples": true}}),
     ] {
         assert_eq!(ask(request.clone()).unwrap_err().fault, Fault::Usage, "{request}");
     }
@@ -160,4 +165,33 @@ fn a_server_says_where_it_listens_and_answers_when_it_is_cancelled() {
     assert_eq!((&events[0]["event"], &events[1]["event"]), (&"listening".into(), &"draining".into()), "{events:?}");
     assert_eq!((&answer["schema_version"], &answer["listening"]), (&1.into(), &events[0]["listening"]), "{answer}");
     assert!(answer["clients"][0].as_str().unwrap().starts_with("wt://"), "{answer}");
+}
+
+#[test]
+fn the_method_is_tested_on_itself_and_an_experiment_is_written_to_a_file() {
+    let answer = ask(json!({"operation": "self_test", "request": {"runs": 20, "seed": 3}})).unwrap();
+    assert_eq!((&answer["passed"], &answer["trials"], &answer["seed"]), (&json!(true), &json!(120), &json!(3)));
+    assert!(answer["noise"].as_array().is_some_and(|kinds| kinds.len() > 2) && answer.get("lab").is_none(), "{answer}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let services = Services { journal: Some(folder.path().join("journal.sqlite3")), ..Services::default() };
+    let ask = |operation: &str, request: Value| {
+        let request = serde_json::from_value(json!({"operation": operation, "request": request})).unwrap();
+        run(request, &services, &mut |_| {}, &Cancel::new()).map(|answer| serde_json::to_value(&answer).unwrap())
+    };
+    let tuned =
+        ask("tune", json!({"lab": "adsl", "model": true, "trial": "1s", "budget": "20 trials", "knobs": ["cc"]}))
+            .unwrap();
+    let (csv, all) = (folder.path().join("x.csv"), folder.path().join("x.json"));
+    let written = ask("journal_export", json!({"experiment": "last", "format": "csv", "file": csv})).unwrap();
+    assert_eq!((&written["schema_version"], &written["format"]), (&json!(1), &json!("csv")));
+    ask("journal_export", json!({"experiment": "last", "file": all})).unwrap();
+    let object: Value = serde_json::from_slice(&std::fs::read(&all).unwrap()).unwrap();
+    assert_eq!(object["experiment"]["id"], tuned["id"], "{tuned}");
+    let lines = std::fs::read_to_string(&csv).unwrap().lines().count();
+    assert_eq!(lines, object["trials"].as_array().unwrap().len() + 1);
+    // What fails leaves nothing.
+    let nothing = folder.path().join("y.csv");
+    assert!(ask("journal_export", json!({"experiment": "none-such", "file": nothing})).is_err());
+    assert!(!nothing.exists());
 }

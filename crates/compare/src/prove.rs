@@ -2,13 +2,16 @@
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use wt_experiment::{Assessment, Config, Experiment, Observation, VerdictKind};
 use wt_journal::{Arm, NewExperiment, State};
 use wt_problem::Problem;
+use wt_setup::HostAccess;
+use wt_setup::settings::InForce;
 use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Workload};
 use wt_tune::notebook::Notebook;
@@ -20,7 +23,8 @@ const ONE_RUN: Bytes = Bytes(1_000_000);
 const COOL_DOWN: Duration = Duration::from_millis(50);
 
 /// What measures.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProvenBy {
     /// curl, which fetches this URL.
     Url(String),
@@ -29,20 +33,60 @@ pub enum ProvenBy {
 }
 
 /// What is to be proved.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProveRequest {
-    /// The number of the change.
-    pub change: String,
-    /// What it makes, for people: `rwin=8192 on 192.0.2.1`.
-    pub what: String,
-    /// The same as experiments name it, as far as they do.
-    pub settings: Settings,
+    /// The number of the change; nothing means the latest in force.
+    #[serde(default)]
+    pub id: Option<String>,
     /// What measures.
     pub by: ProvenBy,
-    /// Rounds at most, each once with and once without the change.
-    pub rounds: usize,
+    /// Rounds at most, each once with and once without the change: 2 to 1000.
+    #[serde(default = "usual_rounds")]
+    pub rounds: u16,
     /// The journal's file; nothing means the usual one.
+    #[serde(default)]
     pub journal: Option<PathBuf>,
+}
+
+/// How many rounds a proof takes where nobody says.
+#[must_use]
+pub const fn usual_rounds() -> u16 {
+    20
+}
+
+/// What happens meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum ProveEvent {
+    /// A run of the client.
+    Run {
+        /// The round.
+        round: u32,
+        /// Whether the change was in force.
+        with_change: bool,
+        /// How long it took.
+        seconds: f64,
+    },
+}
+
+impl fmt::Display for ProveEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Run { round, with_change, seconds } = self;
+        let label = if *with_change { "with" } else { "without" };
+        write!(f, "round {round}: {label} the change {seconds:.3} s")
+    }
+}
+
+/// What is proved, and where it is written down.
+struct Proof<'a> {
+    change: String,
+    /// What it makes, for people.
+    what: &'a str,
+    settings: &'a Settings,
+    by: &'a ProvenBy,
+    rounds: usize,
+    journal: Option<&'a std::path::Path>,
 }
 
 /// What came out.
@@ -76,19 +120,32 @@ pub struct ProveAnswer {
     pub text: String,
 }
 
-/// Runs rounds until something is shown, or there were enough. `switch` puts the change in force or takes it back, and is left
-/// with the change in force whatever happens. `tell` hears of each run.
+/// Runs rounds until something is shown, or there were enough: the change is switched off and on, and is left in force whatever
+/// happens. `events` hears of each run.
 ///
 /// # Errors
-/// A [`Problem`]: the change can't be switched, the client fails, the journal can't be written.
+/// A [`Problem`]: there is no such change, it can't be switched, the client fails, the journal can't be written.
 pub fn prove(
     request: &ProveRequest,
-    switch: &mut dyn FnMut(bool) -> Result<(), Problem>,
+    host: &mut HostAccess,
+    events: &mut dyn FnMut(ProveEvent),
     cancel: &Cancel,
-    tell: &mut dyn FnMut(&str),
 ) -> Result<ProveAnswer, Problem> {
-    let mut switched = Switched { switch, on: true };
-    let result = rounds(request, &mut switched, cancel, tell);
+    if !(2..=1000).contains(&request.rounds) {
+        return Err(Problem::usage(format!("{} rounds: 2 to 1000 can be run", request.rounds)));
+    }
+    let InForce { id, what, settings } = host.in_force(request.id.as_deref())?;
+    let proof = Proof {
+        change: id.to_string(),
+        what: &what,
+        settings: &settings,
+        by: &request.by,
+        rounds: request.rounds.into(),
+        journal: request.journal.as_deref(),
+    };
+    let mut switch = |on: bool| host.switch(id, on);
+    let mut switched = Switched { switch: &mut switch, on: true };
+    let result = rounds(&proof, &mut switched, cancel, events);
     // Whatever happened: the change is in force as it was.
     let restored = switched.set(true);
     result.and_then(|answer| restored.map(|()| answer))
@@ -110,12 +167,12 @@ impl Switched<'_> {
 }
 
 fn rounds(
-    request: &ProveRequest,
+    request: &Proof<'_>,
     switched: &mut Switched<'_>,
     cancel: &Cancel,
-    tell: &mut dyn FnMut(&str),
+    events: &mut dyn FnMut(ProveEvent),
 ) -> Result<ProveAnswer, Problem> {
-    let mut notebook = Notebook::open(request.journal.as_deref(), &begun(request))?;
+    let mut notebook = Notebook::open(request.journal, &begun(request))?;
     let mut config = Config::new(2);
     config.max_trials = Some(request.rounds * 2);
     let mut experiment = Experiment::new(config).map_err(|error| Problem::usage(error.to_string()))?;
@@ -139,20 +196,19 @@ fn rounds(
                 seed: 0,
             };
             let number = notebook.begin(&spec, unix_us())?;
-            let measured = measure(&request.by);
+            let measured = measure(request.by);
             let (status, bytes, time) = match &measured {
                 Ok((bytes, time)) => (Status::Completed, *bytes, *time),
                 Err(_) => (Status::Aborted, Bytes(0), Duration::ZERO),
             };
-            let mut outcome = TrialOutcome::empty(status, time, format!("by {}", name(&request.by)));
+            let mut outcome = TrialOutcome::empty(status, time, format!("by {}", name(request.by)));
             outcome.bytes = bytes.get();
             notebook.finish(number, &outcome)?;
             if cancel.is_cancelled() {
                 break;
             }
             let (bytes, time) = measured?;
-            let label = if arm == 1 { "with" } else { "without" };
-            tell(&format!("round {}: {label} the change {:.3} s", spec.round, time.as_secs_f64()));
+            events(ProveEvent::Run { round: spec.round, with_change: arm == 1, seconds: time.as_secs_f64() });
             times[arm].push(time.as_secs_f64());
             observations.push(Observation::completed(arm, bytes, time));
             // Waits for nothing but time; a signal ends it early.
@@ -178,16 +234,16 @@ fn name(by: &ProvenBy) -> &str {
     }
 }
 
-fn begun(request: &ProveRequest) -> NewExperiment {
+fn begun(request: &Proof<'_>) -> NewExperiment {
     let started = unix_us();
-    let target = name(&request.by);
+    let target = name(request.by);
     let salt = (monotonic_ns() & 0xFFFF) as u16;
     let arm = |label: &str, settings: &Settings| Arm { label: label.to_owned(), settings: settings.clone() };
     NewExperiment {
         started_unix_us: started,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         comment: format!("proof of change {}: {}", request.change, request.what),
-        arms: vec![arm("without the change", &Settings::new()), arm("with the change", &request.settings)],
+        arms: vec![arm("without the change", &Settings::new()), arm("with the change", request.settings)],
         owner: wt_setup::journal::own_identity(),
         ..NewExperiment::new(
             wt_journal::experiment_id(started, &format!("proof-{}", request.change), salt),
@@ -232,7 +288,7 @@ fn measure(by: &ProvenBy) -> Result<(Bytes, Duration), Problem> {
     }
 }
 
-fn answer(request: &ProveRequest, id: &str, found: &Assessment, times: [Vec<f64>; 2]) -> ProveAnswer {
+fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2]) -> ProveAnswer {
     let arm = found.arms.get(1);
     let exp = |log: fn(&wt_experiment::ArmAssessment) -> Option<f64>| arm.and_then(log).map(f64::exp);
     // What is claimed has one side; the interval's two take more evidence.
@@ -269,7 +325,7 @@ fn answer(request: &ProveRequest, id: &str, found: &Assessment, times: [Vec<f64>
         schema_version: 1,
         id: id.to_owned(),
         change: request.change.clone(),
-        by: name(&request.by).to_owned(),
+        by: name(request.by).to_owned(),
         rounds: found.rounds,
         verdict: found.kind,
         slower,

@@ -16,7 +16,7 @@ use wt_trial::{Cancel, Holding, Tunnel};
 use wt_units::{Settings, format_minutes};
 
 /// Which experiments.
-pub struct Identical<'a> {
+pub(crate) struct Identical<'a> {
     /// A preset's name or a TOML file.
     pub lab: &'a str,
     /// How many, one after another.
@@ -36,7 +36,7 @@ pub struct Identical<'a> {
 }
 
 /// What they gave.
-pub struct Claims {
+pub(crate) struct Claims {
     /// Experiments that came to their end.
     pub runs: u64,
     /// Of those, with a claim.
@@ -51,7 +51,7 @@ pub struct Claims {
 ///
 /// # Errors
 /// A [`Problem`] that says what to try.
-pub fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Result<Claims, Problem> {
+pub(crate) fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Result<Claims, Problem> {
     let request = TuneRequest {
         lab: Some(what.lab.to_owned()),
         identical: Some(what.settings.saturating_sub(1)),

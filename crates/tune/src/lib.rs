@@ -19,7 +19,7 @@ mod history;
 /// What is the same in every trial.
 mod hold;
 /// The A/A test.
-pub mod identical;
+mod identical;
 /// A look at the path.
 mod inspect;
 /// The link under an experiment.
@@ -52,6 +52,8 @@ mod run;
 mod screen;
 /// The report of a screen.
 mod screen_report;
+/// The method tested on itself.
+mod self_test;
 /// One run, from the path to the answer.
 mod session;
 /// One transfer, one line of the log.
@@ -64,4 +66,5 @@ pub use report::report;
 pub use request::{Goal, LiveRequest, TrialDirection, TuneRequest};
 pub use run::run;
 pub use screen_report::ScreenReport;
+pub use self_test::{LabClaims, PowerRow, SelfTestAnswer, SelfTestRequest, self_test};
 pub use single::{HostTests, LoggedTest, LoggedTests, TestRequest, test};

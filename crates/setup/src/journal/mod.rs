@@ -1,5 +1,7 @@
 //! The journal: opened, what its failures mean, and what is in it.
 
+/// Writing an experiment out.
+mod exported;
 /// Taking in, and pruning.
 mod kept;
 /// What goes to the journal of many hosts.
@@ -7,6 +9,7 @@ mod pushed;
 /// What is in it.
 mod shown;
 
+pub use exported::{ExportAnswer, ExportFormat, ExportRequest, export, export_to_file};
 pub use kept::{ImportAnswer, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
 pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, push, status};
 pub use shown::{

@@ -30,7 +30,7 @@ use wt_host::{
     VerifyReport,
 };
 use wt_problem::Problem;
-use wt_units::{serde_duration, suggestion};
+use wt_units::{Settings, serde_duration, suggestion};
 
 /// How long a change may wait for its confirmation.
 const CONFIRM_WITHIN: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(7 * 86_400);
@@ -81,6 +81,29 @@ pub struct ExportRequest {
     /// Which settings; none means those of this host that aren't the kernel's own.
     #[serde(default)]
     pub change: ChangeRequest,
+}
+
+/// A change in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InForce {
+    /// Its number.
+    pub id: CheckpointId,
+    /// What it makes, for people: `rwin=8192 on 192.0.2.1`.
+    pub what: String,
+    /// The same in the words of experiments, as far as those have words for it.
+    pub settings: Settings,
+}
+
+impl InForce {
+    fn of(id: CheckpointId, changes: &[Change]) -> Self {
+        let text = |change: &Change| format!("{}={} on {}", change.key, change.new, change.target);
+        let level = |change: &Change| {
+            let knob: wt_units::Knob = change.key.parse().ok()?;
+            Some((knob, knob.parse_level(&change.new.to_string()).ok()?))
+        };
+        let what = changes.iter().map(text).collect::<Vec<_>>().join(", ");
+        Self { id, what, settings: changes.iter().filter_map(level).collect() }
+    }
 }
 
 impl HostAccess {
@@ -260,8 +283,9 @@ impl HostAccess {
     ///
     /// # Errors
     /// A usage [`Problem`] where there is none.
-    pub fn in_force(&mut self, which: Option<&str>) -> Result<(CheckpointId, Vec<Change>), Problem> {
-        wt_host::in_force(&mut self.system, &self.store, id(which)?).map_err(|error| problem::txn(&error))
+    pub fn in_force(&mut self, which: Option<&str>) -> Result<InForce, Problem> {
+        let found = wt_host::in_force(&mut self.system, &self.store, id(which)?);
+        found.map(|(id, changes)| InForce::of(id, &changes)).map_err(|error| problem::txn(&error))
     }
 
     /// Takes a change in force out of the kernel for a while, or puts it back in.

@@ -4,13 +4,13 @@ use crate::cli::forms::give;
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::{Args, Subcommand, ValueEnum};
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use wt_journal::{ExperimentConfig, JournalError, ParquetRows, StoredExperiment, TrialId, WithSamples};
+use wt_journal::{ExperimentConfig, StoredExperiment, TrialId};
 use wt_report::tune::Measured;
 use wt_setup::journal::{
-    self, ExperimentRequest, ImportAnswer, ListAnswer, ListRequest, PruneAnswer, PruneRequest, PushAnswer, PushRequest,
-    SamplesAnswer, SamplesRequest, ShowAnswer, StatusRequest,
+    self, ExperimentRequest, ExportFormat, ExportRequest, ImportAnswer, ListAnswer, ListRequest, PruneAnswer,
+    PruneRequest, PushAnswer, PushRequest, SamplesAnswer, SamplesRequest, ShowAnswer, StatusRequest,
 };
 use wt_trial::TrialRecord;
 use wt_units::{counted, parse_age};
@@ -174,6 +174,17 @@ enum Form {
     Parquet,
 }
 
+impl From<Form> for ExportFormat {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Json => Self::Json,
+            Form::Csv => Self::Csv,
+            Form::Flent => Self::Flent,
+            Form::Parquet => Self::Parquet,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -192,9 +203,7 @@ pub(crate) fn run(args: &JournalArgs) -> Outcome {
             let request = SamplesRequest { experiment: experiment.clone(), trial: *trial, journal: file() };
             give(&journal::samples(&request)?, *json, samples)
         }
-        JournalCommand::Export { experiment, form, samples } => {
-            export(args.journal.as_deref(), experiment, *form, *samples)
-        }
+        JournalCommand::Export { experiment, form, samples } => export(file(), experiment.clone(), *form, *samples),
         JournalCommand::Import { files, json } => {
             let answer = journal::import(args.journal.as_deref(), files)?;
             give(&answer, *json, imported)?;
@@ -308,30 +317,12 @@ fn samples(answer: &SamplesAnswer) {
     }
 }
 
-fn export(journal: Option<&Path>, key: &str, form: Form, samples: bool) -> Outcome {
-    if samples && form != Form::Parquet {
-        return Err(Problem::usage("--samples is of --format parquet")
-            .hint("--format json has the samples of each trial anyway; or say --format parquet --samples"));
-    }
+fn export(journal: Option<PathBuf>, experiment: String, form: Form, samples: bool) -> Outcome {
     if form == Form::Parquet && std::io::stdout().is_terminal() {
         return Err(Problem::usage("Parquet isn't text, and standard output is a terminal")
-            .hint(format!("windtunnel journal export {key} --format parquet > trials.parquet")));
+            .hint(format!("windtunnel journal export {experiment} --format parquet > trials.parquet")));
     }
-    let written = if form == Form::Parquet {
-        let rows = if samples { ParquetRows::Samples } else { ParquetRows::Trials };
-        wt_journal::export_parquet(&journal::open(journal)?, key, rows, std::io::stdout())
-    } else {
-        let journal = journal::open_to_read(journal)?;
-        let journal = &*journal;
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        let written = match form {
-            Form::Csv => wt_journal::export_csv(journal, key, &mut out),
-            Form::Flent => wt_journal::export_flent(journal, key, &mut out),
-            Form::Json | Form::Parquet => wt_journal::export_json(journal, key, WithSamples::Yes, &mut out),
-        };
-        written.and_then(|()| std::io::Write::flush(&mut out).map_err(JournalError::Export))
-    };
-    written.map_err(|error| journal::problem(&error))?;
+    journal::export(&ExportRequest { experiment, format: form.into(), samples, journal }, std::io::stdout())?;
     Ok(Exit::Done)
 }
 

@@ -1,17 +1,15 @@
 //! `windtunnel self-test`: the method tested on itself.
 
+use crate::cli::forms::give;
 use crate::cli::signals::cancel_on_signals;
 use crate::commands::tune::Progress;
-use crate::edge::{Exit, Fault, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, say};
 use clap::builder::RangedU64ValueParser;
-use rand::SeedableRng as _;
-use rand_chacha::ChaCha12Rng;
-use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_experiment::simulate::{ClaimRate, NoiseModel, Power, PowerCell, claim_rate};
-use wt_experiment::{Config, ExperimentError, Method};
-use wt_tune::identical::{self, Identical};
+use wt_experiment::simulate::Power;
+use wt_trial::Cancel;
+use wt_tune::{LabClaims, PowerRow, SelfTestAnswer, SelfTestRequest};
 
 /// Tests the statistics on experiments where nothing differs
 #[derive(Debug, clap::Args)]
@@ -79,38 +77,40 @@ pub(crate) fn run(args: &SelfTestArgs) -> Outcome {
 }
 
 fn statistics(args: &StatisticsArgs) -> Outcome {
-    if let Some(lab) = &args.lab {
-        return on_a_lab_path(args, lab);
-    }
-    let (runs, trials) = (args.runs.unwrap_or(2000), args.trials.unwrap_or(120));
-    let config = Config { max_trials: Some(trials), ..Config::new(args.settings) };
-    let rate = |noise: NoiseModel| {
-        let mut rng = ChaCha12Rng::seed_from_u64(args.seed);
-        claim_rate(noise, &config, runs, &mut rng)
+    let request = SelfTestRequest {
+        lab: args.lab.clone(),
+        runs: args.runs,
+        trials: args.trials,
+        trial: args.trial,
+        settings: args.settings,
+        seed: args.seed,
+        journal: args.journal.clone(),
+        command: crate::cli::typed::command(),
     };
-    let rates: Vec<ClaimRate> = NoiseModel::ALL
-        .into_iter()
-        .map(rate)
-        .collect::<Result<_, _>>()
-        .map_err(|e| Problem::usage(e.to_string()).hint("a larger --trials, or fewer --settings"))?;
-    let power = power_table(runs, args.seed).map_err(|e| Problem::internal(e.to_string()))?;
-    // Chance may carry a rate above α; only when its whole interval lies above is the method at fault.
-    let passed = rates.iter().all(|r| r.low <= config.alpha);
-    if args.json {
-        say!(
-            "{}",
-            json!({"schema_version": 1, "alpha": config.alpha, "settings": args.settings, "trials": trials,
-                "seed": args.seed, "passed": passed, "noise": rates, "power": power})
-        );
-    } else {
-        let percent = |share: f64| format!("{:.2}%", share * 100.0);
-        say!("{}", verdict(passed, config.alpha));
+    let mut progress = Progress::new(false, args.json, false);
+    // The simulation is over in seconds: what ends it is the signal itself.
+    let cancel = if args.lab.is_some() { cancel_on_signals()? } else { Cancel::new() };
+    let answer = wt_tune::self_test(&request, &cancel, &mut |event| progress.event(&event))?;
+    give(&answer, args.json, print)?;
+    Ok(if answer.passed { Exit::Done } else { Exit::No })
+}
+
+fn print(answer: &SelfTestAnswer) {
+    say!("{}", verdict(answer.passed, answer.alpha));
+    if let Some(lab) = &answer.lab {
+        print_lab(answer, lab);
+    }
+    let percent = |share: f64| format!("{:.2}%", share * 100.0);
+    if let Some(rates) = &answer.noise {
         say!("\n{:<10} {:>8} {:>8} {:>8}   95% interval", "noise", "runs", "claims", "rate");
-        for r in &rates {
+        for r in rates {
             let interval = format!("{} to {}", percent(r.low), percent(r.high));
             say!("{:<10} {:>8} {:>8} {:>8}   {interval}", r.noise.name(), r.runs, r.claims, percent(r.rate));
         }
-        say!("\n{} identical settings, at most {} trials an experiment, seed {}.", args.settings, trials, args.seed);
+        let SelfTestAnswer { settings, trials, seed, .. } = answer;
+        say!("\n{settings} identical settings, at most {trials} trials an experiment, seed {seed}.");
+    }
+    if let Some(power) = &answer.power {
         say!(
             "\nOne setting is better, with independent noise: how often it is found, and the median of the trials until then."
         );
@@ -127,7 +127,7 @@ fn statistics(args: &StatisticsArgs) -> Outcome {
             let trials = power.median_trials.map_or_else(|| "–".to_owned(), |trials| trials.to_string());
             format!("{} in {trials:>3}", percent(power.found))
         };
-        for PowerRow { cell, directed, uniform } in &power {
+        for PowerRow { cell, directed, uniform } in power {
             say!(
                 "{:>8} {:>6} {:>3.0}% {:>+4.0}% {:>16} {:>24}",
                 cell.settings,
@@ -139,81 +139,19 @@ fn statistics(args: &StatisticsArgs) -> Outcome {
             );
         }
     }
-    Ok(if passed { Exit::Done } else { Exit::No })
 }
 
-/// One cell of the table, by both methods.
-#[derive(serde::Serialize)]
-struct PowerRow {
-    cell: PowerCell,
-    directed: Power,
-    uniform: Power,
-}
-
-/// How often a gain is found that is there; a tenth of the runs is enough for that.
-fn power_table(runs: u64, seed: u64) -> Result<Vec<PowerRow>, ExperimentError> {
-    let runs = (runs / 10).max(1);
-    let power = |cell: PowerCell, method| cell.power(method, runs, &mut ChaCha12Rng::seed_from_u64(seed));
-    let row =
-        |cell| Ok(PowerRow { cell, directed: power(cell, Method::Directed)?, uniform: power(cell, Method::Uniform)? });
-    PowerCell::table().into_iter().map(row).collect()
-}
-
-/// The same on a real kernel: every experiment is journaled.
-fn on_a_lab_path(args: &StatisticsArgs, lab: &str) -> Outcome {
-    let settings = args.settings;
-    let trials = args.trials.unwrap_or(40);
-    let alpha = Config::new(settings).alpha;
-    let asked = Identical {
-        lab,
-        runs: args.runs.unwrap_or(20),
-        trials,
-        settings,
-        seed: args.seed,
-        trial: args.trial,
-        journal: args.journal.as_deref(),
-        command: crate::cli::typed::command(),
-    };
-    let mut progress = Progress::new(false, args.json, false);
-    let cancel = cancel_on_signals()?;
-    let claims = identical::run(&asked, &cancel, &mut |event| progress.event(&event))?;
-    if claims.runs == 0 {
-        return Err(Problem::new(Fault::Stopped, "stopped before an experiment was done; its trials are journaled"));
+fn print_lab(answer: &SelfTestAnswer, lab: &LabClaims) {
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    let (rate, low, high) = (percent(lab.rate), percent(lab.low), percent(lab.high));
+    let LabClaims { path, runs, claims, trials, .. } = lab;
+    say!("\n{claims} of {runs} experiments on {path} claimed something: {rate}, 95% interval {low} to {high}.");
+    let SelfTestAnswer { settings, seed, alpha, .. } = answer;
+    say!("{settings} identical settings, {trials} trials in all, seed {seed}; all are in the journal.");
+    if answer.passed && lab.high > *alpha {
+        let allowed = format!("{:.0}%", alpha * 100.0);
+        say!("So few experiments can't show that the rate is below {allowed}; more --runs narrow the interval.");
     }
-    let (low, high) = wt_experiment::proportion_interval(claims.claims, claims.runs);
-    let rate = claims.claims as f64 / claims.runs as f64;
-    let passed = low <= alpha;
-    if args.json {
-        let path = json!({"path": lab, "runs": claims.runs, "claims": claims.claims, "rate": rate, "low": low,
-            "high": high, "trials": claims.trials, "experiments": claims.experiments});
-        say!(
-            "{}",
-            json!({"schema_version": 1, "alpha": alpha, "settings": settings, "trials": trials, "seed": args.seed,
-                "passed": passed, "lab": path})
-        );
-    } else {
-        say!("{}", verdict(passed, alpha));
-        say!(
-            "\n{} of {} experiments on {lab} claimed something: {:.1}%, 95% interval {:.1}% to {:.1}%.",
-            claims.claims,
-            claims.runs,
-            rate * 100.0,
-            low * 100.0,
-            high * 100.0
-        );
-        say!(
-            "{settings} identical settings, {} trials in all, seed {}; all are in the journal.",
-            claims.trials,
-            args.seed
-        );
-        if passed && high > alpha {
-            say!(
-                "So few experiments can't show that the rate is below {:.0}%; more --runs narrow the interval.",
-                alpha * 100.0
-            );
-        }
-    }
-    Ok(if passed { Exit::Done } else { Exit::No })
 }
 
 fn verdict(passed: bool, alpha: f64) -> String {

@@ -73,6 +73,7 @@ fn a_sockets_gain_is_curls(prepare: &str, setting: (&str, u64), way: &str, side:
     let [before, after, again] = ["before", "after", "again"].map(|file| number(directory, file));
     let estimate = report["arms"][1]["ratio"].as_f64().unwrap_or_else(|| panic!("{report:#}"));
     let gain = after / before;
+    eprintln!("{knob}={level}: ×{gain:.3} by curl, ×{estimate:.3} by the verdict: {:.3}", gain / estimate);
     assert!((0.85..1.18).contains(&(gain / estimate)), "×{gain} by curl, ×{estimate} by the verdict");
     assert!((0.75..1.33).contains(&(again / before)), "{before} before, {again} after undo");
     assert_eq!(ran.out, "", "nothing is left attached: {}", ran.err);
@@ -206,6 +207,7 @@ fn the_gain_of_a_way_is_curls((way, path): (&str, &str), prepare: &str, level: &
     let [before, with, after] = times[..] else { panic!("{level}: {}", ran.out) };
     let arm = |name: &str| report["arms"][1][name].as_f64();
     let (gain, ratio) = (before / with, arm("ratio").unwrap_or_else(|| panic!("{level}: {report}")));
+    eprintln!("{level}: ×{gain:.3} by curl, ×{ratio:.3} by the verdict: {:.3}", gain / ratio);
     // A twentieth beside the interval, for what curl's own beginning takes; after few rounds an end of it may be open.
     let (least, most) = (arm("low").unwrap_or(1.0) / 1.05, arm("high").unwrap_or(f64::INFINITY) * 1.05);
     assert!((least..most).contains(&gain), "{level}: ×{gain} by curl, ×{ratio} ({least} to {most}) by the verdict");
@@ -262,6 +264,7 @@ fn a_congestion_control_that_ignores_single_losses_is_felt_by_curl_while_it_is_i
     );
     // Reno keeps about 1.22 / sqrt(1 %) segments in flight, a fifth of what the path holds.
     let [before, with, after] = times[0];
+    eprintln!("cc=bbr: ×{:.3} by curl", before / with);
     assert!(with < 0.8 * before && with < 0.8 * after, "{times:?}");
 }
 

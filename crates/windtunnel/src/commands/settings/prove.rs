@@ -6,11 +6,9 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write as _;
 use std::path::PathBuf;
-use wt_compare::prove::{ProveRequest, ProvenBy};
+use wt_compare::prove::{ProveEvent, ProveRequest, ProvenBy, usual_rounds};
 use wt_experiment::VerdictKind;
-use wt_host::Change;
 use wt_setup::HostAccess;
-use wt_units::{Knob, Settings};
 
 /// Measures whether a change that is in force makes anything faster: on and off in random order
 ///
@@ -43,7 +41,7 @@ pub(super) struct ProveHow {
     #[arg(long, value_name = "CMD")]
     by: Option<String>,
     /// Rounds at most, of two runs each, so that 20 take 40 times as long as one; fewer than seven can't show anything
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(2..=1000))]
+    #[arg(long, value_name = "N", default_value_t = usual_rounds(), value_parser = clap::value_parser!(u16).range(2..=1000))]
     rounds: u16,
 }
 
@@ -65,41 +63,23 @@ pub(super) fn prove(
         Problem::usage("nothing is said that could be timed")
             .hint("name what curl is to fetch, --url URL, or a command, --by 'CMD'")
     })?;
-    let (id, changes) = host.in_force(id)?;
-    let text = |change: &Change| format!("{}={} on {}", change.key, change.new, change.target);
-    let request = ProveRequest {
-        change: id.to_string(),
-        what: changes.iter().map(text).collect::<Vec<_>>().join(", "),
-        settings: settings(&changes),
-        by,
-        rounds: how.rounds.into(),
-        journal,
-    };
+    let request = ProveRequest { id: id.map(str::to_owned), by, rounds: how.rounds, journal };
     let cancel = cancel_on_signals()?;
-    let mut switch = |on: bool| host.switch(id, on);
-    let mut tell = |line: &str| drop(writeln!(std::io::stderr().lock(), "{line}"));
-    let answer = wt_compare::prove::prove(&request, &mut switch, &cancel, &mut tell)?;
+    let mut events = |event: ProveEvent| drop(writeln!(std::io::stderr().lock(), "{event}"));
+    let answer = wt_compare::prove::prove(&request, host, &mut events, &cancel)?;
     if json {
         say!("{}", json!(answer));
     } else {
         let time = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.3} s"));
         say!("{}", answer.text);
         say!(
-            "Median time of {}: {} without change {id}, {} with it.",
+            "Median time of {}: {} without change {}, {} with it.",
             answer.by,
             time(answer.before_s),
+            answer.change,
             time(answer.after_s)
         );
         say!("In the journal as {}.", answer.id);
     }
     Ok(if answer.verdict == VerdictKind::Faster { Exit::Done } else { Exit::No })
-}
-
-/// The changes in the words of experiments, as far as those have words for them.
-fn settings(changes: &[Change]) -> Settings {
-    let level = |change: &Change| {
-        let knob: Knob = change.key.parse().ok()?;
-        Some((knob, knob.parse_level(&change.new.to_string()).ok()?))
-    };
-    changes.iter().filter_map(level).collect()
 }
