@@ -1,4 +1,4 @@
-use super::continuation::Continuation;
+use super::continuation::{Continuation, Enough, with_rivals};
 use super::plateau::{LevelState, LevelTest, Plateau, Search};
 use super::strict::Strict;
 use super::{Candidate, Config, Dropped, Experiment, Method, StopReason};
@@ -368,9 +368,14 @@ fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
         round: e.round_length().max(2),
         knows_budget: e.config.method == Method::Directed,
     };
+    // While it runs, what it would take if every rival stayed does.
+    let rivals = e.stop.is_some() && e.config.method == Method::Directed && e.config.arms > 2;
     let row = |gain: f64| {
-        let more_rounds = continued.rounds(gain);
-        let more_trials = more_rounds.saturating_mul(continued.round);
+        let mut enough = continued.enough(gain);
+        if rivals && Continuation::is_short(&enough) {
+            enough = with_rivals(e, candidate, noise.sigma, gain, enough);
+        }
+        let Enough { rounds: more_rounds, trials: more_trials } = enough;
         Needed { gain, rounds: e.rounds.saturating_add(more_rounds), more_rounds, more_trials }
     };
     GAINS.map(row).to_vec()

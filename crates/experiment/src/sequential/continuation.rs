@@ -1,7 +1,10 @@
 //! What it takes to go on: the rounds after which a true gain would show, from the evidence that there is.
 
+use super::Experiment;
 use super::candidate::Candidate;
+use crate::Observation;
 use crate::distributions::normal;
+use crate::simulate::go_on;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
@@ -11,6 +14,46 @@ const CONTINUATIONS: usize = 500;
 const CHANCE: f64 = 0.8;
 /// The longest continuation that is simulated, in rounds: a few hundredths of a second.
 const LONGEST: usize = 128;
+
+/// So many continuations are simulated of experiments with rivals, which cost more.
+const WITH_RIVALS: usize = 150;
+
+/// What a continuation takes to show a gain.
+pub(super) struct Enough {
+    /// Rounds.
+    pub(super) rounds: usize,
+    /// Trials of those.
+    pub(super) trials: usize,
+}
+
+/// The same where rivals race beside the candidate: they leave, and rounds get shorter, so that the whole experiment goes on. `most`
+/// is what it would take if they all stayed. The rivals are as good as the current setting.
+pub(super) fn with_rivals(e: &Experiment, candidate: usize, sigma: f64, gain: f64, most: Enough) -> Enough {
+    let round = most.trials.div_ceil(most.rounds.max(1)).max(2);
+    // A round of three trials becomes one of two: not even half of the trials can be spared.
+    let (mut low, mut high) = (most.trials / 2, most);
+    while high.trials - low > round + high.trials / 16 {
+        let middle = usize::midpoint(low, high.trials);
+        let (share, rounds) = gone_on(e, candidate, sigma, gain, middle);
+        if share >= CHANCE { high = Enough { rounds, trials: middle } } else { low = middle }
+    }
+    high
+}
+
+/// The share of continuations of so many trials in which the candidate's gain is shown, and the rounds of the longest.
+fn gone_on(e: &Experiment, candidate: usize, sigma: f64, gain: f64, trials: usize) -> (f64, usize) {
+    let effect = |arm: usize| if arm == candidate { gain.ln_1p() } else { 0.0 };
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let (mut shown, mut rounds) = (0, 1);
+    for _ in 0..WITH_RIVALS {
+        let mut one = e.clone();
+        one.resume(Some(e.trials.saturating_add(trials)));
+        let ended = go_on(&mut one, &mut rng, |arm, rng| Observation::of(arm, effect(arm) + sigma * normal(rng)));
+        shown += usize::from(ended.is_ok() && one.pick() == candidate);
+        rounds = rounds.max(one.rounds - e.rounds);
+    }
+    (shown as f64 / WITH_RIVALS as f64, rounds)
+}
 
 /// An experiment that goes on for some rounds, of which only one candidate and the current setting are looked at.
 pub(super) struct Continuation<'a> {
@@ -29,7 +72,17 @@ impl Continuation<'_> {
     /// How many more rounds show a true gain of this share with a chance of 80 %: the budget of the continuation, at the end of
     /// which it would be shown. Rounded up by a few percent where it is large, and by a fit where it is beyond all
     /// simulation.
-    pub(super) fn rounds(&self, gain: f64) -> usize {
+    pub(super) fn enough(&self, gain: f64) -> Enough {
+        let rounds = self.rounds(gain);
+        Enough { rounds, trials: rounds.saturating_mul(self.round) }
+    }
+
+    /// Whether so many rounds can be simulated.
+    pub(super) const fn is_short(enough: &Enough) -> bool {
+        enough.rounds <= LONGEST
+    }
+
+    fn rounds(&self, gain: f64) -> usize {
         let enough = |rounds: usize| self.chance(gain, rounds) >= CHANCE;
         if self.far(gain) > 2 * LONGEST {
             return self.far(gain);

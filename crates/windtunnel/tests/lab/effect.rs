@@ -166,12 +166,12 @@ const NARROW: &str = "title = \"narrow\"\nsource = \"a test\"\n[[link]]\nname = 
     down = { rate = \"8mbit\", delay = \"10ms\" }\nup = { rate = \"8mbit\", delay = \"10ms\" }\n";
 
 /// In the client: tunes one setting, and then transfers without what the verdict prints, with it and after undo, the median of five
-/// each. An upload's time is that of the transfer itself, as in a trial: curl's handshake isn't in it, nor its wait for "100 Continue".
+/// each. The time is that of the transfer itself, as in a trial: curl's handshake isn't in it, nor its wait for "100 Continue".
 const TUNED: &str = r#"
 head -c $SIZE /dev/zero > file
 once() { case $WAY in
     up) curl -s -m 30 -o /dev/null -H Expect: -w '%{time_total} %{time_pretransfer}\n' -T file http://server/up ;;
-    *) curl -s -m 30 -o /dev/null -w '%{time_total} 0\n' http://server/bytes/$SIZE ;;
+    *) curl -s -m 30 -o /dev/null -w '%{time_total} %{time_pretransfer}\n' http://server/bytes/$SIZE ;;
 esac; }
 time_of() { for n in 1 2 3 4 5; do once; done | awk '{ print $1 - $2 }' | sort -n | sed -n 3p; }
 eval "$PREPARE"
