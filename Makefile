@@ -7,6 +7,7 @@
 # make studies  five old studies redone in short form, and one page of what may be concluded (20 minutes on two idle cores)
 # make studies-full  the same with as many rounds as their questions take (a day)
 # make virtual  the kernel for --virtual, from Debian's source (ten minutes on two idle cores, 2 GB), in target/uml
+# make virtual-test  what runs on it, `tune` of the dial-up line among them (minutes; every night)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
@@ -21,7 +22,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual studies studies-full traffic-soak
+.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak
 
 all: build
 
@@ -103,6 +104,10 @@ traffic-soak: build
 # Fetches, builds and keeps it; what is there already isn't done again.
 virtual:
 	@scripts/build-uml.sh target/uml
+
+# Takes minutes; meant for every night. What needs the kernel is left out elsewhere, and said so.
+virtual-test: virtual
+	WINDTUNNEL_KERNEL=$(CURDIR)/target/uml/linux WINDTUNNEL_TESTS=all $(CARGO) test --workspace --locked --test kernel -- virtual_time::
 
 studies: build
 	@scripts/studies.py $(BIN) --out target/studies

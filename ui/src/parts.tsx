@@ -163,7 +163,7 @@ export function Sentences({ id, title, of }: { id: string; title: string; of: st
     <Section id={id} title={title}>
       <ul>
         {of.map((sentence) => (
-          <li key={sentence}>{sentence}</li>
+          <li key={sentence}>{plain(sentence)}</li>
         ))}
       </ul>
     </Section>

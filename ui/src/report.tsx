@@ -3,6 +3,7 @@ import { Chart } from "./chart";
 import { axis, evidence, figure, mbit, ms, onAxis, rate, settings, times, title, value } from "./format";
 import { AsCommand } from "./keep";
 import { Figure, Section, Sentences, Table } from "./parts";
+import { plain } from "./words";
 import type { AnswerHost, ReportArm as Arm, TuneReport as Report } from "./schema";
 
 export type { ReportArm as Arm, TuneReport as Report } from "./schema";
@@ -34,7 +35,7 @@ export function Verdict({ report }: { report: Report }) {
           <details>
             <summary>What this rests on</summary>
             {report.verdict.details.map((detail) => (
-              <p>{detail}</p>
+              <p>{plain(detail)}</p>
             ))}
           </details>
         )}

@@ -127,14 +127,24 @@ export const windowOf = (rtt_us: ArrayLike<number>, from = 0, count = rtt_us.len
   return Math.max(100_000, 2 * most);
 };
 
+/**
+ * The sample from which on a rate is told that would begin at `at`: where that falls into a standstill, the one with which the
+ * standstill began. Else what came at its end, all at once, would be told as if the line had carried it in less time.
+ */
+export function since(bytes: ArrayLike<number>, at: number, first = 0): number {
+  while (at > first && bytes[at - 1] === bytes[at]) at--;
+  return at;
+}
+
 /** The rate over the last window, Mbit/s; before there was as much time, over a window that began with nothing. */
 export function rates(t_us: ArrayLike<number>, bytes: ArrayLike<number>, window_us = 100_000): number[] {
   const out: number[] = [];
   for (let at = 0, before = 0; at < t_us.length; at++) {
     while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= window_us) before++;
     const early = t_us[at]! < window_us;
-    const [since, moved] = early ? [window_us, bytes[at]!] : [t_us[at]! - t_us[before]!, bytes[at]! - bytes[before]!];
-    out.push(since > 0 ? Math.max(0, (moved * 8) / since) : 0);
+    const from = since(bytes, before);
+    const [over, moved] = early ? [window_us, bytes[at]!] : [t_us[at]! - t_us[from]!, bytes[at]! - bytes[from]!];
+    out.push(over > 0 ? Math.max(0, (moved * 8) / over) : 0);
   }
   return out;
 }

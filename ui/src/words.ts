@@ -26,12 +26,35 @@ const FIELDS: Record<string, string> = {
   size: "Transfer",
   time: "How much",
   framing: "Framing",
+  hold: "what is held",
+  encapsulation: "Encapsulation",
   json: "",
 };
+
+/** Flags that are buttons or choices of the page, or that only a terminal has, with what is said instead. */
+const WAYS: [RegExp, string][] = [
+  [/--resume goes on( later)?/g, "windtunnel tune in a terminal can go on with it$1"],
+  [/try --direction (up|down)(, or [^.;]*)?/g, "choose “$1” as Direction"],
+  [/--allow-host-wide allows it for each trial/g, "windtunnel tune in a terminal can allow it for each trial"],
+  [/fewer --knobs and --levels/g, "fewer settings to vary"],
+  [/--confirm-within(?:[ =]\S+)?/g, "the time to confirm"],
+];
+
+/** A whole command stands as it is to be typed. */
+const COMMAND = /((?:sudo )?windtunnel [a-z][a-z-]*(?: [^ ;]*[^ ;.,])*)/;
 
 /** A message without flags and placeholders: those are the command line's. */
 export function plain(text: string): string {
   return text
+    .split(COMMAND)
+    .map((part) => (COMMAND.test(part) ? part : spoken(part)))
+    .join("");
+}
+
+function spoken(text: string): string {
+  for (const [flags, words] of WAYS) text = text.replace(flags, words);
+  return text
+    .replace(/^([a-z][a-z_-]*): /, (all, field: string) => (FIELDS[field] ? `${FIELDS[field]}: ` : all))
     .replace(/invalid value ('[^']*'|"[^"]*") for '--([a-z-]+)(?: <[^>]*>)?'/g, (_, value: string, flag: string) => `${FIELDS[flag] ?? flag}: ${value} is invalid`)
     .replace(/--([a-z][a-z-]*)(?:[ =]<?[A-Z][A-Z_]*>?)?/g, (_, flag: string) => FIELDS[flag] ?? flag.replaceAll("-", " "));
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use wt_sys::{SysError, ns, process};
 
@@ -103,8 +103,27 @@ fn bind_names(names: &str) {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.split_whitespace().next().map_or_else(String::new, |host| format!("127.0.1.1 {host}\n"));
     if std::fs::write("/run/hosts", format!("{own}{host}{names}")).is_ok() {
+        // Containers may come without the file; without a file there is nothing to mount over.
+        if !Path::new("/etc/hosts").exists() {
+            let _ = an_etc_with_hosts();
+        }
         let _ = ns::mount("/run/hosts", "/etc/hosts", None, MS_BIND);
     }
+}
+
+/// Lays a directory over /etc that has all that was in it, by way of links, and an empty hosts(5).
+fn an_etc_with_hosts() -> io::Result<()> {
+    let failed = |error: SysError| io::Error::other(error.to_string());
+    let there = Path::new("/run/etc");
+    std::fs::create_dir(there)?;
+    ns::mount("/etc", "/run/etc", None, MS_BIND | MS_REC).map_err(failed)?;
+    let names: Vec<OsString> =
+        std::fs::read_dir(there)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+    ns::mount("tmpfs", "/etc", Some("tmpfs"), 0).map_err(failed)?;
+    for name in names.iter().filter(|name| name.as_os_str() != "hosts") {
+        std::os::unix::fs::symlink(there.join(name), Path::new("/etc").join(name))?;
+    }
+    std::fs::write("/etc/hosts", "")
 }
 
 /// What process 1 knows of a host.
@@ -212,6 +231,8 @@ struct Beside<'a> {
 
 /// `MS_BIND` of mount(2).
 const MS_BIND: u64 = 4096;
+/// `MS_REC`: with all that is mounted below.
+const MS_REC: u64 = 16384;
 /// `MS_REMOUNT` and `MS_RDONLY` of mount(2).
 const MS_REMOUNT: u64 = 32;
 const MS_RDONLY: u64 = 1;
@@ -236,7 +257,7 @@ fn environment(command: &mut Command, hosts: &[Known]) {
 
 /// Whether there is such a program at all, be it one that we may not run: shells tell the two apart.
 fn exists(program: &OsString) -> bool {
-    let name = std::path::Path::new(program);
+    let name = Path::new(program);
     if name.components().count() > 1 {
         return name.exists();
     }

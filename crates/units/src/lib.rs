@@ -43,7 +43,7 @@ pub use error::ParseError;
 pub use folder::UserFolder;
 pub use knob::{Knob, Level, Scopes, Settings, Side, Unit};
 pub use quantile::{quantile, upper_median};
-pub use rate::BitsPerSecond;
+pub use rate::{BitsPerSecond, RateUnit, three_digits};
 pub use ratio::Ratio;
 pub use recommendation::{Recommendation, RecommendedSetting, Role};
 pub use shell::shell_word;

@@ -1,4 +1,5 @@
 use crate::{Bytes, ParseError, nearest, split_number};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 const KNOWN: &str = "bit, kbit, mbit, gbit (decimal, per second)";
@@ -38,9 +39,12 @@ impl BitsPerSecond {
         self.0 as f64 / 1e6
     }
 
-    /// As people read it: `6.83 Mbit/s`, `26.4 kbit/s`.
+    /// As people read it: `6.83 Mbit/s`, `26.4 kbit/s`; in the unit that was [chosen](RateUnit::choose), if one was.
     #[must_use]
     pub fn human(self) -> String {
+        if let Some(unit) = RateUnit::chosen() {
+            return unit.write(self.0 as f64);
+        }
         let (value, unit) = match self.0 {
             n if n >= 1_000_000_000 => (n as f64 / 1e9, "Gbit/s"),
             n if n >= 1_000_000 => (n as f64 / 1e6, "Mbit/s"),
@@ -50,6 +54,71 @@ impl BitsPerSecond {
         let decimals = if value < 10.0 { 2 } else { 1 };
         format!("{value:.decimals$} {unit}")
     }
+}
+
+/// A unit in which rates are written for people, instead of the one that suits each rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateUnit {
+    /// Kilobits per second.
+    Kilobits,
+    /// Megabits per second.
+    Megabits,
+    /// Bytes per second.
+    Bytes,
+    /// Kilobytes per second, of 1000 bytes.
+    Kilobytes,
+    /// Megabytes per second.
+    Megabytes,
+}
+
+/// The unit of this process, as a locale is: what is computed and stored as a number doesn't depend on it.
+static CHOSEN: OnceLock<RateUnit> = OnceLock::new();
+
+impl RateUnit {
+    /// Writes all rates of this process in this unit from now on. The first choice holds.
+    pub fn choose(self) {
+        let _ = CHOSEN.set(self);
+    }
+
+    /// What was chosen.
+    #[must_use]
+    pub fn chosen() -> Option<Self> {
+        CHOSEN.get().copied()
+    }
+
+    /// Bits per second of one, and its name.
+    #[must_use]
+    pub const fn scale(self) -> (f64, &'static str) {
+        match self {
+            Self::Kilobits => (1e3, "kbit/s"),
+            Self::Megabits => (1e6, "Mbit/s"),
+            Self::Bytes => (8.0, "B/s"),
+            Self::Kilobytes => (8e3, "kB/s"),
+            Self::Megabytes => (8e6, "MB/s"),
+        }
+    }
+
+    /// A rate in this unit, with three digits at least that say something.
+    ///
+    /// # Example
+    /// ```
+    /// use wt_units::RateUnit;
+    /// assert_eq!(RateUnit::Bytes.write(12_384.0), "1548 B/s");
+    /// assert_eq!(RateUnit::Megabits.write(24_100.0), "0.0241 Mbit/s");
+    /// ```
+    #[must_use]
+    pub fn write(self, bps: f64) -> String {
+        let (one, unit) = self.scale();
+        format!("{} {unit}", three_digits(bps / one, bps / one))
+    }
+}
+
+/// A value with as many decimals as three digits of `of` take.
+#[must_use]
+pub fn three_digits(value: f64, of: f64) -> String {
+    let whole = if of > 0.0 { of.log10().floor() } else { 0.0 };
+    let decimals = (2.0 - whole).clamp(0.0, 9.0) as usize;
+    format!("{value:.decimals$}")
 }
 
 impl std::ops::Mul<Duration> for BitsPerSecond {

@@ -6,7 +6,8 @@ import { axis, count, evidence, figure, mbit, onAxis, rate, times, when } from "
 import { Choice, Fetched, Figure, Section, Table, Trouble, useGet } from "../parts";
 import { Verdict, type Arm, type Report } from "../report";
 import { useQuery } from "../route";
-import { windowOf } from "../run";
+import { since, windowOf } from "../run";
+import { AsCommand, command, word } from "../keep";
 import { SpanButtons, TimeChart, within, type Span } from "../timechart";
 import type { JournalList as Journal, JournalSamples as Samples, SampledTrial as Trial } from "../schema";
 
@@ -145,7 +146,8 @@ function OverTime({ samples }: { samples: Samples }) {
       return 0;
     }
     while (before < at - 1 && t_us[at]! - t_us[before + 1]! >= window) before++;
-    return Math.max(0, ((bytes[at]! - bytes[before]!) * 8) / Math.max(t_us[at]! - t_us[before]!, window));
+    const from = since(bytes, before, trial.from);
+    return Math.max(0, ((bytes[at]! - bytes[from]!) * 8) / Math.max(t_us[at]! - t_us[from]!, window));
   };
   const lines = useMemo(
     () => ({
@@ -345,6 +347,7 @@ function SideBySide({ reports: [a, b], children }: { reports: [Report, Report]; 
       />}
       {alike && <p class="quiet">Ratios are each against the current setting of the same experiment.</p>}
       {children}
+      <AsCommand text={command("compare", word(a.id), word(b.id))} />
     </Section>
   );
 }

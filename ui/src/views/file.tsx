@@ -4,6 +4,7 @@ import { count, duration, ms, percent, rate, size } from "../format";
 import { AsCommand, command, json, keepFile } from "../keep";
 import { Section, Table, Text, Trouble, useDoing } from "../parts";
 import type { Analysed } from "../schema";
+import { plain } from "../words";
 
 /** What another view took for this one. */
 let handed: globalThis.File | null = null;
@@ -166,7 +167,7 @@ const larger = ({ client, server }: Connection): End => (client.bytes > server.b
 function Capture({ of, file }: { of: CaptureAnswer; file: string }) {
   const order = [...of.connections].sort((a, b) => larger(b).bytes - larger(a).bytes);
   const first = order[0];
-  if (!first) return <Section id="blame" class="verdict" title={`There is no TCP connection in ${file}.`}>{of.warnings.map((warning) => <p>{warning}</p>)}</Section>;
+  if (!first) return <Section id="blame" class="verdict" title={`There is no TCP connection in ${file}.`}>{of.warnings.map((warning) => <p>{plain(warning)}</p>)}</Section>;
   return (
     <>
       <Section id="blame" class="verdict" title={`To blame: ${named(first.blame.end)}`}>
@@ -186,7 +187,7 @@ function Capture({ of, file }: { of: CaptureAnswer; file: string }) {
         )}
       </Section>
       {of.warnings.map((warning) => (
-        <p class="note">{warning}</p>
+        <p class="note">{plain(warning)}</p>
       ))}
       <Section id="connections" title="Connections">
         <Table

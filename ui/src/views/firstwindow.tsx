@@ -62,7 +62,7 @@ export function FirstWindow() {
             Ask
           </button>
         </div>
-        {place.real ? place.complete && <AsCommand text={command("first-window", place.target)} /> : place.preset && <AsCommand text={`${command("lab", "run", place.preset)} -- windtunnel first-window http://server/bytes/1MB`} />}
+        {place.real ? place.complete && <AsCommand text={command("first-window", place.target)} /> : <AsCommand text={`${command("lab", "run", place.preset ?? "drawn.toml")} -- windtunnel first-window http://server/bytes/1MB`} />}
       </form>
       {problem && <Trouble problem={problem} />}
       {run === "gone" && <p class="note">The server was started again meanwhile and keeps no probes. Ask once more.</p>}

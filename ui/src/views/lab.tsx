@@ -4,6 +4,7 @@ import { drawn, keep, type Drawn, type Link, type Way } from "../drawn";
 import { mbit, ms, rate, size } from "../format";
 import { Choice, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest, Wide } from "../parts";
 import { Chart } from "../chart";
+import { AsCommand, command } from "../keep";
 import { rates, windowOf, useAnswer, useLast, useUnderWay, type Columns, type Run } from "../run";
 import { Now } from "./experiment";
 import type { DrawnPreset, KeptStage, PresetsAnswer as Presets, ScenarioAnswer as Shown } from "../schema";
@@ -122,6 +123,7 @@ function Draw({ path, set, start }: { path: Drawn; set: (path: Drawn) => void; s
         </button>
       </div>
       {(problem ?? failed) && <Trouble problem={(problem ?? failed)!} />}
+      <AsCommand text={`# drawn.toml is this path: "As a file"\n${command("lab", "run", "drawn.toml")} -- sh`} />
       {toml && (
         <pre class="mono" tabIndex={0} aria-label="The path as a scenario file">
           {toml}
@@ -303,7 +305,10 @@ function Work({ start, busy }: { start: (body: object) => void; busy: boolean })
   const [rwin, setRwin] = useState("");
   const transfers = kind === "download" || kind === "upload";
   const settings = { ...(cc.trim() && { cc: cc.trim() }), ...(rwin.trim() && { rwin: rwin.trim() }) };
-  const amount = /^[\d.]+ *(ms|s|min|m|h)$/.test(time.trim()) ? { time: time.trim() } : { size: time.trim() };
+  const set = Object.entries(settings).map(([knob, level]) => `${knob}=${level}`).join();
+  const amount: { time: string } | { size: string } = /^[\d.]+ *(ms|s|min|m|h)$/.test(time.trim()) ? { time: time.trim() } : { size: time.trim() };
+  const length: [string, string] = "time" in amount ? ["--trial", amount.time] : ["--size", amount.size];
+  const does = transfers ? command("lab", "transfer", length, ["--direction", kind === "upload" ? "up" : ""], ["--set", set]) : kind === "ping" ? "ping -c 5 server" : command("path", "server");
   return (
     <form
       class="row"
@@ -329,6 +334,7 @@ function Work({ start, busy }: { start: (body: object) => void; busy: boolean })
       <button type="submit" class="primary" disabled={busy}>
         Run it
       </button>
+      <AsCommand title="This as a command" text={`${command("lab", "run", "drawn.toml")} -- ${does}`} />
     </form>
   );
 }

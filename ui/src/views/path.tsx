@@ -3,9 +3,9 @@ import { useMemo, useState } from "preact/hooks";
 import { post } from "../api";
 import { Chart } from "../chart";
 import { count, mbit, ms, percent, rate, when } from "../format";
-import { AsCommand, command } from "../keep";
+import { AsCommand, command, word } from "../keep";
 import { Figure, Section, Sentences, Table, Trouble, useDoing, useGet, Wide } from "../parts";
-import { usePlace } from "../place";
+import { usePlace, type Place } from "../place";
 import { useQuery } from "../route";
 import { useAnswer, useRun, useUnderWay, type Run } from "../run";
 import { Running } from "./experiment";
@@ -125,7 +125,7 @@ export function Path() {
             Scan sizes
           </button>
         </div>
-        {place.real && place.complete && <AsCommand text={command("path", place.target)} />}
+        {place.complete && <AsCommand text={asCommands(place)} />}
       </form>
       {problem && <Trouble problem={problem} />}
       {gone && <p class="note">The server was started again meanwhile and keeps no probes. Probe once more to see the path as it is now.</p>}
@@ -135,6 +135,14 @@ export function Path() {
       {known(scan) && <Scanned key={known(scan)!.id} run={known(scan)!} />}
     </>
   );
+}
+
+/** Both probes as commands; in the lab they run on its client. */
+function asCommands({ real, preset, target }: Place): string {
+  if (real) return `${command("path", word(target))}\n# Sizes:\n${command("mtu", "--scan", word(target))}`;
+  const inside = command("lab", "run", preset ?? "drawn.toml");
+  const file = preset ? "" : "# drawn.toml: Lab, As a file\n";
+  return `${file}${inside} -- windtunnel path server\n# Sizes:\n${inside} -- windtunnel mtu --scan server`;
 }
 
 const known = (run: Run | "gone" | null): Run | null => (run === "gone" ? null : run);

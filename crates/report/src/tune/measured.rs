@@ -119,6 +119,9 @@ impl Measured {
 
 /// The unit of an axis of rates up to `most` bit/s, and by what bit/s are multiplied for it: a modem's ticks differ, too.
 pub(super) fn rate_unit(most: f64) -> (&'static str, f64) {
+    if let Some((one, unit)) = wt_units::RateUnit::chosen().map(wt_units::RateUnit::scale) {
+        return (unit, 1.0 / one);
+    }
     if most > 0.0 && most < 1e6 { ("kbit/s", 1e-3) } else { ("Mbit/s", 1e-6) }
 }
 

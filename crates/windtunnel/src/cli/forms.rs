@@ -1,3 +1,4 @@
+use crate::cli::values::RateUnit;
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,9 @@ pub(crate) struct Forms {
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// In which unit rates are written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) units: RateUnit,
     /// Also write a self-contained page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

@@ -117,35 +117,40 @@ impl RateUnit {
             Self::Auto if bps >= 1e6 => (1e6, "Mbit/s"),
             Self::Auto if bps >= 1e3 => (1e3, "kbit/s"),
             Self::Auto => (1.0, "bit/s"),
-            Self::Kbit => (1e3, "kbit/s"),
-            Self::Mbit => (1e6, "Mbit/s"),
-            Self::Bytes => (8.0, "B/s"),
-            Self::Kilobytes => (8e3, "kB/s"),
-            Self::Megabytes => (8e6, "MB/s"),
+            Self::Kbit => wt_units::RateUnit::Kilobits.scale(),
+            Self::Mbit => wt_units::RateUnit::Megabits.scale(),
+            Self::Bytes => wt_units::RateUnit::Bytes.scale(),
+            Self::Kilobytes => wt_units::RateUnit::Kilobytes.scale(),
+            Self::Megabytes => wt_units::RateUnit::Megabytes.scale(),
+        }
+    }
+
+    /// Has all rates of this run written so.
+    pub(crate) fn choose(self) {
+        match self {
+            Self::Auto => {}
+            Self::Kbit => wt_units::RateUnit::Kilobits.choose(),
+            Self::Mbit => wt_units::RateUnit::Megabits.choose(),
+            Self::Bytes => wt_units::RateUnit::Bytes.choose(),
+            Self::Kilobytes => wt_units::RateUnit::Kilobytes.choose(),
+            Self::Megabytes => wt_units::RateUnit::Megabytes.choose(),
         }
     }
 
     /// A rate, with three digits at least that say something: 0.0241 Mbit/s, 1548 B/s.
     pub(crate) fn show(self, bps: f64) -> String {
         let (one, unit) = self.scale(bps);
-        format!("{} {unit}", digits(bps / one, bps / one))
+        format!("{} {unit}", wt_units::three_digits(bps / one, bps / one))
     }
 
     /// A mean with its standard error in one unit: 1548 ± 89 B/s.
     pub(crate) fn show_mean(self, mean: Option<f64>, error: Option<f64>) -> String {
         let Some(mean) = mean else { return "–".to_owned() };
         let (one, unit) = self.scale(mean);
-        let of = |bps: f64| digits(bps / one, mean / one);
+        let of = |bps: f64| wt_units::three_digits(bps / one, mean / one);
         let error = error.map_or_else(String::new, |error| format!(" ± {}", of(error)));
         format!("{}{error} {unit}", of(mean))
     }
-}
-
-/// A value with as many decimals as three digits of `of` take.
-fn digits(value: f64, of: f64) -> String {
-    let whole = if of > 0.0 { of.log10().floor() } else { 0.0 };
-    let decimals = (2.0 - whole).clamp(0.0, 9.0) as usize;
-    format!("{value:.decimals$}")
 }
 
 /// What the order is drawn from: a number, or the names of an experiment and of the site that runs it.

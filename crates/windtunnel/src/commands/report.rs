@@ -21,6 +21,7 @@ use wt_tune::{ScreenReport, TuneAnswer};
   windtunnel report
   windtunnel report --full
   windtunnel report last --html report.html --csv trials.csv
+  windtunnel report last --units kB
   windtunnel report 20261121-0815 --json")]
 pub(crate) struct ReportArgs {
     /// Its name, the beginning of it, or "last"
@@ -38,6 +39,7 @@ pub(crate) struct ReportArgs {
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    args.forms.units.choose();
     let request = ExperimentRequest { experiment: args.experiment.clone(), journal: args.journal.clone() };
     let request = Request::Report(request);
     let (html, json) = (args.forms.html.as_deref(), args.forms.json);

@@ -2,8 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common::{binary, ran, windtunnel};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/readme").join(name)
@@ -35,7 +36,7 @@ fn on_terminal(home: &Path, columns: u32, variables: &[(&str, &str)], args: &str
     for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
         command.env_remove(name);
     }
-    command.stdin(std::process::Stdio::null());
+    command.stdin(Stdio::null());
     let output = command.output().map_err(|error| format!("script of util-linux: {error}"))?;
     Ok(String::from_utf8(output.stdout).unwrap().replace('\r', ""))
 }
@@ -138,4 +139,76 @@ fn the_excerpts_of_the_readme_are_what_the_program_prints() {
     for line in ["tune --lab transatlantic --workload page --knobs initcwnd", "tune --lab adsl"] {
         assert!(readme.contains(line) && make.contains(line), "{line}");
     }
+}
+
+#[test]
+fn rates_are_written_in_the_unit_that_was_asked_for_and_numbers_stay_what_they_are() {
+    let (home, ids) = home();
+    let report = |more: &[&str]| {
+        let args = ["report", &ids[1], "--full"];
+        ran(windtunnel(home.path()).args(args).args(more).output().unwrap())
+    };
+    for (unit, own, others) in [
+        ("kB", "849 kB/s", ["Mbit/s", "kbit/s"]),
+        ("B", "849057 B/s", ["Mbit/s", "kbit/s"]),
+        ("kbit", "6792 kbit/s", ["Mbit/s", "kB/s"]),
+        ("MB", "0.849 MB/s", ["Mbit/s", "kbit/s"]),
+    ] {
+        let told = report(&["--units", unit]).out;
+        assert!(told.contains(own), "{unit}: {told}");
+        assert!(others.iter().all(|other| !told.contains(other)), "{unit}: {told}");
+    }
+    assert_eq!(report(&[]).out, report(&["--units", "auto"]).out);
+    let figures = |more: &[&str]| {
+        let told: serde_json::Value = serde_json::from_str(&report(&[&["--json"], more].concat()).out).unwrap();
+        (told["arms"][0]["goodput_bps"].clone(), told["physical_goodput_bps"].clone(), told["measured"].clone())
+    };
+    assert_eq!(figures(&[]), figures(&["--units", "kB"]));
+    let refused = report(&["--units", "furlongs"]);
+    assert!(refused.code == 2 && refused.err.contains("kB"), "{}", refused.err);
+}
+
+/// Sends Ctrl-C through the terminal once it shows this, and gives all that it showed, and the exit code.
+fn interrupted(home: &Path, args: &str, seen: &str) -> std::io::Result<(String, Option<i32>)> {
+    let line = format!("stty cols 80 rows 24 && exec env -u COLUMNS {} {args}", binary().display());
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("HOME", home);
+    command.env("XDG_DATA_HOME", home.join("data")).env("TERM", "xterm-256color");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut shown, mut sent, mut part) = (Vec::new(), false, [0; 4096]);
+    loop {
+        let read = screen.read(&mut part)?;
+        if read == 0 {
+            break;
+        }
+        shown.extend_from_slice(&part[..read]);
+        let text = String::from_utf8_lossy(&shown);
+        if !sent && text.contains(seen) {
+            keys.write_all(b"\x03")?;
+            sent = true;
+        }
+    }
+    assert!(sent, "never seen: {seen} in {}", String::from_utf8_lossy(&shown));
+    let code = child.wait()?.code();
+    Ok((String::from_utf8_lossy(&shown).replace('\r', ""), code))
+}
+
+#[test]
+fn an_experiment_that_ctrl_c_stops_says_its_name_and_the_command_that_goes_on_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    let args = "tune --lab adsl --levels rwin=60480 --trial 500ms --budget '1000 trials' --no-model";
+    let ended = interrupted(home.path(), args, " 1/1000 trials");
+    let (shown, code) = wt_testing::require!("script", ended.map_err(|error| format!("script of util-linux: {error}")));
+    let list = ran(windtunnel(home.path()).args(["journal", "list", "--json"]).output().unwrap());
+    let list: serde_json::Value = serde_json::from_str(&list.out).unwrap();
+    let (id, state) = (&list["experiments"][0]["id"], &list["experiments"][0]["state"]);
+    let id = id.as_str().unwrap_or_else(|| panic!("{list:#}\n{shown}"));
+    assert_eq!((state.as_str(), code), (Some("stopped"), Some(1)), "{shown}");
+    let shown = plain(&shown);
+    for part in [format!("windtunnel tune --resume {id} "), format!("Kept: windtunnel report {id} --full")] {
+        assert!(shown.contains(&part), "{part}: {shown}");
+    }
+    assert!(shown.contains("Stopped after "), "{shown}");
 }

@@ -77,3 +77,35 @@ fn two_runs_agree_to_a_thousandth() {
     let (one, other) = (time(), time());
     assert!((one / other - 1.0).abs() < 1e-3, "{one} and {other} µs");
 }
+
+#[test]
+fn an_experiment_on_a_modem_takes_minutes_there_and_seconds_here_and_is_in_the_journal() {
+    let kernel = require!("virtual-kernel", kernel());
+    let home = tempfile::tempdir().unwrap();
+    let begun = std::time::Instant::now();
+    let tune = "tune --lab dialup --levels rwin=2x,8x --trial 20s --budget";
+    let mut command = crate::common::windtunnel(home.path());
+    command.args(tune.split(' ')).args([
+        "12 trials",
+        "--no-model",
+        "--quiet",
+        "--json",
+        "--virtual",
+        "--kernel",
+        &kernel,
+    ]);
+    let told = crate::common::ran(command.output().unwrap());
+    let report: Value = serde_json::from_str(&told.out).unwrap_or_else(|error| panic!("{error}: {}", told.err));
+    let there = report["run"]["spent_s"].as_f64().unwrap();
+    let trials = report["trial_table"].as_array().unwrap();
+    assert!(trials.len() >= 12 && trials.iter().all(|trial| trial["status"] == "completed"), "{report:#}");
+    assert!(there >= 200.0 && there > begun.elapsed().as_secs_f64(), "{there} s there, {:?} here", begun.elapsed());
+    // The line is the limit, whatever the window: 33.6 kbit/s less what framing takes.
+    let limit = report["physical_goodput_bps"].as_f64().unwrap();
+    assert!(trials.iter().all(|trial| trial["goodput_bps"].as_f64().unwrap() <= limit * 1.01), "{limit}: {trials:#?}");
+    let list = crate::common::ran(
+        crate::common::windtunnel(home.path()).args(["journal", "list", "--json"]).output().unwrap(),
+    );
+    let list: Value = serde_json::from_str(&list.out).unwrap();
+    assert_eq!(list["experiments"][0]["id"], report["id"], "{list:#}");
+}

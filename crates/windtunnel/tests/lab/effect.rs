@@ -331,3 +331,31 @@ fn a_change_is_proved_by_curl_and_left_in_force_and_the_proof_is_in_the_journal(
     assert!(ran.err.contains("\n0\n4096\t131072\t1000000\n"), "faster, and in force as before: {}", ran.err);
     assert!(ran.err.contains("No difference is shown") && ran.err.ends_with("\n1\n"), "{}", ran.err);
 }
+
+/// What `make demo` begins with, as the Makefile has it.
+fn the_demos_first_command() -> Vec<String> {
+    let make = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
+    let line = make.lines().find(|line| line.contains("$(BIN) tune")).unwrap();
+    let (_, words) = line.split_once("$(BIN) ").unwrap();
+    let words = words.split(" --html").next().unwrap();
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "`make effect`: a minute of the demo is one of a quiet machine"]
+fn the_demo_claims_a_gain_of_the_servers_first_window_within_a_minute() {
+    let _machine = alone();
+    let home = tempfile::tempdir().unwrap();
+    let mut command = crate::common::windtunnel(home.path());
+    command.args(the_demos_first_command()).arg("--json");
+    let ran = ran(command.output().unwrap());
+    let report: Value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}", ran.err));
+    let answer = &report["verdict"]["answer"];
+    assert_eq!(
+        (ran.code, &report["verdict"]["kind"], &answer["host"]),
+        (0, &"faster".into(), &"server".into()),
+        "{answer:#}"
+    );
+    assert!(answer["lines"][0].as_str().unwrap().starts_with("initcwnd="), "{answer:#}");
+    assert!(report["run"]["spent_s"].as_f64().unwrap() <= 60.0, "{:#}", report["run"]);
+}

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;
-use crate::common::{eventually, json, processes_with, ran, run, shared, windtunnel};
+use crate::common::{binary, eventually, json, processes_with, ran, run, shared, windtunnel};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -137,7 +137,7 @@ fn a_lab_that_cannot_be_made_says_why_and_leaves_no_recording() {
     let _machine = shared();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("none.pcapng");
-    let binary = common::binary();
+    let binary = binary();
     // In a user namespace whose limits are ours to set; a process without any right in it is an ordinary user's.
     let within = |limit: &str, drop: &str| {
         let script = format!(
@@ -181,7 +181,7 @@ fn where_apparmor_takes_the_rights_the_message_names_the_profile() {
     let folder = tempfile::tempdir().unwrap();
     let restricted = |args: &[&str]| {
         let mut command = Command::new("unshare");
-        command.args(["-Urm", "sh", "-c", script, "sh"]).arg(common::binary()).args(args).env("HOME", folder.path());
+        command.args(["-Urm", "sh", "-c", script, "sh"]).arg(binary()).args(args).env("HOME", folder.path());
         ran(command.output().unwrap())
     };
     for command in [&["lab", "run", "lan", "--", "true"][..], &["lab", "up", "adsl"], &["lab", "ping", "lan"]] {
@@ -193,7 +193,7 @@ fn where_apparmor_takes_the_rights_the_message_names_the_profile() {
     let doctor = restricted(&["doctor"]);
     assert!(doctor.code == 1 && doctor.out.contains("FAIL user namespaces"), "{}", doctor.out);
     let profile = restricted(&["doctor", "--apparmor-profile"]);
-    let own = common::binary().display().to_string();
+    let own = binary().display().to_string();
     assert!(profile.code == 0 && profile.out.contains("userns,") && profile.out.contains(&own), "{}", profile.out);
 }
 
@@ -354,5 +354,28 @@ fn the_guides_pictures_are_what_the_program_draws() {
         let Ok(shown) = std::fs::read_to_string(pictures.join(format!("{name}.svg"))) else { continue };
         let drawn = std::fs::read_to_string(drawn).unwrap();
         assert!(drawn == shown, "windtunnel lab show {name} --svg docs/guide/pictures/{name}.svg");
+    }
+}
+
+#[test]
+fn hosts_know_their_names_where_the_machine_has_no_file_of_names() {
+    let _machine = shared();
+    // As in a container that came without it: all of /etc but hosts(5), in mounts of its own.
+    let script = r#"
+        mkdir "$OLD" && mount --rbind /etc "$OLD" && mount -t tmpfs none /etc || exit 9
+        for file in "$OLD"/*; do
+            case $file in */hosts) ;; *) ln -s "$file" /etc/ ;; esac
+        done
+        test ! -e /etc/hosts || exit 8
+        exec "$WT" lab run lan -- sh -c 'getent ahostsv4 server; getent ahostsv4 "$(cat /proc/sys/kernel/hostname)"; ls -d /etc/passwd'
+    "#;
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+    command.env("OLD", home.path().join("etc")).env("WT", binary()).env("HOME", home.path()).stdin(Stdio::null());
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    for part in ["198.19.0.1", "127.0.1.1", "/etc/passwd"] {
+        assert!(ran.out.contains(part), "{part}: {}{}", ran.out, ran.err);
     }
 }

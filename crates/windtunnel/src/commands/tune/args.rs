@@ -3,6 +3,7 @@ use crate::cli::probe::Ip;
 use crate::cli::typed;
 use crate::cli::values::{DirectionName, GoalName, trial_time};
 use crate::commands::lab::LabOptions;
+use crate::commands::lab::virtual_time::VirtualArgs;
 use crate::edge::Problem;
 use clap::Args;
 use std::path::PathBuf;
@@ -101,6 +102,8 @@ pub(crate) struct TuneArgs {
     live: LiveArgs,
     #[command(flatten)]
     options: LabOptions,
+    #[command(flatten)]
+    pub(super) time: VirtualArgs,
     /// Let no model choose which settings are worth a trial, nor weigh them; it never decides what is claimed
     #[arg(long)]
     no_model: bool,

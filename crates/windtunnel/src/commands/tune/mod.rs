@@ -20,6 +20,10 @@ pub(crate) use progress::Progress;
 /// # Errors
 /// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &TuneArgs) -> Outcome {
+    args.forms.units.choose();
+    if let Some(exit) = args.time.instead()? {
+        return Ok(exit);
+    }
     let mut progress = Progress::new(args.json_stream, args.forms.json, args.quiet);
     let cancel = cancel_on_signals()?;
     let answer = wt_tune::run(&args.request()?, &cancel, &mut |event| progress.event(&event))?;
