@@ -72,6 +72,7 @@ pub fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Result<Cl
         best_mtu: &|_| None,
         controls,
         cancel,
+        turns: crate::turns::RoundTurns::default(),
         oracle: None,
         live: None,
     }

@@ -56,6 +56,8 @@ mod screen_report;
 mod session;
 /// One transfer, one line of the log.
 mod single;
+/// Turns on what others measure on, too.
+mod turns;
 
 pub use answer::{ScreenPlan, TuneAnswer, TunePlan};
 pub use event::{RoundEvent, Sink, TrialEvent, TuneEvent};
@@ -64,4 +66,5 @@ pub use report::report;
 pub use request::{Goal, LiveRequest, TrialDirection, TuneRequest};
 pub use run::run;
 pub use screen_report::ScreenReport;
+pub use turns::TurnsRequest;
 pub use single::{HostTests, LoggedTest, LoggedTests, TestRequest, test};

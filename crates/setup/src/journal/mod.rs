@@ -8,7 +8,7 @@ mod pushed;
 mod shown;
 
 pub use kept::{ImportAnswer, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
-pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, push, status};
+pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, push, status, store_address};
 pub use shown::{
     ExperimentRequest, ListAnswer, ListRequest, SampledTrial, SamplesAnswer, SamplesRequest, ShowAnswer, list, samples,
     show,
