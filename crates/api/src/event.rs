@@ -1,4 +1,5 @@
 use serde::Serialize;
+use wt_agent::AgentEvent;
 use wt_compare::CompareEvent;
 use wt_forecast::CalibrateEvent;
 use wt_prober::first_window::FirstWindowEvent;
@@ -29,6 +30,8 @@ pub enum Event {
     Tune(TuneEvent),
     /// In an experiment on a server's connections.
     Traffic(TrafficEvent),
+    /// At an agent of a fleet.
+    Agent(AgentEvent),
     /// In a comparison.
     Compare(CompareEvent),
     /// In a lab that stays up.

@@ -14,6 +14,8 @@ pub(crate) mod compare;
 pub(crate) mod comparison;
 /// What works on this machine.
 pub(crate) mod doctor;
+/// Many hosts that measure by one plan.
+pub(crate) mod fleet;
 /// How much servers send before anything is acknowledged.
 pub(crate) mod first_window;
 /// Every trial ever run.
