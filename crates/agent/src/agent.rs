@@ -75,6 +75,7 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
     let policy = Policy::parse(&text).map_err(|why| Problem::usage(format!("{file}: {why}")))?;
     let address = wt_setup::journal::store_address(&policy.server)?;
     let journal = wt_setup::journal::open(policy.journal.as_deref())?;
+    let _lock = only_one(&journal)?;
     let poll = policy.poll.unwrap_or(POLL).clamp(Duration::from_millis(200), Duration::from_secs(3600));
     let mut agent = Agent {
         policy,
@@ -82,6 +83,7 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
         journal,
         store: None,
         rtt: Duration::ZERO,
+        begins: true,
         there: HashSet::new(),
         answer: AgentAnswer { schema_version: 1, ..AgentAnswer::default() },
         events,
@@ -97,7 +99,8 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
             Ok(false) if request.once => break,
             Ok(false) => is_away = false,
             Err(Trouble::Away(why)) if request.once => {
-                return Err(Problem::environment(why).hint("what was measured is in this host's journal, and is pushed next time"));
+                return Err(Problem::environment(why)
+                    .hint("what was measured is in this host's journal, and is pushed next time"));
             }
             Err(Trouble::Away(why)) => {
                 // Said once, not every twenty seconds for days.
@@ -111,6 +114,20 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
         idle(poll.mul_f64(0.5 + chance()), cancel);
     }
     Ok(agent.answer)
+}
+
+/// Sees to it that one agent at a time works with a journal, for as long as the file is open.
+fn only_one(journal: &SqliteJournal) -> Result<std::fs::File, Problem> {
+    let mut path = journal.path().as_os_str().to_owned();
+    path.push(".agent");
+    let named = |error: &dyn std::fmt::Display| Problem::environment(format!("{}: {error}", path.display()));
+    let file = std::fs::File::options().create(true).append(true).open(&path).map_err(|error| named(&error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Problem::environment("another agent works with this journal")
+            .hint("systemctl status windtunnel-agent shows whether it is the service")),
+        Err(std::fs::TryLockError::Error(error)) => Err(named(&error)),
+    }
 }
 
 /// Why a turn came to nothing.
@@ -134,6 +151,8 @@ struct Agent<'a> {
     store: Option<AgentStore>,
     /// How long the server took to say hello.
     rtt: Duration,
+    /// Whether the server hasn't heard yet that this process has none of the jobs of the one before.
+    begins: bool,
     /// Experiments that are there as they are here.
     there: HashSet<String>,
     answer: AgentAnswer,
@@ -146,10 +165,10 @@ impl Agent<'_> {
     fn turn(&mut self) -> Result<bool, Trouble> {
         self.push()?;
         let outbox = self.pending()?.len() as u64;
-        let state = AgentState { unix_us: unix_us(), rtt: self.rtt, outbox };
+        let state = AgentState { unix_us: unix_us(), rtt: self.rtt, outbox, begins: self.begins };
         let begun = monotonic_ns();
         self.store()?.hello(env!("CARGO_PKG_VERSION"), state).map_err(away)?;
-        self.rtt = Duration::from_nanos(monotonic_ns() - begun);
+        (self.rtt, self.begins) = (Duration::from_nanos(monotonic_ns() - begun), false);
         let Some(job) = self.store()?.next(LEASE).map_err(away)? else { return Ok(false) };
         let end = self.job(&job)?;
         self.push()?;
@@ -250,7 +269,7 @@ impl Agent<'_> {
         resources.extend([format!("host:{site}"), format!("target:{}", url.host)]);
         resources.sort();
         resources.dedup();
-        let turns = Some(TurnsRequest { server: self.policy.server.clone(), resources, hold: None });
+        let turns = Some(TurnsRequest { server: self.policy.server.clone(), resources, hold: self.policy.turn });
         let journal = Some(self.journal.path().to_owned());
         let command = format!("windtunnel fleet agent ({comment})");
         let common = TuneRequest { target: Some(target), turns, journal, command, comment, ..TuneRequest::default() };
@@ -305,7 +324,9 @@ impl Agent<'_> {
         let found = self.newest(comment)?;
         let experiment = found.map(|one| one.id);
         Ok(match (code, experiment) {
-            _ if after_hours => JobEnd::Later { why: "outside of this host's hours".to_owned(), after: Duration::from_secs(60) },
+            _ if after_hours => {
+                JobEnd::Later { why: "outside of this host's hours".to_owned(), after: Duration::from_secs(60) }
+            }
             _ if self.cancel.is_cancelled() => {
                 JobEnd::Later { why: "the agent was stopped".to_owned(), after: Duration::ZERO }
             }

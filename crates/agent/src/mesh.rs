@@ -52,7 +52,9 @@ impl Mesh {
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mesh: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        let is_name = |name: &str| !name.is_empty() && name.len() <= 60 && !name.contains(|c: char| c.is_whitespace() || c == '/');
+        let is_name = |name: &str| {
+            !name.is_empty() && name.len() <= 60 && !name.contains(|c: char| c.is_whitespace() || c == '/')
+        };
         if !is_name(&mesh.name) {
             return Err("a mesh needs a name of at most 60 letters, without spaces and slashes".to_owned());
         }
@@ -102,7 +104,9 @@ impl Measure {
         for to in &self.to {
             let url: Url = to.parse().map_err(|error| format!("{to}: {error}"))?;
             if url.login.is_some() {
-                return Err(format!("{url}: keys and passwords aren't for everybody: they stand in each agent's [keys]"));
+                return Err(format!(
+                    "{url}: keys and passwords aren't for everybody: they stand in each agent's [keys]"
+                ));
             }
         }
         if self.every.is_some_and(|every| every < Duration::from_secs(60)) {

@@ -124,7 +124,12 @@ pub fn init(request: &FleetRequest) -> Result<FleetInitAnswer, Problem> {
 pub fn add(request: &FleetAddRequest) -> Result<FleetAddAnswer, Problem> {
     let host = request.host.as_str();
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-    if host.is_empty() || host.len() > 60 || !host.chars().all(allowed) || host.starts_with("pg_") || host == wt_fleet::AGENT_ROLE {
+    if host.is_empty()
+        || host.len() > 60
+        || !host.chars().all(allowed)
+        || host.starts_with("pg_")
+        || host == wt_fleet::AGENT_ROLE
+    {
         return Err(Problem::usage(format!("\"{host}\" is no name of an agent"))
             .hint("lower-case letters, digits, - _ and . such as berlin-1: it is a role of PostgreSQL and a certificate's name"));
     }
@@ -138,7 +143,9 @@ pub fn add(request: &FleetAddRequest) -> Result<FleetAddAnswer, Problem> {
         hba: format!("hostssl {database} +{} all cert", wt_fleet::AGENT_ROLE),
         certificate: vec![
             format!("openssl req -new -newkey rsa:3072 -nodes -keyout {host}.key -out {host}.csr -subj /CN={host}"),
-            format!("openssl x509 -req -in {host}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 365 -out {host}.crt"),
+            format!(
+                "openssl x509 -req -in {host}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 365 -out {host}.crt"
+            ),
         ],
         policy: format!(
             "server = \"postgresql://{host}@{place}/{database}?sslrootcert=/etc/windtunnel/ca.crt\
@@ -200,7 +207,8 @@ pub fn experiments(request: &MeshRequest) -> Result<Vec<String>, Problem> {
 
 impl MeshRequest {
     fn server_without_password(&self) -> String {
-        store_address(&self.server).map_or_else(|_| "URL".to_owned(), |address| wt_units::shell_word(&address.to_string()).into_owned())
+        store_address(&self.server)
+            .map_or_else(|_| "URL".to_owned(), |address| wt_units::shell_word(&address.to_string()).into_owned())
     }
 }
 

@@ -44,6 +44,9 @@ pub struct Policy {
     /// What this host shares with others, whatever is measured: `link:berlin`.
     #[serde(default)]
     pub links: Vec<String>,
+    /// How long a turn on what is shared lasts unless it is kept, and so how long others wait for a host that died: nothing means 30 s.
+    #[serde(default, with = "duration_or_none")]
+    pub turn: Option<Duration>,
     /// How often the server is asked, give or take a half; nothing means 20 s.
     #[serde(default, with = "duration_or_none")]
     pub poll: Option<Duration>,
@@ -135,7 +138,8 @@ impl Policy {
         };
         // Both at once: the soonest minute of the next day that both have.
         let is_open = |at: i64| {
-            (own.is_empty() || own.iter().any(|hours| hours.is_open(at))) && wanted.is_none_or(|hours| hours.is_open(at))
+            (own.is_empty() || own.iter().any(|hours| hours.is_open(at)))
+                && wanted.is_none_or(|hours| hours.is_open(at))
         };
         if !is_open(unix_s) {
             let soonest = (1..=24 * 60).map(|minutes| minutes * 60).find(|later| is_open(unix_s + later));
@@ -143,7 +147,8 @@ impl Policy {
                 return PolicyAnswer::Refused("its hours and this host's have no minute in common".to_owned());
             };
             let until = Duration::from_secs(u64::try_from(soonest).unwrap_or(0));
-            let whose = if own.iter().any(|hours| hours.is_open(unix_s)) || own.is_empty() { "its" } else { "this host's" };
+            let whose =
+                if own.iter().any(|hours| hours.is_open(unix_s)) || own.is_empty() { "its" } else { "this host's" };
             return PolicyAnswer::Later(format!("outside of {whose} hours"), until);
         }
         if let (Some(limit), Some(Budget::Size(size))) = (self.bytes_a_day, spec.budget)
@@ -221,7 +226,14 @@ mod tests {
     fn nothing_central_widens_what_a_host_allows() {
         let good = r#"{"levels": ["cc=cubic,bbr"], "budget": "200MB"}"#;
         let s = "wt://speed.example.org";
-        for host in ["speed.example.org", "SPEED.example.org", "a.b.lab.example", "192.0.2.255", "[2001:db8::1]", "[::ffff:192.0.2.7]"] {
+        for host in [
+            "speed.example.org",
+            "SPEED.example.org",
+            "a.b.lab.example",
+            "192.0.2.255",
+            "[2001:db8::1]",
+            "[::ffff:192.0.2.7]",
+        ] {
             assert_eq!(judged(&format!("wt://{host}"), good, NIGHT, 0), PolicyAnswer::Allowed, "{host}");
         }
         for (target, spec, told) in [

@@ -138,7 +138,9 @@ impl Driver<'_> {
                 let place = Place { round: number, order: place as u32 + 1, arm: *arm, phase: Phase::Round };
                 let Some(observation) = self.place(&design.arms[*arm].settings, place)? else {
                     if self.has_lost_turn() {
-                        (self.events)(TuneEvent::note("the turn couldn't be kept: the rest of the round waits for the next one"));
+                        (self.events)(TuneEvent::note(
+                            "the turn couldn't be kept: the rest of the round waits for the next one",
+                        ));
                         cut = Some(CutRound { round: number, order: order.clone(), done: round });
                         continue 'rounds;
                     }

@@ -66,5 +66,5 @@ pub use report::report;
 pub use request::{Goal, LiveRequest, TrialDirection, TuneRequest};
 pub use run::run;
 pub use screen_report::ScreenReport;
-pub use turns::TurnsRequest;
 pub use single::{HostTests, LoggedTest, LoggedTests, TestRequest, test};
+pub use turns::TurnsRequest;

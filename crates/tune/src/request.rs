@@ -1,7 +1,7 @@
 //! What is asked for.
 
-use serde::{Deserialize, Serialize};
 use super::turns::TurnsRequest;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_lab::{Backend, LabOptions};
@@ -246,7 +246,9 @@ impl TuneRequest {
         if let Some(turns) = &self.turns {
             turns.check()?;
             if self.screen {
-                return Err(Problem::usage("a screen takes no turns").hint("compare levels one by one, without --screen"));
+                return Err(
+                    Problem::usage("a screen takes no turns").hint("compare levels one by one, without --screen")
+                );
             }
         }
         if self.direction == TrialDirection::Both {

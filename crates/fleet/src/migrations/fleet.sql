@@ -38,8 +38,8 @@ CREATE TABLE IF NOT EXISTS SCHEMA.fleet_runs (
   PRIMARY KEY (job, run)
 );
 
--- An agent says that it is there; gives this clock, µs since 1970.
-CREATE OR REPLACE FUNCTION SCHEMA.fleet_hello(own_version TEXT, own_unix_us BIGINT, own_rtt_us BIGINT, own_outbox BIGINT)
+-- An agent says that it is there; gives this clock, µs since 1970. One that begins has none of the jobs that it had before.
+CREATE OR REPLACE FUNCTION SCHEMA.fleet_hello(own_version TEXT, own_unix_us BIGINT, own_rtt_us BIGINT, own_outbox BIGINT, begins BOOLEAN)
 RETURNS BIGINT LANGUAGE plpgsql SECURITY DEFINER SET search_path = SCHEMA, pg_temp AS $$
 DECLARE
   here BIGINT := extract(epoch FROM clock_timestamp()) * 1000000;
@@ -48,6 +48,9 @@ BEGIN
     skew_us = own_unix_us + own_rtt_us / 2 - here, outbox = own_outbox WHERE agent = session_user;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'no agent is called %: windtunnel fleet add makes it one', session_user USING ERRCODE = 'invalid_authorization_specification';
+  END IF;
+  IF begins THEN
+    UPDATE fleet_jobs SET until = clock_timestamp() WHERE agent = session_user AND state = 'running' AND until > clock_timestamp();
   END IF;
   RETURN here;
 END

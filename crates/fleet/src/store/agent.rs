@@ -81,6 +81,8 @@ pub struct AgentState {
     pub rtt: Duration,
     /// Experiments that aren't at the server yet.
     pub outbox: u64,
+    /// Whether it has just begun, and has none of the jobs that it had before.
+    pub begins: bool,
 }
 
 impl AgentStore {
@@ -102,13 +104,14 @@ impl AgentStore {
     /// [`JournalError`], for one that isn't an agent of the fleet, too.
     pub fn hello(&mut self, version: &str, state: AgentState) -> Result<(), JournalError> {
         let rtt = i64::try_from(state.rtt.as_micros()).unwrap_or(i64::MAX);
-        let parameters: [Typed<'_>; 4] = [
+        let parameters: [Typed<'_>; 5] = [
             (&version, Type::TEXT),
             (&state.unix_us, Type::INT8),
             (&rtt, Type::INT8),
             (&signed(state.outbox), Type::INT8),
+            (&state.begins, Type::BOOL),
         ];
-        self.rows("SELECT fleet_hello($1, $2, $3, $4)", &parameters).map(drop)
+        self.rows("SELECT fleet_hello($1, $2, $3, $4, $5)", &parameters).map(drop)
     }
 
     /// The next job, which is this agent's for so long unless it is kept.
@@ -230,11 +233,15 @@ impl PushStore for AgentStore {
         let numbers: Vec<TrialId> = trials.iter().map(|trial| trial.id).collect();
         let phases: Vec<&str> = trials.iter().map(|trial| phase_name(trial.spec.phase)).collect();
         let statuses: Vec<&str> = trials.iter().map(|trial| ended(trial.outcome.status).name()).collect();
-        let texts = |of: for<'d> fn(&'d super::trials::Detail) -> &'d str| details.iter().map(of).collect::<Vec<&str>>();
+        let texts =
+            |of: for<'d> fn(&'d super::trials::Detail) -> &'d str| details.iter().map(of).collect::<Vec<&str>>();
         let measured: Vec<Option<&str>> = details.iter().map(|detail| detail.measures.as_deref()).collect();
         let scores: Vec<Option<f64>> = trials.iter().map(|trial| trial.outcome.measures.score).collect();
         let samples = |of: fn(&TrialRecord) -> &Vec<Sample>| -> Vec<Option<Vec<u8>>> {
-            trials.iter().map(|trial| Some(of(trial)).filter(|all| !all.is_empty()).map(|all| encode_samples(all))).collect()
+            trials
+                .iter()
+                .map(|trial| Some(of(trial)).filter(|all| !all.is_empty()).map(|all| encode_samples(all)))
+                .collect()
         };
         let deadline = |trial: &TrialRecord| i64::try_from(trial.spec.deadline.as_micros()).unwrap_or(i64::MAX);
         let parameters: [Typed<'_>; 25] = [

@@ -415,11 +415,7 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn of(
-        state: State,
-        ended_unix_us: Option<i64>,
-        verdict: Option<&Value>,
-    ) -> Result<Self, JournalError> {
+    pub(super) fn of(state: State, ended_unix_us: Option<i64>, verdict: Option<&Value>) -> Result<Self, JournalError> {
         let summary = verdict.map(OfVerdict::of).unwrap_or_default();
         let verdict = verdict.map(|v| to_json("the verdict", v)).transpose()?;
         Ok(Self { state, ended_unix_us, verdict, summary })

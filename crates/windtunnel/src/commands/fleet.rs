@@ -182,7 +182,10 @@ fn unexpected() -> Problem {
 fn added_host(added: &FleetAddAnswer) {
     let host = &added.host;
     say!("{host} is {} the fleet. What is left to do:\n", if added.is_new { "in" } else { "already in" });
-    say!("1. In the server's pg_hba.conf, once, above other lines for this database; then reload it:\n   {}\n", added.hba);
+    say!(
+        "1. In the server's pg_hba.conf, once, above other lines for this database; then reload it:\n   {}\n",
+        added.hba
+    );
     say!("2. Where your authority's key is (or by whatever else makes certificates; the name counts):");
     added.certificate.iter().for_each(|line| say!("   {line}"));
     say!("\n3. On {host}: ca.crt, {host}.crt and {host}.key in /etc/windtunnel, and as agent.toml there:");
@@ -215,7 +218,8 @@ fn show(status: &FleetStatusAnswer) {
         say!("\n{:<12} {:<14} {:<8} {:>8} {:>4}  target", "mesh", "agent", "state", "due in", "run");
     }
     for job in &state.jobs {
-        let due = job.due_s.map_or(String::new(), |seconds| if seconds > 0.0 { span(seconds) } else { "now".to_owned() });
+        let due =
+            job.due_s.map_or(String::new(), |seconds| if seconds > 0.0 { span(seconds) } else { "now".to_owned() });
         say!("{:<12} {:<14} {:<8} {due:>8} {:>4}  {}", job.mesh, job.agent, job.state, job.run, job.target);
         if !job.reason.is_empty() {
             say!("    {}", job.reason);

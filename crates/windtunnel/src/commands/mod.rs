@@ -14,10 +14,10 @@ pub(crate) mod compare;
 pub(crate) mod comparison;
 /// What works on this machine.
 pub(crate) mod doctor;
-/// Many hosts that measure by one plan.
-pub(crate) mod fleet;
 /// How much servers send before anything is acknowledged.
 pub(crate) mod first_window;
+/// Many hosts that measure by one plan.
+pub(crate) mod fleet;
 /// Every trial ever run.
 pub(crate) mod journal;
 /// The lab's paths, and programs in it.
