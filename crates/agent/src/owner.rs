@@ -149,7 +149,7 @@ pub fn add(request: &FleetAddRequest) -> Result<FleetAddAnswer, Problem> {
         ],
         policy: format!(
             "server = \"postgresql://{host}@{place}/{database}?sslrootcert=/etc/windtunnel/ca.crt\
-             &sslcert=/etc/windtunnel/{host}.crt&sslkey=/etc/windtunnel/{host}.key\"\n\
+             &sslcert=/etc/windtunnel/agent.crt&sslkey=/run/credentials/windtunnel-agent.service/secret_agent.key\"\n\
              # Nothing is measured until you name what may be.\n\
              targets = []\n\
              bytes_a_day = \"2GB\"\n\

@@ -188,7 +188,8 @@ fn added_host(added: &FleetAddAnswer) {
     );
     say!("2. Where your authority's key is (or by whatever else makes certificates; the name counts):");
     added.certificate.iter().for_each(|line| say!("   {line}"));
-    say!("\n3. On {host}: ca.crt, {host}.crt and {host}.key in /etc/windtunnel, and as agent.toml there:");
+    say!("\n3. On {host}, in /etc/windtunnel: ca.crt, {host}.crt as agent.crt, and what only root may read,");
+    say!("   {host}.key as secret/agent.key, and in agent.toml:");
     added.policy.lines().for_each(|line| say!("   {line}"));
     say!("\n4. On {host}: sudo systemctl enable --now windtunnel-agent");
 }
