@@ -9,6 +9,7 @@
 # make virtual  the kernel for --virtual, from Debian's source (ten minutes on two idle cores, 2 GB), in target/uml
 # make virtual-test  what runs on it, `tune` of the dial-up line among them (minutes; every night)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
+# make fleet-soak  agents of a fleet on one link, killed 60 times, and their server too (KILLS=N; some minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
 # make packages-test  proves them on a fresh minimal Debian (root; three to five minutes)
@@ -22,7 +23,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak
+.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak
 
 all: build
 
@@ -97,6 +98,10 @@ crosscheck:
 
 kill-soak: build
 	scripts/kill-soak.py $(BIN) $(or $(TRIALS),5000) $(SEED)
+
+fleet-soak:
+	WINDTUNNEL_SOAK=$(or $(KILLS),60) cargo test --workspace --locked --test cli -- --exact --nocapture \
+	    fleet_agents::agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
 
 traffic-soak: build
 	scripts/traffic-soak.py $(BIN) $(or $(CONNECTIONS),200000) $(or $(KILLS),100)

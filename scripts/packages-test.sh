@@ -19,11 +19,13 @@ say "lintian"
 lintian --fail-on error,warning "$deb" || fail "lintian complains"
 
 say "units"
-systemd-analyze security --offline=true --threshold=12 packaging/windtunnel-serve.service >"$work/security.txt" || {
-    tail -n 3 "$work/security.txt" >&2
-    fail "the unit is less closed than it was"
-}
-tail -n 1 "$work/security.txt" >&2
+for unit in serve:12 agent:12; do
+    systemd-analyze security --offline=true --threshold="${unit#*:}" "packaging/windtunnel-${unit%:*}.service" >"$work/security.txt" || {
+        tail -n 3 "$work/security.txt" >&2
+        fail "the unit of ${unit%:*} is less closed than it was"
+    }
+    tail -n 1 "$work/security.txt" >&2
+done
 
 base=$work/$suite.tar
 if [ ! -s "$base" ]; then
@@ -113,7 +115,9 @@ inside someone bash -ec 'bash -n /usr/share/bash-completion/completions/windtunn
     printf "%s\n" "${COMPREPLY[@]}" | grep -qx "adsl *"' || fail "the Tab key doesn't offer adsl"
 
 say "nothing was enabled or started; an upgrade keeps an edited file"
-[ ! -e "$root/etc/systemd/system/multi-user.target.wants/windtunnel-serve.service" ] || fail "the unit was enabled"
+for unit in serve agent; do
+    [ ! -e "$root/etc/systemd/system/multi-user.target.wants/windtunnel-$unit.service" ] || fail "the unit of $unit was enabled"
+done
 echo 'SERVE_FLAGS=--listen 127.0.0.1:7411' >"$root/etc/default/windtunnel-serve"
 newer=$(mktemp -d)
 dpkg-deb -R "$deb" "$newer/it"

@@ -46,6 +46,7 @@ install -D -m 644 "$work/man/windtunnel.bash" "$stage/usr/share/bash-completion/
 install -D -m 644 "$work/man/_windtunnel" "$stage/usr/share/zsh/vendor-completions/_windtunnel"
 install -D -m 644 "$work/man/windtunnel.fish" "$stage/usr/share/fish/vendor_completions.d/windtunnel.fish"
 install -D -m 644 packaging/windtunnel-serve.service "$stage/lib/systemd/system/windtunnel-serve.service"
+install -D -m 644 packaging/windtunnel-agent.service "$stage/lib/systemd/system/windtunnel-agent.service"
 install -D -m 644 packaging/windtunnel-serve.default "$stage/etc/default/windtunnel-serve"
 doc=$stage/usr/share/doc/windtunnel
 install -d "$doc"
@@ -101,7 +102,7 @@ mkdir -p "$work/list/$name"
 cp -a "$stage/usr" "$work/list/$name/"
 rm -rf "$work/list/$name/usr/share/doc"
 mkdir -p "$work/list/$name/systemd"
-cp -a packaging/windtunnel-serve.service packaging/windtunnel-serve.default "$work/list/$name/systemd/"
+cp -a packaging/windtunnel-serve.service packaging/windtunnel-agent.service packaging/windtunnel-serve.default "$work/list/$name/systemd/"
 cp -a README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$work/list/$name/"
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work/list" -cf - "$name" | xz -T1 -6 > "$out/$name.tar.xz"
 

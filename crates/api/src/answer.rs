@@ -1,4 +1,5 @@
 use serde::Serialize;
+use wt_agent::{AgentAnswer, FleetAddAnswer, FleetInitAnswer, FleetRunAnswer, FleetStatusAnswer, FleetStopAnswer};
 use wt_compare::cdn::CdnAnswer;
 use wt_compare::controls::ControlsAnswer;
 use wt_compare::page_load::PageAnswer;
@@ -103,6 +104,18 @@ pub enum Answer {
     JournalPush(PushAnswer),
     /// What isn't there yet.
     JournalStatus(PushAnswer),
+    /// A fleet is there.
+    FleetInit(FleetInitAnswer),
+    /// A host is in it.
+    FleetAdd(Box<FleetAddAnswer>),
+    /// How it stands.
+    FleetStatus(FleetStatusAnswer),
+    /// What it is to measure is written down.
+    FleetRun(FleetRunAnswer),
+    /// It was stopped.
+    FleetStop(FleetStopAnswer),
+    /// What one host did for it.
+    FleetAgent(AgentAnswer),
     /// What was deleted.
     JournalPrune(PruneAnswer),
     /// The shipped paths.
@@ -160,6 +173,7 @@ impl Answer {
             Self::JournalImport(answer) => !answer.refused.is_empty(),
             Self::JournalPush(answer) => answer.refused > 0,
             Self::JournalStatus(answer) => answer.refused > 0 || answer.incomplete > 0,
+            Self::FleetAgent(answer) => answer.refused > 0 || answer.failed > 0,
             Self::Doctor(answer) => !answer.works,
             Self::SelfTest(answer) => !answer.passed,
             Self::SettingsProve(answer) => answer.verdict != VerdictKind::Faster,

@@ -1,4 +1,5 @@
 use serde::Serialize;
+use wt_agent::AgentEvent;
 use wt_compare::CompareEvent;
 use wt_compare::prove::ProveEvent;
 use wt_forecast::CalibrateEvent;
@@ -30,6 +31,8 @@ pub enum Event {
     Tune(TuneEvent),
     /// In an experiment on a server's connections.
     Traffic(TrafficEvent),
+    /// At an agent of a fleet.
+    Agent(AgentEvent),
     /// In a comparison.
     Compare(CompareEvent),
     /// While a change is proved.

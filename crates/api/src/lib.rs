@@ -173,6 +173,18 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
             request.journal = file(request.journal);
             Answer::JournalStatus(journal::status(&request)?)
         }
+        Request::FleetInit(request) => Answer::FleetInit(wt_agent::init(&request)?),
+        Request::FleetAdd(request) => Answer::FleetAdd(Box::new(wt_agent::add(&request)?)),
+        Request::FleetStatus(request) => Answer::FleetStatus(wt_agent::status(&request)?),
+        Request::FleetRun(request) => Answer::FleetRun(wt_agent::run(&request)?),
+        Request::FleetStop(request) => Answer::FleetStop(wt_agent::stop(&request)?),
+        Request::FleetReport(request) => {
+            let experiments = wt_agent::experiments(&request)?;
+            Answer::Compare(Box::new(side_by_side::of_fleet(&experiments, request.server.as_ref())?))
+        }
+        Request::FleetAgent(request) => {
+            Answer::FleetAgent(wt_agent::agent(&request, &mut |event| sink(Event::Agent(event)), cancel)?)
+        }
         Request::JournalPrune(mut request) => {
             request.journal = file(request.journal);
             Answer::JournalPrune(journal::prune(&request)?)

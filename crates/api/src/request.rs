@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use wt_agent::{AgentRequest, FleetAddRequest, FleetRequest, FleetRunRequest, MeshRequest};
 use wt_compare::cdn::CdnRequest;
 use wt_compare::controls::ControlsRequest;
 use wt_compare::page_load::PageRequest;
@@ -102,6 +103,20 @@ pub enum Request {
     JournalPush(PushRequest),
     /// What isn't there yet.
     JournalStatus(StatusRequest),
+    /// Make a fleet of a database.
+    FleetInit(FleetRequest),
+    /// Take a host into a fleet.
+    FleetAdd(FleetAddRequest),
+    /// How a fleet stands.
+    FleetStatus(FleetRequest),
+    /// Write down what a fleet is to measure.
+    FleetRun(FleetRunRequest),
+    /// Stop what a fleet measures.
+    FleetStop(MeshRequest),
+    /// What a fleet found: somewhere, everywhere, at which, on a new host.
+    FleetReport(MeshRequest),
+    /// One host's part of a fleet.
+    FleetAgent(AgentRequest),
     /// Deletes experiments of the journal.
     JournalPrune(PruneRequest),
     /// The shipped paths.

@@ -125,6 +125,23 @@ impl StoreAddress {
         after_scheme(text).is_some()
     }
 
+    /// Who asks there.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        self.config.get_user().unwrap_or_default()
+    }
+
+    /// The server as it stands in addresses, and the database.
+    #[must_use]
+    pub fn place(&self) -> (String, &str) {
+        let host = match self.config.get_hosts().first() {
+            Some(Host::Tcp(name)) => name.clone(),
+            _ => "HOST".to_owned(),
+        };
+        let port = self.config.get_ports().first().filter(|port| **port != 5432).map(|port| format!(":{port}"));
+        (host + &port.unwrap_or_default(), self.config.get_dbname().unwrap_or(self.user()))
+    }
+
     /// The same with the password that the environment has, where the address has none: `PGPASSWORD`, or the line of the password
     /// file that fits. `variable` looks up the environment.
     ///

@@ -6,6 +6,10 @@
 
 /// Where a journal in PostgreSQL is.
 mod address;
+/// The fleet as its owner sees it.
+mod admin;
+/// A turn that is kept while something runs.
+mod held;
 /// What goes from a local journal to the common one.
 mod push;
 /// The journal in a database of PostgreSQL.
@@ -16,6 +20,8 @@ mod tls;
 mod turns;
 
 pub use address::{AddressError, StoreAddress};
-pub use push::{PushLine, PushReport, PushState, push, status};
-pub use store::{PgJournal, PushedTrials};
+pub use admin::{AGENT_ROLE, AgentLine, FleetAdmin, FleetError, FleetState, JobLine, NewJob, TurnLine};
+pub use held::{HeldTurn, TurnTaker, TurnWaits};
+pub use push::{PushLine, PushReport, PushState, push, push_as_agent, status};
+pub use store::{AgentState, AgentStore, FleetJob, JobEnd, PgJournal, PushedTrials};
 pub use turns::{Turn, TurnAnswer, TurnError, TurnTicket, TurnWish, Turns};

@@ -1,4 +1,5 @@
-use crate::PgJournal;
+use crate::store::Mark;
+use crate::{AgentStore, PgJournal};
 use std::collections::{HashMap, HashSet};
 use wt_journal::{Filter, Journal, JournalError, State, StoredExperiment, TrialId, TrialRow, WithSamples};
 use wt_trial::{Status, TrialRecord};
@@ -39,6 +40,44 @@ pub struct PushReport {
     pub experiments: Vec<PushLine>,
 }
 
+/// What can be pushed to.
+pub(crate) trait PushStore {
+    /// Writes down an experiment or finds it, and gives its trials that are there already.
+    fn begin(&mut self, stored: &StoredExperiment, site: &str) -> Result<Vec<Mark>, JournalError>;
+
+    /// Writes those of an experiment's trials that aren't there yet; how many.
+    fn write(&mut self, id: &str, trials: &[TrialRecord]) -> Result<u64, JournalError>;
+
+    /// Writes down how it ended, where that isn't known yet; whether it wasn't.
+    fn end(&mut self, stored: &StoredExperiment) -> Result<bool, JournalError>;
+}
+
+impl PushStore for PgJournal {
+    fn begin(&mut self, stored: &StoredExperiment, site: &str) -> Result<Vec<Mark>, JournalError> {
+        self.begin_push(stored, site)
+    }
+
+    fn write(&mut self, id: &str, trials: &[TrialRecord]) -> Result<u64, JournalError> {
+        self.push_trials(id, trials).map(|pushed| pushed.new)
+    }
+
+    fn end(&mut self, stored: &StoredExperiment) -> Result<bool, JournalError> {
+        self.end_push(stored)
+    }
+}
+
+/// As [`push`], with the rights of an agent: the site is the agent itself.
+///
+/// # Errors
+/// Those of reading the one journal and of writing the other; what was written before is there.
+pub fn push_as_agent(
+    local: &dyn Journal,
+    common: &mut AgentStore,
+    ids: Option<&[String]>,
+) -> Result<PushReport, JournalError> {
+    push_all(local, common, ids, &|_| String::new())
+}
+
 /// Writes what isn't there yet of these experiments of a local journal, or of all.
 ///
 /// Trials go as wholes, in batches that are each there or not: whatever ends it, pushing again goes on. One that is
@@ -51,6 +90,15 @@ pub struct PushReport {
 pub fn push(
     local: &dyn Journal,
     common: &mut PgJournal,
+    ids: Option<&[String]>,
+    site_of: &dyn Fn(&StoredExperiment) -> String,
+) -> Result<PushReport, JournalError> {
+    push_all(local, common, ids, site_of)
+}
+
+fn push_all(
+    local: &dyn Journal,
+    common: &mut dyn PushStore,
     ids: Option<&[String]>,
     site_of: &dyn Fn(&StoredExperiment) -> String,
 ) -> Result<PushReport, JournalError> {
@@ -72,7 +120,7 @@ fn chosen(local: &dyn Journal, ids: Option<&[String]>) -> Result<Vec<String>, Jo
 
 fn push_one(
     local: &dyn Journal,
-    common: &mut PgJournal,
+    common: &mut dyn PushStore,
     id: &str,
     site_of: &dyn Fn(&StoredExperiment) -> String,
 ) -> Result<PushLine, JournalError> {
@@ -80,7 +128,7 @@ fn push_one(
     let stored = local.load(id)?;
     let rows: Vec<TrialRow> = local.rows(id)?.into_iter().filter(|row| row.status != Status::Running).collect();
     let mut line = PushLine { id: id.to_owned(), trials: rows.len() as u64, new: 0, state: PushState::Known };
-    let there = match common.begin_push(&stored, &site_of(&stored)) {
+    let there = match common.begin(&stored, &site_of(&stored)) {
         Ok(there) => there,
         Err(JournalError::BadId { why, .. }) => {
             return Ok(PushLine { state: PushState::Refused(why.to_owned()), ..line });
@@ -104,7 +152,7 @@ fn push_one(
     }
     let missing: HashSet<TrialId> = rows.iter().map(|row| row.id).filter(|id| !known.contains_key(id)).collect();
     line.new = push_missing(local, common, id, &missing)?;
-    let ended = common.end_push(&stored)?;
+    let ended = common.end(&stored)?;
     if line.new > 0 || ended || (there.is_empty() && rows.is_empty() && stored.state == State::Running) {
         line.state = PushState::Pushed;
     }
@@ -114,7 +162,7 @@ fn push_one(
 /// Writes these trials of an experiment, and gives how many weren't there.
 fn push_missing(
     local: &dyn Journal,
-    common: &mut PgJournal,
+    common: &mut dyn PushStore,
     id: &str,
     missing: &HashSet<TrialId>,
 ) -> Result<u64, JournalError> {
@@ -127,14 +175,14 @@ fn push_missing(
         samples += trial.outcome.sender.len() + trial.outcome.receiver.len();
         waiting.push(trial);
         if waiting.len() >= MOST_TRIALS || samples >= MOST_SAMPLES {
-            new += common.push_trials(id, &waiting)?.new;
+            new += common.write(id, &waiting)?;
             waiting.clear();
             samples = 0;
         }
         Ok(())
     })?;
     if !waiting.is_empty() {
-        new += common.push_trials(id, &waiting)?.new;
+        new += common.write(id, &waiting)?;
     }
     Ok(new)
 }

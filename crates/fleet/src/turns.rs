@@ -197,6 +197,5 @@ fn whole_millis(time: Duration) -> Duration {
 }
 
 fn refused(error: &postgres::Error) -> TurnError {
-    let gone = error.code().is_none_or(|code| code.code().starts_with("57P") || code.code().starts_with("08"));
-    if gone { TurnError::Unreachable(said(error)) } else { TurnError::Refused(said(error)) }
+    if crate::store::is_gone(error) { TurnError::Unreachable(said(error)) } else { TurnError::Refused(said(error)) }
 }

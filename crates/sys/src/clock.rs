@@ -9,6 +9,15 @@ pub fn monotonic_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+/// Nanoseconds of `CLOCK_BOOTTIME`: never set, and goes on while the machine sleeps.
+#[must_use]
+pub fn boottime_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to; CLOCK_BOOTTIME exists on every Linux since 2.6.39.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
 /// The monotonic time of something that the kernel has stamped with the wall clock, seconds and nanoseconds since 1970.
 ///
 /// The two clocks are read one after the other, and whoever is sent to sleep in between takes the packet for older than it

@@ -73,7 +73,9 @@ impl PostgresServer {
     #[must_use]
     pub fn address(&self, name: &str) -> String {
         let socket = self.folder.display().to_string().replace('/', "%2F");
-        format!("postgresql://wt@/{name}?host={socket}")
+        let port = self.arguments.iter().find_map(|setting| setting.strip_prefix("port="));
+        let port = port.map(|port| format!("&port={port}")).unwrap_or_default();
+        format!("postgresql://wt@/{name}?host={socket}{port}")
     }
 
     /// What psql prints, without headings.
@@ -81,8 +83,33 @@ impl PostgresServer {
     /// # Errors
     /// What psql says.
     pub fn sql(&self, database: &str, sql: &str) -> Result<String, String> {
+        self.sql_as("wt", database, sql)
+    }
+
+    /// The same as another role.
+    ///
+    /// # Errors
+    /// What psql says.
+    pub fn sql_as(&self, role: &str, database: &str, sql: &str) -> Result<String, String> {
+        let port = self.arguments.iter().find_map(|setting| setting.strip_prefix("port=")).unwrap_or("5432");
         let done = Command::new(self.programs.join("psql"))
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "wt", "-d", database, "-c", sql, "-h"])
+            .args([
+                "-X",
+                "-q",
+                "-A",
+                "-t",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-U",
+                role,
+                "-d",
+                database,
+                "-c",
+                sql,
+                "-p",
+                port,
+                "-h",
+            ])
             .arg(&self.folder)
             .output()
             .map_err(|error| error.to_string())?;

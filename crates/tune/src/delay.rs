@@ -83,6 +83,9 @@ impl Driver<'_> {
             if self.is_late(2) {
                 return Ok(());
             }
+            if !self.take_turn()? {
+                return Ok(());
+            }
             let mut order = [against, arm];
             // The numbers of the race's rounds go on: each has an order of its own.
             order.shuffle(&mut order_of(self.plan.order_seed, round));
@@ -95,6 +98,7 @@ impl Driver<'_> {
                     return Ok(());
                 }
             }
+            self.turns.give_back();
             if rules.report(&self.records, against).is_some_and(|delay| delay.shown || delay.is_futile()) {
                 return Ok(());
             }

@@ -4,6 +4,7 @@ use super::event::{Sink, TuneEvent};
 use super::notebook::Notebook;
 use super::observed::{CutRound, Judged, REPEATS, observation, order_of};
 use super::plan::{Plan, aside};
+use super::turns::RoundTurns;
 use std::time::Duration;
 use wt_experiment::{Experiment, Observation, StopReason};
 use wt_problem::Problem;
@@ -31,6 +32,7 @@ pub(crate) struct Driver<'a> {
     pub(crate) notebook: &'a mut Notebook,
     pub(crate) events: Sink<'a>,
     pub(crate) cancel: &'a Cancel,
+    pub(crate) turns: &'a mut RoundTurns,
     pub(crate) plan: Plan,
     pub(crate) records: Vec<TrialRecord>,
     /// How long trials took, all together, with the pauses that the far end wanted before them.
@@ -50,7 +52,7 @@ impl Driver<'_> {
         let started = unix_us();
         let id = self.notebook.begin(&spec, started)?;
         (self.events)(TuneEvent::start(&spec));
-        let outcome = match self.tunnel.run(&spec, self.cancel) {
+        let outcome = match self.tunnel.run(&spec, self.turns.cancel(self.cancel)) {
             Ok(outcome) => outcome.comparable(&spec),
             Err(error) => {
                 let aborted = TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string());
@@ -78,7 +80,7 @@ impl Driver<'_> {
         let end = monotonic_ns() + self.plan.cool_down.as_nanos() as u64;
         loop {
             let left = end.saturating_sub(monotonic_ns());
-            if left == 0 || self.cancel.is_cancelled() {
+            if left == 0 || self.turns.cancel(self.cancel).is_cancelled() {
                 return;
             }
             // Waits for nothing but time; a signal ends it early, and the flag is looked at again.
@@ -88,8 +90,11 @@ impl Driver<'_> {
 
     /// Runs a trial that is thrown away, so that the first one that counts finds everything warm.
     pub(crate) fn warm_up(&mut self) -> Result<(), Problem> {
-        let spec = aside(&self.plan, Phase::WarmUp);
-        self.trial(spec).map(drop)
+        // The turn of the first round is its, too. Where there is none, the rounds ask again, and say what follows.
+        if self.take_turn()? {
+            self.trial(aside(&self.plan, Phase::WarmUp))?;
+        }
+        Ok(())
     }
 
     /// Runs rounds until a stopping rule fires or the user wants to stop; `done` rounds have been run before, and `cut`
@@ -107,7 +112,7 @@ impl Driver<'_> {
             experiment.stop(StopReason::User);
             return self.end(experiment);
         }
-        loop {
+        'rounds: loop {
             let drawn = || experiment.next_round(&mut order_of(self.plan.order_seed, number + 1));
             let Some(CutRound { round: this, order, done: mut round }) =
                 cut.take().or_else(|| Some(CutRound { round: number + 1, order: drawn()?, done: Vec::new() }))
@@ -120,6 +125,11 @@ impl Driver<'_> {
                 experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
                 break;
             }
+            if !self.take_turn()? {
+                experiment.stop(StopReason::User);
+                experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
+                return self.end(experiment);
+            }
             number = this;
             for (place, arm) in order.iter().enumerate() {
                 if round.iter().any(|run| run.arm == *arm) {
@@ -127,6 +137,13 @@ impl Driver<'_> {
                 }
                 let place = Place { round: number, order: place as u32 + 1, arm: *arm, phase: Phase::Round };
                 let Some(observation) = self.place(&design.arms[*arm].settings, place)? else {
+                    if self.has_lost_turn() {
+                        (self.events)(TuneEvent::note(
+                            "the turn couldn't be kept: the rest of the round waits for the next one",
+                        ));
+                        cut = Some(CutRound { round: number, order: order.clone(), done: round });
+                        continue 'rounds;
+                    }
                     // The round is cut short and doesn't count until it is finished, whatever it has shown so far.
                     experiment.stop(StopReason::User);
                     experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
@@ -137,6 +154,7 @@ impl Driver<'_> {
                     break;
                 }
             }
+            self.turns.give_back();
             self.record(experiment, &round)?;
             given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
             if given_up == GIVEN_UP {
@@ -148,6 +166,16 @@ impl Driver<'_> {
             (self.events)(TuneEvent::round(experiment, self.spent));
         }
         Ok(())
+    }
+
+    /// Waits until it is our turn on what is shared with others; false when the user wants to stop, or the time is up.
+    pub(crate) fn take_turn(&mut self) -> Result<bool, Problem> {
+        self.turns.take(self.cancel, self.until_ns, self.events)
+    }
+
+    /// Whether a trial ended because its turn did, and for no other reason.
+    fn has_lost_turn(&self) -> bool {
+        self.turns.is_cut() && !self.cancel.is_cancelled() && self.ended.is_none()
     }
 
     /// Whether a round wouldn't be over in time.

@@ -72,6 +72,7 @@ pub(crate) fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Re
         best_mtu: &|_| None,
         controls,
         cancel,
+        turns: crate::turns::RoundTurns::default(),
         oracle: None,
         live: None,
     }

@@ -58,6 +58,8 @@ mod self_test;
 mod session;
 /// One transfer, one line of the log.
 mod single;
+/// Turns on what others measure on, too.
+mod turns;
 
 pub use answer::{ScreenPlan, TuneAnswer, TunePlan};
 pub use event::{RoundEvent, Sink, TrialEvent, TuneEvent};
@@ -68,3 +70,4 @@ pub use run::run;
 pub use screen_report::ScreenReport;
 pub use self_test::{LabClaims, PowerRow, SelfTestAnswer, SelfTestRequest, self_test};
 pub use single::{HostTests, LoggedTest, LoggedTests, TestRequest, test};
+pub use turns::TurnsRequest;

@@ -91,6 +91,7 @@ impl<T: Tunnel> Session<'_, T> {
             notebook: &mut notebook,
             events,
             cancel: self.cancel,
+            turns: &mut self.turns,
             plan: plan.clone(),
             records,
             spent: Duration::ZERO,
@@ -106,6 +107,7 @@ impl<T: Tunnel> Session<'_, T> {
         if let Some(rules) = &prepared.delay {
             driver.delay_rounds(rules, &prepared.design, &experiment, self.request.budget.is_some())?;
         }
+        driver.turns.give_back();
         (driver.events)(TuneEvent::Finished);
         let records = driver.records;
         Ok(Measured { notebook, experiment, records })

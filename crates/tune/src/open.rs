@@ -8,6 +8,7 @@ use super::live::{ASSUMED, Live};
 use super::profile::{self, Named};
 use super::request::{TrialDirection, TuneRequest};
 use super::session::Session;
+use super::turns::RoundTurns;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -137,6 +138,10 @@ pub(crate) fn session<'a>(
     let mut targets = Vec::new();
     let mut first_found = None;
     let mut last = Problem::usage("there is no target");
+    let mut probing = RoundTurns::shared(request.turns.as_ref().filter(|_| !request.dry_run))?;
+    if !probing.take(cancel, None, events)? {
+        return Err(Problem::stopped("stopped before anything was measured; nothing was journaled"));
+    }
     // Of several, those that aren't there are passed over.
     for Named { url, comment } in named {
         let mut found = Target::find(url.clone(), v6).map_err(|error| unfound(&error));
@@ -154,6 +159,7 @@ pub(crate) fn session<'a>(
             }
         }
     }
+    probing.give_back();
     let (Some(first), Some(inspected)) = (targets.first(), first_found) else { return Err(last) };
     let near = targets.iter().all(Target::is_near);
     let tls = Tls::new(request.live.ca.as_deref()).map_err(|error| Problem::usage(error.to_string()))?;
@@ -191,7 +197,8 @@ pub(crate) fn session<'a>(
     });
     let held = before.held.clone().map_or_else(|| request.held(&tunnel), Ok)?;
     let tunnel = Holding::new(tunnel, held);
-    Ok(Session { request, tunnel, best_mtu: &|_| None, controls, cancel, oracle: None, live: Some(live) })
+    let turns = RoundTurns::of(request.turns.as_ref())?;
+    Ok(Session { request, tunnel, best_mtu: &|_| None, controls, cancel, turns, oracle: None, live: Some(live) })
 }
 
 /// Congestion controls of ours among these names: loaded here where this end sends; where the far end does, the name under

@@ -88,7 +88,8 @@ impl<T: Tunnel> Session<'_, T> {
         let attempts = PILOTS * self.live.as_ref().map_or(1, Live::targets);
         for _ in 0..attempts {
             let started = unix_us();
-            let outcome = self.tunnel.run(&spec, self.cancel).map_err(|error| tunnel_problem(&error))?;
+            let outcome =
+                self.tunnel.run(&spec, self.turns.cancel(self.cancel)).map_err(|error| tunnel_problem(&error))?;
             match outcome.status {
                 Status::Invalid => {}
                 Status::Failed => return Err(self.useless(&outcome, length)),
@@ -101,6 +102,9 @@ impl<T: Tunnel> Session<'_, T> {
                     Fault::Stopped,
                     "stopped before anything was measured; nothing was journaled",
                 ));
+            }
+            if self.turns.is_cut() && !self.turns.take(self.cancel, None, events)? {
+                continue;
             }
             let before = std::mem::replace(&mut said, outcome.notes.join("; "));
             if said != before {

@@ -1,5 +1,6 @@
 //! What is asked for.
 
+use super::turns::TurnsRequest;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub struct TuneRequest {
     pub order_seed: Option<u64>,
     /// How the emulator reaches the hosts' kernels.
     pub backend: Backend,
+    /// Turns to take before each round, where others measure on the same links; nothing means none.
+    pub turns: Option<TurnsRequest>,
     /// Let no model choose which settings are worth a trial, nor weigh them.
     pub no_model: bool,
     /// Note stored with the experiment.
@@ -186,6 +189,7 @@ impl Default for TuneRequest {
             seed: 1,
             order_seed: None,
             backend: Backend::default(),
+            turns: None,
             no_model: false,
             comment: String::new(),
             journal: None,
@@ -239,6 +243,14 @@ impl TuneRequest {
     pub fn check(&self) -> Result<(), Problem> {
         self.check_place()?;
         self.check_ranges()?;
+        if let Some(turns) = &self.turns {
+            turns.check()?;
+            if self.screen {
+                return Err(
+                    Problem::usage("a screen takes no turns").hint("compare levels one by one, without --screen")
+                );
+            }
+        }
         if self.direction == TrialDirection::Both {
             self.workload.both(Duration::ZERO).map_err(Problem::usage)?;
         }

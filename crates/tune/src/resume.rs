@@ -11,6 +11,7 @@ use super::measure::Start;
 use super::plan::Plan;
 use super::request::TuneRequest;
 use super::session::{Prepared, Session};
+use super::turns::RoundTurns;
 use super::{finish, open};
 use std::time::Duration;
 use wt_experiment::StopReason;
@@ -49,7 +50,8 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
     let tunnel = Holding::new(tunnel, held);
-    let session = Session { request, tunnel, best_mtu: &|_| None, controls, cancel, oracle: None, live: None };
+    let turns = RoundTurns::of(request.turns.as_ref())?;
+    let session = Session { request, tunnel, best_mtu: &|_| None, controls, cancel, turns, oracle: None, live: None };
     session.resume(&stored, &history, events)
 }
 

@@ -5,6 +5,7 @@ use super::event::Sink;
 use super::measure::Start;
 use super::request::TuneRequest;
 use super::session::{Session, measured};
+use super::turns::RoundTurns;
 use super::{finish, live, open, resume};
 use wt_forecast::{Oracle, kernel_stack};
 use wt_lab::LabTunnel;
@@ -44,7 +45,8 @@ pub fn run(request: &TuneRequest, cancel: &Cancel, events: Sink<'_>) -> Result<T
         let held = request.held(&tunnel)?;
         let controls = wt_sim::cc::NAMES.map(str::to_owned).to_vec();
         let tunnel = Holding::new(tunnel, held);
-        return Session { request, tunnel, best_mtu: &best_mtu, controls, cancel, oracle: None, live: None }
+        let turns = RoundTurns::of(request.turns.as_ref())?;
+        return Session { request, tunnel, best_mtu: &best_mtu, controls, cancel, turns, oracle: None, live: None }
             .run(events);
     }
     let loaded = Controls::load(request.names())?;
@@ -59,7 +61,8 @@ pub fn run(request: &TuneRequest, cancel: &Cancel, events: Sink<'_>) -> Result<T
     loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
     let tunnel = Holding::new(tunnel, held);
-    Session { request, tunnel, best_mtu: &best_mtu, controls, cancel, oracle, live: None }.run(events)
+    let turns = RoundTurns::of(request.turns.as_ref())?;
+    Session { request, tunnel, best_mtu: &best_mtu, controls, cancel, turns, oracle, live: None }.run(events)
 }
 
 impl<T: Tunnel> Session<'_, T> {
@@ -81,7 +84,11 @@ impl<T: Tunnel> Session<'_, T> {
             let prepared = self.prepare(facts.clone(), &self.plan(&facts))?;
             self.stands_ready(&prepared)?;
         }
+        if !self.turns.take(self.cancel, None, events)? {
+            return Err(Problem::stopped("stopped before anything was measured; nothing was journaled"));
+        }
         let pilot = self.pilot(&facts, events)?;
+        self.turns.give_back();
         if self.cancel.is_cancelled() {
             return Err(Problem::stopped("stopped before anything was measured; nothing was journaled"));
         }

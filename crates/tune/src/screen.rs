@@ -170,6 +170,7 @@ impl<T: Tunnel> Session<'_, T> {
             notebook: &mut notebook,
             events,
             cancel: self.cancel,
+            turns: &mut self.turns,
             plan,
             records: Vec::new(),
             spent: Duration::ZERO,

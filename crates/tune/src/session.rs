@@ -5,6 +5,7 @@ use super::event::{Sink, TuneEvent};
 use super::live;
 use super::plan::{Plan, aside};
 use super::request::TuneRequest;
+use super::turns::RoundTurns;
 use std::time::Duration;
 use wt_experiment::{Config, Method, PlateauConfig};
 use wt_forecast::{Expected, Oracle};
@@ -26,6 +27,8 @@ pub(crate) struct Session<'a, T> {
     pub(crate) best_mtu: &'a dyn Fn(u64) -> Option<u64>,
     pub(crate) controls: Vec<String>,
     pub(crate) cancel: &'a Cancel,
+    /// Turns on what is shared with others.
+    pub(crate) turns: RoundTurns,
     /// The path's model, where enough is known of the path.
     pub(crate) oracle: Option<Oracle>,
     /// On the real path: what is known of the far end.
@@ -129,7 +132,7 @@ impl<T: Tunnel> Session<'_, T> {
             ..aside(&self.plan(facts), Phase::Pilot)
         };
         let started = unix_us();
-        let outcome = self.tunnel.run(&spec, self.cancel).map_err(|error| tunnel_problem(&error))?;
+        let outcome = self.tunnel.run(&spec, self.turns.cancel(self.cancel)).map_err(|error| tunnel_problem(&error))?;
         Ok((spec, outcome, started))
     }
 

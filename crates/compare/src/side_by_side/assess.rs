@@ -2,6 +2,7 @@ use super::answer::{CurrentDifference, ExpectedElsewhere, HoursRatio, SharedSett
 use super::experiment::{ComparedExperiment, TriedSetting};
 use super::request::SideBySideRequest;
 use super::words;
+use std::path::Path;
 use wt_experiment::fleet::{Combination, FleetFinding, SiteFinding};
 use wt_experiment::meta::Summary;
 use wt_problem::Problem;
@@ -20,16 +21,28 @@ pub fn run(request: &SideBySideRequest) -> Result<SideBySideAnswer, Problem> {
     if request.experiments.len() > MOST {
         return Err(Problem::usage(format!("at most {MOST} experiments are compared at once")));
     }
-    let journal = wt_setup::journal::open_to_read(request.journal.as_deref())?;
+    Ok(compare(read(&request.experiments, request.journal.as_deref())?, request.anyway))
+}
+
+/// Puts all experiments of a fleet side by side, however different their paths are: that is what is asked.
+///
+/// # Errors
+/// A [`Problem`] that says what to try.
+pub fn of_fleet(experiments: &[String], journal: &Path) -> Result<SideBySideAnswer, Problem> {
+    Ok(compare(read(experiments, Some(journal))?, true))
+}
+
+fn read(keys: &[String], journal: Option<&Path>) -> Result<Vec<ComparedExperiment>, Problem> {
+    let journal = wt_setup::journal::open_to_read(journal)?;
     let mut experiments: Vec<ComparedExperiment> = Vec::new();
-    for key in &request.experiments {
+    for key in keys {
         let stored = journal.load(key).map_err(|error| wt_setup::journal::problem(&error))?;
         if experiments.iter().any(|one| one.id == stored.id) {
             return Err(Problem::usage(format!("{} is named twice", stored.id)).hint("name different experiments"));
         }
         experiments.push(ComparedExperiment::read(&*journal, &stored)?);
     }
-    Ok(compare(experiments, request.anyway))
+    Ok(experiments)
 }
 
 fn compare(experiments: Vec<ComparedExperiment>, anyway: bool) -> SideBySideAnswer {

@@ -12,5 +12,5 @@ mod request;
 mod words;
 
 pub use answer::{ExpectedElsewhere, SideBySideAnswer};
-pub use assess::run;
+pub use assess::{of_fleet, run};
 pub use request::SideBySideRequest;

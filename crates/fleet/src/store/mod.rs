@@ -6,6 +6,8 @@
 //! # Source
 //! PostgreSQL 15: "JSON Types", "Explicit Locking"; PgBouncer, "Features".
 
+/// Writing as an agent does: by functions, which is all that it may call.
+mod agent;
 /// Reading.
 mod read;
 /// Numbered migrations, and whose database it is.
@@ -19,7 +21,9 @@ mod trials;
 /// Writing.
 mod write;
 
+pub use agent::{AgentState, AgentStore, FleetJob, JobEnd};
 pub use trials::PushedTrials;
+pub(crate) use write::Mark;
 
 use crate::address::{StoreAddress, said};
 use postgres::error::SqlState;
@@ -228,6 +232,11 @@ impl From<String> for Trouble {
     fn from(what: String) -> Self {
         Self::Senseless(what)
     }
+}
+
+/// Whether it isn't the server's answer, but that there is none.
+pub(crate) fn is_gone(error: &postgres::Error) -> bool {
+    error.code().is_none_or(|code| code.code().starts_with("57P") || code.code().starts_with("08"))
 }
 
 /// What the database says, by what can be done about it.

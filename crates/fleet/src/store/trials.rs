@@ -17,8 +17,8 @@ pub struct PushedTrials {
 
 /// Trials as columns: a batch is a handful of statements, however long the way to the server is.
 pub(super) struct Batch<'a> {
-    trials: &'a [TrialRecord],
-    details: Vec<Detail>,
+    pub(super) trials: &'a [TrialRecord],
+    pub(super) details: Vec<Detail>,
 }
 
 /// A trial's columns of JSON.
@@ -108,7 +108,7 @@ impl<'a> Batch<'a> {
 }
 
 /// What was under way when it was written never ended.
-fn ended(status: Status) -> Status {
+pub(super) fn ended(status: Status) -> Status {
     if status == Status::Running { Status::Aborted } else { status }
 }
 

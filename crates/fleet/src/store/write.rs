@@ -328,19 +328,19 @@ fn choose(t: &mut Transaction<'_>, what: &Prune) -> Result<(Vec<i64>, Vec<String
 }
 
 /// An experiment's columns of JSON.
-struct Head<'a> {
-    stored: &'a StoredExperiment,
-    current: String,
-    config: String,
-    path: String,
-    arms: Vec<String>,
-    summary: Summary,
+pub(super) struct Head<'a> {
+    pub(super) stored: &'a StoredExperiment,
+    pub(super) current: String,
+    pub(super) config: String,
+    pub(super) path: String,
+    pub(super) arms: Vec<String>,
+    pub(super) summary: Summary,
 }
 
 impl<'a> Head<'a> {
     /// # Errors
     /// [`JournalError::BadId`] for a name that can't be one, [`JournalError::Unwritable`] for a text that PostgreSQL doesn't take.
-    fn of(stored: &'a StoredExperiment) -> Result<Self, JournalError> {
+    pub(super) fn of(stored: &'a StoredExperiment) -> Result<Self, JournalError> {
         if let Some(why) = name_fault(&stored.id) {
             return Err(JournalError::BadId { id: stored.id.clone(), why });
         }
@@ -407,15 +407,15 @@ impl<'a> Head<'a> {
 }
 
 /// How an experiment ended.
-struct End {
-    state: State,
-    ended_unix_us: Option<i64>,
-    verdict: Option<String>,
-    summary: OfVerdict,
+pub(super) struct End {
+    pub(super) state: State,
+    pub(super) ended_unix_us: Option<i64>,
+    pub(super) verdict: Option<String>,
+    pub(super) summary: OfVerdict,
 }
 
 impl End {
-    fn of(state: State, ended_unix_us: Option<i64>, verdict: Option<&Value>) -> Result<Self, JournalError> {
+    pub(super) fn of(state: State, ended_unix_us: Option<i64>, verdict: Option<&Value>) -> Result<Self, JournalError> {
         let summary = verdict.map(OfVerdict::of).unwrap_or_default();
         let verdict = verdict.map(|v| to_json("the verdict", v)).transpose()?;
         Ok(Self { state, ended_unix_us, verdict, summary })

@@ -11,7 +11,7 @@ mod shown;
 
 pub use exported::{ExportAnswer, ExportFormat, ExportRequest, export, export_to_file};
 pub use kept::{ImportAnswer, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
-pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, push, status};
+pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, push, status, store_address};
 pub use shown::{
     ExperimentRequest, ListAnswer, ListRequest, SampledTrial, SamplesAnswer, SamplesRequest, ShowAnswer, list, samples,
     show,

@@ -70,7 +70,7 @@ pub struct PushedExperiment {
 /// # Errors
 /// A [`Problem`] that names the journal, or the experiment that isn't there; what was written before stays.
 pub fn push(request: &PushRequest) -> Result<PushAnswer, Problem> {
-    let store = named(&request.store)?;
+    let store = store_address(&request.store)?;
     let mut local = open(request.journal.as_deref())?;
     let ids = request.experiments.iter().map(|key| local.load(key).map(|found| found.id));
     let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| problem(&error))?;
@@ -91,21 +91,25 @@ pub fn push(request: &PushRequest) -> Result<PushAnswer, Problem> {
 pub fn status(request: &StatusRequest) -> Result<PushAnswer, Problem> {
     let local = open(request.journal.as_deref())?;
     let store = match &request.store {
-        Some(text) => named(text)?,
+        Some(text) => store_address(text)?,
         None => {
             let last = local.sightings(KIND, None, 1).map_err(|error| problem(&error))?;
             let last = last.into_iter().next_back().map(|push| push.host).ok_or_else(|| {
                 Problem::usage("nothing was ever pushed from this journal, so it isn't known where to")
                     .hint("windtunnel journal status postgresql://USER@HOST/DATABASE")
             })?;
-            named(&last)?
+            store_address(&last)?
         }
     };
     let common = PgJournal::open_to_read(&store).map_err(|error| problem(&error))?;
     Ok(answer(&store, wt_fleet::status(&local, &common).map_err(|error| problem(&error))?))
 }
 
-fn named(text: &str) -> Result<StoreAddress, Problem> {
+/// The address that a text is, with the password of the environment where it has none.
+///
+/// # Errors
+/// A usage [`Problem`].
+pub fn store_address(text: &str) -> Result<StoreAddress, Problem> {
     address(Some(Path::new(text))).unwrap_or_else(|| {
         Err(Problem::usage("that is no address of a journal of many hosts").hint("postgresql://USER@HOST/DATABASE"))
     })

@@ -16,6 +16,8 @@ pub(crate) mod comparison;
 pub(crate) mod doctor;
 /// How much servers send before anything is acknowledged.
 pub(crate) mod first_window;
+/// Many hosts that measure by one plan.
+pub(crate) mod fleet;
 /// Every trial ever run.
 pub(crate) mod journal;
 /// The lab's paths, and programs in it.

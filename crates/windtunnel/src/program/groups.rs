@@ -16,7 +16,7 @@ struct Group {
 
 /// All groups, in the order of the list.
 const GROUPS: [Group; 6] = [
-    Group { heading: "Measure", commands: &["tune", "test", "traffic", "lab", "stacks", "cdn", "page"] },
+    Group { heading: "Measure", commands: &["tune", "test", "traffic", "lab", "stacks", "cdn", "page", "fleet"] },
     Group { heading: "Inspect", commands: &["path", "mtu", "trace", "first-window", "watch", "doctor"] },
     Group { heading: "Analyse", commands: &["analyse", "report", "compare", "journal", "metrics", "self-test"] },
     Group { heading: "Model", commands: &["predict", "replay", "calibrate", "overhead"] },

@@ -8,6 +8,7 @@ mod crowd;
 mod exports;
 mod files_of_others;
 mod fleet;
+mod fleet_agents;
 mod hostile;
 mod model;
 mod overhead;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wt_prober::IpVersion;
 use wt_setup::{Baseline, Budget, Levels, NamedArm, WorkloadRequest};
-use wt_tune::{LiveRequest, TuneRequest};
+use wt_tune::{LiveRequest, TuneRequest, TurnsRequest};
 use wt_units::{Assignment, BitsPerSecond, Knob, Ratio, parse_duration};
 use wt_wire::Framing;
 
@@ -98,6 +98,13 @@ pub(crate) struct TuneArgs {
     /// Go on with an experiment of the journal, on this or another day: its name, the beginning of it, or "last"
     #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial"])]
     resume: Option<String>,
+    /// Take a turn before each round from this server, so that what is named by --resource is never measured on by two at
+    /// once: postgresql://USER@HOST/DATABASE
+    #[arg(long, value_name = "URL", requires = "resource")]
+    turns: Option<String>,
+    /// What a turn is on, several times if need be: link:berlin, host:a, target:example.org
+    #[arg(long, value_name = "WORD", requires = "turns")]
+    resource: Vec<String>,
     #[command(flatten)]
     live: LiveArgs,
     #[command(flatten)]
@@ -192,6 +199,11 @@ impl TuneArgs {
             seed: self.options.seed,
             order_seed: self.order_seed,
             backend: self.options.backend.into(),
+            turns: self.turns.as_ref().map(|server| TurnsRequest {
+                server: server.clone(),
+                resources: self.resource.clone(),
+                hold: None,
+            }),
             no_model: self.no_model,
             comment: self.comment.clone().unwrap_or_default(),
             journal: self.journal.clone(),

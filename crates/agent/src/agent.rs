@@ -1,0 +1,392 @@
+//! What one host of a fleet does: ask, judge by its own policy, measure, push. It keeps nothing but its journal: which experiment
+//! belongs to which job is written there, so that whatever ends it, the next one goes on.
+
+use crate::child::Measuring;
+use crate::job::JobSpec;
+use crate::policy::{DAY, Policy, PolicyAnswer};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_experiment::fleet::order_seed_of;
+use wt_fleet::{AgentState, AgentStore, FleetJob, JobEnd, PushState, StoreAddress, push_as_agent};
+use wt_journal::{ExperimentSummary, Filter, Journal as _, JournalError, SqliteJournal, State};
+use wt_problem::Problem;
+use wt_sys::clock::{monotonic_ns, unix_us};
+use wt_trial::Cancel;
+use wt_tune::{TuneRequest, TurnsRequest};
+use wt_units::{Bytes, Scheme, Url};
+
+/// A job goes to whoever asks if nothing is heard for so long.
+const LEASE: Duration = Duration::from_secs(120);
+/// How often the server is asked, give or take a half.
+const POLL: Duration = Duration::from_secs(20);
+/// How often somebody looks at an experiment that runs.
+const LOOK: Duration = Duration::from_millis(200);
+/// Who doesn't end in so long after being asked to is killed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What an agent is started with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentRequest {
+    /// The file of its policy.
+    pub policy: PathBuf,
+    /// End when nothing is due, instead of asking again.
+    pub once: bool,
+}
+
+/// What happens meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// Something for whoever reads its log.
+    Agent {
+        /// A sentence.
+        text: String,
+    },
+}
+
+/// What it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct AgentAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// Experiments that came to their end.
+    pub measured: u64,
+    /// Jobs that it refused.
+    pub refused: u64,
+    /// Jobs that failed.
+    pub failed: u64,
+}
+
+/// Takes events as they happen.
+type Sink<'a> = &'a mut dyn FnMut(AgentEvent);
+
+/// Does one host's part until somebody cancels.
+///
+/// # Errors
+/// A [`Problem`] where the policy or the journal can't be read; a server that isn't there is asked again.
+pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Result<AgentAnswer, Problem> {
+    let file = request.policy.display();
+    let text = std::fs::read_to_string(&request.policy).map_err(|error| {
+        Problem::usage(format!("{file}: {error}")).hint("windtunnel fleet add HOST URL prints one to begin with")
+    })?;
+    let policy = Policy::parse(&text).map_err(|why| Problem::usage(format!("{file}: {why}")))?;
+    let address = wt_setup::journal::store_address(&policy.server)?;
+    let journal = wt_setup::journal::open(policy.journal.as_deref())?;
+    let _lock = only_one(&journal)?;
+    let poll = policy.poll.unwrap_or(POLL).clamp(Duration::from_millis(200), Duration::from_secs(3600));
+    let mut agent = Agent {
+        policy,
+        address,
+        journal,
+        store: None,
+        rtt: Duration::ZERO,
+        begins: true,
+        there: HashSet::new(),
+        answer: AgentAnswer { schema_version: 1, ..AgentAnswer::default() },
+        events,
+        cancel,
+    };
+    let mut is_away = false;
+    while !cancel.is_cancelled() {
+        match agent.turn() {
+            Ok(true) => {
+                is_away = false;
+                continue;
+            }
+            Ok(false) if request.once => break,
+            Ok(false) => is_away = false,
+            Err(Trouble::Away(why)) if request.once => {
+                return Err(Problem::environment(why)
+                    .hint("what was measured is in this host's journal, and is pushed next time"));
+            }
+            Err(Trouble::Away(why)) => {
+                // Said once, not every twenty seconds for days.
+                if !is_away {
+                    agent.say(format!("the fleet's server isn't there, it is asked again: {why}"));
+                }
+                (is_away, agent.store) = (true, None);
+            }
+            Err(Trouble::Ours(problem)) => return Err(problem),
+        }
+        idle(poll.mul_f64(0.5 + chance()), cancel);
+    }
+    Ok(agent.answer)
+}
+
+/// Sees to it that one agent at a time works with a journal, for as long as the file is open.
+fn only_one(journal: &SqliteJournal) -> Result<std::fs::File, Problem> {
+    let mut path = journal.path().as_os_str().to_owned();
+    path.push(".agent");
+    let named = |error: &dyn std::fmt::Display| Problem::environment(format!("{}: {error}", path.display()));
+    let file = std::fs::File::options().create(true).append(true).open(&path).map_err(|error| named(&error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Problem::environment("another agent works with this journal")
+            .hint("systemctl status windtunnel-agent shows whether it is the service")),
+        Err(std::fs::TryLockError::Error(error)) => Err(named(&error)),
+    }
+}
+
+/// Why a turn came to nothing.
+enum Trouble {
+    /// The server isn't there, or doesn't want us.
+    Away(String),
+    /// This host can't.
+    Ours(Problem),
+}
+
+impl From<Problem> for Trouble {
+    fn from(problem: Problem) -> Self {
+        Self::Ours(problem)
+    }
+}
+
+struct Agent<'a> {
+    policy: Policy,
+    address: StoreAddress,
+    journal: SqliteJournal,
+    store: Option<AgentStore>,
+    /// How long the server took to say hello.
+    rtt: Duration,
+    /// Whether the server hasn't heard yet that this process has none of the jobs of the one before.
+    begins: bool,
+    /// Experiments that are there as they are here.
+    there: HashSet<String>,
+    answer: AgentAnswer,
+    events: Sink<'a>,
+    cancel: &'a Cancel,
+}
+
+impl Agent<'_> {
+    /// Pushes what isn't there, says hello, and does a job if one is due; whether one was.
+    fn turn(&mut self) -> Result<bool, Trouble> {
+        self.push()?;
+        let outbox = self.pending()?.len() as u64;
+        let state = AgentState { unix_us: unix_us(), rtt: self.rtt, outbox, begins: self.begins };
+        let begun = monotonic_ns();
+        self.store()?.hello(env!("CARGO_PKG_VERSION"), state).map_err(away)?;
+        (self.rtt, self.begins) = (Duration::from_nanos(monotonic_ns() - begun), false);
+        let Some(job) = self.store()?.next(LEASE).map_err(away)? else { return Ok(false) };
+        let end = self.job(&job)?;
+        self.push()?;
+        match &end {
+            JobEnd::Done { .. } => self.answer.measured += 1,
+            JobEnd::Refused { why } => {
+                self.answer.refused += 1;
+                self.say(format!("refused {} of {}: {why}", job.target, job.mesh));
+            }
+            JobEnd::Failed { why, .. } => {
+                self.answer.failed += 1;
+                self.say(format!("{} of {} failed: {why}", job.target, job.mesh));
+            }
+            JobEnd::Later { why, .. } => self.say(format!("{} of {} later: {why}", job.target, job.mesh)),
+        }
+        self.store()?.end_job(&job, &end).map_err(away)?;
+        Ok(true)
+    }
+
+    fn store(&mut self) -> Result<&mut AgentStore, Trouble> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => AgentStore::connect(&self.address).map_err(away)?,
+        };
+        Ok(self.store.insert(store))
+    }
+
+    /// Experiments that aren't there as they are here, the newest first.
+    fn pending(&self) -> Result<Vec<ExperimentSummary>, Trouble> {
+        let mut all = self.journal.list(&Filter::default()).map_err(|error| ours(&error))?;
+        all.retain(|one| !self.there.contains(&one.id));
+        Ok(all)
+    }
+
+    fn push(&mut self) -> Result<(), Trouble> {
+        let pending = self.pending()?;
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<String> = pending.iter().map(|one| one.id.clone()).collect();
+        self.store()?;
+        let Some(store) = self.store.as_mut() else { return Ok(()) };
+        let report = push_as_agent(&self.journal, store, Some(&ids)).map_err(away)?;
+        for line in report.experiments {
+            if let PushState::Refused(why) = &line.state {
+                self.say(format!("{} can't be pushed: {why}", line.id));
+            }
+            if pending.iter().any(|one| one.id == line.id && one.state != State::Running) {
+                self.there.insert(line.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a job, or says why not.
+    fn job(&mut self, job: &FleetJob) -> Result<JobEnd, Trouble> {
+        let spec: JobSpec = match serde_json::from_str(&job.spec) {
+            Ok(spec) => spec,
+            Err(error) => return Ok(JobEnd::Refused { why: format!("the job isn't understood: {error}") }),
+        };
+        match self.policy.judge(&job.target, &spec, unix_us() / 1_000_000, self.moved()?) {
+            PolicyAnswer::Refused(why) => return Ok(JobEnd::Refused { why }),
+            PolicyAnswer::Later(why, after) => return Ok(JobEnd::Later { why, after }),
+            PolicyAnswer::Allowed => {}
+        }
+        let comment = comment_of(job);
+        let before = self.newest(&comment)?;
+        if let Some(done) = before.as_ref().filter(|one| one.state == State::Finished) {
+            // It was measured, and the server didn't hear of it.
+            return Ok(JobEnd::Done { experiment: done.id.clone() });
+        }
+        let request = match self.request(job, &spec, comment.clone(), before.as_ref()) {
+            Ok(request) => request,
+            Err(problem) => return Ok(JobEnd::Failed { why: problem.what, experiment: None }),
+        };
+        self.say(format!("measuring {} of {}", job.target, job.mesh));
+        self.measure(job, &request, &comment)
+    }
+
+    /// The experiment that a job asks for, with what is this host's own.
+    fn request(
+        &self,
+        job: &FleetJob,
+        spec: &JobSpec,
+        comment: String,
+        before: Option<&ExperimentSummary>,
+    ) -> Result<TuneRequest, Problem> {
+        let url: Url = job.target.parse().map_err(|_| Problem::usage("no address of a server"))?;
+        let mut target = url.to_string();
+        if url.scheme == Scheme::Wt {
+            let file = self.policy.keys.get(&url.host).ok_or_else(|| {
+                Problem::usage(format!("this host has no key for {}: [keys] in its policy names the file", url.host))
+            })?;
+            target = format!("wt://{}@{}", wt_setup::serve::read_key(file)?.to_hex(), url.authority());
+        }
+        let site = self.address.user().to_owned();
+        let mut resources: Vec<String> = job.links.iter().chain(&self.policy.links).cloned().collect();
+        resources.extend([format!("host:{site}"), format!("target:{}", url.host)]);
+        resources.sort();
+        resources.dedup();
+        let turns = Some(TurnsRequest { server: self.policy.server.clone(), resources, hold: self.policy.turn });
+        let journal = Some(self.journal.path().to_owned());
+        let command = format!("windtunnel fleet agent ({comment})");
+        let common = TuneRequest { target: Some(target), turns, journal, command, comment, ..TuneRequest::default() };
+        if let Some(before) = before.filter(|one| one.trials > 0) {
+            let mut request = TuneRequest { resume: Some(before.id.clone()), budget: spec.budget, ..common };
+            request.live.allow_host_wide = spec.host_wide;
+            return Ok(request);
+        }
+        // In 53 bits, as those that the system draws: every reader of JSON keeps them.
+        let order_seed = order_seed_of(&format!("{}/{}/{}", job.mesh, job.target, job.run), &site) >> 11;
+        let TuneRequest { target, turns, journal, command, comment, .. } = common;
+        let order_seed = Some(order_seed);
+        Ok(TuneRequest { target, turns, journal, command, comment, order_seed, ..spec.experiment() })
+    }
+
+    /// Runs an experiment to its end, or until the job is taken from us.
+    fn measure(&mut self, job: &FleetJob, request: &TuneRequest, comment: &str) -> Result<JobEnd, Trouble> {
+        let mut measuring = Measuring::start(request)?;
+        let begun = monotonic_ns();
+        let since = |then: u64| Duration::from_nanos(monotonic_ns().saturating_sub(then));
+        let (mut kept, mut asked_to_end) = (begun, None);
+        let mut after_hours = false;
+        let code = loop {
+            if let Some(code) = measuring.ended(LOOK) {
+                break code;
+            }
+            let mut end = self.cancel.is_cancelled() || since(begun) > self.policy.longest();
+            if !self.policy.is_open(unix_us() / 1_000_000) {
+                (end, after_hours) = (true, true);
+            }
+            if since(kept) > LEASE / 3 {
+                kept = monotonic_ns();
+                // Where the server isn't there, rounds end by themselves, for want of a turn.
+                match self.store.as_mut().map(|store| store.keep(job, LEASE)) {
+                    Some(Ok(is_ours)) => end |= !is_ours,
+                    Some(Err(_)) | None => self.store = AgentStore::connect(&self.address).ok(),
+                }
+            }
+            match asked_to_end {
+                None if end => {
+                    measuring.interrupt();
+                    asked_to_end = Some(monotonic_ns());
+                }
+                Some(then) if since(then) > PATIENCE => break 255,
+                _ => {}
+            }
+        };
+        let why = if code > 1 { measuring.why() } else { String::new() };
+        drop(measuring);
+        // Whatever ended it, nothing is left as running.
+        self.journal = wt_setup::journal::open(Some(self.journal.path()))?;
+        let found = self.newest(comment)?;
+        let experiment = found.map(|one| one.id);
+        Ok(match (code, experiment) {
+            _ if after_hours => {
+                JobEnd::Later { why: "outside of this host's hours".to_owned(), after: Duration::from_secs(60) }
+            }
+            _ if self.cancel.is_cancelled() => {
+                JobEnd::Later { why: "the agent was stopped".to_owned(), after: Duration::ZERO }
+            }
+            (0 | 1, Some(experiment)) => JobEnd::Done { experiment },
+            (_, experiment) => JobEnd::Failed { why, experiment },
+        })
+    }
+
+    /// The newest experiment of a job.
+    fn newest(&self, comment: &str) -> Result<Option<ExperimentSummary>, Trouble> {
+        let all = self.journal.list(&Filter::default()).map_err(|error| ours(&error))?;
+        Ok(all.into_iter().find(|one| one.comment == comment))
+    }
+
+    /// Payload of the last 24 hours.
+    fn moved(&self) -> Result<Bytes, Trouble> {
+        let since = unix_us().saturating_sub(i64::try_from(DAY.as_micros()).unwrap_or(i64::MAX));
+        // An experiment that began the day before may have trials of today.
+        let recent = Filter { since_unix_us: Some(since.saturating_sub(since / 1000)), ..Filter::default() };
+        let mut moved = 0_u64;
+        for one in self.journal.list(&recent).map_err(|error| ours(&error))? {
+            let rows = self.journal.rows(&one.id).map_err(|error| ours(&error))?;
+            moved += rows.iter().filter(|row| row.started_unix_us >= since).map(|row| row.bytes).sum::<u64>();
+        }
+        Ok(Bytes(moved))
+    }
+
+    fn say(&mut self, text: String) {
+        (self.events)(AgentEvent::Agent { text });
+    }
+}
+
+/// What an experiment of a job is called in the journal, for good.
+fn comment_of(job: &FleetJob) -> String {
+    format!("fleet {}, job {}, run {}", job.mesh, job.job, job.run)
+}
+
+fn ours(error: &JournalError) -> Trouble {
+    Trouble::Ours(wt_setup::journal::problem(error))
+}
+
+fn away(error: JournalError) -> Trouble {
+    Trouble::Away(error.to_string())
+}
+
+/// Waits, unless somebody cancels.
+fn idle(time: Duration, cancel: &Cancel) {
+    let end = monotonic_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    while !cancel.is_cancelled() {
+        let left = end.saturating_sub(monotonic_ns());
+        if left == 0 {
+            return;
+        }
+        // A signal ends it early.
+        let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_nanos(left.min(1_000_000_000))));
+    }
+}
+
+/// From 0 to 1, so that nobody keeps step with others.
+fn chance() -> f64 {
+    let drawn = wt_setup::draw_order_seed().unwrap_or_else(|_| monotonic_ns());
+    (drawn & 0xFFFF_FFFF) as f64 / f64::from(u32::MAX)
+}

@@ -1,0 +1,286 @@
+//! What a host lets be measured from it: a file of TOML that only its administrator writes. Whoever owns the fleet can ask for less,
+//! never for more.
+
+use crate::hours::Hours;
+use crate::job::JobSpec;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use wt_setup::{Budget, duration_or_none};
+use wt_units::{Bytes, Knob, Url};
+
+/// Where bytes are counted over.
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
+/// When one that is over its bytes of a day looks again.
+const LATER: Duration = Duration::from_secs(3600);
+
+/// What a host lets be measured from it. Without targets it lets nothing.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// The fleet's server, with this host's role and certificate.
+    pub server: String,
+    /// The journal; nothing means the usual one.
+    pub journal: Option<PathBuf>,
+    /// Names (`speed.example.org`, `*.example.org`) and prefixes (`192.0.2.0/24`) that may be measured to. A name in a job has to fit
+    /// a name here, and an address a prefix: where names lead is decided elsewhere.
+    #[serde(default)]
+    pub targets: Vec<String>,
+    /// Hours of the day in which it may measure, in UTC; nothing means always.
+    #[serde(default)]
+    pub hours: Vec<String>,
+    /// Payload in 24 hours at most. Jobs then have to say how many bytes they may move.
+    pub bytes_a_day: Option<Bytes>,
+    /// The knobs that may be varied or held; nothing means each one that needs no change of the whole host.
+    pub knobs: Option<Vec<Knob>>,
+    /// Whether trials may change settings of this whole host.
+    #[serde(default)]
+    pub host_wide: bool,
+    /// How long one experiment may take at most; nothing means 2 h.
+    #[serde(default, with = "duration_or_none")]
+    pub longest: Option<Duration>,
+    /// What this host shares with others, whatever is measured: `link:berlin`.
+    #[serde(default)]
+    pub links: Vec<String>,
+    /// How long a turn on what is shared lasts unless it is kept, and so how long others wait for a host that died: nothing means 30 s.
+    #[serde(default, with = "duration_or_none")]
+    pub turn: Option<Duration>,
+    /// How often the server is asked, give or take a half; nothing means 20 s.
+    #[serde(default, with = "duration_or_none")]
+    pub poll: Option<Duration>,
+    /// Files with the keys of servers of ours, by the server's name.
+    #[serde(default)]
+    pub keys: BTreeMap<String, PathBuf>,
+}
+
+/// What a policy says of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyAnswer {
+    /// It may be measured.
+    Allowed,
+    /// It may not, and why.
+    Refused(String),
+    /// Not now: why, and when to look again.
+    Later(String, Duration),
+}
+
+impl Policy {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let policy: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        policy.hours.iter().try_for_each(|hours| hours.parse::<Hours>().map(drop))?;
+        for target in policy.targets.iter().filter(|target| target.contains('/')) {
+            Prefix::parse(target).ok_or_else(|| format!("targets: \"{target}\" is no prefix: write 192.0.2.0/24"))?;
+        }
+        Ok(policy)
+    }
+
+    /// How long one experiment may take.
+    pub(crate) fn longest(&self) -> Duration {
+        self.longest.unwrap_or(Duration::from_secs(7200))
+    }
+
+    /// Whether its hours are now; `unix_s` is the time, seconds since 1970.
+    pub(crate) fn is_open(&self, unix_s: i64) -> bool {
+        let mut hours = self.hours.iter().filter_map(|hours| hours.parse::<Hours>().ok()).peekable();
+        hours.peek().is_none() || hours.any(|hours| hours.is_open(unix_s))
+    }
+
+    /// What it says of a job; `moved` is what this host moved in the last 24 hours.
+    #[must_use]
+    pub fn judge(&self, target: &str, spec: &JobSpec, unix_s: i64, moved: Bytes) -> PolicyAnswer {
+        self.refusal(target, spec).map_or_else(|| self.delay(spec, unix_s, moved), PolicyAnswer::Refused)
+    }
+
+    fn refusal(&self, target: &str, spec: &JobSpec) -> Option<String> {
+        let Ok(url) = target.parse::<Url>() else { return Some(format!("{target} is no address of a server")) };
+        if url.login.is_some() {
+            return Some(format!("{url} comes with a key; keys are this host's own"));
+        }
+        if !self.targets.iter().any(|pattern| fits(pattern, &url.host)) {
+            return Some(format!("{} isn't among this host's targets", url.host));
+        }
+        if spec.host_wide && !self.host_wide {
+            return Some("trials may not change settings of this whole host".to_owned());
+        }
+        if let Some(allowed) = &self.knobs {
+            let Some(named) = spec.named_knobs() else {
+                return Some("this host allows some knobs only, and the job doesn't name all of its own".to_owned());
+            };
+            if let Some(knob) = named.iter().find(|knob| !allowed.contains(knob)) {
+                return Some(format!("this host doesn't allow the knob {knob}"));
+            }
+        }
+        let limit = self.bytes_a_day?;
+        match spec.budget {
+            Some(Budget::Size(size)) if size <= limit => None,
+            Some(Budget::Size(size)) => {
+                Some(format!("{} are more than this host's {} a day", size.human(), limit.human()))
+            }
+            _ => Some(format!(
+                "this host allows {} a day, and the job doesn't say how many bytes it may move: budget = \"200MB\"",
+                limit.human()
+            )),
+        }
+    }
+
+    fn delay(&self, spec: &JobSpec, unix_s: i64, moved: Bytes) -> PolicyAnswer {
+        let hours = |text: &String| text.parse::<Hours>().ok();
+        let own: Vec<Hours> = self.hours.iter().filter_map(hours).collect();
+        let wanted = spec.hours.as_ref().map(hours);
+        let Some(wanted) = wanted.map_or(Some(None), |hours| hours.map(Some)) else {
+            return PolicyAnswer::Refused("its hours of the day can't be read".to_owned());
+        };
+        // Both at once: the soonest minute of the next day that both have.
+        let is_open = |at: i64| {
+            (own.is_empty() || own.iter().any(|hours| hours.is_open(at)))
+                && wanted.is_none_or(|hours| hours.is_open(at))
+        };
+        if !is_open(unix_s) {
+            let soonest = (1..=24 * 60).map(|minutes| minutes * 60).find(|later| is_open(unix_s + later));
+            let Some(soonest) = soonest else {
+                return PolicyAnswer::Refused("its hours and this host's have no minute in common".to_owned());
+            };
+            let until = Duration::from_secs(u64::try_from(soonest).unwrap_or(0));
+            let whose =
+                if own.iter().any(|hours| hours.is_open(unix_s)) || own.is_empty() { "its" } else { "this host's" };
+            return PolicyAnswer::Later(format!("outside of {whose} hours"), until);
+        }
+        if let (Some(limit), Some(Budget::Size(size))) = (self.bytes_a_day, spec.budget)
+            && moved.get().saturating_add(size.get()) > limit.get()
+        {
+            let why = format!("{} of this host's {} a day are used up", moved.human(), limit.human());
+            return PolicyAnswer::Later(why, LATER);
+        }
+        PolicyAnswer::Allowed
+    }
+}
+
+/// Whether a host of a job is one that a pattern means.
+fn fits(pattern: &str, host: &str) -> bool {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return match Prefix::parse(pattern) {
+            Some(prefix) => prefix.has(address),
+            None => pattern.parse() == Ok(address),
+        };
+    }
+    let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
+    let host = host.strip_suffix('.').unwrap_or(&host);
+    match pattern.strip_prefix("*.") {
+        Some(above) => host.strip_suffix(above).is_some_and(|below| below.len() > 1 && below.ends_with('.')),
+        None => pattern == host,
+    }
+}
+
+/// Addresses that begin alike.
+struct Prefix {
+    address: IpAddr,
+    length: u32,
+}
+
+impl Prefix {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, length) = text.split_once('/')?;
+        let (address, length): (IpAddr, u32) = (address.parse().ok()?, length.parse().ok()?);
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (length <= most).then_some(Self { address, length })
+    }
+
+    fn has(&self, other: IpAddr) -> bool {
+        match (self.address, other.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                (own.to_bits() ^ other.to_bits()).checked_shr(32 - self.length).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                (own.to_bits() ^ other.to_bits()).checked_shr(128 - self.length).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: &str = r#"
+        server = "postgresql://a@db.example/windtunnel"
+        targets = ["speed.example.org", "*.lab.example", "192.0.2.0/24", "2001:db8::/32"]
+        hours = ["22:00-06:00"]
+        bytes_a_day = "1GB"
+        knobs = ["rwin", "cc"]
+    "#;
+    const NIGHT: i64 = 23 * 3600;
+
+    fn judged(target: &str, spec: &str, unix_s: i64, moved: u64) -> PolicyAnswer {
+        let spec: JobSpec = serde_json::from_str(spec).unwrap();
+        Policy::parse(POLICY).unwrap().judge(target, &spec, unix_s, Bytes(moved))
+    }
+
+    #[test]
+    fn nothing_central_widens_what_a_host_allows() {
+        let good = r#"{"levels": ["cc=cubic,bbr"], "budget": "200MB"}"#;
+        let s = "wt://speed.example.org";
+        for host in [
+            "speed.example.org",
+            "SPEED.example.org",
+            "a.b.lab.example",
+            "192.0.2.255",
+            "[2001:db8::1]",
+            "[::ffff:192.0.2.7]",
+        ] {
+            assert_eq!(judged(&format!("wt://{host}"), good, NIGHT, 0), PolicyAnswer::Allowed, "{host}");
+        }
+        for (target, spec, told) in [
+            ("wt://192.0.3.1", good, "targets"),
+            ("wt://lab.example", good, "targets"),
+            ("wt://evillab.example", good, "targets"),
+            ("wt://speed.example.org.evil", good, "targets"),
+            ("wt://[2001:db9::1]", good, "targets"),
+            ("wt://0123@speed.example.org", good, "keys are this host's own"),
+            ("/etc/passwd.toml", good, "no address"),
+            (s, r#"{"levels": ["cc=cubic,bbr"], "budget": "200MB", "host_wide": true}"#, "whole host"),
+            (s, r#"{"levels": ["mtu=1400"], "budget": "200MB"}"#, "knob mtu"),
+            (s, r#"{"levels": ["cc=bbr"], "hold": ["mss=1400"], "budget": "200MB"}"#, "knob mss"),
+            (s, r#"{"arms": ["x: rwin=1x,sack=off"], "budget": "200MB"}"#, "knob sack"),
+            (s, r#"{"levels": ["cc=bbr"], "baseline": "windows-98", "budget": "200MB"}"#, "doesn't name"),
+            (s, r#"{"budget": "200MB"}"#, "doesn't name"),
+            (s, r#"{"levels": ["cc=bbr"], "budget": "2GB"}"#, "more than this host's"),
+            (s, r#"{"levels": ["cc=bbr"], "budget": "10min"}"#, "how many bytes"),
+            (s, r#"{"levels": ["cc=bbr"]}"#, "how many bytes"),
+            (s, r#"{"levels": ["cc=bbr"], "budget": "200MB", "hours": "08:00-09:00"}"#, "no minute in common"),
+        ] {
+            match judged(target, spec, NIGHT, 0) {
+                PolicyAnswer::Refused(why) => assert!(why.contains(told), "{told}: {why}"),
+                other => panic!("{target} {spec}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_isnt_allowed_now_is_later() {
+        let good = r#"{"levels": ["cc=cubic,bbr"], "budget": "200MB"}"#;
+        let s = "wt://speed.example.org";
+        let PolicyAnswer::Later(why, after) = judged(s, good, 21 * 3600, 0) else { panic!("it is day") };
+        assert!(why.contains("this host's hours") && after == Duration::from_secs(3600), "{why} {after:?}");
+        let PolicyAnswer::Later(why, _) = judged(s, good, NIGHT, 900_000_000) else { panic!("no bytes are left") };
+        assert!(why.contains("used up"), "{why}");
+        let late = r#"{"levels": ["cc=bbr"], "budget": "1MB", "hours": "05:00-07:00"}"#;
+        let PolicyAnswer::Later(_, after) = judged(s, late, NIGHT, 0) else { panic!("it is before its hours") };
+        assert_eq!(after, Duration::from_secs(6 * 3600));
+    }
+
+    #[test]
+    fn an_empty_policy_allows_nothing() {
+        let policy = Policy::parse("server = \"postgresql:///d\"").unwrap();
+        let refused = policy.judge("wt://a.example", &JobSpec::default(), 0, Bytes(0));
+        assert!(matches!(refused, PolicyAnswer::Refused(_)), "{refused:?}");
+        assert!(Policy::parse("server = \"x\"\ntarget = []").is_err(), "a word that isn't known");
+        assert!(Policy::parse("server = \"x\"\ntargets = [\"1.2.3.4/33\"]").is_err());
+    }
+}

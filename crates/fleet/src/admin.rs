@@ -1,0 +1,369 @@
+//! The fleet as its owner sees it: who is in it, what is to be measured, how it stands.
+
+use crate::address::{StoreAddress, said};
+use crate::turns::{TurnError, Turns};
+use crate::{PgJournal, store};
+use postgres::Client;
+use postgres::types::Type;
+use std::time::Duration;
+use wt_journal::JournalError;
+
+/// The role that may call an agent's functions; each agent is a member.
+pub const AGENT_ROLE: &str = "windtunnel_agent";
+/// "Wtnl", under which programs that make the functions wait for each other.
+const LOCK: i64 = 0x5774_6e6c;
+
+/// What an agent may call.
+const FUNCTIONS: &str = "ask_turn, keep_turn, end_turn, fleet_hello, fleet_next, fleet_keep, fleet_end, fleet_push_begin, \
+                         fleet_push_trials, fleet_push_end";
+
+/// The owner's connection to a fleet's server.
+pub struct FleetAdmin {
+    client: Client,
+    place: String,
+}
+
+impl std::fmt::Debug for FleetAdmin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FleetAdmin").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Why it can't be done.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The server can't be reached.
+    #[error("{place}: {why}")]
+    Unreachable {
+        /// Its address, without a password.
+        place: String,
+        /// What the system or the server says.
+        why: String,
+    },
+    /// The database has no fleet.
+    #[error("{place} has no fleet yet")]
+    NoFleet {
+        /// Its address, without a password.
+        place: String,
+    },
+    /// The server refuses.
+    #[error("{place}: {why}")]
+    Refused {
+        /// Its address, without a password.
+        place: String,
+        /// What it says.
+        why: String,
+    },
+    /// A mesh names who isn't in the fleet.
+    #[error("no agent of the fleet is called {agent}")]
+    NoSuchAgent {
+        /// The name.
+        agent: String,
+    },
+    /// The tables of the journal can't be made.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// A job as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewJob {
+    /// Who measures.
+    pub agent: String,
+    /// To what.
+    pub target: String,
+    /// How, as JSON.
+    pub spec: String,
+    /// What nobody else may use meanwhile.
+    pub links: Vec<String>,
+    /// How often; nothing means once.
+    pub every: Option<Duration>,
+    /// It begins at a random time within so long.
+    pub spread: Duration,
+}
+
+/// An agent as it stands.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct AgentLine {
+    /// Its name.
+    pub agent: String,
+    /// How long ago it was heard of, seconds; nothing means never.
+    pub seen_s: Option<f64>,
+    /// Its version of the program.
+    pub version: String,
+    /// Its wall clock less the server's, seconds; right to within a round trip.
+    pub skew_s: Option<f64>,
+    /// Experiments that aren't here yet.
+    pub outbox: i64,
+}
+
+/// A job as it stands.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct JobLine {
+    /// The mesh that it belongs to.
+    pub mesh: String,
+    /// Who measures.
+    pub agent: String,
+    /// To what.
+    pub target: String,
+    /// `waiting`, `running`, `done`, `refused`, `failed` or `stopped`.
+    pub state: String,
+    /// In how long it is due, seconds; of one that waits.
+    pub due_s: Option<f64>,
+    /// Which time it is, from 1.
+    pub run: i64,
+    /// Why it was refused, failed or waits.
+    pub reason: String,
+    /// The newest experiment.
+    pub experiment: Option<String>,
+}
+
+/// A turn that somebody has or waits for.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct TurnLine {
+    /// Who.
+    pub agent: String,
+    /// Whether it has it.
+    pub granted: bool,
+    /// For what alone.
+    pub alone: Vec<String>,
+    /// For what with others.
+    pub shared: Vec<String>,
+    /// Since when it has it or waits, seconds.
+    pub since_s: f64,
+}
+
+/// A fleet as it stands.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct FleetState {
+    /// Who is in it.
+    pub agents: Vec<AgentLine>,
+    /// What is measured.
+    pub jobs: Vec<JobLine>,
+    /// Who has or waits for which turn.
+    pub turns: Vec<TurnLine>,
+}
+
+impl FleetAdmin {
+    /// Makes all that a fleet needs in a database, or brings it up to date: the journal, turns, jobs, and the role of agents.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn install(address: &StoreAddress) -> Result<(), FleetError> {
+        drop(PgJournal::open(address, "")?);
+        Turns::install(address).map_err(|error| match error {
+            TurnError::Unreachable(why) => FleetError::Unreachable { place: address.to_string(), why },
+            TurnError::Refused(why) => FleetError::Refused { place: address.to_string(), why },
+        })?;
+        let mut admin = Self::open(address)?;
+        let place = admin.place.clone();
+        let whole = (|| {
+            let mut transaction = admin.client.transaction()?;
+            transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)])?;
+            let row = transaction.query_typed_one("SELECT quote_ident(current_schema())", &[])?;
+            let schema: String = row.try_get(0)?;
+            let sql = include_str!("migrations/fleet.sql").replace("SCHEMA.", &format!("{schema}."));
+            transaction.batch_execute(&sql.replace("search_path = SCHEMA,", &format!("search_path = {schema},")))?;
+            let there = "SELECT count(*) FROM pg_roles WHERE rolname = $1";
+            let count: i64 = transaction.query_typed_one(there, &[(&AGENT_ROLE, Type::TEXT)])?.try_get(0)?;
+            if count == 0 {
+                transaction.batch_execute(&format!("CREATE ROLE {AGENT_ROLE} NOLOGIN"))?;
+            }
+            transaction.batch_execute(&format!(
+                "GRANT USAGE ON SCHEMA {schema} TO {AGENT_ROLE}; GRANT EXECUTE ON FUNCTION {FUNCTIONS} TO {AGENT_ROLE}"
+            ))?;
+            transaction.commit()
+        })();
+        whole.map_err(|error: postgres::Error| failed(&place, &error))
+    }
+
+    /// Connects to a fleet that was made.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn connect(address: &StoreAddress) -> Result<Self, FleetError> {
+        let mut admin = Self::open(address)?;
+        let sql = "SELECT to_regclass('fleet_jobs') IS NOT NULL";
+        let row = admin.client.query_typed_one(sql, &[]).map_err(|error| failed(&admin.place, &error))?;
+        let is_there: bool = row.try_get(0).map_err(|error| failed(&admin.place, &error))?;
+        if is_there { Ok(admin) } else { Err(FleetError::NoFleet { place: admin.place }) }
+    }
+
+    fn open(address: &StoreAddress) -> Result<Self, FleetError> {
+        let place = address.to_string();
+        match address.connect() {
+            Ok(client) => Ok(Self { client, place }),
+            Err(why) => Err(FleetError::Unreachable { place, why }),
+        }
+    }
+
+    /// Takes a host into the fleet: a role of that name, which may log in and call an agent's functions. Whether it is new.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn add(&mut self, agent: &str) -> Result<bool, FleetError> {
+        let place = self.place.clone();
+        let whole = (|| {
+            let mut transaction = self.client.transaction()?;
+            let row = transaction.query_typed_one(
+                "SELECT quote_ident($1), EXISTS (SELECT FROM pg_roles WHERE rolname = $1)",
+                &[(&agent, Type::TEXT)],
+            )?;
+            let (role, is_there): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
+            if !is_there {
+                transaction.batch_execute(&format!("CREATE ROLE {role} LOGIN"))?;
+            }
+            transaction.batch_execute(&format!("GRANT {AGENT_ROLE} TO {role}"))?;
+            let insert = "INSERT INTO fleet_agents (agent) VALUES ($1) ON CONFLICT DO NOTHING";
+            let new = transaction.execute_typed(insert, &[(&agent, Type::TEXT)])?;
+            transaction.commit()?;
+            Ok(new > 0)
+        })();
+        whole.map_err(|error: postgres::Error| failed(&place, &error))
+    }
+
+    /// Makes a mesh what is said now: new jobs are due at a random time within their spread, those that are gone are stopped, those
+    /// that ended begin anew. How many jobs it has.
+    ///
+    /// # Errors
+    /// [`FleetError::NoSuchAgent`] leaves all as it is.
+    pub fn run(&mut self, mesh: &str, jobs: &[NewJob]) -> Result<usize, FleetError> {
+        let place = self.place.clone();
+        let mut unknown = None;
+        let whole = (|| {
+            let mut transaction = self.client.transaction()?;
+            let mut kept: Vec<i64> = Vec::new();
+            for job in jobs {
+                let known = "SELECT FROM fleet_agents WHERE agent = $1";
+                if transaction.query_typed(known, &[(&job.agent, Type::TEXT)])?.is_empty() {
+                    unknown = Some(job.agent.clone());
+                    return Ok(());
+                }
+                let row = transaction.query_typed_one(
+                    "INSERT INTO fleet_jobs AS j (mesh, agent, target, spec, links, every_ms, spread_ms, state, next) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, 'waiting', now() + random() * $7 * interval '1 millisecond') \
+                     ON CONFLICT (mesh, agent, target) DO UPDATE SET spec = excluded.spec, links = excluded.links, \
+                     every_ms = excluded.every_ms, spread_ms = excluded.spread_ms, changed = now(), \
+                     run = j.run + CASE WHEN j.state IN ('waiting', 'running', 'refused') THEN 0 ELSE 1 END, \
+                     state = CASE WHEN j.state = 'running' THEN 'running' ELSE 'waiting' END, \
+                     next = CASE WHEN j.state IN ('running', 'waiting') THEN j.next ELSE excluded.next END, \
+                     reason = CASE WHEN j.state IN ('running', 'waiting') THEN j.reason ELSE '' END RETURNING job",
+                    &[
+                        (&mesh, Type::TEXT),
+                        (&job.agent, Type::TEXT),
+                        (&job.target, Type::TEXT),
+                        (&job.spec, Type::TEXT),
+                        (&job.links, Type::TEXT_ARRAY),
+                        (&job.every.map(millis), Type::INT8),
+                        (&millis(job.spread), Type::INT8),
+                    ],
+                )?;
+                kept.push(row.try_get(0)?);
+            }
+            transaction.execute_typed(
+                "UPDATE fleet_jobs SET state = 'stopped', changed = now(), reason = 'the mesh has it no more' \
+                 WHERE mesh = $1 AND job <> ALL($2) AND state IN ('waiting', 'running')",
+                &[(&mesh, Type::TEXT), (&kept, Type::INT8_ARRAY)],
+            )?;
+            transaction.commit()
+        })();
+        whole.map_err(|error: postgres::Error| failed(&place, &error))?;
+        unknown.map_or(Ok(jobs.len()), |agent| Err(FleetError::NoSuchAgent { agent }))
+    }
+
+    /// Stops what waits or runs of a mesh, or of all; agents under way end with what they have. How many jobs.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn stop(&mut self, mesh: Option<&str>) -> Result<u64, FleetError> {
+        let sql = "UPDATE fleet_jobs SET state = 'stopped', changed = now(), reason = 'stopped' \
+                   WHERE ($1 IS NULL OR mesh = $1) AND state IN ('waiting', 'running')";
+        self.client.execute_typed(sql, &[(&mesh, Type::TEXT)]).map_err(|error| failed(&self.place, &error))
+    }
+
+    /// How all stands.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn state(&mut self) -> Result<FleetState, FleetError> {
+        let place = self.place.clone();
+        let seconds = |of: &str| format!("extract(epoch FROM {of})::float8");
+        let whole = (|| {
+            let sql = format!(
+                "SELECT agent, {}, version, skew_us / 1e6::float8, outbox FROM fleet_agents ORDER BY agent",
+                seconds("clock_timestamp() - seen")
+            );
+            let rows = self.client.query_typed(&sql, &[])?;
+            let agents = rows.iter().map(|row| {
+                Ok(AgentLine {
+                    agent: row.try_get(0)?,
+                    seen_s: row.try_get(1)?,
+                    version: row.try_get(2)?,
+                    skew_s: row.try_get(3)?,
+                    outbox: row.try_get(4)?,
+                })
+            });
+            let agents = agents.collect::<Result<_, postgres::Error>>()?;
+            let sql = format!(
+                "SELECT mesh, agent, target, state, CASE WHEN state = 'waiting' THEN {} END, run, reason, \
+                 (SELECT experiment FROM fleet_runs r WHERE r.job = j.job ORDER BY r.run DESC LIMIT 1) \
+                 FROM fleet_jobs j ORDER BY mesh, agent, target",
+                seconds("next - clock_timestamp()")
+            );
+            let rows = self.client.query_typed(&sql, &[])?;
+            let jobs = rows.iter().map(|row| {
+                Ok(JobLine {
+                    mesh: row.try_get(0)?,
+                    agent: row.try_get(1)?,
+                    target: row.try_get(2)?,
+                    state: row.try_get(3)?,
+                    due_s: row.try_get(4)?,
+                    run: row.try_get(5)?,
+                    reason: row.try_get(6)?,
+                    experiment: row.try_get(7)?,
+                })
+            });
+            let jobs = jobs.collect::<Result<_, postgres::Error>>()?;
+            let sql = format!(
+                "SELECT agent, granted IS NOT NULL, alone, shared, {} FROM turns WHERE until > clock_timestamp() \
+                 ORDER BY granted IS NULL, ticket",
+                seconds("clock_timestamp() - coalesce(granted, asked)")
+            );
+            let rows = self.client.query_typed(&sql, &[])?;
+            let turns = rows.iter().map(|row| {
+                Ok(TurnLine {
+                    agent: row.try_get(0)?,
+                    granted: row.try_get(1)?,
+                    alone: row.try_get(2)?,
+                    shared: row.try_get(3)?,
+                    since_s: row.try_get(4)?,
+                })
+            });
+            Ok(FleetState { agents, jobs, turns: turns.collect::<Result<_, postgres::Error>>()? })
+        })();
+        whole.map_err(|error: postgres::Error| failed(&place, &error))
+    }
+
+    /// The experiments of a mesh, the newest of each job first; of all runs, or of the newest only.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn experiments(&mut self, mesh: &str, all: bool) -> Result<Vec<String>, FleetError> {
+        let sql = "SELECT experiment FROM (SELECT DISTINCT ON (r.job, CASE WHEN $2 THEN r.run END) r.experiment, j.agent, \
+                   j.target, r.run FROM fleet_runs r JOIN fleet_jobs j USING (job) WHERE j.mesh = $1 \
+                   ORDER BY r.job, CASE WHEN $2 THEN r.run END, r.run DESC) newest ORDER BY agent, target, run";
+        let rows = self.client.query_typed(sql, &[(&mesh, Type::TEXT), (&all, Type::BOOL)]);
+        let rows = rows.map_err(|error| failed(&self.place, &error))?;
+        let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, postgres::Error>>();
+        ids.map_err(|error| failed(&self.place, &error))
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn failed(place: &str, error: &postgres::Error) -> FleetError {
+    let (place, why) = (place.to_owned(), said(error));
+    if store::is_gone(error) { FleetError::Unreachable { place, why } } else { FleetError::Refused { place, why } }
+}

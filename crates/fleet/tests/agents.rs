@@ -1,0 +1,309 @@
+//! Agents on a server of the test's own: over TLS with certificates, and what they may do there.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../journal/tests/suite/mod.rs"]
+mod suite;
+
+use base64::Engine as _;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+use suite::finished;
+use wt_fleet::{
+    AgentState, AgentStore, FleetAdmin, FleetError, JobEnd, NewJob, PgJournal, PushState, StoreAddress, TurnTaker,
+    Turns, push_as_agent,
+};
+use wt_journal::{Journal as _, JournalError, SqliteJournal, WithSamples, export_json};
+use wt_testing::{PostgresServer, require};
+use wt_trial::Cancel;
+
+const LEASE: Duration = Duration::from_secs(600);
+
+fn address(text: &str) -> StoreAddress {
+    text.parse().unwrap()
+}
+
+/// A fleet of two on the server's socket, as which any name may come in.
+fn fleet(server: &PostgresServer) -> FleetAdmin {
+    let owner = address(&server.database("fleet").unwrap());
+    FleetAdmin::install(&owner).unwrap();
+    FleetAdmin::install(&owner).unwrap();
+    let mut admin = FleetAdmin::connect(&owner).unwrap();
+    assert!(admin.add("a").unwrap() && admin.add("b").unwrap() && !admin.add("a").unwrap());
+    admin
+}
+
+fn of(server: &PostgresServer, role: &str) -> StoreAddress {
+    address(&server.address("fleet").replace("wt@", &format!("{role}@")))
+}
+
+fn job(agent: &str, target: &str, every: Option<Duration>) -> NewJob {
+    let (agent, target, spec) = (agent.to_owned(), target.to_owned(), "{}".to_owned());
+    NewJob { agent, target, spec, links: vec!["link:x".to_owned()], every, spread: Duration::ZERO }
+}
+
+#[test]
+fn what_an_agent_pushes_is_the_same_there_and_nobody_elses_can_be_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    drop(fleet(&server));
+    let mut a = AgentStore::connect(&of(&server, "a")).unwrap();
+    let mut b = AgentStore::connect(&of(&server, "b")).unwrap();
+    let mut local = SqliteJournal::open(&folder.path().join("a")).unwrap();
+    finished(&mut local, "one", 10_000, 250, None);
+    finished(&mut local, "two", 20_000, 30, Some("one"));
+    let new = |report: wt_fleet::PushReport| report.experiments.iter().map(|one| one.new).collect::<Vec<_>>();
+    assert_eq!(new(push_as_agent(&local, &mut a, None).unwrap()), [250, 30]);
+    for _ in 0..3 {
+        let again = push_as_agent(&local, &mut a, None).unwrap();
+        assert!(again.experiments.iter().all(|one| one.state == PushState::Known && one.new == 0), "{again:?}");
+    }
+    let common = PgJournal::open_to_read(&address(&server.address("fleet"))).unwrap();
+    let exported = |journal: &dyn wt_journal::Journal, id: &str| {
+        let mut out = Vec::new();
+        export_json(journal, id, WithSamples::Yes, &mut out).unwrap();
+        out
+    };
+    for id in ["one", "two"] {
+        assert!(exported(&local, id) == exported(&common, id), "byte for byte");
+    }
+    assert_eq!(server.sql("fleet", "SELECT DISTINCT site FROM experiments").unwrap(), "a", "who asks is the role");
+
+    // Another agent can neither take the name nor write into it.
+    let mut forged = SqliteJournal::open(&folder.path().join("b")).unwrap();
+    finished(&mut forged, "one", 10_000, 251, None);
+    let refused = push_as_agent(&forged, &mut b, None).unwrap();
+    assert!(
+        matches!(&refused.experiments[0].state, PushState::Refused(why) if why.contains("another one")),
+        "{refused:?}"
+    );
+    assert_eq!(server.sql("fleet", "SELECT count(*) FROM trials").unwrap(), "280");
+    // No table is theirs, to read or to write, nor what only owners do.
+    let tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
+    let tables = server.sql("fleet", tables).unwrap();
+    assert!(tables.lines().count() >= 12, "{tables}");
+    for table in tables.lines() {
+        for sql in [format!("SELECT FROM {table}"), format!("DELETE FROM {table}"), format!("TRUNCATE {table} CASCADE")]
+        {
+            let error = server.sql_as("a", "fleet", &sql).unwrap_err();
+            assert!(error.contains("permission denied"), "{sql}: {error}");
+        }
+    }
+    assert!(server.sql_as("a", "fleet", "CREATE TABLE mine (x int)").is_err());
+    assert!(matches!(
+        PgJournal::open_to_read(&of(&server, "a")).and_then(|j| j.list(&wt_journal::Filter::default())),
+        Err(JournalError::Open { .. })
+    ));
+    // Who is no agent can't even say hello.
+    server.sql("fleet", "CREATE ROLE stranger LOGIN").unwrap();
+    let error = AgentStore::connect(&of(&server, "stranger")).unwrap().hello("0", AgentState::default()).unwrap_err();
+    assert!(error.to_string().contains("permission denied"), "{error}");
+    server.sql("fleet", "CREATE ROLE member LOGIN IN ROLE windtunnel_agent").unwrap();
+    let error = AgentStore::connect(&of(&server, "member")).unwrap().hello("0", AgentState::default()).unwrap_err();
+    assert!(error.to_string().contains("no agent is called member"), "{error}");
+}
+
+#[test]
+fn a_job_is_one_agents_until_it_ends_is_stopped_or_goes_to_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    let mut admin = fleet(&server);
+    let hour = Some(Duration::from_secs(3600));
+    let jobs = [job("a", "wt://s", hour), job("b", "wt://s", None), job("b", "wt://t", None)];
+    assert_eq!(admin.run("m", &jobs).unwrap(), 3);
+    let unknown = admin.run("m", &[job("c", "wt://s", None)]).unwrap_err();
+    assert!(matches!(&unknown, FleetError::NoSuchAgent { agent } if agent == "c"), "{unknown}");
+    let mut a = AgentStore::connect(&of(&server, "a")).unwrap();
+    let mut b = AgentStore::connect(&of(&server, "b")).unwrap();
+    let first = a.next(LEASE).unwrap().unwrap();
+    assert_eq!((first.mesh.as_str(), first.target.as_str(), first.run), ("m", "wt://s", 1));
+    assert_eq!(a.next(LEASE).unwrap(), None, "it has its only one");
+    // Another agent's job can't be kept or ended, whatever token is shown.
+    assert!(!b.keep(&first, LEASE).unwrap());
+    let done = |id: &str| JobEnd::Done { experiment: id.to_owned() };
+    assert!(!b.end_job(&first, &done("x")).unwrap());
+    assert!(a.keep(&first, LEASE).unwrap());
+    // Its process died: one that begins anew gets it at once, and the old one is told so.
+    a.hello("1", AgentState { begins: true, ..AgentState::default() }).unwrap();
+    let again = a.next(LEASE).unwrap().unwrap();
+    assert_eq!((again.job, again.run), (first.job, 1));
+    assert!(again.token != first.token && !a.keep(&first, LEASE).unwrap() && !a.end_job(&first, &done("x")).unwrap());
+    // It ends with an experiment of its own, and is due again in the next hour.
+    let mut local = SqliteJournal::open(&folder.path().join("a")).unwrap();
+    finished(&mut local, "e1", 10_000, 3, None);
+    push_as_agent(&local, &mut a, None).unwrap();
+    assert!(a.end_job(&again, &done("e1")).unwrap());
+    assert_eq!(a.next(LEASE).unwrap(), None);
+    let state = admin.state().unwrap();
+    let of_a = state.jobs.iter().find(|job| job.agent == "a").unwrap();
+    assert_eq!((of_a.state.as_str(), of_a.run, of_a.experiment.as_deref()), ("waiting", 2, Some("e1")));
+    assert!(of_a.due_s.unwrap() <= 3600.0, "{of_a:?}");
+    // Nobody brings in another's experiment as a run of his own.
+    let (s, t) = (b.next(LEASE).unwrap().unwrap(), b.next(LEASE).unwrap().unwrap());
+    assert!(b.end_job(&s, &done("e1")).unwrap());
+    assert_eq!(admin.experiments("m", false).unwrap(), ["e1"]);
+    let why = "s isn't among this host's targets".to_owned();
+    assert!(b.end_job(&t, &JobEnd::Refused { why: why.clone() }).unwrap());
+    let state = admin.state().unwrap();
+    assert!(
+        state.jobs.iter().any(|job| job.target == "wt://t" && job.state == "refused" && job.reason == why),
+        "{state:?}"
+    );
+    // Run again, what was refused is asked again; what the mesh has no more is stopped, and whoever has it is told.
+    admin.run("m", &[job("b", "wt://t", None)]).unwrap();
+    let t = b.next(LEASE).unwrap().unwrap();
+    let state = admin.state().unwrap();
+    assert!(state.jobs.iter().any(|job| job.agent == "a" && job.state == "stopped"), "{state:?}");
+    assert_eq!(admin.stop(Some("m")).unwrap(), 1);
+    assert!(!b.keep(&t, LEASE).unwrap() && !b.end_job(&t, &done("e2")).unwrap());
+    // A clock that is an hour wrong is shown, and decides nothing.
+    let wrong = wt_sys::clock::unix_us() + 3_600_000_000;
+    a.hello("1", AgentState { unix_us: wrong, ..AgentState::default() }).unwrap();
+    let skew = admin.state().unwrap().agents.iter().find(|agent| agent.agent == "a").and_then(|agent| agent.skew_s);
+    assert!((3590.0..3600.5).contains(&skew.unwrap()), "{skew:?}");
+}
+
+#[test]
+fn a_turn_that_cant_be_kept_is_cut_before_it_ends_and_one_that_can_isnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    drop(fleet(&server));
+    let hold = Duration::from_secs(9);
+    let taker = |role: &str| TurnTaker::new(of(&server, role), vec!["link:x".to_owned()], hold);
+    let (mut one, user) = (taker("a"), Cancel::new());
+    let held = one.take(&user, None, &mut |_| ()).unwrap().unwrap();
+    let until = || server.sql("fleet", "SELECT until FROM turns WHERE granted IS NOT NULL").unwrap();
+    let first = until();
+    while until() == first {
+        std::thread::yield_now();
+    }
+    assert!(!held.is_cut() && !held.cancel().is_cancelled(), "it is kept before a third of it is over");
+    assert!(one.give_back(held));
+    // Another one waits for it, and the user doesn't want to any more.
+    let held = one.take(&user, None, &mut |_| ()).unwrap().unwrap();
+    let impatient = Cancel::new();
+    let mut told = Vec::new();
+    let none = taker("b").take(&impatient, None, &mut |why| {
+        told.push(why);
+        impatient.cancel();
+    });
+    assert!(none.unwrap().is_none() && told == [wt_fleet::TurnWaits::Behind(1)], "{told:?}");
+    // The server dies: the transfer is told to end while the turn is still ours.
+    let mine: i64 = server
+        .sql(
+            "fleet",
+            "SELECT extract(epoch FROM until - clock_timestamp()) * 1000 FROM turns WHERE granted IS NOT NULL",
+        )
+        .unwrap()
+        .parse::<f64>()
+        .unwrap() as i64;
+    let asked = wt_sys::clock::boottime_ns();
+    drop(server);
+    while !held.cancel().is_cancelled() {
+        std::thread::yield_now();
+    }
+    let after = i64::try_from((wt_sys::clock::boottime_ns() - asked) / 1_000_000).unwrap();
+    assert!(held.is_cut() && after < mine, "{after} ms of {mine} ms");
+    assert!(!one.give_back(held), "it wasn't held to the end");
+}
+
+/// As text.
+fn pem(what: &str, bytes: &[u8]) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN {what}-----\n{}\n-----END {what}-----\n", lines.join("\n"))
+}
+
+/// Writes a text where the server can read it, as the server's own user.
+fn write_there(server: &PostgresServer, name: &str, text: &str) {
+    let place = server.sql("postgres", "SHOW data_directory").unwrap();
+    let lines = text.trim_end().replace('\'', "''");
+    let sql = format!("COPY (SELECT regexp_split_to_table('{lines}', E'\\n')) TO '{place}/{name}'");
+    server.sql("postgres", &sql).unwrap();
+    std::fs::set_permissions(Path::new(&place).join(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn only_the_right_certificate_over_tls_comes_in_and_only_as_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let settings = ["listen_addresses=127.0.0.1".to_owned(), format!("port={port}")];
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let mut server = require!("postgres", PostgresServer::start_with(folder.path(), &settings));
+    drop(fleet(&server));
+
+    let authority = |name: &str| {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let pem = pem("CERTIFICATE", params.self_signed(&key).unwrap().der());
+        (pem, Issuer::new(params, key))
+    };
+    let leaf = |of: &Issuer<'_, KeyPair>, name: &str, names: &[&str]| {
+        let mut params =
+            CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        (pem("CERTIFICATE", params.signed_by(&key, of).unwrap().der()), pem("PRIVATE KEY", &key.serialize_der()))
+    };
+    let (ours, issuer) = authority("ours");
+    let (theirs, foreign) = authority("theirs");
+    let (certificate, key) = leaf(&issuer, "localhost", &["localhost"]);
+    write_there(&server, "server.crt", &certificate);
+    write_there(&server, "server.key", &key);
+    write_there(&server, "ca.crt", &ours);
+    // The line that `windtunnel fleet add` prints, and the owner on the socket.
+    write_there(&server, "pg_hba.conf", "hostssl fleet +windtunnel_agent all cert\nlocal all wt trust");
+    for setting in ["ssl = on", "ssl_ca_file = 'ca.crt'"] {
+        server.sql("postgres", &format!("ALTER SYSTEM SET {setting}")).unwrap();
+    }
+    server.kill_and_restart().unwrap();
+
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let pair = |name: &str, of: &Issuer<'_, KeyPair>, role: &str| {
+        let (certificate, key) = leaf(of, role, &[]);
+        (write(&format!("{name}.crt"), &certificate), write(&format!("{name}.key"), &key))
+    };
+    let (root, wrong_root) = (write("ca.pem", &ours), write("other.pem", &theirs));
+    let (a, b, forged) = (pair("a", &issuer, "a"), pair("b", &issuer, "b"), pair("forged", &foreign, "a"));
+    let url = |role: &str, host: &str, root: &str, pair: Option<&(String, String)>| {
+        let shown = pair.map(|(certificate, key)| format!("&sslcert={certificate}&sslkey={key}")).unwrap_or_default();
+        address(&format!("postgresql://{role}@{host}:{port}/fleet?sslrootcert={root}{shown}"))
+    };
+    let mut good = AgentStore::connect(&url("a", "localhost", &root, Some(&a))).unwrap();
+    good.hello("1", AgentState::default()).unwrap();
+    let no_tls = address(&format!("postgresql://a@localhost:{port}/fleet?sslmode=disable"));
+    for (what, place, told) in [
+        ("no TLS", no_tls, "no pg_hba.conf entry"),
+        ("no certificate", url("a", "localhost", &root, None), "client certificate"),
+        ("another's certificate", url("a", "localhost", &root, Some(&b)), "authentication failed"),
+        ("another authority's certificate", url("a", "localhost", &root, Some(&forged)), ""),
+        ("a server of another authority", url("a", "localhost", &wrong_root, Some(&a)), "certificate"),
+        ("a server of another name", url("a", "127.0.0.1", &root, Some(&a)), "certificate"),
+        ("the owner from afar", url("wt", "localhost", &root, Some(&a)), "no pg_hba.conf entry"),
+    ] {
+        let error = AgentStore::connect(&place).map(drop).unwrap_err();
+        assert!(
+            matches!(error, JournalError::Unreachable { .. }) && error.to_string().contains(told),
+            "{what}: {error}"
+        );
+    }
+    // Turns of others stay theirs over TLS, too.
+    let hold = Duration::from_secs(60);
+    let wish = wt_fleet::TurnWish { alone: vec!["link:x".into()], shared: Vec::new(), hold, patience: hold };
+    let mut turns = Turns::connect(&url("a", "localhost", &root, Some(&a))).unwrap();
+    let wt_fleet::TurnAnswer::Granted(turn) = turns.ask(&wish, None, Duration::ZERO).unwrap() else {
+        panic!("it is free")
+    };
+    let mut other = Turns::connect(&url("b", "localhost", &root, Some(&b))).unwrap();
+    assert!(matches!(other.ask(&wish, None, Duration::ZERO).unwrap(), wt_fleet::TurnAnswer::Waits { ahead: 1, .. }));
+    assert!(!other.end(turn).unwrap(), "it isn't theirs to end");
+    assert_eq!(server.sql("fleet", "SELECT agent FROM turns WHERE granted IS NOT NULL").unwrap(), "a");
+    assert!(Path::new(&root).is_file());
+}
