@@ -68,7 +68,7 @@ pub use system::{
     RealSystem, System,
 };
 pub use txn::{
-    Applied, AppliedRow, ApplyOptions, Confirmed, Drift, GuardCommand, GuardOptions, HistoryRow, Recovered, Released,
-    RevertReport, Store, StoreError, TxnError, Undone, VerifyReport, apply, confirm, damaged, forget, guard, history,
-    in_force, pending, recover, switch, undo, undo_by_force, verify,
+    Applied, AppliedRow, ApplyOptions, Confirmed, Drift, GuardCommand, GuardOptions, HeldChange, HistoryRow, Recovered,
+    Released, RevertReport, Store, StoreError, TxnError, Undone, VerifyReport, apply, confirm, damaged, forget, guard,
+    history, hold, in_force, pending, recover, switch, undo, undo_by_force, verify,
 };

@@ -59,6 +59,7 @@ pub fn apparmor_profile(program: &str) -> String {
 
 fn look() -> Vec<Check> {
     let mut checks = vec![kernel(), user(), congestion_controls(), own_controls(), connections()];
+    checks.extend(without_bpf());
     // The trial: all that a lab needs, done for real. It must come last, for it moves this process.
     let namespace = wt_lab::enter();
     let entered = namespace.is_ok();
@@ -150,6 +151,31 @@ fn connections() -> Check {
         found: tried.map_or_else(|why| why, |()| "can assign a server's connections".to_owned()),
         advice: Some("only root can (CAP_BPF and CAP_NET_ADMIN), from Linux 5.15 on, with control groups of version 2"),
     }
+}
+
+/// The same without BPF: marks and routes, or settings of the whole host.
+fn without_bpf() -> [Check; 2] {
+    let check = |name, why: Option<String>, does: &str, advice| Check {
+        name,
+        ok: why.is_none(),
+        needed: false,
+        found: why.unwrap_or_else(|| does.to_owned()),
+        advice: Some(advice),
+    };
+    [
+        check(
+            "traffic over marks (routes)",
+            crate::connections::routes_unavailable(),
+            "nftables can mark a server's connections, and routes follow",
+            "it takes CAP_NET_ADMIN, nftables, and no routing rules but the usual ones",
+        ),
+        check(
+            "traffic in slots (sysctl)",
+            crate::connections::slots_unavailable(),
+            "this host's settings can change from slot to slot",
+            "only root can (CAP_NET_ADMIN)",
+        ),
+    ]
 }
 
 fn tun() -> Check {

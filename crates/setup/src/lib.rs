@@ -12,6 +12,8 @@ mod arms;
 mod assignments;
 /// What an experiment may cost.
 mod budget;
+/// Other settings for a server's own connections, without BPF.
+pub mod connections;
 /// Congestion controls of ours, loaded for as long as an operation runs.
 pub mod controls;
 /// Which settings are compared.

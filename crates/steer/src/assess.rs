@@ -1,4 +1,3 @@
-use crate::backend::BACKEND;
 use crate::record::Kept;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,8 +55,8 @@ impl Assessor {
     }
 
     /// How it stands, as it is kept.
-    pub(crate) fn kept(&self, id: &str, tally: TrafficTally, draw: DrawKey) -> Kept {
-        let report = self.analysis.report(TrafficRun { id, backend: BACKEND }, &tally);
+    pub(crate) fn kept(&self, run: TrafficRun<'_>, tally: TrafficTally, draw: DrawKey) -> Kept {
+        let report = self.analysis.report(run, &tally);
         let kind = serde_json::to_value(report.verdict.kind).ok();
         let kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
         let (mut kind, mut headline) = (kind, report.verdict.text.clone());

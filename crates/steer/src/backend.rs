@@ -1,36 +1,25 @@
-use serde::Serialize;
+use crate::assign::Assigner;
 use std::collections::BTreeMap;
-use wt_bpf::{ArmOptions, LoadError, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities};
+use wt_bpf::{
+    ArmOptions, LoadError, TrafficCounts, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities,
+};
 use wt_problem::Problem;
 use wt_sys::ns::read_net_sysctl;
 use wt_traffic::{
-    ArmSettings, ArmTally, ConnectionFate, ConnectionOutcome, DrawKey, SocketSetting, TrafficConfig, TrafficUnit,
+    ArmSettings, ArmTally, ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, SocketSetting, TrafficConfig,
+    TrafficUnit,
 };
 
-/// What assigns connections and records them.
-pub(crate) const BACKEND: &str = "sockops";
+/// The name of the BPF program's way.
+pub(crate) const SOCKOPS: &str = "sockops";
 /// A hung controller assigns nothing after so long.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
-/// Whether a way of assigning connections works here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BackendState {
-    /// Its name: `sockops`.
-    pub name: &'static str,
-    /// Whether it works.
-    pub works: bool,
-    /// What was found.
-    pub found: String,
-}
-
-/// The ways of assigning connections, and why one doesn't work here.
-#[must_use]
-pub fn backends() -> Vec<BackendState> {
+/// Why a BPF program can't assign connections here; `None` where it can.
+pub(crate) fn unavailable() -> Option<String> {
     let missing = missing_traffic_capabilities();
-    let why = TrafficProgram::unavailable()
-        .or_else(|| (!missing.is_empty()).then(|| format!("it needs {}, as root has", missing.join(" and "))));
-    let found = why.clone().unwrap_or_else(|| "a BPF program can assign new connections and record them".to_owned());
-    vec![BackendState { name: BACKEND, works: why.is_none(), found }]
+    TrafficProgram::unavailable()
+        .or_else(|| (!missing.is_empty()).then(|| format!("it needs {}, as root has", missing.join(" and "))))
 }
 
 /// The keys of one run, in memory only.
@@ -57,18 +46,53 @@ impl Keys {
     }
 }
 
-/// Attaches the program; nothing is assigned yet.
-///
-/// # Errors
-/// A [`Problem`] that says why it doesn't work here.
-pub(crate) fn attach(config: &TrafficConfig, keys: Keys) -> Result<TrafficProgram, Problem> {
-    for name in config.arms.iter().filter_map(|arm| arm.settings.cc()) {
-        known_cc(name)?;
+/// The BPF program.
+#[derive(Debug)]
+pub(crate) struct SockopsBackend(TrafficProgram);
+
+impl SockopsBackend {
+    /// Attaches the program; nothing is assigned yet.
+    ///
+    /// # Errors
+    /// A [`Problem`] that says why it doesn't work here.
+    pub(crate) fn begin(config: &TrafficConfig, keys: Keys) -> Result<Self, Problem> {
+        for name in config.arms.iter().filter_map(|arm| arm.settings.cc()) {
+            known_cc(name)?;
+        }
+        attach(config, keys).map(Self)
     }
-    if let Some(why) = TrafficProgram::unavailable() {
-        return Err(Problem::environment(format!("connections can't be assigned here: {why}"))
-            .hint("windtunnel doctor says what works here"));
+}
+
+impl Assigner for SockopsBackend {
+    fn name(&self) -> &'static str {
+        SOCKOPS
     }
+
+    fn beat(&mut self) -> Result<(), Problem> {
+        self.0.beat();
+        Ok(())
+    }
+
+    fn begin(&mut self, epoch: u64, shares: &[f64]) -> Result<(), Problem> {
+        self.0.set_epoch(epoch, &ArmThresholds::new(shares).cumulative);
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Result<(), Problem> {
+        self.0.pause();
+        Ok(())
+    }
+
+    fn records(&mut self) -> Result<Vec<TrafficRecord>, Problem> {
+        Ok(self.0.records())
+    }
+
+    fn counts(&mut self) -> Result<TrafficCounts, Problem> {
+        Ok(self.0.counts())
+    }
+}
+
+fn attach(config: &TrafficConfig, keys: Keys) -> Result<TrafficProgram, Problem> {
     TrafficProgram::attach(&TrafficRules {
         ports: config.ports.clone(),
         arms: config.arms.iter().map(|arm| options(&arm.settings)).collect(),
@@ -90,7 +114,7 @@ pub(crate) fn attach(config: &TrafficConfig, keys: Keys) -> Result<TrafficProgra
 }
 
 /// Whether the kernel has a congestion control; the program loads no module.
-fn known_cc(name: &str) -> Result<(), Problem> {
+pub(crate) fn known_cc(name: &str) -> Result<(), Problem> {
     let available = read_net_sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
     if available.split(' ').any(|known| known == name) {
         return Ok(());

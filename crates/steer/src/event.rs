@@ -11,6 +11,8 @@ pub enum TrafficEvent {
         id: String,
         /// Whom it touches, and whom not.
         whom: String,
+        /// What assigns connections: `sockops`, `routes` or `slots`.
+        backend: &'static str,
         /// What the arms are called.
         arms: Vec<String>,
     },

@@ -11,25 +11,40 @@ mod after;
 mod answer;
 /// What is claimed of the outcomes.
 mod assess;
+/// The ways of assigning connections.
+mod assign;
 /// Arms and outcomes in the backend's words.
 mod backend;
+/// Connections as the kernel tells of them without BPF.
+mod census;
 /// What happens meanwhile.
 mod event;
+/// What puts routes back when the experiment's process ends.
+mod guard;
+/// The hash of marks.
+mod jhash;
 /// The kernel's own count of connections.
 mod opens;
 /// What the journal keeps.
 mod record;
 /// What is asked for.
 mod request;
+/// Marks of nftables and policy routes.
+mod routes;
 /// From the first epoch to the report.
 mod session;
+/// Settings of the whole host.
+mod slots;
+/// Tables of routes, and what leads to them.
+mod tables;
 
 pub use after::combine;
 pub use answer::{
     CombinedArm, PlannedArm, TrafficAnswer, TrafficCombined, TrafficList, TrafficPlan, TrafficStatus, TrafficStop,
 };
-pub use backend::{BackendState, backends};
+pub use assign::{BackendChoice, BackendState, backends};
 pub use event::TrafficEvent;
+pub use guard::guard;
 pub use record::{report, report_of, status, stop};
 pub use request::{
     HoldbackRequest, TrafficCombineRequest, TrafficReportRequest, TrafficRequest, arms_of_levels, identical_arms,

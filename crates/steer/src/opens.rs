@@ -1,4 +1,5 @@
-use wt_bpf::{TrafficCounts, TrafficProgram};
+use crate::assign::Assigner;
+use wt_bpf::TrafficCounts;
 use wt_problem::Problem;
 use wt_sys::poll;
 
@@ -30,7 +31,7 @@ pub(crate) fn hourly() -> Result<f64, Problem> {
     Ok(seen as f64 * 3600.0)
 }
 
-/// The kernel's count beside the program's: what it was before the program saw anything.
+/// The kernel's count beside the program's: what it was before the backend saw anything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opens {
     before: Option<u64>,
@@ -41,8 +42,8 @@ impl Opens {
     ///
     /// # Errors
     /// Our own fault, if waiting fails.
-    pub(crate) fn since_now(program: &TrafficProgram) -> Result<Self, Problem> {
-        let (opens, counts) = together(program)?;
+    pub(crate) fn since_now(backend: &mut dyn Assigner) -> Result<Self, Problem> {
+        let (opens, counts) = together(backend)?;
         Ok(Self { before: opens.map(|opens| opens.saturating_sub(counts.passive)) })
     }
 
@@ -50,18 +51,18 @@ impl Opens {
     ///
     /// # Errors
     /// Our own fault, if waiting fails.
-    pub(crate) fn now(self, program: &TrafficProgram) -> Result<(Option<u64>, TrafficCounts), Problem> {
-        let (opens, counts) = together(program)?;
+    pub(crate) fn now(self, backend: &mut dyn Assigner) -> Result<(Option<u64>, TrafficCounts), Problem> {
+        let (opens, counts) = together(backend)?;
         Ok((opens.zip(self.before).map(|(opens, before)| opens.saturating_sub(before)), counts))
     }
 }
 
 /// The kernel counts a connection a moment before the program does: both are read between two equal readings, or, where there
 /// is no such moment, one after the other.
-fn together(program: &TrafficProgram) -> Result<(Option<u64>, TrafficCounts), Problem> {
-    let mut before = (passive_opens(), program.counts());
+fn together(backend: &mut dyn Assigner) -> Result<(Option<u64>, TrafficCounts), Problem> {
+    let mut before = (passive_opens(), backend.counts()?);
     for _ in 0..LOOKS {
-        let after = (passive_opens(), program.counts());
+        let after = (passive_opens(), backend.counts()?);
         if after == before && after.1.is_whole() {
             return Ok(after);
         }

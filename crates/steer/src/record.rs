@@ -1,5 +1,4 @@
 use crate::answer::SCHEMA_VERSION;
-use crate::backend::BACKEND;
 use crate::{TrafficList, TrafficReportRequest, TrafficRequest, TrafficStatus, TrafficStop};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -52,7 +51,7 @@ impl Record {
     ///
     /// # Errors
     /// A [`Problem`] that names the journal.
-    pub(crate) fn begin(request: &TrafficRequest) -> Result<Self, Problem> {
+    pub(crate) fn begin(request: &TrafficRequest, backend: &str) -> Result<Self, Problem> {
         let mut journal = open(request.journal.as_deref())?;
         let started = clock::unix_us();
         let ports: Vec<String> = request.config.ports.iter().map(u16::to_string).collect();
@@ -72,7 +71,7 @@ impl Record {
             arms: request.config.arms.iter().map(arm).collect(),
             config: ExperimentConfig::Traffic(Box::new(ServerTrafficConfig {
                 traffic: Some(traffic),
-                backend: Some(BACKEND.to_owned()),
+                backend: Some(backend.to_owned()),
                 command: Some(request.command.clone()),
                 ..ServerTrafficConfig::default()
             })),

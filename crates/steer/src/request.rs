@@ -9,6 +9,8 @@ use wt_traffic::{ArmSettings, TrafficArm, TrafficConfig};
 pub struct TrafficRequest {
     /// Ports, arms, unit and rules.
     pub config: TrafficConfig,
+    /// What assigns connections.
+    pub backend: crate::BackendChoice,
     /// For how long connections are assigned, s; until it is cancelled where nothing is said.
     pub for_s: Option<f64>,
     /// Nothing is done; it is only told what would be.

@@ -1,19 +1,18 @@
 use crate::answer::SCHEMA_VERSION;
 use crate::assess::{Assessor, TRY};
-use crate::backend::{self, Keys, Outcomes};
+use crate::assign::{self, Assigner};
+use crate::backend::{Keys, Outcomes};
 use crate::opens::Opens;
 use crate::record::{Kept, Record};
 use crate::{PlannedArm, TrafficAnswer, TrafficEvent, TrafficPlan, TrafficRequest};
 use std::time::Duration;
-use wt_bpf::{TrafficCounts, TrafficProgram};
+use wt_bpf::TrafficCounts;
 use wt_journal::State;
 use wt_problem::Problem;
 use wt_sys::{clock, poll};
-use wt_traffic::{ArmThresholds, HoldbackState, TrafficConfig, TrafficTally, TrafficUnit};
+use wt_traffic::{HoldbackState, TrafficConfig, TrafficRun, TrafficTally, TrafficUnit};
 use wt_trial::Cancel;
 
-/// Between two looks at what has ended; the heart beats as often.
-const LOOK: Duration = Duration::from_millis(100);
 /// Between two words on how it goes, and between two notes in the journal: this, or a hundredth of the time so far.
 const WORD_NS: u64 = 10_000_000_000;
 
@@ -47,12 +46,13 @@ pub fn start(
         return Ok(TrafficAnswer::Plan(Box::new(plan(&request.config, keys)?)));
     }
     let assessor = Assessor::new(&request.config)?;
-    let program = backend::attach(&request.config, keys)?;
-    let opens = Opens::since_now(&program)?;
-    let record = Record::begin(request)?;
+    let mut backend = assign::begin(request.backend, &request.config, keys)?;
+    let opens = Opens::since_now(backend.as_mut())?;
+    let record = Record::begin(request, backend.name())?;
     events(TrafficEvent::Begin {
         id: record.id.clone(),
         whom: whom(&request.config),
+        backend: backend.name(),
         arms: request.config.arms.iter().map(|arm| arm.name.clone()).collect(),
     });
     let outcomes = Outcomes::new(&request.config);
@@ -60,7 +60,7 @@ pub fn start(
     let mut session = Session {
         config: &request.config,
         keys,
-        program,
+        backend,
         opens,
         outcomes,
         assessor,
@@ -105,7 +105,7 @@ fn plan(config: &TrafficConfig, keys: Keys) -> Result<TrafficPlan, Problem> {
         whom: whom(config),
         arms: config.arms.iter().zip(&shares).map(arm).collect(),
         epoch_s: config.epoch.as_secs_f64(),
-        backends: crate::backends(),
+        backends: assign::backends_for(config),
         connections_per_hour: rate,
         expects: config.expectations(rate, &[0.05, 0.1, 0.2]),
     })
@@ -114,7 +114,7 @@ fn plan(config: &TrafficConfig, keys: Keys) -> Result<TrafficPlan, Problem> {
 struct Session<'a> {
     config: &'a TrafficConfig,
     keys: Keys,
-    program: TrafficProgram,
+    backend: Box<dyn Assigner>,
     opens: Opens,
     outcomes: Outcomes,
     assessor: Assessor,
@@ -134,25 +134,25 @@ struct Session<'a> {
 impl Session<'_> {
     /// One epoch after the other, until the time is up or somebody cancels.
     fn assign(&mut self, until: Option<u64>, cancel: &Cancel) -> Result<(), Problem> {
-        self.begin(clock::monotonic_ns());
+        self.begin(clock::monotonic_ns())?;
         while !cancel.is_cancelled() {
             let now = clock::monotonic_ns();
             if until.is_some_and(|until| now >= until) {
                 break;
             }
-            self.program.beat();
-            self.take();
+            self.backend.beat()?;
+            self.take()?;
             self.assessor.score(now, false);
             self.say_stopped();
             if now >= self.epoch_ends_ns || self.shares_of(self.epoch) != self.shares {
                 // Other shares within an epoch would give one client two arms.
                 self.epoch += 1;
-                self.begin(clock::monotonic_ns());
+                self.begin(clock::monotonic_ns())?;
             }
             self.word(now)?;
-            nap()?;
+            nap(self.backend.pause_between_looks())?;
         }
-        self.program.pause();
+        self.backend.pause()?;
         self.assessor.end(clock::monotonic_ns());
         Ok(())
     }
@@ -173,21 +173,23 @@ impl Session<'_> {
         arms
     }
 
-    fn begin(&mut self, now: u64) {
+    fn begin(&mut self, now: u64) -> Result<(), Problem> {
         self.shares = self.shares_of(self.epoch);
+        self.backend.begin(self.epoch, &self.shares)?;
         self.outcomes.begin(self.epoch, now);
         self.assessor.begin(self.epoch, &self.shares, now);
-        self.program.set_epoch(self.epoch, &ArmThresholds::new(&self.shares).cumulative);
         self.epoch_ends_ns = now + self.config.epoch.as_nanos() as u64;
         (self.events)(TrafficEvent::Epoch { epoch: self.epoch, shares: self.shares.clone() });
+        Ok(())
     }
 
-    fn take(&mut self) {
-        for record in self.program.records() {
+    fn take(&mut self) -> Result<(), Problem> {
+        for record in self.backend.records()? {
             if let Some(outcome) = self.outcomes.of(&record) {
                 self.assessor.record(&outcome);
             }
         }
+        Ok(())
     }
 
     fn say_stopped(&mut self) {
@@ -226,22 +228,28 @@ impl Session<'_> {
     fn drain(&mut self, cancel: &Cancel) -> Result<(), Problem> {
         let began = clock::monotonic_ns();
         let long = self.config.age.as_nanos() as u64;
-        let open = self.program.counts().open();
+        let open = self.backend.counts()?.open();
         if open > 0 {
             (self.events)(TrafficEvent::Draining { open });
         }
         let ends = |cancel: &Cancel| began + if cancel.is_cancelled() { GRACE_NS.min(long) } else { long };
-        while self.program.counts().open() > 0 && clock::monotonic_ns() < ends(cancel) {
-            self.take();
-            nap()?;
+        while self.awaits(began)? && clock::monotonic_ns() < ends(cancel) {
+            self.take()?;
+            nap(self.backend.pause_between_looks())?;
         }
-        self.take();
-        Ok(())
+        self.take()
+    }
+
+    /// Whether assigned connections are open, or, for a moment, the kernel has counted some whose end nobody has told yet.
+    fn awaits(&mut self, began: u64) -> Result<bool, Problem> {
+        let (opens, counts) = self.opens.now(self.backend.as_mut())?;
+        let untold = opens.is_some_and(|opens| opens > counts.passive);
+        Ok(counts.open() > 0 || (untold && clock::monotonic_ns() < began + GRACE_NS))
     }
 
     fn end(mut self, cancel: &Cancel) -> Result<TrafficAnswer, Problem> {
-        let none_open = self.program.counts().open() == 0;
-        self.take();
+        let none_open = self.backend.counts()?.open() == 0;
+        self.take()?;
         self.assessor.score(clock::monotonic_ns(), none_open);
         self.say_stopped();
         let kept = self.kept()?;
@@ -251,15 +259,18 @@ impl Session<'_> {
         Ok(TrafficAnswer::Report(Box::new(kept.report)))
     }
 
-    fn kept(&self) -> Result<Kept, Problem> {
-        let (opens, counts) = self.opens.now(&self.program)?;
+    fn kept(&mut self) -> Result<Kept, Problem> {
+        let (opens, counts) = self.opens.now(self.backend.as_mut())?;
+        // What the count saw end is taken, too: no account is ahead of another.
+        self.take()?;
         let tally = tally(opens, &counts, &self.outcomes);
-        Ok(self.assessor.kept(&self.record.id, tally, self.keys.draw))
+        let run = TrafficRun { id: &self.record.id, backend: self.backend.name() };
+        Ok(self.assessor.kept(run, tally, self.keys.draw))
     }
 }
 
-fn nap() -> Result<(), Problem> {
-    poll::wait_readable(&[], Some(LOOK)).map(drop).map_err(|error| Problem::internal(error.to_string()))
+fn nap(long: Duration) -> Result<(), Problem> {
+    poll::wait_readable(&[], Some(long)).map(drop).map_err(|error| Problem::internal(error.to_string()))
 }
 
 fn tally(opens: Option<u64>, counts: &TrafficCounts, outcomes: &Outcomes) -> TrafficTally {

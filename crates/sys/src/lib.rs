@@ -9,6 +9,8 @@ pub mod awake;
 pub mod bpf;
 /// Clocks and the identity of a boot.
 pub mod clock;
+/// The TCP sockets of this network namespace.
+pub mod diag;
 /// Errors of system calls, with what was being done.
 mod error;
 /// Drivers: speed, rings, offloads.

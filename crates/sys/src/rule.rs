@@ -1,9 +1,12 @@
 use crate::SysResult;
 use crate::netlink::Netlink;
-use crate::rtattr::{RawMessage, attributes, text_of, u32_of};
+use crate::rtattr::{RawMessage, attributes, push, text_of, u32_of};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+const RTM_NEWRULE: u16 = 32;
+const RTM_DELRULE: u16 = 33;
 const RTM_GETRULE: u16 = 34;
 /// Length of `struct fib_rule_hdr`.
 const HEAD: usize = 12;
@@ -12,6 +15,7 @@ const FRA_DST: u16 = 1;
 const FRA_SRC: u16 = 2;
 const FRA_IIFNAME: u16 = 3;
 const FRA_PRIORITY: u16 = 6;
+const FRA_FWMARK: u16 = 10;
 const FRA_SUPPRESS_PREFIXLEN: u16 = 14;
 const FRA_TABLE: u16 = 15;
 const FRA_OIFNAME: u16 = 17;
@@ -33,6 +37,35 @@ impl Netlink {
         }
         Ok(rules)
     }
+
+    /// Sends packets that have a mark to the table of the same number, before all tables but that of local addresses.
+    ///
+    /// # Errors
+    /// [`SysError`](crate::SysError); `EEXIST` when there is such a rule.
+    pub fn add_mark_rule(&mut self, is_v6: bool, mark: u32, priority: u32) -> SysResult<()> {
+        let message = mark_rule(RTM_NEWRULE, is_v6, mark, priority);
+        self.raw_change(message, NLM_F_CREATE | NLM_F_EXCL, "add a routing rule")
+    }
+
+    /// Removes what [`add_mark_rule`](Self::add_mark_rule) added.
+    ///
+    /// # Errors
+    /// [`SysError`](crate::SysError); `ENOENT` when there is none.
+    pub fn delete_mark_rule(&mut self, is_v6: bool, mark: u32, priority: u32) -> SysResult<()> {
+        self.raw_change(mark_rule(RTM_DELRULE, is_v6, mark, priority), 0, "remove a routing rule")
+    }
+}
+
+fn mark_rule(kind: u16, is_v6: bool, mark: u32, priority: u32) -> RawMessage {
+    const TO_TABLE: u8 = 1;
+    let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
+    let mut body = vec![0; HEAD];
+    body[0] = u8::try_from(family).unwrap_or(0);
+    body[7] = TO_TABLE;
+    for (attribute, number) in [(FRA_PRIORITY, priority), (FRA_FWMARK, mark), (FRA_TABLE, mark)] {
+        push(&mut body, attribute, &number.to_ne_bytes());
+    }
+    RawMessage { kind, body }
 }
 
 fn rule(body: &[u8]) -> Option<String> {

@@ -448,6 +448,16 @@ impl TcpInfo {
         Ok(info)
     }
 
+    /// The figures as netlink has them; what a longer one has more is left out.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut info = Self::default();
+        let length = bytes.len().min(size_of::<Self>());
+        // SAFETY: copies at most the size of a live struct of integers, for which every pattern is valid.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast(), length) };
+        info
+    }
+
     /// Whether the peer agreed to timestamps.
     #[must_use]
     pub fn timestamps(&self) -> bool {

@@ -1,11 +1,12 @@
 use super::confirm::confirm_locked;
 use super::error::TxnError;
 use super::guard::{Guard, GuardCommand};
+use super::held::HeldChange;
 use super::observe::observe;
 use super::outcome::{Applied, AppliedRow, RevertReport};
 use super::recovery::{recover_locked, waiting};
 use super::revert::{enter, revert, touches_mtu};
-use super::store::Store;
+use super::store::{Store, StoreLock};
 use crate::calendar::utc;
 use crate::change::{self, CHECKPOINT_FORMAT, Change, Checkpoint, CheckpointId, Phase, Plan, State};
 use crate::read::{Survey, Values};
@@ -57,8 +58,24 @@ pub fn apply(
     plan: &Plan,
     options: &ApplyOptions,
 ) -> Result<Applied, TxnError> {
+    let (mut transaction, _lock) = begin(system, store, survey, plan, options.confirm_within)?;
+    // The guards hang on this process until it is done: they see its end, however it comes.
+    let guards = transaction.prepare(options)?;
+    let result = transaction.run(options);
+    drop(guards);
+    result
+}
+
+/// Everything before the first guard: what is in the way, and what is to be put back.
+fn begin<'a>(
+    system: &'a mut dyn System,
+    store: &'a Store,
+    survey: &'a Survey,
+    plan: &'a Plan,
+    confirm_within: Duration,
+) -> Result<(Transaction<'a>, StoreLock), TxnError> {
     check_privilege(survey, plan)?;
-    let _lock = store.lock(system)?;
+    let lock = store.lock(system)?;
     recover_locked(system, store)?;
     if let Some((checkpoint, state)) = waiting(system, store)? {
         let id = checkpoint.id;
@@ -74,13 +91,30 @@ pub fn apply(
     let now = system.now();
     let id = store.create(system)?;
     let checkpoint = checkpoint_of(id, plan, survey, before, now.unix_s);
-    let state = State::prepared(now, options.confirm_within.as_secs());
-    let mut transaction = Transaction { system, store, checkpoint, state, plan, survey };
-    // The guards hang on this process until it is done: they see its end, however it comes.
+    let state = State::prepared(now, confirm_within.as_secs());
+    Ok((Transaction { system, store, checkpoint, state, plan, survey }, lock))
+}
+
+/// Makes a change that is in force only while somebody holds it: it counts as half-way all the while, so that the guards put
+/// everything back as soon as this process ends, however it ends, or once `options.confirm_within` has passed. Nobody
+/// else's change can begin meanwhile.
+///
+/// # Errors
+/// As [`apply`].
+pub fn hold(
+    system: &mut dyn System,
+    store: &Store,
+    survey: &Survey,
+    plan: &Plan,
+    options: &ApplyOptions,
+) -> Result<HeldChange, TxnError> {
+    let (mut transaction, lock) = begin(system, store, survey, plan, options.confirm_within)?;
+    let within = u64::try_from(options.confirm_within.as_nanos()).unwrap_or(u64::MAX);
+    transaction.state.apply_until_ns = transaction.system.now().boottime_ns.saturating_add(within);
     let guards = transaction.prepare(options)?;
-    let result = transaction.run(options);
-    drop(guards);
-    result
+    transaction.write_and_verify()?;
+    let Transaction { checkpoint, state, .. } = transaction;
+    Ok(HeldChange::new(store.clone(), checkpoint, state, guards, lock))
 }
 
 fn check_privilege(survey: &Survey, plan: &Plan) -> Result<(), TxnError> {
@@ -206,17 +240,19 @@ impl Transaction<'_> {
         error
     }
 
-    fn run(&mut self, options: &ApplyOptions) -> Result<Applied, TxnError> {
+    /// Writes everything, and puts it back unless it is in force then.
+    fn write_and_verify(&mut self) -> Result<Vec<AppliedRow>, TxnError> {
         if let Err(why) = enter(self.system, self.store, &self.checkpoint, &mut self.state, Phase::Applying) {
             return Err(self.fail(why, Vec::new()));
         }
         if let Err(why) = self.write() {
             return Err(self.fail(why, Vec::new()));
         }
-        let mut rows = match self.verify() {
-            Ok(rows) => rows,
-            Err((why, rows)) => return Err(self.fail(why, rows)),
-        };
+        self.verify().map_err(|(why, rows)| self.fail(why, rows))
+    }
+
+    fn run(&mut self, options: &ApplyOptions) -> Result<Applied, TxnError> {
+        let mut rows = self.write_and_verify()?;
         if options.observe
             && let Err(why) = observe(self.system, &self.plan.changes, &self.plan.wanted, &mut rows)
         {

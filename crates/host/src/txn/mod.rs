@@ -15,6 +15,8 @@ mod error;
 mod force;
 /// The process that puts everything back.
 mod guard;
+/// Changes that last only while they are held.
+mod held;
 /// What was done, and whether it still holds.
 mod history;
 /// What connections show of a change.
@@ -34,11 +36,12 @@ mod switch;
 /// Taking changes back.
 mod undo;
 
-pub use apply::{ApplyOptions, apply};
+pub use apply::{ApplyOptions, apply, hold};
 pub use confirm::{Confirmed, confirm};
 pub use error::{StoreError, TxnError};
 pub use force::{Released, forget, undo_by_force};
 pub use guard::{GuardCommand, GuardOptions, guard};
+pub use held::HeldChange;
 pub use history::{Drift, HistoryRow, VerifyReport, history, pending, verify};
 pub use outcome::{Applied, AppliedRow, RevertReport};
 pub use recovery::{Recovered, damaged, recover};

@@ -26,10 +26,11 @@ use std::path::Path;
 use std::time::Duration;
 use wt_host::{
     ApplyOptions, Backup, Change, CheckpointId, CheckpointIdError, Confirmed, Export, ExportFormat, Finding,
-    GuardOptions, Knob, Plan, Recovered, Released, Report, Request, Survey, System as _, TxnError, Undone, Value,
-    VerifyReport,
+    GuardOptions, HeldChange, Knob, Plan, Recovered, Released, Report, Request, Survey, System as _, TxnError, Undone,
+    Value, VerifyReport,
 };
 use wt_problem::Problem;
+use wt_traffic::ArmSettings;
 use wt_units::{Settings, serde_duration, suggestion};
 
 /// How long a change may wait for its confirmation.
@@ -199,6 +200,64 @@ impl HostAccess {
                 _ => Err(problem),
             }
         })
+    }
+
+    /// Whether this host as a whole can have the settings of an arm.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] that names what it can't have.
+    pub fn can_hold(settings: &ArmSettings) -> Result<(), Problem> {
+        traffic::of_arm(settings).map(drop)
+    }
+
+    /// Whether this host has the settings of an arm anyway.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn has(&mut self, settings: &ArmSettings) -> Result<bool, Problem> {
+        if settings.is_current() {
+            return Ok(true);
+        }
+        let request = traffic::of_arm(settings)?;
+        let survey = self.survey()?;
+        let plan = Plan::make(&mut self.system, &survey, &request).map_err(|error| problem::plan(&error))?;
+        Ok(plan.is_empty())
+    }
+
+    /// Gives this host the settings of an arm while the answer is held; guards put everything back when this process ends,
+    /// however it ends, or when `within` has passed. `None` where the host has them anyway.
+    ///
+    /// # Errors
+    /// As [`Self::plan`], and an environment [`Problem`] where they can't be had.
+    pub fn hold(&mut self, settings: &ArmSettings, within: Duration) -> Result<Option<HeldChange>, Problem> {
+        if settings.is_current() {
+            return Ok(None);
+        }
+        let request = traffic::of_arm(settings)?;
+        let survey = self.survey()?;
+        let plan = Plan::make(&mut self.system, &survey, &request).map_err(|error| problem::plan(&error))?;
+        if plan.is_empty() {
+            return Ok(None);
+        }
+        let options = ApplyOptions { confirm_within: within, yes: false, observe: false, guard: self.guard.clone() };
+        let held = wt_host::hold(&mut self.system, &self.store, &survey, &plan, &options);
+        held.map(Some).map_err(|error| problem::txn(&error))
+    }
+
+    /// Takes what is held out of the kernel, or puts it back in.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] where the kernel refuses.
+    pub fn switch_held(&mut self, held: &HeldChange, on: bool) -> Result<(), Problem> {
+        held.switch(&mut self.system, on).map_err(|error| problem::txn(&error))
+    }
+
+    /// Puts everything back that is held.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] where the kernel refuses.
+    pub fn release(&mut self, held: HeldChange) -> Result<(), Problem> {
+        held.put_back(&mut self.system).map_err(|error| problem::txn(&error))
     }
 
     /// What it would take to make all settings as a file has them.

@@ -5,7 +5,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use wt_host::{Request, Target};
 use wt_problem::Problem;
-use wt_traffic::{SocketSetting, TrafficClaim, TrafficReport, TrafficVerdictKind};
+use wt_traffic::{ArmSettings, SocketSetting, TrafficClaim, TrafficReport, TrafficVerdictKind};
 
 /// The settings of the arm that is shown to be faster, for the whole host or for `to`.
 ///
@@ -27,6 +27,20 @@ pub(super) fn recommended(id: &str, verdict: &Value, to: Option<&str>) -> Result
     if settings.is_current() {
         return Err(Problem::usage(format!("{id} recommends the settings that it found: there is nothing to change")));
     }
+    let mut request = of_arm(settings)?;
+    request.target = to.map_or(Target::Host, |to| to.parse().unwrap_or_default());
+    let about = if said.claim == TrafficClaim::Everybody { "" } else { ", beside connections without it" };
+    for (knob, _) in &request.pairs {
+        request.reasons.insert(knob.name, format!("{id}: faster on this server's own connections{about}"));
+    }
+    Ok(request)
+}
+
+/// The settings of an arm for the whole host.
+///
+/// # Errors
+/// A usage [`Problem`] that names what no host can have.
+pub(super) fn of_arm(settings: &ArmSettings) -> Result<Request, Problem> {
     let mut pairs: Vec<String> =
         settings.knobs().iter().map(|(knob, level)| format!("{}={level}", knob.name())).collect();
     for setting in SocketSetting::ALL {
@@ -35,11 +49,7 @@ pub(super) fn recommended(id: &str, verdict: &Value, to: Option<&str>) -> Result
         }
     }
     let mut request = Request::of_pairs(pairs.iter().map(String::as_str)).map_err(|error| problem::knob(&error))?;
-    request.target = to.map_or(Target::Host, |to| to.parse().unwrap_or_default());
-    let about = if said.claim == TrafficClaim::Everybody { "" } else { ", beside connections without it" };
-    for (knob, _) in &request.pairs {
-        request.reasons.insert(knob.name, format!("{id}: faster on this server's own connections{about}"));
-    }
+    request.target = Target::Host;
     Ok(request)
 }
 

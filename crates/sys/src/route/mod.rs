@@ -287,6 +287,16 @@ impl Route {
         narrow
     }
 
+    /// The same route in another table.
+    #[must_use]
+    pub fn in_table(&self, table: u32) -> Self {
+        let mut moved = self.clone();
+        // A number that the head has no room for is in the attribute alone.
+        moved.head[4] = u8::try_from(table).unwrap_or(0);
+        moved.attributes.insert(RTA_TABLE, table.to_ne_bytes().to_vec());
+        moved
+    }
+
     /// What the kernel tells routes apart by: family, table, target, source, type of service, priority.
     #[must_use]
     pub fn key(&self) -> Vec<u8> {

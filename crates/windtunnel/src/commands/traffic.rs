@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_api::{Answer, Event, Request, Services};
 use wt_steer::{
-    HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficCombined, TrafficEvent, TrafficList, TrafficPlan,
-    TrafficReportRequest, TrafficRequest, TrafficStatus, arms_of_levels, identical_arms,
+    BackendChoice, HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficCombined, TrafficEvent, TrafficList,
+    TrafficPlan, TrafficReportRequest, TrafficRequest, TrafficStatus, arms_of_levels, identical_arms,
 };
 use wt_traffic::{
     HoldbackState, TrafficAllocation, TrafficArm, TrafficConfig, TrafficHoldback, TrafficRamp, TrafficReport,
@@ -72,6 +72,12 @@ enum TrafficCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Waits for the end of an experiment with routes, and removes them: what `start` calls
+    #[command(hide = true)]
+    Guard {
+        /// What net.ipv4.tcp_fwmark_accept was
+        accept: String,
+    },
     /// Adds up experiments of several servers that tried the same settings
     #[command(after_help = "Examples:
   windtunnel journal import edge1.sqlite3 edge2.sqlite3
@@ -126,6 +132,9 @@ struct StartArgs {
     /// To what one coin gives a setting
     #[arg(long, value_enum, default_value_t)]
     unit: UnitName,
+    /// What assigns connections; auto: the first of these that works here and can do it
+    #[arg(long, value_enum, default_value_t)]
+    backend: BackendName,
     /// How long coins hold
     #[arg(long, default_value = "10m", value_parser = parse_duration, value_name = "TIME")]
     epoch: Duration,
@@ -165,6 +174,19 @@ struct StartArgs {
     /// No progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// Backends by their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum BackendName {
+    #[default]
+    Auto,
+    /// A BPF program, on each connection.
+    Sockops,
+    /// Marks of nftables and a table of routes for each setting, without BPF.
+    Routes,
+    /// Settings of the whole host, one epoch after the other; with --unit slot.
+    Slots,
 }
 
 /// Units by their names.
@@ -209,6 +231,12 @@ impl StartArgs {
             config,
             for_s: self.lasts.map(|time| time.as_secs_f64()),
             dry_run: self.dry_run,
+            backend: match self.backend {
+                BackendName::Auto => BackendChoice::Auto,
+                BackendName::Sockops => BackendChoice::Sockops,
+                BackendName::Routes => BackendChoice::Routes,
+                BackendName::Slots => BackendChoice::Slots,
+            },
             journal: journal.map(Path::to_owned),
             comment: self.comment.clone().unwrap_or_default(),
             command: typed::command(),
@@ -250,6 +278,7 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
             Answer::TrafficReport(report) => give_report(&report, None, *json),
             _ => Err(unexpected()),
         },
+        TrafficCommand::Guard { accept } => wt_steer::guard(accept).map(|()| Exit::Done),
         TrafficCommand::Combine { experiments, json } => {
             let asked =
                 TrafficCombineRequest { experiments: experiments.clone(), journal: journal.map(Path::to_owned) };
@@ -324,8 +353,11 @@ fn paragraph(text: &str) {
 
 fn line(event: &TrafficEvent) -> String {
     match event {
-        TrafficEvent::Begin { id, whom, arms } => {
-            format!("{id}: it touches {whom}.\nSettings: {}. Ctrl-C ends it with the report.", arms.join(" | "))
+        TrafficEvent::Begin { id, whom, backend, arms } => {
+            format!(
+                "{id}, by {backend}: it touches {whom}.\nSettings: {}. Ctrl-C ends it with the report.",
+                arms.join(" | ")
+            )
         }
         TrafficEvent::Epoch { epoch, shares } => {
             let shares: Vec<String> = shares.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();

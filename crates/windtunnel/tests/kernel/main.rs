@@ -7,4 +7,5 @@ mod cc;
 mod probe_kernel;
 mod stacks;
 mod traffic;
+mod traffic_without_bpf;
 mod virtual_time;

@@ -1,0 +1,92 @@
+//! `windtunnel traffic` by routes and by slots, with nginx in the lab: no BPF, and nothing of it stays.
+
+use crate::common::nginx::shell;
+use wt_testing::require;
+
+/// Clients of 16 networks; the state of the server's network in a file; and the start of an experiment.
+const HEAD: &str = r#"
+command -v nft >/dev/null || { echo "nft isn't installed" >&2; exit 77; }
+ip route add local 11.0.0.0/8 dev lo
+server() { ip netns exec server "$@"; }
+state() { server nft list ruleset; server ip rule; server ip -6 rule; server ip route show table all; server ip -6 route show table all
+    server cat /proc/sys/net/ipv4/tcp_fwmark_accept; }
+begin() { # waits until connections are assigned
+    ip netns exec server "$WT" traffic start --port 8080 --no-ramp --age 5s --json-stream "$@" > stream 2> said & traffic=$!
+    while ! grep -q '"event":"epoch"' stream; do kill -0 $traffic 2>/dev/null || { cat said stream >&2; exit 5; }; done
+}
+as_before() { # within 10 s, which a loaded machine may take; the loop looks all the while
+    until=$(($(date +%s) + 10))
+    while state > now; ! diff before now > differs; do [ $(date +%s) -lt $until ] || { cat differs >&2; exit 6; }; done
+}
+state > before
+"#;
+
+#[test]
+fn each_client_network_has_its_arm_by_marks_and_routes_and_every_connection_is_accounted_for() {
+    let script = r#"
+begin --backend routes --epoch 1h --levels cc=cubic,reno --private
+for n in $(seq 40); do echo 11.0.$n.$((n + 1)); done > clients
+xargs -P 40 -I{} curl -s --interface {} --limit-rate 400k -o /dev/null -w '%{http_code} %{size_download}\n' http://server:8080/1m.bin < clients > fetched & all=$!
+while [ "$(server ss -Htn state established sport = :8080 | wc -l)" -lt 40 ]; do kill -0 $all || exit 7; done
+server ss -Htin state established sport = :8080 > sockets
+wait $all
+[ "$(grep -c '^200 1000000$' fetched)" = 40 ] || { cat fetched >&2; exit 8; }
+server nft list ruleset > ruleset
+kill -INT $traffic; wait $traffic
+tail -1 stream > report
+as_before
+python3 - <<'P'
+import json
+report, sockets = json.load(open("report")), open("sockets").read()
+arms = {arm["name"]: arm for arm in report["arms"]}
+assert report["backend"] == "routes", report["backend"]
+reno, cubic = sockets.count(" reno "), sockets.count(" cubic ")
+assert (arms["cc=reno"]["assigned"], arms["cc=cubic"]["assigned"]) == (reno, cubic) and reno + cubic == 40, (arms, reno, cubic)
+assert 5 <= reno <= 35, reno
+assert all(arm["recorded"] == arm["assigned"] and arm["not_compliant"] == 0 for arm in arms.values()), arms
+accounting = next(check for check in report["self_checks"] if check["name"] == "accounting")
+assert accounting["ok"], accounting
+assert "flags owner" in open("ruleset").read()
+P
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn a_kill_leaves_no_table_rule_route_or_setting_and_breaks_no_transfer() {
+    let script = r#"
+for turn in 1 2 3; do
+    begin --backend routes --epoch 1s --unit connection --levels initcwnd=10,32 --private
+    server ip rule | grep -q 'fwmark' || exit 4
+    seq 8 | xargs -P 8 -I{} curl -s --limit-rate 2M -o /dev/null -w '%{http_code} %{size_download}\n' http://server:8080/1m.bin > fetched & all=$!
+    while [ "$(server ss -Htn state established sport = :8080 | wc -l)" -lt 8 ]; do kill -0 $all || exit 7; done
+    kill -9 $traffic; as_before
+    wait $all
+    [ "$(grep -c '^200 1000000$' fetched)" = 8 ] || { cat fetched >&2; exit 8; }
+done
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn a_slot_gives_the_whole_host_a_setting_and_a_kill_amid_it_takes_it_back() {
+    let script = r#"
+begin --backend slots --unit slot --epoch 1s --levels initcwnd=10,32 --private
+while ! server ip route | grep -q 'initcwnd 32'; do kill -0 $traffic || exit 4; done
+kill -9 $traffic; as_before
+begin --backend slots --unit slot --epoch 1s --levels initcwnd=10,32 --private
+while ! server ip route | grep -q 'initcwnd 32'; do curl -s -o /dev/null http://server:8080/short.bin; done
+kill -INT $traffic; wait $traffic
+as_before
+tail -1 stream | grep -q '"backend":"slots"' || { tail -1 stream >&2; exit 8; }
+server "$WT" traffic start --port 8080 --backend slots --levels initcwnd=10,32 2> refused; [ $? = 3 ] || exit 9
+grep -q -- '--unit slot' refused || { cat refused >&2; exit 10; }
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
