@@ -138,7 +138,10 @@ fn watched() -> std::io::Result<ExitCode> {
     let running = run_queue().ok_or_else(unknown)?;
     let before = (Processors::now().ok_or_else(unknown)?, own()?);
     if running > MOST_RUNNING && !anyway {
-        writeln!(err, "TOO BUSY TO TELL, before anything was measured: run queue {running:.1} (at most {MOST_RUNNING})")?;
+        writeln!(
+            err,
+            "TOO BUSY TO TELL, before anything was measured: run queue {running:.1} (at most {MOST_RUNNING})"
+        )?;
         writeln!(err, "Stop what else runs here, or set {ANYWAY}=1 for figures that mean little.")?;
         return Ok(ExitCode::from(TOO_BUSY));
     }
@@ -149,7 +152,10 @@ fn watched() -> std::io::Result<ExitCode> {
     let load = OtherLoad::between(running, before.0, after.0, after.1.saturating_sub(before.1));
     if load.is_too_much() && !anyway {
         writeln!(err, "TOO BUSY TO TELL: {load}")?;
-        writeln!(err, "Its figures are withheld. Stop what else runs here, or set {ANYWAY}=1 for figures that mean little.")?;
+        writeln!(
+            err,
+            "Its figures are withheld. Stop what else runs here, or set {ANYWAY}=1 for figures that mean little."
+        )?;
         return Ok(ExitCode::from(TOO_BUSY));
     }
     let mut out = std::io::stdout();

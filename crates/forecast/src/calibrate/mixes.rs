@@ -128,7 +128,8 @@ impl MixCell {
             let within = STARTS_WITHIN.as_micros() as u64;
             Duration::from_micros(mixed(draw << 8 | number) % within)
         };
-        let flow = |(number, control): (u64, &str)| SharedFlow { control: control.to_owned(), start: start(number), size };
+        let flow =
+            |(number, control): (u64, &str)| SharedFlow { control: control.to_owned(), start: start(number), size };
         (0..).zip(controls).map(flow).collect()
     }
 }

@@ -63,10 +63,8 @@ impl LabTunnel {
         };
         let ran: Vec<_> = std::thread::scope(|scope| {
             let client = &self.lab.client;
-            let threads: Vec<_> = (0..)
-                .zip(flows)
-                .map(|(number, flow)| scope.spawn(move || client.run(|| run(number, flow))))
-                .collect();
+            let threads: Vec<_> =
+                (0..).zip(flows).map(|(number, flow)| scope.spawn(move || client.run(|| run(number, flow)))).collect();
             threads.into_iter().map(|thread| thread.join().map_err(|_| broken(&"a download's thread died"))).collect()
         });
         let mut outcomes = Vec::with_capacity(flows.len());
