@@ -106,6 +106,7 @@ impl fmt::Display for OtherLoad {
 }
 
 /// Threads other than this one that run or wait for a processor, on average over a second.
+#[expect(clippy::disallowed_methods, reason = "the machine is looked at over time")]
 fn run_queue() -> Option<f64> {
     let mut sum = 0;
     for _ in 0..LOOKS {

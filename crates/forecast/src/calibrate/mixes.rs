@@ -152,7 +152,7 @@ pub struct MixClass {
 pub struct MixRow {
     /// What it varies.
     pub name: String,
-    /// By how many draws of starts.
+    /// By how many draws of starts in the lab.
     pub draws: u64,
     /// What the lab's machinery adds to the smallest RTT, µs; the model's path has it, too.
     pub rtt_excess_us: u64,
@@ -279,14 +279,24 @@ fn excess(cell: &MixCell, lab: &mut LabTunnel, stack: &StackConfig, cancel: &Can
 
 /// Sums over draws, of each congestion control: share and completion time.
 #[derive(Debug, Default)]
-struct Sums(Vec<(f64, f64)>);
+struct Sums {
+    draws: u32,
+    classes: Vec<(f64, f64)>,
+}
 
 impl Sums {
     fn add(&mut self, figures: &[(f64, f64)]) {
-        self.0.resize(figures.len(), (0.0, 0.0));
-        for (sum, figure) in self.0.iter_mut().zip(figures) {
+        self.draws += 1;
+        self.classes.resize(figures.len(), (0.0, 0.0));
+        for (sum, figure) in self.classes.iter_mut().zip(figures) {
             *sum = (sum.0 + figure.0, sum.1 + figure.1);
         }
+    }
+
+    /// Share and completion time of the congestion control with this number; not a number where no draw came to an end.
+    fn mean(&self, number: usize) -> (f64, f64) {
+        let (share, time) = self.classes.get(number).copied().unwrap_or_default();
+        (share / f64::from(self.draws), time / f64::from(self.draws))
     }
 }
 
@@ -301,44 +311,56 @@ pub(super) fn compare(
     let mut lab = started.and_then(LabTunnel::new).map_err(|error| wt_setup::lab::problem(&error))?;
     let stack = kernel_stack(&lab);
     let rtt_excess_us = excess(cell, &mut lab, &stack, cancel)?;
-    let mut sums = [Sums::default(), Sums::default()];
-    let mut draws = 0;
+    let (mut in_lab, mut draws) = (Sums::default(), 0);
     for draw in (request.seed..).take(request.repeat as usize) {
         let ran = lab.share(&cell.held(), &cell.flows(draw), (draw, DEADLINE), cancel);
         let ran = ran.map_err(|error| Problem::environment(error.to_string()))?;
         if cancel.is_cancelled() {
             return Ok(None);
         }
-        let Some(in_lab) = figures(cell, &ran) else { continue };
-        let Some(in_model) = figures(cell, &in_model(cell, &stack, rtt_excess_us, draw)?) else { continue };
-        sums[0].add(&in_lab);
-        sums[1].add(&in_model);
-        draws += 1;
+        if let Some(figures) = figures(cell, &ran) {
+            in_lab.add(&figures);
+            draws += 1;
+        }
     }
     if draws == 0 {
         return Ok(None);
     }
-    Ok(Some((row_of(cell, rtt_excess_us, draws, &sums), CalibratedEnds::of(&stack))))
+    let in_model = model_sums(cell, &stack, rtt_excess_us, request.seed, draws)?;
+    let row = row_of(cell, rtt_excess_us, draws, &[in_lab, in_model]);
+    Ok(Some((row, CalibratedEnds::of(&stack))))
+}
+
+/// The model's sums, where the lab had so many draws from this seed on.
+fn model_sums(cell: &MixCell, stack: &StackConfig, excess_us: u64, seed: u64, draws: u64) -> Result<Sums, Problem> {
+    let mut sums = Sums::default();
+    for draw in (seed..).take(draws as usize) {
+        if let Some(figures) = figures(cell, &in_model(cell, stack, excess_us, draw)?) {
+            sums.add(&figures);
+        }
+    }
+    Ok(sums)
 }
 
 fn row_of(cell: &MixCell, rtt_excess_us: u64, draws: u64, [lab, model]: &[Sums; 2]) -> MixRow {
-    let mean = |sum: f64| sum / draws as f64;
-    let classes = cell.mix.iter().zip(lab.0.iter().zip(&model.0)).map(|((control, flows), (lab, model))| MixClass {
-        control: (*control).to_owned(),
-        flows: *flows,
-        share: [mean(lab.0), mean(model.0)],
-        completion_us: [mean(lab.1), mean(model.1)],
+    let classes = (0..).zip(cell.mix).map(|(number, (control, flows))| {
+        let (lab, model) = (lab.mean(number), model.mean(number));
+        MixClass {
+            control: (*control).to_owned(),
+            flows: *flows,
+            share: [lab.0, model.0],
+            completion_us: [lab.1, model.1],
+        }
     });
     MixRow { name: cell.name.clone(), draws, rtt_excess_us, classes: classes.collect() }
 }
 
-/// The same figures of the model alone, beside those that a kernel had: what a golden file is compared with.
+/// What the model says of a cell beside what a kernel said: what a golden file is compared with.
 #[cfg(test)]
-pub(super) fn model_row(cell: &MixCell, stack: &StackConfig, excess_us: u64, draws: u64) -> MixRow {
-    let mut sums = Sums::default();
-    for draw in (1..).take(draws as usize) {
-        sums.add(&figures(cell, &in_model(cell, stack, excess_us, draw).unwrap()).unwrap());
+pub(super) fn beside(cell: &MixCell, stack: &StackConfig, mut golden: MixRow) -> MixRow {
+    let model = model_sums(cell, stack, golden.rtt_excess_us, 1, golden.draws).unwrap();
+    for (number, class) in (0..).zip(&mut golden.classes) {
+        (class.share[1], class.completion_us[1]) = model.mean(number);
     }
-    let same = Sums(sums.0.clone());
-    row_of(cell, excess_us, draws, &[same, sums])
+    golden
 }
