@@ -215,7 +215,11 @@ fn many(count: usize) {
     );
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() {
     wt_lab::enter().unwrap();
     let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     println!("load before: {}", busy.trim());

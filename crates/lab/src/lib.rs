@@ -54,4 +54,4 @@ pub use record::{LinkEnd, Recorded, Recording, check_target};
 pub use run::{INIT, Program, init};
 pub use scenario::{Scenario, presets};
 pub use stats::EngineStats;
-pub use tunnel::LabTunnel;
+pub use tunnel::{LabTunnel, SharedFlow, SharedFlowOutcome};

@@ -4,8 +4,12 @@
 mod outcome;
 /// Pages.
 mod page;
+/// Several downloads that share the path.
+mod shared;
 /// Workloads over our own protocol.
 mod work;
+
+pub use shared::{SharedFlow, SharedFlowOutcome};
 
 use crate::beside::{Beside, Besides, Clock, Competitor};
 use crate::host::{CLIENT_V4, Host, PORT, SERVER_V4};

@@ -23,7 +23,11 @@ const RATE: BitsPerSecond = BitsPerSecond(10_000_000_000);
 /// What the lab's engine has as a handle: buffer, offset, length, flags.
 type Handle = [u32; 4];
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() {
     let loss = || StageConfig::Loss(LossConfig::Bernoulli { probability: Ratio(0.001) });
     let delay = |micros| StageConfig::Delay { delay: Duration::from_micros(micros) };
     let fast = || QueueConfig::drop_tail(RATE, 1_000);

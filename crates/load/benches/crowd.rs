@@ -27,7 +27,11 @@ fn note(receiver: bool, sample: &Sample) {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() {
     match std::env::var(ROLE).as_deref() {
         Ok("server") => server(),
         _ => crowd(),

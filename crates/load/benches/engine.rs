@@ -30,7 +30,11 @@ const PARTS: [&str; 2] = ["large", "small"];
 /// The small writes, bytes.
 const SMALL: u16 = 1500;
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() {
     match std::env::var(ROLE) {
         Ok(url) if url == "server" => server(),
         Ok(role) if role == "plain" => plain_server(),

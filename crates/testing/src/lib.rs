@@ -1,11 +1,14 @@
-//! For tests only: what a test requires of the machine that it runs on, and a harness for tests that need a process without threads.
+//! For tests and benches only: what a test requires of the machine that it runs on, and a harness for tests that need a process without threads.
 //!
 //! A test that can't be run must not count as passed unseen. It says what it lacks with [`require!`]; where that isn't listed in
 //! `WINDTUNNEL_LACKS`, it fails in CI. `scripts/run-tests.py` counts what wasn't run.
 
+/// Whether the machine is quiet enough for a bench.
+mod bench;
 /// A server of PostgreSQL.
 mod postgres;
 
+pub use bench::{Goal, OtherLoad, bench};
 pub use postgres::PostgresServer;
 
 use std::fmt::Display;

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
+use wt_testing::Goal;
 use wt_trial::{Amount, Direction, Phase, Sample, Status, TrialOutcome, TrialSpec, Workload};
 use wt_units::{Knob, Level, Settings};
 
@@ -92,7 +93,11 @@ fn measured(args: &[&str], journal: &Path) -> Result<(String, Duration, u64), Bo
     Ok((out, took, watcher.join().map_err(|_| "the watcher failed")?))
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("journal.sqlite3");
     fill(&path)?;
@@ -106,6 +111,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             peak as f64 * 1024.0 / 1e6,
             out.len()
         )?;
+        let (ms, mb) = (took.as_secs_f64() * 1e3, peak as f64 * 1024.0 / 1e6);
+        let most_mb = MOST_KIB as f64 * 1024.0 / 1e6;
+        writeln!(std::io::stdout(), "{}", Goal::AtMost(MOST_TIME.as_secs_f64() * 1e3).line("  its time", ms, "ms"))?;
+        writeln!(std::io::stdout(), "{}", Goal::AtMost(most_mb.round()).line("  its memory", mb, "MB"))?;
         assert!(out.contains("of 1000000 trials"), "{args:?} doesn't say what it left out");
         assert!(took < MOST_TIME && peak > 0 && peak < MOST_KIB, "{args:?}: {took:?}, {peak} KiB");
     }

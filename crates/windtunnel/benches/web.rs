@@ -13,6 +13,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
+use wt_testing::Goal;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -209,31 +210,35 @@ fn beats(server: &Server, what: &str, least: f64, ask: impl Fn(u64) -> (String, 
     let kept = server.requests(FEW, |n| ask(n).0)?;
     let each = processes(|n| ask(n).1)?;
     let ratio = kept / each;
-    let bound = if least > 0.0 { format!("; at least {least:.0}") } else { String::new() };
-    println!("{what}: {kept:.0} requests/s, {each:.0} with a process for each: {ratio:.1} times as many{bound}");
+    println!("{what}: {kept:.0} requests/s, {each:.0} with a process for each: {ratio:.1} times as many");
+    if least > 0.0 {
+        println!("{}", Goal::AtLeast(least).line(what, ratio, "times"));
+    }
     Ok(ratio >= least)
 }
 
-fn main() -> Result<()> {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() -> Result<()> {
     let server = Server::start()?;
     let mut rates =
         (0..RUNS).map(|_| server.requests(CONNECTIONS, |_| "/api/v1/health".to_owned())).collect::<Result<Vec<_>>>()?;
     rates.sort_by(f64::total_cmp);
     let rate = rates[RUNS / 2];
+    let what = format!("/api/v1/health over {CONNECTIONS} connections");
     println!(
-        "/api/v1/health over {CONNECTIONS} connections: median {rate:.0} requests/s, {:.0} to {:.0}; at least {LEAST_REQUESTS:.0}",
+        "{}  ({:.0} to {:.0})",
+        Goal::AtLeast(LEAST_REQUESTS).line(&what, rate, "requests/s"),
         rates[0],
         rates[RUNS - 1]
     );
     let mut answers = (0..21).map(|n| server.answer(65_536 + 8_192 * n)).collect::<Result<Vec<_>>>()?;
     answers.sort_unstable();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    println!(
-        "/api/v1/predict of 3 MB, two settings: median {:.1} ms, worst {:.1} ms; at most {:.0} ms",
-        ms(answers[10]),
-        ms(answers[20]),
-        ms(MOST_ANSWER)
-    );
+    let line = Goal::AtMost(ms(MOST_ANSWER)).line("/api/v1/predict of 3 MB, two settings", ms(answers[10]), "ms");
+    println!("{line}  (worst {:.1} ms)", ms(answers[20]));
     let mut enough = beats(&server, "/api/v1/overhead", LEAST_RATIO, overhead)?;
     enough &= beats(&server, "/api/v1/predict, a slider to and fro", LEAST_RATIO, |n| prediction(n % POSITIONS))?;
     beats(&server, "/api/v1/predict, every question new", 0.0, |n| prediction(1_000 + n))?;

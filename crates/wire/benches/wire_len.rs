@@ -18,7 +18,11 @@ fn bench(name: &str, calls: u32, mut call: impl FnMut(u32)) {
     println!("{name:<44} {:8.2} ns", best.as_nanos() as f64 / f64::from(calls));
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() {
     for stack in ["raw", "ethernet", "pppoe-ptm", "pppoe-llc-bridged-fcs-atm", "wireguard+ip6+pppoe-ptm"] {
         let framing = Framing::parse(stack).unwrap();
         bench(&format!("wire_len {stack}"), 1 << 22, |n| {

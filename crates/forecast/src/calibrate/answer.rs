@@ -1,4 +1,5 @@
 use super::RowInBoth;
+use super::mixes::MixRow;
 use super::table::Line;
 use crate::stack::release;
 use serde::Serialize;
@@ -28,6 +29,9 @@ pub struct CalibrateAnswer {
     pub regions: Vec<RegionError>,
     /// Each row.
     pub rows: Vec<CalibrationRow>,
+    /// Each mix of flows that share a path, if that table was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mixes: Vec<MixRow>,
 }
 
 /// The ends' settings that the model took over.
@@ -105,19 +109,30 @@ pub struct Traces {
 }
 
 impl CalibrateAnswer {
-    pub(super) fn of(rows: &[RowInBoth], traces: bool) -> Self {
-        let ends = rows.first().map(|row| {
-            let StackConfig { rmem, wmem_max, pacing, .. } = row.stack;
-            CalibratedEnds { rmem, wmem_max, pacing }
-        });
+    pub(super) fn of(
+        rows: &[RowInBoth],
+        (mixes, mix_ends): (Vec<MixRow>, Option<CalibratedEnds>),
+        traces: bool,
+    ) -> Self {
+        let ends = rows.first().map(|row| CalibratedEnds::of(&row.stack)).or(mix_ends);
         Self {
             schema_version: 1,
             kernel: release(),
             is_virtual: wt_lab::is_guest(),
             ends,
-            regions: regions(rows).into_iter().map(|(region, errors)| RegionError::of(region, &errors)).collect(),
+            regions: (regions(rows).iter().chain(&mix_regions(&mixes)))
+                .map(|(region, errors)| RegionError::of(region, errors))
+                .collect(),
+            mixes,
             rows: rows.iter().map(|row| CalibrationRow::of(row, traces)).collect(),
         }
+    }
+}
+
+impl CalibratedEnds {
+    pub(super) fn of(stack: &StackConfig) -> Self {
+        let StackConfig { rmem, wmem_max, pacing, .. } = *stack;
+        Self { rmem, wmem_max, pacing }
     }
 }
 
@@ -166,6 +181,19 @@ fn regions(rows: &[RowInBoth]) -> BTreeMap<&'static str, Vec<f64>> {
             regions.entry(row.cell.region).or_default().push(error.abs());
             regions.entry("all").or_default().push(error.abs());
         }
+    }
+    for errors in regions.values_mut() {
+        errors.sort_by(f64::total_cmp);
+    }
+    regions
+}
+
+/// The errors of mixes, without their sign, sorted: of completion times as shares of them, of shares in shares of the path.
+fn mix_regions(rows: &[MixRow]) -> BTreeMap<&'static str, Vec<f64>> {
+    let mut regions: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        regions.entry("mix times").or_default().push(row.worst_class_time_error().abs());
+        regions.entry("mix shares").or_default().push(row.share_error().abs());
     }
     for errors in regions.values_mut() {
         errors.sort_by(f64::total_cmp);

@@ -3,6 +3,8 @@
 
 /// The answer.
 mod answer;
+/// Several flows that share a path.
+mod mixes;
 /// One row in both.
 mod row;
 /// The paths.
@@ -11,8 +13,10 @@ mod table;
 mod tests;
 
 pub use answer::{CalibrateAnswer, CalibratedEnds, CalibrationRow, RegionError, Traces};
+pub use mixes::{MixClass, MixRow};
 pub use table::Line;
 
+use mixes::MixCell;
 use row::RowInBoth;
 use serde::{Deserialize, Serialize};
 use table::Cell;
@@ -52,6 +56,8 @@ pub enum CalibrationTable {
     Grid,
     /// Both.
     All,
+    /// Two to ten flows that share a path: 70 mixes of congestion controls and queues.
+    Mixes,
 }
 
 /// What happens meanwhile.
@@ -65,6 +71,8 @@ pub enum CalibrateEvent {
     },
     /// One row was compared.
     Row(Box<CalibrationRow>),
+    /// One mix of flows was compared.
+    Mix(Box<MixRow>),
 }
 
 impl Default for CalibrateRequest {
@@ -89,6 +97,19 @@ impl CalibrateRequest {
         self.cells().map(|_| ())
     }
 
+    /// Whether this name or region was chosen.
+    fn wants(&self, name: &str, region: &str) -> bool {
+        let contains = |text: &String| name.contains(text) || region.contains(text);
+        self.only.is_empty() || self.only.iter().any(contains)
+    }
+
+    /// The mixes that are compared.
+    fn mixes(&self) -> Vec<MixCell> {
+        let mut cells = if self.table == CalibrationTable::Mixes { mixes::cells() } else { Vec::new() };
+        cells.retain(|cell| self.wants(&cell.name, mixes::REGION));
+        cells
+    }
+
     /// The rows that are compared.
     fn cells(&self) -> Result<Vec<Cell>, Problem> {
         if !REPEATS.contains(&self.repeat) {
@@ -99,10 +120,10 @@ impl CalibrateRequest {
             CalibrationTable::World => table::world(),
             CalibrationTable::Grid => table::grid(),
             CalibrationTable::All => [table::world(), table::grid()].concat(),
+            CalibrationTable::Mixes => Vec::new(),
         };
-        let contains = |cell: &Cell, text: &String| cell.name.contains(text) || cell.region.contains(text);
-        cells.retain(|cell| self.only.is_empty() || self.only.iter().any(|text| contains(cell, text)));
-        if cells.is_empty() {
+        cells.retain(|cell| self.wants(&cell.name, cell.region));
+        if cells.is_empty() && self.mixes().is_empty() {
             return Err(Problem::usage(format!("no row of the table contains \"{}\"", self.only.join("\" or \""))));
         }
         Ok(cells)
@@ -124,7 +145,8 @@ pub fn calibrate(
 ) -> Result<CalibrateAnswer, Problem> {
     let cells = request.cells()?;
     wt_lab::enter().map_err(|error| wt_setup::lab::problem(&error))?;
-    sink(CalibrateEvent::Begun { rows: cells.len() });
+    let mixes = request.mixes();
+    sink(CalibrateEvent::Begun { rows: cells.len() + mixes.len() });
     let mut rows = Vec::new();
     for cell in cells {
         if cancel.is_cancelled() {
@@ -134,5 +156,16 @@ pub fn calibrate(
         sink(CalibrateEvent::Row(Box::new(CalibrationRow::of(&row, false))));
         rows.push(row);
     }
-    Ok(CalibrateAnswer::of(&rows, request.traces))
+    let (mut mix_rows, mut mix_ends) = (Vec::new(), None);
+    for cell in mixes {
+        if cancel.is_cancelled() {
+            break;
+        }
+        if let Some((row, ends)) = mixes::compare(&cell, request, cancel)? {
+            mix_ends = Some(ends);
+            sink(CalibrateEvent::Mix(Box::new(row.clone())));
+            mix_rows.push(row);
+        }
+    }
+    Ok(CalibrateAnswer::of(&rows, (mix_rows, mix_ends), request.traces))
 }

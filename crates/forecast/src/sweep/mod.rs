@@ -3,6 +3,8 @@
 //! A row's answer depends on the row alone: where there is chance, its seeds come from its content. So every division into
 //! shards gives the same rows, and a shard that was killed is run again.
 
+/// Work on many threads, its results in order.
+mod pool;
 /// A row of the table as a question.
 mod row;
 /// Which rows are computed here.
@@ -23,16 +25,11 @@ use crate::predict::{PredictRequest, predict_on};
 use crate::surface::processors;
 use row::{Header, TableRow};
 use std::io::{Read, Write};
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
 /// How many wrong rows are named at most.
 const NAMED: usize = 5;
-/// Rows that are computed before they are written, for each processor.
-const AHEAD: usize = 256;
 
 /// What a table is asked.
 #[derive(Debug, Clone)]
@@ -45,6 +42,12 @@ pub struct SweepRequest {
     pub shard: Shard,
     /// On how many processors; 0 means all.
     pub threads: usize,
+}
+
+impl SweepRequest {
+    fn on_threads(&self) -> usize {
+        if self.threads == 0 { processors() } else { self.threads }
+    }
 }
 
 /// What came of it.
@@ -68,16 +71,18 @@ pub fn check_table(table: impl Read, request: &SweepRequest) -> Result<u64, Prob
     let mut reader = row::reader(table);
     let header = header(&mut reader)?;
     let (mut rows, mut wrong, mut count) = (0, Vec::new(), 0);
-    for record in row::records(&mut reader, request.shard) {
-        let (number, record) = record?;
+    let check = |row: &TableRow| header.question(&row.1, request).err().map(|problem| problem.to_string());
+    let on = (request.on_threads(), &Cancel::new());
+    pool::in_order(row::records(&mut reader, request.shard), on, check, |(number, _), problem| {
         rows += 1;
-        if let Err(problem) = header.question(&record, request) {
+        if let Some(problem) = problem {
             count += 1;
             if wrong.len() < NAMED {
                 wrong.push(format!("row {number}: {problem}"));
             }
         }
-    }
+        Ok(())
+    })?;
     if count == 0 {
         return Ok(rows);
     }
@@ -100,27 +105,33 @@ pub fn sweep(
 ) -> Result<SweepAnswer, Problem> {
     let mut reader = row::reader(table);
     let header = header(&mut reader)?;
-    let threads = if request.threads == 0 { processors() } else { request.threads };
     let mut answer = SweepAnswer { kept: header.kept(), ..SweepAnswer::default() };
     let unwritten = |error: std::io::Error| Problem::environment(format!("can't write the answer: {error}"));
     out.write_all(&write::head(&header)).map_err(unwritten)?;
-    let mut records = row::records(&mut reader, request.shard);
-    loop {
-        let rows: Vec<TableRow> = records.by_ref().take(AHEAD * threads).collect::<Result<_, _>>()?;
-        if rows.is_empty() {
-            break;
+    let work = |row: &TableRow| {
+        let answered = header.question(&row.1, request).and_then(|question| predict_on(&question, 1, cancel));
+        let lines = write::lines(row, answered.as_ref());
+        (lines, answered.err().map(|problem| problem.to_string()))
+    };
+    let records = row::records(&mut reader, request.shard);
+    pool::in_order(records, (request.on_threads(), cancel), work, |row, (lines, problem)| {
+        // What is computed while the user stops is no answer.
+        if cancel.is_cancelled() {
+            return Ok(());
         }
-        for (row, (lines, problem)) in rows.iter().zip(answers(&header, &rows, request, threads, cancel)?) {
-            out.write_all(&lines).map_err(unwritten)?;
-            answer.rows += 1;
-            if let Some(problem) = problem {
-                answer.unanswered += 1;
-                if answer.problems.len() < NAMED {
-                    answer.problems.push((row.0, problem));
-                }
+        out.write_all(&lines).map_err(unwritten)?;
+        answer.rows += 1;
+        if let Some(problem) = problem {
+            answer.unanswered += 1;
+            if answer.problems.len() < NAMED {
+                answer.problems.push((row.0, problem));
             }
         }
         on_rows(answer.rows);
+        Ok(())
+    })?;
+    if cancel.is_cancelled() {
+        return Err(Problem::stopped("stopped before all rows were answered").hint("nothing was written; run it again"));
     }
     out.flush().map_err(unwritten)?;
     Ok(answer)
@@ -134,40 +145,4 @@ fn header<R: Read>(reader: &mut csv::Reader<R>) -> Result<Header, Problem> {
         Some(name) => Err(Problem::usage(format!("the table has a column {name:?}, and so has the answer"))
             .hint("give yours another name")),
     }
-}
-
-/// A row's lines, and why it has no answer.
-type AnsweredRow = (Vec<u8>, Option<String>);
-
-/// The lines of each row, and why one has no answer; whoever is free takes the next row.
-fn answers(
-    header: &Header,
-    rows: &[TableRow],
-    request: &SweepRequest,
-    threads: usize,
-    cancel: &Cancel,
-) -> Result<Vec<AnsweredRow>, Problem> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(vec![None; rows.len()]);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(rows.len()) {
-            scope.spawn(|| {
-                while let at = next.fetch_add(1, Ordering::Relaxed)
-                    && let Some(row) = rows.get(at)
-                    && !cancel.is_cancelled()
-                {
-                    let answered =
-                        header.question(&row.1, request).and_then(|question| predict_on(&question, 1, cancel));
-                    let lines = write::lines(row, answered.as_ref());
-                    let problem = answered.err().map(|problem| problem.to_string());
-                    done.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some((lines, problem));
-                }
-            });
-        }
-    });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if cancel.is_cancelled() {
-        return Err(Problem::stopped("stopped before all rows were answered").hint("nothing was written; run it again"));
-    }
-    Ok(done.into_iter().flatten().collect())
 }

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wt_link::{LinkConfig, PathConfig, QueueConfig, StageConfig};
 use wt_sim::{FlowSpec, Job, Report, Simulation, StackConfig};
+use wt_testing::Goal;
 use wt_trial::{Amount, Direction};
 use wt_units::{BitsPerSecond, Bytes};
 
@@ -224,9 +225,8 @@ fn compare(number: usize, peer: Option<&Ns3>) {
             goodput(run)
         );
         println!(
-            "    {:.0} × its packets a second (wanted: {:.0}), 1/{:.1} of its memory",
-            own.rate() / run.rate(),
-            case.wanted,
+            "{}, 1/{:.1} of its memory",
+            Goal::AtLeast(case.wanted).line("    of its packets a second", own.rate() / run.rate(), "times"),
             run.peak_kb / own.peak_kb
         );
     } else if let Some(known) = case.ns3_known {
@@ -269,7 +269,11 @@ const COUNT: &str = "--count";
 /// Runs the case with this number.
 const ONE: &str = "--one";
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() {
     let mut args = std::env::args().skip(1);
     let (first, second) = (args.next(), args.next().unwrap_or_default());
     match first.as_deref() {

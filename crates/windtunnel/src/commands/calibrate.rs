@@ -4,7 +4,7 @@ use super::lab::LabOptions;
 use super::lab::virtual_time::VirtualArgs;
 use crate::edge::{Exit, Outcome, say};
 use clap::{Args, ValueEnum};
-use wt_forecast::calibrate::{CalibrationRow, CalibrationTable, RegionError};
+use wt_forecast::calibrate::{CalibrationRow, CalibrationTable, MixRow, RegionError};
 use wt_forecast::{CalibrateEvent, CalibrateRequest, calibrate};
 use wt_trial::Cancel;
 
@@ -48,6 +48,8 @@ enum TableName {
     Grid,
     /// Both
     All,
+    /// 2 to 10 flows that share a path: 70 mixes of cubic, reno and bbr under four queues
+    Mixes,
 }
 
 impl CalibrateArgs {
@@ -57,6 +59,7 @@ impl CalibrateArgs {
                 TableName::World => CalibrationTable::World,
                 TableName::Grid => CalibrationTable::Grid,
                 TableName::All => CalibrationTable::All,
+                TableName::Mixes => CalibrationTable::Mixes,
             },
             only: self.only.clone(),
             repeat: self.repeat,
@@ -81,6 +84,10 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, cancel.flag());
     let mut show = |event: CalibrateEvent| match event {
         _ if args.json => {}
+        CalibrateEvent::Begun { .. } if args.table == TableName::Mixes => {
+            say!("{:<48} {:>14} {:>14}", "mix", "time", "share");
+        }
+        CalibrateEvent::Mix(row) => print_mix(&row),
         CalibrateEvent::Begun { .. } => say!(
             "{:<34} {:>11} {:>11} {:>8} {:>9} {:>11}  lab's spread",
             "row",
@@ -113,6 +120,11 @@ fn print_row(row: &CalibrationRow) {
     let excess = format!("{} µs", row.rtt_excess_us);
     let (lab, model) = (seconds(row.lab_figure_us), seconds(row.model_us));
     say!("{:<34} {lab:>11} {model:>11} {error:>8} {excess:>9} {retransmits:>11}  {spread}{late}", row.name);
+}
+
+fn print_mix(row: &MixRow) {
+    let [time, share] = [row.worst_class_time_error(), row.share_error()].map(|error| error * 100.0);
+    say!("{:<48} {time:>+12.2} % {share:>+7.2} points", row.name);
 }
 
 fn print_regions(regions: &[RegionError]) {

@@ -1,0 +1,144 @@
+//! Journals, and the page's list of them.
+
+use super::tell;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use wt_api::{Request, Services};
+use wt_compare::side_by_side::{self, SideBySideRequest};
+use wt_journal::{Arm, Filter, Journal as _, NewExperiment, SqliteJournal, State};
+use wt_setup::journal::ExperimentRequest;
+use wt_trial::{Amount, Cancel, Direction, Phase, Sample, Status, TrialOutcome, TrialSpec, Workload};
+use wt_units::{Knob, Level, Settings};
+
+const ARMS: u32 = 4;
+
+/// A journal of so many trials in so many experiments `e0`, `e1`, …: the first trial is written the long way, the others inside
+/// the database; goodput is spread by ±10 %.
+fn filled(folder: &Path, experiments: u64, trials: u64) -> PathBuf {
+    let path = folder.join("journal.sqlite3");
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    let level = |arm: u32| Settings::new().with(Knob::Rwin, Level::Number(16_384 * u64::from(arm + 1)));
+    let arms: Vec<Arm> = (0..ARMS).map(|arm| Arm { label: format!("arm {arm}"), settings: level(arm) }).collect();
+    journal.create_experiment(&NewExperiment { arms, ..NewExperiment::new("e0", "adsl", "lab") }).unwrap();
+    let spec = TrialSpec {
+        experiment: "e0".into(),
+        phase: Phase::Round,
+        round: 1,
+        order: 1,
+        arm: 0,
+        settings: Settings::new(),
+        workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(Duration::from_secs(5)) },
+        deadline: Duration::from_secs(20),
+        seed: 1,
+    };
+    let samples: Vec<Sample> =
+        (0..50).map(|i| Sample { t_us: i * 100_000, bytes: i * 90_000, ..Sample::default() }).collect();
+    let outcome = TrialOutcome {
+        bytes: 4_000_000,
+        sender: samples.clone(),
+        receiver: samples,
+        ..TrialOutcome::empty(Status::Completed, Duration::from_secs(5), "")
+    };
+    let trial = journal.begin_trial(&spec, 0).unwrap();
+    journal.finish_trial(trial, &outcome).unwrap();
+    journal.finish_experiment("e0", State::Finished, 1, None).unwrap();
+    drop(journal);
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let columns = |table: &str, without: &[&str]| -> String {
+        let mut ask = database.prepare(&format!("SELECT name FROM pragma_table_info('{table}')")).unwrap();
+        let names = ask.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+        names.filter(|name| !without.contains(&name.as_str())).collect::<Vec<_>>().join(", ")
+    };
+    let others = columns("experiments", &["key", "id"]);
+    let (of_experiment, each) = (trials / experiments, experiments);
+    database
+        .execute_batch(&format!(
+            "BEGIN;
+             WITH RECURSIVE n(i) AS (SELECT 1 WHERE 1 < {each} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {each})
+             INSERT INTO experiments (id, {others}) SELECT 'e' || n.i, {others} FROM n, (SELECT {others} FROM experiments WHERE id = 'e0');
+             INSERT INTO arms SELECT e.key, a.arm, a.label, a.settings FROM experiments e, arms a WHERE e.id <> 'e0' AND a.experiment = 1;
+             WITH RECURSIVE n(i) AS (SELECT 2 WHERE 2 <= {trials} UNION ALL SELECT i + 1 FROM n WHERE i < {trials})
+             INSERT INTO trials SELECT i, 1 + (i - 1) / {of_experiment}, 'round', 1 + ((i - 1) % {of_experiment}) / {ARMS},
+                 1 + (i - 1) % {ARMS}, (i - 1) % {ARMS}, 'completed', i, 5000000, 3600000 + i * 2654435761 % 800009 FROM n;
+             INSERT INTO details SELECT t.id, d.asked, d.workload, d.deadline_us, t.id, d.granted, d.scopes, d.observed, 1, 2,
+                 3, d.notes FROM trials t, details d WHERE t.id > 1 AND d.trial = 1;
+             COMMIT;"
+        ))
+        .unwrap();
+    path
+}
+
+pub(crate) fn list(trials: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(&filled(folder.path(), 4, trials)).unwrap();
+    tell(|| assert_eq!(journal.list(&Filter::default()).unwrap().len(), 4));
+}
+
+/// As `windtunnel report` does.
+pub(crate) fn report(trials: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path(), 1, trials);
+    tell(|| {
+        let request = ExperimentRequest { experiment: "e0".to_owned(), journal: Some(path.clone()) };
+        wt_api::run(Request::Report(request), &Services::default(), &mut |_| {}, &Cancel::new()).unwrap();
+    });
+}
+
+/// As `windtunnel compare` does.
+pub(crate) fn compare(trials: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path(), 2, trials);
+    tell(|| {
+        let experiments = vec!["e0".to_owned(), "e1".to_owned()];
+        side_by_side::run(&SideBySideRequest { experiments, anyway: true, journal: Some(path.clone()) }).unwrap();
+    });
+}
+
+pub(crate) fn export(trials: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(&filled(folder.path(), 1, trials)).unwrap();
+    tell(|| {
+        let rows = wt_journal::ParquetRows::Trials;
+        wt_journal::export_parquet(&journal, "e0", rows, &mut std::io::sink()).unwrap();
+    });
+}
+
+/// What `windtunnel web` computes for the page's list of experiments.
+pub(crate) fn page(experiments: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = filled(folder.path(), experiments, experiments * 4);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windtunnel"))
+        .args(["web", "--listen", "127.0.0.1:0", "--json", "--journal"])
+        .arg(journal)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let host = told["url"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let ask = || {
+        let mut stream = TcpStream::connect(&host).unwrap();
+        let request = format!("GET /api/v1/experiments HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{}", &answer[..200.min(answer.len())]);
+    };
+    let used = || wt_sys::process::usage(child.id()).unwrap();
+    ask();
+    let (before, mut turns) = (used(), 0);
+    while used().cpu_ns - before.cpu_ns < 100_000_000 && turns < 100 {
+        ask();
+        turns += 1;
+    }
+    let after = used();
+    let spent = (after.cpu_ns - before.cpu_ns) as f64 / 1e9 / f64::from(turns);
+    super::say(spent, after.peak_bytes);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
