@@ -19,8 +19,9 @@ use wt_setup::controls::{ControlShown, ControlsList, LoadAnswer, UnloadAnswer};
 use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ImportAnswer, ListAnswer, PruneAnswer, PushAnswer, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
+use wt_setup::schedule::ScheduleAnswer;
 use wt_setup::serve::ServeAnswer;
-use wt_setup::settings::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
+use wt_setup::settings::{BackupAnswer, ChangeAnswer, CheckReport, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 use wt_steer::{TrafficAnswer, TrafficCombined, TrafficList, TrafficStop};
 use wt_traffic::TrafficReport;
 use wt_tune::TuneAnswer;
@@ -126,6 +127,10 @@ pub enum Answer {
     SettingsHistory(HistoryAnswer),
     /// What isn't as it was made.
     SettingsVerify(VerifyReport),
+    /// Whether changes still hold, and rest on something.
+    SettingsCheck(CheckReport),
+    /// Units for systemd.
+    Schedule(ScheduleAnswer),
     /// Settings in other words.
     SettingsExport(Export),
     /// What systems begin with.
@@ -153,6 +158,7 @@ impl Answer {
             Self::JournalStatus(answer) => answer.refused > 0 || answer.incomplete > 0,
             Self::Doctor(answer) => !answer.works,
             Self::SettingsVerify(report) => !report.drift.is_empty(),
+            Self::SettingsCheck(report) => !report.holds,
             _ => false,
         }
     }
