@@ -185,6 +185,41 @@ export type Ceiling = {
 /** A change that was tried: what came of it, and what failed. */
 export type ChangeAnswer = Applied;
 
+/** The experiment that a change rests on, and what was so when it was measured: whether its verdict still applies later is seen by looking again. */
+export type ChangeBasis = {
+  device?: ChangeBasisDevice | null;
+  /** The experiment's name in the journal. */
+  experiment: string;
+  /** The name of the host that measured. */
+  host?: string | null;
+  /** The release of the kernel that measured. */
+  kernel?: string | null;
+  /** When it began, seconds since 1970. */
+  measured_unix_s: number;
+  /** The largest IP packet of the path with what is recommended, bytes; of a real path only. */
+  path_mtu?: number | null;
+  /** The smallest RTT of all trials, µs; of a real path only. */
+  rtt_us?: number | null;
+  /** The server, where this host measured a real path to it. */
+  server?: string | null;
+  /** What it was measured on: `adsl`, `example.org`. */
+  target: string;
+  /** Where it was measured: `lab`, `live`. */
+  tunnel: string;
+  /** What was fetched, of what curl can fetch. */
+  url?: string | null;
+};
+
+/** A device that carried what was measured. */
+export type ChangeBasisDevice = {
+  /** Its driver, if it says so. */
+  driver?: string | null;
+  /** Its name. */
+  name: string;
+  /** Its speed, Mbit/s, if it says so. */
+  speed_mbps?: number | null;
+};
+
 /** How far a change has come. */
 export type ChangePhase = "prepared" | "applying" | "applied" | "confirming" | "confirmed" | "reverting" | "reverted" | "revert-failed" | "undoing" | "undone" | "lapsed" | "forgotten";
 
@@ -1826,6 +1861,7 @@ export type Settings = Record<string, number | string>;
 
 /** What is to be changed on this host, and everything that somebody should know before it is. */
 export type SettingsPlan = {
+  basis?: ChangeBasis | null;
   /** Old and new. */
   changes: Array<SettingChange>;
   /** The commands that would do it. */

@@ -21,8 +21,9 @@ use wt_setup::controls::{ControlShown, ControlsList, LoadAnswer, UnloadAnswer};
 use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ExportAnswer, ImportAnswer, ListAnswer, PruneAnswer, PushAnswer, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
+use wt_setup::schedule::ScheduleAnswer;
 use wt_setup::serve::ServeAnswer;
-use wt_setup::settings::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
+use wt_setup::settings::{BackupAnswer, ChangeAnswer, CheckReport, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 use wt_steer::{TrafficAnswer, TrafficCombined, TrafficList, TrafficStop};
 use wt_traffic::TrafficReport;
 use wt_tune::{SelfTestAnswer, TuneAnswer};
@@ -148,6 +149,10 @@ pub enum Answer {
     SettingsHistory(HistoryAnswer),
     /// What isn't as it was made.
     SettingsVerify(VerifyReport),
+    /// Whether changes still hold, and rest on something.
+    SettingsCheck(CheckReport),
+    /// Units for systemd.
+    Schedule(ScheduleAnswer),
     /// Settings in other words.
     SettingsExport(Export),
     /// What systems begin with.
@@ -178,6 +183,7 @@ impl Answer {
             Self::SelfTest(answer) => !answer.passed,
             Self::SettingsProve(answer) => answer.verdict != VerdictKind::Faster,
             Self::SettingsVerify(report) => !report.drift.is_empty(),
+            Self::SettingsCheck(report) => !report.holds,
             _ => false,
         }
     }

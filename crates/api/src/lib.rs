@@ -212,6 +212,8 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         }
         Request::SettingsHistory => Answer::SettingsHistory(host()?.history()?),
         Request::SettingsVerify => Answer::SettingsVerify(host()?.verify()?),
+        Request::SettingsCheck(request) => Answer::SettingsCheck(host()?.check(&request)?),
+        Request::Schedule(request) => Answer::Schedule(host()?.schedule(&request)?),
         Request::SettingsExport(request) => Answer::SettingsExport(host()?.export(&request)?.0),
         Request::SettingsDefaults(request) => Answer::SettingsDefaults(settings::defaults(request.os.as_deref())?),
         Request::SettingsBackup(request) => Answer::SettingsBackup(host()?.back_up(&request.file)?),

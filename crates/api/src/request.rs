@@ -18,8 +18,9 @@ use wt_setup::journal::{
     ExperimentRequest, ExportFormat, ListRequest, PruneRequest, PushRequest, SamplesRequest, StatusRequest,
 };
 use wt_setup::lab::{LabRequest, TransferRequest};
+use wt_setup::schedule::ScheduleRequest;
 use wt_setup::serve::ServeRequest;
-use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, ExportRequest, ShowRequest};
+use wt_setup::settings::{ApplyRequest, ChangeRequest, CheckRequest, Confirmation, ExportRequest, ShowRequest};
 use wt_setup::watch::WatchRequest;
 use wt_steer::{TrafficCombineRequest, TrafficReportRequest, TrafficRequest};
 use wt_tune::{SelfTestRequest, TuneRequest};
@@ -151,6 +152,10 @@ pub enum Request {
     SettingsHistory,
     /// Whether what was changed is still so.
     SettingsVerify,
+    /// Whether changes still hold, and the verdicts behind them still apply.
+    SettingsCheck(CheckRequest),
+    /// Units for systemd that measure a change again.
+    Schedule(Box<ScheduleRequest>),
     /// Settings in the words of another system.
     SettingsExport(Box<ExportRequest>),
     /// What operating systems begin with.

@@ -109,6 +109,8 @@ fn what_is_kept_is_asked_like_everything_else() {
         ("settings_export", json!({"format": "sysctl.d", "change": {"settings": ["sack=off"]}}), "files"),
         ("settings_history", Value::Null, "changes"),
         ("settings_verify", Value::Null, "drift"),
+        ("schedule", json!({"change": "3", "url": "https://h/f"}), "units"),
+        ("settings_check", json!({"offline": true}), "verdicts"),
         ("settings_defaults", json!({"os": "Windows XP"}), "systems"),
         (
             "analyse",

@@ -49,8 +49,8 @@ pub use backup::{Backup, BackupError};
 pub use boot::{boot_link, boot_unit};
 pub use calendar::utc;
 pub use change::{
-    Change, Checkpoint, CheckpointId, CheckpointIdError, DROP_IN, FileChange, Lasting, Pending, Phase, Place, Plan,
-    Risk, ScopeName, State,
+    Basis, BasisDevice, Change, Checkpoint, CheckpointId, CheckpointIdError, DROP_IN, FileChange, Lasting, Pending,
+    Phase, Place, Plan, Risk, ScopeName, State,
 };
 pub use defaults::{OsDefault, OsDefaultError, os_default, os_defaults};
 pub use export::{Export, ExportFile, ExportFormat, export};

@@ -32,6 +32,8 @@ pub mod lab;
 pub mod metrics;
 /// The order of trials.
 mod order;
+/// Units for systemd that measure again.
+pub mod schedule;
 /// What `serve` needs before it begins.
 pub mod serve;
 /// This host's settings.

@@ -3,12 +3,11 @@
 //! Everything is read as it stands: no trial is begun, no journal is brought up to date, no change is ended. Labels are few and
 //! fixed: target, tunnel and workload, what a verdict says to do, and whether a holdback's gain holds; never settings, names of experiments or addresses of clients.
 
-use crate::settings::HostAccess;
+use crate::settings::{CheckRequest, HostAccess};
 use serde::Deserialize as _;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
-use wt_host::Survey;
 use wt_journal::{ExperimentSummary, Filter, Journal as _, SqliteJournal, State};
 use wt_traffic::HoldbackState;
 
@@ -52,13 +51,17 @@ struct HostReadings {
     pending_s: Option<u64>,
     drift: usize,
     lost_at_boot: usize,
+    /// Verdicts behind changes in force that were measured under another kernel, or over another device.
+    outdated: usize,
+    /// Whether all that `settings check --offline` looks at holds.
+    holds: bool,
 }
 
 /// The text that Prometheus reads, of this journal (nothing means the usual one) and this host. What can't be read is said by
 /// `windtunnel_journal_up` and `windtunnel_settings_up`, so that an alert can tell it from silence.
 #[must_use]
 pub fn metrics(journal: Option<&Path>, host: Option<&mut HostAccess>) -> String {
-    text(&Readings { journal: journal_readings(journal), host: host.and_then(host_readings) })
+    text(&Readings { journal: journal_readings(journal), host: host.and_then(|host| host_readings(host, journal)) })
 }
 
 fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
@@ -94,14 +97,16 @@ fn holdback(journal: &SqliteJournal, listed: &[ExperimentSummary]) -> Option<(St
 }
 
 /// Not by way of what commands do first: they end changes that nobody watches any more.
-fn host_readings(host: &mut HostAccess) -> Option<HostReadings> {
+fn host_readings(host: &mut HostAccess, journal: Option<&Path>) -> Option<HostReadings> {
     let pending = wt_host::pending(&mut host.system, &host.store).ok()?;
-    let survey = Survey::take(&mut host.system).ok()?;
-    let report = wt_host::verify(&mut host.system, &host.store, &survey).ok()?;
+    let request = CheckRequest { offline: true, journal: journal.map(Path::to_owned) };
+    let report = host.look(&request).ok()?;
     Some(HostReadings {
         pending_s: pending.map(|pending| pending.seconds_left),
         drift: report.drift.len(),
         lost_at_boot: report.at_boot.len(),
+        outdated: report.verdicts.iter().filter(|one| one.applies == Some(false)).count(),
+        holds: report.holds,
     })
 }
 
@@ -168,6 +173,12 @@ fn text(readings: &Readings) -> String {
         let drift = host.drift as f64;
         metric(&mut text, "settings_drift", "Settings that aren't as a change made them.", [(none(), drift)]);
         let lost = host.lost_at_boot as f64;
+        let outdated = host.outdated as f64;
+        let help = "Verdicts behind changes that were measured under another kernel or over another device.";
+        metric(&mut text, "settings_verdicts_outdated", help, [(none(), outdated)]);
+        let holds = f64::from(u8::from(host.holds));
+        let help = "Whether changes, their verdicts and their latest proofs hold: settings check --offline.";
+        metric(&mut text, "settings_hold", help, [(none(), holds)]);
         metric(&mut text, "settings_lost_at_boot", "Settings that the next boot makes others.", [(none(), lost)]);
     }
     text
@@ -214,7 +225,7 @@ mod tests {
 
     #[test]
     fn each_series_has_its_labels_and_a_verdict_is_one_of_four() {
-        let host = Some(HostReadings { pending_s: Some(90), drift: 2, lost_at_boot: 0 });
+        let host = Some(HostReadings { pending_s: Some(90), drift: 2, lost_at_boot: 0, outdated: 1, holds: false });
         let text = text(&Readings {
             journal: Some(JournalReadings {
                 experiments: vec![last("a\"b\\c\n\u{1b}[2J", Some("set"))],
@@ -232,6 +243,7 @@ mod tests {
         assert!(text.contains("windtunnel_holdback{target=\"port-443\",state=\"holds\"} 0\n"), "{text}");
         assert!(text.contains("tunnel=\"live\",workload=\"page\"} 1700000000.5\n"), "{text}");
         assert!(text.contains("} -0.145\n") && text.contains("windtunnel_settings_drift 2\n"), "{text}");
+        assert!(text.contains("_verdicts_outdated 1\n") && text.contains("windtunnel_settings_hold 0\n"), "{text}");
         let series = text.lines().filter(|line| line.contains("target=")).count();
         assert!(series <= 30, "{series}");
         assert!(text.lines().all(|line| line.starts_with("# ") || line.starts_with("windtunnel_")), "{text}");

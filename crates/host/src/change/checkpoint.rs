@@ -1,3 +1,4 @@
+use super::basis::Basis;
 use super::id::CheckpointId;
 use super::setting::Change;
 use crate::snapshot::{Scope, Snapshot};
@@ -32,6 +33,9 @@ pub struct Checkpoint {
     pub before: Snapshot,
     /// What was to be changed.
     pub scope: Scope,
+    /// The experiment that it rests on, if it does; those of older versions don't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
 }
 
 impl Checkpoint {

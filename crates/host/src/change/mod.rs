@@ -1,6 +1,8 @@
 //! What a change is, as data: what is planned, what is stored of it, and how far it has come. Nothing here reads or
 //! writes the machine, so that whoever plans, makes, exports or shows changes can share it.
 
+/// What a change rests on.
+mod basis;
 /// How everything was before a change, and how it is to be.
 mod checkpoint;
 /// The numbers of checkpoints.
@@ -12,6 +14,7 @@ mod setting;
 /// How far a change has come.
 mod state;
 
+pub use basis::{Basis, BasisDevice};
 pub(crate) use checkpoint::CHECKPOINT_FORMAT;
 pub use checkpoint::Checkpoint;
 pub use id::{CheckpointId, CheckpointIdError};

@@ -1,3 +1,4 @@
+use super::basis::Basis;
 use super::setting::{Change, Risk};
 use crate::snapshot::{Scope, Snapshot};
 use crate::system::Action;
@@ -28,6 +29,9 @@ pub struct Plan {
     /// What makes whoever configures the devices keep it; a confirmation writes that.
     #[serde(default)]
     pub lasting: Vec<Lasting>,
+    /// The experiment that it rests on, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
     /// What will be written. Not shown: the commands say the same.
     #[serde(skip)]
     pub actions: Vec<Action>,
@@ -57,6 +61,7 @@ impl Plan {
             risks: Vec::new(),
             skipped: Vec::new(),
             lasting: Vec::new(),
+            basis: None,
             actions: Vec::new(),
             wanted,
             scope: Scope::default(),

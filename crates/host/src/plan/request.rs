@@ -1,3 +1,4 @@
+use crate::change::Basis;
 use crate::knob::{ALL, HostKnob, Knob, KnobError, LinkKnob, Value};
 use crate::read::{Survey, connection_value, route_value};
 use crate::snapshot::is_unicast;
@@ -22,6 +23,8 @@ pub struct Request {
     pub resets: bool,
     /// Why, for those that have a reason of their own.
     pub reasons: BTreeMap<&'static str, String>,
+    /// The experiment that recommends them.
+    pub basis: Option<Basis>,
 }
 
 /// Where settings are to hold.
@@ -229,6 +232,8 @@ impl Request {
             #[serde(default)]
             to: Option<String>,
             changes: Vec<Row>,
+            #[serde(default)]
+            basis: Option<Basis>,
         }
         #[derive(serde::Deserialize)]
         struct Row {
@@ -238,7 +243,11 @@ impl Request {
             new: Value,
         }
         let file: File = serde_json::from_str(text)?;
-        let mut request = Self { target: file.to.unwrap_or_default().parse().unwrap_or_default(), ..Self::default() };
+        let mut request = Self {
+            target: file.to.unwrap_or_default().parse().unwrap_or_default(),
+            basis: file.basis,
+            ..Self::default()
+        };
         if request.target == Target::Device(String::new()) {
             request.target = Target::Host;
         }

@@ -216,6 +216,7 @@ fn checkpoint_of(id: CheckpointId, plan: &Plan, survey: &Survey, before: Snapsho
         wanted: plan.wanted.within(&plan.scope),
         before,
         scope: plan.scope.clone(),
+        basis: plan.basis.clone(),
     }
 }
 

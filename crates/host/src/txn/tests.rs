@@ -228,6 +228,7 @@ fn made(paper: &mut Paper, sysctls: &[(&str, &str)]) -> Made {
         wanted: wanted.within(&scope),
         before,
         scope,
+        basis: None,
     };
     let now = paper.now();
     let state = State { phase: Phase::Applied, deadline_ns: Some(5_000), ..State::prepared(now, 1) };

@@ -50,6 +50,16 @@ pub fn open_to_read(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
     }
 }
 
+/// What [`open_to_read`] opens, as it stands: nothing is written to it, and none is made where there is none.
+pub(crate) fn open_as_it_stands(named: Option<&Path>) -> Option<Box<dyn Journal>> {
+    if address(named).is_some() {
+        return open_to_read(named).ok();
+    }
+    let path = named.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name)))?;
+    let journal = if path.exists() { SqliteJournal::open_to_read(&path).ok() } else { None };
+    journal.map(|journal| -> Box<dyn Journal> { Box::new(journal) })
+}
+
 /// Opens the journal, and says of trials whose program died that they were aborted.
 ///
 /// # Errors

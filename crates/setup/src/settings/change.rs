@@ -1,8 +1,8 @@
-use super::problem;
+use super::{basis, problem};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wt_host::{Knob, Request, Survey, Target};
-use wt_journal::ExperimentConfig;
+use wt_journal::{ExperimentConfig, StoredExperiment};
 use wt_problem::Problem;
 use wt_trial::Direction;
 use wt_units::{Recommendation, Role, Settings};
@@ -84,9 +84,7 @@ impl ChangeRequest {
         let Some(id) = &self.verdict else { return Ok(None) };
         let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
-        let is_ours = |url: &&String| ["http://", "https://", "ftp://"].iter().any(|scheme| url.starts_with(scheme));
-        let targets = found.config.tune().live.as_ref().and_then(|live| live.targets.clone()).unwrap_or_default();
-        Ok(targets.iter().find(is_ours).cloned())
+        Ok(fetched(&found))
     }
 
     /// What an experiment recommends, as far as it isn't what is anyway.
@@ -96,7 +94,8 @@ impl ChangeRequest {
         let verdict =
             found.verdict.as_ref().ok_or_else(|| Problem::usage(format!("{} has no verdict yet", found.id)))?;
         if matches!(found.config, ExperimentConfig::Traffic(_)) {
-            return super::traffic::recommended(&found.id, verdict, self.to.as_deref());
+            let request = super::traffic::recommended(&found.id, verdict, self.to.as_deref())?;
+            return Ok(Request { basis: Some(basis::of(&*journal, &found, None)), ..request });
         }
         let settings: Settings = serde_json::from_value(verdict["settings"].clone())
             .map_err(|error| Problem::internal(format!("the verdict of {}: {error}", found.id)))?;
@@ -130,11 +129,19 @@ impl ChangeRequest {
                 .hint("name the other host or its network, --to 192.0.2.1; or all of them, --to host, which changes every connection of this host"));
         }
         let mut request = Request::of_recommendation(&recommended).map_err(|error| problem::knob(&error))?;
+        request.basis = Some(basis::of(&*journal, &found, Some(role).filter(|role| *role == was)));
         for setting in &recommended.here {
             request.reasons.insert(Knob::of(setting.knob).name, format!("{id}: {reason}; acts on the {}", role.name()));
         }
         Ok(request)
     }
+}
+
+/// What an experiment fetched, if curl can fetch it.
+pub(super) fn fetched(found: &StoredExperiment) -> Option<String> {
+    let is_ours = |url: &&String| ["http://", "https://", "ftp://"].iter().any(|scheme| url.starts_with(scheme));
+    let targets = found.config.tune().live.as_ref().and_then(|live| live.targets.as_ref())?;
+    targets.iter().find(is_ours).cloned()
 }
 
 fn read_file(path: &Path) -> Result<Request, Problem> {
@@ -165,6 +172,7 @@ fn merge(request: &mut Request, other: Request) {
     request.reasons.extend(other.reasons);
     request.places.extend(other.places);
     request.resets |= other.resets;
+    request.basis = request.basis.take().or(other.basis);
     if request.target == Target::default() {
         request.target = other.target;
     }

@@ -7,8 +7,12 @@
 mod access;
 /// What comes out.
 mod answers;
+/// What changes rest on.
+mod basis;
 /// What is to be changed.
 mod change;
+/// Whether changes still hold, and still rest on something.
+mod check;
 /// What failures mean.
 mod problem;
 /// What a server's own connections recommend.
@@ -17,6 +21,7 @@ mod traffic;
 pub use access::HostAccess;
 pub use answers::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 pub use change::ChangeRequest;
+pub use check::{CheckReport, CheckRequest, Circumstance, LaterProof, VerdictCheck};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -157,8 +162,13 @@ impl HostAccess {
 
     fn surveyed_plan(&mut self, request: &ChangeRequest) -> Result<(Survey, Plan), Problem> {
         let survey = self.survey()?;
-        let plan = Plan::make(&mut self.system, &survey, &request.read(&survey)?);
-        plan.map(|plan| (survey, plan)).map_err(|error| problem::plan(&error))
+        let mut request = request.read(&survey)?;
+        if let Some(basis) = &mut request.basis {
+            let towards = basis.server.map(|server| server.ip());
+            basis.device = basis::device(&mut self.system, &survey, towards);
+        }
+        let plan = Plan::make(&mut self.system, &survey, &request).map_err(|error| problem::plan(&error))?;
+        Ok((survey, Plan { basis: request.basis, ..plan }))
     }
 
     /// Changes settings; everything is reverted unless it is confirmed in time.
@@ -373,6 +383,22 @@ impl HostAccess {
         self.recover();
         let survey = self.survey()?;
         wt_host::verify(&mut self.system, &self.store, &survey).map_err(|error| problem::txn(&error))
+    }
+
+    /// Whether what was changed is still so, and whether the verdicts behind it still apply.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] where that can't be read.
+    pub fn check(&mut self, request: &CheckRequest) -> Result<CheckReport, Problem> {
+        self.recover();
+        self.look(request)
+    }
+
+    /// The same as everything stands: no change is ended.
+    pub(crate) fn look(&mut self, request: &CheckRequest) -> Result<CheckReport, Problem> {
+        let survey = self.survey()?;
+        let verified = wt_host::verify(&mut self.system, &self.store, &survey).map_err(|error| problem::txn(&error))?;
+        Ok(check::look(&mut self.system, &self.store, &survey, verified, request))
     }
 
     /// Settings in the words of another system or manager, and the plan whose settings they are.

@@ -43,6 +43,7 @@ pub(crate) mod report;
 /// Samples as they are taken.
 pub(crate) mod samples;
 /// The method tested on itself.
+pub(crate) mod schedule;
 pub(crate) mod self_test;
 /// A server for others.
 pub(crate) mod serve;

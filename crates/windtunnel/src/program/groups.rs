@@ -20,7 +20,7 @@ const GROUPS: [Group; 6] = [
     Group { heading: "Inspect", commands: &["path", "mtu", "trace", "first-window", "watch", "doctor"] },
     Group { heading: "Analyse", commands: &["analyse", "report", "compare", "journal", "metrics", "self-test"] },
     Group { heading: "Model", commands: &["predict", "replay", "calibrate", "overhead"] },
-    Group { heading: "Change", commands: &["settings", "cc"] },
+    Group { heading: "Change", commands: &["settings", "schedule", "cc"] },
     Group { heading: "Serve", commands: &["serve", "web"] },
 ];
 

@@ -52,6 +52,7 @@ enum Command {
     Doctor(commands::doctor::DoctorArgs),
     Watch(commands::watch::WatchArgs),
     Metrics(commands::metrics::MetricsArgs),
+    Schedule(commands::schedule::ScheduleArgs),
     Web(commands::web::WebArgs),
     #[command(name = "self", hide = true)]
     Own(commands::own::OwnArgs),
@@ -113,6 +114,7 @@ impl Cli {
             Command::Doctor(args) => commands::doctor::run(args),
             Command::Watch(args) => commands::watch::run(args),
             Command::Metrics(args) => commands::metrics::run(args),
+            Command::Schedule(args) => commands::schedule::run(args),
             Command::Web(args) => commands::web::run(args),
             Command::Own(args) => commands::own::run(args, groups::grouped(Self::command())),
             Command::Worker(_) => commands::worker::run(),

@@ -20,6 +20,7 @@ mod screen;
 mod serve;
 mod serve_floods;
 mod settings;
+mod settings_check;
 mod settings_whole;
 mod studies;
 mod web;

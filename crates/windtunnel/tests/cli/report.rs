@@ -118,7 +118,7 @@ fn metrics_tell_the_newest_experiment_of_each_target_without_writing_to_the_jour
     // That of a holdback is told where there is one: see the kernel's tests of traffic.
     let (of_holdback, asked): (Vec<&str>, Vec<&str>) =
         asked.into_iter().partition(|name| *name == "windtunnel_holdback");
-    assert_eq!((of_holdback.len(), asked.len()), (1, 4));
+    assert_eq!((of_holdback.len(), asked.len()), (1, 6));
     assert!(asked.iter().all(|name| told.out.contains(&format!("# TYPE {name} gauge"))), "{asked:?}");
     // Another experiment on the same target takes its place.
     let mut all = SqliteJournal::open(&path).unwrap();

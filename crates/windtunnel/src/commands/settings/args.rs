@@ -2,7 +2,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_host::ExportFormat;
-use wt_setup::settings::{ChangeRequest, Confirmation, ExportRequest, ShowRequest, confirm_within};
+use wt_setup::settings::{ChangeRequest, CheckRequest, Confirmation, ExportRequest, ShowRequest, confirm_within};
 use wt_units::Role;
 
 /// Shows adapters, settings with their origin, routes, and what could be better
@@ -72,6 +72,26 @@ impl RequestArgs {
             journal: self.journal.clone(),
             ..change(&self.items, self.file.as_ref(), self.defaults, self.to.as_ref())
         }
+    }
+}
+
+/// How closely is looked.
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Makes no connection: whether the path is the same isn't looked at
+    #[arg(long)]
+    offline: bool,
+    /// The journal in which later proofs are looked for
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl CheckArgs {
+    pub(super) fn request(&self) -> CheckRequest {
+        CheckRequest { offline: self.offline, journal: self.journal.clone() }
     }
 }
 

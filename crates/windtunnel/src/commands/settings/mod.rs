@@ -11,7 +11,7 @@ mod show;
 
 use crate::cli::forms::give;
 use crate::edge::{Exit, Outcome, say};
-use args::{ExportArgs, HowArgs, RequestArgs, ShowArgs};
+use args::{CheckArgs, ExportArgs, HowArgs, RequestArgs, ShowArgs};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
@@ -118,6 +118,14 @@ enum SettingsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Checks whether changes and the verdicts behind them still hold; exit code 1 if not
+    ///
+    /// Compares every setting with what a change made it, and kernel, device, RTT and path MTU with what they were when the
+    /// verdict behind it was measured; the path by five connections to the server, without data. A later `settings prove` counts, too.
+    #[command(after_help = "Examples:
+  sudo windtunnel settings check
+  sudo windtunnel settings check --offline --json")]
+    Check(CheckArgs),
     /// Stores all settings in a file
     Backup {
         /// The file, which must not exist
@@ -166,6 +174,7 @@ impl SettingsCommand {
             Self::Apply { how, .. } | Self::Restore { how, .. } => how.json,
             Self::Export(args) => args.json,
             Self::Prove(args) => args.json,
+            Self::Check(args) => args.json,
             Self::Plan { json, .. }
             | Self::Confirm { json, .. }
             | Self::Undo { json, .. }
@@ -221,6 +230,11 @@ fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -
             let report = host.verify()?;
             give(&report, *json, print::verified)?;
             Ok(if report.drift.is_empty() { Exit::Done } else { Exit::No })
+        }
+        SettingsCommand::Check(args) => {
+            let report = host.check(&args.request())?;
+            give(&report, args.json, print::checked)?;
+            Ok(if report.holds { Exit::Done } else { Exit::No })
         }
         SettingsCommand::Backup { file } => {
             let stored = host.back_up(file)?;

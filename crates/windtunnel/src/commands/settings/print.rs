@@ -4,7 +4,7 @@ use crate::edge::say;
 use serde_json::json;
 use std::io::Write as _;
 use wt_host::{Applied, Confirmed, Export, Lasting, Plan, Released, Risk, Undone, VerifyReport};
-use wt_setup::settings::{DefaultsAnswer, HistoryAnswer};
+use wt_setup::settings::{CheckReport, Circumstance, DefaultsAnswer, HistoryAnswer, VerdictCheck};
 
 pub(super) fn plan(plan: &Plan) {
     say!("{:<24} {:>22}    {:<22} {:<6} on", "setting", "old", "new", "scope");
@@ -123,6 +123,60 @@ pub(super) fn verified(report: &VerifyReport) {
         (0, _) => say!("No change is in force."),
         (count, true) => say!("{count} change(s) in force, and everything is as they made it."),
         (_, false) => say!("Not everything is as it was made."),
+    }
+}
+
+pub(super) fn checked(report: &CheckReport) {
+    for drift in &report.drift {
+        say!("change {}: {drift}", drift.id);
+    }
+    report.at_boot.iter().for_each(|text| say!("at the next boot: {text}"));
+    report.verdicts.iter().for_each(verdict);
+    match (report.checked.len(), report.holds) {
+        (0, _) => {
+            say!("No change is in force.");
+            if wt_sys::process::effective_uid() != 0 {
+                say!("Those of root are checked by: sudo windtunnel settings check");
+            }
+        }
+        (count, true) => say!("{count} change(s) in force; what was changed holds."),
+        (_, false) if !report.drift.is_empty() => {
+            say!("Not everything is as it was made. Apply it again, or take the rest back: windtunnel settings undo");
+        }
+        (_, false) => say!("What was measured may not hold here any more. Measure again: windtunnel settings prove"),
+    }
+}
+
+fn verdict(one: &VerdictCheck) {
+    say!("change {}: {}", one.change, one.settings.join(", "));
+    say!("  measured as {} on {} ({}), {}", one.experiment, one.target, one.tunnel, one.measured);
+    for Circumstance { name, then, now, same, note } in &one.circumstances {
+        let (name, unit) = match *name {
+            "rtt_us" => ("RTT", "ms"),
+            "path_mtu" => ("path MTU", "bytes"),
+            other => (other, ""),
+        };
+        let shown = |value: &serde_json::Value| match (value, unit) {
+            (serde_json::Value::Null, _) => "not known".to_owned(),
+            (value, "ms") => format!("{:.1} ms", value.as_f64().unwrap_or_default() / 1e3),
+            (value, unit) => format!("{} {unit}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
+        };
+        let word = match same {
+            Some(true) => "same",
+            Some(false) => "OTHER",
+            None => "?",
+        };
+        let note = note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+        say!("  {word:<6}{name:<9} {}; then {}{note}", shown(now).trim_end(), shown(then).trim_end());
+    }
+    if let Some(proof) = &one.proof {
+        let found = match (proof.faster, proof.slower) {
+            (true, _) => "it is faster with the change",
+            (_, true) => "it is SLOWER with the change",
+            _ => "no gain is shown any more",
+        };
+        let ratio = proof.ratio.map_or_else(String::new, |ratio| format!(", ×{ratio:.2} by estimate"));
+        say!("  measured again as {}, {}: {found}{ratio}", proof.experiment, proof.measured);
     }
 }
 
