@@ -179,7 +179,7 @@ impl HostAccess {
                 (id.to_string(), None)
             }
             (change, said) => {
-                let (id, _) = self.in_force(change.as_deref()).map_err(|problem| {
+                let crate::settings::InForce { id, .. } = self.in_force(change.as_deref()).map_err(|problem| {
                     let problem = if change.is_none() {
                         Problem::usage("no change is in force that could be measured again")
                     } else {
