@@ -12,6 +12,7 @@ use wt_experiment::fleet::order_seed_of;
 use wt_fleet::{AgentState, AgentStore, FleetJob, JobEnd, PushState, StoreAddress, push_as_agent};
 use wt_journal::{ExperimentSummary, Filter, Journal as _, JournalError, SqliteJournal, State};
 use wt_problem::Problem;
+use wt_setup::Budget;
 use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_trial::Cancel;
 use wt_tune::{TuneRequest, TurnsRequest};
@@ -240,6 +241,14 @@ impl Agent<'_> {
             // It was measured, and the server didn't hear of it.
             return Ok(JobEnd::Done { experiment: done.id.clone() });
         }
+        let mut spec = spec;
+        if let Some(before) = &before {
+            // What was begun has used up a part of what it may cost.
+            match self.left(&spec, &comment)? {
+                Some(budget) => spec.budget = budget,
+                None => return Ok(JobEnd::Done { experiment: before.id.clone() }),
+            }
+        }
         let request = match self.request(job, &spec, comment.clone(), before.as_ref()) {
             Ok(request) => request,
             Err(problem) => return Ok(JobEnd::Failed { why: problem.what, experiment: None }),
@@ -339,6 +348,28 @@ impl Agent<'_> {
     fn newest(&self, comment: &str) -> Result<Option<ExperimentSummary>, Trouble> {
         let all = self.journal.list(&Filter::default()).map_err(|error| ours(&error))?;
         Ok(all.into_iter().find(|one| one.comment == comment))
+    }
+
+    /// What a job that was begun may still cost; `None` where that is too little to go on.
+    fn left(&self, spec: &JobSpec, comment: &str) -> Result<Option<Option<Budget>>, Trouble> {
+        let (mut trials, mut bytes) = (0_usize, 0_u64);
+        for one in self.journal.list(&Filter::default()).map_err(|error| ours(&error))? {
+            if one.comment == comment {
+                let rows = self.journal.rows(&one.id).map_err(|error| ours(&error))?;
+                trials += rows.iter().filter(|row| row.round > 0).count();
+                bytes += rows.iter().map(|row| row.bytes).sum::<u64>();
+            }
+        }
+        Ok(match spec.budget {
+            Some(Budget::Trials(all)) => {
+                Some(Budget::Trials(all.saturating_sub(trials))).filter(|_| trials + 2 <= all).map(Some)
+            }
+            Some(Budget::Size(all)) => {
+                let left = all.get().saturating_sub(bytes);
+                (left >= all.get() / 10).then_some(Some(Budget::Size(Bytes(left))))
+            }
+            other => Some(other),
+        })
     }
 
     /// Payload of the last 24 hours.

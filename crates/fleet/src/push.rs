@@ -1,4 +1,4 @@
-use crate::store::Mark;
+use crate::store::{Mark, PushStore};
 use crate::{AgentStore, PgJournal};
 use std::collections::{HashMap, HashSet};
 use wt_journal::{Filter, Journal, JournalError, State, StoredExperiment, TrialId, TrialRow, WithSamples};
@@ -38,18 +38,6 @@ pub struct PushLine {
 pub struct PushReport {
     /// One after the other.
     pub experiments: Vec<PushLine>,
-}
-
-/// What can be pushed to.
-pub(crate) trait PushStore {
-    /// Writes down an experiment or finds it, and gives its trials that are there already.
-    fn begin(&mut self, stored: &StoredExperiment, site: &str) -> Result<Vec<Mark>, JournalError>;
-
-    /// Writes those of an experiment's trials that aren't there yet; how many.
-    fn write(&mut self, id: &str, trials: &[TrialRecord]) -> Result<u64, JournalError>;
-
-    /// Writes down how it ended, where that isn't known yet; whether it wasn't.
-    fn end(&mut self, stored: &StoredExperiment) -> Result<bool, JournalError>;
 }
 
 impl PushStore for PgJournal {

@@ -1,8 +1,7 @@
 use super::trials::{Batch, ended};
 use super::write::{End, Head, Mark};
-use super::{Trouble, Typed};
+use super::{PushStore, Trouble, Typed};
 use crate::address::{StoreAddress, said};
-use crate::push::PushStore;
 use postgres::error::SqlState;
 use postgres::types::Type;
 use postgres::{Client, Row};

@@ -188,6 +188,18 @@ impl Journal for PgJournal {
     }
 }
 
+/// What can be pushed to.
+pub(crate) trait PushStore {
+    /// Writes down an experiment or finds it, and gives its trials that are there already.
+    fn begin(&mut self, stored: &StoredExperiment, site: &str) -> Result<Vec<Mark>, JournalError>;
+
+    /// Writes those of an experiment's trials that aren't there yet; how many.
+    fn write(&mut self, id: &str, trials: &[TrialRecord]) -> Result<u64, JournalError>;
+
+    /// Writes down how it ended, where that isn't known yet; whether it wasn't.
+    fn end(&mut self, stored: &StoredExperiment) -> Result<bool, JournalError>;
+}
+
 /// What ends a piece of work with the database.
 enum Trouble {
     /// The database says so.
