@@ -1,4 +1,4 @@
-use crate::assign::Assigner;
+use crate::assigner::Assigner;
 use std::collections::BTreeMap;
 use wt_bpf::{
     ArmOptions, LoadError, TrafficCounts, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities,

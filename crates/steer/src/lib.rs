@@ -11,8 +11,10 @@ mod after;
 mod answer;
 /// What is claimed of the outcomes.
 mod assess;
-/// The ways of assigning connections.
+/// Which way of assigning connections is taken.
 mod assign;
+/// What each of them does.
+mod assigner;
 /// Arms and outcomes in the backend's words.
 mod backend;
 /// Connections as the kernel tells of them without BPF.

@@ -1,4 +1,4 @@
-use crate::assign::Assigner;
+use crate::assigner::Assigner;
 use wt_bpf::TrafficCounts;
 use wt_problem::Problem;
 use wt_sys::poll;

@@ -3,7 +3,7 @@
 //! The table of nftables belongs to a process of nft that reads from us: it is gone when we are. Rules and routes are removed by
 //! a guard.
 
-use crate::assign::Assigner;
+use crate::assigner::Assigner;
 use crate::backend::{Keys, known_cc};
 use crate::census::Census;
 use crate::guard::{RouteGuard, put_back};

@@ -1,6 +1,7 @@
 use crate::answer::SCHEMA_VERSION;
 use crate::assess::{Assessor, TRY};
-use crate::assign::{self, Assigner};
+use crate::assign;
+use crate::assigner::Assigner;
 use crate::backend::{Keys, Outcomes};
 use crate::opens::Opens;
 use crate::record::{Kept, Record};

@@ -2,7 +2,7 @@
 //!
 //! The settings are held through `wt-host`: its guards put everything back when this process ends, however it ends.
 
-use crate::assign::Assigner;
+use crate::assigner::Assigner;
 use crate::backend::Keys;
 use crate::census::Census;
 use std::time::Duration;

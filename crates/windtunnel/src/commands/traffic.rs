@@ -132,7 +132,7 @@ struct StartArgs {
     /// To what one coin gives a setting
     #[arg(long, value_enum, default_value_t)]
     unit: UnitName,
-    /// What assigns connections; auto: the first of these that works here and can do it
+    /// What assigns connections; auto: the first that works here
     #[arg(long, value_enum, default_value_t)]
     backend: BackendName,
     /// How long coins hold
@@ -183,9 +183,9 @@ enum BackendName {
     Auto,
     /// A BPF program, on each connection.
     Sockops,
-    /// Marks of nftables and a table of routes for each setting, without BPF.
+    /// Marks of nftables and a table of routes for each, without BPF.
     Routes,
-    /// Settings of the whole host, one epoch after the other; with --unit slot.
+    /// Settings of the whole host, in turn; with --unit slot.
     Slots,
 }
 
