@@ -42,6 +42,7 @@ trap 'rm -f "$log"' EXIT
 # The page is part of the program, so it comes first.
 WINDTUNNEL_PAGE=must scripts/build-page.sh >"$log" 2>&1 &
 page=$!
+/usr/bin/python3 scripts/links.py
 cargo fmt --all --check
 cargo fmt --check --manifest-path stacks/quic/Cargo.toml
 # shellcheck disable=SC2086

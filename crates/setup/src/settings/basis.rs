@@ -22,12 +22,19 @@ pub(super) fn of(journal: &dyn Journal, found: &StoredExperiment, role: Option<R
         measured_unix_s: u64::try_from(found.started_unix_us / 1_000_000).unwrap_or(0),
         host: host.name,
         kernel: host.kernel,
-        url: super::change::fetched(found),
+        url: fetched(found),
         server,
         rtt_us: known(least_rtt_us(journal, &found.id).unwrap_or(found.path.rtt_us)),
         path_mtu: known(found.path.pmtu),
         device: None,
     }
+}
+
+/// What an experiment fetched, if curl can fetch it.
+pub(super) fn fetched(found: &StoredExperiment) -> Option<String> {
+    let is_ours = |url: &&String| ["http://", "https://", "ftp://"].iter().any(|scheme| url.starts_with(scheme));
+    let targets = found.config.tune().live.as_ref().and_then(|live| live.targets.as_ref())?;
+    targets.iter().find(is_ours).cloned()
 }
 
 /// The smallest RTT of any trial.

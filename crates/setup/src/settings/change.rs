@@ -2,7 +2,7 @@ use super::{basis, problem};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wt_host::{Knob, Request, Survey, Target};
-use wt_journal::{ExperimentConfig, StoredExperiment};
+use wt_journal::ExperimentConfig;
 use wt_problem::Problem;
 use wt_trial::Direction;
 use wt_units::{Recommendation, Role, Settings};
@@ -84,7 +84,7 @@ impl ChangeRequest {
         let Some(id) = &self.verdict else { return Ok(None) };
         let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
-        Ok(fetched(&found))
+        Ok(basis::fetched(&found))
     }
 
     /// What an experiment recommends, as far as it isn't what is anyway.
@@ -135,13 +135,6 @@ impl ChangeRequest {
         }
         Ok(request)
     }
-}
-
-/// What an experiment fetched, if curl can fetch it.
-pub(super) fn fetched(found: &StoredExperiment) -> Option<String> {
-    let is_ours = |url: &&String| ["http://", "https://", "ftp://"].iter().any(|scheme| url.starts_with(scheme));
-    let targets = found.config.tune().live.as_ref().and_then(|live| live.targets.as_ref())?;
-    targets.iter().find(is_ours).cloned()
 }
 
 fn read_file(path: &Path) -> Result<Request, Problem> {
