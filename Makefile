@@ -7,6 +7,8 @@
 # make studies  five old studies redone in short form, and one page of what may be concluded (20 minutes on two idle cores)
 # make studies-full  the same with as many rounds as their questions take (a day)
 # make virtual  the kernel for --virtual, from Debian's source (ten minutes on two idle cores, 2 GB), in target/uml
+# make model-matrix  2 to 10 flows that share a path, in the model and on the kernel of make virtual: 70 mixes (half an hour)
+# make scale  how cost grows with the work: docs/results/scale.html (ten minutes)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
@@ -21,7 +23,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual studies studies-full traffic-soak
+.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual studies studies-full traffic-soak model-matrix scale
 
 all: build
 
@@ -103,6 +105,12 @@ traffic-soak: build
 # Fetches, builds and keeps it; what is there already isn't done again.
 virtual:
 	@scripts/build-uml.sh target/uml
+
+model-matrix: build virtual
+	$(BIN) calibrate --table mixes --repeat 3 --virtual --kernel target/uml/linux
+
+scale: build
+	$(CARGO) bench -p windtunnel --bench scale --locked
 
 studies: build
 	@scripts/studies.py $(BIN) --out target/studies

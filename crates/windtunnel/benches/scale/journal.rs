@@ -102,7 +102,7 @@ pub(crate) fn export(trials: u64) {
     let journal = SqliteJournal::open(&filled(folder.path(), 1, trials)).unwrap();
     tell(|| {
         let rows = wt_journal::ParquetRows::Trials;
-        wt_journal::export_parquet(&journal, "e0", rows, &mut std::io::sink()).unwrap();
+        wt_journal::export_parquet(&journal, "e0", rows, std::io::sink()).unwrap();
     });
 }
 
