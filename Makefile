@@ -8,6 +8,8 @@
 # make studies-full  the same with as many rounds as their questions take (a day)
 # make virtual  the kernel for --virtual, from Debian's source (ten minutes on two idle cores, 2 GB), in target/uml
 # make virtual-test  what runs on it, `tune` of the dial-up line among them (minutes; every night)
+# make model-matrix  2 to 10 flows that share a path, in the model and on the kernel of make virtual: 70 mixes (half an hour)
+# make scale  how cost grows with the work: docs/results/scale.html (ten minutes)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make fleet-soak  agents of a fleet on one link, killed 60 times, and their server too (KILLS=N; some minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
@@ -23,7 +25,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak
+.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak model-matrix scale
 
 all: build
 
@@ -113,6 +115,11 @@ virtual:
 # Takes minutes; meant for every night. What needs the kernel is left out elsewhere, and said so.
 virtual-test: virtual
 	WINDTUNNEL_KERNEL=$(CURDIR)/target/uml/linux WINDTUNNEL_TESTS=all $(CARGO) test --workspace --locked --test kernel -- virtual_time::
+model-matrix: build virtual
+	$(BIN) calibrate --table mixes --repeat 3 --virtual --kernel target/uml/linux
+
+scale: build
+	$(CARGO) bench -p windtunnel --bench scale --locked
 
 studies: build
 	@scripts/studies.py $(BIN) --out target/studies

@@ -193,7 +193,10 @@ fn mix_regions(rows: &[MixRow]) -> BTreeMap<&'static str, Vec<f64>> {
     let mut regions: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for row in rows {
         regions.entry("mix times").or_default().push(row.worst_class_time_error().abs());
-        regions.entry("mix shares").or_default().push(row.share_error().abs());
+        // One congestion control alone has all of the path, whoever asks.
+        if row.classes.len() > 1 {
+            regions.entry("mix shares").or_default().push(row.share_error().abs());
+        }
     }
     for errors in regions.values_mut() {
         errors.sort_by(f64::total_cmp);

@@ -14,8 +14,8 @@ use wt_sim::{BufferTuning, StackConfig};
 use wt_trial::Tunnel as _;
 
 const WORLD: &str = include_str!("world.json");
-/// What `windtunnel calibrate --table mixes --repeat 9 --virtual --kernel FILE --json` found there, without the model's figures:
-/// means over nine draws of starts.
+/// What `windtunnel calibrate --table mixes --repeat 3 --virtual --kernel FILE --json` found there, without the model's figures:
+/// means over three draws of starts, here put in the order of names.
 const MIXES: &str = include_str!("mixes.json");
 
 fn stack(golden: &Value) -> StackConfig {
@@ -100,10 +100,13 @@ fn mixes_in_the_model() -> Vec<MixRow> {
 fn flows_that_share_a_path_get_the_shares_and_times_of_a_real_kernel() {
     let rows = mixes_in_the_model();
     assert!(rows.len() == 70 && rows.iter().any(|row| row.classes.iter().map(|class| class.flows).sum::<u32>() == 10));
-    let judged = |error: fn(&MixRow) -> f64| {
-        let mut errors: Vec<f64> = rows.iter().map(|row| error(row).abs()).collect();
+    let judged = |error: fn(&MixRow) -> f64, of_several: bool| {
+        // One congestion control alone has all of the path, whoever asks.
+        let whose = rows.iter().filter(|row| !of_several || row.classes.len() > 1);
+        let mut errors: Vec<f64> = whose.map(|row| error(row).abs()).collect();
         errors.sort_by(f64::total_cmp);
-        (errors[35], errors[62], errors[69])
+        let at = |share: f64| errors[(share * (errors.len() - 1) as f64).ceil() as usize];
+        (at(0.5), at(0.9), at(1.0))
     };
     for row in &rows {
         let (time, share) = (row.worst_class_time_error(), row.share_error());
@@ -111,14 +114,17 @@ fn flows_that_share_a_path_get_the_shares_and_times_of_a_real_kernel() {
             println!("misses: {:<48} time {:+.1} %, share {:+.1} points", row.name, time * 100.0, share * 100.0);
         }
     }
-    let (times, each, shares) =
-        (judged(MixRow::time_error), judged(MixRow::worst_class_time_error), judged(MixRow::share_error));
+    let (times, each, shares) = (
+        judged(MixRow::time_error, false),
+        judged(MixRow::worst_class_time_error, false),
+        judged(MixRow::share_error, true),
+    );
     println!(
         "all flows' times {times:?}; the worst control's {each:?}; shares {shares:?} (median, nine in ten, worst)"
     );
-    assert!(times.0 <= 0.05 && times.2 <= 0.15, "times of all flows, see above");
-    assert!(each.0 <= 0.05 && each.2 <= 0.25, "times by congestion control, see above");
-    assert!(shares.0 <= 0.05 && shares.2 <= 0.20, "shares, see above");
+    assert!(times.0 <= 0.02 && times.2 <= 0.15, "times of all flows, see above");
+    assert!(each.0 <= 0.03 && each.2 <= 0.21, "times by congestion control, see above");
+    assert!(shares.0 <= 0.03 && shares.2 <= 0.20, "shares, see above");
 }
 
 #[test]

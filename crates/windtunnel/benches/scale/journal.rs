@@ -1,10 +1,7 @@
-//! Journals, and the page's list of them.
+//! Journals.
 
 use super::tell;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 use wt_api::{Request, Services};
 use wt_compare::side_by_side::{self, SideBySideRequest};
@@ -102,43 +99,6 @@ pub(crate) fn export(trials: u64) {
     let journal = SqliteJournal::open(&filled(folder.path(), 1, trials)).unwrap();
     tell(|| {
         let rows = wt_journal::ParquetRows::Trials;
-        wt_journal::export_parquet(&journal, "e0", rows, &mut std::io::sink()).unwrap();
+        wt_journal::export_parquet(&journal, "e0", rows, std::io::sink()).unwrap();
     });
-}
-
-/// What `windtunnel web` computes for the page's list of experiments.
-pub(crate) fn page(experiments: u64) {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = filled(folder.path(), experiments, experiments * 4);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_windtunnel"))
-        .args(["web", "--listen", "127.0.0.1:0", "--json", "--journal"])
-        .arg(journal)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let host = told["url"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
-    let ask = || {
-        let mut stream = TcpStream::connect(&host).unwrap();
-        let request = format!("GET /api/v1/experiments HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{}", &answer[..200.min(answer.len())]);
-    };
-    let used = || wt_sys::process::usage(child.id()).unwrap();
-    ask();
-    let (before, mut turns) = (used(), 0);
-    while used().cpu_ns - before.cpu_ns < 100_000_000 && turns < 100 {
-        ask();
-        turns += 1;
-    }
-    let after = used();
-    let spent = (after.cpu_ns - before.cpu_ns) as f64 / 1e9 / f64::from(turns);
-    super::say(spent, after.peak_bytes);
-    child.kill().unwrap();
-    child.wait().unwrap();
 }

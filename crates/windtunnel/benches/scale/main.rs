@@ -9,7 +9,7 @@
 mod compute;
 /// The growth of a curve.
 mod growth;
-/// Journals, and the page's list of them.
+/// Journals.
 mod journal;
 /// The page.
 mod page;
@@ -46,7 +46,7 @@ const TO_10_000: &[u64] = &[1, 10, 100, 1_000, 10_000];
 const TRIALS: &[u64] = &[100, 1_000, 10_000, 100_000, 1_000_000];
 const FROM_10: &[u64] = &[10, 100, 1_000, 10_000];
 
-const JOBS: [Job; 13] = [
+const JOBS: [Job; 12] = [
     Job::new("model-flows", "flows of 100 kB over one link", TO_10_000, compute::flows),
     Job::new("link-hops", "links of a path, which has 64 at most; 10,000 packets", HOPS, compute::hops),
     Job::new("lab-paths", "paths set up and taken down", TO_1000, compute::paths),
@@ -55,7 +55,6 @@ const JOBS: [Job; 13] = [
     Job::new("journal-report", "trials of an experiment", TRIALS, journal::report),
     Job::new("journal-compare", "trials of two experiments", TRIALS, journal::compare),
     Job::new("journal-export", "trials exported as Parquet", TRIALS, journal::export),
-    Job::new("page-experiments", "experiments in the page's list", &[10, 100, 1_000, 10_000, 100_000], journal::page),
     Job::new("settings-routes", "routes of the host", FROM_10, world::routes),
     Job::new("settings-devices", "devices of the host", &[10, 30, 100, 300, 1_000], world::devices),
     Job::new("serve", "tests of 10 kB, one after the other", &[1, 10, 100, 1_000], world::serve),
