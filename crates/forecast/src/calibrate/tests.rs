@@ -96,7 +96,6 @@ fn mixes_in_the_model() -> Vec<MixRow> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "what misses is to be read, with --nocapture where nothing fails")]
 fn flows_that_share_a_path_get_the_shares_and_times_of_a_real_kernel() {
     let rows = mixes_in_the_model();
     assert!(rows.len() == 70 && rows.iter().any(|row| row.classes.iter().map(|class| class.flows).sum::<u32>() == 10));

@@ -1,5 +1,6 @@
 //! What `tune` finds, applied with the command that it prints, as curl feels it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![expect(clippy::print_stderr, reason = "what curl gained is told beside the verdict, with --nocapture")]
 
 use crate::common::{alone, binary, ran};
 use serde_json::Value;
