@@ -4,7 +4,6 @@ use super::Experiment;
 use super::candidate::Candidate;
 use crate::Observation;
 use crate::distributions::normal;
-use crate::simulate::go_on;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
@@ -48,7 +47,12 @@ fn gone_on(e: &Experiment, candidate: usize, sigma: f64, gain: f64, trials: usiz
     for _ in 0..WITH_RIVALS {
         let mut one = e.clone();
         one.resume(Some(e.trials.saturating_add(trials)));
-        let ended = go_on(&mut one, &mut rng, |arm, rng| Observation::of(arm, effect(arm) + sigma * normal(rng)));
+        let mut ended = Ok(());
+        while let Some(order) = one.next_round(&mut rng).filter(|_| ended.is_ok()) {
+            let seen = |arm: usize| Observation::of(arm, effect(arm) + sigma * normal(&mut rng));
+            let round: Vec<Observation> = order.into_iter().map(seen).collect();
+            ended = one.record(&round).map(|_| ());
+        }
         shown += usize::from(ended.is_ok() && one.pick() == candidate);
         rounds = rounds.max(one.rounds - e.rounds);
     }
