@@ -15,7 +15,9 @@ const CHANCE: f64 = 0.8;
 const LONGEST: usize = 128;
 
 /// So many continuations are simulated of experiments with rivals, which cost more.
-const WITH_RIVALS: usize = 150;
+const WITH_RIVALS: usize = 100;
+/// The longest of them, in rounds: some tenths of a second, once, at an experiment's end.
+const LONGEST_WITH_RIVALS: usize = 24;
 
 /// What a continuation takes to show a gain.
 pub(super) struct Enough {
@@ -81,9 +83,9 @@ impl Continuation<'_> {
         Enough { rounds, trials: rounds.saturating_mul(self.round) }
     }
 
-    /// Whether so many rounds can be simulated.
+    /// Whether so many rounds can be simulated with rivals.
     pub(super) const fn is_short(enough: &Enough) -> bool {
-        enough.rounds <= LONGEST
+        enough.rounds <= LONGEST_WITH_RIVALS
     }
 
     fn rounds(&self, gain: f64) -> usize {
