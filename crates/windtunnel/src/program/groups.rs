@@ -93,21 +93,63 @@ mod tests {
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
     }
 
-    #[test]
-    fn every_command_of_the_readme_is_understood() {
-        let readme = include_str!("../../../../README.md");
+    /// The words of a line as a shell would part them; nothing behind a pipe, a redirection or a comment.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for c in line.chars() {
+            match (c, quote) {
+                ('\'' | '"', None) => {
+                    quote = Some(c);
+                    word.get_or_insert_default();
+                }
+                (c, Some(open)) if c == open => quote = None,
+                (' ', None) => words.extend(word.take()),
+                ('|' | '>' | '<' | '&' | ';', None) => break,
+                ('#', None) if word.is_none() => break,
+                (c, _) => word.get_or_insert_default().push(c),
+            }
+        }
+        // What a redirection begins with is its number.
+        words.extend(word.filter(|word| word != "2"));
+        words
+    }
+
+    /// How many commands of a text are understood: lines of code that begin with the program's name.
+    fn understood(name: &str, text: &str) -> usize {
         let program = Cli::command();
         let mut lines = 0;
-        for line in readme.lines().filter_map(|line| line.strip_prefix("    ")) {
-            let line = line.trim_start().trim_start_matches("sudo ").split('#').next().unwrap_or_default();
-            let words: Vec<&str> = line.split_whitespace().collect();
-            if words.first() != Some(&"windtunnel") {
+        let joined = text.replace("\\\n", " ");
+        for line in joined.lines() {
+            let code = line.strip_prefix("    ").unwrap_or(line).trim_start().trim_start_matches("sudo ");
+            let is_code = line.starts_with("    ") || line.starts_with("windtunnel ");
+            let words = words(code);
+            if !is_code || words.first().is_none_or(|word| word != "windtunnel") {
                 continue;
             }
             lines += 1;
             let read = program.clone().try_get_matches_from(&words);
-            assert!(read.is_ok(), "{line}: {}", read.err().map(|error| error.to_string()).unwrap_or_default());
+            let told = read.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(told.is_empty(), "{name}: {line}: {told}");
         }
+        lines
+    }
+
+    #[test]
+    fn every_command_of_the_readme_is_understood() {
+        let lines = understood("README.md", include_str!("../../../../README.md"));
         assert!(lines >= 8, "{lines}");
+    }
+
+    #[test]
+    fn every_command_of_the_guide_is_understood() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
+        let mut lines = 0;
+        for page in std::fs::read_dir(folder).unwrap() {
+            let page = page.unwrap().path();
+            if page.extension().is_some_and(|extension| extension == "md") {
+                lines += understood(&page.display().to_string(), &std::fs::read_to_string(&page).unwrap());
+            }
+        }
+        assert!(lines >= 140, "{lines}");
     }
 }

@@ -19,4 +19,5 @@ mod sessions;
 mod single;
 mod studies;
 mod tune;
+mod tutorial;
 mod workloads;

@@ -1,0 +1,29 @@
+//! What the guide's tutorial has a reader type in a lab.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use crate::common::{binary, ran, shared, windtunnel};
+use std::path::Path;
+
+#[test]
+fn what_the_tutorial_types_in_a_lab_is_planned_applied_undone_and_listed() {
+    let _machine = shared();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/tutorial.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let (_, typed) = text.split_once("```sh\n").unwrap();
+    let (typed, _) = typed.split_once("```").unwrap();
+    assert!(typed.lines().count() >= 5 && typed.lines().all(|line| line.starts_with("windtunnel settings ")), "{typed}");
+    let home = tempfile::tempdir().unwrap();
+    let program = binary().parent().unwrap().display().to_string();
+    let mut command = windtunnel(home.path());
+    command.env("PATH", format!("{program}:{}", std::env::var("PATH").unwrap()));
+    command.env("WINDTUNNEL_ROOT", home.path().join("root")).current_dir(home.path());
+    let script = format!("set -e\n{typed}\nip route show default");
+    command.args(["lab", "run", "transatlantic", "--", "timeout", "60", "sh", "-c", &script]);
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    for said in ["Nothing was written.", "Change 1 is in force", "  applied  ", "was taken back", "  reverted  "] {
+        assert!(ran.out.contains(said), "{said}: {}", ran.out);
+    }
+    let route = ran.out.lines().last().unwrap_or_default();
+    assert!(route.starts_with("default") && !route.contains("initcwnd"), "{route}");
+}
