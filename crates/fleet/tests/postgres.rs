@@ -243,7 +243,7 @@ fn the_views_say_the_same_in_both_stores_and_their_columns_have_the_promised_typ
     let odd = serde_json::Map::from_iter([("a\0".to_owned(), json!("\0\\\0")), ("rtt_us".to_owned(), json!(7))]);
     local.finish_trial(trial, &wt_trial::TrialOutcome { observed: odd.into(), ..outcome() }).unwrap();
     let site = |stored: &wt_journal::StoredExperiment| {
-        stored.config.tune().host.as_ref().and_then(|host| host.name.clone()).unwrap_or_default().replace('\0', "")
+        stored.config.host().and_then(|host| host.name.clone()).unwrap_or_default().replace('\0', "")
     };
     let mut common = PgJournal::open(&place, "own").unwrap();
     let report = push(&local, &mut common, None, &site).unwrap();

@@ -74,6 +74,12 @@ impl ExperimentConfig {
         }
     }
 
+    /// The host that measured, as far as the row says.
+    #[must_use]
+    pub fn host(&self) -> Option<&HostConfig> {
+        if let Self::Tests(tests) = self { tests.host.as_ref() } else { self.tune().host.as_ref() }
+    }
+
     /// The rounds of an experiment on many knobs at once.
     #[must_use]
     pub fn screen(&self) -> Option<&ScreenRules> {

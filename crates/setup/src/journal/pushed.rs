@@ -117,7 +117,7 @@ pub fn store_address(text: &str) -> Result<StoreAddress, Problem> {
 
 /// Which host measured: what is said now, what the experiment says, or this one.
 fn site_of(experiment: &StoredExperiment, said: Option<&str>, own: Option<&str>) -> String {
-    let recorded = || experiment.config.tune().host.as_ref()?.name.as_deref();
+    let recorded = || experiment.config.host()?.name.as_deref();
     said.or_else(recorded).or(own).unwrap_or("unknown").to_owned()
 }
 
