@@ -13,6 +13,7 @@
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make fleet-soak  agents of a fleet on one link, killed 60 times, and their server too (KILLS=N; some minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
+# make site  the guide as a site with a search, in target/site/html (mdBook from crates.io; some minutes the first time)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
 # make packages-test  proves them on a fresh minimal Debian (root; three to five minutes)
 # make python  the Python package as a wheel in target/python, from the built program
@@ -25,7 +26,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak model-matrix scale
+.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak model-matrix scale
 
 all: build
 
@@ -48,6 +49,9 @@ pictures: build
 
 build: setup page
 	$(CARGO) build --release --locked
+
+site:
+	@scripts/site.sh
 
 packages: setup
 	@scripts/packages.sh
