@@ -11,7 +11,10 @@ fn what_the_tutorial_types_in_a_lab_is_planned_applied_undone_and_listed() {
     let text = std::fs::read_to_string(page).unwrap();
     let (_, typed) = text.split_once("```sh\n").unwrap();
     let (typed, _) = typed.split_once("```").unwrap();
-    assert!(typed.lines().count() >= 5 && typed.lines().all(|line| line.starts_with("windtunnel settings ")), "{typed}");
+    assert!(
+        typed.lines().count() >= 5 && typed.lines().all(|line| line.starts_with("windtunnel settings ")),
+        "{typed}"
+    );
     let home = tempfile::tempdir().unwrap();
     let program = binary().parent().unwrap().display().to_string();
     let mut command = windtunnel(home.path());
