@@ -276,7 +276,9 @@ function distributions(reports: Report[]) {
       ? reports.map((report) => ({ label: `${report.target}, ${when(report.run.started_unix_us)}`, values: completed(report, 0) }))
       : (first?.arms ?? []).map((arm, place) => ({ label: arm.state === "current" ? "current" : arm.label.split(" (")[0]!, values: first ? completed(first, place) : [] }));
   const seen = sets.filter(({ values }) => values.length > 0).slice(0, MOST_LAID);
-  const x = [...new Set(seen.flatMap(({ values }) => values))].sort((a, b) => a - b);
+  const all = [...new Set(seen.flatMap(({ values }) => values))].sort((a, b) => a - b);
+  // Where all trials came to the same, a place on either side gives the axis a length.
+  const x = all.length === 1 ? [all[0]! * 0.99, all[0]!, all[0]! * 1.01] : all;
   const share = (values: number[], at: number): number | null => {
     const below = values.filter((value) => value <= at).length;
     const next = values[below];
