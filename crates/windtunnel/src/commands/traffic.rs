@@ -19,7 +19,7 @@ use wt_traffic::{
     TrafficUnit, TrafficVerdictKind,
 };
 use wt_trial::Cancel;
-use wt_units::{format_minutes, parse_duration};
+use wt_units::{format_minutes, parse_age, parse_duration};
 
 /// Compares settings on a server's own connections, at random
 ///
@@ -153,8 +153,8 @@ struct StartArgs {
     /// Clients in private ranges take part, too; those on this host never do
     #[arg(long)]
     private: bool,
-    /// For how long [default: until Ctrl-C]
-    #[arg(long = "for", value_parser = parse_duration, value_name = "TIME")]
+    /// For how long, such as 2h or 7d [default: until Ctrl-C]
+    #[arg(long = "for", value_parser = parse_age, value_name = "TIME")]
     lasts: Option<Duration>,
     /// A/A test: the same setting twice; any "faster" is a false alarm
     #[arg(long)]

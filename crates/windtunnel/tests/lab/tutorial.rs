@@ -1,5 +1,4 @@
 //! What the guide's tutorial has a reader type in a lab.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common::{binary, ran, shared, windtunnel};
 use std::path::Path;
