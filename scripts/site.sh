@@ -14,4 +14,6 @@ cp packaging/site/book.toml "$site/"
 git ls-files '*.md' docs studies packaging | tar -cf - -T - | tar -xf - -C "$site/src"
 cp packaging/site/SUMMARY.md "$site/src/"
 mdbook build "$site"
+# mdBook writes README.md as index.html, and leaves links to README.html.
+find "$site/html" -name index.html | while read -r page; do cp "$page" "$(dirname "$page")/README.html"; done
 echo "$site/html/index.html"
