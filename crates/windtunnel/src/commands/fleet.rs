@@ -34,8 +34,12 @@ pub(crate) struct FleetArgs {
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
     /// Makes a fleet of a database of yours, or brings it up to date
+    #[command(after_help = "Examples:
+  windtunnel fleet init postgresql://owner@db.example/windtunnel")]
     Init(Owner),
     /// Takes a host in, and prints what belongs where
+    #[command(after_help = "Examples:
+  windtunnel fleet add berlin postgresql://owner@db.example/windtunnel")]
     Add {
         /// What it is called: its role, its certificate's name, its site
         host: String,
@@ -43,8 +47,15 @@ enum FleetCommand {
         owner: Owner,
     },
     /// Shows agents, what they measure, what they refused and why, and who waits for which turn
+    #[command(after_help = "Examples:
+  windtunnel fleet status postgresql://owner@db.example/windtunnel")]
     Status(Owner),
     /// Writes down a mesh: who measures what to whom; what it has no more is stopped
+    ///
+    /// Returns at once: each agent begins at a random time within 10 minutes, or what the mesh says.
+    #[command(after_help = "Examples:
+  windtunnel fleet run mesh.toml postgresql://owner@db.example/windtunnel --dry-run
+  windtunnel fleet run mesh.toml postgresql://owner@db.example/windtunnel")]
     Run {
         /// The mesh, a TOML file
         file: PathBuf,
@@ -55,6 +66,8 @@ enum FleetCommand {
         dry_run: bool,
     },
     /// Stops a mesh, or all of them; what was measured is kept
+    #[command(after_help = "Examples:
+  windtunnel fleet stop postgresql://owner@db.example/windtunnel --mesh north")]
     Stop {
         #[command(flatten)]
         owner: Owner,
@@ -63,6 +76,8 @@ enum FleetCommand {
         mesh: Option<String>,
     },
     /// Reports where a setting helps: somewhere, everywhere, at which hosts, on a new one
+    #[command(after_help = "Examples:
+  windtunnel fleet report north postgresql://owner@db.example/windtunnel")]
     Report {
         /// The mesh's name
         mesh: String,
@@ -75,6 +90,8 @@ enum FleetCommand {
     /// Measures what this host is asked to, as far as its policy allows
     ///
     /// It asks the fleet's server now and then; while that is away nothing begins, and nothing that was measured is lost.
+    #[command(after_help = "Examples:
+  windtunnel fleet agent --policy agent.toml --once")]
     Agent {
         /// Its policy, a TOML file
         #[arg(long, value_name = "FILE", default_value = "/etc/windtunnel/agent.toml")]
