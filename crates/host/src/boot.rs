@@ -1,11 +1,12 @@
-//! Units of systemd that load congestion controls of ours at boot: where they are, and whether there is one.
+//! Units of systemd that make at boot what ends with it: congestion controls of ours, and settings of connections.
 
 use crate::system::System;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use wt_sys::SysResult;
 
 /// Where the host's own units are.
-const UNITS: &str = "/etc/systemd/system";
+pub(crate) const UNITS: &str = "/etc/systemd/system";
 /// Congestion controls of this program are registered under names that begin so.
 const OURS: &str = "wt_";
 
@@ -23,6 +24,43 @@ pub fn boot_unit(kernel_name: &str) -> PathBuf {
 pub fn boot_link(kernel_name: &str) -> PathBuf {
     let unit = boot_unit(kernel_name);
     unit.with_file_name("sysinit.target.wants").join(unit.file_name().unwrap_or_default())
+}
+
+/// A word of a command line in a unit.
+///
+/// # Source
+/// systemd.service(5), "Command lines": words in double quotes with C-style escapes, `%%` for `%`, `$$` for `$`.
+#[must_use]
+pub fn unit_word(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '%' | '$' => quoted.extend([c, c]),
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A path as the value of a unit's setting that takes paths.
+#[must_use]
+pub fn unit_path(path: &str) -> String {
+    path.replace('\\', "\\\\").replace('%', "%%").replace(' ', "\\x20").replace('"', "\\\"")
+}
+
+/// What to say of a program that root runs at every boot and others can change; nothing if only root can.
+#[must_use]
+pub fn others_can_change(program: &Path) -> Option<String> {
+    let meta = std::fs::metadata(program).ok()?;
+    let others = meta.uid() != 0 || meta.mode() & 0o022 != 0;
+    others.then(|| {
+        format!(
+            "Root runs {} at every boot, and others than root can change it: chown root and chmod 755, or install the package.",
+            program.display()
+        )
+    })
 }
 
 /// Why a congestion control won't be there after the next boot; `None` if the kernel has it by itself.

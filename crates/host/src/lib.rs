@@ -46,7 +46,7 @@ mod system;
 mod txn;
 
 pub use backup::{Backup, BackupError};
-pub use boot::{boot_link, boot_unit};
+pub use boot::{boot_link, boot_unit, others_can_change, unit_path, unit_word};
 pub use calendar::utc;
 pub use change::{
     Basis, BasisDevice, Change, Checkpoint, CheckpointId, CheckpointIdError, DROP_IN, FileChange, Lasting, Pending,
@@ -55,6 +55,7 @@ pub use change::{
 pub use defaults::{OsDefault, OsDefaultError, os_default, os_defaults};
 pub use export::{Export, ExportFile, ExportFormat, export};
 pub use knob::{ALL as KNOBS, ConnectionKnob, HostKnob, Kind, Knob, KnobError, LinkKnob, RouteKnob, Value};
+pub use persist::hold_connections;
 pub use plan::{PlanError, Request, RequestError, Target};
 pub use read::{
     Adapter, Assignment, Caveat, Chain, Clamp, Congestion, Finding, KernelVersion, KnobRow, Manager, ManagerKind,

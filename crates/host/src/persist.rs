@@ -1,6 +1,11 @@
 //! Files that make a change stay after a reboot: one drop-in for kernel settings, and one for whoever configures the
 //! device.
 
+/// Settings of connections with a target, from the boot on.
+mod held;
+
+pub use held::hold_connections;
+
 use crate::boot::ends_with_the_boot;
 use crate::change::{Change, Checkpoint, DROP_IN, FileChange, Lasting, Place, Risk, ScopeName};
 use crate::drop_in::merged;
@@ -18,7 +23,7 @@ use wt_sys::{SysError, SysResult};
 impl FileChange {
     /// Whether it is as the confirmation wanted it.
     pub(crate) fn is_in_place(&self, system: &mut dyn System) -> bool {
-        system.read_file(&self.path).ok().flatten().is_some_and(|bytes| to_hex(&bytes) == self.new)
+        system.read_file(&self.path).is_ok_and(|bytes| bytes.map(|bytes| to_hex(&bytes)) == self.new)
     }
 }
 
@@ -49,14 +54,7 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
         sysctls.remove(CC);
         persisted.notes.push(Risk::new("cc", why));
     }
-    for change in checkpoint.changes.iter().filter(|change| change.scope == ScopeName::Connection) {
-        let text = format!(
-            "on connections with {} this ends with the next reboot. To make it stay, let your system's start run: \
-             windtunnel settings apply {}={} --to {} --yes",
-            change.target, change.key, change.new, change.target
-        );
-        persisted.notes.push(Risk::new(&change.key, text));
-    }
+    held::files(system, checkpoint, &mut persisted)?;
     if !sysctls.is_empty() {
         let old = system.read_file(Path::new(DROP_IN))?;
         let base =
@@ -65,7 +63,7 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
         persisted.files.push(FileChange {
             path: DROP_IN.into(),
             old: old.map(|bytes| to_hex(&bytes)),
-            new: to_hex(new.as_bytes()),
+            new: Some(to_hex(new.as_bytes())),
             mode: 0o644,
         });
     }
@@ -160,7 +158,7 @@ fn manager_file(
     if !content.is_empty() {
         let path = PathBuf::from(path);
         let old = system.read_file(&path)?.map(|bytes| to_hex(&bytes));
-        persisted.files.push(FileChange { path, old, new: to_hex(content.as_bytes()), mode });
+        persisted.files.push(FileChange { path, old, new: Some(to_hex(content.as_bytes())), mode });
     }
     Ok(())
 }
@@ -178,7 +176,7 @@ struct Staged {
 /// What the file system said about that one.
 pub(crate) fn put_in_place(system: &mut dyn System, files: &[FileChange]) -> SysResult<()> {
     let missing: Vec<&FileChange> = files.iter().filter(|file| !file.is_in_place(system)).collect();
-    let content = |file: &&FileChange| (file.path.clone(), file.mode, from_hex(&file.new));
+    let content = |file: &&FileChange| (file.path.clone(), file.mode, file.new.as_deref().and_then(from_hex));
     let done = exchange(system, missing.iter().map(content).collect()).and_then(|()| check(system, &missing));
     if done.is_err() {
         let _ = put_back(system, files);
@@ -244,7 +242,7 @@ pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResu
         let _ = system.file(&FileStep::Remove { path: beside(&file.path) });
         let now = system.read_file(&file.path)?.map(|bytes| to_hex(&bytes));
         if now != file.old {
-            let is_ours = now.as_ref() == Some(&file.new) || file.path != Path::new(DROP_IN);
+            let is_ours = now == file.new || file.path != Path::new(DROP_IN);
             let content = if is_ours { file.old.clone() } else { without_ours(now.as_deref(), file) };
             wanted.push((file.path.clone(), file.mode, content.and_then(|hex| from_hex(&hex))));
         }
@@ -261,7 +259,11 @@ pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResu
 /// The drop-in with the lines of one change as they were before it, and all others as they are; `None` if none is left.
 fn without_ours(now: Option<&str>, file: &FileChange) -> Option<String> {
     let text = |hex: &str| String::from_utf8_lossy(&from_hex(hex).unwrap_or_default()).into_owned();
-    let (now, old, new) = (text(now?), file.old.as_deref().map(text).unwrap_or_default(), text(&file.new));
+    let (now, old, new) = (
+        text(now?),
+        file.old.as_deref().map(text).unwrap_or_default(),
+        file.new.as_deref().map(text).unwrap_or_default(),
+    );
     let lines = |text: &str| -> BTreeMap<String, String> {
         assignments(text, &file.path).into_iter().map(|line| (line.name, line.value)).collect()
     };

@@ -151,8 +151,8 @@ pub struct FileChange {
     pub path: PathBuf,
     /// What it held, in hexadecimal digits; `None` if it wasn't there.
     pub(crate) old: Option<String>,
-    /// What it is to hold.
-    pub(crate) new: String,
+    /// What it is to hold; `None` takes it away.
+    pub(crate) new: Option<String>,
     /// Permission bits.
     pub(crate) mode: u32,
 }

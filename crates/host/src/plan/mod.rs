@@ -12,6 +12,7 @@ mod restore;
 mod risks;
 
 pub use error::PlanError;
+pub(crate) use request::masked;
 pub use request::{Request, RequestError, Target};
 
 use crate::change::Plan;

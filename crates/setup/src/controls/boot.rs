@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use wt_cc::Choice;
-use wt_host::{DROP_IN, boot_link, boot_unit};
+use wt_host::{DROP_IN, boot_link, boot_unit, others_can_change, unit_path, unit_word};
 use wt_problem::Problem;
 
 /// A path of the configuration, below `WINDTUNNEL_ROOT` where that is set.
@@ -18,28 +18,6 @@ fn root() -> Option<PathBuf> {
     std::env::var_os("WINDTUNNEL_ROOT").filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// A word of a command line in a unit.
-///
-/// # Source
-/// systemd.service(5), "Command lines": words in double quotes with C-style escapes, `%%` for `%`, `$$` for `$`.
-fn word(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '%' | '$' => quoted.extend([c, c]),
-            _ => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A path as the value of a setting that takes paths.
-fn path_value(path: &str) -> String {
-    path.replace('\\', "\\\\").replace('%', "%%").replace(' ', "\\x20").replace('"', "\\\"")
-}
-
 /// The unit's text. It runs before anything that may name the congestion control: sysctl.d's files and the networks.
 ///
 /// # Source
@@ -47,7 +25,7 @@ fn path_value(path: &str) -> String {
 #[must_use]
 pub fn unit(program: &str, choice: &Choice) -> String {
     let kernel_name = choice.kernel_name();
-    let (program, name) = (word(program), word(&choice.to_string()));
+    let (command, name) = (unit_word(program), unit_word(&choice.to_string()));
     format!(
         "# Written by windtunnel cc load --boot; windtunnel cc unload {kernel_name} --boot takes it away.\n\
          [Unit]\n\
@@ -59,28 +37,19 @@ pub fn unit(program: &str, choice: &Choice) -> String {
          [Service]\n\
          Type=oneshot\n\
          RemainAfterExit=yes\n\
-         ExecStart={program} cc load {name} --pin\n\
-         ExecStop={program} cc unload {kernel_name}\n\
+         ExecStart={command} cc load {name} --pin\n\
+         ExecStop={command} cc unload {kernel_name}\n\
          \n\
          [Install]\n\
          WantedBy=sysinit.target\n",
-        mounts = path_value(program.trim_matches('"')),
+        mounts = unit_path(program),
     )
 }
 
 /// What to say of a program that root runs at every boot and others can change; nothing if only root can.
 #[must_use]
 pub fn warning() -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let program = std::env::current_exe().ok()?;
-    let meta = std::fs::metadata(&program).ok()?;
-    let others = meta.uid() != 0 || meta.mode() & 0o022 != 0;
-    others.then(|| {
-        format!(
-            "Root runs {} at every boot, and others than root can change it: chown root and chmod 755, or install the package.",
-            program.display()
-        )
-    })
+    others_can_change(&std::env::current_exe().ok()?)
 }
 
 /// Writes the unit and enables it; the unit's file. If either fails, neither is there.

@@ -450,6 +450,19 @@ impl HostAccess {
     }
 }
 
+/// Holds settings on new connections with a target, as a unit does at boot.
+///
+/// # Errors
+/// A usage [`Problem`] for what is no setting; an environment one with what the kernel refused.
+pub fn hold_connections(target: &str, settings: &[String]) -> Result<(), Problem> {
+    let pairs: Result<Vec<_>, _> = settings.iter().map(|pair| Knob::parse_pair(pair)).collect();
+    let pairs = pairs.map_err(|error| Problem::usage(error.to_string()))?;
+    wt_host::hold_connections(target, &pairs).map_err(|error| match error.source.kind() {
+        std::io::ErrorKind::InvalidInput => Problem::usage(error.to_string()),
+        _ => Problem::environment(error.to_string()).hint("run it as root, outside of containers; Linux 5.15 or newer"),
+    })
+}
+
 /// What operating systems begin with: all, or one by its name.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 mod common;
 
 mod cc;
+mod connections;
 mod probe_kernel;
 mod stacks;
 mod traffic;

@@ -159,6 +159,15 @@ enum SettingsCommand {
         #[arg(long)]
         off: bool,
     },
+    /// Holds settings on connections with a target; what a unit runs at boot
+    #[command(hide = true)]
+    Hold {
+        /// An address or a network
+        target: String,
+        /// Such as rwin=8192, in bytes
+        #[arg(value_name = "KEY=BYTES", required = true)]
+        settings: Vec<String>,
+    },
     /// Waits for the confirmation of a change; for internal use
     #[command(hide = true)]
     Guard {
@@ -182,7 +191,7 @@ impl SettingsCommand {
             | Self::History { json }
             | Self::Verify { json }
             | Self::Defaults { json, .. } => *json,
-            Self::Backup { .. } | Self::Mute { .. } | Self::Guard { .. } => false,
+            Self::Backup { .. } | Self::Mute { .. } | Self::Guard { .. } | Self::Hold { .. } => false,
         }
     }
 }
@@ -254,6 +263,7 @@ fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -
             say!("{id} {changed} {}", if *off { "shown" } else { "muted" });
             Ok(Exit::Done)
         }
+        SettingsCommand::Hold { target, settings } => settings::hold_connections(target, settings).map(|()| Exit::Done),
         SettingsCommand::Guard { id } => host.guard(id).map(|()| Exit::Done),
     }
 }
