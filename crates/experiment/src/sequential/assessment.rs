@@ -1,4 +1,4 @@
-use super::continuation::{Continuation, Enough, with_rivals};
+use super::continuation::{Continuation, Enough};
 use super::plateau::{LevelState, LevelTest, Plateau, Search};
 use super::strict::Strict;
 use super::{Candidate, Config, Dropped, Experiment, Method, StopReason};
@@ -372,8 +372,8 @@ fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
     let rivals = e.stop.is_some() && e.config.method == Method::Directed && e.config.arms > 2;
     let row = |gain: f64| {
         let mut enough = continued.enough(gain);
-        if rivals && Continuation::is_short(&enough) {
-            enough = with_rivals(e, candidate, noise.sigma, gain, enough);
+        if rivals {
+            enough = continued.with_rivals(e, candidate, gain, enough);
         }
         let Enough { rounds: more_rounds, trials: more_trials } = enough;
         Needed { gain, rounds: e.rounds.saturating_add(more_rounds), more_rounds, more_trials }

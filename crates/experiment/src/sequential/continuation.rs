@@ -17,7 +17,9 @@ const LONGEST: usize = 128;
 /// So many continuations are simulated of experiments with rivals, which cost more.
 const WITH_RIVALS: usize = 100;
 /// The longest of them, in rounds: some tenths of a second, once, at an experiment's end.
-const LONGEST_WITH_RIVALS: usize = 24;
+const LONGEST_WITH_RIVALS: usize = 48;
+/// What is longer is judged by a continuation of about so many rounds.
+const HALF_OF_IT: usize = LONGEST_WITH_RIVALS / 2;
 
 /// What a continuation takes to show a gain.
 pub(super) struct Enough {
@@ -29,16 +31,24 @@ pub(super) struct Enough {
 
 /// The same where rivals race beside the candidate: they leave, and rounds get shorter, so that the whole experiment goes on. `most`
 /// is what it would take if they all stayed. The rivals are as good as the current setting.
-pub(super) fn with_rivals(e: &Experiment, candidate: usize, sigma: f64, gain: f64, most: Enough) -> Enough {
+fn with_rivals(e: &Experiment, candidate: usize, sigma: f64, gain: f64, most: Enough) -> Enough {
     let round = most.trials.div_ceil(most.rounds.max(1)).max(2);
-    // A round of three trials becomes one of two: not even half of the trials can be spared.
-    let (mut low, mut high) = (most.trials / 2, most);
-    while high.trials - low > round + high.trials / 16 {
-        let middle = usize::midpoint(low, high.trials);
+    // At the least all rivals leave at once, and each round has two trials.
+    let (mut low, mut high) = ((most.rounds * 2, None), (most, None));
+    while high.0.trials - low.0 > round + high.0.trials / 16 {
+        let middle = usize::midpoint(low.0, high.0.trials);
         let (share, rounds) = gone_on(e, candidate, sigma, gain, middle);
-        if share >= CHANCE { high = Enough { rounds, trials: middle } } else { low = middle }
+        if share >= CHANCE {
+            high = (Enough { rounds, trials: middle }, Some(share));
+        } else {
+            low = (middle, Some(share));
+        }
     }
-    high
+    let ((below, Some(less)), (Enough { rounds, trials }, Some(more))) = (low, &high) else { return high.0 };
+    // Between the two the share grows about evenly.
+    let part = (CHANCE - less) / (more - less).max(f64::EPSILON);
+    let spared = ((trials - below) as f64 * (1.0 - part)) as usize;
+    Enough { rounds: rounds - (spared / round).min(rounds - 1), trials: trials - spared }
 }
 
 /// The share of continuations of so many trials in which the candidate's gain is shown, and the rounds of the longest.
@@ -83,9 +93,22 @@ impl Continuation<'_> {
         Enough { rounds, trials: rounds.saturating_mul(self.round) }
     }
 
-    /// Whether so many rounds can be simulated with rivals.
-    pub(super) const fn is_short(enough: &Enough) -> bool {
-        enough.rounds <= LONGEST_WITH_RIVALS
+    /// The same where rivals race beside the candidate; `most` is what it would take if they all stayed. What is too long to be
+    /// simulated with them is shortened by what they spare in a shorter continuation, which shows a larger gain.
+    pub(super) fn with_rivals(&self, e: &Experiment, candidate: usize, gain: f64, most: Enough) -> Enough {
+        if most.rounds <= LONGEST_WITH_RIVALS {
+            return with_rivals(e, candidate, self.sigma, gain, most);
+        }
+        // Rounds grow with the square of noise over gain.
+        let larger = (gain.ln_1p() * (most.rounds as f64 / HALF_OF_IT as f64).sqrt()).exp_m1();
+        let shorter = self.enough(larger);
+        if !(2..=LONGEST_WITH_RIVALS).contains(&shorter.rounds) {
+            return most;
+        }
+        let all = shorter.trials;
+        let spared = with_rivals(e, candidate, self.sigma, larger, shorter);
+        let trials = (most.trials as f64 * spared.trials as f64 / all as f64).ceil() as usize;
+        Enough { rounds: most.rounds, trials: trials.max(2 * most.rounds).min(most.trials) }
     }
 
     fn rounds(&self, gain: f64) -> usize {
