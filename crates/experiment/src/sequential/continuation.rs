@@ -17,7 +17,7 @@ const LONGEST: usize = 128;
 /// So many continuations are simulated of experiments with rivals, which cost more.
 const WITH_RIVALS: usize = 100;
 /// The longest of them, in rounds: some tenths of a second, once, at an experiment's end.
-const LONGEST_WITH_RIVALS: usize = 48;
+const LONGEST_WITH_RIVALS: usize = 24;
 /// What is longer is judged by a continuation of about so many rounds.
 const HALF_OF_IT: usize = LONGEST_WITH_RIVALS / 2;
 
