@@ -236,7 +236,7 @@ impl Session {
     }
 }
 
-fn is_of_a_round(phase: Phase) -> bool {
+pub(crate) fn is_of_a_round(phase: Phase) -> bool {
     matches!(phase, Phase::Round | Phase::Plateau)
 }
 
