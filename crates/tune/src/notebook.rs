@@ -176,7 +176,7 @@ pub(crate) fn config(request: &TuneRequest, prepared: &Prepared, plan: &Plan, mo
 }
 
 /// This machine: two experiments of different hosts aren't compared.
-pub(crate) fn host() -> HostConfig {
+pub fn host() -> HostConfig {
     let read = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())

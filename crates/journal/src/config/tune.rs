@@ -50,6 +50,8 @@ kept_object! {
         plateau: PlateauConfig,
         /// The settings of a 2 × 2 that stayed in every round; none where nothing is said.
         cells: Vec<usize>,
+        /// The browser that loaded the pages of a comparison of loads, with its version.
+        browser: String,
         /// What was the same in every trial.
         hold: Settings,
         /// The real path, if it was run on one.
