@@ -138,7 +138,10 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
             request.journal = file(request.journal);
             Answer::TrafficCombined(wt_steer::combine(&request)?)
         }
-        Request::Page(request) => Answer::Page(Box::new(page_load::run(&request)?)),
+        Request::Page(mut request) => {
+            request.journal = file(request.journal);
+            Answer::Page(Box::new(page_load::run(&request)?))
+        }
         Request::SelfTest(mut request) => {
             request.journal = file(request.journal);
             let mut events = |event| sink(Event::Tune(event));

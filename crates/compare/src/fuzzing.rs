@@ -9,8 +9,9 @@ pub fn devtools(bytes: &[u8]) {
 mod tests {
     use proptest::prelude::*;
 
-    const MESSAGES: [&str; 7] = [
-        r#"{"method":"Network.requestWillBeSent","params":{"requestId":"1","timestamp":@,"request":{"url":"http://x/"}}}"#,
+    const MESSAGES: [&str; 8] = [
+        r#"{"method":"Page.screencastFrame","params":{"data":"aaaa","metadata":{"timestamp":@},"sessionId":1}}"#,
+        r#"{"method":"Network.requestWillBeSent","params":{"requestId":"1","timestamp":@,"wallTime":@,"request":{"url":"http://x/"}}}"#,
         r#"{"method":"Network.responseReceived","params":{"requestId":"1","timestamp":@,"response":{"status":200,"protocol":"h2","timing":{"requestTime":@,"receiveHeadersEnd":25.0}}}}"#,
         r#"{"method":"Network.loadingFinished","params":{"requestId":"1","timestamp":@,"encodedDataLength":@}}"#,
         r#"{"method":"Page.domContentEventFired","params":{"timestamp":@}}"#,

@@ -80,7 +80,7 @@ pub use regret::anytime_half_width;
 pub use sequential::{
     ArmAssessment, Assessment, Config, DropReason, Dropped, Ended, Experiment, ExperimentError, LevelAssessment,
     LevelVerdict, Method, Needed, Noise, Observation, PlateauAssessment, PlateauConfig, Recorded, StopReason,
-    VerdictKind, fewest_rounds,
+    VerdictKind, fewest_for_interval, fewest_rounds,
 };
 pub use wording::Text;
 

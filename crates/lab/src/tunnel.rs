@@ -192,8 +192,8 @@ impl Tunnel for LabTunnel {
                         self.lab.scenario().client_mtu
                     ));
                 }
-                (_, Level::TimesMss(_)) => {
-                    return cannot("multiples of the MSS must be resolved to bytes first".to_owned());
+                (_, Level::TimesMss(_) | Level::TimesMtu(_)) => {
+                    return cannot("multiples must be resolved to bytes first".to_owned());
                 }
                 _ => {}
             }

@@ -434,7 +434,7 @@ impl Tunnel for LiveTunnel {
                 Ok(_) => {}
             }
             match (knob, level) {
-                (_, Level::TimesMss(_)) => return cannot("multiples of the MSS must be resolved to bytes first"),
+                (_, Level::TimesMss(_) | Level::TimesMtu(_)) => return cannot("multiples must be in bytes first"),
                 (Knob::Mtu, Level::Number(mtu)) if *mtu > self.config.device_mtu => {
                     return cannot(&format!("the device takes at most {} bytes", self.config.device_mtu));
                 }

@@ -35,7 +35,7 @@ mod words;
 pub use analyse::{AnalyseAnswer, AnalyseError, AnalyseRequest, analyse, analyse_means};
 pub use capture::capture_text;
 pub use chart::{Axis, Chart, Kind, Rule, RuleKind, Scale, Series};
-pub use html::Page;
+pub use html::{Filmstrip, Page};
 pub use overhead::{overhead_chart, overhead_text, overhead_words_text};
 pub use plain::ascii;
 pub use tables::{table_charts, table_text};

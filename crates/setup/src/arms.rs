@@ -3,7 +3,7 @@
 use crate::text;
 use wt_host::{OsDefault, os_default, os_defaults};
 use wt_problem::Problem;
-use wt_units::{Assignment, Bytes, Knob, Level, Settings};
+use wt_units::{Assignment, FullPacket, Knob, Level, Settings};
 
 /// What every candidate is compared with, instead of the current settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,20 +111,26 @@ fn assignments(text: &str) -> Result<Vec<Assignment>, String> {
     }
 }
 
-/// What multiples are multiplied with where these settings hold: the MSS that their own MTU or MSS leaves.
-fn mss_with(list: &[Assignment], mss: u64, pmtu: u64) -> u64 {
-    let number = |knob| list.iter().find(|one| one.knob == knob).and_then(|one| one.level.number());
-    let header = pmtu.saturating_sub(mss);
-    let of_mtu = number(Knob::Mtu).map_or(mss, |mtu| mtu.min(pmtu).saturating_sub(header));
-    number(Knob::Mss).map_or(of_mtu, |own| own.min(of_mtu)).max(1)
+/// What multiples are multiplied with where these settings hold: what their own MTU or MSS leaves.
+pub(crate) fn full_with(list: &[Assignment], path: FullPacket) -> FullPacket {
+    full_over(&Settings::new(), list, path)
+}
+
+/// The same over other settings.
+fn full_over(base: &Settings, list: &[Assignment], path: FullPacket) -> FullPacket {
+    let number = |knob| match list.iter().find(|one| one.knob == knob) {
+        Some(own) => own.level.number(),
+        None => base.number(knob),
+    };
+    path.within(number(Knob::Mtu), number(Knob::Mss))
 }
 
 /// Settings in bytes, over others; `auto` leaves a knob to the system.
-pub(crate) fn over(base: &Settings, list: &[Assignment], mss: u64, pmtu: u64) -> Settings {
-    let mss = mss_with(list, mss, pmtu);
+pub(crate) fn over(base: &Settings, list: &[Assignment], path: FullPacket) -> Settings {
+    let full = full_over(base, list, path);
     let mut settings = base.clone();
     for one in list {
-        settings = match one.level.clone().resolve(Bytes(mss)) {
+        settings = match one.level.clone().resolve(full) {
             Level::Auto => settings.iter().filter(|(knob, _)| *knob != one.knob).map(|(k, l)| (k, l.clone())).collect(),
             level => settings.with(one.knob, level),
         };
@@ -133,13 +139,13 @@ pub(crate) fn over(base: &Settings, list: &[Assignment], mss: u64, pmtu: u64) ->
 }
 
 impl Baseline {
-    /// Its settings for a host whose current ones these are; multiples of the MSS become bytes.
+    /// Its settings for a host whose current ones these are; multiples of the MSS and the MTU become bytes.
     ///
     /// # Errors
     /// A usage [`Problem`] where the table has no such system.
-    pub fn settings(&self, current: &Settings, mss: u64, pmtu: u64) -> Result<Settings, Problem> {
+    pub fn settings(&self, current: &Settings, path: FullPacket) -> Result<Settings, Problem> {
         match self {
-            Self::Settings(list) => Ok(over(&Settings::new(), list, mss, pmtu)),
+            Self::Settings(list) => Ok(over(&Settings::new(), list, path)),
             Self::System(name) => {
                 let name = if name == THIS_SYSTEM { THIS_NAME } else { name };
                 let os = os_default(name).map_err(|error| Problem::usage(error.to_string()))?;
@@ -193,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for text in ["os", "windows-98", "rwin=8192,mtu=576"] {
+        for text in ["os", "windows-98", "rwin=8192,mtu=576", "rwin=33xmtu"] {
             assert_eq!(text.parse::<Baseline>().unwrap().to_string(), text);
         }
         for text in ["current", "mtu=576,rwin=4x", "probing: pmtud=on,mtu-probing=on"] {
@@ -217,21 +223,26 @@ mod tests {
     }
 
     #[test]
-    fn multiples_are_of_the_mss_that_the_same_settings_leave() {
+    fn multiples_are_of_the_packet_that_the_same_settings_leave() {
         let of = |text: &str| {
             let list = text.parse::<NamedArm>().unwrap().settings;
-            over(&Settings::new(), &list, 1448, 1500).number(Knob::Rwin)
+            over(&Settings::new(), &list, FullPacket { mtu: 1500, mss: 1448 }).number(Knob::Rwin)
         };
         assert_eq!(of("rwin=4x"), Some(5792));
         assert_eq!(of("rwin=4x,mtu=576"), Some(4 * 524));
         assert_eq!(of("rwin=4x,mss=536"), Some(2144));
         assert_eq!(of("rwin=4x,mtu=9000"), Some(5792), "a larger MTU doesn't get through");
+        assert_eq!(of("rwin=33xmtu"), Some(49_500));
+        assert_eq!(of("rwin=33xmtu,mtu=1456"), Some(48_048));
+        assert_eq!(of("mss=536,rwin=4xmtu"), Some(6_000), "a smaller MSS isn't a smaller MTU");
     }
 
     #[test]
     fn an_old_system_brings_its_window_and_a_newer_one_lets_it_grow() {
         let current = Settings::new().with(Knob::Mtu, Level::Number(1492)).with(Knob::Cc, Level::Name("bbr".into()));
-        let of = |name: &str| name.parse::<Baseline>().unwrap().settings(&current, 1440, 1492).unwrap();
+        let of = |name: &str| {
+            name.parse::<Baseline>().unwrap().settings(&current, FullPacket { mtu: 1492, mss: 1440 }).unwrap()
+        };
         assert_eq!(of("windows-98").to_string(), "rwin=8192");
         let own = of("os");
         assert_eq!((own.number(Knob::Rwin), own.name(Knob::Cc)), (None, Some("cubic")));

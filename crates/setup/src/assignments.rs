@@ -1,18 +1,20 @@
+use crate::arms::full_with;
 use crate::{Arm, Design, DesignFacts};
 use wt_problem::Problem;
-use wt_units::{Assignment, Bytes, Settings};
+use wt_units::{Assignment, FullPacket, Settings};
 
-/// All of them as settings; multiples of the MSS (bytes) become bytes.
+/// All of them as settings; multiples become bytes, of the packet that the same settings leave of the path's.
 ///
 /// # Errors
 /// A usage problem where a knob is named twice.
-pub fn settings_of(asked: &[Assignment], mss: u64) -> Result<Settings, Problem> {
+pub fn settings_of(asked: &[Assignment], path: FullPacket) -> Result<Settings, Problem> {
+    let full = full_with(asked, path);
     let mut settings = Settings::new();
     for Assignment { knob, level } in asked {
         if settings.get(*knob).is_some() {
             return Err(Problem::usage(format!("{knob} is set twice")).hint("name each knob once"));
         }
-        settings.set(*knob, level.clone().resolve(Bytes(mss)));
+        settings.set(*knob, level.clone().resolve(full));
     }
     Ok(settings)
 }
@@ -22,7 +24,7 @@ pub fn settings_of(asked: &[Assignment], mss: u64) -> Result<Settings, Problem> 
 /// # Errors
 /// As [`settings_of`].
 pub fn together(asked: &[Assignment], facts: &DesignFacts<'_>) -> Result<Design, Problem> {
-    let settings = settings_of(asked, facts.mss)?;
+    let settings = settings_of(asked, facts.full_packet())?;
     let current = Arm {
         settings: Settings::new(),
         label: format!("current ({})", facts.current),

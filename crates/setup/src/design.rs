@@ -4,7 +4,7 @@ use crate::arms::{Baseline, NamedArm, over};
 use crate::text;
 use wt_problem::Problem;
 use wt_trial::PathFacts;
-use wt_units::{Assignment, Bytes, Knob, Level, Settings};
+use wt_units::{Assignment, FullPacket, Knob, Level, Settings};
 
 /// The most settings that one experiment compares; beyond that, screen first.
 const MOST_ARMS: usize = 16;
@@ -88,6 +88,12 @@ const OF_LINUX: [&str; 17] = [
 ];
 
 impl DesignFacts<'_> {
+    /// What multiples are multiplied with where nothing else is set.
+    #[must_use]
+    pub fn full_packet(&self) -> FullPacket {
+        FullPacket { mtu: self.path.pmtu, mss: self.mss }
+    }
+
     fn default_levels(&self, knob: Knob) -> Vec<(Level, String)> {
         match knob {
             Knob::Rwin => self.windows(),
@@ -168,7 +174,7 @@ text::serde_as_text!(Levels);
 
 impl std::str::FromStr for Levels {
     type Err = String;
-    /// Reads `rwin=4x,8x,64KiB`, `rwin=1x..16x` (doubling), `mtu=1400,1454`, `cc=reno,cubic`.
+    /// Reads `rwin=4x,33xmtu,64KiB`, `rwin=1x..16x` (doubling), `mtu=1400,1454`, `cc=reno,cubic`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, list) = text.split_once('=').ok_or("write KNOB=LEVEL,LEVEL…, such as rwin=4x,8x,auto")?;
         let knob: Knob = name.parse().map_err(|error: wt_units::ParseError| error.to_string())?;
@@ -194,15 +200,18 @@ fn doubling(knob: Knob, from: &str, to: &str) -> Result<Vec<Level>, String> {
         let doubled = std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(move |n| *n < last);
         doubled.chain([last]).take(MOST_ARMS).collect::<Vec<_>>()
     };
+    let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match (from, to) {
         (Level::Number(a), Level::Number(b)) if a < b => Ok(steps(a, b).into_iter().map(Level::Number).collect()),
         (Level::TimesMss(a), Level::TimesMss(b)) if a < b => {
-            let narrow = |n: u64| Level::TimesMss(u32::try_from(n).unwrap_or(u32::MAX));
-            Ok(steps(a.into(), b.into()).into_iter().map(narrow).collect())
+            Ok(steps(a.into(), b.into()).into_iter().map(|n| Level::TimesMss(narrow(n))).collect())
         }
-        (a, b) => {
-            Err(format!("{a}..{b} is no range of {knob}: write SMALL..LARGE, both as bytes or both as multiples"))
+        (Level::TimesMtu(a), Level::TimesMtu(b)) if a < b => {
+            Ok(steps(a.into(), b.into()).into_iter().map(|n| Level::TimesMtu(narrow(n))).collect())
         }
+        (a, b) => Err(format!(
+            "{a}..{b} is no range of {knob}: write SMALL..LARGE, both as bytes or both as multiples of the same"
+        )),
     }
 }
 
@@ -271,7 +280,7 @@ fn first(baseline: Option<&Baseline>, known: &DesignFacts<'_>) -> Result<Arm, Pr
             why: "what holds when nothing is asked for".to_owned(),
         });
     };
-    let settings = baseline.settings(known.current, known.mss, known.path.pmtu)?;
+    let settings = baseline.settings(known.current, known.full_packet())?;
     Ok(Arm { label: baseline.label(&settings), settings, why: "what the others are compared with".to_owned() })
 }
 
@@ -279,14 +288,14 @@ fn first(baseline: Option<&Baseline>, known: &DesignFacts<'_>) -> Result<Arm, Pr
 fn add_named(arms: &mut Vec<Arm>, named: &NamedArm, known: &DesignFacts<'_>) -> Result<(), Problem> {
     // The current settings are those without the baseline.
     let base = if named.settings.is_empty() { Settings::new() } else { arms[0].settings.clone() };
-    let settings = over(&base, &named.settings, known.mss, known.path.pmtu);
+    let settings = over(&base, &named.settings, known.full_packet());
     if let Some(same) = arms.iter().find(|arm| arm.settings == settings) {
         return Err(Problem::usage(format!("\"{named}\" is the same as \"{}\"", same.label))
             .hint("leave one of them out, or name another --baseline"));
     }
     let label = match (named.settings.is_empty(), named.name.as_str()) {
         (true, _) => "your current settings".to_owned(),
-        (false, "") => over(&Settings::new(), &named.settings, known.mss, known.path.pmtu).to_string(),
+        (false, "") => over(&Settings::new(), &named.settings, known.full_packet()).to_string(),
         (false, name) => name.to_owned(),
     };
     if arms.iter().any(|arm| arm.label == label) {
@@ -300,9 +309,10 @@ fn add_named(arms: &mut Vec<Arm>, named: &NamedArm, known: &DesignFacts<'_>) -> 
 fn add(arms: &mut Vec<Arm>, knob: Knob, levels: Vec<(Level, String)>, known: &DesignFacts<'_>) -> Vec<usize> {
     let mut added = Vec::new();
     let base = arms[0].settings.clone();
-    for (level, why) in levels {
-        let level = level.resolve(Bytes(known.mss));
-        let settings = over(&base, &[Assignment { knob, level: level.clone() }], known.mss, known.path.pmtu);
+    let full = known.full_packet().within(base.number(Knob::Mtu), base.number(Knob::Mss));
+    for (asked, why) in levels {
+        let level = asked.clone().resolve(full);
+        let settings = over(&base, &[Assignment { knob, level: level.clone() }], full);
         let holds = match base.get(knob) {
             Some(own) => *own == level,
             None => level == Level::Auto || known.current.get(knob) == Some(&level),
@@ -311,14 +321,20 @@ fn add(arms: &mut Vec<Arm>, knob: Knob, levels: Vec<(Level, String)>, known: &De
             continue;
         }
         added.push(arms.len());
-        arms.push(Arm { label: label(knob, &level, known.mss), settings, why });
+        arms.push(Arm { label: label(knob, &asked, &level, full), settings, why });
     }
     added
 }
 
-fn label(knob: Knob, level: &Level, mss: u64) -> String {
-    match (knob, level) {
-        (Knob::Rwin, Level::Number(bytes)) if bytes % mss == 0 => format!("rwin={bytes} ({}×{mss})", bytes / mss),
+/// What a level is called: a window with the multiple that somebody wrote, or else with that of the MSS or the MTU that it is.
+fn label(knob: Knob, asked: &Level, level: &Level, full: FullPacket) -> String {
+    let FullPacket { mtu, mss } = full;
+    match (knob, asked, level) {
+        (Knob::Rwin, Level::TimesMtu(times), Level::Number(bytes)) => format!("rwin={bytes} ({times}×MTU {mtu})"),
+        (Knob::Rwin, _, Level::Number(bytes)) if bytes % mss == 0 => format!("rwin={bytes} ({}×{mss})", bytes / mss),
+        (Knob::Rwin, _, Level::Number(bytes)) if bytes % mtu == 0 => {
+            format!("rwin={bytes} ({}×MTU {mtu})", bytes / mtu)
+        }
         _ => format!("{knob}={level}"),
     }
 }
@@ -428,6 +444,30 @@ mod tests {
     }
 
     #[test]
+    fn windows_in_whole_packets_are_called_so() {
+        let of = |levels: &str, baseline: Option<&str>| {
+            let levels = [levels.parse().unwrap()];
+            let baseline = baseline.map(|text| text.parse().unwrap());
+            let asked = DesignQuestion { levels: &levels, baseline: baseline.as_ref(), ..DesignQuestion::default() };
+            let design = with_known(|known| design_of(&asked, known).unwrap());
+            design.arms.into_iter().skip(1).map(|arm| arm.label).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of("rwin=33xmtu,4x,2984,8000,1440xmtu", None),
+            [
+                "rwin=49236 (33×MTU 1492)",
+                "rwin=5760 (4×1440)",
+                "rwin=2984 (2×MTU 1492)",
+                "rwin=8000",
+                "rwin=2148480 (1440×MTU 1492)"
+            ]
+        );
+        assert_eq!(of("rwin=1xmtu..4xmtu", None).last().unwrap(), "rwin=5968 (4×MTU 1492)");
+        // Over a baseline with a smaller MTU they are multiples of that one.
+        assert_eq!(of("rwin=33xmtu,4x", Some("mtu=1456")), ["rwin=48048 (33×MTU 1456)", "rwin=5616 (4×1404)"]);
+    }
+
+    #[test]
     fn an_arm_that_is_there_already_is_refused() {
         let refused = |arms: &[&str]| {
             let arms: Vec<NamedArm> = arms.iter().map(|arm| arm.parse().unwrap()).collect();
@@ -441,7 +481,7 @@ mod tests {
 
     #[test]
     fn mistakes_say_what_is_allowed() {
-        for text in ["rwin", "rwind=4x", "mtu=4x", "rwin=16x..1x", "rwin=", "cc=reno..cubic"] {
+        for text in ["rwin", "rwind=4x", "mtu=4x", "rwin=16x..1x", "rwin=1x..4xmtu", "rwin=", "cc=reno..cubic"] {
             assert!(text.parse::<Levels>().is_err(), "{text}");
         }
         let nothing = ["cc=cubic".parse().unwrap()];

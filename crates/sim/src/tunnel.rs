@@ -175,8 +175,8 @@ impl Tunnel for SimTunnel {
                         self.path.config.links.len()
                     ));
                 }
-                (_, Level::TimesMss(_)) => {
-                    return cannot("multiples of the MSS must be resolved to bytes first".to_owned());
+                (_, Level::TimesMss(_) | Level::TimesMtu(_)) => {
+                    return cannot("multiples must be resolved to bytes first".to_owned());
                 }
                 _ => {}
             }

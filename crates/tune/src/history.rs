@@ -236,7 +236,7 @@ impl Session {
     }
 }
 
-fn is_of_a_round(phase: Phase) -> bool {
+pub(crate) fn is_of_a_round(phase: Phase) -> bool {
     matches!(phase, Phase::Round | Phase::Plateau)
 }
 
@@ -259,6 +259,7 @@ fn config(stored: &StoredExperiment) -> Config {
         max_trials: kept.max_trials,
         weights: kept.weights.clone(),
         plateau: kept.plateau.as_ref().and_then(plateau),
+        cells: kept.cells.clone().unwrap_or_default(),
         ..Config::new(stored.arms.len())
     }
 }

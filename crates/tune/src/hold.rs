@@ -7,7 +7,7 @@ use wt_problem::Problem;
 use wt_setup::Baseline;
 use wt_setup::settings_of;
 use wt_trial::Tunnel;
-use wt_units::{Assignment, Level, Settings};
+use wt_units::{Assignment, FullPacket, Level, Settings};
 
 impl TuneRequest {
     /// Whether what is held goes together with what is varied, and with what trials do.
@@ -34,7 +34,8 @@ impl TuneRequest {
     /// A usage failure where a knob is held twice.
     pub(crate) fn held(&self, tunnel: &impl Tunnel) -> Result<Settings, Problem> {
         let pmtu = tunnel.path(self.direction.into()).pmtu;
-        settings_of(&self.hold, pmtu.saturating_sub(tunnel.header_len()).max(1))
+        let mss = pmtu.saturating_sub(tunnel.header_len()).max(1);
+        settings_of(&self.hold, FullPacket { mtu: pmtu, mss })
     }
 
     /// What the baseline and the arms set.

@@ -26,6 +26,8 @@ mod inspect;
 mod link;
 /// What is known of the far side of a real path.
 mod live;
+/// What the log says of them.
+mod logged;
 /// Rounds of an experiment, from the first to the last.
 mod measure;
 /// Where trials are written down.
@@ -64,6 +66,7 @@ mod turns;
 pub use answer::{ScreenPlan, TuneAnswer, TunePlan};
 pub use event::{RoundEvent, Sink, TrialEvent, TuneEvent};
 pub use history::History;
+pub use logged::{Covariate, SummaryRequest, TestGroup, TestGrouping, TestSummary, summary};
 pub use report::report;
 pub use request::{Goal, LiveRequest, TrialDirection, TuneRequest};
 pub use run::run;

@@ -163,6 +163,7 @@ pub(crate) fn config(request: &TuneRequest, prepared: &Prepared, plan: &Plan, mo
         order_seed: Some(plan.order_seed),
         max_trials: rules.max_trials,
         weights: rules.weights.clone(),
+        cells: Some(rules.cells.clone()).filter(|cells| !cells.is_empty()),
         workload: Some(plan.workload.clone()),
         per_trial_us: Some(per_trial.as_micros() as u64),
         cool_down_us: Some(plan.cool_down.as_micros() as u64),
@@ -175,7 +176,7 @@ pub(crate) fn config(request: &TuneRequest, prepared: &Prepared, plan: &Plan, mo
 }
 
 /// This machine: two experiments of different hosts aren't compared.
-pub(crate) fn host() -> HostConfig {
+pub fn host() -> HostConfig {
     let read = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())

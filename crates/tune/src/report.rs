@@ -67,6 +67,7 @@ impl Reported<'_> {
             loss: live.and_then(|live| live.loss),
             address: live.and_then(|live| live.address),
             ended_early: self.cut_short(),
+            again: config.browser.as_ref().and(config.command.clone()),
             delay: config.delay_alpha.zip(config.delay_epsilon).map(|(alpha, epsilon)| DelayRules { alpha, epsilon }),
             link: link::warnings(self.records, config.direction(), self.stored.arms.len()),
             all: self.history.map(|history| history.all_trials(self.stored.arms.len())),
@@ -92,6 +93,10 @@ impl Reported<'_> {
     fn cut_short(&self) -> Option<String> {
         let last = self.records.last().filter(|record| record.outcome.status == Status::Aborted)?;
         let why = last.outcome.notes.first().filter(|note| note.as_str() != STOPPED)?;
-        Some(format!("It ended before its time: {why}. windtunnel tune --resume {} goes on with it.", self.stored.id))
+        let go_on = match &self.stored.config.tune().browser {
+            Some(_) => String::new(),
+            None => format!(" windtunnel tune --resume {} goes on with it.", self.stored.id),
+        };
+        Some(format!("It ended before its time: {why}.{go_on}"))
     }
 }

@@ -158,6 +158,10 @@ fn comparison_of_settings(stored: &StoredExperiment) -> Result<(), Problem> {
             format!("{id} is an experiment on a server's own connections"),
             "windtunnel traffic report tells what came of it; traffic start runs another one",
         ),
+        ExperimentConfig::Tune(tune) if tune.browser.is_some() => refused(
+            format!("{id} is a comparison of page loads in a browser"),
+            "windtunnel report tells what came of it; windtunnel page --compare runs another one",
+        ),
         ExperimentConfig::Tune(_) | ExperimentConfig::Flent(_) | ExperimentConfig::Unknown(_) => Ok(()),
     }
 }

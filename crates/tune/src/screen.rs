@@ -21,7 +21,7 @@ use wt_report::TuneReport;
 use wt_setup::design::{self, Design, DesignFacts, Levels};
 use wt_setup::{Budget, tunnel_problem};
 use wt_trial::{PathFacts, Phase, TrialRecord, TrialSpec, Tunnel};
-use wt_units::{Bytes, Level, Settings, format_minutes};
+use wt_units::{Level, Settings, format_minutes};
 
 /// A confirmation with fewer trials than this can hardly show anything.
 const LEAST_TO_CONFIRM: usize = 24;
@@ -50,7 +50,7 @@ impl<T: Tunnel> Session<'_, T> {
         let mss = super::live::payload(self.live.as_ref(), path, self.tunnel.header_len());
         let known =
             DesignFacts { current: &current, path, congestion_controls: &self.controls, mss, best_mtu: self.best_mtu };
-        let resolve = |level: &Level| level.clone().resolve(Bytes(known.mss));
+        let resolve = |level: &Level| level.clone().resolve(known.full_packet());
         let mut factors: Vec<Factor> = Vec::new();
         for Levels { knob, levels } in &self.request.levels {
             let [low, high] = levels.as_slice() else {

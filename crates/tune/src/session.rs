@@ -167,9 +167,10 @@ impl<T: Tunnel> Session<'_, T> {
         let weights = expected.as_ref().map(Expected::weights);
         config.weights = weights.filter(|weights| weights.iter().any(|weight| *weight != weights[0]));
         let asked: Vec<Settings> = design.arms.iter().map(|arm| arm.settings.clone()).collect();
-        if wt_report::tune::square(&asked).is_some() {
+        if let Some(square) = wt_report::tune::square(&asked) {
             // What two settings do to each other is told by rounds that have all four.
             config.method = Method::Uniform;
+            config.cells = square.to_vec();
         }
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = self.bytes_per_trial(&path, plan);

@@ -1,6 +1,7 @@
 //! `windtunnel test`: one transfer from each server, with the settings as they are; one line of the log for each.
 
 use super::event::{Sink, TuneEvent};
+use super::logged::Covariate;
 use super::notebook::{Notebook, begun, host};
 use super::open::{Again, named, session};
 use super::request::{LiveRequest, TuneRequest};
@@ -61,6 +62,8 @@ pub struct TestRequest {
     pub no_hops: bool,
     /// Certificate authorities, the version of IP.
     pub live: LiveRequest,
+    /// What else is known of the moment, by name: the rate at which a modem has connected.
+    pub covariates: Vec<Covariate>,
     /// Note stored with the tests.
     pub comment: String,
     /// The journal's file; nothing means the usual one.
@@ -78,6 +81,9 @@ pub struct LoggedTests {
     pub id: String,
     /// What the kernel did with every connection, by its names.
     pub settings: Map<String, Value>,
+    /// What else was known of the moment, by name.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub covariates: Map<String, Value>,
     /// The transfers, in the order in which they ran.
     pub tests: Vec<LoggedTest>,
     /// Server by server.
@@ -165,6 +171,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
         return Err(Problem::usage(format!("{} transfers of each server: allowed is 1 to {MOST}", request.each)));
     }
     let servers = named(&request.target, request.key.as_ref())?;
+    let covariates = Covariate::by_name(&request.covariates)?;
     let settings = in_force();
     let mut log: Option<Notebook> = None;
     let mut tests: Vec<LoggedTest> = Vec::new();
@@ -199,6 +206,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
                             command: Some(request.command.clone()),
                             host: Some(host()),
                             test: Some(settings.clone()),
+                            covariates: Some(covariates.clone()).filter(|all| !all.is_empty()),
                             ..LoggedTestsConfig::default()
                         })),
                         path: opened.tunnel.path(Direction::Down),
@@ -268,7 +276,8 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
     let hosts: Vec<HostTests> = servers.iter().zip(routes).map(host).collect();
     let (mean_bps, standard_error_bps) = mean(&hosts.iter().filter_map(|host| host.mean_bps).collect::<Vec<_>>());
     let id = log.id().to_owned();
-    let answer = LoggedTests { schema_version: 1, id, settings, tests, hosts, mean_bps, standard_error_bps };
+    let answer =
+        LoggedTests { schema_version: 1, id, settings, covariates, tests, hosts, mean_bps, standard_error_bps };
     let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
     let what = answer.headline();
     log.end(state, &json!({"kind": "test", "headline": what, "text": what, "hosts": answer.hosts}))?;

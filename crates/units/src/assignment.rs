@@ -5,7 +5,7 @@ use crate::{Knob, Level, ParseError};
 pub struct Assignment {
     /// The knob.
     pub knob: Knob,
-    /// The level it is set to; multiples of the MSS stay multiples until the path is known.
+    /// The level it is set to; multiples of the MSS and the MTU stay multiples until the path is known.
     pub level: Level,
 }
 
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn it_is_written_as_it_is_read() {
-        for text in ["rwin=64KiB", "rwin=4x", "cc=bbr", "sack=off", "initcwnd=20"] {
+        for text in ["rwin=64KiB", "rwin=4x", "rwin=33xmtu", "cc=bbr", "sack=off", "initcwnd=20"] {
             let read: Assignment = text.parse().unwrap();
             assert_eq!(read.to_string().parse::<Assignment>().unwrap(), read, "{text}");
         }

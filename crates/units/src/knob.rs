@@ -1,4 +1,4 @@
-use crate::{Bytes, ParseError, nearest};
+use crate::{Bytes, FullPacket, Multiple, ParseError, nearest};
 use std::collections::BTreeMap;
 
 /// One thing that can be set.
@@ -37,7 +37,7 @@ pub enum Knob {
 /// What the levels of a knob are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Bytes, or multiples of the MSS.
+    /// Bytes; the receive window in multiples of the MSS or the MTU, too.
     Size { min: u64, max: u64 },
     /// A bare number.
     Number { min: u64, max: u64 },
@@ -139,7 +139,7 @@ impl Knob {
         use Side::{Own, Receiver, Sender};
         use Unit::{Bytes, Hops, Segments, Word};
         let (all, on_route) = ([true; 3], [false, true, false]);
-        let window = "receive window, bytes or multiples of the MSS (4x)";
+        let window = "receive window, bytes or multiples of the MSS (4x) or the MTU (33xmtu)";
         match self {
             // A route's window bounds the SYN alone.
             Self::Rwin => facts("rwin", size(1_152, 1 << 30), (Bytes, Receiver), [true, false, true], window),
@@ -227,7 +227,7 @@ impl Knob {
     pub fn allowed(self) -> String {
         match self.facts().kind {
             Kind::Size { min, max } if self == Self::Rwin => {
-                format!("auto, {min} to {max} bytes, or a multiple of the MSS such as 4x")
+                format!("auto, {min} to {max} bytes, or a multiple of the MSS such as 4x or of the MTU such as 33xmtu")
             }
             Kind::Size { min, max } => format!("auto or {min} to {max} bytes"),
             Kind::Number { min, max } => format!("auto or {min} to {max}"),
@@ -244,7 +244,8 @@ impl Knob {
         matches!(self.facts().kind, Kind::Size { .. } | Kind::Number { .. })
     }
 
-    /// Reads a level of this knob: `auto`, a size, a multiple of the MSS (`4x`, RWIN only), a number, a name, `on`.
+    /// Reads a level of this knob: `auto`, a size, a multiple of the MSS (`4x`) or of the MTU (`33xmtu`), both
+    /// for RWIN alone, a number, a name, `on`.
     ///
     /// # Errors
     /// [`ParseError::BadLevel`] with what is allowed.
@@ -256,9 +257,8 @@ impl Knob {
         }
         match self.facts().kind {
             Kind::Size { min, max } => {
-                if let Some(times) = word.strip_suffix(['x', '×']).filter(|_| self == Self::Rwin) {
-                    let times: u32 = times.trim().parse().map_err(|_| bad())?;
-                    return if (1..=100_000).contains(&times) { Ok(Level::TimesMss(times)) } else { Err(bad()) };
+                if let Some(multiple) = Multiple::read(word).filter(|_| self == Self::Rwin) {
+                    return multiple.map(Level::from).map_err(|()| bad());
                 }
                 let bytes = word.parse::<Bytes>().map_err(|_| bad())?.get();
                 if (min..=max).contains(&bytes) { Ok(Level::Number(bytes)) } else { Err(bad()) }
@@ -312,6 +312,8 @@ pub enum Level {
     Number(u64),
     /// A multiple of the MSS, not resolved to bytes yet.
     TimesMss(u32),
+    /// A multiple of the MTU, not resolved to bytes yet.
+    TimesMtu(u32),
     /// A name, or `on` and `off`.
     Name(String),
 }
@@ -329,10 +331,14 @@ impl Level {
         if let Self::Name(name) = self { Some(name) } else { None }
     }
 
-    /// Turns a multiple of the MSS into bytes; every other level stays as it is.
+    /// Turns a multiple of the MSS or the MTU into bytes; every other level stays as it is.
     #[must_use]
-    pub fn resolve(self, mss: Bytes) -> Self {
-        if let Self::TimesMss(times) = self { Self::Number(mss.get() * u64::from(times)) } else { self }
+    pub fn resolve(self, full: FullPacket) -> Self {
+        match self {
+            Self::TimesMss(times) => Self::Number(full.mss * u64::from(times)),
+            Self::TimesMtu(times) => Self::Number(full.mtu * u64::from(times)),
+            other => other,
+        }
     }
 }
 
@@ -341,7 +347,8 @@ impl std::fmt::Display for Level {
         match self {
             Self::Auto => f.write_str("auto"),
             Self::Number(n) => write!(f, "{n}"),
-            Self::TimesMss(times) => write!(f, "{times}x"),
+            Self::TimesMss(times) => Multiple::OfMss(*times).fmt(f),
+            Self::TimesMtu(times) => Multiple::OfMtu(*times).fmt(f),
             Self::Name(name) => f.write_str(name),
         }
     }
@@ -420,10 +427,10 @@ impl Settings {
         )
     }
 
-    /// Turns multiples of the MSS into bytes.
+    /// Turns multiples of the MSS and the MTU into bytes.
     #[must_use]
-    pub fn resolve(self, mss: Bytes) -> Self {
-        Self(self.0.into_iter().map(|(knob, level)| (knob, level.resolve(mss))).collect())
+    pub fn resolve(self, full: FullPacket) -> Self {
+        Self(self.0.into_iter().map(|(knob, level)| (knob, level.resolve(full))).collect())
     }
 }
 

@@ -17,6 +17,8 @@ mod error;
 mod folder;
 /// Knobs, their levels, and settings.
 mod knob;
+/// Multiples of the MSS and the MTU, and what they are multiplied with.
+mod multiple;
 /// Quantiles, each by its definition.
 mod quantile;
 /// Rates in bits per second.
@@ -42,6 +44,7 @@ pub use count::counted;
 pub use error::ParseError;
 pub use folder::UserFolder;
 pub use knob::{Knob, Level, Scopes, Settings, Side, Unit};
+pub use multiple::{FullPacket, Multiple};
 pub use quantile::{quantile, upper_median};
 pub use rate::{BitsPerSecond, RateUnit, three_digits};
 pub use ratio::Ratio;

@@ -67,7 +67,10 @@ fn every_knob_has_one_row_and_reads_back_its_name() {
 fn levels_are_checked_against_their_range() {
     assert_eq!(Knob::Rwin.parse_level("4x"), Ok(Level::TimesMss(4)));
     assert_eq!(Knob::Rwin.parse_level("16KiB"), Ok(Level::Number(16_384)));
-    assert_eq!(Level::TimesMss(4).resolve(Bytes(1460)), Level::Number(5840));
+    assert_eq!(Knob::Rwin.parse_level("33xMTU"), Ok(Level::TimesMtu(33)));
+    let full = FullPacket { mtu: 1456, mss: 1416 };
+    assert_eq!(Level::TimesMss(4).resolve(full), Level::Number(5664));
+    assert_eq!(Level::TimesMtu(33).resolve(full), Level::Number(48_048));
     assert_eq!(Knob::Sack.parse_level("off"), Ok(Level::Name("off".to_owned())));
     for (knob, text) in [
         (Knob::Mtu, "67"),
@@ -75,7 +78,10 @@ fn levels_are_checked_against_their_range() {
         (Knob::Ttl, "256"),
         (Knob::Cc, "no such name!"),
         (Knob::Sack, "maybe"),
+        (Knob::Mtu, "1xmtu"),
         (Knob::Rwin, "0x"),
+        (Knob::Rwin, "0xmtu"),
+        (Knob::Rwin, "33mtu"),
     ] {
         let error = knob.parse_level(text).unwrap_err().to_string();
         assert!(error.contains(knob.name()) && error.contains("allowed"), "{error}");

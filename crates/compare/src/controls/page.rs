@@ -44,6 +44,7 @@ impl ControlsAnswer {
             table,
             more: Vec::new(),
             charts: self.pictures.iter().map(|picture| (picture.heading.clone(), picture.chart.clone())).collect(),
+            film: None,
             footer: format!("Windtunnel {} · {}", env!("CARGO_PKG_VERSION"), self.id),
         };
         page.to_html()

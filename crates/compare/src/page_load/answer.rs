@@ -2,13 +2,16 @@ use super::compare::{ComparedLoads, WindowPair, waterfalls};
 use super::load::PageLoad;
 use super::waterfall::waterfall;
 use serde::Serialize;
-use wt_report::{Chart, Page};
+use wt_report::{Chart, Filmstrip, Page};
 
 /// How long a real browser took for a page.
 #[derive(Debug, Serialize)]
 pub struct PageAnswer {
     /// 1.
     pub schema_version: u32,
+    /// The name of a comparison in the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// The page.
     pub url: String,
     /// The browser with its version.
@@ -21,6 +24,9 @@ pub struct PageAnswer {
     /// The verdict on two first windows; there only where they were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compare: Option<ComparedLoads>,
+    /// What loads that don't count looked like, if they were filmed.
+    #[serde(skip)]
+    pub film: Option<Filmstrip>,
 }
 
 /// Medians of the loads' times, ms after the first request.
@@ -42,7 +48,7 @@ impl PageAnswer {
             dom_content_loaded_ms: median(&runs, |load| load.dom_content_loaded_ms),
             load_ms: median(&runs, |load| Some(load.load_ms)),
         };
-        Self { schema_version: 1, url: url.to_owned(), browser, median, runs, compare: None }
+        Self { schema_version: 1, id: None, url: url.to_owned(), browser, median, runs, compare: None, film: None }
     }
 
     /// The answer of loads with both, in the order of their rounds.
@@ -91,6 +97,7 @@ impl PageAnswer {
             table,
             more: Vec::new(),
             charts: self.waterfall().map(|chart| ("Waterfall".to_owned(), chart)).into_iter().collect(),
+            film: self.film.clone(),
             footer: format!("Windtunnel {}", env!("CARGO_PKG_VERSION")),
         };
         page.to_html()

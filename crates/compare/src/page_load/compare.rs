@@ -11,9 +11,10 @@ use wt_problem::Problem;
 use wt_report::{Axis, Chart, Series};
 use wt_sys::netlink::{Netlink, RouteMetrics};
 use wt_sys::ns::NetNs;
+use wt_units::{Knob, Level, Settings};
 
 /// What is claimed is wrong with this probability at most.
-const ALPHA: f64 = 0.05;
+pub(super) const ALPHA: f64 = 0.05;
 /// Segments that a route takes.
 const SEGMENTS: std::ops::RangeInclusive<u32> = 1..=1_000;
 
@@ -89,8 +90,17 @@ impl WindowPair {
     }
 
     /// `initcwnd=10`.
-    fn label(self, arm: usize) -> String {
+    pub(super) fn label(self, arm: usize) -> String {
         format!("{}={}", self.word(), self.segments[arm])
+    }
+
+    /// One level as settings.
+    pub(super) fn settings(self, arm: usize) -> Settings {
+        let knob = match self.window {
+            FirstWindow::Initcwnd => Knob::Initcwnd,
+            FirstWindow::Initrwnd => Knob::Initrwnd,
+        };
+        Settings::new().with(knob, Level::Number(self.segments[arm].into()))
     }
 
     /// Sets one level on the lab's routes: of the server to the client, or of the client to the server.

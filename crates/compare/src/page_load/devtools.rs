@@ -49,10 +49,14 @@ impl Browser {
         for end in [theirs_in.as_fd(), theirs_out.as_fd()] {
             process::inherit(&end).map_err(|error| failed(&error))?;
         }
-        // A shell gives the descriptors their numbers.
+        // A shell gives the descriptors their numbers; by name, since dash knows those below ten alone.
         let (input, output) = (theirs_in.as_raw_fd(), theirs_out.as_raw_fd());
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(format!("exec \"$@\" 3<&{input} 4>&{output}")).arg("sh").arg(program);
+        command
+            .arg("-c")
+            .arg(format!("exec \"$@\" 3</proc/self/fd/{input} 4>/proc/self/fd/{output}"))
+            .arg("sh")
+            .arg(program);
         let mut folder = OsString::from("--user-data-dir=");
         folder.push(profile.path());
         command.arg(folder).args([

@@ -1,6 +1,7 @@
 //! One load of a page, from the browser's events.
 
 use super::devtools::Browser;
+use super::film::{self, Film, Frame};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -61,6 +62,22 @@ struct Seen {
 
 /// Loads a page in a new tab of a new browser.
 pub(super) fn load(browser: &mut Browser, url: &str, deadline: Duration) -> Result<PageLoad, Problem> {
+    follow(browser, url, deadline, None)
+}
+
+/// The same with its pictures, which cost it time.
+pub(super) fn filmed(browser: &mut Browser, url: &str, deadline: Duration) -> Result<(PageLoad, Vec<Frame>), Problem> {
+    let mut film = Film::default();
+    let load = follow(browser, url, deadline, Some(&mut film))?;
+    Ok((load, film.frames()))
+}
+
+fn follow(
+    browser: &mut Browser,
+    url: &str,
+    deadline: Duration,
+    mut film: Option<&mut Film>,
+) -> Result<PageLoad, Problem> {
     let target = browser.ask(None, "Target.createTarget", &json!({ "url": "about:blank" }))?;
     let attached =
         browser.ask(None, "Target.attachToTarget", &json!({ "targetId": target["targetId"], "flatten": true }))?;
@@ -70,6 +87,10 @@ pub(super) fn load(browser: &mut Browser, url: &str, deadline: Duration) -> Resu
         browser.ask(session, domain, &json!({}))?;
     }
     browser.ask(session, "Network.setCacheDisabled", &json!({ "cacheDisabled": true }))?;
+    if film.is_some() {
+        let (method, how) = film::request();
+        browser.ask(session, method, &how)?;
+    }
     let navigation = browser.send(session, "Page.navigate", &json!({ "url": url }))?;
     let mut seen = Seen::default();
     let mut end = monotonic_ns() + deadline.as_nanos() as u64;
@@ -81,6 +102,9 @@ pub(super) fn load(browser: &mut Browser, url: &str, deadline: Duration) -> Resu
         }
         let was_loaded = seen.load.is_some();
         seen.take(&message);
+        if let Some(picture) = film.as_mut().and_then(|film| film.take(&message)) {
+            browser.send(session, "Page.screencastFrameAck", &json!({ "sessionId": picture }))?;
+        }
         if seen.load.is_some() && !was_loaded {
             end = end.min(monotonic_ns() + AFTER.as_nanos() as u64);
         }
@@ -94,14 +118,17 @@ pub(super) fn load(browser: &mut Browser, url: &str, deadline: Duration) -> Resu
 /// What a browser says, each message ended by a zero byte, read to its end; and the load as it is drawn.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn read_all(bytes: &[u8]) {
-    let mut seen = Seen::default();
+    let (mut seen, mut film) = (Seen::default(), Film::default());
     for message in bytes.split(|byte| *byte == 0) {
-        seen.take(&serde_json::from_slice(message).unwrap_or(Value::Null));
+        let message = serde_json::from_slice(message).unwrap_or(Value::Null);
+        seen.take(&message);
+        film.take(&message);
     }
     assert!(seen.resources.len() <= MOST && seen.places.len() <= MOST);
     if let Some(load) = seen.finish() {
         assert!(load.load_ms >= 0.0);
         let _ = super::waterfall::waterfall("http://x/", &load);
+        let _ = film::strips(&[(String::new(), load.load_ms, &film.frames())]);
     }
 }
 

@@ -6,6 +6,10 @@ mod answer;
 mod compare;
 /// Chromium over a pipe.
 mod devtools;
+/// What it looked like meanwhile.
+mod film;
+/// Comparisons in the journal.
+mod journaled;
 /// One load.
 mod load;
 /// What is asked for.

@@ -23,11 +23,34 @@ pub struct PageRequest {
     /// One first window at two levels, in a lab: a load with each in every round, in random order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compare: Option<WindowPair>,
+    /// Film one more load, of a comparison one more of both.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub film: bool,
+    /// Note stored with a comparison.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// The journal's file of a comparison; nothing means the usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<PathBuf>,
+    /// What was typed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub command: String,
 }
 
 impl Default for PageRequest {
     fn default() -> Self {
-        Self { url: String::new(), browser: None, runs: 3, deadline: None, insecure: false, compare: None }
+        Self {
+            url: String::new(),
+            browser: None,
+            runs: 3,
+            deadline: None,
+            insecure: false,
+            compare: None,
+            film: false,
+            comment: String::new(),
+            journal: None,
+            command: String::new(),
+        }
     }
 }
 

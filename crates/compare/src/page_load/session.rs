@@ -1,14 +1,19 @@
 use super::answer::PageAnswer;
-use super::compare::WindowPair;
+use super::compare::{ComparedLoads, WindowPair};
 use super::devtools::Browser;
-use super::load::{PageLoad, load};
+use super::film::{Frame, strips};
+use super::journaled::{LoadBefore, LoadLog};
+use super::load::{PageLoad, filmed, load};
 use super::request::PageRequest;
 use crate::rounds::Orders;
 use serde_json::json;
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::time::Duration;
 use wt_problem::Problem;
+use wt_report::Filmstrip;
 use wt_setup::draw_order_seed;
+use wt_sys::clock::monotonic_ns;
 
 /// Programs that speak the protocol, the first that is there is taken.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -23,41 +28,73 @@ pub fn run(request: &PageRequest) -> Result<PageAnswer, Problem> {
     request.check()?;
     let program = program(request)?;
     let options: Vec<OsString> = if request.insecure { vec!["--ignore-certificate-errors".into()] } else { Vec::new() };
-    let mut version = String::new();
-    let mut once = || {
+    let version = RefCell::new(String::new());
+    let deadline = request.deadline.unwrap_or(DEADLINE);
+    let mut start = || {
         // A new browser each time: caches, connections and names are cold.
         let mut browser = Browser::start(&program, &options)?;
         let about = browser.ask(None, "Browser.getVersion", &json!({}))?;
-        about["product"].as_str().unwrap_or_default().clone_into(&mut version);
-        load(&mut browser, &request.url, request.deadline.unwrap_or(DEADLINE))
+        about["product"].as_str().unwrap_or_default().clone_into(&mut version.borrow_mut());
+        Ok(browser)
     };
     let Some(pair) = request.compare else {
+        let once = || load(&mut start()?, &request.url, deadline);
         let loads = (0..request.runs).map(|_| once()).collect::<Result<_, _>>()?;
-        return Ok(PageAnswer::new(&request.url, version, loads));
+        let film = request.film.then(|| filmed(&mut start()?, &request.url, deadline)).transpose()?;
+        let mut answer = PageAnswer::new(&request.url, version.take(), loads);
+        answer.film = film.and_then(|(load, frames)| strips(&[("page".to_owned(), load.load_ms, &frames)]));
+        return Ok(answer);
     };
-    let arms = in_rounds(pair, request.runs, &mut once);
+    let compared = compare(request, pair, deadline, &mut start, &version);
     pair.unset();
-    Ok(PageAnswer::compared(&request.url, version, pair, arms?))
+    let (id, arms, film) = compared?;
+    let mut answer = PageAnswer::compared(&request.url, version.take(), pair, arms);
+    (answer.id, answer.film) = (Some(id), film);
+    Ok(answer)
 }
 
-/// A load with each window in every round, in random order.
-fn in_rounds(
+/// A comparison's name in the journal, its loads, and what they looked like.
+type Compared = (String, [Vec<PageLoad>; 2], Option<Filmstrip>);
+
+/// A load with each window in every round, in random order, after one that doesn't count.
+fn compare(
+    request: &PageRequest,
     pair: WindowPair,
-    rounds: u32,
-    once: &mut dyn FnMut() -> Result<PageLoad, Problem>,
-) -> Result<[Vec<PageLoad>; 2], Problem> {
-    let mut orders = Orders::new(draw_order_seed()?, 2);
+    deadline: Duration,
+    start: &mut dyn FnMut() -> Result<Browser, Problem>,
+    version: &RefCell<String>,
+) -> Result<Compared, Problem> {
+    let seed = draw_order_seed()?;
+    pair.set(0)?;
+    let began = monotonic_ns();
+    let load_before = load(&mut start()?, &request.url, deadline)?;
+    let took = Duration::from_nanos(monotonic_ns().saturating_sub(began));
+    let before = LoadBefore { load: load_before, took, browser: version.borrow().clone() };
+    let mut log = LoadLog::open(request, pair, &before, deadline, seed)?;
+    let mut orders = Orders::new(seed, 2);
     let mut arms = [Vec::new(), Vec::new()];
-    for _ in 0..rounds {
+    for round in 1..=request.runs {
         let done = orders.round(|arm| {
             pair.set(arm)?;
-            once().map(Some)
+            log.trial(round, arm, || load(&mut start()?, &request.url, deadline)).map(Some)
         })?;
         for (arm, load) in done.into_iter().flatten() {
             arms[arm].push(load);
         }
     }
-    Ok(arms)
+    let id = log.id().to_owned();
+    if let Some(compared) = ComparedLoads::of(pair, [&arms[0], &arms[1]]) {
+        log.end(&compared)?;
+    }
+    let mut film_of = |arm: usize| -> Result<(String, f64, Vec<Frame>), Problem> {
+        pair.set(arm)?;
+        let (load, frames) = filmed(&mut start()?, &request.url, deadline)?;
+        Ok((pair.label(arm), load.load_ms, frames))
+    };
+    let films = if request.film { Some([film_of(0)?, film_of(1)?]) } else { None };
+    let film =
+        films.and_then(|[before, after]| strips(&[(before.0, before.1, &before.2), (after.0, after.1, &after.2)]));
+    Ok((id, arms, film))
 }
 
 fn program(request: &PageRequest) -> Result<OsString, Problem> {

@@ -16,6 +16,7 @@ impl StacksAnswer {
             table: self.table.clone(),
             more: vec![("What each can do".to_owned(), features)],
             charts: self.charts.clone(),
+            film: None,
             footer: format!("Windtunnel {} · {}", env!("CARGO_PKG_VERSION"), self.id),
         };
         page.to_html()

@@ -8,6 +8,8 @@
 mod analysis;
 /// One-way and blocked analysis of variance.
 mod anova;
+/// Groups against the first, with a covariate.
+mod covariance;
 /// Medians with intervals.
 mod median;
 /// Settings against each other with one error for all comparisons together.
@@ -33,6 +35,7 @@ pub use analysis::{
     TableAnalysis,
 };
 pub use anova::{BlockedAnova, FTest, NonAdditivity, blocked_anova, one_way_anova};
+pub use covariance::{CovariateEffect, CovariedOutcome, GroupComparison, GroupMean, groups_against_first};
 pub use median::{MedianInterval, median_interval};
 pub use multiple::{McbInterval, PairComparison, against_the_best, against_the_first, all_pairs};
 pub use permutation::{PermutationTest, pair_sign_flip, within_block_permutation};

@@ -37,6 +37,9 @@ pub struct Config {
     pub method: Method,
     /// The search for the smallest sufficient level of an ordered knob.
     pub plateau: Option<PlateauConfig>,
+    /// The settings of a 2 × 2, if its interaction is asked for: rounds count for it that have all of them, so none is
+    /// dropped for lying behind, and the race isn't over before there are rounds enough for an interval.
+    pub cells: Vec<usize>,
 }
 
 /// The search for the smallest level of an ordered knob that is still within ε of the anchor.
@@ -77,6 +80,7 @@ impl Config {
             relevant: 0.01,
             method: Method::default(),
             plateau: None,
+            cells: Vec::new(),
         }
     }
 
@@ -109,6 +113,9 @@ impl Config {
         }
         if let Some(most) = self.max_trials.filter(|most| *most < self.arms) {
             return Err(ExperimentError::Budget { most, arms: self.arms });
+        }
+        if let Some(arm) = self.cells.iter().find(|arm| **arm >= self.arms) {
+            return Err(ExperimentError::Arm { arm: *arm, arms: self.arms });
         }
         let Some(plateau) = &self.plateau else { return Ok(()) };
         let mut sorted = plateau.levels.clone();

@@ -32,6 +32,7 @@ pub use observation::{Ended, Observation};
 
 use crate::eprocess::bold_upper_bound;
 use crate::ols::{BlockedFit, BlockedOls};
+use crate::regret::anytime_half_width;
 use candidate::Candidate;
 use limits::{ROUNDS_TO_GIVE_UP, ROUNDS_TO_STEER};
 use plateau::Search;
@@ -76,6 +77,13 @@ pub fn fewest_rounds(config: &Config) -> Result<Option<usize>, ExperimentError> 
     Ok(experiment.arms[1].claimed.map(|claim| claim.round))
 }
 
+/// The fewest rounds with all cells of a 2 × 2 after which its interaction has an interval that holds at any time.
+#[must_use]
+pub fn fewest_for_interval(alpha: f64) -> usize {
+    let has = |rounds: &usize| anytime_half_width(1.0, 1.0 / *rounds as f64, *rounds as f64 - 1.0, alpha).is_finite();
+    (2..MANY).find(has).unwrap_or(MANY)
+}
+
 /// Trials that are enough for any clear gain.
 const MANY: usize = 10_000;
 
@@ -112,6 +120,8 @@ pub struct Experiment {
     steering: Steering,
     /// Rounds of a setting after which gains of it can be excluded.
     to_exclude: usize,
+    /// Rounds that had all cells of a 2 × 2.
+    whole: usize,
 }
 
 impl Experiment {
@@ -135,6 +145,7 @@ impl Experiment {
             stop: None,
             steering: Steering::default(),
             to_exclude: assessment::fewest_to_exclude(config.alpha),
+            whole: 0,
             config,
         })
     }
@@ -371,6 +382,8 @@ impl Experiment {
         let round: Vec<(usize, f64)> =
             by_arm.iter().flatten().filter(|o| o.estimates()).map(|o| (o.arm, o.y)).collect();
         self.ols.push(&round);
+        let has = |arm: &usize| round.iter().any(|(other, _)| other == arm);
+        self.whole += usize::from(self.config.cells.iter().all(has));
     }
 
     /// Lets the model drop settings and close questions.
@@ -383,7 +396,7 @@ impl Experiment {
         if self.race.is_none() {
             self.drop_failing();
             self.drop_behind(&fit);
-            self.race = self.race_over(&fit);
+            self.race = self.race_over(&fit).filter(|_| self.has_interaction());
             self.excluding =
                 matches!(self.race, Some(StopReason::Futile | StopReason::OnlyCurrentLeft)) && self.can_exclude(&fit);
             // Once moved, the anchor stays: a search that starts anew with every new leader need not end.
@@ -416,10 +429,19 @@ impl Experiment {
         for arm in 1..self.arms.len() {
             let (Some(own), Some(se)) = (fit.estimate(arm), fit.standard_error(lead, arm)) else { continue };
             let behind = (self.steering.quantile(T_STEER, fit.df) * se).max(ALIKE);
-            if arm != lead && self.arms[arm].active() && best - own > behind {
+            let kept = self.config.cells.contains(&arm);
+            if arm != lead && !kept && self.arms[arm].active() && best - own > behind {
                 self.arms[arm].dropped = Some(Dropped { round: self.rounds, reason: DropReason::Behind });
             }
         }
+    }
+
+    /// Whether what is asked of a 2 × 2 has its interval, or can't get one since one of the four fails.
+    fn has_interaction(&self) -> bool {
+        let cells = &self.config.cells;
+        cells.is_empty()
+            || self.whole >= fewest_for_interval(self.config.alpha)
+            || cells.iter().any(|arm| *arm != 0 && !self.arms[*arm].active())
     }
 
     /// The setting with the largest estimate among those still in the race, from `first` on.

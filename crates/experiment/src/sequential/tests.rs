@@ -478,3 +478,51 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_two_by_two_keeps_its_four_settings_until_its_interaction_has_an_interval() {
+    // Two of the four lie so far behind that they would be dropped after three rounds, and so does one that is no cell.
+    let ratios = [1.0, 0.6, 0.65, 1.3, 0.5];
+    let with = |cells: Vec<usize>| {
+        let config = Config { method: Method::Uniform, cells, ..budget(5, 300) };
+        let mut experiment = Experiment::new(config).unwrap();
+        let mut random = rng(7);
+        let mut whole = 0;
+        while let Some(order) = experiment.next_round(&mut random) {
+            whole += usize::from((0..4).all(|arm| order.contains(&arm)));
+            let trial = |arm| Observation::of(arm, f64::ln(ratios[arm]) + 0.01 * simulate::normal(&mut random));
+            experiment.record(&order.into_iter().map(trial).collect::<Vec<_>>()).unwrap();
+        }
+        (whole, experiment)
+    };
+    let (alone, experiment) = with(vec![]);
+    assert!(alone == 3 && experiment.assessment().arms[1].dropped.is_some(), "{alone}");
+    let (together, experiment) = with(vec![0, 1, 2, 3]);
+    assert!(together >= fewest_for_interval(0.05) && together == experiment.rounds(), "{together}");
+    assert_eq!(experiment.stop_reason(), Some(StopReason::Claimed));
+    assert_eq!(experiment.assessment().arms.iter().filter(|arm| arm.dropped.is_some()).count(), 1);
+}
+
+#[test]
+fn a_two_by_two_with_a_setting_that_fails_ends_all_the_same() {
+    let config = Config { method: Method::Uniform, cells: vec![0, 1, 2, 3], ..budget(4, 300) };
+    let mut experiment = Experiment::new(config).unwrap();
+    let mut random = rng(8);
+    while let Some(order) = experiment.next_round(&mut random) {
+        let trial = |arm| match arm {
+            1 => Observation::failed(1, DEADLINE, Bytes(1460)),
+            arm => usual(arm, if arm == 3 { 1.6 } else { 1.0 }, &mut random),
+        };
+        experiment.record(&order.into_iter().map(trial).collect::<Vec<_>>()).unwrap();
+    }
+    assert_eq!(experiment.stop_reason(), Some(StopReason::Claimed));
+    assert_eq!(experiment.assessment().arms[1].dropped.map(|dropped| dropped.reason), Some(DropReason::Failing));
+}
+
+#[test]
+fn an_interaction_gets_its_interval_after_so_many_rounds() {
+    assert_eq!(fewest_for_interval(0.05), 4);
+    assert!(fewest_for_interval(0.001) > 4);
+    let config = Config { cells: vec![0, 1, 2, 9], ..budget(4, 300) };
+    assert!(Experiment::new(config).is_err());
+}

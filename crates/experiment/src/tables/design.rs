@@ -109,7 +109,9 @@ fn values(sheet: &Sheet, named: &NamedColumns) -> Result<Vec<usize>, SheetError>
 fn wide_group(sheet: &Sheet, free: &[usize]) -> Option<Vec<usize>> {
     let name = |i: &usize| sheet.columns[*i].name.as_str();
     let stem = |i: &usize| name(i).trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-    let numbered = |i: &usize| stem(i) != name(i) && !stem(i).is_empty();
+    // Bare numbers are names of series where something else has a name in letters.
+    let lettered = sheet.columns.iter().any(|column| column.name.chars().any(char::is_alphabetic));
+    let numbered = |i: &usize| stem(i) != name(i) && (lettered || !stem(i).is_empty());
     let alike = |a: &usize, b: &usize| {
         let (x, y) = (words(name(a)), words(name(b)));
         let differing = x.iter().zip(&y).filter(|(x, y)| x != y).count();

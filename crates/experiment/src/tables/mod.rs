@@ -150,6 +150,7 @@ mod tests {
     fn every_design_has_the_kind_of_its_contract() {
         for (text, kind) in [
             ("mtu,s1,s2\n1,2,3\n2,3,4\n", "blocked"),
+            ("mtu;1;2\n1;2;3\n2;3;4\n", "blocked"),
             ("mtu,rate\n1,3\n2,4\n", "one-way"),
             ("mtu,rwin,rate\n1,5,3\n1,6,3\n2,5,4\n2,6,4\n", "two-by-two"),
             ("host,rate\na,3\nb,4\nc,5\nd,6\n", "listing"),

@@ -73,6 +73,7 @@ fn values_of_the_classic_optimisers_are_understood() {
         ("mss=1460", Value::Number(1460)),
         ("mss=from-mtu", Value::FromMtu),
         ("rwin=4x", Value::TimesMss(4)),
+        ("rwin=33xmtu", Value::TimesMtu(33)),
         ("rwin=64KiB", Value::Number(65_536)),
         ("ttl=0", Value::Auto),
         ("ttl=128", Value::Number(128)),

@@ -1,7 +1,7 @@
 use super::error::KnobError;
 use super::kind::{Kind, Knob};
 use super::value::{Value, three};
-use wt_units::{Bytes, parse_duration};
+use wt_units::{Bytes, Multiple, parse_duration};
 
 impl Knob {
     /// Reads a value of this setting.
@@ -24,11 +24,10 @@ impl Knob {
         let bytes = |word: &str| word.parse::<Bytes>().map(Bytes::get).map_err(|_| bad());
         match self.kind {
             Kind::Size { min, max } => within(bytes(word)?, min, max),
-            Kind::Window { min, max } => match word.strip_suffix(['x', '×']) {
-                Some(times) => match times.trim().parse() {
-                    Ok(times @ 1..=100_000) => Ok(Value::TimesMss(times)),
-                    _ => Err(bad()),
-                },
+            Kind::Window { min, max } => match Multiple::read(word) {
+                Some(Ok(Multiple::OfMss(times))) => Ok(Value::TimesMss(times)),
+                Some(Ok(Multiple::OfMtu(times))) => Ok(Value::TimesMtu(times)),
+                Some(Err(())) => Err(bad()),
                 None => within(bytes(word)?, min, max),
             },
             Kind::Segment { .. } if matches!(word, "from-mtu" | "computed" | "mtu-40" | "mtu-60") => Ok(Value::FromMtu),
@@ -66,7 +65,9 @@ impl Knob {
     pub fn allowed(&self) -> String {
         match self.kind {
             Kind::Size { min, max } => format!("auto or {min} to {max} bytes"),
-            Kind::Window { min, max } => format!("auto, {min} to {max} bytes, or a multiple of the MSS such as 4x"),
+            Kind::Window { min, max } => {
+                format!("auto, {min} to {max} bytes, or a multiple of the MSS such as 4x or of the MTU such as 33xmtu")
+            }
             Kind::Segment { min, max } => format!("auto, {min} to {max} bytes, or from-mtu (MTU - 40, IPv6 MTU - 60)"),
             Kind::Number { min, max, zero_is_auto: true } => format!("auto (or 0) or {min} to {max}"),
             Kind::Number { min, max, .. } => format!("auto or {min} to {max}"),

@@ -2,7 +2,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
-use wt_units::Level;
+use wt_units::{Level, Multiple};
 
 /// A value of a setting, as people write and read it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +15,8 @@ pub enum Value {
     Three([u64; 3]),
     /// A multiple of the MSS, not resolved to bytes yet.
     TimesMss(u32),
+    /// A multiple of the MTU, not resolved to bytes yet.
+    TimesMtu(u32),
     /// What follows from the MTU: MTU − 40 for IPv4, MTU − 60 for IPv6. Not resolved to bytes yet.
     FromMtu,
     /// A word: `on`, `off`, a congestion control, a qdisc.
@@ -41,7 +43,8 @@ impl std::fmt::Display for Value {
             Self::Auto => f.write_str("auto"),
             Self::Number(number) => write!(f, "{number}"),
             Self::Three([least, first, most]) => write!(f, "{least} {first} {most}"),
-            Self::TimesMss(times) => write!(f, "{times}x"),
+            Self::TimesMss(times) => Multiple::OfMss(*times).fmt(f),
+            Self::TimesMtu(times) => Multiple::OfMtu(*times).fmt(f),
             Self::FromMtu => f.write_str("from-mtu"),
             Self::Word(word) => f.write_str(word),
         }

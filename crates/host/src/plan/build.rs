@@ -9,6 +9,7 @@ use crate::read::{Survey, buffer_of_window, host_value, link_value, route_value}
 use crate::route_text::{self, FEATURE_ECN, Names};
 use crate::snapshot::{CHOSEN, DevicePart, QdiscState, RouteIndex, is_unicast, route_key};
 use crate::system::System;
+use sizes::headers_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use wt_sys::link::Link;
@@ -17,11 +18,11 @@ use wt_units::nearest;
 
 /// The least MTU of IPv6 (RFC 8200, section 5).
 const IPV6_LEAST_MTU: u32 = 1_280;
-/// Headers that the MSS leaves room for: IPv4 or IPv6, and TCP, without options (RFC 6691).
-const HEADERS: [(bool, u64); 2] = [(false, 40), (true, 60)];
 
 /// Connections with one target.
 mod connections;
+/// Bytes that follow from the MTU and the MSS.
+mod sizes;
 /// Devices that lie on others.
 mod stacked;
 
@@ -398,34 +399,6 @@ impl Builder<'_> {
         }
     }
 
-    /// The largest payload of segments that come in over a route, the plan included.
-    fn mss_of(&self, route: &Route) -> u64 {
-        let from_mtu = self.mtu_of(route).saturating_sub(headers_of(route));
-        let key = route_key(route);
-        let planned = self.plan.wanted.routes.iter().find(|other| route_key(other) == key).unwrap_or(route);
-        planned.metrics().get(Metric::Advmss).map_or(from_mtu, |mss| u64::from(mss).min(from_mtu))
-    }
-
-    /// The MTU that packets over a route will have, the plan included.
-    fn mtu_of(&self, route: &Route) -> u64 {
-        let planned = self.planned.get(&route.key()).unwrap_or(route);
-        let index = route.hops().first().map_or(0, |hop| hop.device);
-        let device =
-            self.plan.wanted.devices.values().find(|device| device.index == index).map_or(1_500, |device| device.mtu);
-        u64::from(planned.metrics().get(Metric::Mtu).map_or(device, |mtu| mtu.min(device)))
-    }
-
-    /// Bytes for the whole host: multiples are of the MSS of the default route, or else of the main device.
-    fn bytes(&self, asked: &Value) -> Option<u64> {
-        let Value::TimesMss(times) = asked else { return asked.number() };
-        let of_device = || {
-            let device = self.survey.main_link().and_then(|link| self.plan.wanted.devices.get(&link.name));
-            u64::from(device.map_or(1_500, |device| device.mtu)).saturating_sub(HEADERS[0].1)
-        };
-        let mss = self.survey.default_routes().first().map_or_else(of_device, |route| self.mss_of(route));
-        Some(mss * u64::from(*times))
-    }
-
     // On devices.
 
     fn on_link(&mut self, knob: &'static Knob, link: &Link, asked: &Value) -> Result<(), PlanError> {
@@ -567,10 +540,6 @@ impl Builder<'_> {
 }
 
 /// Headers between the MTU and the MSS, bytes.
-fn headers_of(route: &Route) -> u64 {
-    HEADERS[usize::from(route.is_v6())].1
-}
-
 /// The route with the setting on it.
 fn with_metric(knob: &Knob, route: &Route, value: &Value) -> Route {
     let mut metrics = route.metrics();

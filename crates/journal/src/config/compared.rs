@@ -131,6 +131,8 @@ kept_object! {
         host: HostConfig,
         /// The settings that were in force, by the kernel's names.
         test: Map<String, Value>,
+        /// What else was known of the moment, by name: the rate at which a modem had connected.
+        covariates: Map<String, Value>,
     }
 }
 

@@ -48,6 +48,10 @@ kept_object! {
         command: String,
         /// The levels among which a plateau is sought.
         plateau: PlateauConfig,
+        /// The settings of a 2 × 2 that stayed in every round; none where nothing is said.
+        cells: Vec<usize>,
+        /// The browser that loaded the pages of a comparison of loads, with its version.
+        browser: String,
         /// What was the same in every trial.
         hold: Settings,
         /// The real path, if it was run on one.

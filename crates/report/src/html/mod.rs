@@ -278,6 +278,8 @@ pub struct Page {
     pub more: Vec<(String, Vec<Vec<String>>)>,
     /// Charts, under headings.
     pub charts: Vec<(String, Chart)>,
+    /// What something looked like, moment by moment.
+    pub film: Option<Filmstrip>,
     /// The last line.
     pub footer: String,
 }
@@ -301,8 +303,43 @@ impl Page {
         for (heading, chart) in &self.charts {
             body.push_str(&section(heading, &figure(chart)));
         }
+        if let Some(film) = &self.film {
+            body.push_str(&section("What it looked like", &film.to_html()));
+        }
         body.push_str("</main>\n");
         document(&self.title, &body, &self.footer)
+    }
+}
+
+/// Pictures of several runs at the same moments, a row for each run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filmstrip {
+    /// When, ms after the beginning.
+    pub moments_ms: Vec<f64>,
+    /// What a run is called, and its picture at each moment: JPEG as base64; nothing where there was none yet.
+    pub rows: Vec<(String, Vec<Option<String>>)>,
+}
+
+impl Filmstrip {
+    fn to_html(&self) -> String {
+        let head: String = self.moments_ms.iter().map(|ms| format!("<th>{ms:.0} ms</th>")).collect();
+        let cell = |picture: &Option<String>, label: &str, ms: f64| match picture {
+            Some(jpeg) if jpeg.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)) => format!(
+                "<td><img src=\"data:image/jpeg;base64,{jpeg}\" width=\"120\" alt=\"{} after {ms:.0} ms\"></td>",
+                escape(label)
+            ),
+            _ => "<td></td>".to_owned(),
+        };
+        let row = |(label, pictures): &(String, Vec<Option<String>>)| {
+            let cells: String = pictures.iter().zip(&self.moments_ms).map(|(one, ms)| cell(one, label, *ms)).collect();
+            format!("<tr><td class=\"name\">{}</td>{cells}</tr>\n", escape(label))
+        };
+        let rows: String = self.rows.iter().map(row).collect();
+        format!(
+            "<div class=\"scroll\"><table>\n<thead>\n<tr><th class=\"name\"></th>{head}</tr>\n</thead>\n<tbody>\n{rows}</tbody>\n\
+             </table></div>\n{}",
+            paragraph("Loads that were filmed, which costs the browser time: they count nowhere else.")
+        )
     }
 }
 

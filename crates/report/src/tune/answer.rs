@@ -346,7 +346,13 @@ impl TuneInputs<'_> {
     fn go_on(&self) -> String {
         let wanted = self.assessment.needed.iter().map(|n| n.more_trials).filter(|more| (1..=2_000).contains(more));
         let budget = wanted.min().map_or_else(|| "10min".to_owned(), |more| format!("\"{more} trials\""));
-        format!("windtunnel tune --resume {} --budget {budget}", self.id)
+        self.go_on_for(&budget)
+    }
+
+    /// What goes on with it for so long, or runs another one.
+    pub(super) fn go_on_for(&self, budget: &str) -> String {
+        let resumed = || format!("windtunnel tune --resume {} --budget {budget}", self.id);
+        self.facts.again.clone().unwrap_or_else(resumed)
     }
 
     /// What is shown of the settings that are kept out: nothing is faster, or by too little to matter.

@@ -90,6 +90,8 @@ pub struct RunFacts {
     pub address: Option<IpAddr>,
     /// What a person must know before everything else: why it ended early.
     pub ended_early: Option<String>,
+    /// What runs another one, where nothing goes on with this one.
+    pub again: Option<String>,
     /// How less delay at the same speed is claimed, where it is.
     pub delay: Option<DelayRules>,
     /// What a person should know of the link.
@@ -490,14 +492,12 @@ impl TuneInputs<'_> {
         let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000);
         match gain {
             Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
-                "A gain of {:.0} %, if there is one, shows after about {} more trials: windtunnel tune --resume {} --budget \
-                 \"{} trials\"",
+                "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
                 n.gain * 100.0,
                 n.more_trials,
-                self.id,
-                n.more_trials
+                self.go_on_for(&format!("\"{} trials\"", n.more_trials))
             )),
-            _ if undecided => next.push(format!("Undecided. Continue with: windtunnel tune --resume {} --budget 10min", self.id)),
+            _ if undecided => next.push(format!("Undecided. Continue with: {}", self.go_on_for("10min"))),
             _ => {}
         }
         if self.tunnel == "lab" || self.tunnel == "sim" {

@@ -6,7 +6,7 @@ use super::figures::counted_bps;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use wt_experiment::anytime_half_width;
+use wt_experiment::{DropReason, Dropped, anytime_half_width};
 use wt_trial::{Scale, Status, TrialRecord};
 use wt_units::Settings;
 
@@ -29,6 +29,9 @@ pub struct FourCells {
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
+    /// The first of the four that left the race, and after which round: from then on no round counts here.
+    #[serde(skip)]
+    pub left: Option<(String, Dropped)>,
 }
 
 impl TuneInputs<'_> {
@@ -62,7 +65,14 @@ impl TuneInputs<'_> {
             interaction,
             low,
             high,
+            left: self.left(square),
         })
+    }
+
+    fn left(&self, square: [usize; 4]) -> Option<(String, Dropped)> {
+        let dropped = square.iter().filter_map(|arm| Some((*arm, self.assessment.arms[*arm].dropped?)));
+        let (arm, first) = dropped.min_by_key(|(_, dropped)| dropped.round)?;
+        Some((self.settings.get(arm).map_or_else(String::new, |setting| setting.label.clone()), first))
     }
 
     fn square(&self) -> Option<[usize; 4]> {
@@ -130,7 +140,15 @@ impl FourCells {
             _ => "no interval yet".to_owned(),
         };
         let rounds = wt_units::counted(self.rounds, "round");
-        format!("{what}: together ×{:.2} of what their effects multiply to ({interval}; {rounds}).", self.interaction)
+        let left = self.left.as_ref().map_or_else(String::new, |(label, dropped)| {
+            let why = match dropped.reason {
+                DropReason::Behind => "it lay clearly behind",
+                DropReason::Failing => "it failed",
+            };
+            format!(" No more rounds count: {label} left after round {}, for {why}.", dropped.round)
+        });
+        let times = self.interaction;
+        format!("{what}: together ×{times:.2} of what their effects multiply to ({interval}; {rounds}).{left}")
     }
 }
 
@@ -177,6 +195,11 @@ mod tests {
         assert!((cells.interaction - both * neither / (first * second)).abs() < 1e-9, "{cells:?}");
         let true_one = 4.8 * 4.0 / (3.9 * 4.1);
         assert!((cells.interaction / true_one - 1.0).abs() < 0.05, "{cells:?}");
+        let whole = FourCells { left: None, ..cells.clone() }.sentence();
+        assert!(whole.ends_with("rounds)."), "{whole}");
+        let left = Some(("mtu=1400".to_owned(), Dropped { round: 6, reason: DropReason::Failing }));
+        let told = FourCells { left, ..cells }.sentence();
+        assert!(told.ends_with("No more rounds count: mtu=1400 left after round 6, for it failed."), "{told}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use wt_lab::{PORT, SERVER_V4};
 use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, download, upload};
 use wt_problem::Problem;
 use wt_trial::{Amount, Cancel, Direction, SampleColumns};
-use wt_units::{Assignment, Bytes, Knob, Settings};
+use wt_units::{Assignment, Bytes, FullPacket, Knob, Settings};
 
 /// A transfer between the client and the server of a lab, from within it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,10 +58,10 @@ pub struct TransferAnswer {
 
 /// The knobs that one connection takes.
 const KNOBS: [Knob; 5] = [Knob::Rwin, Knob::Mss, Knob::Ttl, Knob::Cc, Knob::Sndbuf];
-/// Payload of a full segment where nothing is known of the path, bytes.
-const USUAL_MSS: u64 = 1448;
+/// A full packet where nothing is known of the path.
+const USUAL: FullPacket = FullPacket { mtu: 1_500, mss: 1_448 };
 /// How long a transfer goes on if nothing else is said.
-const USUAL: Duration = Duration::from_secs(5);
+const USUAL_TIME: Duration = Duration::from_secs(5);
 /// A transfer of a size is given up after this long.
 const LONGEST: Duration = Duration::from_secs(600);
 /// How long the server may take to accept.
@@ -73,7 +73,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// # Errors
 /// A usage [`Problem`] for an invalid request, a remote one where there is no server: this isn't within a lab.
 pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAnswer, Problem> {
-    let settings = settings_of(&request.set, USUAL_MSS)?;
+    let settings = settings_of(&request.set, USUAL)?;
     if let Some((knob, _)) = settings.iter().find(|(knob, _)| !KNOBS.contains(knob)) {
         return Err(Problem::usage(format!("{knob} belongs to no single connection"))
             .hint("set here: rwin, mss, ttl, cc, sndbuf; windtunnel tune --lab varies the others"));
@@ -82,7 +82,7 @@ pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAn
         (Some(_), Some(_)) => return Err(Problem::usage("a transfer has a size or a time, not both")),
         (Some(size), _) if size.get() == 0 => return Err(Problem::usage("size 0: there is nothing to transfer")),
         (Some(size), _) => (Amount::Size(size), LONGEST),
-        (None, time) => (Amount::Time(time.unwrap_or(USUAL)), time.unwrap_or(USUAL) + CONNECT),
+        (None, time) => (Amount::Time(time.unwrap_or(USUAL_TIME)), time.unwrap_or(USUAL_TIME) + CONNECT),
     };
     let direction = request.direction;
     let load = load_request(direction, amount, &settings);

@@ -143,6 +143,15 @@ impl RateUnit {
         format!("{} {unit}", wt_units::three_digits(bps / one, bps / one))
     }
 
+    /// How far a rate lies above another of about this size, with its interval: -12.0 (-40.1 to 16.1) B/s.
+    pub(crate) fn show_above(self, above: Option<f64>, ends: Option<(f64, f64)>, size: f64) -> String {
+        let Some(above) = above else { return String::new() };
+        let (one, unit) = self.scale(size);
+        let of = |bps: f64| wt_units::three_digits(bps / one, size / one);
+        let ends = ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", of(low), of(high)));
+        format!("{}{ends} {unit}", of(above))
+    }
+
     /// A mean with its standard error in one unit: 1548 ± 89 B/s.
     pub(crate) fn show_mean(self, mean: Option<f64>, error: Option<f64>) -> String {
         let Some(mean) = mean else { return "–".to_owned() };
@@ -177,6 +186,9 @@ mod tests {
         assert_eq!(RateUnit::Bytes.show(12_384.0), "1548 B/s");
         assert_eq!(RateUnit::Bytes.show_mean(Some(12_384.0), Some(712.0)), "1548 ± 89 B/s");
         assert_eq!(RateUnit::Kilobytes.show_mean(Some(12_384.0), None), "1.55 kB/s");
+        let ends = Some((-321.6, 129.6));
+        assert_eq!(RateUnit::Bytes.show_above(Some(-96.0), ends, 12_384.0), "-12 (-40 to 16) B/s");
+        assert_eq!(RateUnit::Auto.show_above(None, None, 1.0), "");
         assert_eq!((RateUnit::Auto.show(0.0), RateUnit::Kbit.show_mean(None, None)), ("0.00 bit/s".into(), "–".into()));
     }
 }

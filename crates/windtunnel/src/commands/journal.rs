@@ -262,6 +262,8 @@ fn show(answer: &ShowAnswer) {
         let all: Vec<String> =
             force.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect();
         say!("in force: {}", all.join(", "));
+        let known = tests.covariates.iter().flatten().map(|(name, value)| format!("{name}={value}"));
+        known.for_each(|covariate| say!("covariate: {covariate}"));
     }
     if let Some(text) = found.verdict.as_ref().and_then(|verdict| verdict["text"].as_str()) {
         say!("\n{text}");

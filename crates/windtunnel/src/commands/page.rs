@@ -1,6 +1,7 @@
 //! `windtunnel page`: how long a real browser takes for a page.
 
 use crate::cli::forms::write_whole;
+use crate::cli::typed;
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use std::ffi::OsString;
@@ -38,9 +39,15 @@ pub(crate) struct PageArgs {
     /// Draw the requests of the load in the middle as a waterfall
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write a page with the loads and the waterfall, of a comparison both in one picture
+    /// Write a page with the loads, the waterfall and a film of one more load; of a comparison, of both side by side
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Note stored with a comparison
+    #[arg(long, requires = "compare")]
+    comment: Option<String>,
+    /// The journal that keeps a comparison [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    #[arg(long, value_name = "FILE", requires = "compare")]
+    journal: Option<PathBuf>,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -56,6 +63,10 @@ impl PageArgs {
             compare: self.compare,
             deadline: Some(self.deadline),
             insecure: self.insecure,
+            film: self.html.is_some(),
+            comment: self.comment.clone().unwrap_or_default(),
+            journal: self.journal.clone(),
+            command: typed::command(),
         }
     }
 }
@@ -100,7 +111,10 @@ fn print(answer: &PageAnswer) {
         line(&answer.label(number), &|of| of(load));
     }
     match &answer.compare {
-        Some(compare) => say!("{}", compare.text),
+        Some(compare) => {
+            say!("{}", compare.text);
+            answer.id.iter().for_each(|id| say!("Kept: windtunnel report {id}"));
+        }
         None => line("median", &|of| answer.median_of(of)),
     }
 }

@@ -11,28 +11,48 @@ use clap::Args;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
+use wt_experiment::classic::CovariateEffect;
 use wt_prober::IpVersion;
 use wt_report::date;
-use wt_tune::{HostTests, LiveRequest, LoggedTests, TestRequest, TuneEvent};
+use wt_tune::{
+    Covariate, HostTests, LiveRequest, LoggedTests, SummaryRequest, TestGroup, TestGrouping, TestRequest, TuneEvent,
+};
+use wt_units::three_digits;
 
 /// Downloads once with the settings as they are, and logs it
 ///
 /// One line for each download, with its number in the journal, the time, the server, bytes, seconds and rate; the journal
 /// keeps all settings that were in force. Of a profile every server is asked in turn, and you get a table: hops, TTL,
 /// time to connect, rate. Nothing is compared and nothing is claimed: that is what `windtunnel tune` does. A download takes `--time` at most.
+/// `--summary` puts the log's tests together: mean ± SE by comment, server or setting, and how far each group lies above the first, with a
+/// covariate such as the rate at which a modem connected taken out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel test http://example.org/file.iso --comment 'new modem'
   windtunnel test servers.toml --each 3 --units kB
   windtunnel test ftp://192.0.2.1/290k.bin --json
+  windtunnel test servers.toml --comment 'mtu 576' --covariate connect-rate=31200
+  windtunnel test --summary --by comment --units B
   windtunnel journal list")]
 pub(crate) struct TestArgs {
     /// The file: http(s)://HOST/FILE, ftp(s)://HOST/FILE, wt://HOST; or a profile, a TOML file that names several
-    #[arg(value_name = "TARGET")]
-    target: String,
+    #[arg(value_name = "TARGET", required_unless_present = "summary")]
+    target: Option<String>,
     /// Note stored with it
     #[arg(long)]
     comment: Option<String>,
+    /// What else is known of the moment, a number: connect-rate=31200; may be repeated
+    #[arg(long, value_name = "NAME=NUMBER", conflicts_with = "summary")]
+    covariate: Vec<Covariate>,
+    /// Put the log's tests together instead; with a TARGET, only those of it
+    #[arg(long)]
+    summary: bool,
+    /// By what tests are put together: comment, server, or a setting such as net.ipv4.ip_default_ttl
+    #[arg(long, value_name = "WHAT", default_value = "comment", requires = "summary")]
+    by: TestGrouping,
+    /// The covariate that is taken out [default: the one that there is]
+    #[arg(long, value_name = "NAME", requires = "summary")]
+    adjust_for: Option<String>,
     /// Downloads from each server; servers take turns
     #[arg(long, value_name = "N", default_value_t = 1)]
     each: usize,
@@ -64,9 +84,11 @@ pub(crate) struct TestArgs {
 
 impl TestArgs {
     fn request(&self) -> Result<TestRequest, crate::edge::Problem> {
+        let target = self.target.clone().unwrap_or_default();
         Ok(TestRequest {
-            target: self.target.clone(),
-            key: find_key(Some(&self.target), self.key_file.as_deref())?,
+            key: find_key(Some(&target), self.key_file.as_deref())?,
+            target,
+            covariates: self.covariate.clone(),
             each: self.each,
             time: self.time,
             no_hops: self.no_hops,
@@ -83,6 +105,9 @@ impl TestArgs {
 /// # Errors
 /// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &TestArgs) -> Outcome {
+    if args.summary {
+        return summary(args);
+    }
     let cancel = cancel_on_signals()?;
     let answer = wt_tune::test(&args.request()?, &cancel, &mut |event| {
         if let (TuneEvent::Note { text }, false) = (&event, args.json) {
@@ -95,6 +120,39 @@ pub(crate) fn run(args: &TestArgs) -> Outcome {
         print(&answer, args.units);
     }
     Ok(if answer.mean_bps.is_some() { Exit::Done } else { Exit::No })
+}
+
+fn summary(args: &TestArgs) -> Outcome {
+    let found = wt_tune::summary(&SummaryRequest {
+        target: args.target.clone(),
+        by: args.by.clone(),
+        covariate: args.adjust_for.clone(),
+        journal: args.journal.clone(),
+    })?;
+    if args.json {
+        say_json(&found)?;
+        return Ok(Exit::Done);
+    }
+    let units = args.units;
+    let at = |effect: &CovariateEffect, name: &str| format!("at {name}={}", three_digits(effect.at, effect.at));
+    let adjusted = found.effect.as_ref().zip(found.covariate.as_deref()).map(|(effect, name)| at(effect, name));
+    let head = adjusted.as_deref().unwrap_or_default();
+    let wide = adjusted.as_ref().map_or(0, |head| head.chars().count().max(24));
+    let by = format!("by {}", found.by);
+    let longest = found.groups.iter().map(|group| group.label.chars().count()).max().unwrap_or(0);
+    let side = longest.max(by.chars().count());
+    say!("{by:<side$} {:>6}  {:<22} {head:<wide$}  above the first", "tests", "mean ± SE");
+    for TestGroup { label, completed, tests, mean } in &found.groups {
+        let size = mean.own.map_or(0.0, |own| own.mean);
+        let own = units.show_mean(mean.own.map(|own| own.mean), mean.own.and_then(|own| own.sd_of_mean));
+        let there = adjusted.as_ref().map(|_| units.show_mean(mean.adjusted, mean.adjusted_error)).unwrap_or_default();
+        let above = units.show_above(mean.above_first, mean.low.zip(mean.high), size);
+        let name: String = if label.is_empty() { "–".to_owned() } else { label.clone() };
+        let line = format!("{name:<side$} {:>6}  {own:<22} {there:<wide$}  {above}", format!("{completed}/{tests}"));
+        say!("{}", line.trim_end());
+    }
+    found.notes().iter().for_each(|note| say!("{note}"));
+    Ok(Exit::Done)
 }
 
 fn print(answer: &LoggedTests, units: RateUnit) {
@@ -118,8 +176,11 @@ fn print(answer: &LoggedTests, units: RateUnit) {
 fn in_force(answer: &LoggedTests) {
     const WIDTH: usize = 79;
     let mut line = "       with".to_owned();
-    for (name, value) in &answer.settings {
-        let word = format!(" {}={}", name.trim_start_matches("net."), value.as_str().unwrap_or_default());
+    let known = answer.covariates.iter().map(|(name, value)| format!(" {name}={value}"));
+    let plain = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let set =
+        answer.settings.iter().map(|(name, value)| format!(" {}={}", name.trim_start_matches("net."), plain(value)));
+    for word in known.chain(set) {
         if line.len() + word.len() > WIDTH {
             say!("{line}");
             line = "           ".to_owned();

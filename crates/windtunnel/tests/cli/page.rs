@@ -46,6 +46,7 @@ fn two_first_windows_are_loaded_in_rounds_and_the_routes_are_left_as_they_were()
     let script = format!(
         "{NGINX}; ip netns exec server ip route > before; \
          $WT page http://server:8080/ --compare initcwnd=3,30 -n 2 --html p.html --json; code=$?; \
+         $WT report last > report; echo $? >> report; $WT tune --resume last 2> resumed; \
          ip netns exec server ip route > after; kill $(cat pid); cmp before after || exit 99; exit $code"
     );
     let mut command = windtunnel(home.path());
@@ -68,6 +69,16 @@ fn two_first_windows_are_loaded_in_rounds_and_the_routes_are_left_as_they_were()
     );
     let page = std::fs::read_to_string(home.path().join("p.html")).unwrap_or_else(|error| panic!("{error}"));
     assert!(["initcwnd=3", "initcwnd=30", "a.js", "<svg"].iter().all(|part| page.contains(part)), "{page}");
+    // Both were filmed; at the end of the longer one each has a picture.
+    let last: Vec<&str> = page.lines().filter(|line| line.contains("<img src=\"data:image/jpeg;base64,/9j/")).collect();
+    assert!(last.len() == 2 && last.iter().all(|row| row.contains("ms\"></td></tr>")), "{page}");
+    // The journal has all four loads, and the report is made of them.
+    let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap_or_else(|error| panic!("{error}"));
+    let (told, resumed) = (read("report"), read("resumed"));
+    assert!(told.contains("2 rounds") && told.ends_with("1\n"), "{told}");
+    assert!(told.contains("windtunnel page http://server:8080/ --compare initcwnd=3,30"), "{told}");
+    assert!(report["id"].as_str().is_some_and(|id| told.contains(id)), "{told}");
+    assert!(resumed.contains("a comparison of page loads in a browser"), "{resumed}");
 }
 
 #[test]

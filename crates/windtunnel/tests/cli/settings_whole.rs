@@ -19,6 +19,21 @@ fn multiples_of_the_mss_follow_the_mss_of_the_same_plan_and_that_in_force() {
 }
 
 #[test]
+fn multiples_of_the_mtu_follow_the_mtu_of_the_same_plan_and_that_in_force() {
+    let directory = directory();
+    let lock = "ip route change default via 10.0.0.2 mtu lock 1456;";
+    for (before, plan, bytes) in [
+        ("", "rwin=32xmtu", 48_000),
+        ("", "mtu=1456 rwin=33xmtu", 48_048),
+        ("", "mss=536 rwin=32xmtu", 48_000),
+        (lock, "rwin=33xmtu", 48_048),
+    ] {
+        let plan = json(directory.path(), &format!("{before} wt plan {plan} --json"));
+        assert_eq!(row(&plan, "changes", "rwin")["new"], bytes, "{plan}");
+    }
+}
+
+#[test]
 fn buffers_do_not_depend_on_what_was_tried_before() {
     let directory = directory();
     let read = "cat /proc/sys/net/ipv4/tcp_rmem";

@@ -7,6 +7,9 @@ use crate::common::shared;
 const PROFILE: &str = "[[target]]\nurl = \"http://server/bytes/300kB\"\ncomment = \"one\"\n\n\
     [[target]]\nurl = \"http://198.19.0.1/bytes/100kB\"\n";
 
+/// The second as it is named.
+const PROFILE_SECOND: &str = "http://198.19.0.1/bytes/100kB";
+
 #[test]
 fn a_test_is_one_line_of_the_log_with_all_settings_in_force() {
     let _machine = shared();
@@ -33,8 +36,22 @@ fn the_servers_of_a_profile_take_turns_and_have_a_row_each() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("servers.toml"), PROFILE).unwrap();
-    let ran = shell(home.path(), NEAR, "$WT test servers.toml --each 2 --json | tr -d '\\n'");
-    let answer = json_of(&ran);
+    let ran = shell(
+        home.path(),
+        NEAR,
+        "$WT test servers.toml --each 2 --covariate connect-rate=31200 --json | tr -d '\\n'; echo; \
+         $WT test --summary servers.toml --by server --json | tr -d '\\n'; $WT test --summary >&2",
+    );
+    let (first, second) = ran.out.trim().split_once('\n').unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
+    let [answer, summary]: [serde_json::Value; 2] = [first, second].map(|text| serde_json::from_str(text).unwrap());
+    assert_eq!(answer["covariates"]["connect-rate"], 31_200.0, "{answer:#}");
+    assert_eq!(
+        (&summary["groups"][1]["label"], &summary["groups"][0]["completed"]),
+        (&PROFILE_SECOND.into(), &2.into())
+    );
+    assert_eq!((&summary["covariate"], &summary["effect"]), (&"connect-rate".into(), &serde_json::Value::Null));
+    assert!(summary["groups"][1]["low"].is_number() && summary["groups"][0]["low"].is_null(), "{summary:#}");
+    assert!(ran.err.contains("by comment") && ran.err.contains("isn't taken out"), "{}", ran.err);
     let bytes: Vec<u64> =
         answer["tests"].as_array().unwrap().iter().map(|test| test["bytes"].as_u64().unwrap()).collect();
     assert_eq!(bytes, [300_000, 100_000, 300_000, 100_000], "{answer:#}");

@@ -34,7 +34,7 @@ pub(super) const CLASSIC: &[Knob] = &[
         host: Some(HostKnob::Window),
         connection: Some(ConnectionKnob::Window),
         socket: Some("TCP_WINDOW_CLAMP, SO_RCVBUF"),
-        help: "greatest receive window, bytes or multiples of the MSS (4x)",
+        help: "greatest receive window, bytes or multiples of the MSS (4x) or the MTU (33xmtu)",
         risk: "below rate times RTT it limits the rate; far above, memory is spent and queues on the path grow",
         ..NOTHING
     },

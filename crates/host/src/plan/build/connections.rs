@@ -3,6 +3,7 @@
 use super::super::error::PlanError;
 use super::super::request::{has_other_mtu, has_other_queue, is_settable, masked};
 use super::Builder;
+use super::sizes::in_bytes;
 use crate::change::{Change, Place, Risk, ScopeName};
 use crate::knob::{ConnectionKnob, HostKnob, Knob, LinkKnob, Value};
 use crate::read::{connection_value, host_value, route_value};
@@ -12,6 +13,7 @@ use std::net::IpAddr;
 use wt_bpf::ConnectionRule;
 use wt_sys::link::Link;
 use wt_sys::route::{Route, TABLE_MAIN};
+use wt_units::FullPacket;
 
 impl Builder<'_> {
     pub(super) fn on_connections(
@@ -33,7 +35,10 @@ impl Builder<'_> {
         let fresh = ConnectionRule::new(namespace, address, bits);
         let target = target_of(&fresh);
         let value = match asked {
-            Value::TimesMss(times) => Value::Number(self.mss_to(address)? * u64::from(*times)),
+            Value::TimesMss(_) | Value::TimesMtu(_) => {
+                let full = self.full_packet_to(address)?;
+                in_bytes(asked, || full).map_or(Value::Auto, Value::Number)
+            }
             other => other.clone(),
         };
         let number = value.number().map(|number| u32::try_from(number).unwrap_or(u32::MAX));
@@ -115,8 +120,8 @@ impl Builder<'_> {
         self.plan.changes.push(change);
     }
 
-    /// The MSS of connections with a target, with what the plan changes of its route.
-    fn mss_to(&mut self, address: IpAddr) -> Result<u64, PlanError> {
+    /// What multiples are multiplied with for a target, with what the plan changes of its route.
+    fn full_packet_to(&mut self, address: IpAddr) -> Result<FullPacket, PlanError> {
         let host_bits = if address.is_ipv4() { 32 } else { 128 };
         let own = |route: &&Route| route.destination() == (address, host_bits) && route.table() == TABLE_MAIN;
         let planned = self.plan.wanted.routes.iter().find(own).cloned();
@@ -127,7 +132,7 @@ impl Builder<'_> {
                 .route_to(address)
                 .map_err(|source| PlanError::NoRoute { target: address.to_string(), source })?,
         };
-        Ok(self.mss_of(&route))
+        Ok(self.full_packet(&route))
     }
 
     /// Back to what the system does by itself, wherever the setting holds.

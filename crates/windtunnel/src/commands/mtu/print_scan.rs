@@ -69,7 +69,8 @@ fn verdict(search: &SearchAnswer, scan: &ScanAnswer) -> String {
     let Some(found) = scan.threshold else {
         let dead = search.sizes.iter().any(|row| Some(row.size) > search.pmtu);
         let beyond = if dead { ", and longer packets don't get through" } else { "" };
-        return format!("up to {best} bytes no loss that depends on the size was found{beyond}\n{more}{cost}");
+        let from = search.sizes.iter().map(|row| row.size).min().unwrap_or_default();
+        return format!("from {from} to {best} bytes no loss that depends on the size was found{beyond}\n{more}{cost}");
     };
     let mut text = format!(
         "loss begins between {} and {} bytes: {:.1} % above, {:.1} % below (evidence {} to 1)\n",
@@ -108,6 +109,9 @@ fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
             (false, _) => "the scan's own rate caused loss; it began anew at a lower one",
         };
         let _ = writeln!(text, "  {what} ({full:.1} % lost at full rate, {half:.1} % at half)");
+        if scan.threshold.is_none() && !check.persists && check.halvings == 0 {
+            let _ = writeln!(text, "  all sizes get lost alike: loss may begin below them, --from 68 looks there");
+        }
     }
     if let Some(loose) = scan.without_df {
         let (size, answered, sent) = (loose.size, loose.answered, loose.sent);

@@ -47,7 +47,7 @@ pub(crate) struct PredictArgs {
     /// What to vary [default: rwin,mtu,cc,initcwnd]
     #[arg(long, value_delimiter = ',', value_parser = knob)]
     knobs: Option<Vec<Knob>>,
-    /// Levels of a knob, instead of those chosen from the path: rwin=4x,8x,64KiB or rwin=1x..16x; may be repeated
+    /// Levels of a knob, instead of those chosen from the path: rwin=4x,33xmtu,64KiB or rwin=1x..16x; may be repeated
     #[arg(long, value_name = "KNOB=LEVELS")]
     levels: Vec<Levels>,
     /// Settings to compare with the current ones, all of them together; then nothing else is varied

@@ -34,7 +34,7 @@ impl ShowArgs {
 /// What is to be changed, and where.
 #[derive(Debug, Args)]
 pub(super) struct RequestArgs {
-    /// Settings such as initcwnd=20, rwin=4x, ttl=0 or net.ipv4.tcp_sack=1, or a plan's file
+    /// Settings such as initcwnd=20, rwin=4x or 33xmtu, ttl=0 or net.ipv4.tcp_sack=1, or a plan's file
     #[arg(value_name = "KEY=VALUE|PLAN")]
     items: Vec<String>,
     /// A plan: TOML with to = "…" and [settings], or what `plan --json` printed
