@@ -14,8 +14,8 @@
 # make fleet-soak  agents of a fleet on one link, killed 60 times, and their server too (KILLS=N; some minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make site  the guide as a site with a search, in target/site/html (mdBook from crates.io; some minutes the first time)
-# make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
-# make packages-test  proves them on a fresh minimal Debian (root; three to five minutes)
+# make packages  a .deb, a tarball for glibc 2.28 and newer, an OCI image and SHA256SUMS in target/packages/out
+# make packages-test  proves them on a fresh minimal Debian (root; six minutes or so)
 # make python  the Python package as a wheel in target/python, from the built program
 # make python-test  proves it in a fresh environment (a minute)
 # make ansible-test  the Ansible collection in network namespaces (needs ansible-core; root for a play that cuts its own connection)

@@ -1,15 +1,17 @@
 #!/bin/bash
 # Proves the packages of scripts/packages.sh on a fresh minimal Debian: install, a first verdict within two minutes as an ordinary
-# user, manual pages, the Tab key, an upgrade that keeps an edited file, a purge that leaves nothing. Needs root, mmdebstrap, lintian
-# and this host's own package sources. Usage: scripts/packages-test.sh [SUITE]
+# user, manual pages, the Tab key, an upgrade that keeps an edited file, a purge that leaves nothing; the image; an
+# older Debian, for its glibc; piuparts. Needs root, mmdebstrap, lintian, piuparts and this host's own package sources.
+# Usage: scripts/packages-test.sh [SUITE [OLDER]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=${1:-bookworm}
+older=${2:-bullseye}
 work=$PWD/target/packages
 say() { printf 'packages-test: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 [ "$(id -u)" = 0 ] || fail "a fresh Debian is made and entered by root"
-for tool in mmdebstrap:mmdebstrap lintian:lintian setpriv:util-linux man:man-db systemd-analyze:systemd setcap:libcap2-bin; do
+for tool in mmdebstrap:mmdebstrap lintian:lintian piuparts:piuparts setpriv:util-linux man:man-db systemd-analyze:systemd setcap:libcap2-bin; do
     command -v "${tool%%:*}" >/dev/null || fail "${tool%%:*} is missing: apt-get install ${tool##*:}"
 done
 deb=$(ls "$work"/out/windtunnel_*.deb 2>/dev/null) || fail "there is no package: make packages"
@@ -19,24 +21,38 @@ say "lintian"
 lintian --fail-on error,warning "$deb" || fail "lintian complains"
 
 say "units"
-for unit in serve:12 agent:12; do
-    systemd-analyze security --offline=true --threshold="${unit#*:}" "packaging/windtunnel-${unit%:*}.service" >"$work/security.txt" || {
+units=$(mktemp -d)
+cp packaging/windtunnel-*.service "$units/"
+# The agent with what routes need, as its own comment says.
+sed -n 's/^#   \(\[Service\]\|[A-Z].*=.*\)$/\1/p' packaging/windtunnel-agent.service >"$units/routes.conf"
+grep -q '^AmbientCapabilities=CAP_NET_ADMIN$' "$units/routes.conf" || fail "the agent's unit doesn't say what routes need"
+cat packaging/windtunnel-agent.service "$units/routes.conf" >"$units/windtunnel-routes.service"
+for unit in serve:12 web:12 agent:12 routes:21; do
+    systemd-analyze security --offline=true --threshold="${unit#*:}" "$units/windtunnel-${unit%:*}.service" >"$work/security.txt" || {
         tail -n 3 "$work/security.txt" >&2
         fail "the unit of ${unit%:*} is less closed than it was"
     }
     tail -n 1 "$work/security.txt" >&2
 done
+rm -r "$units"
 
+# A minimal Debian as a tar, made once. $1: its suite.
+minimal() {
+    [ ! -s "$work/$1.tar" ] || return 0
+    say "a minimal $1"
+    local sources="deb http://deb.debian.org/debian $1 main"
+    if [ "$1" = "$suite" ]; then sources=$(ls /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1); fi
+    rm -rf "$work/$1.tar.part"
+    # Without a format the name decides, and makes a folder of this one.
+    mmdebstrap --variant=minbase --quiet --format=tar --include=ca-certificates "$1" "$work/$1.tar.part" "$sources"
+    mv "$work/$1.tar.part" "$work/$1.tar"
+}
+minimal "$suite"
 base=$work/$suite.tar
-if [ ! -s "$base" ]; then
-    say "a minimal $suite"
-    sources=$(ls /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
-    mmdebstrap --variant=minbase --quiet --include=ca-certificates "$suite" "$base.part" "$sources"
-    mv "$base.part" "$base"
-fi
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-chmod 755 "$root"
+other=$(mktemp -d)
+trap 'rm -rf "$root" "$other"' EXIT
+chmod 755 "$root" "$other"
 tar -C "$root" -xf "$base" --exclude='./dev/*'
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # An installer writes it; without it names of the lab's hosts have no place.
@@ -89,13 +105,27 @@ say "$took s"
 [ $took -lt 120 ] || fail "that is more than two minutes"
 
 say "commands as an ordinary user"
+[ "$(inside someone id -u)" = 1000 ] || fail "that isn't an ordinary user"
 inside someone windtunnel --version
 inside someone windtunnel doctor >"$work/doctor.txt" || { cat "$work/doctor.txt" >&2; fail "doctor"; }
 inside someone windtunnel lab run adsl -- curl -sS -o /dev/null http://server/bytes/100kB || fail "lab run"
 inside someone windtunnel predict adsl --levels rwin=8KiB --knobs rwin >/dev/null || fail "predict"
 inside someone windtunnel report last --json >/dev/null || [ $? -le 1 ] || fail "report"
 inside someone windtunnel tune --lab adsl --budget 60s --quiet >/dev/null || [ $? -le 1 ] || fail "tune"
-inside root sh -c 'ip link set lo up 2>/dev/null; windtunnel mtu 127.0.0.1 >/dev/null' || fail "mtu"
+inside someone windtunnel mtu 127.0.0.1 >/dev/null || fail "mtu"
+# As its unit starts it, but for systemd: the token is its own account's only, and who asks is answered.
+grep -q "^ExecStart=/bin/sh -c 'exec /usr/bin/windtunnel web --listen 127.0.0.1:7878 --json >%t/windtunnel-web/access.json'$" \
+    "$root/lib/systemd/system/windtunnel-web.service" || fail "the unit of web starts something else"
+inside someone sh -ec 'umask 077
+    windtunnel web --listen 127.0.0.1:0 --json >access.json &
+    web=$!
+    for attempt in $(seq 100); do [ -s access.json ] && break; sleep 0.1; done
+    [ "$(stat -c %a access.json)" = 600 ]
+    url=$(sed -n "s/.*\"url\":\"\([^\"]*\)\".*/\1/p" access.json)
+    curl -sSf "${url%/}/metrics" | grep -q "^windtunnel_journal_up 1$"
+    kill $web
+    wait $web || true
+    rm access.json' || fail "web"
 
 say "a copy with file capabilities runs the lab, too"
 cp "$root/usr/bin/windtunnel" "$root/home/someone/capable"
@@ -115,7 +145,8 @@ inside someone bash -ec 'bash -n /usr/share/bash-completion/completions/windtunn
     printf "%s\n" "${COMPREPLY[@]}" | grep -qx "adsl *"' || fail "the Tab key doesn't offer adsl"
 
 say "nothing was enabled or started; an upgrade keeps an edited file"
-for unit in serve agent; do
+for unit in serve agent web; do
+    [ -e "$root/lib/systemd/system/windtunnel-$unit.service" ] || fail "the unit of $unit isn't there"
     [ ! -e "$root/etc/systemd/system/multi-user.target.wants/windtunnel-$unit.service" ] || fail "the unit of $unit was enabled"
 done
 echo 'SERVE_FLAGS=--listen 127.0.0.1:7411' >"$root/etc/default/windtunnel-serve"
@@ -132,4 +163,37 @@ inside root sh -c 'dpkg --purge windtunnel >/dev/null 2>&1; dpkg -l windtunnel 2
 rm -f "$root"/tmp/*.deb
 files >"$work/after.txt"
 diff "$work/before.txt" "$work/after.txt" >&2 || fail "something was left behind"
+
+say "the image"
+image=$(ls "$work"/out/*.oci.tar)
+mkdir "$other/image"
+scripts/image.py --check "$image" "$other/image" >&2
+# The date of what was built, whatever was committed since.
+SOURCE_DATE_EPOCH=$(stat -c %Y "$work/stage/usr/bin/windtunnel") scripts/image.py "$work/stage/usr/bin/windtunnel" "$(dpkg-deb -f "$deb" Version)" "$other/again.tar"
+cmp "$other/again.tar" "$image" || fail "the image is another one when it is built again"
+if command -v skopeo >/dev/null; then skopeo inspect "oci-archive:$image" >/dev/null || fail "skopeo can't read the image"; fi
+# Its only program is ours, so that nothing there could pivot: a chroot does.
+contained() { unshare --mount --pid --fork --propagation private chroot --userspec=65532:65532 "$other/image" /usr/bin/windtunnel "$@"; }
+contained --version >/dev/null || fail "the image's program doesn't start"
+contained predict adsl --levels rwin=8KiB --knobs rwin >/dev/null || fail "predict in the image"
+
+minimal "$older"
+mkdir "$other/older"
+tar -C "$other/older" -xf "$work/$older.tar" --exclude='./dev/*'
+say "$older: $(chroot "$other/older" ldd --version | head -n 1)"
+tar -C "$other/older/opt" -xf "$(ls "$work"/out/windtunnel-*-linux-gnu.tar.xz)" --strip-components=1
+printf '127.0.0.1 localhost by-name\n' >"$other/older/etc/hosts"
+chroot "$other/older" useradd --create-home --uid 1000 someone
+newer_root=$root root=$other/older
+inside someone /opt/usr/bin/windtunnel --version || fail "it doesn't start with the glibc of $older"
+inside someone /opt/usr/bin/windtunnel predict adsl --levels rwin=8KiB --knobs rwin >/dev/null || fail "predict on $older"
+# Names are resolved by that system's glibc.
+inside someone /opt/usr/bin/windtunnel mtu by-name >/dev/null || fail "mtu of a name on $older"
+inside someone /opt/usr/bin/windtunnel lab run adsl -- /opt/usr/bin/windtunnel mtu server >/dev/null || fail "lab on $older"
+root=$newer_root
+
+say "piuparts"
+gzip -1nc "$base" >"$other/base.tar.gz"
+piuparts -b "$other/base.tar.gz" -d "$suite" --no-eatmydata "$deb" >"$work/piuparts.log" 2>&1 || { tail -n 20 "$work/piuparts.log" >&2; fail "piuparts"; }
+tail -n 1 "$work/piuparts.log" >&2
 say "all of it holds"

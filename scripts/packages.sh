@@ -1,11 +1,13 @@
 #!/bin/sh
-# Builds packages into target/packages/out: a .deb, a tarball, what is inside (a CycloneDX list) and SHA256SUMS. The same commit
-# gives the same files, in whatever folder it is built. Usage: scripts/packages.sh [PROGRAM]; with PROGRAM nothing is compiled.
+# Builds packages into target/packages/out: a .deb, a tarball, an OCI image, what is inside (a CycloneDX list) and SHA256SUMS. The
+# same commit gives the same files, in whatever folder it is built. The program starts with glibc 2.28 and newer; one that needs a
+# newer one isn't packed. Usage: scripts/packages.sh [PROGRAM]; with PROGRAM nothing is compiled, and its glibc is only told.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 work=$root/target/packages
-for tool in dpkg-deb:dpkg dpkg-shlibdeps:dpkg-dev strip:binutils xz:xz-utils gzip:gzip; do
+oldest=2.28
+for tool in dpkg-deb:dpkg dpkg-shlibdeps:dpkg-dev strip:binutils xz:xz-utils gzip:gzip python3:python3; do
     command -v "${tool%%:*}" >/dev/null || { echo "packages: ${tool%%:*} is missing: sudo apt-get install ${tool##*:}" >&2; exit 3; }
 done
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -17,10 +19,23 @@ if [ $# -gt 0 ]; then
 else
     WINDTUNNEL_PAGE=must scripts/build-page.sh
     cargo_home=${CARGO_HOME:-$HOME/.cargo}
+    python3 scripts/older-glibc/stubs.py "$work/stubs" "$oldest"
+    triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
     # Nothing in the program may tell where it was built.
-    RUSTFLAGS="--remap-path-prefix=$root=/windtunnel --remap-path-prefix=$cargo_home=/cargo" \
-        CARGO_TARGET_DIR="$work/build" cargo build --release --locked -p windtunnel
+    RUSTFLAGS="--remap-path-prefix=$root=/windtunnel --remap-path-prefix=$cargo_home=/cargo" CARGO_TARGET_DIR="$work/build" \
+        env "CARGO_TARGET_${triple}_LINKER=$root/scripts/older-glibc/gcc" WINDTUNNEL_STUBS="$work/stubs" \
+        cargo build --release --locked -p windtunnel
     program=$work/build/release/windtunnel
+fi
+
+newest=$(objdump -T "$program" | grep -o 'GLIBC_2[0-9.]*' | sort -uV | tail -n 1)
+if [ "$(printf 'GLIBC_%s\n%s\n' "$oldest" "$newest" | sort -V | tail -n 1)" = "GLIBC_$oldest" ]; then
+    echo "packages: the program asks for $newest at most" >&2
+elif [ $# -gt 0 ]; then
+    echo "packages: $program needs $newest; one that scripts/packages.sh builds itself needs GLIBC_$oldest" >&2
+else
+    echo "packages: the program needs $newest, more than GLIBC_$oldest: objdump -T $program | grep $newest" >&2
+    exit 1
 fi
 
 # 0.1.0, and for what isn't a release the commit's day and name: 0.1.0~git20261123.abcdef0 comes before 0.1.0.
@@ -45,8 +60,9 @@ done
 install -D -m 644 "$work/man/windtunnel.bash" "$stage/usr/share/bash-completion/completions/windtunnel"
 install -D -m 644 "$work/man/_windtunnel" "$stage/usr/share/zsh/vendor-completions/_windtunnel"
 install -D -m 644 "$work/man/windtunnel.fish" "$stage/usr/share/fish/vendor_completions.d/windtunnel.fish"
-install -D -m 644 packaging/windtunnel-serve.service "$stage/lib/systemd/system/windtunnel-serve.service"
-install -D -m 644 packaging/windtunnel-agent.service "$stage/lib/systemd/system/windtunnel-agent.service"
+for unit in serve agent web; do
+    install -D -m 644 packaging/windtunnel-$unit.service "$stage/lib/systemd/system/windtunnel-$unit.service"
+done
 install -D -m 644 packaging/windtunnel-serve.default "$stage/etc/default/windtunnel-serve"
 doc=$stage/usr/share/doc/windtunnel
 install -d "$doc"
@@ -102,12 +118,13 @@ mkdir -p "$work/list/$name"
 cp -a "$stage/usr" "$work/list/$name/"
 rm -rf "$work/list/$name/usr/share/doc"
 mkdir -p "$work/list/$name/systemd"
-cp -a packaging/windtunnel-serve.service packaging/windtunnel-agent.service packaging/windtunnel-serve.default "$work/list/$name/systemd/"
+cp -a packaging/windtunnel-*.service packaging/windtunnel-serve.default "$work/list/$name/systemd/"
 cp -a README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$work/list/$name/"
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work/list" -cf - "$name" | xz -T1 -6 > "$out/$name.tar.xz"
 
 python3 scripts/sbom.py "$version" > "$out/$name.cdx.json"
-(cd "$out" && sha256sum -- *.deb *.tar.xz *.json > SHA256SUMS)
+python3 scripts/image.py "$stage/usr/bin/windtunnel" "$version" "$out/$name.oci.tar"
+(cd "$out" && sha256sum -- *.deb *.tar *.tar.xz *.json > SHA256SUMS)
 # A folder that apt can use: deb [trusted=yes] file:FOLDER ./
 if command -v dpkg-scanpackages >/dev/null; then
     (cd "$out" && dpkg-scanpackages --multiversion . 2>/dev/null | gzip -9nc > Packages.gz)
