@@ -12,6 +12,8 @@ mod admin;
 mod held;
 /// What goes from a local journal to the common one.
 mod push;
+/// Changes of settings on their way through the fleet.
+mod rollout;
 /// The journal in a database of PostgreSQL.
 mod store;
 /// TLS to the server.
@@ -20,8 +22,9 @@ mod tls;
 mod turns;
 
 pub use address::{AddressError, StoreAddress};
-pub use admin::{AGENT_ROLE, AgentLine, FleetAdmin, FleetError, FleetState, JobLine, NewJob, TurnLine};
+pub use admin::{AGENT_ROLE, AgentLine, FleetAdmin, FleetError, FleetState, JobLine, NewJob, RunLine, TurnLine};
 pub use held::{HeldTurn, TurnTaker, TurnWaits};
 pub use push::{PushLine, PushReport, PushState, push, push_as_agent, status};
+pub use rollout::{Rollout, RolloutHost, RolloutOrder, RolloutPhase, RolloutTask};
 pub use store::{AgentState, AgentStore, FleetJob, JobEnd, PgJournal, PushedTrials};
 pub use turns::{Turn, TurnAnswer, TurnError, TurnTicket, TurnWish, Turns};
