@@ -3,7 +3,7 @@
 //! ends the agent, the next one knows.
 
 use crate::policy::Policy;
-use crate::rollout::RolloutSpec;
+use crate::waves::RolloutSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write as _;

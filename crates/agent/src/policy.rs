@@ -3,7 +3,7 @@
 
 use crate::hours::Hours;
 use crate::job::JobSpec;
-use crate::rollout::RolloutSpec;
+use crate::waves::RolloutSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

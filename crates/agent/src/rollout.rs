@@ -2,7 +2,7 @@
 
 use crate::agent::{AgentEvent, Sink, idle};
 use crate::owner::{connected, problem};
-use crate::waves::{WavePace, WaveStep, back, forward};
+use crate::waves::{RolloutSpec, WavePace, WaveStep, back, forward};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,28 +15,6 @@ use wt_trial::Cancel;
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a change may wait for its confirmation on a host.
 const WITHIN: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(7 * 86_400);
-
-/// What every host of a change is told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct RolloutSpec {
-    /// `KEY=VALUE`.
-    pub(crate) settings: Vec<String>,
-    /// Where: `host`, `default`, an address or a network.
-    pub(crate) to: String,
-    /// Servers, `HOST:PORT`, which must take a new connection from each host that has it.
-    pub(crate) reach: Vec<String>,
-    /// How patient it is.
-    pub(crate) pace: WavePace,
-}
-
-impl Default for RolloutSpec {
-    fn default() -> Self {
-        let FleetApplyRequest { watch, within, patience, .. } = FleetApplyRequest::default();
-        let pace = WavePace { watch, within: within.unwrap_or(watch), patience };
-        Self { settings: Vec::new(), to: String::new(), reach: Vec::new(), pace }
-    }
-}
 
 /// A change of settings for a whole fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

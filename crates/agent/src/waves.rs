@@ -25,6 +25,27 @@ pub struct WavePace {
     pub patience: Duration,
 }
 
+/// What every host of a change is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RolloutSpec {
+    /// `KEY=VALUE`.
+    pub(crate) settings: Vec<String>,
+    /// Where: `host`, `default`, an address or a network.
+    pub(crate) to: String,
+    /// Servers, `HOST:PORT`, which must take a new connection from each host that has it.
+    pub(crate) reach: Vec<String>,
+    /// How patient it is.
+    pub(crate) pace: WavePace,
+}
+
+impl Default for WavePace {
+    fn default() -> Self {
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        Self { watch: minutes(10), within: minutes(15), patience: minutes(15) }
+    }
+}
+
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WaveStep {

@@ -10,6 +10,8 @@ mod address;
 mod admin;
 /// A turn that is kept while something runs.
 mod held;
+/// What is ordered of hosts.
+mod orders;
 /// What goes from a local journal to the common one.
 mod push;
 /// Changes of settings on their way through the fleet.
