@@ -387,7 +387,7 @@ impl FleetAdmin {
     /// [`FleetError`].
     pub fn runs(&mut self, mesh: &str) -> Result<Vec<RunLine>, FleetError> {
         let sql = "SELECT agent, target, experiment, coalesce(skew_us, 0) FROM fleet_runs r JOIN fleet_jobs j USING (job) \
-                   JOIN fleet_agents a USING (agent) WHERE mesh = $1 ORDER BY agent, target, run";
+                   JOIN fleet_agents a USING (agent) WHERE mesh = $1 ORDER BY agent, target, r.run";
         let rows = self.client.query_typed(sql, &[(&mesh, Type::TEXT)]).map_err(|error| failed(&self.place, &error))?;
         let of = |row: &postgres::Row| {
             Ok(RunLine {
