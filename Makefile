@@ -11,7 +11,8 @@
 # make model-matrix  2 to 10 flows that share a path, in the model and on the kernel of make virtual: 70 mixes (half an hour)
 # make scale  how cost grows with the work: docs/results/scale.html (ten minutes)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
-# make fleet-soak  agents of a fleet on one link, killed 60 times, and their server too (KILLS=N; some minutes)
+# make fleet-soak  agents of a fleet on one link, one with a wrong clock, killed 60 times, and their server twice (KILLS=N; some minutes)
+# make fleet-bench how fast a fleet's server is, and what an idle agent costs (some minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make site  the guide as a site with a search, in target/site/html (mdBook from crates.io; some minutes the first time)
 # make packages  a .deb, a tarball for glibc 2.28 and newer, an OCI image and SHA256SUMS in target/packages/out
@@ -26,7 +27,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak model-matrix scale
+.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak fleet-bench model-matrix scale
 
 all: build
 
@@ -108,6 +109,9 @@ kill-soak: build
 fleet-soak:
 	WINDTUNNEL_SOAK=$(or $(KILLS),60) cargo test --workspace --locked --test cli -- --exact --nocapture \
 	    fleet_agents::agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
+
+fleet-bench: build
+	scripts/fleet-bench.py $(BIN)
 
 traffic-soak: build
 	scripts/traffic-soak.py $(BIN) $(or $(CONNECTIONS),200000) $(or $(KILLS),100)

@@ -14,7 +14,7 @@ case $want in
         # Runs the tests.
         tools="$tools /usr/bin/python3:python3"
         # The Python package is proved with these, in an environment of its own.
-        tools="$tools /usr/lib/python3/dist-packages/pandas/__init__.py:python3-pandas /usr/lib/python3/dist-packages/pytest/__init__.py:python3-pytest mypy:mypy nsenter:util-linux"
+        tools="$tools /usr/lib/python3/dist-packages/pandas/__init__.py:python3-pandas /usr/lib/python3/dist-packages/pytest/__init__.py:python3-pytest mypy:mypy nsenter:util-linux faketime:faketime"
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.

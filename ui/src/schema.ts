@@ -601,6 +601,32 @@ export type Finding = {
   text: string;
 };
 
+/** One pair that is slower while another one measures. */
+export type FleetDisturbance = {
+  /** The one that slows it. */
+  by: string;
+  /** Those that the other one overlapped. */
+  overlapped: number;
+  /** The chance of as much by random starts alone. */
+  p: number;
+  /** `AGENT to TARGET`. */
+  pair: string;
+  /** Its goodput while the other one measures over that without it; an estimate. */
+  ratio: number;
+  /** Its runs. */
+  runs: number;
+};
+
+/** Who is slower while whom measures: links that they share and the mesh doesn't name. */
+export type FleetDisturbances = {
+  /** Pairs that hang together by what is shown, `AGENT to TARGET`. */
+  groups: Array<Array<string>>;
+  /** Those that are shown, the surest first; the chance that any of them is wrong is 5 % at most. */
+  shown: Array<FleetDisturbance>;
+  /** So many directions of pairs had runs enough, some of which the other one overlapped. */
+  tested: number;
+};
+
 /** Four settings that differ in two: none, each alone, both. */
 export type FourCells = {
   /** The arms: neither, the first, the second, both. */
@@ -1941,6 +1967,7 @@ export type SideBySideAnswer = {
   comparable: boolean;
   /** The current settings of each, against those of the first. */
   current: Array<CurrentDifference>;
+  disturbances?: FleetDisturbances | null;
   /** The experiments. */
   experiments: Array<ComparedExperiment>;
   /** `compare`. */

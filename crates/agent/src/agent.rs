@@ -1,6 +1,7 @@
 //! What one host of a fleet does: ask, judge by its own policy, measure, push. It keeps nothing but its journal: which experiment
 //! belongs to which job is written there, so that whatever ends it, the next one goes on.
 
+use crate::change::HostChanges;
 use crate::child::Measuring;
 use crate::job::JobSpec;
 use crate::policy::{DAY, Policy, PolicyAnswer};
@@ -9,7 +10,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_experiment::fleet::order_seed_of;
-use wt_fleet::{AgentState, AgentStore, FleetJob, JobEnd, PushState, StoreAddress, push_as_agent};
+use wt_fleet::{AgentState, AgentStore, FleetJob, JobEnd, PushState, RolloutPhase, StoreAddress, push_as_agent};
 use wt_journal::{ExperimentSummary, Filter, Journal as _, JournalError, SqliteJournal, State};
 use wt_problem::Problem;
 use wt_setup::Budget;
@@ -24,6 +25,8 @@ const LEASE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_secs(20);
 /// How often somebody looks at an experiment that runs.
 const LOOK: Duration = Duration::from_millis(200);
+/// The same while a change of this host's settings waits to be confirmed.
+const WATCH: Duration = Duration::from_secs(5);
 /// Who doesn't end in so long after being asked to is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -62,7 +65,7 @@ pub struct AgentAnswer {
 }
 
 /// Takes events as they happen.
-type Sink<'a> = &'a mut dyn FnMut(AgentEvent);
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// Does one host's part until somebody cancels.
 ///
@@ -73,15 +76,21 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
     let text = std::fs::read_to_string(&request.policy).map_err(|error| {
         Problem::usage(format!("{file}: {error}")).hint("windtunnel fleet add HOST URL prints one to begin with")
     })?;
-    let policy = Policy::parse(&text).map_err(|why| Problem::usage(format!("{file}: {why}")))?;
+    let policy = Policy::parse(&text).map_err(|why| {
+        Problem::usage(format!("{file}: {}", why.trim_end()))
+            .hint("correct it; windtunnel fleet add HOST URL prints one to begin with")
+    })?;
     let address = wt_setup::journal::store_address(&policy.server)?;
     let journal = wt_setup::journal::open(policy.journal.as_deref())?;
     let _lock = only_one(&journal)?;
     let poll = policy.poll.unwrap_or(POLL).clamp(Duration::from_millis(200), Duration::from_secs(3600));
+    let changes = HostChanges::beside(journal.path(), address.to_string());
     let mut agent = Agent {
         policy,
         address,
         journal,
+        changes,
+        is_watched: false,
         store: None,
         rtt: Duration::ZERO,
         begins: true,
@@ -93,12 +102,12 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
     let mut is_away = false;
     while !cancel.is_cancelled() {
         match agent.turn() {
-            Ok(true) => {
+            Ok(AgentTurn::Worked) => {
                 is_away = false;
                 continue;
             }
-            Ok(false) if request.once => break,
-            Ok(false) => is_away = false,
+            Ok(AgentTurn::Nothing) if request.once => break,
+            Ok(AgentTurn::Nothing | AgentTurn::Watched) => is_away = false,
             Err(Trouble::Away(why)) if request.once => {
                 return Err(Problem::environment(why)
                     .hint("what was measured is in this host's journal, and is pushed next time"));
@@ -112,8 +121,10 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
             }
             Err(Trouble::Ours(problem)) => return Err(problem),
         }
-        idle(poll.mul_f64(0.5 + chance()), cancel);
+        let pause = if agent.is_watched { poll.min(WATCH) } else { poll };
+        idle(pause.mul_f64(0.5 + chance()), cancel);
     }
+    agent.changes.leave()?;
     Ok(agent.answer)
 }
 
@@ -129,6 +140,16 @@ fn only_one(journal: &SqliteJournal) -> Result<std::fs::File, Problem> {
             .hint("systemctl status windtunnel-agent shows whether it is the service")),
         Err(std::fs::TryLockError::Error(error)) => Err(named(&error)),
     }
+}
+
+/// What a turn came to.
+enum AgentTurn {
+    /// A job was done, or refused.
+    Worked,
+    /// Nothing was due.
+    Nothing,
+    /// A change of settings is under way, beside which nothing is measured.
+    Watched,
 }
 
 /// Why a turn came to nothing.
@@ -149,6 +170,10 @@ struct Agent<'a> {
     policy: Policy,
     address: StoreAddress,
     journal: SqliteJournal,
+    /// What the fleet's owner changed here.
+    changes: HostChanges,
+    /// Whether such a change is under way.
+    is_watched: bool,
     store: Option<AgentStore>,
     /// How long the server took to say hello.
     rtt: Duration,
@@ -163,14 +188,22 @@ struct Agent<'a> {
 
 impl Agent<'_> {
     /// Pushes what isn't there, says hello, and does a job if one is due; whether one was.
-    fn turn(&mut self) -> Result<bool, Trouble> {
+    fn turn(&mut self) -> Result<AgentTurn, Trouble> {
+        if self.is_watched {
+            // Whether this host can still be reached, only a new connection shows.
+            self.store = None;
+        }
         self.push()?;
         let outbox = self.pending()?.len() as u64;
         let state = AgentState { unix_us: unix_us(), rtt: self.rtt, outbox, begins: self.begins };
         let begun = monotonic_ns();
         self.store()?.hello(env!("CARGO_PKG_VERSION"), state).map_err(away)?;
         (self.rtt, self.begins) = (Duration::from_nanos(monotonic_ns() - begun), false);
-        let Some(job) = self.store()?.next(LEASE).map_err(away)? else { return Ok(false) };
+        self.is_watched = self.change()?;
+        if self.is_watched {
+            return Ok(AgentTurn::Watched);
+        }
+        let Some(job) = self.store()?.next(LEASE).map_err(away)? else { return Ok(AgentTurn::Nothing) };
         let end = self.job(&job)?;
         self.push()?;
         match &end {
@@ -186,7 +219,30 @@ impl Agent<'_> {
             JobEnd::Later { why, .. } => self.say(format!("{} of {} later: {why}", job.target, job.mesh)),
         }
         self.store()?.end_job(&job, &end).map_err(away)?;
-        Ok(true)
+        Ok(AgentTurn::Worked)
+    }
+
+    /// Does what the fleet's owner wants changed on this host, as far as its policy allows; whether one of those is under way.
+    fn change(&mut self) -> Result<bool, Trouble> {
+        let mut is_under_way = false;
+        for task in self.store()?.rollout_tasks().map_err(away)? {
+            let came = self.changes.carry_out(&task, &self.policy)?;
+            let phase = came.as_ref().map_or(task.phase, |(phase, _)| *phase);
+            is_under_way |= matches!(phase, RolloutPhase::Applying | RolloutPhase::Applied);
+            let Some((phase, why)) = came else { continue };
+            if phase != task.phase {
+                self.say(format!(
+                    "change {}: {}{}{why}",
+                    task.name,
+                    phase.name(),
+                    if why.is_empty() { "" } else { ": " }
+                ));
+            }
+            // The connection from before may outlive what no new one comes through.
+            self.store = None;
+            self.store()?.rollout_said(&task, phase, &why).map_err(away)?;
+        }
+        Ok(is_under_way)
     }
 
     fn store(&mut self) -> Result<&mut AgentStore, Trouble> {
@@ -300,7 +356,7 @@ impl Agent<'_> {
         let begun = monotonic_ns();
         let since = |then: u64| Duration::from_nanos(monotonic_ns().saturating_sub(then));
         let (mut kept, mut asked_to_end) = (begun, None);
-        let mut after_hours = false;
+        let (mut after_hours, mut is_changed) = (false, false);
         let code = loop {
             if let Some(code) = measuring.ended(LOOK) {
                 break code;
@@ -313,7 +369,11 @@ impl Agent<'_> {
                 kept = monotonic_ns();
                 // Where the server isn't there, rounds end by themselves, for want of a turn.
                 match self.store.as_mut().map(|store| store.keep(job, LEASE)) {
-                    Some(Ok(is_ours)) => end |= !is_ours,
+                    Some(Ok(is_ours)) => {
+                        // What is measured while settings change says nothing, and a change waits for nobody.
+                        is_changed = self.store.as_mut().is_some_and(|store| store.is_rollout_due().unwrap_or(false));
+                        end |= !is_ours || is_changed;
+                    }
                     Some(Err(_)) | None => self.store = AgentStore::connect(&self.address).ok(),
                 }
             }
@@ -335,6 +395,9 @@ impl Agent<'_> {
         Ok(match (code, experiment) {
             _ if after_hours => {
                 JobEnd::Later { why: "outside of this host's hours".to_owned(), after: Duration::from_secs(60) }
+            }
+            _ if is_changed => {
+                JobEnd::Later { why: "settings of this host are being changed".to_owned(), after: Duration::ZERO }
             }
             _ if self.cancel.is_cancelled() => {
                 JobEnd::Later { why: "the agent was stopped".to_owned(), after: Duration::ZERO }
@@ -404,7 +467,7 @@ fn away(error: JournalError) -> Trouble {
 }
 
 /// Waits, unless somebody cancels.
-fn idle(time: Duration, cancel: &Cancel) {
+pub(crate) fn idle(time: Duration, cancel: &Cancel) {
     let end = monotonic_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     while !cancel.is_cancelled() {
         let left = end.saturating_sub(monotonic_ns());

@@ -7,6 +7,8 @@
 
 /// What a host does.
 mod agent;
+/// A change of settings on this host.
+mod change;
 /// One experiment in a process of its own.
 mod child;
 /// Hours of the day.
@@ -19,12 +21,20 @@ mod mesh;
 mod owner;
 /// What a host lets be measured from it.
 mod policy;
+/// A change of settings for the whole fleet.
+mod rollout;
+/// How a change goes through a fleet.
+mod waves;
+/// What the owner is told.
+mod words;
 
 pub use agent::{AgentAnswer, AgentEvent, AgentRequest, agent};
 pub use job::JobSpec;
 pub use mesh::Mesh;
 pub use owner::{
     FleetAddAnswer, FleetAddRequest, FleetInitAnswer, FleetRequest, FleetRunAnswer, FleetRunRequest, FleetStatusAnswer,
-    FleetStopAnswer, MeshRequest, add, experiments, init, run, status, stop,
+    FleetStopAnswer, MeshRequest, add, experiments, init, run, runs, status, stop,
 };
 pub use policy::{Policy, PolicyAnswer};
+pub use rollout::{FleetApplyAnswer, FleetApplyRequest, FleetUndoRequest, apply, undo};
+pub use waves::WavePace;

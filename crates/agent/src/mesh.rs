@@ -142,6 +142,14 @@ mod tests {
     }
 
     #[test]
+    fn every_takes_days_and_weeks_as_well() {
+        for (text, hours) in [("2d", 48), ("1w", 168), ("90min", 1)] {
+            let jobs = Mesh::parse(&MESH.replace("6h", text)).unwrap().jobs().unwrap();
+            assert_eq!(jobs[0].every.unwrap().as_secs() / 3600, hours, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_mesh_is_named() {
         for (change, told) in [
             (("name = \"north\"", "name = \"a b\""), "without spaces"),

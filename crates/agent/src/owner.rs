@@ -3,7 +3,7 @@
 use crate::mesh::Mesh;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use wt_fleet::{FleetAdmin, FleetError, FleetState};
+use wt_fleet::{FleetAdmin, FleetError, FleetState, RunLine};
 use wt_problem::Problem;
 use wt_setup::journal::store_address;
 
@@ -164,8 +164,13 @@ pub fn add(request: &FleetAddRequest) -> Result<FleetAddAnswer, Problem> {
 /// A usage [`Problem`] for what is wrong with it.
 pub fn run(request: &FleetRunRequest) -> Result<FleetRunAnswer, Problem> {
     let file = request.file.display();
-    let text = std::fs::read_to_string(&request.file).map_err(|error| Problem::usage(format!("{file}: {error}")))?;
-    let mesh = Mesh::parse(&text).map_err(|why| Problem::usage(format!("{file}: {why}")))?;
+    let text = std::fs::read_to_string(&request.file)
+        .map_err(|error| Problem::usage(format!("{file}: {error}")).hint("name the mesh, a file of TOML"))?;
+    let mesh = Mesh::parse(&text).map_err(|why| {
+        Problem::usage(format!("{file}: {}", why.trim_end())).hint(
+            "a mesh is name = \"north\" and for each group [[measure]] with from = [AGENT, …], to = [SERVER, …], and maybe links, every = \"6h\", within, with; correct it and try it with --dry-run",
+        )
+    })?;
     let jobs = mesh.jobs().map_err(Problem::internal)?;
     if !request.dry_run {
         connected(&request.server)?.run(&mesh.name, &jobs).map_err(|error| problem(&error))?;
@@ -205,6 +210,15 @@ pub fn experiments(request: &MeshRequest) -> Result<Vec<String>, Problem> {
     Ok(ids)
 }
 
+/// Every run of a mesh.
+///
+/// # Errors
+/// A [`Problem`].
+pub fn runs(request: &MeshRequest) -> Result<Vec<RunLine>, Problem> {
+    let mesh = request.mesh.as_deref().unwrap_or_default();
+    connected(&request.server)?.runs(mesh).map_err(|error| problem(&error))
+}
+
 impl MeshRequest {
     fn server_without_password(&self) -> String {
         store_address(&self.server)
@@ -212,11 +226,11 @@ impl MeshRequest {
     }
 }
 
-fn connected(server: &str) -> Result<FleetAdmin, Problem> {
+pub(crate) fn connected(server: &str) -> Result<FleetAdmin, Problem> {
     FleetAdmin::connect(&store_address(server)?).map_err(|error| problem(&error))
 }
 
-fn problem(error: &FleetError) -> Problem {
+pub(crate) fn problem(error: &FleetError) -> Problem {
     let text = error.to_string();
     match error {
         FleetError::Unreachable { .. } => Problem::environment(text)

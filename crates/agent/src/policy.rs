@@ -3,6 +3,7 @@
 
 use crate::hours::Hours;
 use crate::job::JobSpec;
+use crate::waves::RolloutSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -38,6 +39,9 @@ pub struct Policy {
     /// Whether trials may change settings of this whole host.
     #[serde(default)]
     pub host_wide: bool,
+    /// The knobs that a fleet's owner may change here for good; nothing means none. Where they may hold, `targets` and `host_wide` say.
+    #[serde(default)]
+    pub changes: Vec<Knob>,
     /// How long one experiment may take at most; nothing means 2 h.
     #[serde(default, with = "duration_or_none")]
     pub longest: Option<Duration>,
@@ -129,6 +133,36 @@ impl Policy {
         }
     }
 
+    /// Why a change of settings may not be made here, if it may not. What the plan then comes to is looked at besides.
+    pub(crate) fn change_refusal(&self, spec: &RolloutSpec) -> Option<String> {
+        if self.changes.is_empty() {
+            return Some("this host lets nobody else change its settings: changes = [] in its policy".to_owned());
+        }
+        for setting in &spec.settings {
+            let key = setting.split('=').next().unwrap_or_default();
+            if !key.parse().is_ok_and(|knob: Knob| self.changes.contains(&knob)) {
+                return Some(format!("this host doesn't allow a change of {key}"));
+            }
+        }
+        let may_hold = match spec.to.as_str() {
+            "host" | "default" => self.host_wide,
+            network => self.targets.iter().any(|pattern| covers(pattern, network)),
+        };
+        if !may_hold {
+            let to = &spec.to;
+            return Some(match to.as_str() {
+                "host" | "default" => "settings of this whole host may not be changed".to_owned(),
+                _ => format!("{to} isn't among this host's targets"),
+            });
+        }
+        let strange = spec.reach.iter().find(|server| {
+            let host = server.rsplit_once(':').map_or(server.as_str(), |(host, _)| host);
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            !self.targets.iter().any(|pattern| fits(pattern, host))
+        });
+        strange.map(|server| format!("{server}, which is to be reached afterwards, isn't among this host's targets"))
+    }
+
     fn delay(&self, spec: &JobSpec, unix_s: i64, moved: Bytes) -> PolicyAnswer {
         let hours = |text: &String| text.parse::<Hours>().ok();
         let own: Vec<Hours> = self.hours.iter().filter_map(hours).collect();
@@ -174,6 +208,16 @@ fn fits(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix("*.") {
         Some(above) => host.strip_suffix(above).is_some_and(|below| below.len() > 1 && below.ends_with('.')),
         None => pattern == host,
+    }
+}
+
+/// Whether a pattern means every address of a network, or the one address.
+fn covers(pattern: &str, network: &str) -> bool {
+    match Prefix::parse(network) {
+        None => network.parse::<IpAddr>().is_ok() && fits(pattern, network),
+        Some(inner) => {
+            Prefix::parse(pattern).is_some_and(|outer| outer.length <= inner.length && outer.has(inner.address))
+        }
     }
 }
 
@@ -259,6 +303,47 @@ mod tests {
                 PolicyAnswer::Refused(why) => assert!(why.contains(told), "{told}: {why}"),
                 other => panic!("{target} {spec}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_change_is_made_only_where_the_policy_names_its_knobs_and_its_place() {
+        let refused = |more: &str, settings: &[&str], to: &str, reach: &[&str]| {
+            let text = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
+            let spec = RolloutSpec {
+                settings: text(settings),
+                to: to.to_owned(),
+                reach: text(reach),
+                ..RolloutSpec::default()
+            };
+            let policy = POLICY.replace("hours", &format!("{more}\nhours"));
+            Policy::parse(&policy).unwrap().change_refusal(&spec)
+        };
+        let yes = "changes = [\"rwin\", \"initcwnd\"]";
+        let all = "changes = [\"rwin\"]\nhost_wide = true";
+        for (more, settings, to, reach) in [
+            (yes, &["rwin=64KiB", "initcwnd=20"][..], "192.0.2.0/24", &["192.0.2.9:80", "speed.example.org:443"][..]),
+            (yes, &["rwin=4x"], "192.0.2.7", &["[2001:db8::1]:80"]),
+            (yes, &["rwin=4x"], "192.0.2.128/25", &[]),
+            (all, &["rwin=4x"], "host", &[]),
+        ] {
+            assert_eq!(refused(more, settings, to, reach), None, "{settings:?} {to} {reach:?}");
+        }
+        for (more, settings, to, reach, told) in [
+            ("", &["rwin=64KiB"][..], "192.0.2.7", &[][..], "changes = []"),
+            (yes, &["rwin=64KiB", "cc=bbr"], "192.0.2.7", &[], "change of cc"),
+            (yes, &["net.ipv4.tcp_sack=0"], "192.0.2.7", &[], "change of net.ipv4.tcp_sack"),
+            (yes, &["rwin=64KiB"], "192.0.3.7", &[], "targets"),
+            (yes, &["rwin=64KiB"], "192.0.2.0/23", &[], "targets"),
+            (yes, &["rwin=64KiB"], "0.0.0.0/0", &[], "targets"),
+            (yes, &["rwin=64KiB"], "eth0", &[], "targets"),
+            (yes, &["rwin=64KiB"], "speed.example.org", &[], "targets"),
+            (yes, &["rwin=64KiB"], "host", &[], "whole host"),
+            (yes, &["rwin=64KiB"], "default", &[], "whole host"),
+            (yes, &["rwin=64KiB"], "192.0.2.7", &["198.51.100.1:22"], "to be reached"),
+        ] {
+            let why = refused(more, settings, to, reach).unwrap_or_else(|| panic!("{settings:?} {to} {reach:?}"));
+            assert!(why.contains(told), "{told}: {why}");
         }
     }
 

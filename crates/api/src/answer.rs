@@ -1,5 +1,7 @@
 use serde::Serialize;
-use wt_agent::{AgentAnswer, FleetAddAnswer, FleetInitAnswer, FleetRunAnswer, FleetStatusAnswer, FleetStopAnswer};
+use wt_agent::{
+    AgentAnswer, FleetAddAnswer, FleetApplyAnswer, FleetInitAnswer, FleetRunAnswer, FleetStatusAnswer, FleetStopAnswer,
+};
 use wt_compare::cdn::CdnAnswer;
 use wt_compare::controls::ControlsAnswer;
 use wt_compare::page_load::PageAnswer;
@@ -115,6 +117,10 @@ pub enum Answer {
     FleetRun(FleetRunAnswer),
     /// It was stopped.
     FleetStop(FleetStopAnswer),
+    /// How a change of settings went through a fleet.
+    FleetApply(Box<FleetApplyAnswer>),
+    /// How it was taken back.
+    FleetUndo(Box<FleetApplyAnswer>),
     /// What one host did for it.
     FleetAgent(AgentAnswer),
     /// What was deleted.
@@ -178,6 +184,8 @@ impl Answer {
             Self::JournalImport(answer) => !answer.refused.is_empty(),
             Self::JournalPush(answer) => answer.refused > 0,
             Self::JournalStatus(answer) => answer.refused > 0 || answer.incomplete > 0,
+            Self::FleetApply(answer) => !answer.is_as_wanted(false),
+            Self::FleetUndo(answer) => !answer.is_as_wanted(true),
             Self::FleetAgent(answer) => answer.refused > 0 || answer.failed > 0,
             Self::Doctor(answer) => !answer.works,
             Self::SelfTest(answer) => !answer.passed,

@@ -183,7 +183,22 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         Request::FleetStop(request) => Answer::FleetStop(wt_agent::stop(&request)?),
         Request::FleetReport(request) => {
             let experiments = wt_agent::experiments(&request)?;
-            Answer::Compare(Box::new(side_by_side::of_fleet(&experiments, request.server.as_ref())?))
+            let runs = wt_agent::runs(&request)?.into_iter().map(|run| side_by_side::FleetRun {
+                agent: run.agent,
+                target: run.target,
+                experiment: run.experiment,
+                ahead_us: run.skew_us,
+            });
+            let runs: Vec<side_by_side::FleetRun> = runs.collect();
+            Answer::Compare(Box::new(side_by_side::of_fleet(&experiments, &runs, request.server.as_ref())?))
+        }
+        Request::FleetApply(request) => {
+            let mut events = |event| sink(Event::Agent(event));
+            Answer::FleetApply(Box::new(wt_agent::apply(&request, &mut events, cancel)?))
+        }
+        Request::FleetUndo(request) => {
+            let mut events = |event| sink(Event::Agent(event));
+            Answer::FleetUndo(Box::new(wt_agent::undo(&request, &mut events, cancel)?))
         }
         Request::FleetAgent(request) => {
             Answer::FleetAgent(wt_agent::agent(&request, &mut |event| sink(Event::Agent(event)), cancel)?)

@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use wt_agent::{AgentRequest, FleetAddRequest, FleetRequest, FleetRunRequest, MeshRequest};
+use wt_agent::{
+    AgentRequest, FleetAddRequest, FleetApplyRequest, FleetRequest, FleetRunRequest, FleetUndoRequest, MeshRequest,
+};
 use wt_compare::cdn::CdnRequest;
 use wt_compare::controls::ControlsRequest;
 use wt_compare::page_load::PageRequest;
@@ -116,6 +118,10 @@ pub enum Request {
     FleetStop(MeshRequest),
     /// What a fleet found: somewhere, everywhere, at which, on a new host.
     FleetReport(MeshRequest),
+    /// Change settings of a fleet in waves.
+    FleetApply(Box<FleetApplyRequest>),
+    /// Take such a change back.
+    FleetUndo(FleetUndoRequest),
     /// One host's part of a fleet.
     FleetAgent(AgentRequest),
     /// Deletes experiments of the journal.

@@ -42,6 +42,8 @@ pub mod classic;
 mod describe;
 /// Probabilities and quantiles.
 mod distributions;
+/// Which pairs of a fleet disturb one another.
+pub mod disturbance;
 /// Whether the path changed meanwhile.
 pub mod drift;
 /// Evidence from the randomisation.

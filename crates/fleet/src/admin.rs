@@ -1,6 +1,7 @@
 //! The fleet as its owner sees it: who is in it, what is to be measured, how it stands.
 
 use crate::address::{StoreAddress, said};
+use crate::rollout::Rollout;
 use crate::turns::{TurnError, Turns};
 use crate::{PgJournal, store};
 use postgres::Client;
@@ -15,12 +16,12 @@ const LOCK: i64 = 0x5774_6e6c;
 
 /// What an agent may call.
 const FUNCTIONS: &str = "ask_turn, keep_turn, end_turn, fleet_hello, fleet_next, fleet_keep, fleet_end, fleet_push_begin, \
-                         fleet_push_trials, fleet_push_end";
+                         fleet_push_trials, fleet_push_end, fleet_rollout_due, fleet_rollout_tasks, fleet_rollout_said";
 
 /// The owner's connection to a fleet's server.
 pub struct FleetAdmin {
-    client: Client,
-    place: String,
+    pub(crate) client: Client,
+    pub(crate) place: String,
 }
 
 impl std::fmt::Debug for FleetAdmin {
@@ -41,7 +42,7 @@ pub enum FleetError {
         why: String,
     },
     /// The database has no fleet.
-    #[error("{place} has no fleet yet")]
+    #[error("{place} has no fleet yet, or one of an older program")]
     NoFleet {
         /// Its address, without a password.
         place: String,
@@ -142,6 +143,8 @@ pub struct FleetState {
     pub jobs: Vec<JobLine>,
     /// Who has or waits for which turn.
     pub turns: Vec<TurnLine>,
+    /// Changes of settings on their way, the newest first.
+    pub rollouts: Vec<Rollout>,
 }
 
 impl FleetAdmin {
@@ -162,8 +165,11 @@ impl FleetAdmin {
             transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)])?;
             let row = transaction.query_typed_one("SELECT quote_ident(current_schema())", &[])?;
             let schema: String = row.try_get(0)?;
-            let sql = include_str!("migrations/fleet.sql").replace("SCHEMA.", &format!("{schema}."));
-            transaction.batch_execute(&sql.replace("search_path = SCHEMA,", &format!("search_path = {schema},")))?;
+            for sql in [include_str!("migrations/fleet.sql"), include_str!("migrations/rollouts.sql")] {
+                let sql = sql.replace("SCHEMA.", &format!("{schema}."));
+                transaction
+                    .batch_execute(&sql.replace("search_path = SCHEMA,", &format!("search_path = {schema},")))?;
+            }
             let there = "SELECT count(*) FROM pg_roles WHERE rolname = $1";
             let count: i64 = transaction.query_typed_one(there, &[(&AGENT_ROLE, Type::TEXT)])?.try_get(0)?;
             if count == 0 {
@@ -183,7 +189,7 @@ impl FleetAdmin {
     /// [`FleetError`].
     pub fn connect(address: &StoreAddress) -> Result<Self, FleetError> {
         let mut admin = Self::open(address)?;
-        let sql = "SELECT to_regclass('fleet_jobs') IS NOT NULL";
+        let sql = "SELECT to_regclass('fleet_rollouts') IS NOT NULL";
         let row = admin.client.query_typed_one(sql, &[]).map_err(|error| failed(&admin.place, &error))?;
         let is_there: bool = row.try_get(0).map_err(|error| failed(&admin.place, &error))?;
         if is_there { Ok(admin) } else { Err(FleetError::NoFleet { place: admin.place }) }
@@ -287,6 +293,7 @@ impl FleetAdmin {
     /// [`FleetError`].
     pub fn state(&mut self) -> Result<FleetState, FleetError> {
         let place = self.place.clone();
+        let rollouts = self.rollouts(None)?;
         let seconds = |of: &str| format!("extract(epoch FROM {of})::float8");
         let whole = (|| {
             let sql = format!(
@@ -339,7 +346,8 @@ impl FleetAdmin {
                     since_s: row.try_get(4)?,
                 })
             });
-            Ok(FleetState { agents, jobs, turns: turns.collect::<Result<_, postgres::Error>>()? })
+            let turns = turns.collect::<Result<_, postgres::Error>>()?;
+            Ok(FleetState { agents, jobs, turns, rollouts })
         })();
         whole.map_err(|error: postgres::Error| failed(&place, &error))
     }
@@ -359,11 +367,45 @@ impl FleetAdmin {
     }
 }
 
+/// A run of a job that came to an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLine {
+    /// Who measured.
+    pub agent: String,
+    /// To what.
+    pub target: String,
+    /// Its experiment.
+    pub experiment: String,
+    /// The agent's wall clock less the server's, µs, as it was seen last.
+    pub skew_us: i64,
+}
+
+impl FleetAdmin {
+    /// Every run of a mesh.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn runs(&mut self, mesh: &str) -> Result<Vec<RunLine>, FleetError> {
+        let sql = "SELECT agent, target, experiment, coalesce(skew_us, 0) FROM fleet_runs r JOIN fleet_jobs j USING (job) \
+                   JOIN fleet_agents a USING (agent) WHERE mesh = $1 ORDER BY agent, target, r.run";
+        let rows = self.client.query_typed(sql, &[(&mesh, Type::TEXT)]).map_err(|error| failed(&self.place, &error))?;
+        let of = |row: &postgres::Row| {
+            Ok(RunLine {
+                agent: row.try_get(0)?,
+                target: row.try_get(1)?,
+                experiment: row.try_get(2)?,
+                skew_us: row.try_get(3)?,
+            })
+        };
+        rows.iter().map(of).collect::<Result<_, postgres::Error>>().map_err(|error| failed(&self.place, &error))
+    }
+}
+
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn failed(place: &str, error: &postgres::Error) -> FleetError {
+pub(crate) fn failed(place: &str, error: &postgres::Error) -> FleetError {
     let (place, why) = (place.to_owned(), said(error));
     if store::is_gone(error) { FleetError::Unreachable { place, why } } else { FleetError::Refused { place, why } }
 }

@@ -10,8 +10,12 @@ mod address;
 mod admin;
 /// A turn that is kept while something runs.
 mod held;
+/// What is ordered of hosts.
+mod orders;
 /// What goes from a local journal to the common one.
 mod push;
+/// Changes of settings on their way through the fleet.
+mod rollout;
 /// The journal in a database of PostgreSQL.
 mod store;
 /// TLS to the server.
@@ -20,8 +24,9 @@ mod tls;
 mod turns;
 
 pub use address::{AddressError, StoreAddress};
-pub use admin::{AGENT_ROLE, AgentLine, FleetAdmin, FleetError, FleetState, JobLine, NewJob, TurnLine};
+pub use admin::{AGENT_ROLE, AgentLine, FleetAdmin, FleetError, FleetState, JobLine, NewJob, RunLine, TurnLine};
 pub use held::{HeldTurn, TurnTaker, TurnWaits};
 pub use push::{PushLine, PushReport, PushState, push, push_as_agent, status};
+pub use rollout::{Rollout, RolloutHost, RolloutOrder, RolloutPhase, RolloutTask};
 pub use store::{AgentState, AgentStore, FleetJob, JobEnd, PgJournal, PushedTrials};
 pub use turns::{Turn, TurnAnswer, TurnError, TurnTicket, TurnWish, Turns};

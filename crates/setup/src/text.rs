@@ -43,7 +43,7 @@ pub mod as_text {
     }
 }
 
-/// `#[serde(with = "wt_setup::duration_or_none")]` reads and writes an `Option<Duration>`: `150ms`, or nothing.
+/// `#[serde(with = "wt_setup::duration_or_none")]` reads and writes an `Option<Duration>`: `150ms`, `2d`, or nothing.
 pub mod duration_or_none {
     use std::time::Duration;
 
@@ -58,13 +58,13 @@ pub mod duration_or_none {
         }
     }
 
-    /// Reads `150ms`, or null.
+    /// Reads `150ms`, `2d`, or null.
     ///
     /// # Errors
     /// Those of the text grammar.
     pub fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         let text = <Option<String> as serde::Deserialize>::deserialize(deserializer)?;
-        text.map(|text| wt_units::parse_duration(&text).map_err(serde::de::Error::custom)).transpose()
+        text.map(|text| wt_units::parse_age(&text).map_err(serde::de::Error::custom)).transpose()
     }
 }
 

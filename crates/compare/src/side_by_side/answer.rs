@@ -1,3 +1,4 @@
+use super::disturbed::FleetDisturbances;
 use super::experiment::{ComparedExperiment, TriedSetting};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,6 +23,9 @@ pub struct SideBySideAnswer {
     pub current: Vec<CurrentDifference>,
     /// Settings that several of them tried, each against the current ones of its experiment.
     pub settings: Vec<SharedSetting>,
+    /// Who is slower while whom measures; of a fleet only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbances: Option<FleetDisturbances>,
     /// In words.
     pub text: String,
 }

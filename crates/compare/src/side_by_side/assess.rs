@@ -1,4 +1,5 @@
 use super::answer::{CurrentDifference, ExpectedElsewhere, HoursRatio, SharedSetting, SideBySideAnswer};
+use super::disturbed::{self, FleetRun};
 use super::experiment::{ComparedExperiment, TriedSetting};
 use super::request::SideBySideRequest;
 use super::words;
@@ -24,12 +25,17 @@ pub fn run(request: &SideBySideRequest) -> Result<SideBySideAnswer, Problem> {
     Ok(compare(read(&request.experiments, request.journal.as_deref())?, request.anyway))
 }
 
-/// Puts all experiments of a fleet side by side, however different their paths are: that is what is asked.
+/// Puts all experiments of a fleet side by side, however different their paths are: that is what is asked. In all runs of the mesh it
+/// looks for pairs that disturb one another.
 ///
 /// # Errors
 /// A [`Problem`] that says what to try.
-pub fn of_fleet(experiments: &[String], journal: &Path) -> Result<SideBySideAnswer, Problem> {
-    Ok(compare(read(experiments, Some(journal))?, true))
+pub fn of_fleet(experiments: &[String], runs: &[FleetRun], journal: &Path) -> Result<SideBySideAnswer, Problem> {
+    let mut answer = compare(read(experiments, Some(journal))?, true);
+    let disturbances = disturbed::find(runs, journal)?;
+    answer.text = format!("{}\n{}", answer.text, disturbed::text(&disturbances));
+    answer.disturbances = Some(disturbances);
+    Ok(answer)
 }
 
 fn read(keys: &[String], journal: Option<&Path>) -> Result<Vec<ComparedExperiment>, Problem> {
@@ -80,6 +86,7 @@ fn compare(experiments: Vec<ComparedExperiment>, anyway: bool) -> SideBySideAnsw
         notes,
         current,
         settings,
+        disturbances: None,
         text: String::new(),
     };
     answer.text = words::text(&answer);

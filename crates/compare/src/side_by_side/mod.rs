@@ -4,6 +4,8 @@
 mod answer;
 /// From experiments to the answer.
 mod assess;
+/// Which pairs of a fleet disturb one another.
+mod disturbed;
 /// One of the experiments.
 mod experiment;
 /// What is asked for.
@@ -13,4 +15,5 @@ mod words;
 
 pub use answer::{ExpectedElsewhere, SideBySideAnswer};
 pub use assess::{of_fleet, run};
+pub use disturbed::{FleetDisturbance, FleetDisturbances, FleetRun};
 pub use request::SideBySideRequest;

@@ -2,6 +2,7 @@ use super::trials::{Batch, ended};
 use super::write::{End, Head, Mark};
 use super::{PushStore, Trouble, Typed};
 use crate::address::{StoreAddress, said};
+use crate::rollout::{RolloutOrder, RolloutPhase, RolloutTask};
 use postgres::error::SqlState;
 use postgres::types::Type;
 use postgres::{Client, Row};
@@ -164,6 +165,53 @@ impl AgentStore {
             (&millis(after), Type::INT8),
         ];
         self.one("SELECT fleet_end($1, $2, $3, $4, $5, $6)", &parameters)
+    }
+
+    /// Whether a change of settings waits to be made, confirmed or taken back here.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn is_rollout_due(&mut self) -> Result<bool, JournalError> {
+        let rows = self.client.query_typed("SELECT fleet_rollout_due()", &[]);
+        Ok(self.unless_older(rows)?.first().is_some_and(|row| row.try_get(0).unwrap_or(false)))
+    }
+
+    /// Changes of settings that are to be made, confirmed or taken back here, or are under way; what is to be applied counts as under
+    /// way from now on.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn rollout_tasks(&mut self) -> Result<Vec<RolloutTask>, JournalError> {
+        let sql = "SELECT own_rollout, own_name, own_spec, own_order, own_phase FROM fleet_rollout_tasks()";
+        let rows = self.client.query_typed(sql, &[]);
+        let rows = self.unless_older(rows)?;
+        let of = |row: &Row| {
+            Ok::<_, postgres::Error>(RolloutTask {
+                number: row.try_get(0)?,
+                name: row.try_get(1)?,
+                spec: row.try_get(2)?,
+                ordered: RolloutOrder::of(row.try_get(3)?).unwrap_or(RolloutOrder::Nothing),
+                phase: RolloutPhase::of(row.try_get(4)?).unwrap_or(RolloutPhase::Applying),
+            })
+        };
+        rows.iter().map(of).collect::<Result<_, _>>().map_err(|error| self.failed(error))
+    }
+
+    /// Says what came of it; whether that can have come of it.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn rollout_said(&mut self, task: &RolloutTask, phase: RolloutPhase, why: &str) -> Result<bool, JournalError> {
+        let parameters: [Typed<'_>; 3] = [(&task.number, Type::INT8), (&phase.name(), Type::TEXT), (&why, Type::TEXT)];
+        self.one("SELECT fleet_rollout_said($1, $2, $3)", &parameters)
+    }
+
+    /// None of a server that an older program made, which has no such functions.
+    fn unless_older(&self, rows: Result<Vec<Row>, postgres::Error>) -> Result<Vec<Row>, JournalError> {
+        match rows {
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_FUNCTION) => Ok(Vec::new()),
+            rows => rows.map_err(|error| self.failed(error)),
+        }
     }
 
     fn one<T: for<'r> postgres::types::FromSql<'r>>(

@@ -168,7 +168,9 @@ impl PgJournal {
         let stored = StoredExperiment { state, ..stored.clone() };
         let (head, batch) = (Head::of(&stored)?, Batch::of(trials)?);
         let end = End::of(state, stored.ended_unix_us, stored.verdict.as_ref())?;
-        let site = self.site.clone();
+        // Where it says on which host it ran, that is its site.
+        let host = stored.config.host().and_then(|host| host.name.as_deref()).unwrap_or(&self.site);
+        let site = host.replace('\0', "");
         self.transact(|t| {
             let key = head.insert(t, &site)?.ok_or_else(|| taken(&stored.id))?;
             end.write(t, key)?;

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use utoipa::ToSchema;
-use wt_journal::{Imported, Journal as _, JournalError, Prune, SqliteJournal};
+use wt_journal::{Imported, Journal, JournalError, Prune, SqliteJournal};
 use wt_problem::Problem;
 use wt_sys::clock::unix_us;
 
@@ -40,10 +40,10 @@ pub struct RefusedExperiment {
 /// # Errors
 /// A [`Problem`] that names the file; what was taken before it stays.
 pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer, Problem> {
-    let mut journal = super::open(journal)?;
+    let mut journal = super::open_to_keep(journal)?;
     let mut all = ImportAnswer { schema_version: 1, ..ImportAnswer::default() };
     for file in files {
-        let imported = import_one(&mut journal, file)?;
+        let imported = import_one(&mut *journal, file)?;
         all.trials += imported.trials;
         all.imported.extend(imported.taken);
         all.known.extend(imported.known);
@@ -52,7 +52,7 @@ pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer,
     Ok(all)
 }
 
-fn import_one(journal: &mut SqliteJournal, file: &Path) -> Result<Imported, Problem> {
+fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<Imported, Problem> {
     let failed = |error: std::io::Error| {
         Problem::usage(format!("cannot read {}", file.display())).because(error.to_string()).hint("name a file, or -")
     };
@@ -128,7 +128,7 @@ pub fn prune(request: &PruneRequest) -> Result<PruneAnswer, Problem> {
     if experiments.is_empty() && older_than.is_none() && keep.is_none() {
         return Err(Problem::usage("it isn't said what shall go").hint("windtunnel journal prune --older-than 90d"));
     }
-    let mut journal = super::open(journal.as_deref())?;
+    let mut journal = super::open_to_keep(journal.as_deref())?;
     let ids = experiments.iter().map(|key| journal.load(key).map(|found| found.id));
     let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| problem(&error))?;
     let before = older_than.map(|age| unix_us().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));

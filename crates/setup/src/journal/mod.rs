@@ -50,6 +50,21 @@ pub fn open_to_read(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
     }
 }
 
+/// Opens what `--journal` names to take experiments in or throw them away: what isn't a measurement may go to a journal in
+/// PostgreSQL at once, in this host's name.
+///
+/// # Errors
+/// As [`open_to_read`].
+pub(crate) fn open_to_keep(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
+    match address(named) {
+        None => Ok(Box::new(open(named)?)),
+        Some(address) => {
+            let site = pushed::own_name().unwrap_or_else(|| "unknown".to_owned());
+            Ok(Box::new(PgJournal::open(&address?, &site).map_err(|error| problem(&error))?))
+        }
+    }
+}
+
 /// What [`open_to_read`] opens, as it stands: nothing is written to it, and none is made where there is none.
 pub(crate) fn open_as_it_stands(named: Option<&Path>) -> Option<Box<dyn Journal>> {
     if address(named).is_some() {

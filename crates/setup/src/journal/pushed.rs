@@ -121,7 +121,7 @@ fn site_of(experiment: &StoredExperiment, said: Option<&str>, own: Option<&str>)
     said.or_else(recorded).or(own).unwrap_or("unknown").to_owned()
 }
 
-fn own_name() -> Option<String> {
+pub(super) fn own_name() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

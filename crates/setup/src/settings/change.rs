@@ -33,8 +33,8 @@ impl ChangeRequest {
         self.settings.is_empty() && self.files.is_empty() && !self.defaults && self.verdict.is_none()
     }
 
-    /// Puts everything together.
-    pub(super) fn read(&self, survey: &Survey) -> Result<Request, Problem> {
+    /// Puts everything together that doesn't depend on this host.
+    pub(super) fn read_for_others(&self) -> Result<Request, Problem> {
         let pairs = self.settings.iter().map(String::as_str);
         let mut request = Request::of_pairs(pairs).map_err(|error| problem::knob(&error))?;
         for file in &self.files {
@@ -49,6 +49,12 @@ impl ChangeRequest {
             let narrow = matches!(request.target, Target::Route(..));
             request.places.retain(|_, place| narrow && *place == Target::Host);
         }
+        Ok(request)
+    }
+
+    /// Puts everything together.
+    pub(super) fn read(&self, survey: &Survey) -> Result<Request, Problem> {
+        let mut request = self.read_for_others()?;
         if self.defaults {
             let mut defaults = Request::defaults(survey);
             defaults.pairs.retain(|(knob, _)| match &request.target {

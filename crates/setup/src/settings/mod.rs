@@ -17,11 +17,14 @@ mod check;
 mod problem;
 /// What a server's own connections recommend.
 mod traffic;
+/// A change in words for other hosts.
+mod written_out;
 
 pub use access::HostAccess;
 pub use answers::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 pub use change::ChangeRequest;
 pub use check::{CheckReport, CheckRequest, Circumstance, LaterProof, VerdictCheck};
+pub use written_out::{WrittenChange, reaches_beyond};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

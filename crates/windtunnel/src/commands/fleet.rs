@@ -7,11 +7,13 @@ use crate::edge::{Exit, Outcome, Problem, say};
 use clap::{Args, Subcommand};
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 use wt_agent::{
-    AgentAnswer, AgentEvent, AgentRequest, FleetAddAnswer, FleetAddRequest, FleetRequest, FleetRunAnswer,
-    FleetRunRequest, FleetStatusAnswer, MeshRequest,
+    AgentAnswer, AgentEvent, AgentRequest, FleetAddRequest, FleetApplyRequest, FleetRequest, FleetRunAnswer,
+    FleetRunRequest, FleetUndoRequest, MeshRequest,
 };
 use wt_api::{Answer, Event, Request, Services};
+use wt_setup::settings::ChangeRequest;
 use wt_trial::Cancel;
 use wt_units::counted;
 
@@ -25,7 +27,8 @@ use wt_units::counted;
   windtunnel fleet add berlin postgresql://owner@db.example/windtunnel
   windtunnel fleet run mesh.toml postgresql://owner@db.example/windtunnel
   windtunnel fleet status postgresql://owner@db.example/windtunnel
-  windtunnel fleet report north postgresql://owner@db.example/windtunnel")]
+  windtunnel fleet report north postgresql://owner@db.example/windtunnel
+  windtunnel fleet apply wider postgresql://owner@db.example/windtunnel --verdict 20261124-090002")]
 pub(crate) struct FleetArgs {
     #[command(subcommand)]
     command: FleetCommand,
@@ -87,6 +90,24 @@ enum FleetCommand {
         #[arg(long)]
         all: bool,
     },
+    /// Changes settings of all hosts in waves; back everywhere if one isn't well
+    ///
+    /// Each host applies the change so that its guard takes it back, is watched, and confirms only over a new connection. Where one
+    /// doesn't, it is taken back everywhere and no further wave begins. What a host's own policy doesn't allow it doesn't do. Without
+    /// settings and --verdict it goes on with the change of that name. Exit code 1: it was taken back.
+    #[command(after_help = "Examples:
+  windtunnel fleet apply wider postgresql://owner@db.example/windtunnel --verdict 20261124-090002
+  windtunnel fleet apply iw20 postgresql://owner@db.example/windtunnel --set initcwnd=20 --to 192.0.2.0/24 --watch 30min")]
+    Apply(Box<ApplyArgs>),
+    /// Takes a change of settings back, wherever it is
+    #[command(after_help = "Examples:
+  windtunnel fleet undo wider postgresql://owner@db.example/windtunnel")]
+    Undo {
+        /// What the change is called
+        name: String,
+        #[command(flatten)]
+        owner: Owner,
+    },
     /// Measures what this host is asked to, as far as its policy allows
     ///
     /// It asks the fleet's server now and then; while that is away nothing begins, and nothing that was measured is lost.
@@ -103,6 +124,63 @@ enum FleetCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// A change of settings.
+#[derive(Debug, Args)]
+struct ApplyArgs {
+    /// What the change is called
+    name: String,
+    #[command(flatten)]
+    owner: Owner,
+    /// A setting; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "verdict")]
+    set: Vec<String>,
+    /// What this experiment recommends, of the fleet's journal
+    #[arg(long, value_name = "EXPERIMENT")]
+    verdict: Option<String>,
+    /// Where: an address, a network, default, host [default: where the verdict was measured]
+    #[arg(long, value_name = "WHERE")]
+    to: Option<String>,
+    /// The hosts, in the order of their waves [default: all]
+    #[arg(long, value_name = "HOST,...", value_delimiter = ',')]
+    on: Vec<String>,
+    /// How many hosts try it first
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    canaries: usize,
+    /// How many hosts follow at once
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    wave: usize,
+    /// How long each host is watched before it confirms
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = wt_units::parse_age)]
+    watch: Duration,
+    /// A host's guard takes it back unless it is confirmed in so long [default: --watch and 5min]
+    #[arg(long, value_name = "TIME", value_parser = wt_units::parse_age)]
+    confirm_within: Option<Duration>,
+    /// How long a host may take to ask for what it is to do
+    #[arg(long, value_name = "TIME", default_value = "15min", value_parser = wt_units::parse_age)]
+    patience: Duration,
+    /// A server that each host with the change must reach by a new connection; may be given more than once
+    #[arg(long, value_name = "HOST:PORT")]
+    reach: Vec<String>,
+}
+
+impl ApplyArgs {
+    fn request(&self) -> FleetApplyRequest {
+        let (settings, verdict, to) = (self.set.clone(), self.verdict.clone(), self.to.clone());
+        FleetApplyRequest {
+            server: self.owner.server.clone(),
+            name: self.name.clone(),
+            change: ChangeRequest { settings, verdict, to, ..ChangeRequest::default() },
+            on: self.on.clone(),
+            canaries: self.canaries,
+            wave: self.wave,
+            watch: self.watch,
+            within: self.confirm_within,
+            patience: self.patience,
+            reach: self.reach.clone(),
+        }
+    }
 }
 
 /// As the fleet's owner.
@@ -133,12 +211,16 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
         FleetCommand::Add { host, owner } => {
             let request = FleetAddRequest { server: owner.server.clone(), host: host.clone() };
             match ask(Request::FleetAdd(request))? {
-                Answer::FleetAdd(added) => give(&*added, owner.json, added_host),
+                Answer::FleetAdd(added) => {
+                    give(&*added, owner.json, |added| say!("{}", Screen::stdout().shown(&added.text())))
+                }
                 _ => Err(unexpected()),
             }
         }
         FleetCommand::Status(owner) => match ask(Request::FleetStatus(of(owner)))? {
-            Answer::FleetStatus(status) => give(&status, owner.json, show),
+            Answer::FleetStatus(status) => {
+                give(&status, owner.json, |status| say!("{}", Screen::stdout().shown(&status.text())))
+            }
             _ => Err(unexpected()),
         },
         FleetCommand::Run { file, owner, dry_run } => {
@@ -168,19 +250,40 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
                 _ => Err(unexpected()),
             }
         }
+        FleetCommand::Apply(args) => in_waves(Request::FleetApply(Box::new(args.request())), args.owner.json),
+        FleetCommand::Undo { name, owner } => {
+            let request = FleetUndoRequest { server: owner.server.clone(), name: name.clone() };
+            in_waves(Request::FleetUndo(request), owner.json)
+        }
         FleetCommand::Agent { policy, once, json } => agent(policy, *once, *json),
     }
 }
 
-fn agent(policy: &std::path::Path, once: bool, json: bool) -> Outcome {
-    let cancel = cancel_on_signals()?;
+/// Asks for what takes its time; what happens meanwhile is said to people.
+fn followed(request: Request) -> Result<Answer, Problem> {
     let mut sink = |event: Event| {
         if let Event::Agent(AgentEvent::Agent { text }) = event {
             let _ = writeln!(std::io::stderr().lock(), "{}", Screen::stderr().shown(&text));
         }
     };
+    wt_api::run(request, &Services::default(), &mut sink, &cancel_on_signals()?)
+}
+
+fn in_waves(request: Request, json: bool) -> Outcome {
+    let answer = followed(request)?;
+    let is_no = answer.is_no();
+    match answer {
+        Answer::FleetApply(change) | Answer::FleetUndo(change) => {
+            give(&*change, json, |change| say!("{}", Screen::stdout().shown(&change.text())))?;
+            Ok(if is_no { Exit::No } else { Exit::Done })
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+fn agent(policy: &std::path::Path, once: bool, json: bool) -> Outcome {
     let request = AgentRequest { policy: policy.to_owned(), once };
-    match wt_api::run(Request::FleetAgent(request), &Services::default(), &mut sink, &cancel)? {
+    match followed(Request::FleetAgent(request))? {
         Answer::FleetAgent(answer) => {
             give(&answer, json, |answer: &AgentAnswer| {
                 let AgentAnswer { measured, refused, failed, .. } = answer;
@@ -196,21 +299,6 @@ fn unexpected() -> Problem {
     Problem::internal("another answer than was asked for")
 }
 
-fn added_host(added: &FleetAddAnswer) {
-    let host = &added.host;
-    say!("{host} is {} the fleet. What is left to do:\n", if added.is_new { "in" } else { "already in" });
-    say!(
-        "1. In the server's pg_hba.conf, once, above other lines for this database; then reload it:\n   {}\n",
-        added.hba
-    );
-    say!("2. Where your authority's key is (or by whatever else makes certificates; the name counts):");
-    added.certificate.iter().for_each(|line| say!("   {line}"));
-    say!("\n3. On {host}, in /etc/windtunnel: ca.crt, {host}.crt as agent.crt, and what only root may read,");
-    say!("   {host}.key as secret/agent.key, and in agent.toml:");
-    added.policy.lines().for_each(|line| say!("   {line}"));
-    say!("\n4. On {host}: sudo systemctl enable --now windtunnel-agent");
-}
-
 fn written_down(written: &FleetRunAnswer) {
     let pairs = counted(written.jobs, "pair");
     if written.dry_run {
@@ -218,45 +306,4 @@ fn written_down(written: &FleetRunAnswer) {
     } else {
         say!("{}: {pairs}. Agents begin when they ask next, each at a random time within its span.", written.mesh);
     }
-}
-
-fn show(status: &FleetStatusAnswer) {
-    let state = &status.state;
-    if state.agents.is_empty() {
-        say!("Nobody is in the fleet yet: windtunnel fleet add HOST URL");
-        return;
-    }
-    say!("{:<20} {:>9} {:>10} {:>7}  version", "agent", "heard of", "clock", "to push");
-    for agent in &state.agents {
-        let seen = agent.seen_s.map_or("never".to_owned(), |seconds| format!("{} ago", span(seconds)));
-        let skew = agent.skew_s.map_or(String::new(), |skew| format!("{skew:+.2} s"));
-        say!("{:<20} {seen:>9} {skew:>10} {:>7}  {}", agent.agent, agent.outbox, agent.version);
-    }
-    if !state.jobs.is_empty() {
-        say!("\n{:<12} {:<14} {:<8} {:>8} {:>4}  target", "mesh", "agent", "state", "due in", "run");
-    }
-    for job in &state.jobs {
-        let due =
-            job.due_s.map_or(String::new(), |seconds| if seconds > 0.0 { span(seconds) } else { "now".to_owned() });
-        say!("{:<12} {:<14} {:<8} {due:>8} {:>4}  {}", job.mesh, job.agent, job.state, job.run, job.target);
-        if !job.reason.is_empty() {
-            say!("    {}", job.reason);
-        }
-        job.experiment.iter().for_each(|id| say!("    {id}"));
-    }
-    if !state.turns.is_empty() {
-        say!("\n{:<14} {:<5} {:>6}  turn on", "agent", "", "since");
-    }
-    for turn in &state.turns {
-        let words: Vec<&str> = turn.alone.iter().chain(&turn.shared).map(String::as_str).collect();
-        let state = if turn.granted { "has" } else { "waits" };
-        say!("{:<14} {state:<5} {:>6}  {}", turn.agent, span(turn.since_s), words.join(", "));
-    }
-}
-
-/// A time in one figure.
-fn span(seconds: f64) -> String {
-    let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
-    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= 2.0 * size).unwrap_or((1.0, "s"));
-    format!("{:.0} {unit}", seconds.max(0.0) / size)
 }

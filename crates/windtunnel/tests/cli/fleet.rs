@@ -80,6 +80,24 @@ fn every_report_is_the_same_from_both_stores_to_the_byte() {
     both(&["compare", ids[0], ids[1], "--anyway", "--json"]);
     both(&["journal", "show", "no-such-experiment"]);
 
+    // What isn't a measurement is written there at once: taken in, and thrown away again.
+    let imports = server.database("imports").unwrap();
+    let there = json(run(&[&import[..], &["--json", "--journal", &imports]].concat()));
+    assert_eq!(there["imported"], imported["imported"]);
+    for id in &ids {
+        // What is taken in has numbers of that journal: everything else is the same.
+        let (local, common) = (run(&["report", id]), run(&["report", id, "--journal", &imports]));
+        assert!((local.code, &local.out) == (common.code, &common.out), "{id}: {} {}", common.out, common.err);
+    }
+    let sites = "SELECT count(*) FROM experiments WHERE site <> config->'host'->>'name'";
+    assert_eq!(server.sql("imports", sites).unwrap(), "0", "the host that measured is its site");
+    let known = json(run(&[&import[..], &["--json", "--journal", &imports]].concat()));
+    assert_eq!((known["imported"].as_array().unwrap().len(), known["known"].as_array().unwrap().len()), (0, ids.len()));
+    let pruned = json(run(&["journal", "prune", ids[0], "--json", "--journal", &imports]));
+    assert_eq!((&pruned["pruned"], &pruned["experiments"]), (&Value::from(vec![ids[0]]), &Value::from(1)), "{pruned}");
+    let left = json(run(&["journal", "list", "--limit", "99", "--json", "--journal", &imports]));
+    assert_eq!(left["experiments"].as_array().unwrap().len(), ids.len() - 1);
+
     // Nobody finds the password.
     let refused = run(&["tune", "--lab", "adsl", "--journal", &secret]);
     assert!(refused.code == 2 && refused.err.contains("journal push"), "{} {}", refused.code, refused.err);

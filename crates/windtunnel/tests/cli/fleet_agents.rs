@@ -18,6 +18,16 @@ const DATA: usize = 4096;
 const STEP: usize = 16 * 1024;
 const PER_STEP: Duration = Duration::from_millis(4);
 
+/// The agent whose wall clock is an hour ahead, where that is asked for.
+const WRONG: &str = "c";
+
+/// What makes a wall clock wrong, without the monotonic one.
+fn faketime() -> Result<PathBuf, String> {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.find(|library| library.is_file()).ok_or_else(|| "no libfaketimeMT.so.1 (package faketime)".to_owned())
+}
+
 /// Who moved data over the link, and when.
 type Passed = Arc<Mutex<Vec<(usize, Instant)>>>;
 
@@ -83,6 +93,8 @@ struct Fleet {
     home: PathBuf,
     serve: Child,
     link: SharedLink,
+    /// What makes the clock of [`WRONG`] wrong.
+    wrong: Option<PathBuf>,
 }
 
 impl Drop for Fleet {
@@ -105,7 +117,7 @@ impl Fleet {
         let (key, server) = shown.split_once('@').unwrap();
         std::fs::write(folder.join("key"), key).unwrap();
         let link = SharedLink::to(server.parse().unwrap(), agents.len());
-        let fleet = Self { postgres, url, home, serve, link };
+        let fleet = Self { postgres, url, home, serve, link, wrong: None };
         assert_eq!(fleet.run(&["fleet", "init", &fleet.url]).code, 0);
         for agent in agents {
             assert_eq!(fleet.run(&["fleet", "add", agent, &fleet.url]).code, 0);
@@ -149,13 +161,20 @@ impl Fleet {
         let policy = folder.join(format!("{agent}.toml"));
         let log = std::fs::File::options().create(true).append(true).open(folder.join(format!("{agent}.log"))).unwrap();
         let mut command = windtunnel(&self.home);
+        if let Some(library) = self.wrong.as_ref().filter(|_| agent == WRONG) {
+            command.env("LD_PRELOAD", library).env("FAKETIME", "+1h").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
         command.args(["fleet", "agent", "--policy"]).arg(policy).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
 
-    fn jobs(&self) -> Vec<Value> {
+    fn status(&self, of: &str) -> Vec<Value> {
         let status = self.run(&["fleet", "status", &self.url, "--json"]);
         let status: Value = serde_json::from_str(&status.out).unwrap_or_else(|error| panic!("{error}: {}", status.err));
-        status["jobs"].as_array().unwrap().clone()
+        status[of].as_array().unwrap().clone()
+    }
+
+    fn jobs(&self) -> Vec<Value> {
+        self.status("jobs")
     }
 }
 
@@ -181,6 +200,7 @@ fn agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut fleet = require!("postgres", Fleet::start(folder, &agents));
+    fleet.wrong = Some(require!("faketime", faketime()));
     let kills: usize = std::env::var("WINDTUNNEL_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
     fleet.mesh(folder, &agents, "one", 6 + 2 * kills);
     let journal = |agent: &str| folder.join(format!("{agent}.sqlite3"));
@@ -196,8 +216,8 @@ fn agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
         running[victim].kill().unwrap();
         running[victim].wait().unwrap();
         running[victim] = fleet.agent(folder, agents[victim]);
-        if kill == kills / 2 {
-            // Its server as well: what was begun ends by itself or goes on when it is back.
+        if kill == kills / 3 || kill == kills * 2 / 3 {
+            // Its server as well, twice: what was begun ends by itself or goes on when it is back.
             fleet.postgres.kill_and_restart().unwrap();
         }
     }
@@ -209,6 +229,12 @@ fn agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
     let (nearest, counts) = fleet.link.nearest();
     assert!(counts.iter().all(|count| *count > 50), "everybody has moved data: {counts:?}");
     assert!(nearest.unwrap() > Duration::from_millis(2), "two were on the link at once: {nearest:?}");
+    // A clock that is an hour wrong is shown, and changed nothing of all this.
+    for agent in fleet.status("agents") {
+        let skew = agent["skew_s"].as_f64().unwrap();
+        let wrong = if agent["agent"] == WRONG { 3600.0 } else { 0.0 };
+        assert!((skew - wrong).abs() < 60.0, "{agent}");
+    }
 
     // Both journals have the same trials, and pushing again adds none.
     let count = "SELECT (SELECT count(*) FROM trials), (SELECT count(*) FROM trials WHERE status = 'running'), \

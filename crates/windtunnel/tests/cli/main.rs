@@ -9,6 +9,7 @@ mod exports;
 mod files_of_others;
 mod fleet;
 mod fleet_agents;
+mod fleet_apply;
 mod hostile;
 mod model;
 mod overhead;

@@ -1,0 +1,323 @@
+//! A change of settings on one host of a fleet: applied so that its guard takes it back, confirmed only where new connections still
+//! come about, taken back when that is ordered. What was done is written down beside the journal before and after, so that whatever
+//! ends the agent, the next one knows.
+
+use crate::policy::Policy;
+use crate::waves::RolloutSpec;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wt_fleet::{RolloutOrder as Order, RolloutPhase as Phase, RolloutTask};
+use wt_problem::Problem;
+use wt_setup::HostAccess;
+use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, reaches_beyond};
+
+/// How long a server that is to be reached has to answer.
+const REACH: Duration = Duration::from_secs(10);
+
+/// What this host did of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "did", rename_all = "snake_case")]
+enum Done {
+    /// It began to apply it; whether it came to that isn't known.
+    Began,
+    /// It is in force as this change of the host, to be confirmed.
+    Applied { change: String },
+    /// It stays, as this change of the host; as none where the host was so anyway.
+    Confirmed { change: Option<String> },
+    /// It isn't in force any more, and why.
+    Over { why: String },
+}
+
+/// The changes that a fleet made on this host.
+#[derive(Debug)]
+pub(crate) struct HostChanges {
+    file: PathBuf,
+    /// The fleet's server, whose numbers they have.
+    server: String,
+}
+
+/// What is said of a change, and why.
+type Said = Option<(Phase, String)>;
+
+fn said(phase: Phase, why: impl Into<String>) -> Result<Said, Problem> {
+    Ok(Some((phase, why.into())))
+}
+
+impl HostChanges {
+    /// Those that belong to a journal.
+    pub(crate) fn beside(journal: &Path, server: String) -> Self {
+        let mut file = journal.as_os_str().to_owned();
+        file.push(".changes");
+        Self { file: file.into(), server }
+    }
+
+    /// Does what is ordered, or looks after what is under way; what is to be said of it, if there is something.
+    ///
+    /// # Errors
+    /// A [`Problem`] where this host can't write down what it does.
+    pub(crate) fn carry_out(&self, task: &RolloutTask, policy: &Policy) -> Result<Said, Problem> {
+        let done = self.read()?.remove(&self.key(task.number));
+        match (task.ordered, task.phase, done) {
+            (Order::Undo, ..) => self.undo(task),
+            (Order::Apply, Phase::Applying, None) => self.apply(task, policy),
+            (_, Phase::Applying, Some(Done::Began)) => match host()?.pending().pending {
+                Some(_) => Ok(None),
+                None => said(Phase::Failed, "the agent ended while it applied it; it isn't in force"),
+            },
+            (Order::Confirm, Phase::Applied, Some(Done::Applied { change })) => self.confirm(task, &change),
+            (_, Phase::Applying, Some(Done::Applied { change })) => Ok(self.gone(task, &change)?.or(applied())),
+            (_, _, Some(Done::Applied { change })) => self.gone(task, &change),
+            (_, Phase::Applying | Phase::Applied, Some(Done::Confirmed { .. })) => said(Phase::Confirmed, ""),
+            (_, Phase::Applying | Phase::Applied, Some(Done::Over { why })) => said(Phase::Undone, why),
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes back what nobody will confirm any more, since the agent ends.
+    ///
+    /// # Errors
+    /// A [`Problem`] where that can't be.
+    pub(crate) fn leave(&self) -> Result<(), Problem> {
+        let applied = self.read()?.into_iter().filter_map(|(key, done)| match done {
+            Done::Applied { change } => Some((key, change)),
+            _ => None,
+        });
+        for (key, change) in applied {
+            let mut host = host()?;
+            if phase_of(&mut host, &change)? == "applied" {
+                host.undo(Some(&change))?;
+            }
+            self.note(key, Done::Over { why: "the agent was stopped before it was confirmed".to_owned() })?;
+        }
+        Ok(())
+    }
+
+    fn apply(&self, task: &RolloutTask, policy: &Policy) -> Result<Said, Problem> {
+        let spec: RolloutSpec = match serde_json::from_str(&task.spec) {
+            Ok(spec) => spec,
+            Err(error) => return said(Phase::Refused, format!("the change isn't understood: {error}")),
+        };
+        if let Some(why) = policy.change_refusal(&spec) {
+            return said(Phase::Refused, why);
+        }
+        let change = ChangeRequest { settings: spec.settings, to: Some(spec.to), ..ChangeRequest::default() };
+        let planned = host().and_then(|mut host| Ok((host.plan(&change)?, host)));
+        let (plan, mut host) = match planned {
+            Ok(planned) => planned,
+            Err(problem) => return said(Phase::Failed, problem.what),
+        };
+        if reaches_beyond(&plan) && !policy.host_wide {
+            return said(Phase::Refused, "it would change settings of this whole host, which may not be");
+        }
+        if let Some(left_out) = plan.skipped.first() {
+            return said(Phase::Failed, format!("{}: {}", left_out.key, left_out.text));
+        }
+        let key = self.key(task.number);
+        if plan.is_empty() {
+            self.note(key, Done::Confirmed { change: None })?;
+            return said(Phase::Confirmed, "it was so already");
+        }
+        self.note(key.clone(), Done::Began)?;
+        let confirmation = Confirmation { within: spec.pace.within, at_once: false };
+        let failed = match host.apply(&ApplyRequest { change, confirmation }) {
+            Ok(answer) => match answer.problem {
+                None => {
+                    let change = answer.applied.id.to_string();
+                    self.note(key, Done::Applied { change: change.clone() })?;
+                    return match unreachable(&spec.reach) {
+                        None => Ok(applied()),
+                        Some(why) => self.take_back(task, &change, why),
+                    };
+                }
+                Some(problem) => problem,
+            },
+            Err(problem) => problem,
+        };
+        self.note(key, Done::Over { why: failed.what.clone() })?;
+        said(Phase::Failed, failed.what)
+    }
+
+    /// Makes it stay, if what is to be reached still is.
+    fn confirm(&self, task: &RolloutTask, change: &str) -> Result<Said, Problem> {
+        if let Some(gone) = self.gone(task, change)? {
+            return Ok(Some(gone));
+        }
+        let reach = serde_json::from_str(&task.spec).map(|spec: RolloutSpec| spec.reach).unwrap_or_default();
+        if let Some(why) = unreachable(&reach) {
+            return self.take_back(task, change, why);
+        }
+        match host()?.confirm(Some(change)) {
+            Ok(_) => {
+                self.note(self.key(task.number), Done::Confirmed { change: Some(change.to_owned()) })?;
+                said(Phase::Confirmed, "")
+            }
+            Err(problem) => match self.gone(task, change)? {
+                Some(gone) => Ok(Some(gone)),
+                None => self.take_back(task, change, problem.what),
+            },
+        }
+    }
+
+    /// Takes back what isn't well here.
+    fn take_back(&self, task: &RolloutTask, change: &str, why: String) -> Result<Said, Problem> {
+        let why = match host()?.undo(Some(change)) {
+            Ok(_) => why,
+            // Its guard goes on trying.
+            Err(problem) => format!("{why}; and it can't be taken back: {}", problem.what),
+        };
+        self.note(self.key(task.number), Done::Over { why: why.clone() })?;
+        said(Phase::Failed, why)
+    }
+
+    /// What is to be said where a change that was applied isn't in force any more.
+    fn gone(&self, task: &RolloutTask, change: &str) -> Result<Said, Problem> {
+        let phase = phase_of(&mut host()?, change)?;
+        if ["applied", "confirming", "confirmed"].contains(&phase.as_str()) {
+            return Ok(None);
+        }
+        let why = format!("the change is {phase} here");
+        self.note(self.key(task.number), Done::Over { why: why.clone() })?;
+        said(Phase::Reverted, why)
+    }
+
+    fn undo(&self, task: &RolloutTask) -> Result<Said, Problem> {
+        let key = self.key(task.number);
+        let change = match self.read()?.remove(&key) {
+            Some(Done::Applied { change } | Done::Confirmed { change: Some(change) }) => change,
+            // Its guard is at it; whose change it is that waits isn't known.
+            Some(Done::Began) if host()?.pending().pending.is_some() => return Ok(None),
+            // So that an order to apply it that comes late finds that it is over.
+            _ => {
+                self.note(key, Done::Over { why: "it was called off".to_owned() })?;
+                return said(Phase::Undone, "");
+            }
+        };
+        let mut host = host()?;
+        let phase = phase_of(&mut host, &change)?;
+        let is_in_force = ["applied", "confirming", "confirmed", "revert-failed", "undoing"].contains(&phase.as_str());
+        if is_in_force && let Err(problem) = host.undo(Some(&change)) {
+            return said(task.phase, format!("it can't be taken back: {}", problem.what));
+        }
+        self.note(key, Done::Over { why: "it was taken back".to_owned() })?;
+        said(Phase::Undone, "")
+    }
+
+    fn key(&self, number: i64) -> String {
+        format!("{}#{number}", self.server)
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, Done>, Problem> {
+        match std::fs::read(&self.file) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| self.problem(&error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) => Err(self.problem(&error)),
+        }
+    }
+
+    fn note(&self, key: String, done: Done) -> Result<(), Problem> {
+        let mut all = self.read()?;
+        all.insert(key, done);
+        let text = serde_json::to_string(&all).map_err(|error| self.problem(&error))?;
+        let mut new = self.file.as_os_str().to_owned();
+        new.push(".new");
+        let write = || {
+            let mut file = std::fs::File::create(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&new, &self.file)
+        };
+        write().map_err(|error| self.problem(&error))
+    }
+
+    fn problem(&self, error: &dyn std::fmt::Display) -> Problem {
+        Problem::environment(format!("{}: {error}", self.file.display()))
+            .because("an agent writes down which changes of settings it made")
+            .hint("see to it that this agent can write there")
+    }
+}
+
+fn applied() -> Said {
+    Some((Phase::Applied, String::new()))
+}
+
+fn host() -> Result<HostAccess, Problem> {
+    HostAccess::open(None, None)
+}
+
+/// How far a change of this host is; `gone` where it isn't known any more.
+fn phase_of(host: &mut HostAccess, change: &str) -> Result<String, Problem> {
+    let rows = host.history()?.changes;
+    let row = rows.iter().find(|row| row.id.to_string() == change);
+    Ok(row.and_then(|row| row.phase).unwrap_or("gone").to_owned())
+}
+
+/// Why one of these servers takes no new connection, if one doesn't.
+fn unreachable(servers: &[String]) -> Option<String> {
+    servers.iter().find_map(|server| {
+        let addresses = match server.to_socket_addrs() {
+            Ok(addresses) => addresses,
+            Err(error) => return Some(format!("{server} has no address with it: {error}")),
+        };
+        let mut why = "it has no address".to_owned();
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, REACH) {
+                Ok(_) => return None,
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Some(format!("{server} takes no new connection with it: {why}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(ordered: Order, phase: Phase) -> RolloutTask {
+        RolloutTask { number: 7, name: "n".to_owned(), spec: "{}".to_owned(), ordered, phase }
+    }
+
+    #[test]
+    fn what_was_done_is_known_to_the_next_agent_and_an_order_that_was_called_off_is_never_applied() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = || HostChanges::beside(&folder.path().join("j"), "postgresql://s/d".to_owned());
+        let policy = Policy::parse("server = \"postgresql://s/d\"\nchanges = [\"rwin\"]").unwrap();
+        // It may not: refused, and nothing was begun.
+        let refused = changes().carry_out(&task(Order::Apply, Phase::Applying), &policy).unwrap().unwrap();
+        assert_eq!(refused.0, Phase::Refused, "{}", refused.1);
+        assert_eq!(changes().read().unwrap(), BTreeMap::new());
+        // It is called off before it begins.
+        assert_eq!(
+            changes().carry_out(&task(Order::Undo, Phase::Applying), &policy).unwrap(),
+            Some((Phase::Undone, String::new()))
+        );
+        let late = changes().carry_out(&task(Order::Apply, Phase::Applying), &policy).unwrap().unwrap();
+        assert_eq!(late, (Phase::Undone, "it was called off".to_owned()));
+        // Numbers are a server's own.
+        let other = HostChanges::beside(&folder.path().join("j"), "postgresql://t/d".to_owned());
+        assert_eq!(other.read().unwrap().remove(&other.key(7)), None);
+        // What was confirmed and not heard of is said again.
+        changes().note(changes().key(7), Done::Confirmed { change: None }).unwrap();
+        let again = changes().carry_out(&task(Order::Confirm, Phase::Applied), &policy).unwrap();
+        assert_eq!(again, Some((Phase::Confirmed, String::new())));
+        std::fs::write(folder.path().join("j.changes"), "{").unwrap();
+        assert!(
+            changes().carry_out(&task(Order::Apply, Phase::Applying), &policy).is_err(),
+            "it isn't known what was done"
+        );
+    }
+
+    #[test]
+    fn a_server_is_reached_by_a_new_connection_or_it_is_said_why_not() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap().to_string();
+        assert_eq!(unreachable(std::slice::from_ref(&open)), None);
+        drop(listener);
+        assert!(unreachable(std::slice::from_ref(&open)).unwrap().contains(&open));
+        assert!(unreachable(&["no port".to_owned()]).unwrap().contains("no address"));
+    }
+}

@@ -1,0 +1,320 @@
+//! `windtunnel fleet apply`: what the owner asks, and who drives a change through its waves.
+
+use crate::agent::{AgentEvent, Sink, idle};
+use crate::owner::{connected, problem};
+use crate::waves::{RolloutSpec, WavePace, WaveStep, back, forward};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wt_fleet::{FleetAdmin, FleetError, Rollout, RolloutHost, RolloutPhase};
+use wt_problem::Problem;
+use wt_setup::settings::ChangeRequest;
+use wt_trial::Cancel;
+
+/// How often the driver looks at its hosts.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a change may wait for its confirmation on a host.
+const WITHIN: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(7 * 86_400);
+
+/// A change of settings for a whole fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FleetApplyRequest {
+    /// The fleet's server.
+    pub server: String,
+    /// What the change is called; one of that name goes on.
+    pub name: String,
+    /// What is changed, and where; an experiment is one of the fleet's journal.
+    pub change: ChangeRequest,
+    /// The hosts, in the order of their waves; none means all, by name.
+    pub on: Vec<String>,
+    /// How many of them try it first.
+    pub canaries: usize,
+    /// How many follow at once.
+    pub wave: usize,
+    /// How long each host is watched before it confirms.
+    #[serde(with = "wt_units::serde_duration")]
+    pub watch: Duration,
+    /// A host's guard takes it back unless it is confirmed in so long; nothing means `watch` and 5 minutes.
+    #[serde(with = "wt_setup::duration_or_none")]
+    pub within: Option<Duration>,
+    /// How long a host may take to ask for what it is to do.
+    #[serde(with = "wt_units::serde_duration")]
+    pub patience: Duration,
+    /// Servers, `HOST:PORT`, which must take a new connection from each host that has it; that of the verdict besides.
+    pub reach: Vec<String>,
+}
+
+impl Default for FleetApplyRequest {
+    fn default() -> Self {
+        Self {
+            server: String::new(),
+            name: String::new(),
+            change: ChangeRequest::default(),
+            on: Vec::new(),
+            canaries: 1,
+            wave: 10,
+            watch: Duration::from_secs(600),
+            within: None,
+            patience: Duration::from_secs(900),
+            reach: Vec::new(),
+        }
+    }
+}
+
+/// Which change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FleetUndoRequest {
+    /// The fleet's server.
+    pub server: String,
+    /// What it is called.
+    pub name: String,
+}
+
+/// How a change ended, or how it stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FleetApplyAnswer {
+    /// 1.
+    pub schema_version: u32,
+    /// It, with its hosts.
+    #[serde(flatten)]
+    pub rollout: Rollout,
+    /// Hosts that may still have it and don't ask; they are told to take it back when they do.
+    pub silent: Vec<String>,
+}
+
+impl FleetApplyAnswer {
+    /// Whether it is where it was asked for: in force everywhere it may be, or taken back everywhere.
+    #[must_use]
+    pub fn is_as_wanted(&self, undo: bool) -> bool {
+        self.rollout.state == if undo { "undone" } else { "done" } && self.silent.is_empty()
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Rollout { name, state, reason, hosts, .. } = &self.rollout;
+        let count = |phase: RolloutPhase| hosts.iter().filter(|host| host.phase == phase).count();
+        let (have, all) = (count(RolloutPhase::Confirmed), hosts.len());
+        let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+        let mut text = match state.as_str() {
+            "done" => format!("{name}: {have} of {all} hosts have it for good."),
+            "undone" => format!("{name}: taken back everywhere{because}."),
+            _ => {
+                format!("{name}: not at its end yet{because}. What isn't confirmed is taken back by each host's guard.")
+            }
+        };
+        for host in hosts.iter().filter(|host| !host.reason.is_empty()) {
+            text.push_str(&format!("\n  {}: {}: {}", host.agent, host.phase.name(), host.reason));
+        }
+        if !self.silent.is_empty() {
+            let silent = self.silent.join(", ");
+            text.push_str(&format!("\n  {silent}: no word; told to take it back as soon as they ask"));
+        }
+        text
+    }
+}
+
+/// Takes a change of settings through a fleet in waves, and back everywhere if one host isn't well with it.
+///
+/// # Errors
+/// A [`Problem`]; of what was begun, hosts that didn't confirm take it back by themselves.
+pub fn apply(request: &FleetApplyRequest, events: Sink<'_>, cancel: &Cancel) -> Result<FleetApplyAnswer, Problem> {
+    let mut admin = connected(&request.server)?;
+    let begun = admin.rollouts(Some(&request.name)).map_err(|error| problem(&error))?;
+    if begun.is_empty() {
+        begin(request, &mut admin)?;
+    } else if !request.change.settings.is_empty() || request.change.verdict.is_some() {
+        return Err(Problem::usage(format!("there is a change called {} already", request.name))
+            .hint("choose another name; without settings and --verdict it goes on with that one"));
+    }
+    drive(&request.server, &request.name, admin, events, cancel)
+}
+
+/// Takes a change back wherever it is.
+///
+/// # Errors
+/// A [`Problem`].
+pub fn undo(request: &FleetUndoRequest, events: Sink<'_>, cancel: &Cancel) -> Result<FleetApplyAnswer, Problem> {
+    let mut admin = connected(&request.server)?;
+    let found =
+        named(&mut admin, &request.name).map_err(|error| problem(&error))?.ok_or_else(|| unknown(&request.name))?;
+    if found.state != "undoing" {
+        admin.set_rollout(found.number, "undoing", "asked for").map_err(|error| problem(&error))?;
+    }
+    drive(&request.server, &request.name, admin, events, cancel)
+}
+
+fn unknown(name: &str) -> Problem {
+    Problem::usage(format!("no change of this fleet is called {name}"))
+        .hint("windtunnel fleet status URL lists them; a new one needs settings or --verdict")
+}
+
+fn begin(request: &FleetApplyRequest, admin: &mut FleetAdmin) -> Result<(), Problem> {
+    let FleetApplyRequest { name, watch, patience, .. } = request;
+    if request.change.settings.is_empty() && request.change.verdict.is_none() {
+        return Err(unknown(name));
+    }
+    if name.is_empty() || name.len() > 60 || name.contains(|c: char| c.is_whitespace() || c == '/') {
+        return Err(Problem::usage("a change needs a name of at most 60 letters, without spaces and slashes"));
+    }
+    let within = request.within.unwrap_or(*watch + Duration::from_secs(300));
+    if within <= *watch || !WITHIN.contains(&within) {
+        return Err(Problem::usage(
+            "a host's guard has to wait for longer than the host is watched, and 7 days at most",
+        )
+        .hint("--confirm-within 15min --watch 10min"));
+    }
+    let journal = request.change.journal.clone().or_else(|| Some(request.server.clone().into()));
+    let written = ChangeRequest { journal, ..request.change.clone() }.written_out()?;
+    let mut reach = request.reach.clone();
+    reach.extend(written.server);
+    let pace = WavePace { watch: *watch, within, patience: *patience };
+    let spec = RolloutSpec { settings: written.settings, to: written.to, reach, pace };
+    let spec = serde_json::to_string(&spec).map_err(|error| Problem::internal(error.to_string()))?;
+    let on = match request.on.as_slice() {
+        [] => admin.state().map_err(|error| problem(&error))?.agents.into_iter().map(|agent| agent.agent).collect(),
+        named => named.to_vec(),
+    };
+    if on.is_empty() {
+        return Err(Problem::usage("nobody is in the fleet yet").hint("windtunnel fleet add HOST URL"));
+    }
+    let hosts: Vec<(String, u32)> = on.into_iter().enumerate().map(|(n, host)| (host, wave_of(n, request))).collect();
+    admin.begin_rollout(name, &spec, &hosts).map_err(|error| problem(&error))
+}
+
+/// The wave of the host in this place.
+fn wave_of(place: usize, request: &FleetApplyRequest) -> u32 {
+    let after = place.checked_sub(request.canaries.max(1)).map_or(0, |after| 1 + after / request.wave.max(1));
+    u32::try_from(after + 1).unwrap_or(u32::MAX)
+}
+
+fn named(admin: &mut FleetAdmin, name: &str) -> Result<Option<Rollout>, FleetError> {
+    Ok(admin.rollouts(Some(name))?.pop())
+}
+
+/// Does one step after the other until the change is at its end, or somebody cancels. Its server may be away meanwhile.
+fn drive(
+    server: &str,
+    name: &str,
+    admin: FleetAdmin,
+    events: Sink<'_>,
+    cancel: &Cancel,
+) -> Result<FleetApplyAnswer, Problem> {
+    let (mut admin, mut told) = (Some(admin), BTreeMap::new());
+    let mut is_away = false;
+    let mut last = None;
+    loop {
+        let stepped = match admin.as_mut() {
+            Some(admin) => step(admin, name, &mut told, events),
+            None => FleetAdmin::connect(&wt_setup::journal::store_address(server)?).map(|again| {
+                admin = Some(again);
+                Stepped::Again
+            }),
+        };
+        match stepped {
+            Ok(Stepped::Ended(answer)) => return Ok(*answer),
+            Ok(Stepped::Unknown) => return Err(unknown(name)),
+            Ok(Stepped::Again) => is_away = false,
+            Ok(Stepped::Waits(rollout)) => {
+                is_away = false;
+                last = Some(rollout);
+                idle(LOOK, cancel);
+            }
+            Err(error @ FleetError::Unreachable { .. }) => {
+                if !is_away {
+                    events(AgentEvent::Agent {
+                        text: format!("the fleet's server isn't there, it is asked again: {error}"),
+                    });
+                }
+                (is_away, admin) = (true, None);
+                idle(LOOK * 4, cancel);
+            }
+            Err(error) => return Err(problem(&error)),
+        }
+        if cancel.is_cancelled() {
+            let rollout = last.ok_or_else(|| Problem::environment("stopped before anything was known"))?;
+            return Ok(FleetApplyAnswer { schema_version: 1, rollout: *rollout, silent: Vec::new() });
+        }
+    }
+}
+
+/// What became of a step.
+enum Stepped {
+    /// It is at its end.
+    Ended(Box<FleetApplyAnswer>),
+    /// There is no such change.
+    Unknown,
+    /// Something was ordered: look again.
+    Again,
+    /// Hosts are at it.
+    Waits(Box<Rollout>),
+}
+
+fn step(
+    admin: &mut FleetAdmin,
+    name: &str,
+    told: &mut BTreeMap<String, RolloutPhase>,
+    events: Sink<'_>,
+) -> Result<Stepped, FleetError> {
+    let Some(rollout) = named(admin, name)? else { return Ok(Stepped::Unknown) };
+    for RolloutHost { agent, phase, reason, .. } in &rollout.hosts {
+        if told.insert(agent.clone(), *phase) != Some(*phase) && *phase != RolloutPhase::Untouched {
+            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            events(AgentEvent::Agent { text: format!("{agent}: {}{why}", phase.name()) });
+        }
+    }
+    let spec: RolloutSpec = serde_json::from_str(&rollout.spec).unwrap_or_default();
+    let number = rollout.number;
+    let next = match rollout.state.as_str() {
+        "running" => forward(&rollout.hosts, spec.pace),
+        "done" => WaveStep::Done,
+        _ => back(&rollout.hosts, spec.pace),
+    };
+    let ended = |state: &str, reason: &str, silent: Vec<String>| {
+        let rollout = Rollout { state: state.to_owned(), reason: reason.to_owned(), ..rollout.clone() };
+        Stepped::Ended(Box::new(FleetApplyAnswer { schema_version: 1, rollout, silent }))
+    };
+    match next {
+        WaveStep::Wait => Ok(Stepped::Waits(Box::new(rollout))),
+        WaveStep::Order(order, agents) => admin.order(number, order, &agents).map(|()| Stepped::Again),
+        WaveStep::Stop(why) => {
+            events(AgentEvent::Agent { text: format!("stopped, and taken back everywhere: {why}") });
+            admin.set_rollout(number, "undoing", &why).map(|()| Stepped::Again)
+        }
+        WaveStep::Done => {
+            admin.set_rollout(number, "done", &rollout.reason).map(|()| ended("done", &rollout.reason, vec![]))
+        }
+        WaveStep::Undone { silent } => {
+            // Where somebody may still have it, it isn't over.
+            let state = if silent.is_empty() { "undone" } else { "undoing" };
+            admin.set_rollout(number, state, &rollout.reason)?;
+            Ok(ended("undone", &rollout.reason, silent))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canaries_come_first_and_the_rest_in_waves() {
+        let waves = |canaries, wave| -> Vec<u32> {
+            let request = FleetApplyRequest { canaries, wave, ..FleetApplyRequest::default() };
+            (0..7).map(|place| wave_of(place, &request)).collect()
+        };
+        assert_eq!(waves(1, 2), [1, 2, 2, 3, 3, 4, 4]);
+        assert_eq!(waves(2, 10), [1, 1, 2, 2, 2, 2, 2]);
+        assert_eq!(waves(0, 0), [1, 2, 3, 4, 5, 6, 7], "one at least");
+    }
+
+    #[test]
+    fn what_is_told_to_hosts_is_read_back_and_its_guard_waits_for_longer_than_it_is_watched() {
+        let spec =
+            RolloutSpec { settings: vec!["rwin=4x".to_owned()], to: "192.0.2.1".to_owned(), ..RolloutSpec::default() };
+        let text = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<RolloutSpec>(&text).unwrap(), spec);
+    }
+}
