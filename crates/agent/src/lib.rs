@@ -19,6 +19,8 @@ mod mesh;
 mod owner;
 /// What a host lets be measured from it.
 mod policy;
+/// What hosts measured, from a journal without a fleet.
+mod sites;
 
 pub use agent::{AgentAnswer, AgentEvent, AgentRequest, agent};
 pub use job::JobSpec;
@@ -28,3 +30,4 @@ pub use owner::{
     FleetStopAnswer, MeshRequest, add, experiments, init, run, status, stop,
 };
 pub use policy::{Policy, PolicyAnswer};
+pub use sites::status_of;

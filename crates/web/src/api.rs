@@ -2,8 +2,10 @@ use crate::checked::preset as preset_name;
 use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
 use crate::files::{self, AnalyseQuery, Analysed};
+use crate::fleet;
 use crate::guard;
 use crate::inventory;
+use crate::logged;
 use crate::page;
 use crate::peer::Peer;
 use crate::queries::{
@@ -13,6 +15,7 @@ use crate::running;
 use crate::scraped;
 use crate::shipped::DrawnPreset;
 use crate::state::{App, Body, JsonBody, Place, Places, Shared, place, places};
+use crate::traffic;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, State};
 use axum::http::HeaderMap;
@@ -32,6 +35,7 @@ use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ListAnswer, PruneAnswer, PruneRequest, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{PresetsAnswer, ScenarioAnswer};
 use wt_setup::settings::{ChangeAnswer, HistoryAnswer, PendingAnswer, ShowRequest};
+use wt_traffic::TrafficReport;
 use wt_wire::{OverheadAnswer, OverheadWords};
 
 /// What settings need the token for.
@@ -80,6 +84,9 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(predict))
         .merge(running::operations())
         .merge(inventory::operations())
+        .merge(traffic::operations())
+        .merge(fleet::operations())
+        .merge(logged::operations())
         .routes(routes!(journal))
         .routes(routes!(journaled))
         .routes(routes!(forget))
@@ -122,6 +129,8 @@ pub fn openapi_json() -> Result<String, serde_json::Error> {
 enum Reported {
     /// Settings in rounds.
     Tune(Box<TuneReport>),
+    /// Settings of a server's own connections.
+    Traffic(Box<TrafficReport>),
     /// A screen, or a comparison of congestion controls or stacks, as the command prints it.
     Other(std::collections::HashMap<String, serde_json::Value>),
 }

@@ -186,6 +186,9 @@ pub(crate) struct JournalQuery {
     /// The newest of them, at most so many; nothing means 20000
     #[param(minimum = 1, maximum = 20000)]
     limit: Option<u32>,
+    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`
+    #[param(max_length = 64)]
+    kind: Option<String>,
 }
 
 impl JournalQuery {
@@ -196,7 +199,8 @@ impl JournalQuery {
     pub(crate) fn request(&self) -> Result<Request, ApiError> {
         let limit = self.limit.map(|limit| limited_number("limit", limit.into(), 1..=MOST_LISTED)).transpose()?;
         let limit = usize::try_from(limit.unwrap_or(MOST_LISTED)).ok();
-        Ok(Request::JournalList(ListRequest { limit, journal: None }))
+        let kind = self.kind.as_deref().map(|kind| key(kind).map(str::to_owned)).transpose()?;
+        Ok(Request::JournalList(ListRequest { limit, kind, journal: None }))
     }
 }
 

@@ -39,7 +39,15 @@ fn a_gain_is_claimed_beside_the_first_arm_with_its_interval_and_the_command() {
     let (low, high) = (effect.low.unwrap(), effect.high.unwrap());
     assert!(1.0 < low && low < 1.3 && 1.3 < high && high < 1.6, "{low} {high}");
     assert_eq!(verdict.at_least, effect.low);
-    assert!(effect.saved_ms.unwrap() > 0.0);
+    let saved = effect.saved_ms.unwrap();
+    assert!(
+        0.0 < effect.saved_low_ms.unwrap()
+            && effect.saved_low_ms.unwrap() < saved
+            && saved < effect.saved_high_ms.unwrap()
+    );
+    let commands: Vec<_> = report.next.iter().map(|step| step.command.as_deref().unwrap_or_default()).collect();
+    assert_eq!(commands[0], "sudo windtunnel settings apply --verdict traffic-1");
+    assert_eq!(*commands.last().unwrap(), "sudo windtunnel traffic start --holdback traffic-1 --for 7d");
     let text = report.text();
     let lines: Vec<&str> = text.lines().collect();
     for (line, begins) in lines.iter().zip([
