@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { browser, server } from "./start.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-export const VIEWS = ["", "host", "path", "first-window", "experiment", "analysis", "file", "what-if", "lab", "traffic", "fleet", "tests", "history", "calculator", "doctor", "nonsense"];
+export const VIEWS = ["", "host", "path", "first-window", "experiment", "analysis", "file", "what-if", "lab", "history", "calculator", "doctor", "nonsense"];
 export const LOOKS = [
   { colorScheme: "light", viewport: { width: 1180, height: 860 } },
   { colorScheme: "dark", viewport: { width: 1180, height: 860 } },

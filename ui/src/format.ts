@@ -48,7 +48,7 @@ export const times = (ratio: number | null | undefined): string =>
   ratio === null || ratio === undefined ? "–" : `×${ratio.toFixed(2)}`;
 export const count = (value: number): string => value.toLocaleString("en-GB").replaceAll(",", "\u202f");
 export const evidence = (value: number | null | undefined): string =>
-  value === null || value === undefined ? "–" : `${value >= 1e6 ? value.toExponential(1) : value < 10 ? value.toFixed(1) : count(Math.floor(value))} : 1`;
+  value === null || value === undefined ? "–" : value < 0.1 ? "< 0.1 : 1" : `${value >= 1e6 ? value.toExponential(1) : value < 10 ? value.toFixed(1) : count(Math.floor(value))} : 1`;
 
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;

@@ -14,10 +14,9 @@ use crate::queries::{
 use crate::running;
 use crate::scraped;
 use crate::shipped::DrawnPreset;
-use crate::state::{App, Body, JsonBody, Place, Places, Shared, place, places};
+use crate::state::{App, Body, JsonBody, Place, Places, Query, Shared, place, places};
 use crate::traffic;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, FromRequestParts, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::{Json, Router, middleware};
@@ -40,17 +39,6 @@ use wt_wire::{OverheadAnswer, OverheadWords};
 
 /// What settings need the token for.
 const CHANGING: &str = "changing this host";
-
-/// A query; what is wrong with it is told as every other problem.
-#[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(ApiError))]
-struct Query<T>(T);
-
-impl From<QueryRejection> for ApiError {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
-    }
-}
 
 #[derive(OpenApi)]
 #[openapi(info(

@@ -1,9 +1,8 @@
 use crate::checked::name;
 use crate::error::{ApiError, ErrorBody};
 use crate::peer::Peer;
-use crate::state::{App, Shared};
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{self, State};
+use crate::state::{App, Query, Shared};
+use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -53,12 +52,7 @@ async fn fleet(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
 /// Where a setting helps: somewhere, everywhere, at which hosts, on a new one: `windtunnel fleet report MESH URL --json`
 #[utoipa::path(get, path = "/api/v1/fleet/report", params(MeshQuery),
     responses((status = 200, body = SideBySideAnswer), (status = "4XX", body = ErrorBody)))]
-async fn report(
-    State(app): Shared,
-    peer: Peer,
-    ask: Result<extract::Query<MeshQuery>, QueryRejection>,
-) -> Result<Response, ApiError> {
-    let extract::Query(ask) = ask?;
+async fn report(State(app): Shared, peer: Peer, Query(ask): Query<MeshQuery>) -> Result<Response, ApiError> {
     if !app.inside.has_common() {
         return Err(ApiError::new(
             axum::http::StatusCode::CONFLICT,

@@ -1,8 +1,9 @@
 import { count, evidence, span, times } from "../format";
-import { AsCommand } from "../keep";
+import { AsCommand, word as shellWord } from "../keep";
 import { gain, OUTCOMES } from "../outcome";
 import { Choice, Fetched, Section, Table, useGet, useGetAgain, type Column } from "../parts";
 import { useQuery } from "../route";
+import { plain } from "../words";
 import type { FleetStatusAnswer as Fleet, JobLine as Job, SharedSetting, SideBySideAnswer as Found } from "../schema";
 
 /** How often it is asked how a fleet stands. */
@@ -46,7 +47,7 @@ function Shown({ fleet }: { fleet: Fleet }) {
       {fleet.server && <Turns fleet={fleet} />}
       {fleet.server && <Agents fleet={fleet} />}
       {fleet.server && asked && <Everywhere key={asked} mesh={asked} server={fleet.server} />}
-      <AsCommand text={fleet.server ? `windtunnel fleet status '${fleet.server}'` : "windtunnel journal list"} />
+      <AsCommand text={fleet.server ? `windtunnel fleet status ${shellWord(fleet.server)}` : "windtunnel journal list"} />
     </>
   );
 }
@@ -123,7 +124,7 @@ function Trouble({ jobs }: { jobs: Job[] }) {
       <ul class="findings">
         {wrong.map((job) => (
           <li key={`${job.mesh} ${job.agent} ${job.target}`} class={job.state === "waiting" ? "warning" : "error"}>
-            <span class="badge">{job.state}</span> <strong>{job.agent}</strong> to <span class="mono">{job.target}</span>: {job.reason}
+            <span class="badge">{job.state}</span> <strong>{job.agent}</strong> to <span class="mono">{job.target}</span>: {plain(job.reason)}
           </li>
         ))}
       </ul>
@@ -219,7 +220,7 @@ function Everywhere({ mesh, server }: { mesh: string; server: string }) {
           )
         }
       </Fetched>
-      <AsCommand text={`windtunnel fleet report ${mesh} '${server}'`} title="The same as a command, for this mesh" />
+      <AsCommand text={`windtunnel fleet report ${shellWord(mesh)} ${shellWord(server)}`} title="The same as a command, for this mesh" />
     </Section>
   );
 }

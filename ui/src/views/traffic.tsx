@@ -9,6 +9,7 @@ import { useQuery } from "../route";
 import { useEvents, useRun, useUnderWay, type Run } from "../run";
 import type { JournalList as Journal, TrafficList, TrafficPlan as Plan, TrafficReport as Report, TrafficStatus as Status } from "../schema";
 import { Verdict } from "../traffic";
+import { plain } from "../words";
 import { Actions } from "./past";
 
 /** How often it is asked how those stand that are under way. */
@@ -192,7 +193,7 @@ function Planned({ plan, text, start }: { plan: Plan; text: string; start: () =>
         columns={[
           { name: "Backend", cell: ({ name }) => name },
           { name: "Here", cell: ({ works }) => <span class={`badge ${works ? "good" : ""}`}>{works ? "works" : "doesn't work"}</span> },
-          { name: "Found", cell: ({ found }) => found },
+          { name: "Found", cell: ({ found }) => plain(found) },
         ]}
       />
       {works ? (

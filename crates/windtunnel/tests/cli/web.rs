@@ -90,7 +90,7 @@ impl Server {
     }
 
     /// What the command line prints, with the same journal.
-    fn command(&self, args: &[&str]) -> Value {
+    pub(super) fn command(&self, args: &[&str]) -> Value {
         let output = Command::new(binary()).args(args).env("XDG_DATA_HOME", self.directory.path()).output();
         let ran = ran(output.expect("windtunnel"));
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
