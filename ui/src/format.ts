@@ -48,7 +48,7 @@ export const times = (ratio: number | null | undefined): string =>
   ratio === null || ratio === undefined ? "–" : `×${ratio.toFixed(2)}`;
 export const count = (value: number): string => value.toLocaleString("en-GB").replaceAll(",", "\u202f");
 export const evidence = (value: number | null | undefined): string =>
-  value === null || value === undefined ? "–" : `${value >= 1e6 ? value.toExponential(1) : value < 10 ? value.toFixed(1) : count(Math.floor(value))} : 1`;
+  value === null || value === undefined ? "–" : value < 0.1 ? "< 0.1 : 1" : `${value >= 1e6 ? value.toExponential(1) : value < 10 ? value.toFixed(1) : count(Math.floor(value))} : 1`;
 
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;
@@ -58,6 +58,20 @@ export function duration(seconds: number): string {
 
 /** Made once: it takes far longer than to write a time. */
 const LOCAL = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" });
+
+/** How long ago or for how long, in one figure. */
+export function span(seconds: number): string {
+  const [size, unit] = ([[86400, "d"], [3600, "h"], [60, "min"]] as const).find(([size]) => seconds >= 2 * size) ?? [1, "s"];
+  return `${Math.round(Math.max(0, seconds) / size)} ${unit}`;
+}
+
+/** A ratio as the change that it is: `+12 %`, `−3.4 %`, `×2.4`. */
+export function change(ratio: number | null | undefined): string {
+  if (ratio === null || ratio === undefined) return "–";
+  if (ratio >= 2) return `×${ratio.toFixed(1)}`;
+  const percent = Math.abs(ratio - 1) * 100;
+  return `${ratio < 1 ? "−" : "+"}${percent >= 9.95 ? percent.toFixed(0) : percent.toFixed(1)} %`;
+}
 
 /** When, in the reader's own time zone. */
 export const when = (unixUs: number): string => LOCAL.format(unixUs / 1e3);

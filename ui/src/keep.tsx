@@ -31,7 +31,7 @@ export function command(...words: (string | [string, string | undefined])[]): st
 }
 
 /** What does the same in a terminal, to be copied. */
-export function AsCommand({ text, title = "As a command" }: { text: string; title?: string }) {
+export function AsCommand({ text, title = "As a command", open = false }: { text: string; title?: string; open?: boolean }) {
   const [copied, setCopied] = useState(false);
   const copy = (): void => {
     const done = (): void => {
@@ -42,7 +42,7 @@ export function AsCommand({ text, title = "As a command" }: { text: string; titl
     navigator.clipboard?.writeText(text).then(done, () => {});
   };
   return (
-    <details class="as-command">
+    <details class="as-command" open={open}>
       <summary>{title}</summary>
       <pre class="mono" tabIndex={0} aria-label={title === "As a command" ? "The same as a command" : title}>
         {text}

@@ -16,9 +16,12 @@ import { History } from "./views/history";
 import { Host } from "./views/host";
 import { Lab } from "./views/lab";
 import { Path } from "./views/path";
+import { Fleet } from "./views/fleet";
 import { Past } from "./views/past";
 import { Stacks } from "./views/stacks";
 import { Start } from "./views/start";
+import { Tests } from "./views/tests";
+import { Traffic } from "./views/traffic";
 import { Waterfall } from "./views/waterfall";
 import { WhatIf } from "./views/whatif";
 
@@ -39,6 +42,9 @@ const WAYS: Way[] = [
   { path: "/path", name: "Path", view: Path },
   { path: "/first-window", name: "First window", view: FirstWindow, of: "/path" },
   { path: "/experiment", name: "Experiment", view: Experiment, part: true },
+  { path: "/tests", name: "Logged tests", view: Tests, part: true, of: "/experiment" },
+  { path: "/traffic", name: "Traffic", view: Traffic, part: true },
+  { path: "/fleet", name: "Fleet", view: Fleet },
   { path: "/analysis", name: "Analysis", view: Analysis },
   { path: "/file", name: "File", view: File },
   { path: "/what-if", name: "What if", view: WhatIf },

@@ -42,6 +42,26 @@ export function useGet<T>(path: string | null): [Loaded<T>, () => void] {
   return [loaded, () => setTurn((turn) => turn + 1)];
 }
 
+/** The same, asked again now and then for as long as something goes on. */
+export function useGetAgain<T>(path: string | null, every_ms: number | null): [Loaded<T>, () => void] {
+  const [loaded, again] = useGet<T>(path);
+  useEffect(() => {
+    if (every_ms === null) return;
+    const timer = setInterval(() => document.hidden || again(), every_ms);
+    return () => clearInterval(timer);
+  }, [path, every_ms]);
+  return [loaded, again];
+}
+
+/** A choice that is made or not. */
+export function Check({ label, value, set }: { label: string; value: boolean; set: (value: boolean) => void }) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={value} onChange={(event) => set(event.currentTarget.checked)} /> {label}
+    </label>
+  );
+}
+
 /** The three states of something that is fetched. */
 export function Fetched<T>(props: { of: Loaded<T>; again: () => void; children: (data: T) => ComponentChildren }) {
   if (props.of.state === "loading") return <p class="quiet">Reading …</p>;

@@ -45,6 +45,20 @@ export type Adapter = {
   up: boolean;
 };
 
+/** An agent as it stands. */
+export type AgentLine = {
+  /** Its name. */
+  agent: string;
+  /** Experiments that aren't here yet. */
+  outbox: number;
+  /** How long ago it was heard of, seconds; nothing means never. */
+  seen_s?: number | null;
+  /** Its wall clock less the server's, seconds; right to within a round trip. */
+  skew_s?: number | null;
+  /** Its version of the program. */
+  version: string;
+};
+
 /** What a file allows one to say. */
 export type Analysed = {
   /** As `windtunnel analyse --json` prints it. */
@@ -145,8 +159,39 @@ export type AppliedRow = {
   target: string;
 };
 
+export type ArmSettings = Record<string, number | string>;
+
 /** What is shown of a setting. */
 export type ArmState = "current" | "faster" | "slower" | "same" | "behind" | "failing" | "open" | "not-set";
+
+/** The connections of one arm. */
+export type ArmTally = {
+  /** Given the arm. */
+  assigned?: number;
+  /** Whose outcome was dropped, since a buffer was full. */
+  lost?: number;
+  /** That had other settings at the end. */
+  not_compliant?: number;
+  /** Without an outcome yet. */
+  open?: number;
+  /** With an outcome. */
+  recorded?: number;
+  /** For which the kernel refused at least one setting. */
+  set_errors?: number;
+};
+
+/** Which backend is wanted. */
+export type BackendChoice = "auto" | "sockops" | "routes" | "slots";
+
+/** Whether a way of assigning connections works here. */
+export type BackendState = {
+  /** What was found. */
+  found: string;
+  /** Its name: `sockops`, `routes` or `slots`. */
+  name: string;
+  /** Whether it works. */
+  works: boolean;
+};
 
 /** One value for each direction. */
 export type BothWays_u64 = {
@@ -601,30 +646,22 @@ export type Finding = {
   text: string;
 };
 
-/** One pair that is slower while another one measures. */
-export type FleetDisturbance = {
-  /** The one that slows it. */
-  by: string;
-  /** Those that the other one overlapped. */
-  overlapped: number;
-  /** The chance of as much by random starts alone. */
-  p: number;
-  /** `AGENT to TARGET`. */
-  pair: string;
-  /** Its goodput while the other one measures over that without it; an estimate. */
-  ratio: number;
-  /** Its runs. */
-  runs: number;
+/** A fleet as it stands. */
+export type FleetState = {
+  /** Who is in it. */
+  agents: Array<AgentLine>;
+  /** What is measured. */
+  jobs: Array<JobLine>;
+  /** Who has or waits for which turn. */
+  turns: Array<TurnLine>;
 };
 
-/** Who is slower while whom measures: links that they share and the mesh doesn't name. */
-export type FleetDisturbances = {
-  /** Pairs that hang together by what is shown, `AGENT to TARGET`. */
-  groups: Array<Array<string>>;
-  /** Those that are shown, the surest first; the chance that any of them is wrong is 5 % at most. */
-  shown: Array<FleetDisturbance>;
-  /** So many directions of pairs had runs enough, some of which the other one overlapped. */
-  tested: number;
+/** How a fleet stands. */
+export type FleetStatusAnswer = FleetState & {
+  /** 1. */
+  schema_version: number;
+  /** Its server, without a password; nothing where it is one host's journal that was asked. */
+  server?: string | null;
 };
 
 /** Four settings that differ in two: none, each alone, both. */
@@ -712,6 +749,9 @@ export type HistoryRow = {
   since?: string | null;
 };
 
+/** Whether a gain that was claimed is still there. */
+export type HoldbackState = "holds" | "gone" | "open";
+
 /** What a router does. */
 export type HopRequest = {
   /** The largest MSS that it leaves in SYNs: bytes, or `pmtu` */
@@ -737,10 +777,66 @@ export type HostShown = {
   name: string;
 };
 
+/** What one server gave. */
+export type HostTests = {
+  /** Its address. */
+  address?: string | null;
+  /** What its profile says of it. */
+  comment: string;
+  /** Transfers that count. */
+  completed: number;
+  /** The mean time to connect, µs. */
+  connect_us?: number | null;
+  /** How many hops away it is, where that could be asked. */
+  hops?: number | null;
+  /** The mean of its transfers, bit/s. */
+  mean_bps?: number | null;
+  /** The TTL with which its answers arrive. */
+  reply_ttl?: number | null;
+  /** The server. */
+  server: string;
+  /** Its standard error; `null` for fewer than two transfers. */
+  standard_error_bps?: number | null;
+  /** Transfers that were begun. */
+  tests: number;
+};
+
 /** The typical goodput in some hours over that in others. There is no interval: hours aren't trials, and no number of trials says how far the next hours lie apart. */
 export type HoursRatio = {
   /** The ratio of the geometric means. */
   ratio: number;
+};
+
+/** A job as it stands. */
+export type JobLine = {
+  /** What its verdict says to do: `set`, `keep`, `undecided`, `failed`. */
+  action?: string | null;
+  /** How long ago it ended, seconds. */
+  age_s?: number | null;
+  /** Who measures. */
+  agent: string;
+  /** Its verdict's first line. */
+  answer?: string | null;
+  /** What that changes, in hundredths of a percent; negative where the figure gets smaller. */
+  change_bp?: number | null;
+  /** In how long it is due, seconds; of one that waits. */
+  due_s?: number | null;
+  /** The newest experiment. */
+  experiment?: string | null;
+  /** The mesh that it belongs to. */
+  mesh: string;
+  /** Why it was refused, failed or waits. */
+  reason: string;
+  /** Which time it is, from 1. */
+  run: number;
+  /** What it recommends to set. */
+  setting?: string | null;
+  /** `waiting`, `running`, `done`, `refused`, `failed` or `stopped`. */
+  state: string;
+  /** To what. */
+  target: string;
+  /** What its verdict is called: `faster`, `none`. */
+  verdict?: string | null;
 };
 
 /** The experiments, the newest first. */
@@ -818,7 +914,7 @@ export type KernelControl = {
 };
 
 /** What runs for longer than a request. */
-export type Kind = "experiment" | "probe" | "lab" | "workload";
+export type Kind = "experiment" | "probe" | "lab" | "workload" | "traffic" | "test";
 
 export type Knob = string;
 
@@ -1021,6 +1117,74 @@ export type ListedStack = {
   title: string;
   /** Its version. */
   version?: string | null;
+};
+
+/** One line of the log. */
+export type LoggedTest = {
+  /** Its address. */
+  address?: string | null;
+  /** Payload that came. */
+  bytes: number;
+  /** From the first SYN until the connection stood, µs. */
+  connect_us?: number | null;
+  /** Payload over time, bit/s. */
+  goodput_bps: number;
+  /** The device of this host, with its MTU, as it was. */
+  link?: Record<string, unknown> | null;
+  /** The smallest RTT, µs. */
+  min_rtt_us?: number | null;
+  /** The largest segment, bytes of payload. */
+  mss?: number | null;
+  /** What a person should know of it. */
+  notes: Array<string>;
+  /** Its number in the journal. */
+  number: number;
+  /** Segments that were retransmitted, as far as this end knows. */
+  retransmits?: number | null;
+  /** The widest window that was announced, bytes. */
+  rwin_max?: number | null;
+  /** How long it took, s. */
+  seconds: number;
+  /** The server. */
+  server: string;
+  /** When it began, µs since the Unix epoch. */
+  started_unix_us: number;
+  /** `completed`, `incomplete`, `failed`, `aborted` or `invalid`. */
+  status: string;
+};
+
+/** Downloads to log: the options of `windtunnel test`. */
+export type LoggedTestRequest = {
+  /** Note stored with it */
+  comment?: string | null;
+  /** Downloads from each server */
+  each?: number | null;
+  /** The version of IP: `4` or `6` */
+  ip?: string | null;
+  /** Don't ask how many hops away the servers are */
+  no_hops?: boolean;
+  /** The files: `http://HOST/FILE`, `ftp://…`; servers take turns */
+  targets: Array<string>;
+  /** A download ends after this time, if the file hasn't before */
+  time?: string | null;
+};
+
+/** What was logged. */
+export type LoggedTests = {
+  /** Server by server. */
+  hosts: Array<HostTests>;
+  /** The name in the journal. */
+  id: string;
+  /** Mean over the servers' means, bit/s; `null` where nothing was completed. */
+  mean_bps?: number | null;
+  /** 1. */
+  schema_version: number;
+  /** What the kernel did with every connection, by its names. */
+  settings: Record<string, string>;
+  /** Its standard error; `null` for fewer than two servers. */
+  standard_error_bps?: number | null;
+  /** The transfers, in the order in which they ran. */
+  tests: Array<LoggedTest>;
 };
 
 /** The figure by which people know a trial of this experiment. */
@@ -1303,6 +1467,16 @@ export type PlannedArm = {
   settings: Settings;
   /** Why it is tried. */
   why: string;
+};
+
+/** An arm before the first connection. */
+export type PlannedTrafficArm = {
+  /** What reports call it. */
+  name: string;
+  /** What it sets. */
+  settings: ArmSettings;
+  /** Its share of the first connections, 0 to 1. */
+  share: number;
 };
 
 /** The smallest sufficient level of an ordered knob. */
@@ -1603,7 +1777,7 @@ export type ReportVerdict = {
 };
 
 /** An experiment, assessed again: the schema of what it is depends on what it was. */
-export type Reported = TuneReport | Record<string, unknown>;
+export type Reported = TuneReport | TrafficReport | Record<string, unknown>;
 
 /** Whether a change that failed was put back. */
 export type RevertReport = {
@@ -1967,7 +2141,6 @@ export type SideBySideAnswer = {
   comparable: boolean;
   /** The current settings of each, against those of the first. */
   current: Array<CurrentDifference>;
-  disturbances?: FleetDisturbances | null;
   /** The experiments. */
   experiments: Array<ComparedExperiment>;
   /** `compare`. */
@@ -2110,6 +2283,305 @@ export type Third = {
   /** Median of the sender's smoothed RTT, µs. */
   srtt_us: number;
 };
+
+/** One arm's connections. */
+export type TrafficArmReport = {
+  /** Connections that were reset or timed out, of those recorded. */
+  aborted_share?: number | null;
+  /** Connections that were given it. */
+  assigned: number;
+  /** Of those, without an outcome although they have ended: their record was lost. */
+  missed: number;
+  /** Its name. */
+  name: string;
+  /** That had other settings at the end. */
+  not_compliant: number;
+  /** Of those, still without an outcome. */
+  open: number;
+  /** Of those, with an outcome. */
+  recorded: number;
+  /** Segments that were retransmitted, of all that were sent. */
+  retransmitted_share?: number | null;
+  /** Retransmission timeouts per 1000 connections. */
+  rto_per_1000?: number | null;
+  /** For which the kernel refused at least one setting. */
+  set_errors: number;
+  /** What it sets. */
+  settings: ArmSettings;
+  /** Connections that weren't finished at the cohort's age, of those recorded. */
+  unfinished_share?: number | null;
+};
+
+/** About whom something is claimed. */
+export type TrafficClaim = "beside" | "everybody";
+
+/** The connections of one class and arm. */
+export type TrafficClassArm = {
+  /** How many. */
+  connections: number;
+  /** The geometric mean of their goodputs, bit/s. */
+  goodput_bps?: number | null;
+  /** All their bits over all their time, bit/s. */
+  overall_bps?: number | null;
+  /** The time that 90 % of them stayed below, ms, to a fifth. */
+  p90_ms?: number | null;
+  /** Of all connections of the arm. */
+  share?: number | null;
+};
+
+/** The connections of one class by size. */
+export type TrafficClassReport = {
+  /** By arm. */
+  arms: Array<TrafficClassArm>;
+  /** Its sizes. */
+  name: string;
+};
+
+/** One arm that was tried against the first. */
+export type TrafficEffect = {
+  /** Its name. */
+  arm: string;
+  /** Evidence by ranks, aborted connections as the worst, that it is better; the second reading. */
+  evidence_better_rank: number;
+  /** Evidence that it is faster, the largest so far. */
+  evidence_faster: number;
+  /** Evidence that it is slower, the largest so far. */
+  evidence_slower: number;
+  /** The same that it is worse. */
+  evidence_worse_rank: number;
+  /** Its other end. */
+  high?: number | null;
+  /** The interval of the ratio, at the evidence needed on either side. */
+  low?: number | null;
+  /** The evidence at which either is claimed. */
+  needed?: number;
+  /** Its goodput over the first's. */
+  ratio?: number | null;
+  /** Its upper end, ms. */
+  saved_high_ms?: number | null;
+  /** The lower end of the interval of that, ms. */
+  saved_low_ms?: number | null;
+  /** By how much the time of a typical connection is shorter, ms; negative is longer. */
+  saved_ms?: number | null;
+  /** With mixed allocations: those without it beside it over nobody with it. */
+  spillover_ratio?: number | null;
+  /** With mixed allocations: everybody with it over nobody with it. */
+  total_ratio?: number | null;
+  /** Units that bet: prefixes × epochs, connections, or blocks of slots. */
+  units: number;
+};
+
+/** What an experiment may expect if the gain is so large. */
+export type TrafficExpectation = {
+  /** Connections, of all arms together, after which half of the experiments claim it. */
+  connections: number;
+  /** Those after which four of five do. */
+  connections_80: number;
+  /** The gain: 0.1 is 10 % more goodput. */
+  gain: number;
+  /** Hours until the first, at the rate that was given. */
+  hours: number;
+  /** Hours until the second. */
+  hours_80: number;
+};
+
+/** What stops an arm by itself. */
+export type TrafficGuard = "slower" | "retransmissions" | "rtos" | "resets" | "not_finishing";
+
+/** One guard of one arm. */
+export type TrafficGuardReport = {
+  /** The arm's name. */
+  arm: string;
+  /** The largest evidence so far that the arm is worse. */
+  evidence: number;
+  /** Which. */
+  guard: TrafficGuard;
+  /** The evidence at which it stops the arm. */
+  needed: number;
+  /** Whether it has stopped the arm. */
+  stopped: boolean;
+};
+
+/** What a holdback shows. */
+export type TrafficHoldback = {
+  /** The evidence that the old settings are faster by now. */
+  evidence_reversed: number;
+  /** Its other end. */
+  high?: number | null;
+  /** The interval of that ratio. */
+  low?: number | null;
+  /** The goodput with the new settings over that with the old ones. */
+  ratio?: number | null;
+  /** Whether the gain is still there. */
+  state: HoldbackState;
+  /** In one sentence. */
+  text: string;
+};
+
+/** The experiments that are under way. Its JSON is the contract of `windtunnel traffic status --json`. */
+export type TrafficList = {
+  /** All of them. */
+  running: Array<TrafficStatus>;
+  /** The version of this object. */
+  schema_version: number;
+};
+
+/** What a start would do. Its JSON is the contract of `windtunnel traffic start --dry-run --json`. */
+export type TrafficPlan = {
+  /** The arms, the first of which the others are compared with. */
+  arms: Array<PlannedTrafficArm>;
+  /** What assigns connections, and whether it works here. */
+  backends: Array<BackendState>;
+  /** Connections of all ports that this network namespace accepts in an hour, by a look of a second. */
+  connections_per_hour: number;
+  /** How long coins hold, s. */
+  epoch_s: number;
+  /** How long it takes to find an effect, for some effects. */
+  expects: Array<TrafficExpectation>;
+  /** The version of this object. */
+  schema_version: number;
+  /** Whom it touches, and whom not. */
+  whom: string;
+};
+
+/** What an experiment on a server's connections shows. A figure that isn't known is `null`. */
+export type TrafficReport = {
+  /** The arms; the first is what the others are compared with. */
+  arms: Array<TrafficArmReport>;
+  /** What assigned and recorded. */
+  backend: string;
+  /** Connections by the bytes that were acknowledged. Sizes can depend on the settings: compare the shares, too. */
+  classes: Array<TrafficClassReport>;
+  /** Each arm that was tried against the first. */
+  effects: Array<TrafficEffect>;
+  /** What would stop an arm, or has. */
+  guardrails: Array<TrafficGuardReport>;
+  holdback?: TrafficHoldback | null;
+  /** The experiment's name in the journal. */
+  id: string;
+  /** What to do now, the first first. */
+  next?: Array<TrafficStep>;
+  /** [`TRAFFIC_SCHEMA_VERSION`]. */
+  schema_version: number;
+  /** Whether the experiment itself can be trusted. */
+  self_checks: Array<TrafficSelfCheck>;
+  /** To what one coin gave an arm. */
+  unit: TrafficUnit;
+  /** What may be claimed. */
+  verdict: TrafficVerdict;
+};
+
+/** An experiment on this server's own connections: the options of `windtunnel traffic start`. */
+export type TrafficRequest = {
+  /** How old a connection is when it is looked at, if it hasn't ended before, such as `60s` */
+  age?: string | null;
+  /** What assigns connections; `auto`: the first that works here */
+  backend?: BackendChoice;
+  /** How long after the beginning of an epoch connections don't count yet, with slots and mixed allocations */
+  burn_in?: string | null;
+  /** Note stored with the experiment */
+  comment?: string | null;
+  /** How long coins hold, such as `10m` */
+  epoch?: string | null;
+  /** For how long, such as `2h`; nothing means until it is stopped */
+  for?: string | null;
+  /** A/A test: the same setting twice */
+  identical?: boolean;
+  /** A setting and its levels each, the first being what the others are compared with; several make all combinations */
+  levels?: Array<string>;
+  /** Epochs in which nobody, half and everybody have the new setting: shows what it does to everybody */
+  mixed?: boolean;
+  /** Give half of the connections the new setting from the first on, instead of 5 %, 25 % and then 50 % */
+  no_ramp?: boolean;
+  /** The local ports of the server */
+  ports: Array<number>;
+  /** Clients in private ranges take part, too; those on this host never do */
+  private?: boolean;
+  /** To what one coin gives a setting */
+  unit?: TrafficUnit;
+};
+
+/** One question to the experiment itself. */
+export type TrafficSelfCheck = {
+  /** Its name: `sample_ratio`, `accounting`, `largest_prefix`, `units`, `set_errors`, `compliance`. */
+  name: string;
+  /** Whether all is well. */
+  ok: boolean;
+  /** What was seen. */
+  text: string;
+};
+
+/** One experiment that is under way. */
+export type TrafficStatus = {
+  /** What the arms are called. */
+  arms: Array<string>;
+  /** Since it began, s. */
+  elapsed_s: number;
+  /** What could be said then. */
+  headline?: string | null;
+  holdback?: TrafficHoldback | null;
+  /** Its name. */
+  id: string;
+  /** The local ports. */
+  ports: Array<number>;
+  tally?: TrafficTally | null;
+};
+
+/** Something to do after a look at a report. */
+export type TrafficStep = {
+  /** What does it, to be typed on the server. */
+  command?: string | null;
+  /** In a sentence. */
+  text: string;
+};
+
+/** Which experiments were ended. Its JSON is the contract of `windtunnel traffic stop --json`. */
+export type TrafficStop = {
+  /** The version of this object. */
+  schema_version: number;
+  /** Their names. */
+  stopped: Array<string>;
+};
+
+/** Every connection that the server accepted since the start, accounted for. `passive_opens = missed + left_alone + not_assigned + Σ assigned`, and for each arm `assigned = recorded + lost + open`. */
+export type TrafficTally = {
+  /** By arm. */
+  arms?: Array<ArmTally>;
+  /** Left alone: other ports, loopback, private ranges, sockets with settings of their own. */
+  left_alone?: number;
+  /** Not assigned for another reason: outside the shares, or while nobody watched (no heartbeat). */
+  not_assigned?: number;
+  /** The kernel's own count (`TcpPassiveOpens` of the namespace); none where it can't be read. */
+  passive_opens?: number | null;
+  /** Seen by the backend, before any filter. */
+  seen?: number;
+};
+
+/** To what one coin gives an arm. */
+export type TrafficUnit = "prefix" | "connection" | "slot";
+
+/** What may be claimed. */
+export type TrafficVerdict = {
+  /** Of which arm. */
+  arm?: string | null;
+  /** The end of the interval that is nearer to "no difference", only if something is claimed. */
+  at_least?: number | null;
+  /** About whom. */
+  claim: TrafficClaim;
+  /** The largest evidence so far for what is claimed, or for what leads. */
+  evidence: number;
+  /** In one word. */
+  kind: TrafficVerdictKind;
+  /** The evidence at which something is claimed. */
+  needed: number;
+  /** Its goodput over the first's, estimated. */
+  ratio?: number | null;
+  /** In one sentence. */
+  text: string;
+};
+
+/** What may be claimed, in one word. */
+export type TrafficVerdictKind = "faster" | "slower" | "stopped" | "undecided" | "no_data";
 
 /** Which way the payload goes, seen from the client. */
 export type TransferDirection = "down" | "up";
@@ -2281,6 +2753,20 @@ export type TuneReport = {
   verdict: ReportVerdict;
   /** What a person should know before trusting the answer. */
   warnings: Array<string>;
+};
+
+/** A turn that somebody has or waits for. */
+export type TurnLine = {
+  /** Who. */
+  agent: string;
+  /** For what alone. */
+  alone: Array<string>;
+  /** Whether it has it. */
+  granted: boolean;
+  /** For what with others. */
+  shared: Array<string>;
+  /** Since when it has it or waits, seconds. */
+  since_s: number;
 };
 
 /** Round trips of small requests. */

@@ -48,3 +48,6 @@ export function Strips({ label, rows, ends, rule }: { label: string; rows: Strip
     </div>
   );
 }
+
+/** A share of what is needed, from a thousandth to twice as much, each factor the same way; the line is what is needed, at 0.9. */
+export const onLine = (share: number): number => (share <= 0 ? 0 : Math.min(Math.max(0.9 * (1 + Math.log10(share) / 3), 0.005), 1));

@@ -35,6 +35,7 @@ const FIELDS: Record<string, string> = {
 const WAYS: [RegExp, string][] = [
   [/--resume goes on( later)?/g, "windtunnel tune in a terminal can go on with it$1"],
   [/try --direction (up|down)(, or [^.;]*)?/g, "choose “$1” as Direction"],
+  [/take --unit slot/g, "choose “everybody, for an epoch”"],
   [/--allow-host-wide allows it for each trial/g, "windtunnel tune in a terminal can allow it for each trial"],
   [/fewer --knobs and --levels/g, "fewer settings to vary"],
   [/--confirm-within(?:[ =]\S+)?/g, "the time to confirm"],

@@ -23,6 +23,8 @@ mod owner;
 mod policy;
 /// A change of settings for the whole fleet.
 mod rollout;
+/// What hosts measured, from a journal without a fleet.
+mod sites;
 /// How a change goes through a fleet.
 mod waves;
 /// What the owner is told.
@@ -37,4 +39,5 @@ pub use owner::{
 };
 pub use policy::{Policy, PolicyAnswer};
 pub use rollout::{FleetApplyAnswer, FleetApplyRequest, FleetUndoRequest, apply, undo};
+pub use sites::status_of;
 pub use waves::WavePace;

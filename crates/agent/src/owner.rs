@@ -89,10 +89,12 @@ pub struct FleetRunAnswer {
 }
 
 /// How a fleet stands.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct FleetStatusAnswer {
     /// 1.
     pub schema_version: u32,
+    /// Its server, without a password; nothing where it is one host's journal that was asked.
+    pub server: Option<String>,
     /// All of it.
     #[serde(flatten)]
     pub state: FleetState,
@@ -184,7 +186,7 @@ pub fn run(request: &FleetRunRequest) -> Result<FleetRunAnswer, Problem> {
 /// A [`Problem`].
 pub fn status(request: &FleetRequest) -> Result<FleetStatusAnswer, Problem> {
     let state = connected(&request.server)?.state().map_err(|error| problem(&error))?;
-    Ok(FleetStatusAnswer { schema_version: 1, state })
+    Ok(FleetStatusAnswer { schema_version: 1, server: Some(store_address(&request.server)?.to_string()), state })
 }
 
 /// Stops a mesh, or all of them.

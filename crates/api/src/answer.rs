@@ -28,7 +28,7 @@ use wt_setup::serve::ServeAnswer;
 use wt_setup::settings::{BackupAnswer, ChangeAnswer, CheckReport, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 use wt_steer::{TrafficAnswer, TrafficCombined, TrafficList, TrafficStop};
 use wt_traffic::TrafficReport;
-use wt_tune::{SelfTestAnswer, TuneAnswer};
+use wt_tune::{LoggedTests, SelfTestAnswer, TuneAnswer};
 use wt_wire::{OverheadAnswer, OverheadWords};
 
 /// What comes out: as JSON the very object that the command prints with `--json`.
@@ -89,6 +89,8 @@ pub enum Answer {
     TrafficStatus(TrafficList),
     /// Those that were ended.
     TrafficStop(TrafficStop),
+    /// Transfers that were logged.
+    Tests(Box<LoggedTests>),
     /// How often the method claims a difference where there is none.
     SelfTest(Box<SelfTestAnswer>),
     /// What measurements allow one to say.
@@ -188,6 +190,7 @@ impl Answer {
             Self::FleetUndo(answer) => !answer.is_as_wanted(true),
             Self::FleetAgent(answer) => answer.refused > 0 || answer.failed > 0,
             Self::Doctor(answer) => !answer.works,
+            Self::Tests(answer) => answer.mean_bps.is_none(),
             Self::SelfTest(answer) => !answer.passed,
             Self::SettingsProve(answer) => answer.verdict != VerdictKind::Faster,
             Self::SettingsVerify(report) => !report.drift.is_empty(),

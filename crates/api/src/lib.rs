@@ -142,6 +142,16 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
             request.journal = file(request.journal);
             Answer::Page(Box::new(page_load::run(&request)?))
         }
+        Request::Test(mut request) => {
+            request.journal = file(request.journal);
+            let mut events = |event| sink(Event::Tune(event));
+            Answer::Tests(Box::new(wt_tune::test(&request, cancel, &mut events)?))
+        }
+        Request::TestShow(request) => {
+            let journal = journal::open_to_read(file(request.journal).as_deref())?;
+            let stored = journal.load(&request.experiment).map_err(|error| journal::problem(&error))?;
+            Answer::Tests(Box::new(wt_tune::logged(&*journal, &stored)?))
+        }
         Request::SelfTest(mut request) => {
             request.journal = file(request.journal);
             let mut events = |event| sink(Event::Tune(event));
@@ -178,10 +188,16 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         }
         Request::FleetInit(request) => Answer::FleetInit(wt_agent::init(&request)?),
         Request::FleetAdd(request) => Answer::FleetAdd(Box::new(wt_agent::add(&request)?)),
+        Request::FleetStatus(request) if request.server.is_empty() => {
+            Answer::FleetStatus(wt_agent::status_of(services.journal.as_deref())?)
+        }
         Request::FleetStatus(request) => Answer::FleetStatus(wt_agent::status(&request)?),
         Request::FleetRun(request) => Answer::FleetRun(wt_agent::run(&request)?),
         Request::FleetStop(request) => Answer::FleetStop(wt_agent::stop(&request)?),
-        Request::FleetReport(request) => {
+        Request::FleetReport(mut request) => {
+            if let (true, Some(journal)) = (request.server.is_empty(), &services.journal) {
+                request.server = journal.display().to_string();
+            }
             let experiments = wt_agent::experiments(&request)?;
             let runs = wt_agent::runs(&request)?.into_iter().map(|run| side_by_side::FleetRun {
                 agent: run.agent,

@@ -25,7 +25,7 @@ use wt_setup::serve::ServeRequest;
 use wt_setup::settings::{ApplyRequest, ChangeRequest, CheckRequest, Confirmation, ExportRequest, ShowRequest};
 use wt_setup::watch::WatchRequest;
 use wt_steer::{TrafficCombineRequest, TrafficReportRequest, TrafficRequest};
-use wt_tune::{SelfTestRequest, TuneRequest};
+use wt_tune::{SelfTestRequest, TestRequest, TuneRequest};
 use wt_wire::OverheadRequest;
 
 /// What is asked: `{"operation": "predict", "request": {…}}`.
@@ -88,6 +88,10 @@ pub enum Request {
     TrafficReport(TrafficReportRequest),
     /// Experiments on connections of several servers together.
     TrafficCombine(TrafficCombineRequest),
+    /// Transfers with the settings as they are, each written down.
+    Test(Box<TestRequest>),
+    /// Such a log, from the journal.
+    TestShow(ExperimentRequest),
     /// The method tested on itself.
     SelfTest(Box<SelfTestRequest>),
     /// Tables and captures that somebody measured.
@@ -110,7 +114,7 @@ pub enum Request {
     FleetInit(FleetRequest),
     /// Take a host into a fleet.
     FleetAdd(FleetAddRequest),
-    /// How a fleet stands.
+    /// How a fleet stands; where no server is named, what the journal knows: a fleet in PostgreSQL, or hosts in a file.
     FleetStatus(FleetRequest),
     /// Write down what a fleet is to measure.
     FleetRun(FleetRunRequest),

@@ -84,7 +84,7 @@ pub struct NewJob {
 }
 
 /// An agent as it stands.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, utoipa::ToSchema)]
 pub struct AgentLine {
     /// Its name.
     pub agent: String,
@@ -99,7 +99,7 @@ pub struct AgentLine {
 }
 
 /// A job as it stands.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, utoipa::ToSchema)]
 pub struct JobLine {
     /// The mesh that it belongs to.
     pub mesh: String,
@@ -117,10 +117,22 @@ pub struct JobLine {
     pub reason: String,
     /// The newest experiment.
     pub experiment: Option<String>,
+    /// What its verdict is called: `faster`, `none`.
+    pub verdict: Option<String>,
+    /// What its verdict says to do: `set`, `keep`, `undecided`, `failed`.
+    pub action: Option<String>,
+    /// Its verdict's first line.
+    pub answer: Option<String>,
+    /// What it recommends to set.
+    pub setting: Option<String>,
+    /// What that changes, in hundredths of a percent; negative where the figure gets smaller.
+    pub change_bp: Option<i64>,
+    /// How long ago it ended, seconds.
+    pub age_s: Option<f64>,
 }
 
 /// A turn that somebody has or waits for.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, utoipa::ToSchema)]
 pub struct TurnLine {
     /// Who.
     pub agent: String,
@@ -135,7 +147,7 @@ pub struct TurnLine {
 }
 
 /// A fleet as it stands.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, utoipa::ToSchema)]
 pub struct FleetState {
     /// Who is in it.
     pub agents: Vec<AgentLine>,
@@ -312,9 +324,12 @@ impl FleetAdmin {
             });
             let agents = agents.collect::<Result<_, postgres::Error>>()?;
             let sql = format!(
-                "SELECT mesh, agent, target, state, CASE WHEN state = 'waiting' THEN {} END, run, reason, \
-                 (SELECT experiment FROM fleet_runs r WHERE r.job = j.job ORDER BY r.run DESC LIMIT 1) \
-                 FROM fleet_jobs j ORDER BY mesh, agent, target",
+                "SELECT mesh, j.agent, j.target, j.state, CASE WHEN j.state = 'waiting' THEN {} END, run, reason, \
+                 newest.experiment, e.verdict_kind, e.action, e.answer, e.setting, e.change_bp, \
+                 extract(epoch FROM clock_timestamp())::float8 - e.ended_us / 1e6::float8 \
+                 FROM fleet_jobs j LEFT JOIN LATERAL (SELECT experiment FROM fleet_runs r WHERE r.job = j.job \
+                 ORDER BY r.run DESC LIMIT 1) newest ON true LEFT JOIN experiments e ON e.id = newest.experiment \
+                 ORDER BY mesh, j.agent, j.target",
                 seconds("next - clock_timestamp()")
             );
             let rows = self.client.query_typed(&sql, &[])?;
@@ -328,6 +343,12 @@ impl FleetAdmin {
                     run: row.try_get(5)?,
                     reason: row.try_get(6)?,
                     experiment: row.try_get(7)?,
+                    verdict: row.try_get(8)?,
+                    action: row.try_get(9)?,
+                    answer: row.try_get(10)?,
+                    setting: row.try_get(11)?,
+                    change_bp: row.try_get(12)?,
+                    age_s: row.try_get(13)?,
                 })
             });
             let jobs = jobs.collect::<Result<_, postgres::Error>>()?;

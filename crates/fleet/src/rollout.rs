@@ -7,7 +7,7 @@ use std::time::Duration;
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$of])* $variant,)* }
 
@@ -64,7 +64,7 @@ words! {
 }
 
 /// A host on the way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct RolloutHost {
     /// Its name.
     pub agent: String,
@@ -85,7 +85,7 @@ pub struct RolloutHost {
 }
 
 /// A change on its way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Rollout {
     /// What it is called.
     pub name: String,

@@ -1,5 +1,6 @@
 use crate::BackendState;
 use serde::Serialize;
+use utoipa::ToSchema;
 use wt_traffic::{ArmSettings, TrafficExpectation, TrafficHoldback, TrafficReport, TrafficTally};
 
 /// The version of these objects.
@@ -16,7 +17,7 @@ pub enum TrafficAnswer {
 }
 
 /// What a start would do. Its JSON is the contract of `windtunnel traffic start --dry-run --json`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct TrafficPlan {
     /// The version of this object.
     pub schema_version: u32,
@@ -35,7 +36,8 @@ pub struct TrafficPlan {
 }
 
 /// An arm before the first connection.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = PlannedTrafficArm)]
 pub struct PlannedArm {
     /// What reports call it.
     pub name: String,
@@ -46,7 +48,7 @@ pub struct PlannedArm {
 }
 
 /// One experiment that is under way.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct TrafficStatus {
     /// Its name.
     pub id: String,
@@ -65,7 +67,7 @@ pub struct TrafficStatus {
 }
 
 /// The experiments that are under way. Its JSON is the contract of `windtunnel traffic status --json`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct TrafficList {
     /// The version of this object.
     pub schema_version: u32,
@@ -74,7 +76,7 @@ pub struct TrafficList {
 }
 
 /// Which experiments were ended. Its JSON is the contract of `windtunnel traffic stop --json`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct TrafficStop {
     /// The version of this object.
     pub schema_version: u32,

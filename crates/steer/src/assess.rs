@@ -1,4 +1,4 @@
-use crate::record::Kept;
+use crate::record::{Kept, KeptAnswer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_problem::Problem;
@@ -67,7 +67,8 @@ impl Assessor {
                 .unwrap_or(kind);
             headline.clone_from(&holdback.text);
         }
-        Kept { kind, headline, tally, report, servers: self.analysis.server_evidence(draw) }
+        let answer = KeptAnswer::of(&report);
+        Kept { kind, headline, answer, tally, report, servers: self.analysis.server_evidence(draw) }
     }
 }
 

@@ -9,7 +9,7 @@ use wt_setup::connections;
 use wt_traffic::TrafficConfig;
 
 /// Which backend is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendChoice {
     /// The first that works here and can do what is asked for: sockops, routes, slots.
@@ -24,7 +24,7 @@ pub enum BackendChoice {
 }
 
 /// Whether a way of assigning connections works here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct BackendState {
     /// Its name: `sockops`, `routes` or `slots`.
     pub name: &'static str,

@@ -8,10 +8,10 @@ use wt_journal::{
     StoredExperiment,
 };
 use wt_problem::Problem;
-use wt_setup::journal::{open, own_identity, problem};
+use wt_setup::journal::{open, open_to_read, own_identity, problem};
 use wt_sys::process::ProcessIdentity;
 use wt_sys::{clock, poll, process};
-use wt_traffic::{ServerEvidence, TrafficConfig, TrafficReport, TrafficTally};
+use wt_traffic::{HoldbackState, ServerEvidence, TrafficConfig, TrafficReport, TrafficTally, TrafficVerdictKind};
 
 /// What the journal calls the accounts of an experiment under way.
 const KIND: &str = "traffic";
@@ -24,11 +24,52 @@ const SIGINT: i32 = 2;
 pub(crate) struct Kept {
     pub(crate) kind: String,
     pub(crate) headline: String,
+    /// What lists show of it.
+    #[serde(default)]
+    pub(crate) answer: KeptAnswer,
     pub(crate) tally: TrafficTally,
     pub(crate) report: TrafficReport,
     /// What other servers need to add this one up, for each arm but the first.
     #[serde(default)]
     pub(crate) servers: Vec<ServerEvidence>,
+}
+
+/// What lists of the journal show, in the words that they have for every experiment.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct KeptAnswer {
+    /// `set`, `keep` or `undecided`.
+    pub(crate) action: String,
+    /// What the arm sets that is claimed to be faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) setting: Option<String>,
+    /// How much more goodput that is, estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) change_percent: Option<f64>,
+}
+
+impl KeptAnswer {
+    pub(crate) fn of(report: &TrafficReport) -> Self {
+        let verdict = &report.verdict;
+        if let Some(holdback) = &report.holdback {
+            let action = if holdback.state == HoldbackState::Open { "undecided" } else { "keep" };
+            return Self { action: action.to_owned(), ..Self::default() };
+        }
+        let claimed = matches!(verdict.kind, TrafficVerdictKind::Faster | TrafficVerdictKind::Slower);
+        let change_percent = verdict.ratio.filter(|_| claimed).map(|ratio| 100.0 * (ratio - 1.0));
+        match verdict.kind {
+            TrafficVerdictKind::Faster => {
+                let arm = report.arms.iter().find(|arm| Some(&arm.name) == verdict.arm.as_ref());
+                Self { action: "set".to_owned(), setting: arm.map(|arm| arm.settings.to_string()), change_percent }
+            }
+            TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => {
+                Self { action: "keep".to_owned(), setting: None, change_percent }
+            }
+            TrafficVerdictKind::Undecided | TrafficVerdictKind::NoData => {
+                Self { action: "undecided".to_owned(), ..Self::default() }
+            }
+        }
+    }
 }
 
 /// An experiment of which something is written down.
@@ -121,7 +162,7 @@ fn kept(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Option<Kept>
 }
 
 /// The experiment that is meant.
-fn find(journal: &SqliteJournal, named: Option<&str>) -> Result<StoredExperiment, Problem> {
+fn find(journal: &dyn Journal, named: Option<&str>) -> Result<StoredExperiment, Problem> {
     let nothing = || {
         Problem::usage("there is no experiment on connections in the journal")
             .hint("windtunnel traffic start --port 443 --levels initcwnd=10,32 --dry-run")
@@ -142,9 +183,9 @@ fn find(journal: &SqliteJournal, named: Option<&str>) -> Result<StoredExperiment
 /// # Errors
 /// A [`Problem`] that says which experiments there are.
 pub fn report(request: &TrafficReportRequest) -> Result<TrafficReport, Problem> {
-    let journal = open(request.journal.as_deref())?;
-    let stored = find(&journal, request.experiment.as_deref())?;
-    report_of(&journal, &stored)
+    let journal = open_to_read(request.journal.as_deref())?;
+    let stored = find(&*journal, request.experiment.as_deref())?;
+    report_of(&*journal, &stored)
 }
 
 /// The same of an experiment that is at hand.

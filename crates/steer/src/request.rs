@@ -1,10 +1,10 @@
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use wt_problem::Problem;
 use wt_traffic::{ArmSettings, TrafficArm, TrafficConfig};
 
 /// An experiment to be run.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrafficRequest {
     /// Ports, arms, unit and rules.
@@ -26,7 +26,7 @@ pub struct TrafficRequest {
 }
 
 /// A holdback: everybody has the setting that won but for a share that keeps the old one.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HoldbackRequest {
     /// The experiment whose verdict it is: its name, the beginning of it, or "last".
@@ -38,7 +38,7 @@ pub struct HoldbackRequest {
 }
 
 /// Experiments that are added up.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrafficCombineRequest {
     /// Their names, or the beginnings of them.
@@ -48,7 +48,7 @@ pub struct TrafficCombineRequest {
 }
 
 /// Which experiment on connections is meant.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrafficReportRequest {
     /// Its name, or the beginning of it; the newest where nothing is said.

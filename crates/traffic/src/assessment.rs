@@ -24,7 +24,7 @@ impl TrafficAnalysis {
     #[must_use]
     pub fn report(&self, run: TrafficRun<'_>, tally: &TrafficTally) -> TrafficReport {
         let effects: Vec<TrafficEffect> = self.comparisons.iter().map(|comparison| self.effect(comparison)).collect();
-        TrafficReport {
+        let mut report = TrafficReport {
             schema_version: TRAFFIC_SCHEMA_VERSION,
             id: run.id.to_owned(),
             unit: self.config.unit,
@@ -36,7 +36,10 @@ impl TrafficAnalysis {
             guardrails: self.guardrails(),
             self_checks: self.self_checks(tally),
             holdback: self.config.holdback.map(|claimed| self.holdback(claimed)),
-        }
+            next: Vec::new(),
+        };
+        report.next = crate::next::steps(&self.config, &report);
+        report
     }
 
     fn arm(&self, i: usize, tally: &TrafficTally) -> TrafficArmReport {
@@ -83,14 +86,18 @@ impl TrafficAnalysis {
         let [better, worse] = comparison.ranks.best();
         let control = &self.arms[0];
         let typical_ms = (control.timed > 0).then(|| (control.log_time / control.timed as f64).exp() / 1e3);
+        let saved = |effect: Option<f64>| effect.zip(typical_ms).map(|(effect, ms)| ms * (1.0 - (-effect).exp()));
         TrafficEffect {
             arm: self.config.arms[comparison.arm].name.clone(),
             ratio: effect.map(f64::exp),
             low: finite(low).map(f64::exp),
             high: finite(high).map(f64::exp),
-            saved_ms: effect.zip(typical_ms).map(|(effect, ms)| ms * (1.0 - (-effect).exp())),
+            saved_ms: saved(effect),
+            saved_low_ms: saved(finite(low)),
+            saved_high_ms: saved(finite(high)),
             evidence_faster: evidence(faster),
             evidence_slower: evidence(slower),
+            needed,
             units,
             evidence_better_rank: evidence(better),
             evidence_worse_rank: evidence(worse),

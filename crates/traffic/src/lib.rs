@@ -75,6 +75,8 @@ mod expect;
 mod guard;
 /// Whether a gain is still there after the verdict.
 mod holdback;
+/// What to do after a look at a report.
+mod next;
 /// What became of one connection.
 mod outcome;
 /// What an experiment shows, as JSON.
@@ -104,7 +106,7 @@ pub use holdback::{HoldbackState, TrafficHoldback};
 pub use outcome::{ConnectionFate, ConnectionOutcome};
 pub use report::{
     TRAFFIC_SCHEMA_VERSION, TrafficArmReport, TrafficClaim, TrafficClassArm, TrafficClassReport, TrafficEffect,
-    TrafficGuardReport, TrafficReport, TrafficSelfCheck, TrafficVerdict, TrafficVerdictKind,
+    TrafficGuardReport, TrafficReport, TrafficSelfCheck, TrafficStep, TrafficVerdict, TrafficVerdictKind,
 };
 pub use settings::{ArmSettings, ArmSettingsError, SocketSetting};
 pub use tally::{ArmTally, TrafficTally};

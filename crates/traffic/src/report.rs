@@ -30,6 +30,18 @@ pub struct TrafficReport {
     /// For a holdback: whether the gain is still there. Its first arm has the new settings, the second the old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdback: Option<TrafficHoldback>,
+    /// What to do now, the first first.
+    #[serde(default)]
+    pub next: Vec<TrafficStep>,
+}
+
+/// Something to do after a look at a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TrafficStep {
+    /// In a sentence.
+    pub text: String,
+    /// What does it, to be typed on the server.
+    pub command: Option<String>,
 }
 
 /// One arm's connections.
@@ -98,10 +110,19 @@ pub struct TrafficEffect {
     pub high: Option<f64>,
     /// By how much the time of a typical connection is shorter, ms; negative is longer.
     pub saved_ms: Option<f64>,
+    /// The lower end of the interval of that, ms.
+    #[serde(default)]
+    pub saved_low_ms: Option<f64>,
+    /// Its upper end, ms.
+    #[serde(default)]
+    pub saved_high_ms: Option<f64>,
     /// Evidence that it is faster, the largest so far.
     pub evidence_faster: f64,
     /// Evidence that it is slower, the largest so far.
     pub evidence_slower: f64,
+    /// The evidence at which either is claimed.
+    #[serde(default)]
+    pub needed: f64,
     /// Units that bet: prefixes × epochs, connections, or blocks of slots.
     pub units: u64,
     /// Evidence by ranks, aborted connections as the worst, that it is better; the second reading.

@@ -5,20 +5,23 @@ use super::logged::Covariate;
 use super::notebook::{Notebook, begun, host};
 use super::open::{Again, named, session};
 use super::request::{LiveRequest, TuneRequest};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_journal::{Arm, ExperimentConfig, LoggedTestsConfig, NewExperiment, State};
+use utoipa::ToSchema;
+use wt_journal::{
+    Arm, ExperimentConfig, Journal, LoggedTestsConfig, NewExperiment, State, StoredExperiment, TrialId, WithSamples,
+};
 use wt_load::SharedKey;
 use wt_prober::trace::{TraceRequest, trace};
 use wt_problem::Problem;
 use wt_setup::tunnel_problem;
 use wt_sys::clock::unix_us;
 use wt_sys::ns::read_net_sysctl;
-use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialSpec, Tunnel as _, Workload};
-use wt_units::{Settings, counted};
+use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload};
+use wt_units::{Settings, counted, serde_duration};
 
 /// How often each server may be asked in one request.
 const MOST: usize = 100;
@@ -48,15 +51,18 @@ const IN_FORCE: [&str; 19] = [
 ];
 
 /// Transfers to log.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TestRequest {
     /// The server with the file, or a profile that names several.
     pub target: String,
     /// The key of a server of ours whose address has none.
+    #[serde(skip)]
     pub key: Option<SharedKey>,
     /// Transfers from each server, 1 to 100; servers take turns.
     pub each: usize,
     /// A transfer ends after this time, if the file hasn't before.
+    #[serde(with = "serde_duration")]
     pub time: Duration,
     /// Ask no hops.
     pub no_hops: bool,
@@ -72,14 +78,31 @@ pub struct TestRequest {
     pub command: String,
 }
 
+impl Default for TestRequest {
+    fn default() -> Self {
+        Self {
+            target: String::new(),
+            key: None,
+            each: 1,
+            time: Duration::from_secs(60),
+            no_hops: false,
+            live: LiveRequest::default(),
+            comment: String::new(),
+            journal: None,
+            command: String::new(),
+        }
+    }
+}
+
 /// What was logged.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LoggedTests {
     /// 1.
     pub schema_version: u32,
     /// The name in the journal.
     pub id: String,
     /// What the kernel did with every connection, by its names.
+    #[schema(value_type = std::collections::HashMap<String, String>)]
     pub settings: Map<String, Value>,
     /// What else was known of the moment, by name.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -95,7 +118,7 @@ pub struct LoggedTests {
 }
 
 /// One line of the log.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LoggedTest {
     /// Its number in the journal.
     pub number: i64,
@@ -104,6 +127,7 @@ pub struct LoggedTest {
     /// The server.
     pub server: String,
     /// Its address.
+    #[schema(value_type = Option<String>)]
     pub address: Option<IpAddr>,
     /// `completed`, `incomplete`, `failed`, `aborted` or `invalid`.
     pub status: &'static str,
@@ -124,19 +148,21 @@ pub struct LoggedTest {
     /// The widest window that was announced, bytes.
     pub rwin_max: Option<u64>,
     /// The device of this host, with its MTU, as it was.
+    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
     pub link: Option<Value>,
     /// What a person should know of it.
     pub notes: Vec<String>,
 }
 
 /// What one server gave.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct HostTests {
     /// The server.
     pub server: String,
     /// What its profile says of it.
     pub comment: String,
     /// Its address.
+    #[schema(value_type = Option<String>)]
     pub address: Option<IpAddr>,
     /// How many hops away it is, where that could be asked.
     pub hops: Option<u8>,
@@ -230,24 +256,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
             let number = log.begin(&spec, started)?;
             let outcome = opened.tunnel.run(&spec, cancel).map_err(|error| tunnel_problem(&error))?;
             log.finish(number, &outcome)?;
-            let seen = &outcome.observed;
-            tests.push(LoggedTest {
-                number,
-                started_unix_us: started,
-                server: name,
-                address,
-                status: outcome.status.name(),
-                bytes: outcome.bytes,
-                seconds: outcome.elapsed_us as f64 / 1e6,
-                goodput_bps: outcome.goodput_bps(),
-                connect_us: seen.connect_us,
-                min_rtt_us: seen.min_rtt_us,
-                retransmits: seen.retransmits,
-                mss: seen.mss,
-                rwin_max: seen.rwin_max,
-                link: seen.link.clone(),
-                notes: outcome.notes.clone(),
-            });
+            tests.push(LoggedTest::of(number, started, name, address, &outcome));
         }
     }
     let Some(mut log) = log else {
@@ -282,6 +291,62 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
     let what = answer.headline();
     log.end(state, &json!({"kind": "test", "headline": what, "text": what, "hosts": answer.hosts}))?;
     Ok(answer)
+}
+
+/// What was logged, from the journal.
+///
+/// # Errors
+/// A usage [`Problem`] where it is another experiment; one that names the journal.
+pub fn logged(journal: &dyn Journal, stored: &StoredExperiment) -> Result<LoggedTests, Problem> {
+    let ExperimentConfig::Tests(config) = &stored.config else {
+        return Err(Problem::usage(format!("{} is no log of tests", stored.id))
+            .hint(format!("windtunnel report {}", stored.id)));
+    };
+    let hosts = stored.verdict.as_ref().and_then(|verdict| verdict.get("hosts")).cloned();
+    let hosts: Vec<HostTests> = hosts.and_then(|hosts| serde_json::from_value(hosts).ok()).unwrap_or_default();
+    let mut tests = Vec::new();
+    let mut each = |trial: wt_trial::TrialRecord| {
+        // While they run nothing is said of the servers.
+        let host = hosts.get((trial.spec.order as usize).wrapping_sub(1));
+        let server = host.map_or_else(|| stored.target.clone(), |host| host.server.clone());
+        let address = host.and_then(|host| host.address);
+        tests.push(LoggedTest::of(trial.id, trial.started_unix_us, server, address, &trial.outcome));
+        Ok(())
+    };
+    let read = journal.for_each_trial_from(&stored.id, TrialId::MIN, WithSamples::No, &mut each);
+    read.map_err(|error| wt_setup::journal::problem(&error))?;
+    let (mean_bps, standard_error_bps) = mean(&hosts.iter().filter_map(|host| host.mean_bps).collect::<Vec<_>>());
+    let settings = config.test.clone().unwrap_or_default();
+    Ok(LoggedTests { schema_version: 1, id: stored.id.clone(), settings, tests, hosts, mean_bps, standard_error_bps })
+}
+
+impl LoggedTest {
+    fn of(
+        number: TrialId,
+        started_unix_us: i64,
+        server: String,
+        address: Option<IpAddr>,
+        outcome: &TrialOutcome,
+    ) -> Self {
+        let seen = &outcome.observed;
+        Self {
+            number,
+            started_unix_us,
+            server,
+            address,
+            status: outcome.status.name(),
+            bytes: outcome.bytes,
+            seconds: outcome.elapsed_us as f64 / 1e6,
+            goodput_bps: outcome.goodput_bps(),
+            connect_us: seen.connect_us,
+            min_rtt_us: seen.min_rtt_us,
+            retransmits: seen.retransmits,
+            mss: seen.mss,
+            rwin_max: seen.rwin_max,
+            link: seen.link.clone(),
+            notes: outcome.notes.clone(),
+        }
+    }
 }
 
 impl LoggedTests {

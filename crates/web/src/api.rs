@@ -2,8 +2,10 @@ use crate::checked::preset as preset_name;
 use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
 use crate::files::{self, AnalyseQuery, Analysed};
+use crate::fleet;
 use crate::guard;
 use crate::inventory;
+use crate::logged;
 use crate::page;
 use crate::peer::Peer;
 use crate::queries::{
@@ -12,9 +14,9 @@ use crate::queries::{
 use crate::running;
 use crate::scraped;
 use crate::shipped::DrawnPreset;
-use crate::state::{App, Body, JsonBody, Place, Places, Shared, place, places};
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, FromRequestParts, State};
+use crate::state::{App, Body, JsonBody, Place, Places, Query, Shared, place, places};
+use crate::traffic;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::{Json, Router, middleware};
@@ -32,21 +34,11 @@ use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ListAnswer, PruneAnswer, PruneRequest, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{PresetsAnswer, ScenarioAnswer};
 use wt_setup::settings::{ChangeAnswer, HistoryAnswer, PendingAnswer, ShowRequest};
+use wt_traffic::TrafficReport;
 use wt_wire::{OverheadAnswer, OverheadWords};
 
 /// What settings need the token for.
 const CHANGING: &str = "changing this host";
-
-/// A query; what is wrong with it is told as every other problem.
-#[derive(FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(ApiError))]
-struct Query<T>(T);
-
-impl From<QueryRejection> for ApiError {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
-    }
-}
 
 #[derive(OpenApi)]
 #[openapi(info(
@@ -80,6 +72,9 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(predict))
         .merge(running::operations())
         .merge(inventory::operations())
+        .merge(traffic::operations())
+        .merge(fleet::operations())
+        .merge(logged::operations())
         .routes(routes!(journal))
         .routes(routes!(journaled))
         .routes(routes!(forget))
@@ -122,6 +117,8 @@ pub fn openapi_json() -> Result<String, serde_json::Error> {
 enum Reported {
     /// Settings in rounds.
     Tune(Box<TuneReport>),
+    /// Settings of a server's own connections.
+    Traffic(Box<TrafficReport>),
     /// A screen, or a comparison of congestion controls or stacks, as the command prints it.
     Other(std::collections::HashMap<String, serde_json::Value>),
 }

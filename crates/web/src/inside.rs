@@ -1,6 +1,7 @@
 use crate::error::ApiError;
 use crate::guest::Who;
 use crate::turns::{Turn, Turns};
+use std::path::PathBuf;
 use std::time::Duration;
 use wt_api::{Answer, Request, Services};
 use wt_trial::Cancel;
@@ -13,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Inside {
     quick: Turns,
     long: Turns,
+    /// What is read from the journal of many hosts, if there is one.
+    common: Option<Services>,
 }
 
 /// Stops what is computed when nobody waits for it any more.
@@ -26,9 +29,15 @@ impl Drop for Abandon {
 
 impl Inside {
     /// As many at once as there are processors, of both kinds.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(journal: Option<PathBuf>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from).max(2);
-        Self { quick: Turns::new(processors), long: Turns::new(processors) }
+        let common = journal.map(|journal| Services { journal: Some(journal), ..Services::default() });
+        Self { quick: Turns::new(processors), long: Turns::new(processors), common }
+    }
+
+    /// Whether a journal of many hosts is read.
+    pub(crate) fn has_common(&self) -> bool {
+        self.common.is_some()
     }
 
     /// Computes an answer on a thread of its own, as JSON, and hands out the turn with it. Dropping the future gives it up; the turn
@@ -77,7 +86,20 @@ impl Inside {
         let turn = turns.take(who).await?;
         let cancel = Cancel::new();
         let _abandon = Abandon(cancel.clone());
-        let work = move || (wt_api::run(request, &Services::default(), &mut |_| {}, &cancel).map(shaped), turn);
+        let common = self.common.clone().filter(|_| reads_the_common(&request));
+        let work = move || {
+            let run = |request, services| wt_api::run(request, services, &mut |_| {}, &cancel);
+            let local = Services::default();
+            let answer = match common {
+                // What was begun here isn't there before it is pushed.
+                Some(common) if names_one(&request) => {
+                    run(request.clone(), &common).or_else(|problem| run(request, &local).map_err(|_| problem))
+                }
+                Some(common) => run(request, &common),
+                None => run(request, &local),
+            };
+            (answer.map(shaped), turn)
+        };
         let answer = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(work)).await;
         let answer = answer.map_err(|_| {
             let what = format!("the answer took longer than {} s", PATIENCE.as_secs());
@@ -91,6 +113,27 @@ impl Inside {
 /// Whether a request is answered in less time than it takes to hand it to another thread.
 fn is_instant(request: &Request) -> bool {
     matches!(request, Request::Overhead(request) if request.sweep.is_none())
+}
+
+/// Whether a request reads the journal of many hosts where one is named; what is under way is under way on this host.
+fn reads_the_common(request: &Request) -> bool {
+    let lists = matches!(
+        request,
+        Request::JournalList(_) | Request::Compare(_) | Request::FleetStatus(_) | Request::FleetReport(_)
+    );
+    lists || names_one(request)
+}
+
+/// Whether a request reads one experiment of the journal.
+fn names_one(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Report(_)
+            | Request::JournalShow(_)
+            | Request::JournalSamples(_)
+            | Request::TrafficReport(_)
+            | Request::TestShow(_)
+    )
 }
 
 /// Whether a request may take seconds, or have an answer of megabytes.

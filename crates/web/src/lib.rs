@@ -23,6 +23,8 @@ mod error;
 mod experiment;
 /// Files that are sent or given: reports, captures, tables.
 mod files;
+/// What many hosts measure.
+mod fleet;
 /// Who may ask for what: Host, Origin, token, headers.
 mod guard;
 /// Who asks: an address and an account; and whose accounts are the owner's.
@@ -35,6 +37,8 @@ mod inventory;
 mod jobs;
 /// What of a shipped path a drawn one keeps.
 mod kept;
+/// Transfers that are logged.
+mod logged;
 /// The names under which the server may be asked for.
 mod names;
 /// The embedded page.
@@ -65,6 +69,8 @@ mod shipped;
 mod state;
 /// The server's end of TLS.
 mod tls;
+/// Experiments on this server's own connections.
+mod traffic;
 /// Turns to compute.
 mod turns;
 /// Connections whose other end must take what it asked for.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
+use wt_agent::MeshRequest;
 use wt_api::{Request, WhichChange};
 use wt_compare::side_by_side::SideBySideRequest;
 use wt_forecast::PredictRequest;
@@ -186,6 +187,9 @@ pub(crate) struct JournalQuery {
     /// The newest of them, at most so many; nothing means 20000
     #[param(minimum = 1, maximum = 20000)]
     limit: Option<u32>,
+    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`
+    #[param(max_length = 64)]
+    kind: Option<String>,
 }
 
 impl JournalQuery {
@@ -196,7 +200,8 @@ impl JournalQuery {
     pub(crate) fn request(&self) -> Result<Request, ApiError> {
         let limit = self.limit.map(|limit| limited_number("limit", limit.into(), 1..=MOST_LISTED)).transpose()?;
         let limit = usize::try_from(limit.unwrap_or(MOST_LISTED)).ok();
-        Ok(Request::JournalList(ListRequest { limit, journal: None }))
+        let kind = self.kind.as_deref().map(|kind| key(kind).map(str::to_owned)).transpose()?;
+        Ok(Request::JournalList(ListRequest { limit, kind, journal: None }))
     }
 }
 
@@ -255,6 +260,30 @@ impl CompareQuery {
             return Err(ApiError::bad("two experiments or more are compared").hint("?experiments=NAME,NAME"));
         }
         Ok(Request::Compare(SideBySideRequest { experiments, anyway: self.anyway, journal: None }))
+    }
+}
+
+/// Which mesh is meant.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MeshQuery {
+    /// The mesh's name
+    #[param(max_length = 256)]
+    mesh: String,
+    /// Every time that it ran, instead of the newest of each pair
+    #[serde(default)]
+    all: bool,
+}
+
+impl MeshQuery {
+    /// The question that it asks; the server is the one that this program was started with.
+    ///
+    /// # Errors
+    /// [`ApiError`] where it can't be a mesh's name.
+    pub(crate) fn request(&self) -> Result<Request, ApiError> {
+        let mesh = Some(name("a mesh", &self.mesh)?.to_owned());
+        Ok(Request::FleetReport(MeshRequest { server: String::new(), mesh, all: self.all }))
     }
 }
 
@@ -350,5 +379,16 @@ mod tests {
         for bad in ["", "a1", "a1,", "a1,--journal=/x", "a1,../b"] {
             assert!(of(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_mesh_is_named_and_never_a_server() {
+        let asked = MeshQuery { mesh: "north".to_owned(), all: true }.request();
+        let Ok(Request::FleetReport(asked)) = asked else { panic!("it isn't read") };
+        assert_eq!((asked.server.as_str(), asked.mesh.as_deref(), asked.all), ("", Some("north"), true));
+        for bad in ["", "postgresql://x/y", "--all", "a b"] {
+            assert!(MeshQuery { mesh: bad.to_owned(), all: false }.request().is_err(), "{bad}");
+        }
+        assert!(serde_json::from_str::<MeshQuery>(r#"{"mesh": "a", "server": "postgresql://x/y"}"#).is_err());
     }
 }

@@ -41,6 +41,18 @@ pub(crate) enum Kind {
     Lab,
     /// Something that is done in a lab.
     Workload,
+    /// An experiment on this server's own connections.
+    Traffic,
+    /// Transfers that are logged.
+    Test,
+}
+
+impl Kind {
+    /// What doesn't disturb what else runs: a lab only waits, and connections of other people's go on anyway. Of these one goes on at a
+    /// time, beside one thing that measures.
+    fn goes_on_beside(self) -> Option<Self> {
+        matches!(self, Self::Lab | Self::Traffic).then_some(self)
+    }
 }
 
 /// Something to start.
@@ -277,13 +289,15 @@ impl Runs {
     /// [`ApiError`]: 409 while another one runs.
     pub(crate) fn start(&self, program: &Program, job: Job) -> Result<Arc<Run>, ApiError> {
         let mut runs = self.list();
-        let in_the_way = |run: &&Arc<Run>| !run.has_ended() && (run.kind == Kind::Lab) == (job.kind == Kind::Lab);
+        let in_the_way = |run: &&Arc<Run>| !run.has_ended() && run.kind.goes_on_beside() == job.kind.goes_on_beside();
         if let Some(other) = runs.iter().find(in_the_way) {
             let what = match other.kind {
                 Kind::Experiment => "an experiment is running, and two at once would disturb each other",
                 Kind::Probe => "a path is being probed, and two at once would disturb each other",
                 Kind::Workload => "something is running in the lab, and two at once would disturb each other",
                 Kind::Lab => "a lab is up already",
+                Kind::Traffic => "connections of this server are assigned already",
+                Kind::Test => "a test is running, and two at once would disturb each other",
             };
             return Err(ApiError::new(StatusCode::CONFLICT, what).hint("wait for its end, or stop it"));
         }
@@ -377,7 +391,7 @@ async fn follow(run: Arc<Run>, mut child: Child) {
     let exit_code = status.map_or(u8::MAX, worker::exit_code);
     // A lab has no end of its own, and whatever was stopped needs no reason.
     let failed = match run.kind {
-        Kind::Experiment => exit_code > 1,
+        Kind::Experiment | Kind::Traffic | Kind::Test => exit_code > 1,
         Kind::Lab => exit_code != 0 && !stopped,
         Kind::Probe | Kind::Workload => exit_code > 1 && !stopped || exit_code == 1 && !said.is_empty(),
     };

@@ -52,6 +52,8 @@ pub struct Config {
     pub password: Option<Secret>,
     /// Further names by which it may be asked for, beside addresses.
     pub names: Vec<String>,
+    /// A journal of many hosts in PostgreSQL, which is read instead of this host's own.
+    pub journal: Option<PathBuf>,
 }
 
 /// A server that listens.
@@ -149,7 +151,7 @@ async fn run(
     let url = names.url();
     let app = Arc::new(App {
         program: Program::new(config.exe),
-        inside: Inside::new(),
+        inside: Inside::new(config.journal),
         runs: Runs::default(),
         names,
         token: Secret::new(&token)?,
@@ -266,7 +268,7 @@ mod tests {
         let password = || Secret::new("secret").ok();
         for (tls, password) in [(None, None), (key(), None), (None, password())] {
             let listen = "0.0.0.0:0".to_owned();
-            let config = Config { listen, exe: PathBuf::new(), tls, password, names: Vec::new() };
+            let config = Config { listen, exe: PathBuf::new(), tls, password, names: Vec::new(), journal: None };
             assert!(matches!(serve(config, |_| panic!("it listens")), Err(ServeError::Open { .. })));
         }
     }

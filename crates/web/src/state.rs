@@ -10,8 +10,8 @@ use crate::runs::Runs;
 use crate::secret::Secret;
 use crate::worker::Program;
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequest, Path, State};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, State};
 use axum::response::Response;
 use std::sync::Arc;
 use wt_api::Request;
@@ -75,6 +75,17 @@ pub(crate) struct Body<T>(pub(crate) T);
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
+
+/// A query; what is wrong with it is told as every other problem.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(ApiError))]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
         Self::new(rejection.status(), rejection.body_text())
     }
 }

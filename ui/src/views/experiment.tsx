@@ -3,7 +3,7 @@ import { post, remove } from "../api";
 import { Chart } from "../chart";
 import { duration, evidence, figure, GOODPUT, mbit, ms, rate, title, type Measured } from "../format";
 import { AsCommand, command, Downloads } from "../keep";
-import { Strips } from "../strips";
+import { onLine, Strips } from "../strips";
 import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest } from "../parts";
 import { usePlace } from "../place";
 import { Verdict, type Report } from "../report";
@@ -414,9 +414,6 @@ function Evidence({ heard }: { heard: Heard }) {
     </Section>
   );
 }
-
-/** From a thousandth of what is needed to three times as much, each factor the same way; the line is what is needed. */
-const onLine = (share: number): number => (share <= 0 ? 0 : Math.min(Math.max(0.9 * (1 + Math.log10(share) / 3), 0.005), 1));
 
 /** Goodput of every trial that counts, or what else its workload is known by: one row for each setting. */
 function Goodput({ heard }: { heard: Heard }) {

@@ -5,6 +5,7 @@ import { when } from "../format";
 import { changed, onChanged } from "../host";
 import { csv, keepFile } from "../keep";
 import { Choice, Fetched, Section, Table, Text, Trouble, useDoing, useGet } from "../parts";
+import { gain, leadsTo, outcome, OUTCOMES } from "../outcome";
 import { useQuery } from "../route";
 import type { ExperimentSummary as Experiment, HistoryAnswer as Changes, JournalList as Journal } from "../schema";
 
@@ -24,17 +25,6 @@ export function History() {
     </>
   );
 }
-
-/** What came of an experiment, in a word. */
-const OUTCOMES: Record<string, string> = { set: "faster", keep: "keep", undecided: "no answer yet", failed: "failed", running: "running", aborted: "aborted" };
-
-/** An older journal says less: then it is told by the kind of its verdict, or by how far the experiment came. */
-export function outcome({ action, verdict, state }: Experiment): string {
-  if (action) return action;
-  if (verdict) return verdict === "faster" ? "set" : "undecided";
-  return state === "running" ? "running" : "aborted";
-}
-const gain = ({ change_bp }: Experiment): string => (change_bp === null || change_bp === undefined ? "–" : `${change_bp > 0 ? "+" : "−"}${(Math.abs(change_bp) / 100).toFixed(1)} %`);
 
 const ORDERS: Record<string, [string, (a: Experiment, b: Experiment) => number]> = {
   newest: ["the newest first", (a, b) => b.started_unix_us - a.started_unix_us],
@@ -67,7 +57,7 @@ function Listed({ all }: { all: Experiment[] }) {
   const [{ q, sort, only }, set] = useQuery({ q: "", sort: "newest", only: "" });
   const [rows, setRows] = useState(ROWS);
   const texts = useMemo(
-    () => new Map(all.map((one) => [one.id, [one.id, one.target, one.tunnel, one.workload, one.answer, one.setting, one.comment, one.state, when(one.started_unix_us)].join(" ").toLowerCase()])),
+    () => new Map(all.map((one) => [one.id, [one.id, one.target, one.tunnel, one.workload, one.kind, one.answer, one.setting, one.comment, one.state, when(one.started_unix_us)].join(" ").toLowerCase()])),
     [all],
   );
   const shown = useMemo(() => {
@@ -84,8 +74,8 @@ function Listed({ all }: { all: Experiment[] }) {
     return () => seen.disconnect();
   }, [shown, rows]);
   const keep = (): void => {
-    const head = ["experiment", "begun", "path", "where", "workload", "verdict", "answer", "setting", "change_percent", "trials", "state", "comment"];
-    const cells = shown.map((one) => [one.id, new Date(one.started_unix_us / 1e3).toISOString(), one.target, one.tunnel, one.workload, outcome(one), one.answer, one.setting, one.change_bp == null ? null : one.change_bp / 100, one.trials, one.state, one.comment]);
+    const head = ["experiment", "kind", "begun", "path", "where", "workload", "verdict", "answer", "setting", "change_percent", "trials", "state", "comment"];
+    const cells = shown.map((one) => [one.id, one.kind, new Date(one.started_unix_us / 1e3).toISOString(), one.target, one.tunnel, one.workload, outcome(one), one.answer, one.setting, one.change_bp == null ? null : one.change_bp / 100, one.trials, one.state, one.comment]);
     keepFile("experiments.csv", csv([head, ...cells]));
   };
   return (
@@ -107,9 +97,9 @@ function Listed({ all }: { all: Experiment[] }) {
         columns={[
           {
             name: "Experiment",
-            cell: ({ id, comment, target }) => (
+            cell: ({ id, comment, target, kind }) => (
               <>
-                <a href={`/report/${encodeURIComponent(id)}`} aria-label={`${target}: ${id}`}>
+                <a href={leadsTo({ id, kind })} aria-label={`${target}: ${id}`}>
                   {target}
                 </a>
                 {comment && <span class="sub comment">{comment}</span>}
@@ -127,8 +117,8 @@ function Listed({ all }: { all: Experiment[] }) {
               </>
             ),
           },
-          { name: "Gain", cell: (one) => <span class="nowrap">{gain(one)}</span> },
-          { name: "Workload", cell: ({ workload }) => workload ?? "–" },
+          { name: "Gain", cell: ({ change_bp }) => <span class="nowrap">{gain(change_bp)}</span> },
+          { name: "Workload", cell: ({ workload, kind }) => workload ?? (kind === "traffic" ? "real traffic" : "–") },
           { name: "Where", cell: ({ tunnel }) => tunnel },
           { name: "Trials", cell: ({ trials }) => trials },
         ]}

@@ -1,20 +1,27 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { remove } from "../api";
 import { Token } from "../change";
 import { ComparedControls, ComparedStacks, isControls, isStacks } from "../compared";
 import { AsCommand, json, keepFile } from "../keep";
 import { Fetched, Trouble, useDoing, useGet } from "../parts";
 import { Verdict, type Report } from "../report";
+import { leadsTo } from "../outcome";
 import { go } from "../route";
 
 /** An experiment of the journal, by its name in the address. */
 export function Past({ part: id }: { part: string }) {
   const [report, again] = useGet<Report>(`reports/${encodeURIComponent(id)}`);
+  // What has a view of its own is shown there.
+  const elsewhere = report.state === "done" && "guardrails" in report.data;
+  useEffect(() => {
+    if (elsewhere) go(leadsTo({ id, kind: "traffic" }), "replace");
+  }, [elsewhere]);
+  if (elsewhere) return null;
   return (
     <>
       <h1>Report</h1>
       <p class="lead mono">{id}</p>
-      {report.state === "done" && <Actions id={id} report={report.data} />}
+      {report.state === "done" && <Actions id={id} report={report.data} files />}
       <Fetched of={report} again={again}>
         {(report) =>
           report.arms ? (
@@ -34,21 +41,25 @@ export function Past({ part: id }: { part: string }) {
   );
 }
 
-/** What can be done with a report. */
-function Actions({ id, report }: { id: string; report: Report }) {
+/** What can be done with a report. `files`: whether it has charts to analyse, and pages of its own. */
+export function Actions({ id, report, files = false }: { id: string; report: object; files?: boolean }) {
   const [sure, setSure] = useState(false);
   const [busy, problem, run] = useDoing();
   const file = (form: string): string => `/api/v1/reports/${encodeURIComponent(id)}/${form}`;
   return (
     <>
       <div class="buttons">
-        <a class="button" href={`/analysis?of=${encodeURIComponent(id)}`}>
-          Analyse it
-        </a>
-        <a class="button" href={file("html")} download={`${id}.html`}>
-          Download HTML
-        </a>
-        {report.arms && (
+        {files && (
+          <a class="button" href={`/analysis?of=${encodeURIComponent(id)}`}>
+            Analyse it
+          </a>
+        )}
+        {files && (
+          <a class="button" href={file("html")} download={`${id}.html`}>
+            Download HTML
+          </a>
+        )}
+        {files && "arms" in report && (
           <a class="button" href={file("csv")} download={`${id}.csv`}>
             Download CSV
           </a>
@@ -68,7 +79,10 @@ function Actions({ id, report }: { id: string; report: Report }) {
       </div>
       {sure && <Token what="Deleting an experiment" />}
       {problem && <Trouble problem={problem} />}
-      <AsCommand text={`windtunnel report ${id} --full${report.run?.command ? `\n# To run the same again:\n${report.run.command}` : ""}`} />
+      {files && <AsCommand text={`windtunnel report ${id} --full${typed(report) ? `\n# To run the same again:\n${typed(report)}` : ""}`} />}
     </>
   );
 }
+
+/** What was typed to begin it, if that is known. */
+const typed = (report: object): string | null | undefined => (report as Partial<Report>).run?.command;

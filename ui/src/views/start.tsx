@@ -2,9 +2,9 @@ import { useState } from "preact/hooks";
 import { when } from "../format";
 import { Choice, Fetched, Section, Text, useGet } from "../parts";
 import { go } from "../route";
-import type { JournalList as Journal, PresetsAnswer as Presets, RunSummary as Run } from "../schema";
+import type { JournalList as Journal, PresetsAnswer as Presets, RunSummary as Run, TrafficList } from "../schema";
 import { Drop, hand } from "./file";
-import { outcome } from "./history";
+import { leadsTo, outcome } from "../outcome";
 
 /** Where one begins: four ways on, what runs, and what was found last. */
 export function Start() {
@@ -16,6 +16,7 @@ export function Start() {
         <Rehearse />
         <Measure />
         <Wrong />
+        <Decide />
         <Section id="analyse-file" class="card" title="Analyse a file">
           <p>Drop a capture (pcap, pcapng) and read who slows it down, or a table (csv) and read whether a difference is real.</p>
           <Drop
@@ -68,6 +69,27 @@ function Measure() {
         <Text label="Address of a large file" value={target} set={setTarget} placeholder="https://example.org/file.iso" />
         <button type="submit">Measure</button>
       </form>
+      <p class="quiet">
+        Or <a href="/tests">download once and log it</a>, with nothing changed.
+      </p>
+    </Section>
+  );
+}
+
+function Decide() {
+  const [ports, setPorts] = useState("443");
+  return (
+    <Section id="decide" class="card" title="Let real traffic decide">
+      <p>Gives each new connection of this server one of several settings by a secret coin, and says what that did for its users.</p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          go(`/traffic?${new URLSearchParams({ ports })}`);
+        }}
+      >
+        <Text label="Port of the server" value={ports} set={setPorts} placeholder="443" />
+        <button type="submit">Plan it</button>
+      </form>
     </Section>
   );
 }
@@ -94,6 +116,7 @@ function Wrong() {
 function Last() {
   const [runs] = useGet<Run[]>("experiments");
   const [journal, again] = useGet<Journal>("journal?limit=20");
+  const [traffic] = useGet<TrafficList>("traffic");
   const running = runs.state === "done" ? runs.data.find(({ end }) => !end) : undefined;
   return (
     <>
@@ -104,6 +127,14 @@ function Last() {
           </p>
         </Section>
       )}
+      {traffic.state === "done" &&
+        traffic.data.running.map(({ id, ports, headline }) => (
+          <Section key={id} id={`running-${id}`} class="verdict" title={`Connections to port ${ports.join(", ")} are being assigned`}>
+            <p>
+              {headline ?? "Nothing can be said yet."} <a href={`/traffic/${encodeURIComponent(id)}`}>See how it stands</a>
+            </p>
+          </Section>
+        ))}
       <Fetched of={journal} again={again}>
         {({ experiments }) => {
           const last = experiments.find(({ answer }) => answer);
@@ -113,7 +144,7 @@ function Last() {
                 <strong>{last.answer}</strong>
               </p>
               <p class="quiet">
-                {last.target}, {when(last.started_unix_us)}. <a href={`/report/${encodeURIComponent(last.id)}`}>Read the report</a> or see <a href="/history">all experiments</a>.
+                {last.target}, {when(last.started_unix_us)}. <a href={leadsTo(last)}>Read the report</a> or see <a href="/history">all experiments</a>.
               </p>
             </Section>
           ) : (

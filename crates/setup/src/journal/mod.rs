@@ -11,7 +11,7 @@ mod shown;
 
 pub use exported::{ExportAnswer, ExportFormat, ExportRequest, export, export_to_file};
 pub use kept::{ImportAnswer, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
-pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, push, status, store_address};
+pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, measured_by, push, status, store_address};
 pub use shown::{
     ExperimentRequest, ListAnswer, ListRequest, SampledTrial, SamplesAnswer, SamplesRequest, ShowAnswer, list, samples,
     show,
@@ -37,6 +37,12 @@ fn address(named: Option<&Path>) -> Option<Result<StoreAddress, Problem>> {
             .hint("postgresql://USER@HOST/DATABASE, with the password in PGPASSWORD or ~/.pgpass")
     };
     Some(text.parse::<StoreAddress>().map_err(wrong).map(|it| it.with_password_of(|name| std::env::var_os(name))))
+}
+
+/// Whether what `--journal` names is a journal in PostgreSQL, and no file.
+#[must_use]
+pub fn is_common(named: Option<&Path>) -> bool {
+    address(named).is_some()
 }
 
 /// Opens what `--journal` names to read it: this host's journal or another file as [`open`] does, or one in PostgreSQL.

@@ -121,6 +121,12 @@ fn site_of(experiment: &StoredExperiment, said: Option<&str>, own: Option<&str>)
     said.or_else(recorded).or(own).unwrap_or("unknown").to_owned()
 }
 
+/// The host that measured an experiment of the local journal, as it would be pushed.
+#[must_use]
+pub fn measured_by(experiment: &StoredExperiment) -> String {
+    site_of(experiment, None, own_name().as_deref())
+}
+
 pub(super) fn own_name() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())

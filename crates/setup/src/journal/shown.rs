@@ -18,6 +18,8 @@ const MOST_SAMPLES: usize = 1_000_000;
 pub struct ListRequest {
     /// At most so many, the newest; nothing means all.
     pub limit: Option<usize>,
+    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`.
+    pub kind: Option<String>,
     /// The journal's file; nothing means the usual one.
     pub journal: Option<PathBuf>,
 }
@@ -128,8 +130,14 @@ pub struct SampledTrial {
 /// A [`Problem`] when the journal can't be read.
 pub fn list(request: &ListRequest) -> Result<ListAnswer, Problem> {
     let journal = super::open_to_read(request.journal.as_deref())?;
-    let experiments = journal.list(&Filter { limit: request.limit, ..Filter::default() });
-    experiments.map(|experiments| ListAnswer { schema_version: 1, experiments }).map_err(|error| problem(&error))
+    // Kinds are told apart in what is read, not by a column.
+    let limit = request.limit.filter(|_| request.kind.is_none());
+    let mut experiments = journal.list(&Filter { limit, ..Filter::default() }).map_err(|error| problem(&error))?;
+    if let Some(kind) = &request.kind {
+        experiments.retain(|one| one.kind == *kind);
+        experiments.truncate(request.limit.unwrap_or(usize::MAX));
+    }
+    Ok(ListAnswer { schema_version: 1, experiments })
 }
 
 /// An experiment with its trials.

@@ -39,7 +39,15 @@ fn a_gain_is_claimed_beside_the_first_arm_with_its_interval_and_the_command() {
     let (low, high) = (effect.low.unwrap(), effect.high.unwrap());
     assert!(1.0 < low && low < 1.3 && 1.3 < high && high < 1.6, "{low} {high}");
     assert_eq!(verdict.at_least, effect.low);
-    assert!(effect.saved_ms.unwrap() > 0.0);
+    let saved = effect.saved_ms.unwrap();
+    assert!(
+        0.0 < effect.saved_low_ms.unwrap()
+            && effect.saved_low_ms.unwrap() < saved
+            && saved < effect.saved_high_ms.unwrap()
+    );
+    let commands: Vec<_> = report.next.iter().map(|step| step.command.as_deref().unwrap_or_default()).collect();
+    assert_eq!(commands[0], "sudo windtunnel settings apply --verdict traffic-1");
+    assert_eq!(*commands.last().unwrap(), "sudo windtunnel traffic start --holdback traffic-1 --for 7d");
     let text = report.text();
     let lines: Vec<&str> = text.lines().collect();
     for (line, begins) in lines.iter().zip([
@@ -131,7 +139,7 @@ fn the_json_keeps_its_names_and_reads_back() {
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(serde_json::from_value::<TrafficReport>(json.clone()).unwrap(), report);
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
-    let all = "arms backend classes effects guardrails id schema_version self_checks unit verdict";
+    let all = "arms backend classes effects guardrails id next schema_version self_checks unit verdict";
     assert_eq!(keys(&json), all);
     let arm = "aborted_share assigned missed name not_compliant open recorded retransmitted_share rto_per_1000 set_errors \
                settings unfinished_share";
@@ -140,6 +148,15 @@ fn the_json_keeps_its_names_and_reads_back() {
     assert_eq!(keys(&json["guardrails"][0]), "arm evidence guard needed stopped");
     assert_eq!(keys(&json["self_checks"][0]), "name ok text");
     assert_eq!(keys(&json["classes"][0]), "arms name");
+    assert_eq!(keys(&json["next"][0]), "command text");
+    // What a journal has of before reads as well.
+    let mut older = json.clone();
+    older.as_object_mut().unwrap().remove("next");
+    for name in ["needed", "saved_low_ms", "saved_high_ms"] {
+        assert!(older["effects"][0].as_object_mut().unwrap().remove(name).is_some(), "{name}");
+    }
+    let older: TrafficReport = serde_json::from_value(older).unwrap();
+    assert_eq!((older.verdict, older.next.len(), older.effects[0].needed), (report.verdict, 0, 0.0));
     assert_eq!(json["schema_version"], 1);
     assert_eq!(json["unit"], "prefix");
     assert_eq!(json["verdict"]["claim"], "beside");

@@ -193,7 +193,7 @@ pub(crate) fn run(args: &JournalArgs) -> Outcome {
     let file = || args.journal.clone();
     match &args.command {
         JournalCommand::List { limit, json } => {
-            give(&journal::list(&ListRequest { limit: Some(*limit), journal: file() })?, *json, list)
+            give(&journal::list(&ListRequest { limit: Some(*limit), kind: None, journal: file() })?, *json, list)
         }
         JournalCommand::Show { experiment, json } => {
             let request = ExperimentRequest { experiment: experiment.clone(), journal: file() };

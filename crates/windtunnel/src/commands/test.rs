@@ -6,11 +6,12 @@ use crate::cli::probe::Ip;
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::typed;
 use crate::cli::values::{RateUnit, trial_time};
-use crate::edge::{Exit, Outcome, say};
+use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
+use wt_api::{Answer, Event, Request, Services};
 use wt_experiment::classic::CovariateEffect;
 use wt_prober::IpVersion;
 use wt_report::date;
@@ -83,7 +84,7 @@ pub(crate) struct TestArgs {
 }
 
 impl TestArgs {
-    fn request(&self) -> Result<TestRequest, crate::edge::Problem> {
+    fn request(&self) -> Result<TestRequest, Problem> {
         let target = self.target.clone().unwrap_or_default();
         Ok(TestRequest {
             key: find_key(Some(&target), self.key_file.as_deref())?,
@@ -103,19 +104,23 @@ impl TestArgs {
 /// Runs the command; ends with code 1 if nothing was completed.
 ///
 /// # Errors
-/// A [`Problem`](crate::edge::Problem) that says what to try.
+/// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &TestArgs) -> Outcome {
     if args.summary {
         return summary(args);
     }
     let cancel = cancel_on_signals()?;
-    let answer = wt_tune::test(&args.request()?, &cancel, &mut |event| {
-        if let (TuneEvent::Note { text }, false) = (&event, args.json) {
+    let mut sink = |event: Event| {
+        if let (Event::Tune(TuneEvent::Note { text }), false) = (&event, args.json) {
             let _ = writeln!(std::io::stderr().lock(), "windtunnel: {}", wt_units::harmless(text));
         }
-    })?;
+    };
+    let request = Request::Test(Box::new(args.request()?));
+    let Answer::Tests(answer) = wt_api::run(request, &Services::default(), &mut sink, &cancel)? else {
+        return Err(Problem::internal("another answer than was asked for"));
+    };
     if args.json {
-        say_json(&answer)?;
+        say_json(&*answer)?;
     } else {
         print(&answer, args.units);
     }

@@ -16,6 +16,7 @@ use wt_web::{Config, Ready, Secret, ServeError};
 #[command(after_help = "Examples:
   windtunnel web
   windtunnel web --listen 127.0.0.1:0 --json
+  windtunnel web --journal postgresql://owner@db.example/windtunnel
   windtunnel web --listen 0.0.0.0:7878 --tls-cert cert.pem --tls-key key.pem --password-file password")]
 pub(crate) struct WebArgs {
     /// Where to listen: an address and a port; port 0 takes a free one. Others than loopback need TLS and a password
@@ -30,6 +31,9 @@ pub(crate) struct WebArgs {
     /// A file whose first line is the password [default elsewhere than on loopback: ask for it in the terminal]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// Read the journal of many hosts, and show its fleet; what is started here is kept by this host until it is pushed
+    #[arg(long, value_name = "URL")]
+    journal: Option<String>,
     /// A name under which it may be asked for, beside addresses; may be repeated
     #[arg(long, value_name = "HOST", value_parser = name)]
     name: Vec<String>,
@@ -65,6 +69,11 @@ pub(crate) fn run(args: &WebArgs) -> Outcome {
         password: password(args, open && tls.is_some())?,
         listen: args.listen.clone(),
         names: args.name.clone(),
+        journal: args
+            .journal
+            .as_ref()
+            .map(|url| wt_setup::journal::store_address(url).map(|_| url.into()))
+            .transpose()?,
         exe,
         tls,
     };

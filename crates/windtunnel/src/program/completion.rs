@@ -53,7 +53,7 @@ fn changes(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Experiments of the usual journal; none where it can't be read.
 fn experiments() -> Vec<CompletionCandidate> {
-    let request = ListRequest { limit: Some(EXPERIMENTS), journal: None };
+    let request = ListRequest { limit: Some(EXPERIMENTS), ..ListRequest::default() };
     let known = wt_setup::journal::list(&request).map(|answer| answer.experiments).unwrap_or_default();
     let ids = known.into_iter().map(|experiment| CompletionCandidate::new(experiment.id.to_string()));
     [CompletionCandidate::new("last")].into_iter().chain(ids).collect()

@@ -27,4 +27,5 @@ mod studies;
 mod web;
 mod web_attacks;
 mod web_door;
+mod web_fleet;
 mod web_floods;

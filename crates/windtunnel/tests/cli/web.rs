@@ -90,7 +90,7 @@ impl Server {
     }
 
     /// What the command line prints, with the same journal.
-    fn command(&self, args: &[&str]) -> Value {
+    pub(super) fn command(&self, args: &[&str]) -> Value {
         let output = Command::new(binary()).args(args).env("XDG_DATA_HOME", self.directory.path()).output();
         let ran = ran(output.expect("windtunnel"));
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
@@ -167,6 +167,7 @@ fn answers_are_the_objects_that_the_command_line_prints() {
         ("/api/v1/lab/presets", &["lab", "list", "--json"]),
         ("/api/v1/lab/presets/adsl", &["lab", "show", "adsl", "--json"]),
         ("/api/v1/journal", &["journal", "list", "--json"]),
+        ("/api/v1/traffic", &["traffic", "status", "--json"]),
         (
             "/api/v1/predict?rate=8mbit&rtt=40ms&set=rwin%3D64KiB,cc%3Dbbr&size=1MB&samples=true",
             &["predict", "--json", "--samples", "--rate=8mbit", "--rtt=40ms", "--set=rwin=64KiB,cc=bbr", "--size=1MB"],
@@ -216,6 +217,11 @@ fn errors_say_what_happened_and_are_never_our_fault() {
         ("/api/v1/runs/nope", 404, "no such"),
         ("/api/v1/reports/nope", 400, "no experiment"),
         ("/api/v1/reports/--json", 400, "name of an experiment"),
+        ("/api/v1/traffic/nope", 400, "no experiment"),
+        ("/api/v1/traffic/--json", 400, "name of an experiment"),
+        ("/api/v1/tests/nope", 400, "no experiment"),
+        ("/api/v1/fleet/report", 400, "missing field"),
+        ("/api/v1/fleet/report?mesh=north", 409, "no fleet's"),
         ("/api/v1/compare", 400, "missing field"),
         ("/api/v1/compare?experiments=nope", 400, "two experiments"),
         ("/api/v1/compare?experiments=nope,--json", 400, "name of an experiment"),
@@ -463,6 +469,8 @@ fn what_leaves_this_machine_needs_the_token() {
     for (path, body) in [
         ("/api/v1/probes", json!({"kind": "path", "target": "192.0.2.1"})),
         ("/api/v1/experiments", json!({"target": "http://192.0.2.1/x"})),
+        ("/api/v1/tests", json!({"targets": ["http://192.0.2.1/x"]})),
+        ("/api/v1/traffic", json!({"ports": [443], "levels": ["initcwnd=10,32"]})),
     ] {
         assert_eq!(server.post(path, &body).status, 401, "{path}");
         let wrong = [JSON, ("x-windtunnel-token", "0")];
@@ -477,6 +485,16 @@ fn what_leaves_this_machine_needs_the_token() {
         assert!(answer.status == 400 || answer.status == 202, "{target}: {}", answer.body);
         assert!(answer.status == 400 || target == "http://", "{target}: {}", answer.body);
     }
+    for (headers, status) in [(&[][..], 401), (&[("x-windtunnel-token", "0")], 403)] {
+        assert_eq!(server.ask("DELETE", "/api/v1/traffic/nope", headers, "").status, status);
+    }
+    let bad = [JSON, ("x-windtunnel-token", server.token.as_str())];
+    let refused = server.ask("POST", "/api/v1/traffic", &bad, r#"{"ports": [443], "levels": ["initcwnd=10,65"]}"#);
+    assert!(refused.status == 400 && refused.what().contains("1 to 64"), "{}", refused.body);
+    // What it would do may be asked by everybody who may look.
+    let plan = server.post("/api/v1/traffic/plan", &json!({"ports": [443], "levels": ["initcwnd=10,32"]})).json();
+    assert!(plan["whom"].as_str().is_some_and(|whom| whom.contains("to port 443 from public addresses")), "{plan}");
+    assert_eq!((plan["arms"][1]["share"].as_f64(), plan["backends"].as_array().map(Vec::len)), (Some(0.05), Some(3)));
     let plan = server.post("/api/v1/experiments/plan", &json!({"lab": "adsl", "knobs": ["rwin"]})).json();
     assert!(plan["arms"].as_array().unwrap().len() > 2 && plan["expected_s"].as_f64() > Some(1.0), "{plan}");
 }

@@ -1,0 +1,112 @@
+//! What to do after a look at a report.
+
+use crate::report::{TrafficClaim, TrafficReport, TrafficStep, TrafficVerdictKind};
+use crate::{ArmSettings, HoldbackState, TrafficConfig};
+use wt_units::shell_word;
+
+/// The steps, the first first. Each command is whole, for the server on which the experiment ran.
+pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<TrafficStep> {
+    let id = shell_word(&report.id);
+    let step = |text: &str, command: Option<String>| TrafficStep { text: text.to_owned(), command };
+    if let Some(holdback) = &report.holdback {
+        return match holdback.state {
+            HoldbackState::Gone => vec![step(
+                "The gain is gone: put the old settings back, or begin anew with other levels.",
+                Some("sudo windtunnel settings undo".to_owned()),
+            )],
+            HoldbackState::Holds => vec![step("Let it run on: the gain goes on being measured.", None)],
+            HoldbackState::Open => vec![step("Let it run on: nothing is lost by looking.", None)],
+        };
+    }
+    if report.self_checks.iter().any(|check| !check.ok) {
+        return vec![step("Look at the self-checks that failed before you act.", None)];
+    }
+    match report.verdict.kind {
+        TrafficVerdictKind::Faster => {
+            let mut steps = vec![step(
+                "Make it the server's setting; it reverts unless you confirm it.",
+                Some(format!("sudo windtunnel settings apply --verdict {id}")),
+            )];
+            if report.verdict.claim == TrafficClaim::Beside
+                && let Some(command) = for_everybody(config, report.verdict.arm.as_deref())
+            {
+                steps.push(step(
+                    "See what it does if everybody has it: only that tells a gain from a share taken.",
+                    Some(command),
+                ));
+            }
+            steps.push(step(
+                "Then keep the old setting for 5 % of the clients, so that the gain goes on being measured.",
+                Some(format!("sudo windtunnel traffic start --holdback {id} --for 7d")),
+            ));
+            steps
+        }
+        TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => vec![step("Keep your current settings.", None)],
+        TrafficVerdictKind::Undecided => vec![step("Let it run on: nothing is lost by looking.", None)],
+        TrafficVerdictKind::NoData => vec![step("Wait until the first epoch has reached the cohort's age.", None)],
+    }
+}
+
+/// The first arm and this one with epochs in which nobody, half and everybody have it.
+fn for_everybody(config: &TrafficConfig, arm: Option<&str>) -> Option<String> {
+    let found = config.arms.iter().find(|one| Some(one.name.as_str()) == arm)?;
+    let levels = levels([&config.arms.first()?.settings, &found.settings])?;
+    let mut command = "sudo windtunnel traffic start".to_owned();
+    config.ports.iter().for_each(|port| command += &format!(" --port {port}"));
+    levels.iter().for_each(|list| command += &format!(" --levels {}", shell_word(list)));
+    if config.private {
+        command += " --private";
+    }
+    Some(command + " --mixed")
+}
+
+/// The lists of levels whose combinations these two arms are; none where they aren't combinations.
+fn levels(arms: [&ArmSettings; 2]) -> Option<Vec<String>> {
+    let tried: Vec<&ArmSettings> = arms.into_iter().filter(|settings| !settings.is_current()).collect();
+    let mut lists: Vec<(&str, Vec<String>)> = Vec::new();
+    for (name, level) in tried.iter().flat_map(|settings| settings.iter()) {
+        match lists.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, levels)) if levels.contains(&level) => {}
+            Some((_, levels)) => levels.push(level),
+            None => lists.push((name, vec![level])),
+        }
+    }
+    let combinations: usize = lists.iter().map(|(_, levels)| levels.len()).product();
+    let same_names = tried.windows(2).all(|two| two[0].iter().map(|one| one.0).eq(two[1].iter().map(|one| one.0)));
+    let whole = !lists.is_empty() && combinations == tried.len() && same_names;
+    whole.then(|| lists.into_iter().map(|(name, levels)| format!("{name}={}", levels.join(","))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TrafficArm;
+
+    fn config(arms: &[&str]) -> TrafficConfig {
+        let arm = |text: &&str| TrafficArm { name: (*text).to_owned(), settings: text.parse().unwrap() };
+        TrafficConfig { ports: vec![80, 443], arms: arms.iter().map(arm).collect(), ..TrafficConfig::default() }
+    }
+
+    #[test]
+    fn the_same_arms_are_asked_for_again_with_whole_epochs() {
+        let command = |arms: &[&str]| for_everybody(&config(arms), arms.last().copied());
+        let begin = "sudo windtunnel traffic start --port 80 --port 443 --levels";
+        assert_eq!(command(&["initcwnd=10", "initcwnd=32"]), Some(format!("{begin} initcwnd=10,32 --mixed")));
+        assert_eq!(command(&["current settings", "initcwnd=32"]), Some(format!("{begin} initcwnd=32 --mixed")));
+        // Of several that were tried, the one that won.
+        assert_eq!(
+            command(&["cc=cubic initcwnd=10", "cc=bbr initcwnd=10", "cc=cubic initcwnd=32"]),
+            Some(format!("{begin} cc=cubic --levels initcwnd=10,32 --mixed"))
+        );
+        // No lists of levels come to these two alone.
+        assert_eq!(command(&["cc=cubic initcwnd=10", "cc=bbr initcwnd=32"]), None);
+        assert_eq!(command(&["cc=cubic", "initcwnd=32"]), None);
+    }
+
+    #[test]
+    fn what_is_asked_for_again_is_what_it_says() {
+        let command = for_everybody(&config(&["current settings", "cc=bbr initcwnd=32"]), Some("cc=bbr initcwnd=32"));
+        assert!(command.unwrap().contains("--levels cc=bbr --levels initcwnd=32"));
+        assert_eq!(for_everybody(&config(&["initcwnd=10", "initcwnd=32"]), None), None);
+    }
+}

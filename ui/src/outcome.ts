@@ -1,0 +1,22 @@
+import type { ExperimentSummary as Experiment } from "./schema";
+
+/** What came of an experiment, in a word. */
+export const OUTCOMES: Record<string, string> = { set: "faster", keep: "keep", gone: "gain is gone", undecided: "no answer yet", logged: "logged", failed: "failed", running: "running", aborted: "aborted" };
+
+/** An older journal says less: then it is told by the kind of its verdict, or by how far the experiment came. */
+export function outcome({ action, verdict, state, kind }: Pick<Experiment, "action" | "verdict" | "state" | "kind">): string {
+  if (kind === "test" && verdict) return "logged";
+  if (verdict === "gone") return "gone";
+  if (action) return action;
+  if (verdict) return verdict === "faster" ? "set" : "undecided";
+  return state === "running" ? "running" : "aborted";
+}
+
+/** How much more or less, from hundredths of a percent. */
+export const gain = (change_bp: number | null | undefined): string => (change_bp === null || change_bp === undefined ? "–" : `${change_bp > 0 ? "+" : "−"}${(Math.abs(change_bp) / 100).toFixed(1)} %`);
+
+/** Where an experiment is shown. */
+export function leadsTo({ id, kind }: { id: string; kind?: string }): string {
+  const view = kind === "traffic" || kind === "test" ? { traffic: "traffic", test: "tests" }[kind] : "report";
+  return `/${view}/${encodeURIComponent(id)}`;
+}
