@@ -7,5 +7,6 @@ mod cc;
 mod probe_kernel;
 mod stacks;
 mod traffic;
+mod traffic_beside;
 mod traffic_without_bpf;
 mod virtual_time;
