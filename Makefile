@@ -12,6 +12,8 @@
 # make scale  how cost grows with the work: docs/results/scale.html (ten minutes)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make fleet-soak  agents of a fleet on one link, killed 60 times, and their server too (KILLS=N; some minutes)
+# make traffic-edges nginx reloads, SYN cookies, moved servers and a flood of 100,000 resets under `windtunnel traffic` (root, nginx)
+# make traffic-trap  cubic beside bbr by connection and by slots: the trap of A/B tests (root, 12 minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make site  the guide as a site with a search, in target/site/html (mdBook from crates.io; some minutes the first time)
 # make packages  a .deb, a tarball and SHA256SUMS in target/packages/out
@@ -26,7 +28,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak model-matrix scale
+.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak traffic-edges traffic-trap fleet-soak model-matrix scale
 
 all: build
 
@@ -108,6 +110,12 @@ kill-soak: build
 fleet-soak:
 	WINDTUNNEL_SOAK=$(or $(KILLS),60) cargo test --workspace --locked --test cli -- --exact --nocapture \
 	    fleet_agents::agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
+
+traffic-edges: build
+	scripts/traffic-edges.py $(BIN) $(or $(CONNECTIONS),100000)
+
+traffic-trap: build
+	scripts/traffic-trap.py $(BIN) $(or $(MINUTES),12)
 
 traffic-soak: build
 	scripts/traffic-soak.py $(BIN) $(or $(CONNECTIONS),200000) $(or $(KILLS),100)
