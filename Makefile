@@ -12,7 +12,9 @@
 # make scale  how cost grows with the work: docs/results/scale.html (ten minutes)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
 # make fleet-soak  agents of a fleet on one link, one with a wrong clock, killed 60 times, and their server twice (KILLS=N; some minutes)
-# make fleet-bench how fast a fleet's server is, and what an idle agent costs (some minutes)
+# make fleet-bench  how fast a fleet's server is, and what an idle agent costs (some minutes)
+# make traffic-edges  nginx reloads, SYN cookies, moved servers and a flood of 100,000 resets under `windtunnel traffic` (root, nginx)
+# make traffic-trap  cubic beside bbr by connection and by slots: the trap of A/B tests (root, 12 minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make site  the guide as a site with a search, in target/site/html (mdBook from crates.io; some minutes the first time)
 # make packages  a .deb, a tarball for glibc 2.28 and newer, an OCI image and SHA256SUMS in target/packages/out
@@ -27,7 +29,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak fleet-bench model-matrix scale
+.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak fleet-bench model-matrix scale traffic-edges traffic-trap
 
 all: build
 
@@ -112,6 +114,12 @@ fleet-soak:
 
 fleet-bench: build
 	scripts/fleet-bench.py $(BIN)
+
+traffic-edges: build
+	scripts/traffic-edges.py $(BIN) $(or $(CONNECTIONS),100000)
+
+traffic-trap: build
+	scripts/traffic-trap.py $(BIN) $(or $(MINUTES),12)
 
 traffic-soak: build
 	scripts/traffic-soak.py $(BIN) $(or $(CONNECTIONS),200000) $(or $(KILLS),100)

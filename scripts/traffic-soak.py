@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Real connections of nginx under `windtunnel traffic`: are all accounted for, what does it cost, and what does a kill leave? make traffic-soak.
 
-Usage: scripts/traffic-soak.py WINDTUNNEL [CONNECTIONS] [KILLS]
+Usage: scripts/traffic-soak.py WINDTUNNEL [CONNECTIONS] [KILLS] [OPEN]
 
 Root, nginx, bpftool and two network namespaces of its own, joined by a veth pair. Clients come from 131,072 IPv4 networks (/24). In turn:
 1. CONNECTIONS (200,000) connections in one epoch: each is recorded, missed, lost or open, and the sum is the kernel's own count, exactly; the
    program's memory stays below 64 MB, although there are 100,000 units.
-2. KILLS (100) SIGKILLs at random moments amid connections: after 0.1 s nothing of it is attached, and no connection has failed.
-3. Eight pairs of blocks with and without it, in random order: processor time per connection, and connections per second (ratios; told, and held
+2. OPEN (10,000) connections at once are counted as open, each.
+3. KILLS (100) SIGKILLs at random moments amid connections, with each backend in turn: after 0.1 s nothing of it is attached, no table of nftables,
+   rule, route or setting of it stands, and no connection has failed. Then one kills the guard of routes, too: what stands then steers nobody,
+   `traffic status` says so, and `traffic stop` removes it.
+4. Eight pairs of blocks with and without it, in random order: processor time per connection, and connections per second (ratios; told, and held
    against 1.05 and 0.95 only where the machine is quiet).
 Ends with code 1 at the first thing that isn't so.
 """
@@ -30,7 +33,7 @@ CLIENTS = ("11.0.0.0/8", "12.0.0.0/8")
 LEVELS = ("--levels", "initcwnd=10,20", "--levels", "cc=cubic,reno")
 NGINX = """
 user root; worker_processes 1; daemon off; master_process off; pid {dir}/pid; error_log {dir}/errors;
-events {{ worker_connections 16384; }}
+worker_rlimit_nofile 40000; events {{ worker_connections 32768; }}
 http {{ access_log off; client_body_temp_path {dir}/a; proxy_temp_path {dir}/b; fastcgi_temp_path {dir}/c; uwsgi_temp_path {dir}/d;
 scgi_temp_path {dir}/e; server {{ listen {port} backlog=4096; keepalive_timeout 0; location / {{ return 200 "{body}"; }} }} }}
 """
@@ -87,6 +90,7 @@ class World:
         for network in CLIENTS:
             must("ip", "route", "add", network, "via", "192.0.2.2")
             must(*self.there(), "ip", "route", "add", "local", network, "dev", "lo")
+        must("ip", "route", "add", "default", "via", "192.0.2.2")  # for slots: the host's initial window is that of its default route
         (folder / "nginx.conf").write_text(NGINX.format(dir=folder, port=PORT, body="x" * SIZE))
         self.nginx = subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf")], stderr=subprocess.DEVNULL)
         until = time.monotonic() + 10
@@ -102,7 +106,9 @@ class World:
 
     def start(self, *words):
         """`traffic start`, as soon as it assigns."""
-        argv = [self.binary, "traffic", "start", "--port", str(PORT), *LEVELS, "--no-ramp", "--json-stream", *words]
+        # A namespace may have no congestion control for all that the first one doesn't allow.
+        levels = LEVELS[:2] if "slots" in words else LEVELS
+        argv = [self.binary, "traffic", "start", "--port", str(PORT), *levels, "--no-ramp", "--json-stream", *words]
         traffic = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         for line in traffic.stdout:
             if json.loads(line).get("event") == "epoch":
@@ -150,32 +156,102 @@ def accounts(world, connections):
     assert most < 64 * 1024, f"{most} KiB"
 
 
-def attached():
-    return "wt_traffic" in run("bpftool", "prog", "show").stdout or "traffic" in run("bpftool", "cgroup", "tree").stdout
+def hold(count):
+    """In the client: so many connections at once, until somebody writes a line."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
+    held = []
+    for number in range(count):
+        one = socket.socket()
+        one.setsockopt(socket.IPPROTO_IP, 15, 1)
+        one.bind((f"11.{number >> 16}.{number >> 8 & 255}.{number & 255}", 0))
+        one.connect(("192.0.2.1", PORT))
+        held.append(one)
+    print(len(held), flush=True)
+    sys.stdin.readline()
+
+
+def opens(world, count):
+    before = kernels_count()
+    traffic = world.start("--unit", "connection", "--epoch", "1h", "--age", "1h")
+    client = subprocess.Popen([*world.there(), sys.executable, __file__, "hold", str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    held = int(client.stdout.readline())
+    traffic.send_signal(signal.SIGINT)
+    report = json.loads(traffic.stdout.read().splitlines()[-1])
+    traffic.wait()
+    client.communicate("\n")
+    arms = report["arms"]
+    figures = {key: sum(arm[key] for arm in arms) for key in ("assigned", "recorded", "missed", "open")}
+    opened = kernels_count() - before
+    print(f"{held} connections held open, the kernel accepted {opened}: {figures}")
+    assert held == count == opened == figures["assigned"] == figures["open"] + figures["recorded"] and figures["open"] >= count * 0.99, "not all are open"
+
+
+def state():
+    """What routes and slots change, as it is."""
+    commands = ("nft list ruleset", "ip rule", "ip -6 rule", "ip route show table all", "ip -6 route show table all",
+                "cat /proc/sys/net/ipv4/tcp_fwmark_accept /proc/sys/net/ipv4/tcp_congestion_control")
+    return {command: run(*command.split()).stdout for command in commands}
+
+
+def attached(link):
+    return run("bpftool", "link", "show", "id", link).returncode == 0
+
+
+def link_of(traffic):
+    """The number of the link that holds the program: others may run experiments on this machine, too."""
+    for file in pathlib.Path(f"/proc/{traffic.pid}/fdinfo").iterdir():
+        for line in file.read_text().splitlines():
+            if line.startswith("link_id:"):
+                return line.split()[1]
+    return None
+
+
+WAYS = {"sockops": ["prefix", "connection", "slot"], "routes": ["prefix", "connection"], "slots": ["slot"]}
 
 
 def kills(world, count):
-    if not attached_while_it_runs(world):
-        sys.exit("bpftool doesn't show the program while it runs: what a kill leaves can't be told")
+    before = state()
     for number in range(count):
+        backend = list(WAYS)[number % len(WAYS)]
         clients = world.clients(400)
-        traffic = world.start("--unit", random.choice(["prefix", "connection", "slot"]), "--epoch", "1s", "--age", "1s")
-        time.sleep(random.expovariate(1 / 0.15))
+        traffic = world.start("--backend", backend, "--unit", random.choice(WAYS[backend]), "--epoch", "1s", "--age", "1s")
+        time.sleep(random.expovariate(1 / (0.15 if backend == "sockops" else 1)))
+        link = link_of(traffic)
+        assert (link is not None and attached(link)) == (backend == "sockops"), f"kill {number}: {backend}, link {link}"
         traffic.kill()
         traffic.wait()
         time.sleep(0.1)
-        assert not attached(), f"kill {number}: the program is still attached"
+        now = state()
+        assert link is None or not attached(link), f"kill {number}: the program is still attached"
+        differs = {key: now[key] for key in now if now[key] != before[key]}
+        assert not differs, f"kill {number}, {backend}: {differs}"
         came = whole(clients)
         assert came == 400, f"kill {number}: {400 - came} connections failed"
-    print(f"{count} kills: nothing stayed attached after 0.1 s, no connection failed")
+    print(f"{count} kills with {', '.join(WAYS)} in turn: nothing stood after 0.1 s, no connection failed")
 
 
-def attached_while_it_runs(world):
-    traffic = world.start("--unit", "connection", "--epoch", "1s", "--age", "1s")
-    found = attached()
-    traffic.send_signal(signal.SIGINT)
-    traffic.communicate()
-    return found and not attached()
+def kill_with_guard(world):
+    before = state()
+    traffic = world.start("--backend", "routes", "--unit", "connection", "--epoch", "1h", "--age", "1s")
+    children = [int(pid) for pid in run("ps", "-o", "pid=", "--ppid", str(traffic.pid)).stdout.split()]
+    guards = [pid for pid in children if b"guard" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(guards) == 1, children
+    traffic.send_signal(signal.SIGSTOP)
+    for pid in (*guards, traffic.pid):
+        os.kill(pid, signal.SIGKILL)
+    traffic.wait()
+    time.sleep(0.1)
+    assert "windtunnel" not in run("nft", "list", "ruleset").stdout, "marks stand"
+    assert "5754:" in run("ip", "rule").stdout, "nothing was left: this shows nothing"
+    came = whole(world.clients(400))
+    reno = run("ss", "-Htin", "sport", f"= :{PORT}").stdout.count(" reno ")
+    assert came == 400 and reno == 0, f"{400 - came} connections failed, {reno} were steered"
+    said = run(world.binary, "traffic", "status").stdout
+    assert "steer nobody" in said, said
+    assert "Removed" in run(world.binary, "traffic", "stop").stdout
+    assert state() == before, "not all was removed"
+    assert "steer" not in run(world.binary, "traffic", "status").stdout
+    print("killed with its guard: the rules that stood steered nobody, status said so, and stop removed them")
 
 
 def spent(*processes):
@@ -217,6 +293,8 @@ def cost(world, pairs=8, connections=8000):
 
 
 def main():
+    if len(sys.argv) > 2 and sys.argv[1] == "hold":
+        return hold(int(sys.argv[2]))
     if len(sys.argv) > 3 and sys.argv[1] == "fetch":
         return fetch(int(sys.argv[2]), sys.argv[3])
     if len(sys.argv) < 2:
@@ -227,13 +305,16 @@ def main():
         os.environ["WINDTUNNEL_SOAK"] = "inside"
         os.environ["PATH"] += ":/usr/sbin:/sbin"
         os.execvp("unshare", ["unshare", "-nm", sys.executable, *sys.argv])
-    connections, count = (int(sys.argv[n]) if len(sys.argv) > n else usual for n, usual in ((2, 200_000), (3, 100)))
+    given = ((2, 200_000), (3, 100), (4, 10_000))
+    connections, count, at_once = (int(sys.argv[n]) if len(sys.argv) > n else usual for n, usual in given)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["XDG_DATA_HOME"] = os.environ["HOME"] = folder
+        os.environ["XDG_DATA_HOME"] = os.environ["HOME"] = os.environ["WINDTUNNEL_STATE_DIR"] = folder
         world = World(os.path.abspath(sys.argv[1]), pathlib.Path(folder))
         try:
             accounts(world, connections)
+            opens(world, at_once)
             kills(world, count)
+            kill_with_guard(world)
             cost(world)
         except AssertionError as error:
             sys.exit(f"not so: {error}")

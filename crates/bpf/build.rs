@@ -10,30 +10,34 @@ fn main() {
     println!("cargo:rerun-if-env-changed=WINDTUNNEL_CLANG");
     println!("cargo:rerun-if-env-changed=PATH");
     let clang = std::env::var("WINDTUNNEL_CLANG").unwrap_or_else(|_| "clang".to_owned());
-    let object = out.join("traffic.bpf.o");
-    let included = match compile(&clang, &source, &object) {
-        Ok(()) => format!("Some(include_bytes!({object:?}))"),
-        Err(why) => {
-            println!("cargo:warning=no experiments on a server's connections in this build: {why}");
-            "None".to_owned()
-        }
-    };
-    let constant = format!(
-        "/// The program for the kernel; none where clang was missing.\npub(super) const OBJECT: Option<&[u8]> = {included};\n"
-    );
+    let mut constants = String::new();
+    for (name, what, options) in [
+        ("OBJECT", "The program for the kernel; none where clang was missing.", [].as_slice()),
+        ("IDLE_OBJECT", "The same with idle times, which takes BTF and CAP_PERFMON.", &["-g", "-DIDLE"]),
+    ] {
+        let object = out.join(format!("{}.bpf.o", name.to_lowercase()));
+        let included = match compile(&clang, &source, &object, options) {
+            Ok(()) => format!("Some(include_bytes!({object:?}))"),
+            Err(why) => {
+                println!("cargo:warning=no experiments on a server's connections in this build: {why}");
+                "None".to_owned()
+            }
+        };
+        constants.push_str(&format!("/// {what}\npub(super) const {name}: Option<&[u8]> = {included};\n"));
+    }
     let file = out.join("traffic_object.rs");
-    if let Err(error) = std::fs::write(&file, constant) {
+    if let Err(error) = std::fs::write(&file, constants) {
         println!("cargo:warning=can't write {}: {error}", file.display());
         std::process::exit(1);
     }
 }
 
 /// The CPU's version 3 is of Linux 5.1.
-fn compile(clang: &str, source: &Path, object: &Path) -> Result<(), String> {
+fn compile(clang: &str, source: &Path, object: &Path, options: &[&str]) -> Result<(), String> {
     let endian = std::env::var("CARGO_CFG_TARGET_ENDIAN").unwrap_or_default();
     let target = if endian == "big" { "bpfeb" } else { "bpfel" };
     let mut command = Command::new(clang);
-    command.args(["-O2", "-target", target, "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-c"]);
+    command.args(["-O2", "-target", target, "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-c"]).args(options);
     command.arg(source).arg("-o").arg(object);
     match command.output() {
         Ok(done) if done.status.success() => Ok(()),

@@ -7,6 +7,9 @@
  * keyed hash of where it comes from: a request has nowhere to keep a note, so that it must be drawn twice alike. Of a client
  * only a hash under a second key is recorded: the hash of the draw would tell the coin to whoever predicts from it.
  *
+ * With -DIDLE it also reads for how long a connection had nothing outstanding, between the responses of a client that keeps it
+ * open: that takes CAP_PERFMON, and the kernel's own struct. Where either is missing, the program without it is loaded.
+ *
  * The layout of struct control and of struct record is repeated in src/traffic/layout.rs.
  */
 typedef unsigned char u8;
@@ -48,6 +51,17 @@ static long (*set_flags)(void *s, int flags) = (void *)59;
 static u64 (*namespace_cookie)(void *s) = (void *)122;
 static void *(*reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*submit)(void *record, u64 flags) = (void *)132;
+#ifdef IDLE
+static void *(*to_tcp_sock)(void *sk) = (void *)137;
+static u64 (*jiffies64)(void) = (void *)118;
+
+/* include/linux/tcp.h: moved to where the running kernel has them. The type was two bits of a byte before Linux 6.18. */
+struct tcp_sock {
+	u8 chrono_type;
+	u32 chrono_start;
+	u32 chrono_stat[3];
+} __attribute__((preserve_access_index));
+#endif
 
 #define ARMS 8
 #define PORTS 8
@@ -97,10 +111,12 @@ struct note {
 	u64 epoch;
 	u64 since_ns;
 	u64 finished_ns;
+	u64 idle_ns;
 	u32 arm;
-	u32 refused; /* options that the kernel refused, a bit each */
+	u32 refused; /* options that the kernel refused or made something else of, a bit each */
 	u32 rtos;
 	u32 cwnd; /* read back */
+	u64 since_jiffies;
 	char cc[16];
 };
 
@@ -110,6 +126,7 @@ struct record {
 	u64 since_ns;
 	u64 lasted_ns; /* to its end */
 	u64 finished_ns; /* until all was acknowledged */
+	u64 idle_ns; /* of that: nothing was outstanding */
 	u64 bytes_acked, bytes_received;
 	u32 arm;
 	u32 refused;
@@ -209,9 +226,16 @@ INLINE int decide(struct bpf_sock_ops *s, u64 *tag)
 	return -OUTSIDE;
 }
 
+/* What the kernel has made of it is read back; times are whole jiffies, of 10 ms at most, and older kernels don't tell them. */
 INLINE int set(struct bpf_sock_ops *s, int level, int name, u32 value, u32 bit)
 {
-	return set_option(s, level, name, &value, sizeof(value)) ? 1 << bit : 0;
+	u32 now = value, slack = name == 1003 || name == 1004 ? 20000 : 0;
+
+	if (set_option(s, level, name, &value, sizeof(value)))
+		return 1 << bit;
+	if (name == 1001 || name == 1002 || get_option(s, level, name, &now, sizeof(now)))
+		return 0;
+	return now > value + slack || value > now + slack ? 1 << bit : 0;
 }
 
 INLINE void established(struct bpf_sock_ops *s)
@@ -268,6 +292,10 @@ INLINE void established(struct bpf_sock_ops *s)
 	n->refused = refused;
 	n->rtos = 0;
 	n->finished_ns = 0;
+	n->idle_ns = 0;
+#ifdef IDLE
+	n->since_jiffies = jiffies64();
+#endif
 	n->cwnd = ((volatile struct bpf_sock_ops *)s)->snd_cwnd;
 	n->since_ns = now_ns();
 	__sync_fetch_and_add(&control.assigned[chosen], 1);
@@ -289,6 +317,7 @@ INLINE void ended(struct bpf_sock_ops *s, struct note *n, u64 now)
 	r->since_ns = n->since_ns;
 	r->lasted_ns = now - n->since_ns;
 	r->finished_ns = n->finished_ns ? n->finished_ns - n->since_ns : 0;
+	r->idle_ns = n->idle_ns;
 	r->bytes_acked = v->bytes_acked;
 	r->bytes_received = v->bytes_received;
 	r->arm = n->arm;
@@ -312,6 +341,23 @@ INLINE void ended(struct bpf_sock_ops *s, struct note *n, u64 now)
 	count(RECORDED);
 }
 
+#ifdef IDLE
+/* The part of so long in which nothing was outstanding: the kernel counts the rest in jiffies (tcp_chrono_start() and _stop() in
+ * net/ipv4/tcp_output.c). */
+INLINE u64 idle_of(void *sk, struct note *n, u64 lasted_ns)
+{
+	struct tcp_sock *tcp = to_tcp_sock(sk);
+	u64 jiffies = jiffies64(), all = jiffies - n->since_jiffies, busy;
+
+	if (!tcp || !all)
+		return 0;
+	busy = (u64)tcp->chrono_stat[0] + tcp->chrono_stat[1] + tcp->chrono_stat[2];
+	if (tcp->chrono_type & 3)
+		busy += (u32)((u32)jiffies - tcp->chrono_start);
+	return busy < all ? lasted_ns / all * (all - busy) : 0;
+}
+#endif
+
 INLINE void moved(struct bpf_sock_ops *s)
 {
 	volatile struct bpf_sock_ops *v = s;
@@ -330,8 +376,12 @@ INLINE void moved(struct bpf_sock_ops *s)
 		return;
 	}
 	/* the first change of state at which nothing is outstanding; the state of a new connection changes once more */
-	if (!n->finished_ns && v->args[1] != ESTABLISHED && v->snd_nxt == v->snd_una)
+	if (!n->finished_ns && v->args[1] != ESTABLISHED && v->snd_nxt == v->snd_una) {
 		n->finished_ns = now;
+#ifdef IDLE
+		n->idle_ns = idle_of(sk, n, now - n->since_ns);
+#endif
+	}
 	if (v->args[1] == CLOSE)
 		ended(s, n, now);
 }

@@ -27,8 +27,8 @@ pub use connections::ConnectionRule;
 pub use pins::{Pins, mount_bpffs};
 pub use registration::{LoadError, Loaded, missing_capabilities};
 pub use traffic::{
-    ArmOptions, MAX_ARMS, MAX_PORTS, TrafficCounts, TrafficProgram, TrafficRecord, TrafficRules,
-    missing_traffic_capabilities,
+    ArmOptions, MAX_ARMS, MAX_PORTS, OtherProgram, TrafficCounts, TrafficProgram, TrafficRecord, TrafficRules,
+    idle_unknown, missing_traffic_capabilities, other_programs,
 };
 
 /// Why bytes aren't what they should be.

@@ -8,7 +8,7 @@ use wt_sys::bpf::{self, Map, MapSpec, ProgramSpec, SharedWords};
 use wt_sys::{SysError, process};
 
 /// Where the kernel shows its types.
-const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
+pub(crate) const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 /// `TCP_CONG_NON_RESTRICTED` of net/tcp.h: any user may choose it.
 ///
 /// Restricted ones are dangerous: naming one in a namespace's `tcp_congestion_control` fails and leaks a reference, so that

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use wt_bpf::{ArmOptions, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities};
 use wt_sys::netlink::Netlink;
@@ -325,6 +326,131 @@ fn the_kernels_draw_is_the_one_that_the_statistics_know() {
                     );
                 }
             }
+        }
+    });
+}
+
+#[test]
+fn the_programs_hash_is_the_statistics_hash_on_five_thousand_inputs() {
+    // What the kernel runs, compiled for this processor.
+    const MAIN: &str = r#"
+int printf(const char *, ...);
+int scanf(const char *, ...);
+#include "traffic.c"
+int main(void)
+{
+	u64 key[2], a, b, c;
+	while (scanf("%llx %llx %llx %llx %llx", &key[0], &key[1], &a, &b, &c) == 5)
+		printf("%016llx\n", siphash(key, a, b, c));
+	return 0;
+}
+"#;
+    let folder = std::env::temp_dir().join(format!("wt-hash-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let (source, program) = (folder.join("main.c"), folder.join("main"));
+    std::fs::write(&source, MAIN).unwrap();
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
+    let done =
+        Command::new("cc").args(["-O1", "-w", "-I", programs]).arg(&source).arg("-o").arg(&program).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // Every word takes every value of its bits; the generator is Vigna's SplitMix64.
+    let mut state = 1_u64;
+    let mut word = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    let mut inputs: Vec<[u64; 5]> = (0..5_000).map(|_| std::array::from_fn(|_| word())).collect();
+    inputs.extend([[0; 5], [u64::MAX; 5], [0, 0, 4 << 60 | 0x00c0_0002, 1, 0]]);
+    let text: String = inputs.iter().map(|[k, l, a, b, c]| format!("{k:x} {l:x} {a:x} {b:x} {c:x}\n")).collect();
+    let mut running = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = running.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()).unwrap());
+    let output = running.wait_with_output().unwrap();
+    writer.join().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let hashes: Vec<u64> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| u64::from_str_radix(line, 16).unwrap()).collect();
+    assert_eq!(hashes.len(), inputs.len());
+    for ([k, l, a, b, c], hash) in inputs.into_iter().zip(hashes) {
+        assert_eq!(hash, wt_traffic::sip13([k, l], [a, b, c]), "{k:x} {l:x} {a:x} {b:x} {c:x}");
+    }
+}
+
+#[test]
+fn time_in_which_a_connection_is_only_kept_open_is_told_apart() {
+    const IDLE: Duration = Duration::from_millis(400);
+    require!("bpf", available());
+    require!("CAP_PERFMON and BTF", wt_bpf::idle_unknown().map_or(Ok(()), Err));
+    secluded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
+        assert!(program.knows_idle());
+        program.set_epoch(1, &[1 << 32]);
+        let mut client = connect([127, 0, 0, 1].into(), &listener);
+        let (mut server, _) = listener.accept().unwrap();
+        let mut response = [0; 5_000];
+        let began = wt_sys::clock::monotonic_ns();
+        for _ in 0..2 {
+            server.write_all(&response).unwrap();
+            client.read_exact(&mut response).unwrap();
+            std::thread::park_timeout(IDLE);
+        }
+        while wt_sys::clock::monotonic_ns() - began < 2 * IDLE.as_nanos() as u64 {
+            std::thread::park_timeout(IDLE);
+        }
+        drop(server);
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        drop(client);
+        let found = records(&mut program, 1).remove(0);
+        let finished = found.finished_ns.unwrap();
+        assert!(finished >= 2 * IDLE.as_nanos() as u64 && found.idle_ns <= finished, "{found:?}");
+        // Two responses on loopback are acknowledged at once; a jiffy or two is rounded.
+        assert!(found.idle_ns * 4 >= finished * 3, "{found:?}");
+        // What is outstanding all the while isn't idle: the client's window is full.
+        let client = connect([127, 0, 0, 1].into(), &listener);
+        let (mut server, _) = listener.accept().unwrap();
+        server.set_nonblocking(true).unwrap();
+        while server.write(&[0; 1 << 16]).is_ok() {}
+        let began = wt_sys::clock::monotonic_ns();
+        while wt_sys::clock::monotonic_ns() - began < IDLE.as_nanos() as u64 {
+            std::thread::park_timeout(IDLE);
+        }
+        let mut client = client;
+        let reader = std::thread::spawn(move || std::io::copy(&mut client, &mut std::io::sink()).unwrap());
+        drop(server);
+        reader.join().unwrap();
+        let found = records(&mut program, 1).remove(0);
+        assert!(found.finished_ns.unwrap() >= IDLE.as_nanos() as u64, "{found:?}");
+        assert!(found.idle_ns * 4 <= found.finished_ns.unwrap(), "{found:?}");
+    });
+}
+
+#[test]
+fn a_setting_of_which_the_kernel_makes_something_else_counts_as_refused() {
+    require!("bpf", available());
+    secluded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let all = ArmOptions {
+            delack_max_us: Some(20_000),
+            rto_min_us: Some(50_000),
+            notsent_lowat: Some(16_384),
+            window_clamp: Some(1 << 20),
+            pacing_rate: Some(2_500_000),
+            ..ArmOptions::default()
+        };
+        let tiny = ArmOptions { window_clamp: Some(1), ..ArmOptions::default() };
+        let clamp = ArmOptions::REFUSABLE.iter().position(|name| *name == "window-clamp").unwrap();
+        for (arm, refused) in [(all, 0), (tiny, 1 << clamp)] {
+            let mut program = TrafficProgram::attach(&rules(port, vec![arm])).unwrap();
+            program.set_epoch(1, &[1 << 32]);
+            fetch(&listener, [127, 0, 0, 1].into(), 10);
+            let found = records(&mut program, 1).remove(0);
+            assert_eq!(found.refused, refused, "{found:?}");
         }
     });
 }

@@ -10,6 +10,10 @@ use wt_sys::{SysResult, process, sysctl};
 pub const ACCEPT_MARK: &str = "net.ipv4.tcp_fwmark_accept";
 /// Where an experiment's routing rules stand: before that of the main table and behind the one of local addresses.
 pub const RULE_PRIORITY: u32 = 5754;
+/// The mark of the first arm's connections, and the number of its table: "WU", and what no distribution uses.
+pub const FIRST_MARK: u32 = 0x5755_0001;
+/// As many marks as there can be arms. The one behind them leads nowhere: its rule says that [`ACCEPT_MARK`] was 0 before.
+pub const MOST_ARMS: u32 = 8;
 /// With more routes than that, copying them for each arm isn't what a server should be asked to do.
 const MOST_ROUTES: usize = 2000;
 const MAIN: u32 = 254;
@@ -41,6 +45,73 @@ pub fn main_routes(netlink: &mut Netlink) -> SysResult<BTreeSet<Route>> {
     Ok(all.collect())
 }
 
+/// Gives marked packets the routes of their arms.
+///
+/// # Errors
+/// [`wt_sys::SysError`] where the kernel refuses.
+pub fn keep_marks() -> SysResult<()> {
+    if sysctl::read(ACCEPT_MARK)?.is_some_and(|accept| accept.trim() == "0") {
+        // Whoever finds the rule later knows what was before.
+        Netlink::open()?.add_mark_rule(false, FIRST_MARK + MOST_ARMS, RULE_PRIORITY)?;
+        sysctl::write(ACCEPT_MARK, "1")?;
+    }
+    Ok(())
+}
+
+/// Removes every rule and route of an experiment, and sets [`ACCEPT_MARK`] to what it was.
+///
+/// # Errors
+/// [`wt_sys::SysError`] where the kernel refuses.
+pub fn clear_routes() -> SysResult<()> {
+    let mut netlink = Netlink::open()?;
+    for route in netlink.routes().unwrap_or_default() {
+        if (FIRST_MARK..FIRST_MARK + MOST_ARMS).contains(&route.table()) {
+            // Gone with its device already, perhaps.
+            let _ = netlink.delete_route(&route);
+        }
+    }
+    let mut remove = |is_v6, mark| {
+        let mut any = false;
+        while netlink.delete_mark_rule(is_v6, mark, RULE_PRIORITY).is_ok() {
+            any = true;
+        }
+        any
+    };
+    for mark in FIRST_MARK..FIRST_MARK + MOST_ARMS {
+        // There is none, as a rule.
+        remove(false, mark);
+        remove(true, mark);
+    }
+    if remove(false, FIRST_MARK + MOST_ARMS) { sysctl::write(ACCEPT_MARK, "0") } else { Ok(()) }
+}
+
+/// Whether rules and routes of an experiment stand here although its process and its guard were killed. They steer nobody: what
+/// marked connections went with the process. Only who may remove them is told.
+#[must_use]
+pub fn routes_left() -> bool {
+    // An experiment that ends takes its marks away before its rules.
+    const A_MOMENT: std::time::Duration = std::time::Duration::from_millis(300);
+    let left = || slots_unavailable().is_none() && rules_stand() && !marks_stand();
+    left() && wt_sys::poll::wait_readable(&[], Some(A_MOMENT)).is_ok() && left()
+}
+
+fn rules_stand() -> bool {
+    let rules = Netlink::open().and_then(|mut netlink| netlink.rules());
+    rules.is_ok_and(|rules| rules.iter().any(|rule| is_of_an_experiment(rule)))
+}
+
+/// Whether the table of nftables that marks connections is there.
+fn marks_stand() -> bool {
+    let mut list = Command::new("nft");
+    let list = list.args(["list", "table", "inet", "windtunnel"]).stdin(Stdio::null()).output();
+    list.is_ok_and(|list| list.status.success())
+}
+
+fn is_of_an_experiment(rule: &str) -> bool {
+    let rule = rule.strip_prefix("IPv6 ").unwrap_or(rule);
+    rule.starts_with(&format!("{RULE_PRIORITY}: from all lookup "))
+}
+
 fn rules_in_the_way() -> Option<String> {
     let read = || -> SysResult<_> {
         let mut netlink = Netlink::open()?;
@@ -62,7 +133,7 @@ fn rules_in_the_way() -> Option<String> {
 fn is_usual(rule: &str) -> bool {
     let rule = rule.strip_prefix("IPv6 ").unwrap_or(rule);
     let usual = ["0: from all lookup 255", "32766: from all lookup 254", "32767: from all lookup 253"];
-    usual.contains(&rule) || rule.starts_with(&format!("{RULE_PRIORITY}: from all lookup "))
+    usual.contains(&rule) || is_of_an_experiment(rule)
 }
 
 /// Tries a rule as those of experiments, without making it.

@@ -144,11 +144,14 @@ fn connections() -> Check {
         Some(why) => Err(why),
         None => TrafficProgram::attach(&rules).map(drop).map_err(|error| error.to_string()),
     };
+    let idle = wt_bpf::idle_unknown().map_or_else(String::new, |why| {
+        format!("; {why}: on connections that clients keep open, idle time counts as if data were outstanding")
+    });
     Check {
         name: "traffic over BPF (sockops)",
         ok: tried.is_ok(),
         needed: false,
-        found: tried.map_or_else(|why| why, |()| "can assign a server's connections".to_owned()),
+        found: tried.map_or_else(|why| why, |()| "can assign a server's connections".to_owned() + &idle),
         advice: Some("only root can (CAP_BPF and CAP_NET_ADMIN), from Linux 5.15 on, with control groups of version 2"),
     }
 }
@@ -166,7 +169,12 @@ fn without_bpf() -> [Check; 2] {
         check(
             "traffic over marks (routes)",
             crate::connections::routes_unavailable(),
-            "nftables can mark a server's connections, and routes follow",
+            if crate::connections::routes_left() {
+                "nftables can mark a server's connections; rules of an experiment that was killed with its guard stand here, and \
+                 steer nobody: windtunnel traffic stop removes them"
+            } else {
+                "nftables can mark a server's connections, and routes follow"
+            },
             "it takes CAP_NET_ADMIN, nftables, and no routing rules but the usual ones",
         ),
         check(

@@ -29,6 +29,8 @@ pub struct TrafficPlan {
     pub epoch_s: f64,
     /// What assigns connections, and whether it works here.
     pub backends: Vec<BackendState>,
+    /// BPF programs of others that see the same connections: beside them it isn't begun unless that is asked for.
+    pub other_programs: Vec<String>,
     /// Connections of all ports that this network namespace accepts in an hour, by a look of a second.
     pub connections_per_hour: f64,
     /// How long it takes to find an effect, for some effects.
@@ -73,6 +75,8 @@ pub struct TrafficList {
     pub schema_version: u32,
     /// All of them.
     pub running: Vec<TrafficStatus>,
+    /// Whether routing rules of an experiment stand here that was killed with its guard; they steer nobody.
+    pub rules_left: bool,
 }
 
 /// Which experiments were ended. Its JSON is the contract of `windtunnel traffic stop --json`.
@@ -82,6 +86,8 @@ pub struct TrafficStop {
     pub schema_version: u32,
     /// Their names.
     pub stopped: Vec<String>,
+    /// Whether routing rules were removed that an experiment had left which was killed with its guard.
+    pub rules_removed: bool,
 }
 
 /// Several experiments together. Its JSON is the contract of `windtunnel traffic combine --json`.

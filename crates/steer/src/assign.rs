@@ -47,7 +47,12 @@ pub fn backends() -> Vec<BackendState> {
         BackendState::of(
             SOCKOPS,
             crate::backend::unavailable(),
-            "a BPF program can assign new connections and record them",
+            &wt_bpf::idle_unknown().map_or_else(
+                || "a BPF program can assign new connections and record them".to_owned(),
+                |why| {
+                    format!("a BPF program can assign new connections and record them; {why}: idle time counts as busy")
+                },
+            ),
         ),
         BackendState::of(
             ROUTES,
@@ -58,45 +63,103 @@ pub fn backends() -> Vec<BackendState> {
     ]
 }
 
+/// Why a backend can't do what an experiment asks for, wherever it runs.
+fn refusal(name: &str, config: &TrafficConfig) -> Option<String> {
+    match name {
+        ROUTES => crate::routes::refusal(config),
+        SLOTS => crate::slots::refusal(config),
+        _ => None,
+    }
+}
+
 /// The same for one experiment: what a backend can't set or whom it can't tell apart is a reason, too.
 pub(crate) fn backends_for(config: &TrafficConfig) -> Vec<BackendState> {
     let mut states = backends();
     for state in states.iter_mut().filter(|state| state.works) {
-        let refused = match state.name {
-            ROUTES => crate::routes::refusal(config),
-            SLOTS => crate::slots::refusal(config),
-            _ => None,
-        };
-        if let Some(why) = refused {
+        if let Some(why) = refusal(state.name, config) {
             (state.works, state.found) = (false, why);
         }
     }
     states
 }
 
-/// Begins with the backend that is wanted; nothing is assigned yet.
+/// The name of the backend that is wanted; a dry run asks for one by its name only.
 ///
 /// # Errors
-/// A [`Problem`] that says of each backend why it doesn't do.
-pub(crate) fn begin(choice: BackendChoice, config: &TrafficConfig, keys: Keys) -> Result<Box<dyn Assigner>, Problem> {
+/// A usage [`Problem`] where the experiment isn't for the one that is named, and an environment [`Problem`] that says of each why it
+/// doesn't work here.
+pub(crate) fn choose(choice: BackendChoice, config: &TrafficConfig) -> Result<&'static str, Problem> {
     let wanted = match choice {
         BackendChoice::Auto => None,
         BackendChoice::Sockops => Some(SOCKOPS),
         BackendChoice::Routes => Some(ROUTES),
         BackendChoice::Slots => Some(SLOTS),
     };
+    if let Some((name, why)) = wanted.and_then(|name| Some((name, refusal(name, config)?))) {
+        return Err(Problem::usage(format!("--backend {name} isn't for this experiment: {why}"))
+            .hint("--backend auto takes one that is"));
+    }
     let states = backends_for(config);
     let fit = |state: &&BackendState| wanted.is_none_or(|name| name == state.name);
-    let Some(found) = states.iter().filter(fit).find(|state| state.works) else {
-        let mut what = "connections can't be assigned here".to_owned();
-        for (at, state) in states.iter().filter(fit).enumerate() {
-            let _ = write!(what, "{} {}: {}", if at == 0 { ":" } else { ";" }, state.name, state.found);
-        }
-        return Err(Problem::environment(what).hint("windtunnel doctor says what works here"));
-    };
-    Ok(match found.name {
+    if let Some(found) = states.iter().filter(fit).find(|state| state.works) {
+        return Ok(found.name);
+    }
+    let mut what = "connections can't be assigned here".to_owned();
+    for (at, state) in states.iter().filter(fit).enumerate() {
+        let _ = write!(what, "{} {}: {}", if at == 0 { ":" } else { ";" }, state.name, state.found);
+    }
+    Err(Problem::environment(what).hint("windtunnel doctor says what works here"))
+}
+
+/// Refuses to run beside programs of others that may set what an arm has set.
+///
+/// # Errors
+/// An environment [`Problem`] that names them.
+pub(crate) fn alone(others: &[wt_bpf::OtherProgram]) -> Result<(), Problem> {
+    if others.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = others.iter().map(ToString::to_string).collect();
+    Err(Problem::environment(format!("other BPF programs see this host's connections: {}", names.join(", ")))
+        .because("a tuner such as bpftune may set what an arm has set, and its outcome would be the arm's")
+        .hint(
+            "end it (bpftool cgroup tree), or --beside-programs: connections that it changes are told as not compliant",
+        ))
+}
+
+/// Begins with the backend that is wanted; nothing is assigned yet.
+///
+/// # Errors
+/// As [`choose`], and what is in the backend's way.
+pub(crate) fn begin(choice: BackendChoice, config: &TrafficConfig, keys: Keys) -> Result<Box<dyn Assigner>, Problem> {
+    Ok(match choose(choice, config)? {
         ROUTES => Box::new(RoutesBackend::begin(config, keys)?),
         SLOTS => Box::new(SlotsBackend::begin(config, keys)?),
         _ => Box::new(SockopsBackend::begin(config, keys)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_that_cant_do_what_is_asked_is_the_requests_fault_and_others_in_the_way_are_named() {
+        let config = TrafficConfig {
+            arms: crate::arms_of_levels(&["pacing=20mbit".to_owned()]).unwrap(),
+            ..TrafficConfig::default()
+        };
+        for (choice, said) in
+            [(BackendChoice::Slots, "--unit slot"), (BackendChoice::Routes, "no route can give connections pacing")]
+        {
+            let problem = choose(choice, &config).unwrap_err();
+            assert_eq!(problem.fault, wt_problem::Fault::Usage);
+            assert!(problem.what.contains(said), "{problem}");
+        }
+        assert!(alone(&[]).is_ok());
+        let tuner = wt_bpf::OtherProgram { id: 12, name: "conn_tuner".to_owned() };
+        let problem = alone(&[tuner]).unwrap_err();
+        assert!(problem.what.ends_with(": conn_tuner (program 12)"), "{problem}");
+        assert_eq!(problem.fault, wt_problem::Fault::Environment);
+    }
 }

@@ -22,6 +22,9 @@ pub(crate) fn unavailable() -> Option<String> {
         .or_else(|| (!missing.is_empty()).then(|| format!("it needs {}, as root has", missing.join(" and "))))
 }
 
+/// The beginnings of so many epochs are remembered: of the last hours, however long an experiment runs.
+const EPOCHS: usize = 10_000;
+
 /// The keys of one run, in memory only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keys {
@@ -161,6 +164,9 @@ impl Outcomes {
 
     /// An epoch begins.
     pub(crate) fn begin(&mut self, epoch: u64, now_ns: u64) {
+        while self.began.len() >= EPOCHS {
+            self.began.pop_first();
+        }
         self.began.insert(epoch, now_ns);
     }
 
@@ -189,7 +195,7 @@ impl Outcomes {
             tag: record.tag,
             bytes_acked: record.bytes_acked.saturating_sub(u64::from(record.unacked == 0)),
             duration_us: lasted_us.min(self.age_us),
-            busy_us: record.finished_ns.map(|ns| ns / 1_000).filter(|us| *us <= self.age_us),
+            busy_us: busy_us(record, self.age_us),
             min_rtt_us: if record.min_rtt_us == u32::MAX { 0 } else { record.min_rtt_us },
             sent_segments: record.data_segments_out,
             retransmitted_segments: record.retransmitted,
@@ -199,6 +205,16 @@ impl Outcomes {
             compliant,
         })
     }
+}
+
+/// How long data was outstanding, µs; none where all wasn't acknowledged by the cohort's age.
+///
+/// Without the time between responses in which a client only keeps its connection open. The kernel counts that in jiffies, so that
+/// what is shorter than one would be 0: a round trip is the least that data can be outstanding.
+fn busy_us(record: &TrafficRecord, age_us: u64) -> Option<u64> {
+    let finished_us = record.finished_ns.map(|ns| ns / 1_000).filter(|us| *us <= age_us)?;
+    let least = u64::from(record.srtt_us).min(finished_us);
+    Some(finished_us.saturating_sub(record.idle_ns / 1_000).max(least))
 }
 
 #[cfg(test)]
@@ -215,6 +231,7 @@ mod tests {
             since_ns: 5_000_000_000,
             lasted_ns: 2_000_000_000,
             finished_ns: Some(1_500_000_000),
+            idle_ns: 0,
             bytes_acked: 10_001,
             bytes_received: 100,
             refused: 0,
@@ -253,6 +270,18 @@ mod tests {
         assert_eq!(all.of(&record(1)).map(|outcome| outcome.compliant), Some(false), "asked for 32, and has 10");
         assert_eq!((all.tallies[0].recorded, all.tallies[0].not_compliant, all.tallies[1].not_compliant), (1, 0, 1));
         assert_eq!(all.of(&record(2)), None);
+    }
+
+    #[test]
+    fn time_in_which_a_client_only_keeps_its_connection_open_isnt_busy_and_a_round_trip_is_the_least() {
+        let busy = |idle_ms: u64, srtt_us| {
+            let kept_open = TrafficRecord { idle_ns: idle_ms * 1_000_000, srtt_us, ..record(0) };
+            outcomes().of(&kept_open).unwrap().busy_us
+        };
+        assert_eq!(busy(1_400, 40_000), Some(100_000));
+        assert_eq!(busy(1_480, 40_000), Some(40_000));
+        assert_eq!(busy(1_600, 40_000), Some(40_000));
+        assert_eq!(busy(0, 2_000_000), Some(1_500_000), "no longer than it took");
     }
 
     #[test]

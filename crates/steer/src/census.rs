@@ -270,6 +270,7 @@ fn record(seen: &Seen, info: &TcpInfo, told: Told) -> TrafficRecord {
         // Time in which data was outstanding; the FIN's round trip is part of it.
         // A kernel that counts in jiffies says 0 for less than one.
         finished_ns: Some(info.busy_time.max(u64::from(info.rtt)) * 1_000).filter(|ns| *ns > 0),
+        idle_ns: 0,
         bytes_acked: info.bytes_acked,
         bytes_received: info.bytes_received,
         refused: 0,

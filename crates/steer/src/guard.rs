@@ -1,14 +1,13 @@
 //! A process of its own that waits for the end of the experiment's process, however that ends, and removes what it put into the kernel.
 
-use crate::tables;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wt_problem::Problem;
-use wt_setup::connections::ACCEPT_MARK as ACCEPT;
+use wt_setup::connections::clear_routes;
 use wt_sys::guard::{StandardStream, detach, silence};
-use wt_sys::{poll, sysctl};
+use wt_sys::poll;
 
 const READY: &[u8] = b"ready\n";
 /// How long it may take until it is ready.
@@ -19,13 +18,13 @@ const START: Duration = Duration::from_secs(20);
 pub(crate) struct RouteGuard(Child);
 
 impl RouteGuard {
-    /// Starts it and waits until it is ready; `accept` is what [`ACCEPT`] was.
+    /// Starts it and waits until it is ready.
     ///
     /// # Errors
     /// A [`Problem`] that says why it can't be started.
-    pub(crate) fn start(accept: &str) -> Result<Self, Problem> {
+    pub(crate) fn start() -> Result<Self, Problem> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(["traffic", "guard", accept]).current_dir("/");
+        command.args(["traffic", "guard"]).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         detach(&mut command);
         let failed = |why: String| Problem::environment(format!("nobody guards the routes: {why}"));
@@ -55,18 +54,12 @@ impl Drop for RouteGuard {
 ///
 /// # Errors
 /// A [`Problem`] where the kernel refuses.
-pub fn guard(accept: &str) -> Result<(), Problem> {
+pub fn guard() -> Result<(), Problem> {
     let mut output = std::io::stdout().lock();
     let _ = output.write_all(READY).and_then(|()| output.flush());
     drop(output);
     let _ = silence(StandardStream::Output);
     // Nothing is ever written: the end of the pipe is the end of the process that holds it.
     let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
-    put_back(accept).map_err(|error| Problem::environment(error.to_string()))
-}
-
-/// Removes everything that the routes of arms need.
-pub(crate) fn put_back(accept: &str) -> wt_sys::SysResult<()> {
-    tables::clear();
-    sysctl::write(ACCEPT, accept)
+    clear_routes().map_err(|error| Problem::environment(error.to_string()))
 }

@@ -8,6 +8,7 @@ use wt_journal::{
     StoredExperiment,
 };
 use wt_problem::Problem;
+use wt_setup::connections;
 use wt_setup::journal::{open, open_to_read, own_identity, problem};
 use wt_sys::process::ProcessIdentity;
 use wt_sys::{clock, poll, process};
@@ -244,10 +245,11 @@ pub fn status(journal: Option<&Path>) -> Result<TrafficList, Problem> {
         })
     };
     let running = running(&journal)?.iter().map(of).collect::<Result<_, _>>()?;
-    Ok(TrafficList { schema_version: SCHEMA_VERSION, running })
+    Ok(TrafficList { schema_version: SCHEMA_VERSION, running, rules_left: connections::routes_left() })
 }
 
-/// Ends one experiment, or all that are under way, and waits until they have.
+/// Ends one experiment, or all that are under way, and waits until they have. Where all are meant, what one left that was killed
+/// with its guard is removed, too.
 ///
 /// # Errors
 /// A [`Problem`] that says what isn't under way or doesn't end.
@@ -284,5 +286,9 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
         }
         stopped.push(stored.id);
     }
-    Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped })
+    let rules_removed = request.experiment.is_none() && connections::routes_left();
+    if rules_removed {
+        connections::clear_routes().map_err(|error| Problem::environment(format!("routing rules: {error}")))?;
+    }
+    Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped, rules_removed })
 }

@@ -13,6 +13,8 @@ pub struct TrafficRequest {
     pub backend: crate::BackendChoice,
     /// For how long connections are assigned, s; until it is cancelled where nothing is said.
     pub for_s: Option<f64>,
+    /// Begins although BPF programs of others see the same connections.
+    pub beside_programs: bool,
     /// Nothing is done; it is only told what would be.
     pub dry_run: bool,
     /// The journal's file.

@@ -6,7 +6,7 @@
 use crate::assigner::Assigner;
 use crate::backend::{Keys, known_cc};
 use crate::census::Census;
-use crate::guard::{RouteGuard, put_back};
+use crate::guard::RouteGuard;
 use crate::jhash::jhash;
 use crate::tables::{self, ArmTables, FIRST};
 use std::fmt::Write as _;
@@ -17,8 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wt_bpf::{TrafficCounts, TrafficRecord};
 use wt_problem::Problem;
-use wt_setup::connections::ACCEPT_MARK as ACCEPT;
-use wt_sys::{clock, poll, sysctl};
+use wt_setup::connections;
+use wt_sys::{clock, poll};
 use wt_traffic::{ArmThresholds, TrafficConfig, TrafficUnit, sip13};
 
 /// The name of this way.
@@ -44,8 +44,6 @@ pub(crate) struct RoutesBackend {
     nft: Child,
     tables: ArmTables,
     guard: Option<RouteGuard>,
-    /// What [`ACCEPT`] was.
-    accept: String,
     next_follow_ns: u64,
 }
 
@@ -59,7 +57,6 @@ impl RoutesBackend {
             known_cc(name)?;
         }
         let failed = |error: wt_sys::SysError| Problem::environment(format!("routes for the arms: {error}"));
-        let accept = sysctl::read(ACCEPT).map_err(failed)?.unwrap_or_default().trim().to_owned();
         let mut nft = start_nft()?;
         // Who has this table runs an experiment here, and may go on.
         let head = format!(
@@ -68,13 +65,13 @@ impl RoutesBackend {
             std::process::id()
         );
         tell(&mut nft, &head, &format!("begun {}", std::process::id())).inspect_err(|_| end(&mut nft))?;
-        let guard = RouteGuard::start(&accept).inspect_err(|_| end(&mut nft))?;
+        let guard = RouteGuard::start().inspect_err(|_| end(&mut nft))?;
         let arms = config.arms.iter().map(|arm| arm.settings.clone()).collect();
-        let made = ArmTables::make(arms).and_then(|tables| sysctl::write(ACCEPT, "1").map(|()| tables));
+        let made = ArmTables::make(arms).and_then(|tables| connections::keep_marks().map(|()| tables));
         let tables = made.inspect_err(|_| end(&mut nft)).map_err(failed)?;
         let census = Census::begin(config, keys).inspect_err(|_| end(&mut nft))?;
         let config = config.clone();
-        Ok(Self { census, keys, config, nft, tables, guard: Some(guard), accept, next_follow_ns: 0 })
+        Ok(Self { census, keys, config, nft, tables, guard: Some(guard), next_follow_ns: 0 })
     }
 
     /// The seed of an epoch's hash.
@@ -145,7 +142,7 @@ impl Drop for RoutesBackend {
     fn drop(&mut self) {
         end(&mut self.nft);
         // Also where the guard was ended by somebody.
-        let _ = put_back(&self.accept);
+        let _ = connections::clear_routes();
         drop(self.guard.take());
     }
 }

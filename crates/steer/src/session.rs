@@ -44,7 +44,13 @@ pub fn start(
     }
     let keys = Keys::drawn()?;
     if request.dry_run {
+        if request.backend != crate::BackendChoice::Auto {
+            assign::choose(request.backend, &request.config)?;
+        }
         return Ok(TrafficAnswer::Plan(Box::new(plan(&request.config, keys)?)));
+    }
+    if !request.beside_programs {
+        assign::alone(&wt_bpf::other_programs())?;
     }
     let assessor = Assessor::new(&request.config)?;
     let mut backend = assign::begin(request.backend, &request.config, keys)?;
@@ -107,6 +113,7 @@ fn plan(config: &TrafficConfig, keys: Keys) -> Result<TrafficPlan, Problem> {
         arms: config.arms.iter().zip(&shares).map(arm).collect(),
         epoch_s: config.epoch.as_secs_f64(),
         backends: assign::backends_for(config),
+        other_programs: wt_bpf::other_programs().iter().map(ToString::to_string).collect(),
         connections_per_hour: rate,
         expects: config.expectations(rate, &[0.05, 0.1, 0.2]),
     })

@@ -1,14 +1,12 @@
 use std::collections::BTreeSet;
-use wt_setup::connections::{RULE_PRIORITY as PRIORITY, main_routes};
+use wt_setup::connections::{self, RULE_PRIORITY as PRIORITY, main_routes};
 use wt_sys::SysResult;
 use wt_sys::netlink::Netlink;
 use wt_sys::route::{Metric, Metrics, Route};
 use wt_traffic::{ArmSettings, SocketSetting};
 
-/// The number of the first arm's table, which is its mark, too: "WT", and what no distribution uses.
-pub(crate) const FIRST: u32 = 0x5755_0001;
-/// As many tables as there can be arms.
-const MOST: u32 = 8;
+/// The number of the first arm's table, which is its mark, too.
+pub(crate) const FIRST: u32 = connections::FIRST_MARK;
 
 /// One table of routes for each arm: the main table's, with the arm's metrics; and the rules that lead marked packets there.
 #[derive(Debug)]
@@ -26,7 +24,7 @@ impl ArmTables {
     /// [`wt_sys::SysError`] with what the kernel refuses.
     pub(crate) fn make(arms: Vec<ArmSettings>) -> SysResult<Self> {
         let netlink = Netlink::open()?;
-        clear();
+        connections::clear_routes()?;
         let mut tables = Self { netlink, arms, copied: BTreeSet::new() };
         tables.follow()?;
         for (mark, _) in (FIRST..).zip(&tables.arms) {
@@ -66,22 +64,6 @@ impl ArmTables {
         }
         self.copied = now;
         Ok(())
-    }
-}
-
-/// Removes every rule and route of ours.
-pub(crate) fn clear() {
-    let Ok(mut netlink) = Netlink::open() else { return };
-    for mark in FIRST..FIRST + MOST {
-        for is_v6 in [false, true] {
-            // There is none, as a rule.
-            while netlink.delete_mark_rule(is_v6, mark, PRIORITY).is_ok() {}
-        }
-    }
-    for route in netlink.routes().unwrap_or_default() {
-        if (FIRST..FIRST + MOST).contains(&route.table()) {
-            let _ = netlink.delete_route(&route);
-        }
     }
 }
 

@@ -19,7 +19,9 @@ const MAP_DELETE: libc::c_int = 3;
 const PROG_LOAD: libc::c_int = 5;
 const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
+const PROGRAM_BY_ID: libc::c_int = 13;
 const OBJ_INFO: libc::c_int = 15;
+const PROGRAM_QUERY: libc::c_int = 16;
 const BTF_LOAD: libc::c_int = 18;
 const MAP_FREEZE: libc::c_int = 22;
 const LINK_CREATE: libc::c_int = 28;
@@ -307,6 +309,57 @@ pub fn link_sock_ops(program: &impl AsFd, cgroup: &impl AsFd) -> SysResult<Owned
     let attributes = Attributes::new().u32(0, raw(program)).u32(4, raw(cgroup)).u32(8, ATTACH_SOCK_OPS);
     // SAFETY: there are no pointers among the attributes.
     unsafe { bpf_object(LINK_CREATE, &attributes, || "attach a BPF program to connections".to_owned()) }
+}
+
+/// The numbers of the programs that see TCP connections of processes in a cgroup, whether attached to it or above, in the order
+/// in which they are called; 64 at most.
+///
+/// # Errors
+/// [`SysError`]; `EPERM` without `CAP_NET_ADMIN`.
+///
+/// # Source
+/// `BPF_PROG_QUERY` with `BPF_F_QUERY_EFFECTIVE`: `__cgroup_bpf_query()` in kernel/bpf/cgroup.c.
+pub fn attached_sock_ops(cgroup: &impl AsFd) -> SysResult<Vec<u32>> {
+    const EFFECTIVE: u32 = 1;
+    /// Where the kernel writes how many there are.
+    const COUNT: usize = 24;
+    let mut ids = [0_u32; 64];
+    let mut attributes = Attributes::new()
+        .u32(0, raw(cgroup))
+        .u32(4, ATTACH_SOCK_OPS)
+        .u32(8, EFFECTIVE)
+        .pointer(16, ids.as_mut_ptr().cast_const())
+        .u32(COUNT, ids.len() as u32);
+    let size = size_of_val(&attributes.0);
+    // SAFETY: the attributes are live and `size` bytes long, and the kernel writes the count among them and at most as many
+    // numbers as told into a live array.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_QUERY, attributes.0.as_mut_ptr(), size) };
+    let error = SysError::last("list BPF programs of connections".to_owned());
+    // With more than there is room for it writes the first ones.
+    if result < 0 && error.errno() != Some(libc::ENOSPC) {
+        return Err(error);
+    }
+    let count = attributes.bytes()[COUNT..COUNT + 4].try_into().map_or(0, u32::from_ne_bytes);
+    Ok(ids[..ids.len().min(count as usize)].to_vec())
+}
+
+/// The name of a program.
+///
+/// # Errors
+/// [`SysError`]; `EPERM` without `CAP_SYS_ADMIN`, `ENOENT` when it is gone.
+pub fn program_name(id: u32) -> SysResult<String> {
+    /// Where `struct bpf_prog_info` has it.
+    const NAME: usize = 64;
+    let doing = || format!("look at BPF program {id}");
+    // SAFETY: there are no pointers among the attributes, and the command makes a descriptor.
+    let program = unsafe { bpf_object(PROGRAM_BY_ID, &Attributes::new().u32(0, id), doing) }?;
+    let mut info = [0_u64; 10];
+    let size = size_of_val(&info) as u32;
+    let attributes = Attributes::new().u32(0, raw(&program)).u32(4, size).pointer(8, info.as_mut_ptr().cast_const());
+    // SAFETY: the kernel writes at most as many bytes as told into a live array.
+    unsafe { bpf(OBJ_INFO, &attributes, doing) }?;
+    let bytes: Vec<u8> = info[NAME / 8..].iter().flat_map(|word| word.to_ne_bytes()).take_while(|b| *b != 0).collect();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Ends what a link does, at once: a link that is only closed ends a little later.

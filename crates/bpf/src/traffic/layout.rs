@@ -185,6 +185,8 @@ pub struct TrafficRecord {
     pub lasted_ns: u64,
     /// From establishment until an end of the connection was near and all was acknowledged, ns; `None` if that never was.
     pub finished_ns: Option<u64>,
+    /// For how much of that nothing was outstanding, ns, in steps of the kernel's clock (1 ms to 10 ms); 0 where it can't be known.
+    pub idle_ns: u64,
     /// Payload that the client acknowledged, bytes.
     pub bytes_acked: u64,
     /// Payload from the client, bytes.
@@ -223,19 +225,20 @@ pub struct TrafficRecord {
 
 impl TrafficRecord {
     /// Bytes of `struct record`.
-    pub(super) const SIZE: usize = 7 * 8 + 16 * 4;
+    pub(super) const SIZE: usize = 8 * 8 + 16 * 4;
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let wide = |at: usize| crate::u64_at(bytes, at * 8).ok();
-        let narrow = |at: usize| crate::u32_at(bytes, 56 + at * 4).ok();
+        let narrow = |at: usize| crate::u32_at(bytes, 64 + at * 4).ok();
         Some(Self {
             tag: wide(0)?,
             epoch: wide(1)?,
             since_ns: wide(2)?,
             lasted_ns: wide(3)?,
             finished_ns: Some(wide(4)?).filter(|ns| *ns > 0),
-            bytes_acked: wide(5)?,
-            bytes_received: wide(6)?,
+            idle_ns: wide(5)?,
+            bytes_acked: wide(6)?,
+            bytes_received: wide(7)?,
             arm: narrow(0)? as usize,
             refused: narrow(1)?,
             rtos: narrow(2)?,

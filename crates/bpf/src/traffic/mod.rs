@@ -6,15 +6,22 @@
 //!
 //! # What this leaves out
 //! Connections that exist already; connections whose listener was made in a control group beside the hierarchy that is mounted
-//! here, or in another network namespace; and what a response took on a connection that goes on (the record is of the connection).
+//! here, or in another network namespace; and what a response took on a connection that goes on: the record is of the connection,
+//! with the time in which nothing was outstanding apart.
 
 /// What the program and we share.
 mod layout;
+/// Programs of others that see the same connections.
+mod others;
+
+pub use others::{OtherProgram, other_programs};
 
 pub use layout::{ArmOptions, MAX_ARMS, MAX_PORTS, TrafficCounts, TrafficRecord};
 
+use crate::btf::Btf;
 use crate::elf::Elf;
-use crate::registration::{LoadError, rejected};
+use crate::registration::{KERNEL_BTF, LoadError, rejected};
+use crate::relocate::{accesses, apply};
 use crate::{Malformed, connections};
 use layout::{name_words, word};
 use std::fs::File;
@@ -26,10 +33,10 @@ include!(concat!(env!("OUT_DIR"), "/traffic_object.rs"));
 
 /// So it is called in errors and by bpftool.
 const NAME: &str = "wt_traffic";
-/// Room for some 17,000 connections that end between two looks.
+/// Room for some 15,000 connections that end between two looks.
 const RING: u32 = 1 << 21;
 /// Bytes of `struct note`.
-const NOTE: u32 = 4 * 8 + 4 * 4 + 16;
+const NOTE: u32 = 5 * 8 + 4 * 4 + 8 + 16;
 /// `BPF_PSEUDO_MAP_FD` and `BPF_PSEUDO_MAP_VALUE` of linux/bpf.h.
 const MAP: u8 = 1;
 const MAP_VALUE: u8 = 2;
@@ -61,6 +68,7 @@ pub struct TrafficProgram {
     control: SharedWords,
     ring: RecordRing,
     patience_ns: u64,
+    knows_idle: bool,
     _link: OwnedFd,
 }
 
@@ -76,6 +84,23 @@ pub fn missing_traffic_capabilities() -> Vec<&'static str> {
         missing.push("CAP_NET_ADMIN");
     }
     missing
+}
+
+/// Why records can't say for how long a connection had nothing outstanding; `None` where they can.
+#[must_use]
+pub fn idle_unknown() -> Option<&'static str> {
+    let has = process::has_capability;
+    match () {
+        () if !has(process::CAP_PERFMON) && !has(process::CAP_SYS_ADMIN) => Some("CAP_PERFMON is missing"),
+        () if !std::path::Path::new(KERNEL_BTF).exists() => Some("this kernel has no BTF"),
+        () => None,
+    }
+}
+
+/// The program that knows idle times, and the kernel's types, where both are to be had.
+fn idle_program() -> Option<(&'static [u8], Btf)> {
+    let object = IDLE_OBJECT.filter(|_| idle_unknown().is_none())?;
+    Some((object, Btf::parse(std::fs::read(KERNEL_BTF).ok()?).ok()?))
 }
 
 impl TrafficProgram {
@@ -117,12 +142,23 @@ impl TrafficProgram {
         let fds =
             [("control", &map.as_fd(), MAP_VALUE), ("notes", &notes.as_fd(), MAP), ("records", &ring.as_fd(), MAP)];
         let references = fds.map(|(name, fd, kind)| (name, fd.as_raw_fd(), kind));
-        let (code, license) = placed(object, &references, u64::from(size)).map_err(misfit)?;
-        let kind = bpf::PROGRAM_SOCK_OPS;
-        let spec = ProgramSpec { kind, name: NAME, instructions: &code, license, operations: 0, member: 0 };
-        let program = bpf::load_program(&spec).map_err(|error| rejected(NAME, "sockops", error))?;
+        let load = |object, kernel: Option<&Btf>| {
+            let (code, license) = placed(object, &references, u64::from(size), kernel).map_err(misfit)?;
+            let kind = bpf::PROGRAM_SOCK_OPS;
+            let spec = ProgramSpec { kind, name: NAME, instructions: &code, license, operations: 0, member: 0 };
+            bpf::load_program(&spec).map_err(|error| rejected(NAME, "sockops", error))
+        };
+        let with_idle = idle_program().and_then(|(object, kernel)| load(object, Some(&kernel)).ok());
+        let knows_idle = with_idle.is_some();
+        let program = with_idle.map_or_else(|| load(object, None), Ok)?;
         let link = bpf::link_sock_ops(&program, &cgroup)?;
-        Ok(Self { control, ring, patience_ns: rules.patience_ns, _link: link })
+        Ok(Self { control, ring, patience_ns: rules.patience_ns, knows_idle, _link: link })
+    }
+
+    /// Whether records say for how long nothing was outstanding.
+    #[must_use]
+    pub fn knows_idle(&self) -> bool {
+        self.knows_idle
     }
 
     /// Says that somebody is there: without it nothing is assigned after a while.
@@ -194,8 +230,13 @@ fn write_rules(control: &SharedWords, rules: &TrafficRules) -> Result<(), SysErr
     Ok(())
 }
 
-/// The program's code with descriptors of its maps in their places, and its licence.
-fn placed<'a>(object: &'a [u8], maps: &[(&str, i32, u8)], control: u64) -> Result<(Vec<u8>, &'a str), Malformed> {
+/// The program's code with descriptors of its maps in their places, and accesses to the kernel's structs in theirs; its licence.
+fn placed<'a>(
+    object: &'a [u8],
+    maps: &[(&str, i32, u8)],
+    control: u64,
+    kernel: Option<&Btf>,
+) -> Result<(Vec<u8>, &'a str), Malformed> {
     let elf = Elf::parse(object)?;
     let at = elf.sections.iter().position(|section| section.name == "sockops");
     let at = at.ok_or_else(|| Malformed::new("the object has no program"))?;
@@ -204,6 +245,13 @@ fn placed<'a>(object: &'a [u8], maps: &[(&str, i32, u8)], control: u64) -> Resul
         return Err(Malformed::new(format!("the object shares {memory} bytes, and not {control}")));
     }
     let mut code = elf.sections[at].data.to_vec();
+    if let Some(kernel) = kernel {
+        let section = |name: &str| elf.section(name).ok_or_else(|| Malformed::new(format!("the object has no {name}")));
+        let own = Btf::parse(section(".BTF")?.data.to_vec())?;
+        for access in accesses(section(".BTF.ext")?.data, &own)?.iter().filter(|access| access.section == "sockops") {
+            apply(access, &mut code, &own, kernel)?;
+        }
+    }
     for relocation in elf.relocations(at)? {
         let symbol = elf.symbols.get(relocation.symbol).ok_or_else(|| Malformed::new("a reference to nothing"))?;
         let found = maps.iter().find(|(name, ..)| *name == symbol.name);

@@ -74,10 +74,7 @@ enum TrafficCommand {
     },
     /// Waits for the end of an experiment with routes, and removes them: what `start` calls
     #[command(hide = true)]
-    Guard {
-        /// What net.ipv4.tcp_fwmark_accept was
-        accept: String,
-    },
+    Guard,
     /// Adds up experiments of several servers that tried the same settings
     #[command(after_help = "Examples:
   windtunnel journal import edge1.sqlite3 edge2.sqlite3
@@ -153,6 +150,9 @@ struct StartArgs {
     /// Clients in private ranges take part, too; those on this host never do
     #[arg(long)]
     private: bool,
+    /// Begin although BPF programs of others see the same connections, such as a tuner's
+    #[arg(long)]
+    beside_programs: bool,
     /// For how long, such as 2h or 7d [default: until Ctrl-C]
     #[arg(long = "for", value_parser = parse_age, value_name = "TIME")]
     lasts: Option<Duration>,
@@ -231,6 +231,7 @@ impl StartArgs {
             config,
             for_s: self.lasts.map(|time| time.as_secs_f64()),
             dry_run: self.dry_run,
+            beside_programs: self.beside_programs,
             backend: match self.backend {
                 BackendName::Auto => BackendChoice::Auto,
                 BackendName::Sockops => BackendChoice::Sockops,
@@ -268,9 +269,14 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
             _ => Err(unexpected()),
         },
         TrafficCommand::Stop { experiment, json } => match ask(Request::TrafficStop(named(experiment)))? {
-            Answer::TrafficStop(stop) => give(&stop, *json, |stop| match stop.stopped.as_slice() {
-                [] => say!("No experiment on connections is under way."),
-                ids => say!("Ended: {}", ids.join(", ")),
+            Answer::TrafficStop(stop) => give(&stop, *json, |stop| {
+                match stop.stopped.as_slice() {
+                    [] => say!("No experiment on connections is under way."),
+                    ids => say!("Ended: {}", ids.join(", ")),
+                }
+                if stop.rules_removed {
+                    say!("Removed: routing rules of an experiment that was killed with its guard.");
+                }
             }),
             _ => Err(unexpected()),
         },
@@ -278,7 +284,7 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
             Answer::TrafficReport(report) => give_report(&report, None, *json),
             _ => Err(unexpected()),
         },
-        TrafficCommand::Guard { accept } => wt_steer::guard(accept).map(|()| Exit::Done),
+        TrafficCommand::Guard => wt_steer::guard().map(|()| Exit::Done),
         TrafficCommand::Combine { experiments, json } => {
             let asked =
                 TrafficCombineRequest { experiments: experiments.clone(), journal: journal.map(Path::to_owned) };
@@ -343,10 +349,10 @@ fn print_sum(sum: &TrafficCombined) {
     paragraph(&format!("Added up: {}", sum.experiments.join(", ")));
 }
 
-/// Says a text of more than one line, as wide as the terminal.
+/// Says a text of more than one line, 80 columns wide as reports are, or as wide as a terminal that is narrower.
 fn paragraph(text: &str) {
     let screen = Screen::stdout();
-    for line in wt_report::wrap(text, screen.width, 2) {
+    for line in wt_report::wrap(text, screen.width.min(80), 2) {
         say!("{}", screen.shown(&line));
     }
 }
@@ -381,7 +387,13 @@ fn print_plan(plan: &TrafficPlan) {
         say!("  {:>5.1} %  {}", arm.share * 100.0, arm.name);
     }
     for backend in &plan.backends {
-        say!("{} {}: {}", if backend.works { "ok  " } else { "FAIL" }, backend.name, backend.found);
+        paragraph(&format!("{} {}: {}", if backend.works { "can" } else { "can't" }, backend.name, backend.found));
+    }
+    if !plan.other_programs.is_empty() {
+        let names = plan.other_programs.join(", ");
+        paragraph(&format!(
+            "Other BPF programs see the same connections: {names}. Without --beside-programs it doesn't begin."
+        ));
     }
     say!("\nTo show a gain of    half of the experiments need    four of five need");
     for expected in &plan.expects {
@@ -403,6 +415,12 @@ fn print_plan(plan: &TrafficPlan) {
 fn show(list: &TrafficList) {
     if list.running.is_empty() {
         say!("No experiment on connections is under way.");
+    }
+    if list.rules_left {
+        paragraph(
+            "Routing rules of an experiment stand here that was killed with its guard. They steer nobody; windtunnel traffic stop \
+             removes them.",
+        );
     }
     for one in &list.running {
         let ports: Vec<String> = one.ports.iter().map(u16::to_string).collect();

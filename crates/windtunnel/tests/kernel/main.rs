@@ -8,5 +8,6 @@ mod connections;
 mod probe_kernel;
 mod stacks;
 mod traffic;
+mod traffic_beside;
 mod traffic_without_bpf;
 mod virtual_time;

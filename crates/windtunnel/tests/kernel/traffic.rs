@@ -178,6 +178,12 @@ fn every_setting_of_an_arm_is_in_force_on_its_connections_and_on_no_others() {
     assert_eq!((treated.len() as u64, others.len() as u64), (of("assigned")[1], of("assigned")[0]), "{sockets}");
     let paced = |socket: &&str| socket.contains("/20000000bps") && socket.contains("rcv_ssthresh:57920");
     assert!(treated.iter().all(paced) && !others.iter().any(paced), "{sockets}");
+    let figure = |socket: &&str, name: &str| {
+        let word = socket.split_whitespace().find_map(|word| word.strip_prefix(name));
+        word.and_then(|word| word.split('/').next()?.parse::<f64>().ok())
+    };
+    let clamped = |socket: &&str| figure(socket, "cwnd:").is_some_and(|cwnd| cwnd <= 100.0);
+    assert!(treated.iter().all(clamped), "{sockets}");
 }
 
 /// The client fetches twice, and waits between for what is done with the first verdict.
@@ -251,7 +257,13 @@ fn a_kill_breaks_no_connection_and_another_experiment_begins_at_once() {
     let text = r#"
 echo > go
 while ! [ -s fetched ]; do :; done
+PATH=$PATH:/usr/sbin; link=$(sed -n 's/^link_id:[[:space:]]*//p' /proc/$traffic/fdinfo/* | head -n 1)
+[ -n "$link" ] || { echo "it holds no link" >&2; exit 4; }
+attached() { bpftool link show id $link > /dev/null 2>&1; }
+! command -v bpftool > /dev/null || attached || { echo "link $link isn't shown while it runs" >&2; exit 5; }
 kill -9 $traffic; wait $traffic
+until=$(($(date +%s) + 10)) # which a loaded machine may take; make traffic-soak holds it against 0.1 s
+while attached; do [ $(date +%s) -lt $until ] || { echo "link $link is still attached" >&2; exit 6; }; done
 "$WT" traffic status --json > nothing
 begin
 read -r _ < fetching

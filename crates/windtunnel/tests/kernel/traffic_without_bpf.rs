@@ -83,7 +83,7 @@ while ! server ip route | grep -q 'initcwnd 32'; do curl -s -o /dev/null http://
 kill -INT $traffic; wait $traffic
 as_before
 tail -1 stream | grep -q '"backend":"slots"' || { tail -1 stream >&2; exit 8; }
-server "$WT" traffic start --port 8080 --backend slots --levels initcwnd=10,32 2> refused; [ $? = 3 ] || exit 9
+server "$WT" traffic start --port 8080 --backend slots --levels initcwnd=10,32 2> refused; [ $? = 2 ] || exit 9
 grep -q -- '--unit slot' refused || { cat refused >&2; exit 10; }
 "#;
     let ran = shell(&format!("{HEAD}{script}"));
