@@ -1,10 +1,11 @@
 //! What the log of `test` says: tests by comment, server or setting, with what else was known of the moment.
 
 use super::history::is_of_a_round;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::str::FromStr;
+use utoipa::ToSchema;
 use wt_experiment::classic::{CovariateEffect, CovariedOutcome, GroupMean, groups_against_first};
 use wt_journal::{ExperimentConfig, Filter, Journal, LoggedTestsConfig, StoredExperiment, TrialRow};
 use wt_problem::Problem;
@@ -14,7 +15,7 @@ use wt_trial::Status;
 const LONGEST_NAME: usize = 40;
 
 /// A figure of the moment: `connect-rate=31200`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Covariate {
     /// What it is called.
     pub name: String,

@@ -87,6 +87,7 @@ impl Default for TestRequest {
             time: Duration::from_secs(60),
             no_hops: false,
             live: LiveRequest::default(),
+            covariates: Vec::new(),
             comment: String::new(),
             journal: None,
             command: String::new(),
@@ -106,6 +107,7 @@ pub struct LoggedTests {
     pub settings: Map<String, Value>,
     /// What else was known of the moment, by name.
     #[serde(skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = std::collections::HashMap<String, f64>)]
     pub covariates: Map<String, Value>,
     /// The transfers, in the order in which they ran.
     pub tests: Vec<LoggedTest>,
@@ -317,7 +319,9 @@ pub fn logged(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Logged
     read.map_err(|error| wt_setup::journal::problem(&error))?;
     let (mean_bps, standard_error_bps) = mean(&hosts.iter().filter_map(|host| host.mean_bps).collect::<Vec<_>>());
     let settings = config.test.clone().unwrap_or_default();
-    Ok(LoggedTests { schema_version: 1, id: stored.id.clone(), settings, tests, hosts, mean_bps, standard_error_bps })
+    let covariates = config.covariates.clone().unwrap_or_default();
+    let id = stored.id.clone();
+    Ok(LoggedTests { schema_version: 1, id, settings, covariates, tests, hosts, mean_bps, standard_error_bps })
 }
 
 impl LoggedTest {
