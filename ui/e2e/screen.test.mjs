@@ -74,13 +74,13 @@ test("probes in the lab and comparisons can be copied as commands", async () => 
 test("messages of the page have its own words where the command line has flags; whole commands stand as they are", async () => {
   const [id] = taken();
   const told = await (await fetch(`${served().url}api/v1/reports/${id}`)).json();
-  const warnings = ["A larger --budget, or a shorter --trial, may decide it.", "The far end sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc"];
+  const warnings = ["A larger --budget, or a shorter --trial, may decide it.", "The remote host sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc"];
   const next = [`Undecided. Continue with: windtunnel tune --resume ${id} --budget 10min`];
   const { page, complaints } = await open("calculator");
   await page.route(`**/api/v1/reports/${id}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ ...told, warnings, next }) }));
   await page.goto(`${served().url}report/${id}`);
   await page.getByText("A larger Budget, or a shorter Each trial, may decide it.").waitFor();
-  await page.getByText("The far end sends, and it isn't ours to set there; choose “up” as Direction").waitFor();
+  await page.getByText("The remote host sends, and it isn't ours to set there; choose “up” as Direction").waitFor();
   await page.getByText(next[0]).waitFor();
   // What is refused is said so, too: each field with something that isn't one.
   for (const [address, part] of [["calculator?mtu=abc", "MTU: "], ["experiment?lab=adsl&budget=10", "Budget"], ["calculator?encap=nonsense", "Encapsulation: "]]) {

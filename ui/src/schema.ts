@@ -646,12 +646,40 @@ export type Finding = {
   text: string;
 };
 
+/** One pair that is slower while another one measures. */
+export type FleetDisturbance = {
+  /** The one that slows it. */
+  by: string;
+  /** Those that the other one overlapped. */
+  overlapped: number;
+  /** The chance of as much by random starts alone. */
+  p: number;
+  /** `AGENT to TARGET`. */
+  pair: string;
+  /** Its goodput while the other one measures over that without it; an estimate. */
+  ratio: number;
+  /** Its runs. */
+  runs: number;
+};
+
+/** Who is slower while whom measures: links that they share and the mesh doesn't name. */
+export type FleetDisturbances = {
+  /** Pairs that hang together by what is shown, `AGENT to TARGET`. */
+  groups: Array<Array<string>>;
+  /** Those that are shown, the surest first; the chance that any of them is wrong is 5 % at most. */
+  shown: Array<FleetDisturbance>;
+  /** So many directions of pairs had runs enough, some of which the other one overlapped. */
+  tested: number;
+};
+
 /** A fleet as it stands. */
 export type FleetState = {
   /** Who is in it. */
   agents: Array<AgentLine>;
   /** What is measured. */
   jobs: Array<JobLine>;
+  /** Changes of settings on their way, the newest first. */
+  rollouts: Array<Rollout>;
   /** Who has or waits for which turn. */
   turns: Array<TurnLine>;
 };
@@ -1171,6 +1199,8 @@ export type LoggedTestRequest = {
 
 /** What was logged. */
 export type LoggedTests = {
+  /** What else was known of the moment, by name. */
+  covariates?: Record<string, number>;
   /** Server by server. */
   hosts: Array<HostTests>;
   /** The name in the journal. */
@@ -1811,6 +1841,38 @@ export type Risk = {
   text: string;
 };
 
+/** A change on its way. */
+export type Rollout = {
+  /** The hosts, by wave and name. */
+  hosts: Array<RolloutHost>;
+  /** What it is called. */
+  name: string;
+  /** Why it was stopped. */
+  reason: string;
+  /** `running`, `done`, `undoing` or `undone`. */
+  state: string;
+};
+
+/** A host on the way. */
+export type RolloutHost = {
+  /** Its name. */
+  agent: string;
+  /** What is ordered. */
+  ordered: RolloutOrder;
+  /** How far it is. */
+  phase: RolloutPhase;
+  /** Why, where there is something to say. */
+  reason: string;
+  /** From 1; wave 1 has the canaries. */
+  wave: number;
+};
+
+/** What the owner wants of a host. */
+export type RolloutOrder = "nothing" | "apply" | "confirm" | "undo";
+
+/** How far a host has come. */
+export type RolloutPhase = "untouched" | "applying" | "applied" | "confirmed" | "undone" | "refused" | "failed" | "reverted";
+
 /** A route. */
 export type RouteRow = {
   /** Bytes. */
@@ -2141,6 +2203,7 @@ export type SideBySideAnswer = {
   comparable: boolean;
   /** The current settings of each, against those of the first. */
   current: Array<CurrentDifference>;
+  disturbances?: FleetDisturbances | null;
   /** The experiments. */
   experiments: Array<ComparedExperiment>;
   /** `compare`. */
@@ -2420,6 +2483,8 @@ export type TrafficHoldback = {
 
 /** The experiments that are under way. Its JSON is the contract of `windtunnel traffic status --json`. */
 export type TrafficList = {
+  /** Whether routing rules of an experiment stand here that was killed with its guard; they steer nobody. */
+  rules_left: boolean;
   /** All of them. */
   running: Array<TrafficStatus>;
   /** The version of this object. */
@@ -2438,6 +2503,8 @@ export type TrafficPlan = {
   epoch_s: number;
   /** How long it takes to find an effect, for some effects. */
   expects: Array<TrafficExpectation>;
+  /** BPF programs of others that see the same connections: beside them it isn't begun unless that is asked for. */
+  other_programs: Array<string>;
   /** The version of this object. */
   schema_version: number;
   /** Whom it touches, and whom not. */
@@ -2537,6 +2604,8 @@ export type TrafficStep = {
 
 /** Which experiments were ended. Its JSON is the contract of `windtunnel traffic stop --json`. */
 export type TrafficStop = {
+  /** Whether routing rules were removed that an experiment had left which was killed with its guard. */
+  rules_removed: boolean;
   /** The version of this object. */
   schema_version: number;
   /** Their names. */

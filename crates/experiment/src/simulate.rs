@@ -90,7 +90,7 @@ impl Path {
 /// Runs a whole experiment on a path; `effects` are the true logs of the ratios, setting 0's first.
 ///
 /// # Errors
-/// [`ExperimentError`] if the configuration makes no sense, or if there are fewer effects than settings.
+/// [`ExperimentError`] if the configuration is invalid, or if there are fewer effects than settings.
 pub fn run(
     config: Config,
     path: &mut Path,
@@ -269,7 +269,7 @@ pub struct ClaimRate {
 /// Runs experiments in which all settings are the same, and counts the claims.
 ///
 /// # Errors
-/// [`ExperimentError`] if the configuration makes no sense.
+/// [`ExperimentError`] if the configuration is invalid.
 pub fn claim_rate(
     noise: NoiseModel,
     config: &Config,

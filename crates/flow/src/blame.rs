@@ -299,7 +299,7 @@ fn loss(report: &ConnectionReport, end: End, repair: f64) -> Finding {
         reason: Reason::Loss,
         weight: repair.max(own.retransmission_rate).max(0.01),
         text: format!(
-            "Packets of the {} got lost, {place}: {} of {} were sent again ({:.1} %), and {} went by while losses were \
+            "Packets of the {} got lost, {place}: {} of {} were retransmitted ({:.1} %), and {} went by while losses were \
              repaired.",
             end.name(),
             sent.retransmissions,

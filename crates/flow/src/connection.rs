@@ -196,7 +196,7 @@ impl Connection {
     fn handshake(&mut self, end: End, s: &Segment, now: u64) {
         let (syn, ack) = (s.has(TcpFlags::SYN), s.has(TcpFlags::ACK));
         if syn && !ack && end == End::Client {
-            // Of a SYN that was sent again nobody knows which one was answered.
+            // Of a SYN that was retransmitted nobody knows which one was answered.
             self.syn_ns = if self.syn_ns.is_none() && !self.syn_ack_seen { Some(now) } else { None };
         } else if syn && ack && end == End::Server {
             self.syn_ack_ns = if self.syn_ack_seen { None } else { Some(now) };

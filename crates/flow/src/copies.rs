@@ -8,7 +8,7 @@
 use crate::packet::Segment;
 use wt_wire::TcpFlags;
 
-/// A copy that has the same identification comes no later than this. A segment that is sent again has another one.
+/// A copy that has the same identification comes no later than this. A segment that is retransmitted has another one.
 const SOON_NS: u64 = 5_000_000;
 /// The same without an identification: nobody sends data again so soon.
 const SURELY_NS: u64 = 100_000;

@@ -11,7 +11,7 @@ pub struct Counts {
     pub data_packets: u64,
     /// Payload, retransmissions counted again, bytes.
     pub bytes_sent: u64,
-    /// Segments that were sent again: all of the next three kinds and those that a timer set off.
+    /// Segments that were retransmitted: all of the next three kinds and those that a timer set off.
     pub retransmissions: u64,
     /// Of these, soon after two or more duplicate ACKs.
     pub fast_retransmissions: u64,
@@ -43,7 +43,7 @@ pub struct Counts {
     pub window_updates: u64,
     /// Segments that filled the other end's window to the last byte.
     pub window_full: u64,
-    /// SYNs that were sent again.
+    /// SYNs that were retransmitted.
     pub syn_retransmissions: u64,
     /// Packets with the mark of congestion.
     pub ce_marks: u64,

@@ -40,7 +40,7 @@ pub enum Reason {
     Loss,
     /// Packets overtook each other.
     Reordering,
-    /// What had arrived was sent again.
+    /// What had arrived was retransmitted.
     Spurious,
     /// ACKs came late, or later and later.
     AckDelay,

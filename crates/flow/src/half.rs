@@ -36,7 +36,7 @@ struct Sent {
     at_ns: u64,
     packet_len: u32,
     times: u8,
-    /// It was sent again in smaller pieces.
+    /// It was retransmitted in smaller pieces.
     shrunk: bool,
 }
 
@@ -295,7 +295,7 @@ impl Half {
                     sent.times = sent.times.saturating_add(1);
                     sent.shrunk |= end.is_before(sent.end);
                 } else {
-                    // A part of it was sent again.
+                    // A part of it was retransmitted.
                     sent.times = sent.times.max(2);
                 }
             }

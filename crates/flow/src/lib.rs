@@ -1,7 +1,7 @@
 //! TCP connections as somebody sees them who only listens: what they suffer from, and which end is to blame.
 //!
 //! [`Tracker`] takes packets one by one, from a file or a device, and gives an [`Analysis`]. It may stand anywhere on the
-//! path: what an end knew when it sent something is reckoned from the time that packets take from here to it and back.
+//! path: what an end knew when it sent something is computed from the time that packets take from here to it and back.
 //!
 //! [`analyse_capture`] does so with a whole capture.
 //!

@@ -92,7 +92,7 @@ pub enum Position {
 pub struct Handshake {
     /// Whether SYN, SYN-ACK and ACK were seen.
     pub complete: bool,
-    /// From SYN to the last ACK, µs; unknown if one of them was sent again.
+    /// From SYN to the last ACK, µs; unknown if one of them was retransmitted.
     pub rtt_us: Option<u64>,
 }
 

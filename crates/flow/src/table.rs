@@ -264,7 +264,7 @@ impl Tracker {
     #[must_use]
     pub fn finish(mut self, interfaces: &[String]) -> Analysis {
         let mut rest: Vec<Box<Followed>> = std::mem::take(&mut self.followed).into_values().collect();
-        // Of those with the least nothing has to be reckoned if they aren't told.
+        // Of those with the least nothing has to be computed if they aren't told.
         rest.sort_by_key(|followed| (std::cmp::Reverse(followed.connection.bytes()), followed.number));
         for followed in rest {
             self.tell(*followed);

@@ -304,7 +304,7 @@ fn a_lost_packet_that_came_through_at_last_is_no_black_hole() {
 #[test]
 fn losses_are_told_apart_by_the_side_of_the_capture_on_which_they_happen() {
     let rtt = 20 * MS;
-    // The second of ten segments is lost, the rest reported, and the second sent again.
+    // The second of ten segments is lost, the rest reported, and the second retransmitted.
     let flight = |lost_before: bool| {
         let mut packets = asked(rtt);
         for n in 0..10u32 {
@@ -401,7 +401,7 @@ fn packets_that_were_captured_twice_count_once_and_those_sent_again_twice() {
     // Without identifications data is told by the time, and ACKs aren't.
     let twice = captured(&packets, 2, 30_000, 0);
     assert_eq!((twice.connections[0].server.sent.retransmissions, twice.connections[0].server.bytes), (0, 560_000));
-    // A segment that is sent again has another identification.
+    // A segment that is retransmitted has another identification.
     let mut again = asked(2 * MS);
     again.push(packet(10 * MS, false, ACK, 5001, 1101, 1000));
     again.push(packet(11 * MS, false, ACK, 5001, 1101, 1000));

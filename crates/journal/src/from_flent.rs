@@ -227,7 +227,7 @@ impl FlentFile {
         for (number, (x, rate)) in self.x.iter().zip(rates).enumerate() {
             let Some(rate) = rate else { continue };
             if !(0.0..=MOST).contains(rate) {
-                return Err(format!("a rate of {rate} Mbit/s makes no sense"));
+                return Err(format!("a rate of {rate} Mbit/s is invalid"));
             }
             let before = samples.last().copied().unwrap_or_default();
             let since = number.checked_sub(1).and_then(|at| self.x.get(at)).copied().unwrap_or(begun);

@@ -87,7 +87,7 @@ fn place(host: &Host, node: usize) -> Place {
 pub struct Lab {
     /// Host A: where the user sits.
     pub client: Host,
-    /// Host B: the far end.
+    /// Host B: the other end.
     pub server: Host,
     /// Hosts on the way, from the client on.
     pub middle: Vec<Host>,

@@ -1,4 +1,4 @@
-//! The two ways to a kernel's packets: a TUN device, or the far end of a veth pair.
+//! The two ways to a kernel's packets: a TUN device, or the other end of a veth pair.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};

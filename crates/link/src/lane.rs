@@ -8,7 +8,7 @@ use crate::{LinkConfig, PathConfig, Pipe, Side};
 pub(crate) struct Lane<P> {
     pub(crate) side: Side,
     pub(crate) pipe: Pipe<P>,
-    /// The link at whose far end it ends.
+    /// The link at whose other end it ends.
     pub(crate) last_link: usize,
 }
 

@@ -82,7 +82,7 @@ pub enum DropReason {
 /// What became of a packet, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<P> {
-    /// It left the far end.
+    /// It left the other end.
     Deliver {
         /// When its last bit arrived.
         at: Time,

@@ -224,7 +224,7 @@ impl<P: Clone> Path<P> {
         self.due[entry.lane] = pipe.due();
     }
 
-    /// A packet has left a lane: it goes to the medium at its end, or it is at the far end.
+    /// A packet has left a lane: it goes to the medium at its end, or it is at the other end.
     #[inline]
     fn after_lane(&mut self, side: Side, link: usize, last_link: usize, event: Event<P>) -> Option<PathEvent<P>> {
         match event {
@@ -241,7 +241,7 @@ impl<P: Clone> Path<P> {
         }
     }
 
-    /// A packet has left a medium: a router sends it on, or it is at the far end.
+    /// A packet has left a medium: a router sends it on, or it is at the other end.
     fn after_medium(&mut self, side: Side, link: usize, event: Event<P>) -> Option<PathEvent<P>> {
         let next = if side == Side::AToB { link + 1 } else { link.wrapping_sub(1) };
         let stops = self.stops.get(behind(side, link)).is_some_and(|stop| *stop);

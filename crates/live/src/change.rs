@@ -30,7 +30,7 @@ pub struct Changer {
 /// Why a change wasn't made, or couldn't be put back.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// It makes no sense here.
+    /// It is invalid here.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The setting isn't known there.

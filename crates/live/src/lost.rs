@@ -70,7 +70,7 @@ fn is_unreachable(kind: ErrorKind) -> bool {
     matches!(kind, NetworkUnreachable | HostUnreachable | NetworkDown | AddrNotAvailable)
 }
 
-/// Whether an attempt to connect failed because nothing got through, rather than by the far end's will.
+/// Whether an attempt to connect failed because nothing got through, rather than by the remote host's will.
 pub(crate) fn got_nowhere(error: &LoadError, peer: SocketAddr) -> Option<Lost> {
     let source = match error {
         LoadError::Connect(cause) => &cause.source,

@@ -7,7 +7,7 @@ use wt_units::{Knob, Scopes, Side};
 pub enum Scope {
     /// On the connection's own socket.
     Socket,
-    /// Asked of the far end, which sets it on its socket.
+    /// Asked of the remote host, which sets it on its socket.
     FarEnd,
     /// On a route to the target only.
     Route,
@@ -38,14 +38,14 @@ pub fn scope_of(knob: Knob, direction: Direction, scheme: Scheme) -> Result<Scop
         return Ok(Scope::FarEnd);
     }
     Err(match knob.side() {
-        Side::Receiver => "the far end receives, and its window isn't ours to set; try --direction down",
+        Side::Receiver => "the remote host receives, and its window isn't ours to set; try --direction down",
         Side::Sender | Side::Own => {
-            "the far end sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc"
+            "the remote host sends, and it isn't ours to set there; try --direction up, or iperf3:// and wt:// for cc"
         }
     })
 }
 
-/// Whether a far end of this kind sets a knob on its socket when it is asked to.
+/// Whether a remote host of this kind sets a knob on its socket when it is asked to.
 fn far_end_sets(knob: Knob, scheme: Scheme) -> bool {
     match knob {
         Knob::Cc => matches!(scheme, Scheme::Iperf3 | Scheme::Wt),
@@ -72,7 +72,7 @@ mod tests {
         for knob in Knob::all() {
             for direction in [Direction::Down, Direction::Up] {
                 if let Err(why) = scope_of(knob, direction, Scheme::Http) {
-                    assert!(why.contains("far end"), "{knob}: {why}");
+                    assert!(why.contains("remote host"), "{knob}: {why}");
                 }
             }
         }

@@ -4,7 +4,7 @@ use wt_load::page::PageMemory;
 use wt_load::{Reference, Url};
 use wt_sys::resolve::{ResolveError, resolve};
 
-/// A far end: its address, and what is known of it.
+/// A remote host: its address, and what is known of it.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// Where.

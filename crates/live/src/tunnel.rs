@@ -21,7 +21,7 @@ use wt_units::{Bytes, Knob, Level, Settings};
 const NAME: &str = "live";
 /// Redirections that are followed, one after another.
 const MOST_REDIRECTS: usize = 5;
-/// A far end that wants to be left alone for longer ends the experiment.
+/// A remote host that wants to be left alone for longer ends the experiment.
 const LONGEST_WAIT: Duration = Duration::from_secs(900);
 
 /// So many bytes come beyond a file's part in any case: the head of the answer, and TLS.
@@ -63,14 +63,14 @@ pub struct Control {
     pub loaded: Option<Rc<dyn LoadedControl>>,
 }
 
-/// The real path to one far end, or to several in turn.
+/// The real path to one remote host, or to several in turn.
 #[derive(Debug)]
 pub struct LiveTunnel {
     config: LiveConfig,
     manners: Vec<Manners>,
     /// The round that was given up.
     given_up: Option<u32>,
-    /// Why a far end refused last.
+    /// Why a remote host refused last.
     refusal: String,
     /// Targets that are of no use.
     useless: Vec<bool>,
@@ -104,7 +104,7 @@ impl LiveTunnel {
         }
     }
 
-    /// The far ends, as they are by now: redirections followed.
+    /// The remote hosts, as they are by now: redirections followed.
     #[must_use]
     pub fn targets(&self) -> &[Target] {
         &self.config.targets
@@ -129,7 +129,7 @@ impl LiveTunnel {
         let first = scopes.next().unwrap_or(Err("there is no target"))?;
         for other in scopes {
             if other? != first {
-                return Err("the far ends differ in where it is set");
+                return Err("the remote hosts differ in where it is set");
             }
         }
         Ok(first)
@@ -299,14 +299,14 @@ impl LiveTunnel {
         }
     }
 
-    /// Whether what came of a transfer, or didn't, was the network's loss, not the settings' or the far end's doing.
+    /// Whether what came of a transfer, or didn't, was the network's loss, not the settings' or the remote host's doing.
     fn lost_in(&self, fetched: &Result<Fetched, FetchError>, direction: Direction) -> Option<Lost> {
         let peer = self.config.targets[self.turn].peer;
         match fetched {
             Ok(fetched) => lost::lost_meanwhile(&fetched.report, direction, peer),
             Err(FetchError::Load(error)) => {
                 let lost = lost::got_nowhere(error, peer)?;
-                // Where another far end answers, it is this one that doesn't.
+                // Where another remote host answers, it is this one that doesn't.
                 let others = self.config.targets.iter().enumerate();
                 let mut others = others.filter(|(turn, other)| other.peer != peer && !self.useless[*turn]);
                 (lost.here || others.all(|(_, other)| lost::lost_at(other.peer).is_some())).then_some(lost)

@@ -59,7 +59,7 @@ fn server() {
     let _ = std::io::stdin().lines().next();
 }
 
-/// The far end that the lab has: nobody needs a key, and the sender's writes can be made small.
+/// The peer that the lab has: nobody needs a key, and the sender's writes can be made small.
 fn plain_server() {
     let server = Server::start(TcpListener::bind("0.0.0.0:0").unwrap(), ServerConfig::default()).unwrap();
     println!(" {}", server.address().port());

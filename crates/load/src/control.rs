@@ -13,12 +13,12 @@ use wt_units::Settings;
 #[derive(Debug)]
 pub(crate) struct ControlConnection<'a> {
     pub(crate) wire: Wire<'a>,
-    /// After this long without an answer the far end counts as silent.
+    /// After this long without an answer the peer counts as silent.
     pub(crate) patience: Duration,
 }
 
 impl<'a> ControlConnection<'a> {
-    /// Connects to the far end of a job.
+    /// Connects to the peer of a job.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -54,7 +54,7 @@ impl<'a> ControlConnection<'a> {
     /// Reads what there is, at least one byte.
     ///
     /// # Errors
-    /// [`FetchError`]; also when the far end closes, which it never may before the test is over.
+    /// [`FetchError`]; also when the peer closes, which it never may before the test is over.
     pub(crate) fn read(&mut self, buffer: &mut [u8], limit_ns: u64) -> Result<usize, FetchError> {
         match read_some(&mut self.wire, buffer, limit_ns, self.patience)? {
             0 => Err(FetchError::Refused { why: "it closed the control connection".to_owned(), pause: None }),
@@ -63,7 +63,7 @@ impl<'a> ControlConnection<'a> {
     }
 }
 
-/// Reads what there is, and waits for it until the limit; 0 when the far end has closed.
+/// Reads what there is, and waits for it until the limit; 0 when the peer has closed.
 ///
 /// # Errors
 /// [`FetchError`]; [`FetchError::Silence`] of `patience` when nothing came in time.

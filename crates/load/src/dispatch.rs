@@ -50,16 +50,16 @@ pub fn work_at(
 ) -> Result<Fetched, FetchError> {
     match (job.url.scheme, workload) {
         (Scheme::Wt, Workload::Page { page }) if page.close_each => {
-            let why = "a far end of ours keeps its connections: name an http:// or https:// server";
+            let why = "windtunnel serve keeps its connections: name an http:// or https:// server";
             Err(FetchError::Never(why.to_owned()))
         }
         (Scheme::Wt, Workload::Page { page }) if page.http2 => {
-            Err(FetchError::Never("a far end of ours speaks no HTTP/2: name an http:// or https:// server".to_owned()))
+            Err(FetchError::Never("windtunnel serve speaks no HTTP/2: name an http:// or https:// server".to_owned()))
         }
         (Scheme::Wt, _) => serve::work(job, workload, cancel),
         (Scheme::Http | Scheme::Https, Workload::Page { page }) => page_at(job, page, memory, cancel),
         _ => {
-            let why = "that needs a far end of ours: windtunnel serve, and wt://KEY@HOST";
+            let why = "that needs windtunnel serve at the other end: wt://KEY@HOST";
             Err(FetchError::Never(format!("{} can't run {}: {why}", job.url, workload.name())))
         }
     }

@@ -65,7 +65,7 @@ pub enum FetchError {
         /// What to try.
         remedy: &'static str,
     },
-    /// What it says makes no sense.
+    /// What it says is invalid.
     #[error("{0}")]
     Protocol(String),
     /// Nothing came in time.
@@ -76,7 +76,7 @@ pub enum FetchError {
     Cancelled,
 }
 
-/// Nobody listens, or the far end resets: it doesn't want us now.
+/// Nobody listens, or the peer resets: it doesn't want us now.
 pub(crate) fn refused_or_not(error: LoadError) -> FetchError {
     match &error {
         LoadError::Connect(cause) if is_refusal(&cause.source) => {
@@ -90,7 +90,7 @@ fn is_refusal(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::ConnectionReset)
 }
 
-/// Whether the far end speaks nothing of what we offered, which is never more than HTTP/2.
+/// Whether the peer speaks nothing of what we offered, which is never more than HTTP/2.
 fn speaks_otherwise(error: &std::io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     matches!(cause, Some(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)))

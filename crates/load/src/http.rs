@@ -62,7 +62,7 @@ pub(crate) fn serve(
     // The client sees the error in the answer, or has left.
     let served = exchange.serve();
     if served.is_ok() && exchange.ours.is_some() {
-        // What the kernel says is asked for once all has arrived: until then more may be lost and sent again.
+        // What the kernel says is asked for once all has arrived: until then more may be lost and retransmitted.
         exchange.hear_out();
     }
     let Exchange { wire, sent, ours, .. } = exchange;

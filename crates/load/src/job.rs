@@ -48,9 +48,9 @@ pub struct Fetched {
     pub length: Option<u64>,
     /// What a person should know.
     pub notes: Vec<String>,
-    /// What the far end says of itself.
+    /// What the peer says of itself.
     pub far: Option<Far>,
-    /// What a far end of ours saw.
+    /// What windtunnel serve saw.
     pub other: Option<EndReport>,
 }
 
@@ -70,10 +70,10 @@ impl Fetched {
     }
 }
 
-/// What a far end that speaks of itself says.
+/// What a peer that speaks of itself says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Far {
-    /// Segments that it sent again.
+    /// Segments that it retransmitted.
     pub retransmits: Option<u64>,
     /// What it used to send.
     pub congestion_control: Option<String>,
@@ -109,7 +109,7 @@ pub struct Opened {
     pub connect_time: Duration,
     /// What the kernel says it set on this socket.
     pub granted: Settings,
-    /// Under which the far end keeps its side.
+    /// Under which the peer keeps its side.
     pub token: u64,
 }
 

@@ -24,7 +24,7 @@ mod http;
 mod intact;
 /// iperf3 servers.
 mod iperf3;
-/// What is asked of a far end, and what came of it.
+/// What is asked of a peer, and what came of it.
 mod job;
 /// Pages: objects over several connections.
 pub mod page;
@@ -36,9 +36,9 @@ mod polled;
 mod proto;
 /// `TCP_INFO` over time.
 mod sample;
-/// Our own far end for everybody who has its key.
+/// Our own peer for everybody who has its key.
 mod serve;
-/// The far end within the lab: many connections, one report for each.
+/// The peer within the lab: many connections, one report for each.
 mod server;
 /// What keeps a receiver from doing what it was granted.
 mod strain;

@@ -49,7 +49,7 @@ impl Tls {
         Self::believing(roots)
     }
 
-    /// Trusts nobody: for far ends that are spoken to without TLS.
+    /// Trusts nobody: for peers that are spoken to without TLS.
     ///
     /// # Errors
     /// [`TlsError::SetUp`].

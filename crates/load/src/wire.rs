@@ -10,7 +10,7 @@ use wt_trial::Cancel;
 /// The latest that a wait returns to look whether the user wants to stop.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Why a far end isn't heard any more.
+/// Why a peer isn't heard any more.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     /// The time is up.
@@ -207,7 +207,7 @@ impl<'a> Wire<'a> {
         self.ends.socket.shutdown(std::net::Shutdown::Write).map_err(WireError::from)
     }
 
-    /// Says that nothing more will be sent, and waits until the far end does, for so long at most.
+    /// Says that nothing more will be sent, and waits until the peer does, for so long at most.
     pub(crate) fn part(&mut self, patience: Duration) {
         let limit_ns = self.give_up_ns.min(monotonic_ns() + patience.as_nanos() as u64);
         let mut rest = [0; 4096];

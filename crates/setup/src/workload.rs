@@ -66,7 +66,7 @@ pub struct WorkloadRequest {
     page: Option<Page>,
     /// Whether each object of a page has a connection of its own.
     close_each: bool,
-    /// Whether a page is loaded through TLS where the far end offers both.
+    /// Whether a page is loaded through TLS where the remote host offers both.
     tls: bool,
 }
 
@@ -231,7 +231,7 @@ impl WorkloadRequest {
         self.kind == "bulk" && self.sizes.is_empty()
     }
 
-    /// Whether it can be run at a far end that speaks this.
+    /// Whether it can be run at a remote host that speaks this.
     ///
     /// # Errors
     /// Why not, and what would do.
@@ -242,14 +242,14 @@ impl WorkloadRequest {
             }
             ("page", Scheme::Http) if self.tls => Err("the address says http://: name an https:// server".to_owned()),
             ("page", Scheme::Wt) if self.tls => {
-                Err("a far end of ours speaks no TLS: name an https:// server".to_owned())
+                Err("windtunnel serve speaks no TLS: name an https:// server".to_owned())
             }
             ("page", Scheme::Wt) if self.close_each => {
-                Err("a far end of ours keeps its connections: name an http:// or https:// server".to_owned())
+                Err("windtunnel serve keeps its connections: name an http:// or https:// server".to_owned())
             }
             (_, Scheme::Wt) | ("bulk" | "download-12mb" | "soak", _) | ("page", Scheme::Http | Scheme::Https) => Ok(()),
             ("page", _) => Err("a page is loaded over http://, https:// or wt://".to_owned()),
-            (kind, _) => Err(format!("{kind} needs a far end of ours, wt://KEY@HOST")),
+            (kind, _) => Err(format!("{kind} needs windtunnel serve, wt://KEY@HOST")),
         }
     }
 

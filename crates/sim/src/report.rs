@@ -43,7 +43,7 @@ pub struct FlowReport {
     pub messages: Vec<Duration>,
     /// Payload that the receiving application has read.
     pub bytes: u64,
-    /// Segments sent again by the sender of the payload.
+    /// Segments retransmitted by the sender of the payload.
     pub retransmits: u64,
     /// Time-outs at that end.
     pub timeouts: u64,

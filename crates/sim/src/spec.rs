@@ -18,7 +18,7 @@ pub const MAX_FLOWS: usize = 10_000;
 /// Why a simulation can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The path makes no sense.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] ConfigError),
     /// A congestion control that the model hasn't.

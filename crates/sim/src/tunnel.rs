@@ -61,7 +61,7 @@ impl SimTunnel {
     /// A model of this path, with ends that are set up like `stack`; its MTU is taken from the path.
     ///
     /// # Errors
-    /// [`SimError`] when the path makes no sense.
+    /// [`SimError`] when the path is invalid.
     pub fn new(path: SimPath, stack: StackConfig) -> Result<Self, SimError> {
         path.config.validate()?;
         for mtu in [path.client_mtu, path.server_mtu] {

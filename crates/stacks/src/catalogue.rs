@@ -143,7 +143,7 @@ impl Choice {
     }
 }
 
-/// Why a choice makes no sense.
+/// Why a choice is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
     /// No such stack.

@@ -1,9 +1,9 @@
-//! A glance at what a stack can do, by packet scripts: the far end is ours, packet by packet, over a TUN device beside the
+//! A glance at what a stack can do, by packet scripts: the peer is ours, packet by packet, over a TUN device beside the
 //! stack's own.
 //!
 //! A script that doesn't get as far as its question says so; a stack isn't blamed for it.
 
-/// The far end of a script.
+/// The peer of a script.
 mod peer;
 
 use crate::catalogue::{Built, Choice, Stack};

@@ -30,7 +30,7 @@ pub const CONNECTED: u8 = b'+';
 /// Asks an adapter what it is.
 pub const DESCRIBE: &str = "--describe";
 
-/// Makes an adapter the far end of its own connections: `ADAPTER --far-end ADDRESS:PORT`.
+/// Makes an adapter the peer of its own connections: `ADAPTER --far-end ADDRESS:PORT`.
 pub const FAR_END: &str = "--far-end";
 
 /// What an adapter is.
@@ -45,7 +45,7 @@ pub struct Description {
     /// What can be set beyond address, MTU, MSS and window.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Whether its connections aren't TCP's, so that it needs a far end of its own: the same program, started with [`FAR_END`].
+    /// Whether its connections aren't TCP's, so that it needs a peer of its own: the same program, started with [`FAR_END`].
     #[serde(default)]
     pub far_end: bool,
 }
@@ -110,7 +110,7 @@ pub enum ArgumentError {
     /// A flag that isn't known.
     #[error("there is no flag {0}")]
     Unknown(String),
-    /// A flag without its value, or with one that makes no sense.
+    /// A flag without its value, or with one that is invalid.
     #[error("{0} needs {1}")]
     Value(&'static str, &'static str),
 }

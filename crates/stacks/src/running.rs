@@ -59,7 +59,7 @@ impl Running {
         Self::begin(command)
     }
 
-    /// Starts the far end of an adapter's connections in another namespace. It dies with this thread.
+    /// Starts the peer of an adapter's connections in another namespace. It dies with this thread.
     ///
     /// # Errors
     /// Why it isn't ready.
@@ -67,7 +67,7 @@ impl Running {
         let mut command = Command::new(program);
         command.arg(FAR_END).arg(at.to_string());
         process::in_network(&mut command, namespace);
-        Self::begin(command).map_err(|why| format!("its far end: {why}"))
+        Self::begin(command).map_err(|why| format!("its peer: {why}"))
     }
 
     fn begin(mut command: Command) -> Result<Self, String> {

@@ -31,9 +31,9 @@ pub struct Seen {
     /// From a byte's arrival until it was acknowledged, µs, in the mean over all bytes.
     #[serde(default)]
     pub ack_wait_us: Option<f64>,
-    /// Segments that it sent again; unknown of what isn't TCP.
+    /// Segments that it retransmitted; unknown of what isn't TCP.
     pub retransmissions: Option<u64>,
-    /// Segments that the server sent again to it.
+    /// Segments that the server retransmitted to it.
     pub server_retransmissions: Option<u64>,
     /// From a request's last byte to the answer's first, µs: the smallest, if there were any.
     pub answer_us: Option<f64>,

@@ -298,7 +298,7 @@ impl StackTunnel {
         let servers = self.reports(&worked);
         let Ended { usage, mut trouble, .. } = running.end();
         if let Some(far) = far_end.and_then(|far_end| far_end.end().trouble) {
-            trouble.get_or_insert(format!("its far end: {far}"));
+            trouble.get_or_insert(format!("its peer: {far}"));
         }
         let used = usage.map(|usage| (at_start, usage));
         Ok(Ran { worked, servers, took, seen, ready: Some(ready), used, trouble })
@@ -337,7 +337,7 @@ impl Tunnel for StackTunnel {
         let mut ran = ran.map_err(|error| Self::broken(&error))?;
         let mut servers = std::mem::take(&mut ran.servers);
         if self.far_ends.contains(choice.stack.name) {
-            // What the server's kernel knows is the way from the far end, and nothing of the path.
+            // What the server's kernel knows is the way from the peer, and nothing of the path.
             for report in servers.iter_mut().flatten() {
                 (report.info, report.samples) = (TcpInfo::default(), Vec::new());
             }

@@ -87,7 +87,7 @@ pub enum TunnelError {
         /// Why.
         why: String,
     },
-    /// The far end can't or won't, and trying again helps nobody.
+    /// The remote host can't or won't, and trying again helps nobody.
     #[error("{why}")]
     FarEnd {
         /// What it said or did.
@@ -95,7 +95,7 @@ pub enum TunnelError {
         /// Why that is so and what to try, where that is known.
         advice: Option<Advice>,
     },
-    /// The network between here and the far end is gone, and didn't come back while it was waited for.
+    /// The network between here and the remote host is gone, and didn't come back while it was waited for.
     #[error("{why}")]
     Lost {
         /// What is missing.
@@ -165,12 +165,12 @@ pub trait Tunnel {
         Ok(())
     }
 
-    /// Whether the rest of this round had better not be run: the far end refuses again and again.
+    /// Whether the rest of this round had better not be run: the remote host refuses again and again.
     fn gives_up_round(&self) -> bool {
         false
     }
 
-    /// How long the far end wants to be left alone before the next trial: [`run`](Self::run) waits for so long.
+    /// How long the remote host wants to be left alone before the next trial: [`run`](Self::run) waits for so long.
     fn pause(&self) -> std::time::Duration {
         std::time::Duration::ZERO
     }

@@ -14,7 +14,7 @@ use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_trial::{Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, TunnelError};
 use wt_units::Settings;
 
-/// After so many rounds in a row that the far end refused, it is over.
+/// After so many rounds in a row that the remote host refused, it is over.
 const GIVEN_UP: usize = 6;
 
 /// Where in the experiment a trial stands.
@@ -35,11 +35,11 @@ pub(crate) struct Driver<'a> {
     pub(crate) turns: &'a mut RoundTurns,
     pub(crate) plan: Plan,
     pub(crate) records: Vec<TrialRecord>,
-    /// How long trials took, all together, with the pauses that the far end wanted before them.
+    /// How long trials took, all together, with the pauses that the remote host wanted before them.
     pub(crate) spent: Duration,
     /// How many that were.
     pub(crate) ran: u32,
-    /// Why nothing more can be run, if that is so: the far end, or a budget that is used up.
+    /// Why nothing more can be run, if that is so: the remote host, or a budget that is used up.
     pub(crate) ended: Option<TunnelError>,
     /// No round begins that would end later than this.
     pub(crate) until_ns: Option<u64>,
@@ -158,7 +158,7 @@ impl Driver<'_> {
             self.record(experiment, &round)?;
             given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
             if given_up == GIVEN_UP {
-                let why = "the far end refuses again and again".to_owned();
+                let why = "the remote host refuses again and again".to_owned();
                 self.ended = Some(TunnelError::FarEnd { why, advice: None });
                 experiment.stop(StopReason::User);
                 return self.end(experiment);
@@ -184,12 +184,12 @@ impl Driver<'_> {
         self.ends_late(round)
     }
 
-    /// How long a trial takes: as planned, or as those before took with what the far end made them wait.
+    /// How long a trial takes: as planned, or as those before took with what the remote host made them wait.
     fn per_trial(&self) -> Duration {
         self.plan.per_trial(Duration::ZERO).max(self.spent.checked_div(self.ran).unwrap_or_default())
     }
 
-    /// Whether the far end wants to be left alone until there is no time for a trial any more.
+    /// Whether the remote host wants to be left alone until there is no time for a trial any more.
     fn waits_too_long(&self) -> bool {
         let pause = self.tunnel.pause();
         !pause.is_zero() && self.ends_late(pause + self.plan.per_trial(Duration::ZERO))
@@ -222,7 +222,7 @@ impl Driver<'_> {
     }
 
     /// One place of a round: the trial, and again if the tunnel spoilt it. `None` when the user wants to stop, or when the
-    /// time is up before the far end wants to be asked again.
+    /// time is up before the remote host wants to be asked again.
     ///
     /// # Errors
     /// A [`Problem`] when the tunnel or the journal can't.

@@ -1,4 +1,4 @@
-//! A look at the path to a far end, before anything is transferred.
+//! A look at the path to a remote host, before anything is transferred.
 
 use super::event::{Sink, TuneEvent};
 use super::live::ASSUMED;

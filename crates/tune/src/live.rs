@@ -20,12 +20,12 @@ const FEWEST_OF_A_BUDGET: u64 = 30;
 /// A trial of fewer bytes says little.
 pub(crate) const LEAST: u64 = 64 * 1024;
 
-/// What is known of the far end, and what follows for each trial.
+/// What is known of the remote host, and what follows for each trial.
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) pause: Option<Duration>,
     pub(crate) near: bool,
-    /// Whether an upload can be ended by the clock: the far end counts what it received.
+    /// Whether an upload can be ended by the clock: the remote host counts what it received.
     pub(crate) by_time: bool,
     /// Payload per second, once it was measured.
     pub(crate) rate: Cell<Option<BitsPerSecond>>,
@@ -48,7 +48,7 @@ impl Live {
         self.rate.get().unwrap_or(self.assumed)
     }
 
-    /// How many far ends there are.
+    /// How many remote hosts there are.
     pub(crate) fn targets(&self) -> usize {
         self.description.targets.as_ref().map_or(1, Vec::len)
     }
@@ -69,7 +69,7 @@ impl Live {
         let seen = MeasuredPath { goodput, loss: self.loss.unwrap_or(0.0), direction };
         let mut stack = host_stack();
         if direction == Direction::Down {
-            // What the far end has nobody says; this is what most have.
+            // What the remote host has nobody says; this is what most have.
             (stack.congestion_control, stack.pacing) = ("cubic".to_owned(), false);
         }
         Oracle::of_real_path(&seen, path, &stack)
@@ -169,7 +169,7 @@ pub(crate) fn measured(live: &Live, facts: &PathFacts, pilot: &TrialOutcome) -> 
 
 /// TCP payload of a full-sized packet, bytes: as it was seen, or what the headers leave of the path MTU.
 pub(crate) fn payload(live: Option<&Live>, path: &PathFacts, headers: u64) -> u64 {
-    /// The option of timestamps, which a far end may refuse (RFC 7323 section 3).
+    /// The option of timestamps, which a remote host may refuse (RFC 7323 section 3).
     const OPTIONS: u64 = 12;
     let usual = path.pmtu.saturating_sub(headers).max(1);
     live.and_then(Live::mss).filter(|seen| *seen <= usual + OPTIONS).unwrap_or(usual)

@@ -37,7 +37,7 @@ pub(crate) fn run(
     for one in &named {
         request.workload.check(one.url.scheme).map_err(|why| Problem::usage(format!("{}: {why}", one.url)))?;
         if request.direction == TrialDirection::Both && one.url.scheme != Scheme::Wt {
-            let why = format!("{}: both ways at once need a far end of ours, wt://KEY@HOST", one.url);
+            let why = format!("{}: both ways at once need windtunnel serve, wt://KEY@HOST", one.url);
             return Err(Problem::usage(why).hint("or --direction up and --direction down, one after the other"));
         }
     }
@@ -123,7 +123,7 @@ pub(crate) struct Again {
     held: Option<Settings>,
 }
 
-/// Opens the far ends; `names` are the levels that may be congestion controls of ours.
+/// Opens the remote hosts; `names` are the levels that may be congestion controls of ours.
 pub(crate) fn session<'a>(
     request: &'a TuneRequest,
     named: Vec<Named>,
@@ -201,7 +201,7 @@ pub(crate) fn session<'a>(
     Ok(Session { request, tunnel, best_mtu: &|_| None, controls, cancel, turns, oracle: None, live: Some(live) })
 }
 
-/// Congestion controls of ours among these names: loaded here where this end sends; where the far end does, the name under
+/// Congestion controls of ours among these names: loaded here where this end sends; where the remote host does, the name under
 /// which a `windtunnel serve` has it.
 fn ours(direction: Direction, names: &[String]) -> Result<BTreeMap<String, Control>, Problem> {
     if direction == Direction::Up {

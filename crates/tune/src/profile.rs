@@ -1,10 +1,10 @@
-//! Profiles: files that name several far ends.
+//! Profiles: files that name several remote hosts.
 
 use serde::Deserialize;
 use std::path::Path;
 use wt_load::Url;
 
-/// So many far ends in one profile.
+/// So many remote hosts in one profile.
 const MOST: usize = 64;
 
 #[derive(Debug, Deserialize)]
@@ -28,7 +28,7 @@ struct Entry {
     comment: String,
 }
 
-/// A far end of a profile.
+/// A remote host of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) url: Url,

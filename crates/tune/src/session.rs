@@ -31,7 +31,7 @@ pub(crate) struct Session<'a, T> {
     pub(crate) turns: RoundTurns,
     /// The path's model, where enough is known of the path.
     pub(crate) oracle: Option<Oracle>,
-    /// On the real path: what is known of the far end.
+    /// On the real path: what is known of the remote host.
     pub(crate) live: Option<live::Live>,
 }
 

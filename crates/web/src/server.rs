@@ -70,7 +70,7 @@ pub struct Ready {
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address makes no sense.
+    /// The address is invalid.
     #[error("{listen} is no address to listen on: {reason}")]
     Address {
         /// What was given.

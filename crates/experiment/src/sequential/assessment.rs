@@ -96,7 +96,7 @@ pub struct ArmAssessment {
     pub rounds: usize,
     /// Trials, all kinds together.
     pub trials: usize,
-    /// Attempts that said nothing and were repeated or left out: refused by the far end, or spoilt by this machine.
+    /// Attempts that said nothing and were repeated or left out: refused by the remote host, or spoilt by this machine.
     pub spoilt: usize,
     /// Evidence that its attempts say nothing more often than those of the current setting.
     pub spoilt_more: f64,

@@ -66,7 +66,7 @@ fn in_end_game(trials: usize, most: usize) -> bool {
 /// After how many rounds the clearest gain could be shown within this budget, if at all.
 ///
 /// # Errors
-/// [`ExperimentError`] if the configuration makes no sense.
+/// [`ExperimentError`] if the configuration is invalid.
 pub fn fewest_rounds(config: &Config) -> Result<Option<usize>, ExperimentError> {
     let mut experiment = Experiment::new(Config { max_trials: config.max_trials.or(Some(MANY)), ..config.clone() })?;
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
@@ -128,7 +128,7 @@ impl Experiment {
     /// An experiment before its first round.
     ///
     /// # Errors
-    /// [`ExperimentError`] if the configuration makes no sense.
+    /// [`ExperimentError`] if the configuration is invalid.
     pub fn new(config: Config) -> Result<Self, ExperimentError> {
         let relevant = config.relevant.ln_1p();
         let arms = config.thresholds()?.into_iter().map(|need| Candidate::new(need, relevant)).collect();

@@ -204,7 +204,7 @@ pub(crate) trait PushStore {
 enum Trouble {
     /// The database says so.
     Database(postgres::Error),
-    /// A column holds what makes no sense.
+    /// A column holds what is invalid.
     Senseless(String),
     /// We say so.
     Ours(JournalError),

@@ -278,8 +278,8 @@ fn files_of_flent_that_make_no_sense_are_refused_with_the_reason() {
     let of_ours = as_flent(&chain(&["a"]).journal, "a");
     let mut to = fixture();
     for (file, pointer, value, wanted) in [
-        (&good, "/results/TCP download/30", json!(-1.0), "makes no sense"),
-        (&good, "/results/TCP download/30", json!(1e300), "makes no sense"),
+        (&good, "/results/TCP download/30", json!(-1.0), "is invalid"),
+        (&good, "/results/TCP download/30", json!(1e300), "is invalid"),
         (&good, "/results/TCP download", json!([1.0]), "hasn't as many values"),
         (&good, "/results", json!({"Ping (ms) ICMP": vec![1.0; 60]}), "no series"),
         (&good, "/x_values/3", json!(1e300), "its times"),

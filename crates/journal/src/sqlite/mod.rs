@@ -174,7 +174,7 @@ impl Journal for SqliteJournal {
 enum Trouble {
     /// The database says so.
     Database(rusqlite::Error),
-    /// A column holds what makes no sense.
+    /// A column holds what is invalid.
     Senseless(String),
     /// We say so.
     Ours(JournalError),

@@ -126,7 +126,7 @@ fn cells_are_counted_to_the_byte() {
 
 #[test]
 fn one_bdp_in_flight_saturates_and_half_of_it_gives_half_the_rate() {
-    // 12 Mbit/s: a packet a millisecond; with 20 ms to the far end and 20 ms for the answer, and the millisecond itself.
+    // 12 Mbit/s: a packet a millisecond; with 20 ms to the other end and 20 ms for the answer, and the millisecond itself.
     let round_trip_ms = 41;
     let goodput = |window: u64| {
         let delay = StageConfig::Delay { delay: Duration::from_millis(20) };

@@ -162,7 +162,7 @@ fn directions_lose_different_packets() {
     assert_ne!(lost(Side::AToB), lost(Side::BToA));
 }
 
-/// The times of a frame on a 10 Mbit/s hub: preamble 8, header and checksum 18; 100 ns a bit; 2.5 µs to the far end.
+/// The times of a frame on a 10 Mbit/s hub: preamble 8, header and checksum 18; 100 ns a bit; 2.5 µs to the other end.
 fn frame_time(ip_len: u64) -> u64 {
     (8 + (ip_len + 18).max(64)) * 800
 }

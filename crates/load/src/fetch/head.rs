@@ -17,7 +17,7 @@ pub(crate) enum HeadError {
     #[error("the head of the answer is longer than {LONGEST} bytes")]
     TooLong,
     /// Two lengths that contradict each other, or one that is no number.
-    #[error("the answer's Content-Length makes no sense")]
+    #[error("the answer's Content-Length is invalid")]
     Length,
     /// An encoding that we didn't ask for.
     #[error("the answer is encoded as \"{0}\", which wasn't asked for")]

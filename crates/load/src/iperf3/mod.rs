@@ -1,4 +1,4 @@
-//! Every iperf3 server as a far end: its control protocol, one stream, both directions.
+//! Every iperf3 server as a peer: its control protocol, one stream, both directions.
 
 /// What the control connection carries.
 mod message;

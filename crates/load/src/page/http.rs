@@ -19,7 +19,7 @@ use wt_units::Url;
 const MOST_REMEMBERED: usize = 10_000;
 /// Bytes that are read at once.
 const AT_ONCE: usize = 64 * 1024;
-/// For so long the far end may take to close after us.
+/// For so long the peer may take to close after us.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// What each object was when it came first: later loads must bring the same.

@@ -21,7 +21,7 @@ use wt_units::Scheme;
 /// first windows of TCP by far.
 const STREAM_WINDOW: u32 = 6 << 20;
 const CONNECTION_WINDOW: u32 = 15 << 20;
-/// For so long the far end may take to close after us.
+/// For so long the peer may take to close after us.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Bytes of one answer's head.
 const MOST_HEAD: u32 = 64 << 10;
@@ -30,7 +30,7 @@ const MOST_HEAD: u32 = 64 << 10;
 /// upon in the handshake of TLS (RFC 9113 section 3.2); without TLS the server must know it beforehand (section 3.3).
 ///
 /// # Errors
-/// [`FetchError`] when the far end refuses; a load that broke off is a result.
+/// [`FetchError`] when the peer refuses; a load that broke off is a result.
 pub fn load_page_http2(page: &Page, over: &HttpPage<'_>, cancel: &Cancel) -> Result<PageLoad, FetchError> {
     let start_ns = monotonic_ns();
     let fetch = over.fetch;

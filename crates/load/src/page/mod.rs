@@ -38,7 +38,7 @@ pub enum PageStop {
         /// How many.
         bytes: u64,
     },
-    /// The far end refuses, or there is nothing of the kind.
+    /// The peer refuses, or there is nothing of the kind.
     Fetch(FetchError),
 }
 
@@ -157,7 +157,7 @@ impl Shared<'_> {
     /// Brings objects over one connection (or its successors, where one end closes after each) until there is none left.
     fn work(&self, cancel: &Cancel) -> Result<(), PageStop> {
         let mut connection: Option<(u32, Box<dyn PageConnection + '_>)> = None;
-        // Nobody waits for the far end to close, too, before the next one is opened; by the time that it is done, it has.
+        // Nobody waits for the peer to close, too, before the next one is opened; by the time that it is done, it has.
         let mut left: Option<Box<dyn PageConnection + '_>> = None;
         loop {
             if cancel.is_cancelled() {
@@ -232,7 +232,7 @@ impl Shared<'_> {
 /// that were used.
 ///
 /// # Errors
-/// [`FetchError`] when the far end refuses; a load that broke off is a result.
+/// [`FetchError`] when the peer refuses; a load that broke off is a result.
 pub fn load_page_from(
     far: &dyn FarEnd,
     page: &Page,
@@ -248,7 +248,7 @@ pub fn load_page_from(
 /// Loads a page; the clock runs from before the first connection until the last byte.
 ///
 /// # Errors
-/// [`FetchError`] when the far end refuses; a load that broke off is a result.
+/// [`FetchError`] when the peer refuses; a load that broke off is a result.
 pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Result<PageLoad, FetchError> {
     let shared = Shared {
         page,

@@ -174,7 +174,7 @@ impl<'a> Session<'a> {
 
     fn answer(&mut self, limit_ns: u64) -> Result<Answer, FetchError> {
         let text = self.sealed(ANSWER, limit_ns)?;
-        Answer::from_bytes(&text).ok_or_else(|| FetchError::Protocol("the server's answer makes no sense".to_owned()))
+        Answer::from_bytes(&text).ok_or_else(|| FetchError::Protocol("the server's answer is invalid".to_owned()))
     }
 
     pub(super) fn wait_for_turn(&mut self) -> Result<(), FetchError> {

@@ -1,4 +1,4 @@
-//! A server with a key as the far end of workloads of several connections.
+//! A server with a key as the peer of workloads of several connections.
 
 use super::client::{Session, ask_for_report, far, settle, split};
 use super::key::SharedKey;
@@ -111,7 +111,7 @@ fn of_page(loaded: PageLoad, deadline: Duration) -> Worked {
 }
 
 impl EndReport {
-    /// How long the far end's view of this is worth waiting for: `usual`, but not at all where the user has stopped it. What a slow path
+    /// How long the peer's view of this is worth waiting for: `usual`, but not at all where the user has stopped it. What a slow path
     /// still carries would take its time, and nobody counts a trial that was stopped.
     #[must_use]
     pub fn patience(&self, usual: Duration) -> Duration {

@@ -1,4 +1,4 @@
-//! `serve`: our own far end, for clients that share its key. One TCP port for everything; nobody without the key gets a
+//! `serve`: our own peer, for clients that share its key. One TCP port for everything; nobody without the key gets a
 //! byte, and nobody gets more than others.
 
 /// The client's side.

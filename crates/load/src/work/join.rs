@@ -4,7 +4,7 @@ use std::time::Duration;
 use wt_trial::bulk::Arrivals;
 use wt_trial::{Direction, Lateness, Sample, Workload, thirds};
 
-/// Puts into the judged connection's measures what only both ends together know. `servers` are the far end's views in the
+/// Puts into the judged connection's measures what only both ends together know. `servers` are the peer's views in the
 /// order of the tokens; where one is missing, what it alone knows stays unmeasured.
 pub fn join(workload: &Workload, worked: &mut Worked, servers: &[Option<EndReport>]) {
     let own = servers.first().and_then(Option::as_ref);

@@ -5,7 +5,7 @@
 
 /// Both ends' views as one.
 mod join;
-/// Two ways to the same far end, in turn.
+/// Two ways to the same peer, in turn.
 mod pairs;
 /// What a client asks for on a connection on which both take turns.
 mod record;
@@ -41,10 +41,10 @@ use wt_units::{Bytes, Settings};
 
 /// Exchanges of which the time is remembered.
 const MOST_EXCHANGES: usize = 2_000_000;
-/// For so long the far end may take to close after us.
+/// For so long the peer may take to close after us.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What this end saw of a workload; the far end's views are under the tokens.
+/// What this end saw of a workload; the peer's views are under the tokens.
 #[derive(Debug)]
 pub struct Worked {
     /// Of the connection that is judged.
@@ -179,7 +179,7 @@ impl Done {
     }
 }
 
-/// Says that nothing more will be asked, so that the far end can take down what its kernel saw; then resets.
+/// Says that nothing more will be asked, so that the peer can take down what its kernel saw; then resets.
 pub(crate) fn close(stream: &mut TcpStream, cancel: &Cancel) {
     if stream.shutdown(std::net::Shutdown::Write).is_err() {
         return;
@@ -283,8 +283,8 @@ fn stream_of(
         Direction::Up => {
             let asked = talk.ask(Record::Taking { size, count, interval });
             let sent = asked.and_then(|()| serve::pace(talk, size, count, interval));
-            // The far end knows when each came; here only whether all has.
-            let all = sent.and_then(|_| talk.take(8, &"the far end's word that all messages have come"));
+            // The peer knows when each came; here only whether all has.
+            let all = sent.and_then(|_| talk.take(8, &"the peer's word that all messages have come"));
             (all.map_or_else(|finish| finish, |_| Finish::Done), None)
         }
     };

@@ -1,4 +1,4 @@
-//! Two ways to the same far end, exchange by exchange in turn: what one costs beyond the other, where the machine's noise is
+//! Two ways to the same peer, exchange by exchange in turn: what one costs beyond the other, where the machine's noise is
 //! larger than that.
 
 use super::record::Record;
@@ -32,7 +32,7 @@ pub struct Paired {
     pub times_ns: Vec<[u64; 2]>,
     /// How it ended.
     pub finish: Finish,
-    /// Under which the far end keeps its side of both.
+    /// Under which the peer keeps its side of both.
     pub tokens: [u64; 2],
 }
 

@@ -43,7 +43,7 @@ impl Record {
     /// Reads a record.
     ///
     /// # Errors
-    /// [`RequestError`] for everything that makes no sense or takes too much.
+    /// [`RequestError`] for everything that is invalid or takes too much.
     pub(crate) fn from_bytes(bytes: &[u8; RECORD_LEN]) -> Result<Self, RequestError> {
         if bytes[1..8].iter().any(|byte| *byte != 0) {
             return Err(RequestError::Foreign);

@@ -319,7 +319,7 @@ fn clients_that_speak_tls_or_http_2_badly_end_their_own_connection_only() {
         (0..3000u32).flat_map(|n| [ask(2 * n + 1), frame(3, 0, 2 * n + 1, &[0, 0, 0, 8])].concat()).collect();
     let many: Vec<u8> = (0..400u32).flat_map(|n| ask(2 * n + 1)).collect();
     for (name, bytes) in [
-        ("a hello that makes no sense", vec![22, 3, 1, 0, 5, 1, 0, 0, 1, 9]),
+        ("a hello that is invalid", vec![22, 3, 1, 0, 5, 1, 0, 0, 1, 9]),
         ("a record that never ends", vec![22, 3, 1, 0x40, 0, 1]),
         ("a preface that is none", b"PRI * HTTP/9.9\r\n\r\nSM\r\n\r\n".to_vec()),
         ("a frame that is too long", [&begun[..], &[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat()),

@@ -140,7 +140,7 @@ fn round_trips_are_taken_on_the_idle_path_and_beside_a_transfer() {
     assert!(worked.report.bytes > 0 && worked.report.finish == Finish::Done);
 }
 
-/// A far end that is asked for exchanges and answers each (its number) as it likes.
+/// A peer that is asked for exchanges and answers each (its number) as it likes.
 fn faulty(answer: impl Fn(usize, usize, &mut TcpStream) -> std::io::Result<()> + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -202,7 +202,7 @@ fn a_server_that_loses_a_fast_answer_is_caught() {
 
 #[test]
 fn a_stack_that_loses_data_in_a_fast_answer_is_caught_at_its_byte() {
-    // From byte 2500 on, 100 bytes are missing, as if a segment had been lost and never sent again.
+    // From byte 2500 on, 100 bytes are missing, as if a segment had been lost and never retransmitted.
     let bytes = pattern(0, 100_000);
     let skips = faulty(move |number, size, stream| {
         let (from, to) = (number * size, (number + 1) * size);

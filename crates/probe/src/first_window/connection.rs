@@ -18,7 +18,7 @@ const READ: u32 = 64 << 10;
 const MOST_SENT: u32 = 16;
 /// Resets: one at the end, and one each for at most so many packets that still come.
 const MOST_RESETS: u32 = 3;
-/// After so long without an answer to it a SYN-ACK is sent again (RFC 6298 section 2).
+/// After so long without an answer to it a SYN-ACK is retransmitted (RFC 6298 section 2).
 const LATE: Duration = Duration::from_millis(900);
 /// How long a server may think before it sends something.
 const THINKING: Duration = Duration::from_secs(5);

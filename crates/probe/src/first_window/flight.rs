@@ -3,7 +3,7 @@ use std::time::Duration;
 
 /// More pieces than this aren't kept apart: a server that sends holes without end fills no memory.
 const MOST_PIECES: usize = 1024;
-/// A copy that comes sooner after new data was duplicated on the way, not sent again by a timer.
+/// A copy that comes sooner after new data was duplicated on the way, not retransmitted by a timer.
 const LEAST_QUIET: Duration = Duration::from_millis(3);
 /// How much later than two round trips and a half a tail loss probe comes at most: two ticks of 10 ms, and a little. What comes
 /// still later was held up on the way.

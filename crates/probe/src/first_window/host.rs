@@ -60,7 +60,7 @@ fn clean(path: &str) -> Option<String> {
     path.bytes().all(|byte| byte.is_ascii_graphic()).then(|| path.to_owned())
 }
 
-/// Makes the far end's application for a goal.
+/// Makes the other end's application for a goal.
 pub trait Opener {
     /// A new session.
     fn open(&self, goal: &Goal) -> Box<dyn Session>;

@@ -23,7 +23,7 @@ mod queue;
 mod reading;
 /// What comes and goes.
 mod segment;
-/// What is said to the far end.
+/// What is said to the other end.
 mod session;
 /// Many hosts.
 mod survey;

@@ -1,4 +1,4 @@
-/// The far end's application: what to say to it, and what it says.
+/// The other end's application: what to say to it, and what it says.
 ///
 /// Bytes come in order and without holes.
 pub trait Session: std::fmt::Debug {

@@ -76,7 +76,7 @@ pub(crate) struct Linux {
     tlp: Option<Time>,
     /// The last segment: its first byte and its length.
     last: (u32, u32),
-    /// When the SYN-ACK is sent again, and how often it was, by its timer or because another SYN came: after two repetitions
+    /// When the SYN-ACK is retransmitted, and how often it was, by its timer or because another SYN came: after two repetitions
     /// it begins with one segment, as Linux does (`tcp_init_transfer()`).
     syn_ack: Option<Time>,
     repeated: u32,

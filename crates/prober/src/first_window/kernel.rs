@@ -21,7 +21,7 @@ pub(super) const AT_ONCE: usize = 32;
 pub(super) const TICK: Duration = Duration::from_micros(200);
 /// How long a handshake may take.
 const CONNECTING: Duration = Duration::from_secs(5);
-/// After so long a SYN-ACK is sent again (RFC 6298 section 2).
+/// After so long a SYN-ACK is retransmitted (RFC 6298 section 2).
 const LATE: Duration = Duration::from_millis(900);
 /// The receive buffer to ask for, bytes; the kernel gives what it may.
 const BUFFER: u32 = 256 << 10;

@@ -25,7 +25,7 @@ const SHAPES: usize = 12;
 const LINE: i32 = 18;
 /// Height that the plot has at least, its axes included.
 const LEAST_PLOT: i32 = 230;
-/// Size of ordinary text, and the width that is reckoned for one character of it.
+/// Size of ordinary text, and the width that is computed for one character of it.
 const TEXT: f64 = 12.0;
 const CHARACTER: f64 = 6.9;
 

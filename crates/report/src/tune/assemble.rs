@@ -15,7 +15,7 @@ use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, St
 use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
 use wt_units::{BitsPerSecond, Knob, Level, Settings};
 
-/// So many more segments sent again in a trial are worth a word.
+/// So many more segments retransmitted in a trial are worth a word.
 const MANY_MORE: f64 = 3.0;
 /// Below this p value the drift of the path is worth a word.
 const DRIFT: f64 = 0.01;

@@ -71,7 +71,7 @@ fn first_window(own: &[&TrialRecord], seconds: Option<f64>, rtt_us: u64) -> (Lim
     let allowed = (rwnd / mss).floor();
     if lost >= LOSSY {
         let text = format!(
-            "{trips}{retransmits:.0} segments were lost and sent again: a larger first window fills the queue sooner."
+            "{trips}{retransmits:.0} segments were lost and retransmitted: a larger first window fills the queue sooner."
         );
         return (LimitedBy::Loss, text);
     }
@@ -163,7 +163,7 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
     };
     if retransmits >= 1.0 {
         let text = format!(
-            "{times} {stalled} Losses did that: {retransmits:.0} segments a trial were sent again, and what follows a lost \
+            "{times} {stalled} Losses did that: {retransmits:.0} segments a trial were retransmitted, and what follows a lost \
              one waits for it."
         );
         return (LimitedBy::Loss, text);

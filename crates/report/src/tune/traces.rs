@@ -1,7 +1,7 @@
 use super::Trace;
 use wt_trial::{Sample, Status, TrialRecord};
 
-/// Rates are reckoned over at least so long, µs: shorter ones show the kernel's batches, not the path.
+/// Rates are computed over at least so long, µs: shorter ones show the kernel's batches, not the path.
 const SHORTEST: u64 = 100_000;
 /// Points of a rate at most.
 const MOST_RATES: u64 = 150;

@@ -29,7 +29,7 @@ pub enum CaState {
     Disorder,
     /// The window is being reduced because of congestion without loss.
     Cwr,
-    /// Lost packets are sent again.
+    /// Lost packets are retransmitted.
     Recovery,
     /// The retransmission timer fired.
     Loss,
@@ -71,7 +71,7 @@ pub struct Tcb {
     pub sacked_out: u32,
     /// Of these taken for lost.
     pub lost_out: u32,
-    /// Of these sent again.
+    /// Of these retransmitted.
     pub retrans_out: u32,
     /// Packets delivered so far, also those only selectively acknowledged.
     pub delivered: u64,

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 use wt_trial::Direction;
 
-/// What the far end answers when the last message of a client has come, bytes.
+/// What the other end answers when the last message of a client has come, bytes.
 const CONFIRMATION: u64 = 8;
 
 /// A stream's parameters.

@@ -25,7 +25,7 @@ pub(super) mod found {
     pub(crate) const DATA_SACKED: u32 = 1 << 4;
     pub(crate) const ECE: u32 = 1 << 5;
     pub(crate) const LOST_RETRANS: u32 = 1 << 6;
-    /// Something that was never sent again was delivered.
+    /// Something that was never retransmitted was delivered.
     pub(crate) const ORIGINAL: u32 = 1 << 7;
     pub(crate) const UNA_ADVANCED: u32 = 1 << 8;
     pub(crate) const DSACK: u32 = 1 << 9;
@@ -137,7 +137,7 @@ impl Endpoint {
         self.finish(&mut ack, &before, out);
     }
 
-    /// The rest: timer, rate, window, and what is sent again.
+    /// The rest: timer, rate, window, and what is retransmitted.
     fn finish(&mut self, ack: &mut Ack, before: &Before, out: &mut Out) {
         if ack.has(found::SET_TIMER) && !self.schedule_probe(true) {
             self.rearm_rto();

@@ -180,7 +180,7 @@ impl Endpoint {
         self.set_state(CaState::Recovery);
     }
 
-    /// A mark of congestion: the window is reduced as after a loss, but nothing is sent again.
+    /// A mark of congestion: the window is reduced as after a loss, but nothing is retransmitted.
     fn enter_cwr(&mut self) {
         self.tcb.prior_ssthresh = 0;
         if self.tcb.ca_state < CaState::Cwr {
@@ -339,7 +339,7 @@ impl Endpoint {
         ack.resend = Resend::Lost;
     }
 
-    /// Whether what was sent again had arrived before.
+    /// Whether what was retransmitted had arrived before.
     fn may_undo(&self, ecr: u32) -> bool {
         self.snd.undo_marker.is_some() && (self.snd.undo_retrans == 0 || self.was_delayed(ecr))
     }

@@ -71,7 +71,7 @@ pub(super) struct Scoreboard {
     /// First and last in the order of sending.
     oldest: Option<Id>,
     newest: Option<Id>,
-    /// Nothing before this is to be sent again.
+    /// Nothing before this is to be retransmitted.
     resume: Id,
     /// Bursts in the ring.
     pub(super) bursts: u32,
@@ -188,20 +188,20 @@ impl Scoreboard {
         (sent.prev, sent.next) = (NIL, NIL);
     }
 
-    /// It was sent again: it is the youngest now.
+    /// It was retransmitted: it is the youngest now.
     pub(super) fn relink_last(&mut self, id: Id) {
         self.unlink(id);
         self.link_last(id);
     }
 
-    /// Something at `id` is to be sent again: the search begins there at the latest.
+    /// Something at `id` is to be retransmitted: the search begins there at the latest.
     pub(super) fn look_from(&mut self, id: Id) {
         if self.ring.is_empty() || self.index(id) < self.index(self.resume) {
             self.resume = id;
         }
     }
 
-    /// Where the search for what is to be sent again goes on.
+    /// Where the search for what is to be retransmitted goes on.
     pub(super) fn resume(&self) -> Option<Id> {
         (self.index(self.resume) < self.ring.len()).then_some(self.resume)
     }

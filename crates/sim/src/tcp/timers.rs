@@ -195,7 +195,7 @@ impl Endpoint {
         self.check_window_probe();
     }
 
-    /// Whether anything of what is out was ever sent again.
+    /// Whether anything of what is out was ever retransmitted.
     pub(super) fn any_retransmitted(&self) -> bool {
         self.tcb.retrans_out > 0 || self.snd.board.front().is_some_and(|sent| sent.has(mark::EVER_RETRANS))
     }

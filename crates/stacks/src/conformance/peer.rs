@@ -165,7 +165,7 @@ fn around(segment: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The far end of a connection of the stack's.
+/// The peer of a connection of the stack's.
 pub(super) struct Peer<'a> {
     scene: &'a Scene<'a>,
     /// The program's end.

@@ -115,7 +115,7 @@ fn queueing_delay_is_what_exceeds_the_base_rtt() {
 #[test]
 fn retransmissions_are_a_share_of_what_was_sent() {
     let metrics = BulkMetrics::of(&trial(10, |_| 1e5, |t| (t * 2.0) as u64), &PATH);
-    // 1000 segments arrived, 20 were sent again.
+    // 1000 segments arrived, 20 were retransmitted.
     close(metrics.retransmit_share, 20.0 / 1020.0, 1e-4);
     assert!(metrics.overshoot_segments.unwrap() <= 2);
 }

@@ -156,7 +156,7 @@ fn a_length_that_lies_is_named() {
         head(stream, "200 OK\r\nContent-Length: 5\r\nContent-Length: 6")?;
         stream.write_all(b"hello")
     });
-    told(&contradiction.tune(&[]), 4, "Content-Length makes no sense");
+    told(&contradiction.tune(&[]), 4, "Content-Length is invalid");
     let empty = Server::start(|_, stream| head(stream, "200 OK\r\nContent-Length: 0"));
     told(&empty.tune(&[]), 4, "is empty");
 }

@@ -1,4 +1,4 @@
-//! Our own far end: who gets in, what they get, and what everybody else gets.
+//! Our own remote host: who gets in, what they get, and what everybody else gets.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;

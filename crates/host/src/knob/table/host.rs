@@ -297,8 +297,8 @@ pub(super) const HOST: &[Knob] = &[
             "bits of Fast Open: 1 client, 2 server (RFC 7413)",
         )
     },
-    sysctl("syn-retries", "net.ipv4.tcp_syn_retries", number(1, 127), Always("6"), "SYNs sent again"),
-    sysctl("synack-retries", "net.ipv4.tcp_synack_retries", number(0, 255), Always("5"), "SYN-ACKs sent again"),
+    sysctl("syn-retries", "net.ipv4.tcp_syn_retries", number(1, 127), Always("6"), "SYNs retransmitted"),
+    sysctl("synack-retries", "net.ipv4.tcp_synack_retries", number(0, 255), Always("5"), "SYN-ACKs retransmitted"),
     sysctl(
         "retries2",
         "net.ipv4.tcp_retries2",

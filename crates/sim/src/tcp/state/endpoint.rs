@@ -88,7 +88,7 @@ pub(in crate::tcp) struct Sender {
     pub(in crate::tcp) high_seq: u64,
     pub(in crate::tcp) undo_marker: Option<u64>,
     pub(in crate::tcp) undo_retrans: i64,
-    /// When the first packet of this recovery was sent again, ms; 0 for none.
+    /// When the first packet of this recovery was retransmitted, ms; 0 for none.
     pub(in crate::tcp) retrans_stamp: u32,
     pub(in crate::tcp) prr_delivered: u32,
     pub(in crate::tcp) prr_out: u32,
