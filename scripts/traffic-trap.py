@@ -5,9 +5,10 @@ Usage: scripts/traffic-trap.py WINDTUNNEL [MINUTES]
 
 Root. Eight clients share a link of 20 Mbit/s with an RTT of 30 ms and a queue of 100 kB, and download 300 kB again and again. In two such labs,
 for MINUTES (12):
-1. By connection: half of the connections get bbr beside cubic. The ratio is large, and the report says that it is claimed beside others only.
+1. By connection: half of the connections get bbr beside cubic. The ratio is above 1, and the report says that it is claimed beside others only.
 2. By slots of 40 s: everybody has cubic or everybody has bbr. If the first ratio were a gain for everybody, it would be here, too.
-Says both reports, and ends with code 1 where the slots show half of what the connections did, or more, or the report doesn't say of whom it claims it.
+Says both reports, and ends with code 1 where bbr isn't 15 % ahead by connection, the slots show half of what the connections did, or more, or the
+report doesn't say of whom it claims it.
 """
 import json
 import os
