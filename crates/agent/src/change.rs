@@ -6,7 +6,6 @@ use crate::policy::Policy;
 use crate::waves::RolloutSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -222,15 +221,7 @@ impl HostChanges {
         let mut all = self.read()?;
         all.insert(key, done);
         let text = serde_json::to_string(&all).map_err(|error| self.problem(&error))?;
-        let mut new = self.file.as_os_str().to_owned();
-        new.push(".new");
-        let write = || {
-            let mut file = std::fs::File::create(&new)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&new, &self.file)
-        };
-        write().map_err(|error| self.problem(&error))
+        wt_setup::files::write_whole(&self.file, text.as_bytes()).map_err(|error| self.problem(&error.source))
     }
 
     fn problem(&self, error: &dyn std::fmt::Display) -> Problem {

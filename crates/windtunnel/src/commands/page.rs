@@ -11,7 +11,7 @@ use wt_compare::page_load::{self, PageAnswer, PageLoad, PageRequest, WindowPair}
 
 /// Times how long a real browser takes to load a page
 ///
-/// A headless Chromium with a new profile loads the page, as often as one likes: first byte, DOMContentLoaded, load, and
+/// A headless Chromium with a new profile loads the page, as often as you like: first byte, DOMContentLoaded, load, and
 /// every request. In the lab, windows and paths can be tried on it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
