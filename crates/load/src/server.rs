@@ -5,13 +5,13 @@ use crate::tls::ServerTls;
 use crate::transfer::{EndReport, Job};
 use crate::work::answer;
 use std::collections::HashMap;
-use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wt_sys::arrival::{note_arrivals, read_with_arrival};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{Waker, wait_readable};
 use wt_sys::{SysError, SysResult, tcp};
@@ -77,6 +77,7 @@ impl Server {
     pub fn start(listener: TcpListener, config: ServerConfig) -> SysResult<Self> {
         let address = listener.local_addr().map_err(SysError::io("read the server's address"))?;
         listener.set_nonblocking(true).map_err(SysError::io("prepare the server's socket"))?;
+        note_arrivals(&listener, true)?;
         let shared = Arc::new(Shared {
             config,
             cancel: Cancel::new(),
@@ -180,10 +181,9 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         }
         return;
     }
-    if read_head(&mut stream, &mut head[MAGIC.len()..], shared).is_none() {
-        return;
-    }
-    let start = monotonic_ns();
+    // The clock begins when the request has come, not when this thread gets to it: meanwhile an upload goes on.
+    let Some(start) = read_head(&mut stream, &mut head[MAGIC.len()..], shared) else { return };
+    let _ = note_arrivals(&stream, false);
     let Ok(request) = Request::from_bytes(&head) else { return };
     // From the beginning: if this process is killed, nothing shall go on without it and hold its congestion control.
     let _ = tcp::reset_on_close(&stream);
@@ -212,23 +212,23 @@ fn transfer(
     answer(stream, request, talk, &job, &shared.cancel)
 }
 
-/// Fills `head`, or gives up when the client takes too long, leaves, or the server is to stop.
-fn read_head(stream: &mut TcpStream, head: &mut [u8], shared: &Shared) -> Option<()> {
+/// Fills `head`, and says when the last of it came, or gives up when the client takes too long, leaves, or the server is to stop.
+fn read_head(stream: &mut TcpStream, head: &mut [u8], shared: &Shared) -> Option<u64> {
     stream.set_nonblocking(true).ok()?;
     let give_up = monotonic_ns() + shared.config.patience.as_nanos() as u64;
-    let mut filled = 0;
+    let (mut filled, mut came) = (0, monotonic_ns());
     while filled < head.len() {
         if shared.cancel.is_cancelled() || monotonic_ns() >= give_up {
             return None;
         }
-        match stream.read(&mut head[filled..]) {
-            Ok(0) => return None,
-            Ok(n) => filled += n,
+        match read_with_arrival(stream, &mut head[filled..]) {
+            Ok((0, _)) => return None,
+            Ok((n, at)) => (filled, came) = (filled + n, at),
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                 wait_readable(&[stream.as_fd()], Some(Duration::from_millis(50))).ok()?;
             }
             Err(_) => return None,
         }
     }
-    Some(())
+    Some(came)
 }

@@ -3,6 +3,8 @@
 //! All `unsafe` of the project is here, each block with the reason why it is sound; every other crate forbids it. The
 //! functions are thin: they say what a system call said, and decide nothing.
 
+/// When bytes of TCP connections arrived.
+pub mod arrival;
 /// Processors that don't fall asleep.
 pub mod awake;
 /// BPF maps, programs and links.
