@@ -32,12 +32,22 @@ all() {
 ours() {
     wt apply initcwnd=20 mss=1000 --to default --yes && wt apply sack=off ttl=77 rwin=65536 --yes && wt apply mtu=1400 txqueuelen=50 --to v0 --yes
 }
+# A device that has just come up gets its link-local address some time later, and the local route of an address comes after that.
+settled() {
+    for try in $(seq 500); do
+        addresses=$(ip -6 -o addr show scope global; ip -6 -o addr show scope link); owned=$(echo "$addresses" | grep -c inet6)
+        routes=$(ip -6 route show table local type local | grep -vc 'dev lo')
+        case $addresses in *tentative*) ;; *) [ $owned != $routes ] || return 0 ;; esac
+        sleep 0.01
+    done
+    echo "addresses without routes:"; ip -6 addr; ip -6 route show table local; exit 1
+}
 must() { "$@" > out 2>&1 || { echo "failed: $*"; cat out; exit 1; }; }
 "#;
 
 /// The course: prints what differs after the restoration, then what was said.
 const COURSE: &str = r#"
-all > before; must wt backup saved.json
+settled; all > before; must wt backup saved.json
 must ours; others
 all > changed; cmp -s before changed && { echo "nothing changed"; exit 1; }
 wt restore saved.json --yes > said 2>&1 || { cat said; exit 1; }
@@ -197,7 +207,7 @@ fn a_device_that_lies_on_another_gets_its_mtu_back_with_it() {
     let directory = directory();
     let text = format!(
         "{STEPS}ip link add m0 link v0 type macvlan mode bridge && ip link set m0 up || exit 9
-         all > before; must wt apply mtu=1400 --to v0 --yes; ip -o link show m0; must wt undo; all > after; diff before after && echo SAME"
+         settled; all > before; must wt apply mtu=1400 --to v0 --yes; ip -o link show m0; must wt undo; all > after; diff before after && echo SAME"
     );
     let ran = run(&text, directory.path());
     require!("net-devices", if ran.code == 9 { Err(ran.err.clone()) } else { Ok(()) });
