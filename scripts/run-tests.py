@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Builds every test once and runs each in a process of its own: many at once of those that wait, few of those that compute or
-want it quiet, and one alone of those that measure. As root it runs each as an ordinary user (nobody), and as root what needs that.
+"""Builds every test once and runs each in a process of its own: many at once of those that wait, few of those that compute, some
+at once of those that want it quiet, and one alone of those that measure closely. As root it runs each as an ordinary user (nobody), and as root what needs that.
 
 scripts/tests.conf says which test is of which kind. Anything else is found out here: the tests of all binaries that cargo builds,
 how long each took and how much of that on a processor, and which said that they couldn't be run (wt_testing::not_run).
@@ -26,13 +26,15 @@ NOBODY = 65534
 TUN = "/dev/net/tun"
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 # At once, of each kind.
-LIMITS = {"waits": 3, "computes": os.cpu_count() or 2, "beside": 1, "quiet": 2, "alone": 1}
+LIMITS = {"waits": 3, "computes": os.cpu_count() or 2, "beside": 1, "quiet": 4, "loads": 2, "alone": 1}
+# Of these together: a test that wants it quiet and loads a processor itself takes the room of two that hardly use one.
+ROOM, TAKES = 4, {"quiet": 1, "loads": 2}
 # What computes leaves the processors to what waits and has to be woken in time; what is beside takes only what nobody wants.
 GIVES_WAY = {"computes": ["nice", "-n", "10"], "beside": ["chrt", "--idle", "0"]}
 # One stage after the other.
-STAGES = [{"waits", "computes", "beside"}, {"quiet"}, {"alone"}]
+STAGES = [{"waits", "computes", "beside"}, {"quiet", "loads"}, {"alone"}]
 USERS = ("nobody", "tun", "root")
-KINDS = ("waits", "computes", "quiet", "alone")
+KINDS = ("waits", "computes", "quiet", "loads", "alone")
 TIMEOUT_S = 600
 SLOWEST = 20
 
@@ -214,7 +216,9 @@ class Runner:
         while not self.running and self.stages and not self.stages[0]:
             self.stages.pop(0)
         for job in list(self.stages[0]) if self.stages else []:
-            if sum(other.kind == job.kind for other in self.running.values()) < LIMITS[job.kind]:
+            kinds = [other.kind for other in self.running.values()]
+            room = ROOM - sum(TAKES.get(kind, 0) for kind in kinds)
+            if kinds.count(job.kind) < LIMITS[job.kind] and TAKES.get(job.kind, 0) <= room:
                 self.stages[0].remove(job)
                 job.start()
                 self.running[job.process.pid] = job

@@ -109,7 +109,7 @@ pub(crate) fn shared() -> impl Sized {
 /// from `scripts/tests.conf`, nothing else at all, or little that is quiet.
 pub(crate) fn alone() -> impl Sized {
     let kind = std::env::var("WINDTUNNEL_TEST_KIND");
-    let known = kind.as_ref().map_or(true, |kind| kind == "alone" || kind == "quiet");
-    assert!(known, "this test compares times: name it as quiet or alone in scripts/tests.conf");
+    let known = kind.as_ref().map_or(true, |kind| matches!(kind.as_str(), "alone" | "quiet" | "loads"));
+    assert!(known, "this test compares times: name it as quiet, loads or alone in scripts/tests.conf");
     MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
