@@ -22,7 +22,7 @@ use wt_report::AnalyseAnswer;
 use wt_setup::controls::{ControlShown, ControlsList, LoadAnswer, UnloadAnswer};
 use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ExportAnswer, ImportAnswer, ListAnswer, PruneAnswer, PushAnswer, SamplesAnswer, ShowAnswer};
-use wt_setup::lab::{LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
+use wt_setup::lab::{LabRunAnswer, LabUpAnswer, PresetsAnswer, ScenarioAnswer, TransferAnswer};
 use wt_setup::schedule::ScheduleAnswer;
 use wt_setup::serve::ServeAnswer;
 use wt_setup::settings::{BackupAnswer, ChangeAnswer, CheckReport, DefaultsAnswer, HistoryAnswer, PendingAnswer};
@@ -133,6 +133,8 @@ pub enum Answer {
     LabShow(Box<ScenarioAnswer>),
     /// A lab that was up.
     LabUp(LabUpAnswer),
+    /// How a program in a lab ended.
+    LabRun(Box<LabRunAnswer>),
     /// A transfer.
     LabTransfer(Box<TransferAnswer>),
     /// What works.
@@ -190,6 +192,7 @@ impl Answer {
             Self::FleetUndo(answer) => !answer.is_as_wanted(true),
             Self::FleetAgent(answer) => answer.refused > 0 || answer.failed > 0,
             Self::Doctor(answer) => !answer.works,
+            Self::LabRun(answer) => answer.exit_code != 0,
             Self::Tests(answer) => answer.mean_bps.is_none(),
             Self::SelfTest(answer) => !answer.passed,
             Self::SettingsProve(answer) => answer.verdict != VerdictKind::Faster,

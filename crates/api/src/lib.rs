@@ -226,6 +226,7 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         Request::LabList => Answer::LabList(lab::list()?),
         Request::LabShow(request) => Answer::LabShow(Box::new(lab::show(&request.path)?)),
         Request::LabUp(request) => Answer::LabUp(lab_up(&request, sink, cancel)?),
+        Request::LabRun(request) => Answer::LabRun(Box::new(lab::run(&request, cancel)?)),
         Request::LabTransfer(request) => Answer::LabTransfer(Box::new(lab::transfer(&request, cancel)?)),
         Request::LabProbe(request) => lab_probe(request, services, sink, cancel)?,
         Request::Doctor => Answer::Doctor(doctor::examine()),

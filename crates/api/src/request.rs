@@ -19,7 +19,7 @@ use wt_setup::controls::{LoadRequest, UnloadRequest};
 use wt_setup::journal::{
     ExperimentRequest, ExportFormat, ListRequest, PruneRequest, PushRequest, SamplesRequest, StatusRequest,
 };
-use wt_setup::lab::{LabRequest, TransferRequest};
+use wt_setup::lab::{LabRequest, LabRunRequest, TransferRequest};
 use wt_setup::schedule::ScheduleRequest;
 use wt_setup::serve::ServeRequest;
 use wt_setup::settings::{ApplyRequest, ChangeRequest, CheckRequest, Confirmation, ExportRequest, ShowRequest};
@@ -136,6 +136,8 @@ pub enum Request {
     LabShow(ScenarioRequest),
     /// A lab that stays up until it is cancelled.
     LabUp(LabRequest),
+    /// A program in the client of a lab, with this process's input and output.
+    LabRun(Box<LabRunRequest>),
     /// A transfer, from within a lab.
     LabTransfer(Box<TransferRequest>),
     /// A probe of a path of the lab, from its client.

@@ -1,5 +1,7 @@
-//! Paths of the lab: loaded, shown, started; and one transfer from within.
+//! Paths of the lab: loaded, shown, started; programs in them, and one transfer from within.
 
+/// A program in a lab of its own.
+mod program;
 /// A lab that is up.
 mod running;
 /// What a path is made of.
@@ -7,6 +9,7 @@ mod shown;
 /// One transfer from within.
 mod transfer;
 
+pub use program::{LabProgram, LabRecording, LabRunAnswer, LabRunRequest, run};
 pub use running::{HostUp, LabRequest, LabUpAnswer, RunningLab};
 pub use shown::{
     BothWays, DirectionShown, HopShown, HostShown, LinkShown, PathShown, Preset, PresetsAnswer, QueueShown,

@@ -132,19 +132,13 @@ impl RunningLab {
         self.lab().run_in_client(work).map_err(|error| Problem::environment(error.to_string()))
     }
 
-    /// Stays up until somebody cancels; `up` is told how to enter. `server` is a shell command that runs in the server
-    /// meanwhile.
+    /// Runs a program in the client until it ends or somebody cancels; its exit code, or 128 and the signal that killed it. `started`
+    /// is told the lab's process 1, on a thread that can't start threads.
     ///
     /// # Errors
-    /// An environment [`Problem`] where it can't be kept up, or somebody else ended it.
-    pub fn stay(
-        &self,
-        server: Option<OsString>,
-        cancel: &Cancel,
-        up: impl FnOnce(LabUpAnswer) + Send,
-    ) -> Result<(), Problem> {
-        let (own_users, lab) = (self.own_users, self.lab());
-        let (started, process) = std::sync::mpsc::channel();
+    /// An environment [`Problem`] where it can't be started.
+    pub fn run(&self, program: &Program, cancel: &Cancel, started: impl FnOnce(u32) + Send) -> Result<u8, Problem> {
+        let (sender, process) = std::sync::mpsc::channel();
         let ended = Cancel::new();
         let over = &ended;
         let ran = std::thread::scope(|scope| {
@@ -159,19 +153,36 @@ impl RunningLab {
                     let _ = wt_sys::process::signal(pid, SIGKILL);
                 }
             });
-            let ran = lab.run_program_with(&Program::nothing(server), move |pid| {
-                let _ = started.send(pid);
-                // Who enters too early finds the host's files instead of the lab's.
-                let ready = PathBuf::from(format!("/proc/{pid}/root/run/netns/server"));
-                (0..200).take_while(|_| !ready.exists()).for_each(|_| {
-                    let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(10)));
-                });
-                up(LabUpAnswer::of(lab, pid, own_users));
+            let ran = self.lab().run_program_with(program, move |pid| {
+                let _ = sender.send(pid);
+                started(pid);
             });
             over.cancel();
             ran
         });
-        let code = ran.map_err(|error| Problem::environment(error.to_string()))?;
+        ran.map_err(|error| Problem::environment(error.to_string()))
+    }
+
+    /// Stays up until somebody cancels; `up` is told how to enter. `server` is a shell command that runs in the server
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] where it can't be kept up, or somebody else ended it.
+    pub fn stay(
+        &self,
+        server: Option<OsString>,
+        cancel: &Cancel,
+        up: impl FnOnce(LabUpAnswer) + Send,
+    ) -> Result<(), Problem> {
+        let (own_users, lab) = (self.own_users, self.lab());
+        let code = self.run(&Program::nothing(server), cancel, move |pid| {
+            // Who enters too early finds the host's files instead of the lab's.
+            let ready = PathBuf::from(format!("/proc/{pid}/root/run/netns/server"));
+            (0..200).take_while(|_| !ready.exists()).for_each(|_| {
+                let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(10)));
+            });
+            up(LabUpAnswer::of(lab, pid, own_users));
+        })?;
         if !cancel.is_cancelled() && code == KILLED {
             return Err(Problem::environment("the lab has ended: its process 1 was killed")
                 .because("somebody's kill, or too little memory")

@@ -1,4 +1,6 @@
 use crate::edge::Problem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wt_trial::Cancel;
 
 /// The first Ctrl-C (or SIGTERM) asks everybody to stop; the second one ends the program at once.
@@ -16,4 +18,16 @@ pub(crate) fn cancel_on(signals: &[i32]) -> Result<Cancel, Problem> {
             .map_err(|error| Problem::internal(format!("can't catch signals: {error}")))?;
     }
     Ok(cancel)
+}
+
+/// The same, and which of them came.
+pub(crate) fn cancel_on_saying(signals: &[i32]) -> Result<(Cancel, impl Fn() -> Option<u8>), Problem> {
+    let came = Arc::new(AtomicUsize::new(0));
+    for &signal in signals {
+        let number = usize::try_from(signal).unwrap_or(0);
+        signal_hook::flag::register_usize(signal, Arc::clone(&came), number)
+            .map_err(|error| Problem::internal(format!("can't catch signals: {error}")))?;
+    }
+    let cancel = cancel_on(signals)?;
+    Ok((cancel, move || u8::try_from(came.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)))
 }
