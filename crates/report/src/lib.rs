@@ -17,6 +17,8 @@ mod capture;
 mod chart;
 /// The table of trials as CSV.
 mod csv;
+/// Lines that fit a terminal.
+mod fold;
 /// The report as one HTML page.
 mod html;
 /// What the layers below TCP cost.
@@ -35,6 +37,7 @@ mod words;
 pub use analyse::{AnalyseAnswer, AnalyseError, AnalyseRequest, analyse, analyse_means};
 pub use capture::capture_text;
 pub use chart::{Axis, Chart, Kind, Rule, RuleKind, Scale, Series};
+pub use fold::{command_lines, fold, table, tables};
 pub use html::{Filmstrip, Page};
 pub use overhead::{overhead_chart, overhead_text, overhead_words_text};
 pub use plain::ascii;

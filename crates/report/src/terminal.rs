@@ -1,5 +1,6 @@
 use crate::chart::{clean, cut, cut_middle};
-use crate::tune::{AnswerAction, Arm, ArmState, TuneReport};
+use crate::fold::{command_lines, words as unbroken};
+use crate::tune::{Answer, AnswerAction, Arm, ArmState, TuneReport};
 use crate::words;
 use wt_experiment::VerdictKind;
 use wt_trial::Scale;
@@ -69,10 +70,26 @@ impl<'a> Page<'a> {
     fn answer(&self) -> Vec<String> {
         let answer = &self.report.verdict.answer;
         let code = if answer.action == AnswerAction::Set { "1;32" } else { "1" };
-        let [what, rest @ ..] = &answer.lines;
+        let [what, sure, to_do, kept] = &answer.lines;
         let mut lines: Vec<String> = wrap(what, self.width, 0).iter().map(|line| self.paint(line, code)).collect();
-        lines.extend(rest.iter().flat_map(|line| wrap(line, self.width, 2)));
+        lines.extend(wrap(sure, self.width, 2));
+        if answer.steps.is_empty() || to_do.chars().count() <= self.width {
+            lines.extend(wrap(to_do, self.width, 2));
+        } else {
+            lines.extend(self.steps(answer));
+        }
+        lines.extend(wrap(kept, self.width, 2));
         lines
+    }
+
+    /// What to type, where one line is too short for it: each command on lines of its own, so that it can be copied.
+    fn steps(&self, answer: &Answer) -> Vec<String> {
+        let each = answer.steps.iter().enumerate().flat_map(|(at, step)| {
+            let lead = if at == 0 { "Do: " } else { "    " };
+            let place = std::iter::once(format!("{lead}{}:", step.host.place()));
+            place.chain(command_lines(&clean(&step.command), self.width, 2))
+        });
+        each.collect()
     }
 
     fn paint(&self, text: &str, code: &str) -> String {
@@ -262,7 +279,7 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![" ".repeat(lead)];
     let mut used = lead;
     let mut fresh = true;
-    for word in text.split_whitespace() {
+    for (_, word) in unbroken(&text) {
         let word = cut(word, width - indent.max(lead));
         let length = word.chars().count();
         if !fresh && used + 1 + length > width {

@@ -1,6 +1,8 @@
 //! The program's edge: exit codes, and how a command's answer is printed.
 
+use crate::screen::Screen;
 use std::io::Write as _;
+use std::sync::LazyLock;
 pub(crate) use wt_problem::{Fault, Problem};
 
 /// How a command that ran to its end answers.
@@ -27,14 +29,31 @@ impl From<Exit> for std::process::ExitCode {
 /// What every command returns.
 pub(crate) type Outcome = Result<Exit, Problem>;
 
-/// Prints a line on standard output; a closed pipe (`| head`) is no error. What it shows of files and servers can't make a
-/// terminal do anything.
+/// Prints lines for people on standard output, as wide as the terminal and with its characters; a closed pipe (`| head`) is no
+/// error. What they show of files and servers can't make a terminal do anything.
 macro_rules! say {
+    ($($arg:tt)*) => { $crate::edge::print_text(&format!($($arg)*)) };
+}
+
+/// Prints lines for programs, character by character as they are: JSON, and what is to be written into a file.
+macro_rules! emit {
     ($($arg:tt)*) => { $crate::edge::print_line(&format!($($arg)*)) };
 }
 
+static SCREEN: LazyLock<Screen> = LazyLock::new(Screen::stdout);
+
 /// See [`say!`].
+pub(crate) fn print_text(text: &str) {
+    print_line(&SCREEN.fitted(text));
+}
+
+/// Prints rows in columns for people, below each other where the terminal is too narrow for all; those in `right` end together.
+pub(crate) fn say_table(rows: &[Vec<String>], right: &[usize]) {
+    print_text(&wt_report::tables(rows, right, SCREEN.room()).join("\n"));
+}
+
+/// See [`emit!`].
 pub(crate) fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{}", wt_units::harmless(line));
 }
-pub(crate) use say;
+pub(crate) use {emit, say};

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod edge;
 mod program;
+mod screen;
 
 use std::process::ExitCode;
 
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     use std::io::Write as _;
     let object = || serde_json::to_string(&problem).ok();
     let told = if cli::typed::wants_json() { object() } else { None };
-    let told = told.unwrap_or_else(|| format!("windtunnel: {problem}"));
+    let told = told.unwrap_or_else(|| screen::Screen::stderr().fitted(&format!("windtunnel: {problem}")));
     let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&told));
     ExitCode::from(problem.fault.code())
 }

@@ -9,7 +9,7 @@ use wt_units::{BitsPerSecond, Ratio};
 use wt_wire::{Group, IpVersion, OverheadAnswer, OverheadProto, OverheadWords, SweepStep};
 
 /// The width of what is printed, columns.
-const WIDTH: usize = 96;
+const WIDTH: usize = 80;
 /// The most peaks of a sweep that are listed.
 const MOST_PEAKS: usize = 12;
 

@@ -1,5 +1,5 @@
 use crate::cli::values::RateUnit;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
 /// Our own fault, if it can't be written as JSON.
 pub(crate) fn say_json(answer: &impl serde::Serialize) -> Result<(), Problem> {
     let value = serde_json::to_value(answer).map_err(|error| Problem::internal(error.to_string()))?;
-    say!("{value:#}");
+    emit!("{value:#}");
     Ok(())
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn give<T: serde::Serialize>(answer: &T, json: bool, print: impl FnOn
     if json {
         // By way of a value: names come in alphabetical order.
         let value = serde_json::to_value(answer).map_err(|error| Problem::internal(error.to_string()))?;
-        say!("{value}");
+        emit!("{value}");
     } else {
         print(answer);
     }

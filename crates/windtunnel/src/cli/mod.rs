@@ -4,8 +4,6 @@
 pub(crate) mod forms;
 /// Flags of commands that probe.
 pub(crate) mod probe;
-/// What the terminal can show.
-pub(crate) mod screen;
 /// Ctrl-C.
 pub(crate) mod signals;
 /// What was typed.

@@ -2,7 +2,7 @@
 
 use super::lab::LabOptions;
 use super::lab::virtual_time::VirtualArgs;
-use crate::edge::{Exit, Outcome, say};
+use crate::edge::{Exit, Outcome, emit, say};
 use clap::{Args, ValueEnum};
 use wt_forecast::calibrate::{CalibrationRow, CalibrationTable, MixRow, RegionError};
 use wt_forecast::{CalibrateEvent, CalibrateRequest, calibrate};
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Outcome {
     };
     let answer = calibrate(&request, &mut show, &cancel)?;
     if args.json {
-        say!("{}", serde_json::json!(answer));
+        emit!("{}", serde_json::json!(answer));
     } else {
         print_regions(&answer.regions);
     }

@@ -5,7 +5,7 @@ use crate::commands::comparison::ends;
 use crate::edge::{Outcome, say};
 use clap::Args;
 use std::path::PathBuf;
-use wt_compare::side_by_side::{self, SideBySideAnswer, SideBySideRequest};
+use wt_compare::side_by_side::{self, SideBySideRequest};
 
 /// Compares experiments of the journal side by side
 ///
@@ -41,20 +41,6 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let CompareArgs { experiments, anyway, journal, json } = args;
     let request = SideBySideRequest { experiments: experiments.clone(), anyway: *anyway, journal: journal.clone() };
     let answer = side_by_side::run(&request)?;
-    give(&answer, *json, |answer| say!("{}", table(answer)))?;
+    give(&answer, *json, |answer| say!("{}", answer.text))?;
     Ok(ends(!answer.comparable))
-}
-
-/// The answer for a terminal.
-fn table(answer: &SideBySideAnswer) -> String {
-    let mut lines =
-        vec![format!("{:<36} {:<7} {:<4} {:>7} {:>14}  target", "experiment", "tunnel", "way", "rounds", "goodput")];
-    for one in &answer.experiments {
-        let rate = one.goodput_bps.map_or_else(|| "-".to_owned(), |bps| format!("{:.2} Mbit/s", bps / 1e6));
-        let way = one.direction.as_deref().unwrap_or("?");
-        lines.push(format!("{:<36} {:<7} {way:<4} {:>7} {rate:>14}  {}", one.id, one.tunnel, one.rounds, one.target));
-    }
-    lines.push(String::new());
-    lines.push(answer.text.clone());
-    lines.join("\n")
 }

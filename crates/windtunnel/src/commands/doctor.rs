@@ -1,7 +1,7 @@
 //! `windtunnel doctor`: what works on this machine, and why not.
 
 use crate::cli::forms::give;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
 use wt_setup::doctor::{Check, DoctorAnswer, apparmor_profile, examine};
 
 /// Reports what works on this machine, and why something doesn't
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     if args.apparmor_profile {
         let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
         let program = program.ok_or_else(|| Problem::environment("this program's own path can't be told"))?;
-        say!("{}", apparmor_profile(&program));
+        emit!("{}", apparmor_profile(&program));
         return Ok(Exit::Done);
     }
     let answer = examine();

@@ -1,7 +1,6 @@
 //! `windtunnel fleet`: many hosts that measure by one plan.
 
 use crate::cli::forms::give;
-use crate::cli::screen::Screen;
 use crate::cli::signals::cancel_on_signals;
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::{Args, Subcommand};
@@ -211,16 +210,12 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
         FleetCommand::Add { host, owner } => {
             let request = FleetAddRequest { server: owner.server.clone(), host: host.clone() };
             match ask(Request::FleetAdd(request))? {
-                Answer::FleetAdd(added) => {
-                    give(&*added, owner.json, |added| say!("{}", Screen::stdout().shown(&added.text())))
-                }
+                Answer::FleetAdd(added) => give(&*added, owner.json, |added| say!("{}", added.text())),
                 _ => Err(unexpected()),
             }
         }
         FleetCommand::Status(owner) => match ask(Request::FleetStatus(of(owner)))? {
-            Answer::FleetStatus(status) => {
-                give(&status, owner.json, |status| say!("{}", Screen::stdout().shown(&status.text())))
-            }
+            Answer::FleetStatus(status) => give(&status, owner.json, |status| say!("{}", status.text())),
             _ => Err(unexpected()),
         },
         FleetCommand::Run { file, owner, dry_run } => {
@@ -243,7 +238,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
             let request = MeshRequest { server: owner.server.clone(), mesh: Some(mesh.clone()), all: *all };
             match ask(Request::FleetReport(request))? {
                 Answer::Compare(answer) => {
-                    give(&*answer, owner.json, |answer| say!("{}", Screen::stdout().shown(answer.text.trim_end())))?;
+                    give(&*answer, owner.json, |answer| say!("{}", answer.text.trim_end()))?;
                     let shown = answer.settings.iter().any(|setting| setting.evidence >= setting.needed);
                     Ok(if shown { Exit::Done } else { Exit::No })
                 }
@@ -263,7 +258,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
 fn followed(request: Request) -> Result<Answer, Problem> {
     let mut sink = |event: Event| {
         if let Event::Agent(AgentEvent::Agent { text }) = event {
-            let _ = writeln!(std::io::stderr().lock(), "{}", Screen::stderr().shown(&text));
+            let _ = writeln!(std::io::stderr().lock(), "{}", crate::screen::Screen::stderr().fitted(&text));
         }
     };
     wt_api::run(request, &Services::default(), &mut sink, &cancel_on_signals()?)
@@ -274,7 +269,7 @@ fn in_waves(request: Request, json: bool) -> Outcome {
     let is_no = answer.is_no();
     match answer {
         Answer::FleetApply(change) | Answer::FleetUndo(change) => {
-            give(&*change, json, |change| say!("{}", Screen::stdout().shown(&change.text())))?;
+            give(&*change, json, |change| say!("{}", change.text()))?;
             Ok(if is_no { Exit::No } else { Exit::Done })
         }
         _ => Err(unexpected()),

@@ -239,11 +239,21 @@ fn list(answer: &ListAnswer) {
         say!("The journal is empty. windtunnel tune --lab adsl runs a first experiment.");
         return;
     }
-    say!("{:<36} {:<6} {:<10} {:>7} {:<6}  comment", "experiment", "tunnel", "state", "trials", "kind");
-    for one in &answer.experiments {
-        let (state, kind) = (one.state.name(), &one.kind);
-        say!("{:<36} {:<6} {state:<10} {:>7} {kind:<6}  {}", one.id, one.tunnel, one.trials, one.comment);
+    let head = ["experiment", "kind", "tunnel", "state", "trials"].map(str::to_owned).to_vec();
+    let rows = answer.experiments.iter().map(|one| {
+        let state = one.state.name().to_owned();
+        vec![one.id.clone(), one.kind.clone(), one.tunnel.clone(), state, one.trials.to_string()]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let lines = wt_report::table(&rows, &[4]);
+    say!("{}", lines[0]);
+    for (line, one) in lines.iter().skip(1).zip(&answer.experiments) {
+        say!("{line}");
         one.answer.iter().for_each(|answer| say!("    {answer}"));
+        Some(&one.comment)
+            .filter(|comment| !comment.is_empty())
+            .into_iter()
+            .for_each(|comment| say!("    “{comment}”"));
     }
 }
 
@@ -275,7 +285,7 @@ fn show(answer: &ShowAnswer) {
     // The pilot is a transfer, whatever the trials do.
     let of_rounds = trials.iter().find(|trial| trial.spec.round > 0).or(trials.last());
     let measured = of_rounds.map_or("goodput", |trial| Measured::of_workload(&trial.spec.workload).head());
-    say!("\n{:>5} {:>5}  {:<40} {:>12}  status", "round", "order", "settings", measured);
+    say!("\n{:>5} {:>5}  {:<34}  {:>12}  status", "round", "order", "settings", measured);
     for trial in trials {
         show_trial(found, trial);
     }
@@ -294,10 +304,8 @@ fn show_trial(found: &StoredExperiment, trial: &TrialRecord) {
     let (round, order, status) = (trial.spec.round, trial.spec.order, trial.outcome.status.name());
     let workload = &trial.spec.workload;
     let figure = Measured::of_workload(workload).show(trial.outcome.figure(workload.scale()));
-    say!("{round:>5} {order:>5}  {label:<40} {figure:>12}  {status}");
-    for note in &trial.outcome.notes {
-        say!("{:>13}{note}", "");
-    }
+    say!("{round:>5} {order:>5}  {label:<34}  {figure:>12}  {status}");
+    trial.outcome.notes.iter().for_each(|note| say!("{:>13}{note}", ""));
 }
 
 fn samples(answer: &SamplesAnswer) {

@@ -1,7 +1,7 @@
 //! `windtunnel overhead`: what the layers below TCP cost.
 
 use crate::cli::forms::write_whole;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &OverheadArgs) -> Outcome {
     if args.list {
         let words = overhead_words();
         if args.json {
-            say!("{:#}", json!(words));
+            emit!("{:#}", json!(words));
         } else {
             say!("{}", overhead_words_text(&words));
         }
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &OverheadArgs) -> Outcome {
         written.map_err(|problem| problem.hint("name a file in a directory that you may write to"))?;
     }
     if args.json {
-        say!("{:#}", json!(answer));
+        emit!("{:#}", json!(answer));
     } else {
         say!("{}", overhead_text(&answer));
     }

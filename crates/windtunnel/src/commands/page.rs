@@ -2,7 +2,7 @@
 
 use crate::cli::forms::write_whole;
 use crate::cli::typed;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &PageArgs) -> Outcome {
     if args.json {
         // By way of a value: its fields come in the order of their names.
         let value = serde_json::to_value(&answer).map_err(|error| Problem::internal(error.to_string()))?;
-        say!("{value:#}");
+        emit!("{value:#}");
     } else {
         print(&answer);
     }

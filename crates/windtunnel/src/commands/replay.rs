@@ -1,6 +1,6 @@
 //! `windtunnel replay`: an old study's table, with what the model says of the same settings beside it.
 
-use crate::edge::{Exit, Outcome, say};
+use crate::edge::{Exit, Outcome, emit, say, say_table};
 use clap::Args;
 use std::path::PathBuf;
 use wt_forecast::replay::{ReplayRow, StudyReplay};
@@ -32,7 +32,7 @@ pub(crate) struct ReplayArgs {
 pub(crate) fn run(args: &ReplayArgs) -> Outcome {
     let answer = replay(&ReplayRequest { tables: args.tables.clone() }, &Cancel::new())?;
     if args.json {
-        say!("{}", serde_json::json!(answer));
+        emit!("{}", serde_json::json!(answer));
     } else {
         answer.studies.iter().for_each(print);
         if !answer.skipped.is_empty() {
@@ -61,16 +61,17 @@ fn range(row: &ReplayRow) -> String {
 
 fn print(study: &StudyReplay) {
     say!("{}: {}", study.name, study.path);
-    say!("{:<34} {:>12} {:>22} {:>12} {:>9}", "setting", "study, mean", "study, from–to", "model", "model/study");
-    for row in &study.rows {
+    let head = ["setting", "study, mean", "study, from–to", "model", "model/study"].map(str::to_owned).to_vec();
+    let rows = study.rows.iter().map(|row| {
         let mean = row.measured_mean();
         let ratio = match (row.modelled, mean) {
             (Some(model), Some(study)) if study > 0.0 => format!("{:.2}", model / study),
             _ => "–".to_owned(),
         };
-        let (range, mean, model) = (range(row), figure(mean), figure(row.modelled));
-        say!("{:<34} {mean:>12} {range:>22} {model:>12} {ratio:>9}", row.label);
-    }
+        vec![row.label.clone(), figure(mean), range(row), figure(row.modelled), ratio]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    say_table(&rows, &[1, 2, 3, 4]);
     say!("({})", study.unit);
     for note in &study.notes {
         say!("· {note}");

@@ -1,9 +1,9 @@
 //! `windtunnel report`: an experiment assessed again from the journal, in any form. `tune` ends with the same code.
 
 use crate::cli::forms::{Forms, write_whole};
-use crate::cli::screen::Screen;
 use crate::commands::{cc, stacks, traffic};
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
+use crate::screen::Screen;
 use clap::Args;
 use std::path::PathBuf;
 use wt_api::{Answer, Request, Services};
@@ -84,12 +84,11 @@ pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
     }
     if json {
         let text = serde_json::to_string(report).map_err(|error| Problem::internal(error.to_string()))?;
-        say!("{text}");
+        emit!("{text}");
     } else {
-        let screen = Screen::stdout();
-        let Screen { width, color, .. } = screen;
+        let Screen { width, color, .. } = Screen::stdout();
         let text = if forms.full { report.to_terminal(width, color) } else { report.answer_to_terminal(width, color) };
-        say!("{}", screen.shown(text.trim_end()));
+        say!("{}", text.trim_end());
         for path in [&forms.html, &forms.csv].into_iter().flatten() {
             say!("Written: {}", path.display());
         }
@@ -110,7 +109,7 @@ pub(crate) fn give_screen(screen: &ScreenReport, forms: &Forms, json: bool) -> O
         write_whole(path, &screen.html())?;
     }
     if json {
-        say!("{}", screen.json());
+        emit!("{}", screen.json());
     } else {
         say!("{}", screen.text());
     }

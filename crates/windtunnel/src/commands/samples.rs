@@ -1,6 +1,6 @@
 //! Samples of `TCP_INFO` as they are taken.
 
-use crate::edge::say;
+use crate::edge::emit;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wt_sys::clock::monotonic_ns;
@@ -18,7 +18,7 @@ pub(crate) fn stream() {
         }
         next.store(now + EVERY_NS, Ordering::Relaxed);
         let end = if receiver { "receiver" } else { "sender" };
-        say!(
+        emit!(
             "{}",
             json!({"event": "sample", "end": end, "t_us": sample.t_us, "bytes": sample.bytes, "snd_cwnd": sample.snd_cwnd,
                 "rtt": sample.rtt, "retransmits": sample.retransmits})

@@ -1,7 +1,7 @@
 //! `windtunnel schedule`: a timer that measures again.
 
 use crate::cli::forms::{give, write_whole};
-use crate::edge::{Exit, Outcome, say};
+use crate::edge::{Exit, Outcome, emit, say};
 use clap::Args;
 use std::path::PathBuf;
 use wt_setup::schedule::{ScheduleAnswer, ScheduleRequest, TimeWindow, Weekday};
@@ -86,6 +86,6 @@ pub(crate) fn run(args: &ScheduleArgs) -> Outcome {
 
 fn print(answer: &ScheduleAnswer) {
     for unit in &answer.units {
-        say!("### /etc/systemd/system/{}\n{}", unit.name, unit.content);
+        emit!("### /etc/systemd/system/{}\n{}", unit.name, unit.content);
     }
 }

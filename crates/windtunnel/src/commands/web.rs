@@ -1,6 +1,6 @@
 //! `windtunnel web`: the page, and the API that it uses.
 
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
 use serde_json::json;
 use std::io::IsTerminal as _;
@@ -119,7 +119,7 @@ fn read(file: &Path) -> Result<String, Problem> {
 fn tell(args: &WebArgs, ready: &Ready) {
     let url = &ready.url;
     if args.json {
-        say!("{}", json!({"schema_version": 1, "url": url, "token": ready.token}));
+        emit!("{}", json!({"schema_version": 1, "url": url, "token": ready.token}));
     } else {
         say!("The page:                      {url}");
         say!("Token, for changing this host: {}", ready.token);

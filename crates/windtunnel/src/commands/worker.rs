@@ -1,7 +1,7 @@
 //! `windtunnel worker`: one request of the library as JSON, for programs that need an operation in a process of its own.
 
 use crate::cli::signals::cancel_on_signals;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit};
 use std::io::Read as _;
 use wt_api::{Request, Services};
 use wt_tune::TuneEvent;
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Outcome {
     let cancel = cancel_on_signals()?;
     let line = |event: &wt_api::Event| {
         if let Ok(text) = serde_json::to_string(event) {
-            say!("{text}");
+            emit!("{text}");
         }
     };
     let mut events = |event| match event {
@@ -48,7 +48,7 @@ pub(crate) fn run() -> Outcome {
     };
     let answer = wt_api::run(request, &Services::default(), &mut events, &cancel)?;
     let text = serde_json::to_string(&answer).map_err(|error| Problem::internal(error.to_string()))?;
-    say!("{text}");
+    emit!("{text}");
     match answer.problem() {
         Some(problem) => Err(problem),
         None => Ok(if answer.is_no() { Exit::No } else { Exit::Done }),

@@ -5,10 +5,10 @@ mod completion;
 /// The commands by what they are for, in the program's help.
 mod groups;
 
-use crate::cli::screen;
 use crate::cli::typed::wants_json;
 use crate::commands;
-use crate::edge::{Outcome, Problem, say};
+use crate::edge::{Outcome, Problem, emit, say};
+use crate::screen;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Finds the TCP/IP settings that make a connection fastest, shows whether the
@@ -86,7 +86,7 @@ impl Cli {
             }
             let error = with_hint(error);
             if !error.use_stderr() || !wants_json() {
-                error.exit();
+                told_by_clap(&error);
             }
             let text = error.render().to_string();
             let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
@@ -142,6 +142,23 @@ fn color_typed() -> screen::ColorMode {
     let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
     let said = joined.or(after.map(String::as_str)).unwrap_or_default();
     <screen::ColorMode as clap::ValueEnum>::from_str(said, false).unwrap_or_default()
+}
+
+/// Prints help, the version or what is mistyped, and ends; in ASCII where the terminal shows nothing else.
+fn told_by_clap(error: &clap::Error) -> ! {
+    let screen = screen::Screen::stderr();
+    if screen.is_unicode() {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let text = screen.shown(text.trim_end());
+    if error.use_stderr() {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    } else {
+        emit!("{text}");
+    }
+    std::process::exit(error.exit_code());
 }
 
 /// Whether the list of workloads is asked for, `--workload help`.

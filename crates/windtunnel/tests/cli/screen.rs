@@ -70,6 +70,68 @@ fn a_report_fits_the_terminal_and_its_answer_is_first_and_last() {
     }
 }
 
+/// What people read of commands that need no path; `DATA` and `ID` are put in.
+const COMMANDS: [&str; 24] = [
+    "--help",
+    "tune --help",
+    "tune --workload help",
+    "tune --lab adsl --dry-run",
+    "settings show --all",
+    "settings defaults",
+    "settings history",
+    "settings plan initcwnd=20 mtu=1400",
+    "lab list",
+    "lab show leo-satellite",
+    "stacks list",
+    "cc list",
+    "cc show chd",
+    "predict adsl",
+    "predict adsl --set rwin=64KiB --workload page",
+    "overhead --encap pppoe-llc-bridged-fcs-atm --sweep 1400..1500",
+    "overhead --list",
+    "doctor",
+    "replay STUDIES/adsl-factorial.csv",
+    "analyse STUDIES/dialup-hosts.csv",
+    "journal list",
+    "journal show ID",
+    "compare ID OTHER",
+    "tune --lab nowhere-at-all",
+];
+
+#[test]
+fn every_command_fits_the_terminal_plain_where_it_is_dumb_and_in_ascii_where_it_knows_no_more() {
+    let (home, ids) = home();
+    let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let looks: [(u32, &[(&str, &str)]); 3] =
+        [(80, &[]), (120, &[("TERM", "dumb")]), (80, &[("LC_ALL", "C"), ("TERM", "dumb")])];
+    for (columns, variables) in looks {
+        for command in COMMANDS {
+            let args = command.replace("STUDIES", studies).replace("ID", &ids[0]).replace("OTHER", &ids[1]);
+            let told = on_terminal(home.path(), columns, variables, &args);
+            let told = wt_testing::require!("script", told);
+            let wide = plain(&told).lines().find(|line| line.chars().count() > columns as usize).map(str::to_owned);
+            assert_eq!(wide, None, "{command} at {columns} columns with {variables:?}");
+            assert!(!told.trim().is_empty(), "{command}");
+            let colour = told.contains('\u{1b}') && variables.contains(&("TERM", "dumb"));
+            let strange = !told.is_ascii() && variables.contains(&("LC_ALL", "C"));
+            assert!(!colour && !strange, "{command} with {variables:?}: {told}");
+        }
+    }
+}
+
+#[test]
+fn what_a_program_reads_is_the_same_on_a_narrow_terminal() {
+    let (home, ids) = home();
+    for args in ["journal list --json", "doctor --json", "overhead --json", "settings export --to sysctl.d sack=off"] {
+        let (home, args) = (home.path(), args.to_owned());
+        let terminal = wt_testing::require!("script", on_terminal(home, 60, &[("LC_ALL", "C")], &args));
+        let piped = ran(windtunnel(home).args(args.split(' ')).output().unwrap());
+        assert_eq!(terminal.trim_end(), piped.out.trim_end(), "{args}");
+    }
+    let report = on_terminal(home.path(), 60, &[], &format!("report {} --json", ids[0])).unwrap();
+    assert!(serde_json::from_str::<serde_json::Value>(&report).is_ok_and(|report| report["id"] == ids[0]), "{report}");
+}
+
 #[test]
 fn a_dumb_terminal_gets_no_colour_the_locale_c_no_more_than_ascii_and_color_decides() {
     let (home, ids) = home();

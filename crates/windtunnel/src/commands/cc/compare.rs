@@ -4,7 +4,7 @@ use crate::cli::forms::{self, write_whole};
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::values::trial_time;
 use crate::commands::comparison::{ComparisonArgs, ends, progress};
-use crate::edge::{Outcome, Problem, say};
+use crate::edge::{Outcome, Problem, say, say_table};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -131,26 +131,21 @@ pub(crate) fn give(answer: &ControlsAnswer, html: Option<&Path>, json: bool) -> 
 
 fn print(answer: &ControlsAnswer) {
     let rounds = answer.rounds();
-    say!("{}: {rounds} rounds of {:.0} s each; medians but for the goodput\n", answer.lab, answer.trial_s);
     say!(
-        "{:<20} {:>17} {:>20} {:>10} {:>8}",
-        "congestion control",
-        "goodput, kB/s",
-        "against the first",
-        "p95 queue",
-        "retrans."
+        "{}: {} of {:.0} s each; medians but for the goodput\n",
+        answer.lab,
+        wt_units::counted(rounds, "round"),
+        answer.trial_s
     );
-    answer.algorithms.iter().for_each(row);
-    say!(
-        "\n{:<20} {:>10} {:>8} {:>20} {:>8} {:>9}",
-        "seconds until",
-        "100 kB",
-        "1 MB",
-        "90 % of the path",
-        "T90",
-        "back in"
-    );
-    answer.algorithms.iter().for_each(times);
+    let head = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+    let with = |first: Vec<String>, row: fn(&ControlResult) -> Vec<String>| -> Vec<Vec<String>> {
+        std::iter::once(first).chain(answer.algorithms.iter().map(row)).collect()
+    };
+    let rates = head(&["congestion control", "goodput, kB/s", "against the first", "p95 queue", "retransmitted"]);
+    say_table(&with(rates, row), &[1, 2, 3, 4]);
+    say!("");
+    let until = head(&["seconds until", "100 kB", "1 MB", "90 % of the path", "T90", "back in"]);
+    say_table(&with(until, times), &[1, 2, 3, 4, 5]);
     for line in answer.thrown_away() {
         say!("\n{line}");
     }
@@ -165,32 +160,22 @@ fn print(answer: &ControlsAnswer) {
     }
 }
 
-fn row(one: &ControlResult) {
+fn row(one: &ControlResult) -> Vec<String> {
     let runs = one.goodput.runs.iter().copied();
     let spread = runs.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
     let against = one.against_first.map_or_else(String::new, |a| {
         format!("{:+.0} % ({:+.0} to {:+.0})", percent(a.ratio), percent(a.low), percent(a.high))
     });
-    say!(
-        "{:<20} {:>17} {against:>20} {:>7} ms {:>7}%",
-        one.label,
-        format!("{:.1} ({:.0}–{:.0})", one.goodput.mean, spread.0, spread.1),
-        number(one.p95_queue_ms),
-        number(one.retransmit_share.map(|share| share * 100.0)),
-    );
+    let goodput = format!("{:.1} ({:.0}–{:.0})", one.goodput.mean, spread.0, spread.1);
+    let queue = format!("{} ms", number(one.p95_queue_ms));
+    let again = format!("{} %", number(one.retransmit_share.map(|share| share * 100.0)));
+    vec![one.label.clone(), goodput, against, queue, again]
 }
 
 /// How fast one starts and comes back.
-fn times(one: &ControlResult) {
+fn times(one: &ControlResult) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
-    say!(
-        "{:<20} {:>10} {:>8} {:>20} {:>8} {:>9}",
-        one.label,
-        number(one.first_100kb_s),
-        number(one.first_1mb_s),
-        number(one.t90_path_s),
-        number(one.t90_s),
-        number(one.recovery_s),
-    );
+    let all = [one.first_100kb_s, one.first_1mb_s, one.t90_path_s, one.t90_s, one.recovery_s];
+    std::iter::once(one.label.clone()).chain(all.map(number)).collect()
 }

@@ -15,7 +15,7 @@ pub(crate) use args::FirstWindowArgs;
 
 use crate::cli::forms::{say_json, write_whole};
 use crate::cli::signals::cancel_on_signals;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit};
 use table::Table;
 use wt_prober::first_window::{FirstWindowEvent, HostFinding, Providers, first_window};
 
@@ -75,7 +75,7 @@ impl<'a> Output<'a> {
     fn add(&mut self, finding: &HostFinding) {
         if self.args.json_stream {
             if let Ok(finding) = serde_json::to_value(finding) {
-                say!("{finding}");
+                emit!("{finding}");
             }
         } else if !self.args.json {
             if !std::mem::replace(&mut self.begun, true) {
@@ -91,7 +91,7 @@ impl<'a> Output<'a> {
 
     fn end(self) -> Result<(), Problem> {
         if !self.args.json && !self.args.json_stream {
-            providers::print(&self.providers, crate::cli::screen::Screen::stdout().color);
+            providers::print(&self.providers, crate::screen::Screen::stdout().color);
         }
         if let (Some(file), Some(table)) = (&self.args.csv, self.table) {
             write_whole(file, &table.text())?;

@@ -4,7 +4,7 @@ use wt_report::{Axis, Chart, Series};
 use wt_units::counted;
 
 /// How wide the chart in the terminal is.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 80;
 
 /// A bar for each that showed something.
 pub(super) fn chart(providers: &Providers) -> Chart {

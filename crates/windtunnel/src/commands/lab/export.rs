@@ -1,5 +1,5 @@
 use crate::cli::forms::write_whole;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(super) fn export(args: &ExportArgs) -> Outcome {
         write_whole(&args.dir.join(name), text).map_err(|problem| problem.hint("name another folder"))?;
     }
     if args.json {
-        say!("{}", json!(exported.answer(&scenario, &args.dir)));
+        emit!("{}", json!(exported.answer(&scenario, &args.dir)));
     } else {
         say!("{}", exported.to_text());
     }

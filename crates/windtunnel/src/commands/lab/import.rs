@@ -1,5 +1,5 @@
 use crate::cli::forms::write_whole;
-use crate::edge::{Exit, Outcome, say};
+use crate::edge::{Exit, Outcome, emit, say};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) fn import(args: &ImportArgs) -> Outcome {
     };
     let made = import_mahimahi(&request).map_err(|error| wt_setup::lab::import_problem(&error))?;
     match &args.output {
-        None => say!("{}", made.text.trim_end()),
+        None => emit!("{}", made.text.trim_end()),
         Some(file) => {
             write_whole(file, &made.text).map_err(|problem| problem.hint("name another file"))?;
             say!("{}: {} and {} opportunities", file.display(), made.down, made.up);

@@ -22,7 +22,7 @@ pub(super) fn text(search: &SearchAnswer, scan: &ScanAnswer) -> String {
         let _ = writeln!(text, "{:>6} {sent:>6} {answered:>8} {loss:>5.1} %  {interval:<17} {rtt:>9}", row.size);
     }
     if search.sizes.len() > 2 {
-        let _ = writeln!(text, "\n{}", chart(search, scan).to_terminal(90, 16, false));
+        let _ = writeln!(text, "\n{}", chart(search, scan).to_terminal(80, 16, false));
     }
     text + &verdict(search, scan)
 }

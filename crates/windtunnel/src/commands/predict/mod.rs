@@ -9,7 +9,7 @@ mod table;
 
 pub(crate) use args::PredictArgs;
 
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit};
 use wt_forecast::predict;
 use wt_trial::Cancel;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &PredictArgs) -> Outcome {
             .map_err(|error| Problem::environment(format!("can't write {}: {error}", file.display())))?;
     }
     if args.json {
-        say!("{}", serde_json::json!(answer));
+        emit!("{}", serde_json::json!(answer));
     } else {
         print::terminal(&answer);
     }

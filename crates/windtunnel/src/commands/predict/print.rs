@@ -1,4 +1,4 @@
-use crate::edge::say;
+use crate::edge::{say, say_table};
 use wt_forecast::PredictAnswer;
 use wt_trial::{Amount, Direction, Workload};
 use wt_units::format_duration;
@@ -65,18 +65,23 @@ pub(super) fn terminal(answer: &PredictAnswer) {
 /// A row for each setting; a star where it is worth measuring.
 fn table(answer: &PredictAnswer) {
     let measured = &answer.measured;
-    let head = if measured.is_goodput() { "" } else { measured.head() };
-    say!("{:<34} {:>13} {:>9} {head:>15} {:>9} {:>7}", "setting", "goodput", "gain", "queueing", "retrans");
+    let others = (!measured.is_goodput()).then_some(());
+    let row = |cells: [String; 6], figure: String| {
+        let [label, goodput, gain, rest @ ..] = cells;
+        let figure = others.map(|()| figure);
+        [label, goodput, gain].into_iter().chain(figure).chain(rest).collect::<Vec<String>>()
+    };
+    let head = ["setting", "goodput", "gain", "queueing", "retrans", ""].map(str::to_owned);
+    let mut rows = vec![row(head, measured.head().to_owned())];
     for arm in &answer.arms {
-        let label: String = arm.label.chars().take(34).collect();
         let gain = arm.gain.map_or_else(String::new, percent);
-        let mark = if arm.worth_measuring { " *" } else { "" };
-        let figure = if measured.is_goodput() { String::new() } else { measured.show(arm.figure) };
+        let mark = if arm.worth_measuring { "*" } else { "" };
         let queueing = format!("{:.1} ms", arm.queueing_delay_us / 1e3);
         let retransmitted = format!("{:.2} %", arm.retransmitted_share * 100.0);
-        let goodput = rate(arm.goodput_bps);
-        say!("{label:<34} {goodput:>13} {gain:>9} {figure:>15} {queueing:>9} {retransmitted:>7}{mark}");
+        let cells = [arm.label.clone(), rate(arm.goodput_bps), gain, queueing, retransmitted, mark.to_owned()];
+        rows.push(row(cells, measured.show(arm.figure)));
     }
+    say_table(&rows, &[1, 2, 3, 4, 5]);
 }
 
 fn advise(answer: &PredictAnswer) {

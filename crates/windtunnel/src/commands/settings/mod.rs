@@ -10,7 +10,7 @@ mod prove;
 mod show;
 
 use crate::cli::forms::give;
-use crate::edge::{Exit, Outcome, say};
+use crate::edge::{Exit, Outcome, emit, say};
 use args::{CheckArgs, ExportArgs, HowArgs, RequestArgs, ShowArgs};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -208,7 +208,7 @@ pub(crate) fn run(args: &SettingsArgs) -> Outcome {
     if let (Err(failure), true, false) = (&result, json, said) {
         let error =
             json!({"what": failure.what, "cause": failure.cause, "try": failure.hint, "code": failure.fault.code()});
-        say!("{}", json!({"schema_version": 1, "error": error}));
+        emit!("{}", json!({"schema_version": 1, "error": error}));
     }
     result
 }

@@ -1,26 +1,23 @@
 //! Answers of `settings` on the terminal.
 
-use crate::edge::say;
+use crate::edge::{emit, say};
 use serde_json::json;
 use std::io::Write as _;
 use wt_host::{Applied, Confirmed, Export, Lasting, Plan, Released, Risk, Undone, VerifyReport};
 use wt_setup::settings::{CheckReport, Circumstance, DefaultsAnswer, HistoryAnswer, VerdictCheck};
 
 pub(super) fn plan(plan: &Plan) {
-    say!("{:<24} {:>22}    {:<22} {:<6} on", "setting", "old", "new", "scope");
-    for change in &plan.changes {
+    let head = ["setting", "old", "", "new", "scope", "on"].map(str::to_owned).to_vec();
+    let row = |change: &wt_host::Change| {
         let mark = if change.unchanged { "=" } else { "->" };
-        let scope = json!(change.scope);
-        let scope = scope.as_str().unwrap_or_default();
-        say!(
-            "{:<24} {:>22} {mark:>2} {:<22} {scope:<6} {}",
-            change.key,
-            change.old.to_string(),
-            change.new.to_string(),
-            change.target
-        );
-        say!("{:<24} {}", "", change.why);
-    }
+        let scope = json!(change.scope).as_str().unwrap_or_default().to_owned();
+        let levels = [change.old.to_string(), mark.to_owned(), change.new.to_string()];
+        [vec![change.key.to_owned()], levels.to_vec(), vec![scope, change.target.to_string()]].concat()
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(plan.changes.iter().map(row)).collect();
+    let lines = wt_report::table(&rows, &[1]);
+    say!("{}", lines[0]);
+    lines.iter().skip(1).zip(&plan.changes).for_each(|(line, change)| say!("{line}\n    {}", change.why));
     let list = |title: &str, lines: &[String]| {
         if !lines.is_empty() {
             say!("\n{title}");
@@ -33,12 +30,9 @@ pub(super) fn plan(plan: &Plan) {
     list("Left out:", &risks(&plan.skipped));
     for file in &plan.lasting {
         let Lasting { device, manager, path, content, .. } = file;
-        let mut lines: Vec<String> = content.lines().map(str::to_owned).collect();
-        lines.extend(risks(&file.skipped));
-        list(
-            &format!("{manager} configures {device}. It keeps this if {path} says (a confirmation writes it):"),
-            &lines,
-        );
+        say!("\n{manager} configures {device}. It keeps this if {path} says (a confirmation writes it):");
+        content.lines().for_each(|line| emit!("  {line}"));
+        risks(&file.skipped).iter().for_each(|line| say!("  {line}"));
     }
     if plan.is_empty() {
         say!("\nEverything is so already; nothing would be written.");
@@ -48,12 +42,14 @@ pub(super) fn plan(plan: &Plan) {
 }
 
 pub(super) fn applied(applied: &Applied) {
-    say!("{:<24} {:>22}    {:<22} {:<22} on", "setting", "asked", "granted", "on a connection");
-    for row in &applied.applied {
+    let head = ["setting", "asked", "granted", "on a connection", "on"].map(str::to_owned).to_vec();
+    let row = |row: &wt_host::AppliedRow| {
         let granted = row.granted.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string);
         let observed = row.observed.as_ref().map_or_else(|| "not looked at".to_owned(), ToString::to_string);
-        say!("{:<24} {:>22}    {granted:<22} {observed:<22} {}", row.key, row.asked.to_string(), row.target);
-    }
+        vec![row.key.to_owned(), row.asked.to_string(), granted, observed, row.target.to_string()]
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(applied.applied.iter().map(row)).collect();
+    say!("{}", wt_report::table(&rows, &[1]).join("\n"));
     for note in applied.skipped.iter().chain(&applied.notes) {
         say!("{}: {}", note.key, note.text);
     }
@@ -199,7 +195,7 @@ pub(super) fn exported(export: &Export, left_out: &[Risk]) {
     let several = export.files.len() > 1;
     for file in &export.files {
         if several {
-            say!("### {}", file.path);
+            emit!("### {}", file.path);
         }
         let _ = std::io::stdout().lock().write_all(file.content.as_bytes());
     }

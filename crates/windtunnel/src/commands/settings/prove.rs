@@ -1,7 +1,7 @@
 //! `settings prove`: is it faster now?
 
 use crate::cli::signals::cancel_on_signals;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
 use serde_json::json;
 use std::io::Write as _;
@@ -68,7 +68,7 @@ pub(super) fn prove(
     let mut events = |event: ProveEvent| drop(writeln!(std::io::stderr().lock(), "{event}"));
     let answer = wt_compare::prove::prove(&request, host, &mut events, &cancel)?;
     if json {
-        say!("{}", json!(answer));
+        emit!("{}", json!(answer));
     } else {
         let time = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.3} s"));
         say!("{}", answer.text);

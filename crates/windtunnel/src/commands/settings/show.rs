@@ -90,12 +90,10 @@ pub(super) fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
         congestion.allowed.join(" "),
         loadable(&congestion.loadable)
     );
-    say!("\n{:<24} {:<26} {:<34} clamped or managed by", "setting", "value", "origin");
-    for row in &report.knobs {
-        if all || IMPORTANT.contains(&row.key) && row.value.is_some() {
-            say!("{}", setting(row));
-        }
-    }
+    let head = ["setting", "value", "origin", "clamped or managed by"].map(str::to_owned).to_vec();
+    let wanted = report.knobs.iter().filter(|row| all || IMPORTANT.contains(&row.key) && row.value.is_some());
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(wanted.map(setting)).collect();
+    say!("\n{}", wt_report::table(&rows, &[]).join("\n"));
     routes(&report.routes, all);
     if !report.managers.is_empty() {
         say!("\nManaged by {}", report.managers.join(", "));
@@ -160,7 +158,7 @@ fn routes(routes: &[RouteRow], all: bool) {
     }
 }
 
-fn setting(row: &KnobRow) -> String {
+fn setting(row: &KnobRow) -> Vec<String> {
     let value = row.value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     let origin = match (&row.origin.file, row.origin.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
@@ -171,5 +169,5 @@ fn setting(row: &KnobRow) -> String {
     };
     let clamp = row.clamped_by.as_ref().map(ToString::to_string);
     let notes: Vec<&str> = [&clamp, &row.managed_by].into_iter().filter_map(|note| note.as_deref()).collect();
-    format!("{:<24} {value:<26} {origin:<34} {}", row.key, notes.join("; ")).trim_end().to_owned()
+    vec![row.key.to_owned(), value, origin, notes.join("; ")]
 }

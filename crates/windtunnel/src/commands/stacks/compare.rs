@@ -2,7 +2,7 @@ use crate::cli::forms::{self, write_whole};
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::values::{DirectionName, trial_time};
 use crate::commands::comparison::{ComparisonArgs, ends, progress};
-use crate::edge::{Outcome, Problem, say};
+use crate::edge::{Outcome, Problem, say, say_table};
 use clap::Args;
 use std::path::Path;
 use std::time::Duration;
@@ -110,27 +110,12 @@ pub(crate) fn give(answer: &StacksAnswer, html: Option<&Path>, json: bool) -> Ou
 fn print(answer: &StacksAnswer) {
     let medians = if answer.rounds > 1 { "; medians" } else { "" };
     say!("{}: {}{medians}\n", answer.lab, counted(answer.rounds, "round"));
-    print_table(&answer.table);
+    say_table(&answer.table, &(1..answer.table.first().map_or(0, Vec::len)).collect::<Vec<_>>());
     say!("");
     answer.sentences.iter().for_each(|sentence| say!("{sentence}"));
     for (workload, ratio) in answer.adapter_overhead.iter().flatten() {
         let percent = (ratio - 1.0) * 100.0;
         say!("{workload}: behind the adapter's path the kernel makes {percent:+.1} % of itself.");
-    }
-}
-
-/// Names on the left, figures on the right.
-fn print_table(table: &[Vec<String>]) {
-    let columns = table.first().map_or(0, Vec::len);
-    let width =
-        |at: usize| table.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in table {
-        let cells = row.iter().zip(&widths).enumerate();
-        let text: Vec<String> = cells
-            .map(|(at, (cell, width))| if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") })
-            .collect();
-        say!("{}", text.join("  "));
     }
 }
 

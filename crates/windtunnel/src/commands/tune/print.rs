@@ -1,6 +1,6 @@
 use crate::cli::forms::Forms;
 use crate::commands::report;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, emit, say};
 use serde::Serialize;
 use std::time::Duration;
 use wt_trial::PathFacts;
@@ -24,7 +24,7 @@ pub(super) fn answer(answer: &TuneAnswer, forms: &Forms, json: bool) -> Outcome 
 
 fn object(plan: &impl Serialize) -> Outcome {
     let text = serde_json::to_string(plan).map_err(|error| Problem::internal(error.to_string()))?;
-    say!("{text}");
+    emit!("{text}");
     Ok(Exit::Done)
 }
 

@@ -1,8 +1,8 @@
 //! What a person sees while an experiment runs: on stderr, and only if that is a terminal; or a line of JSON for each
 //! event on standard output.
 
-use crate::cli::screen::Screen;
-use crate::edge::say;
+use crate::edge::emit;
+use crate::screen::Screen;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 use wt_trial::Status;
@@ -49,9 +49,9 @@ impl Progress {
         }
         if self.bar.is_hidden() {
             use std::io::Write as _;
-            let _ = writeln!(std::io::stderr().lock(), "{}", self.screen.shown(text));
+            let _ = writeln!(std::io::stderr().lock(), "{}", self.screen.fitted(text));
         } else {
-            self.bar.println(self.screen.shown(text));
+            self.bar.println(self.screen.fitted(text));
         }
     }
 
@@ -74,14 +74,15 @@ impl Progress {
             && told
             && let Ok(line) = serde_json::to_string(event)
         {
-            say!("{line}");
+            emit!("{line}");
         }
     }
 
     /// Says what a person must know however quiet it is to be.
     fn warn(&self, text: &str) {
         use std::io::Write as _;
-        self.bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "windtunnel: {text}")));
+        let text = self.screen.fitted(&format!("windtunnel: {text}"));
+        self.bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "{text}")));
     }
 
     fn begin(&mut self, arms: &[String], max_trials: usize, expected_s: f64) {

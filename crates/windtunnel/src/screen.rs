@@ -37,6 +37,8 @@ pub(crate) struct Screen {
     /// Whether lines may be written over: a bar of progress.
     pub(crate) live: bool,
     unicode: bool,
+    /// Whether lines must fit: where somebody looks at them, or says how wide they may be.
+    narrow: bool,
 }
 
 impl Screen {
@@ -68,12 +70,24 @@ impl Screen {
             },
             live: terminal && !dumb,
             unicode: !locale.is_some_and(|locale| locale == "C" || locale == "POSIX"),
+            narrow: terminal || said.is_some(),
         }
     }
 
     /// The text as this terminal can show it.
     pub(crate) fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.unicode || text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(wt_report::ascii(text)) }
+    }
+
+    /// The text as this terminal can show it, in lines that fit.
+    pub(crate) fn fitted(&self, text: &str) -> String {
+        let text = self.shown(text);
+        wt_report::fold(&text, self.room()).into_owned()
+    }
+
+    /// How wide lines may be.
+    pub(crate) fn room(&self) -> usize {
+        if self.narrow { self.width } else { usize::MAX }
     }
 
     /// Whether more than ASCII can be shown.
