@@ -74,7 +74,9 @@ fn compare(experiments: Vec<ComparedExperiment>, anyway: bool) -> SideBySideAnsw
     }
     because.dedup();
     let comparable = because.is_empty();
-    let go_on = comparable || anyway;
+    // A ratio of a page's load to a bulk transfer says nothing, whoever asks for it.
+    let alike = experiments.windows(2).all(|pair| pair[0].kind() == pair[1].kind());
+    let go_on = comparable || anyway && alike;
     let current = if go_on { currents(&separate) } else { Vec::new() };
     let settings = if go_on { shared(&separate) } else { Vec::new() };
     let mut answer = SideBySideAnswer {

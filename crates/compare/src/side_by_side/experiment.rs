@@ -145,6 +145,11 @@ impl ComparedExperiment {
         self.id != other.id && other.sessions.iter().any(|(id, _)| *id == self.id)
     }
 
+    /// What each of its trials did, in a word.
+    pub(super) fn kind(&self) -> &str {
+        self.workload["kind"].as_str().unwrap_or("unknown")
+    }
+
     /// Why it can't be compared with anything.
     pub(super) fn unusable(&self) -> Option<String> {
         if self.screen {
@@ -158,15 +163,15 @@ impl ComparedExperiment {
         let mut obstacles = Vec::new();
         let mut unlike = |what: &str, own: &str, others: &str| {
             if own != others {
-                obstacles.push(format!("the {what} differs: {own} in {}, {others} in {}", self.id, other.id));
+                obstacles.push(format!("the {what} differs: {own} against {others}"));
             }
         };
         unlike("tunnel", &self.tunnel, &other.tunnel);
         unlike("target", &self.target, &other.target);
-        let direction = |of: &Self| of.direction.clone().unwrap_or_else(|| "unknown".to_owned());
-        unlike("direction", &direction(self), &direction(other));
-        let kind = |of: &Self| of.workload["kind"].as_str().unwrap_or("unknown").to_owned();
-        unlike("workload", &kind(self), &kind(other));
+        unlike("workload", self.kind(), other.kind());
+        if let (Some(own), Some(others)) = (&self.direction, &other.direction) {
+            unlike("direction", own, others);
+        }
         if let (Some(own), Some(others)) = (self.host_name(), other.host_name()) {
             unlike("host", own, others);
         }
@@ -176,13 +181,12 @@ impl ComparedExperiment {
     /// What else differs, and so is part of any difference.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let mut notes = Vec::new();
-        let between =
-            |what: &str, own: String, others: String| format!("{what}: {own} in {}, {others} in {}", self.id, other.id);
+        let between = |what: &str, own: String, others: String| format!("{what}: {own} against {others}");
         if self.current != other.current {
             notes.push(between("the current settings differ", self.current.to_string(), other.current.to_string()));
         }
-        if self.workload["amount"] != other.workload["amount"] {
-            let amount = |of: &Self| of.workload["amount"].to_string();
+        if self.kind() == other.kind() && self.workload["amount"] != other.workload["amount"] {
+            let amount = |of: &Self| amount(&of.workload["amount"]);
             notes.push(between("transfers were of different size or length", amount(self), amount(other)));
         }
         let ms = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
@@ -263,6 +267,12 @@ fn links(journal: &dyn Journal, id: &str) -> Result<Vec<Value>, Problem> {
     });
     read.map_err(|error| wt_setup::journal::problem(&error))?;
     Ok(links)
+}
+
+/// How much each trial moved, as it was asked for: `3s`, `10MB`.
+fn amount(value: &Value) -> String {
+    let inner = value.as_object().and_then(|fields| fields.values().next()).unwrap_or(value);
+    inner.as_str().map_or_else(|| inner.to_string(), str::to_owned)
 }
 
 /// What of a link is a state of it: a signal strength, which never stands still, is none.

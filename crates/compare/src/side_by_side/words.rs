@@ -1,84 +1,137 @@
-use super::answer::{HoursRatio, SharedSetting, SideBySideAnswer};
+use super::answer::{SharedSetting, SideBySideAnswer};
 use super::experiment::TriedSetting;
+use wt_units::{BitsPerSecond, counted};
 
-/// The answer in a few sentences.
+/// More columns than this are written below each other.
+const WIDTH: usize = 100;
+
+/// The answer: what is shown, the experiments by number, what was tried in them, and what to know of it.
 pub(super) fn text(answer: &SideBySideAnswer) -> String {
-    let mut lines = Vec::new();
-    if !answer.comparable {
-        lines.push(format!("They can't be compared, because {}.", answer.because.join("; ")));
+    let mut lines = vec![headline(answer), String::new()];
+    lines.extend(wt_report::tables(&experiments(answer), &[3, 4], WIDTH));
+    if !answer.settings.is_empty() {
+        lines.push(String::new());
+        lines.extend(wt_report::tables(&settings(answer), &[], WIDTH));
     }
-    for between in &answer.current {
-        lines.push(match &between.difference {
-            Some(found) => level(&between.experiment, &between.against, *found),
-            None => format!("{} and {}: too few trials of the current settings.", between.experiment, between.against),
-        });
+    let mut remarks = remarks(answer);
+    if !remarks.is_empty() {
+        lines.push(String::new());
+        lines.append(&mut remarks);
     }
-    if answer.current.iter().any(|between| between.difference.is_some()) {
-        lines.push(
-            "Nothing was randomised between experiments, and trials don't say how far hours lie apart: the hour, the load and \
-             whatever else changed is part of that difference, and nothing is shown by it."
-                .to_owned(),
-        );
-    }
-    lines.extend(answer.settings.iter().map(setting));
-    if answer.settings.is_empty() && !answer.current.is_empty() {
-        lines.push("No setting but the current one was tried in more than one of them.".to_owned());
-    }
-    lines.extend(answer.notes.iter().map(|note| format!("Note: {note}.")));
     lines.join("\n")
 }
 
-fn level(experiment: &str, against: &str, found: HoursRatio) -> String {
-    format!(
-        "The current settings gave ×{:.3} of the goodput in {experiment} that they gave in {against}, as it was seen.",
-        found.ratio
-    )
+fn headline(answer: &SideBySideAnswer) -> String {
+    let many = counted(answer.experiments.len(), "experiment");
+    let shown: Vec<&str> = answer.settings.iter().filter(|one| one.is_shown()).map(|one| one.label.as_str()).collect();
+    match shown.as_slice() {
+        _ if !answer.comparable => format!("They can't be compared, because {}.", answer.because.join("; ")),
+        [] if answer.settings.is_empty() => {
+            "No setting but the current one was tried in more than one of them.".to_owned()
+        }
+        [] => format!("No setting is shown to be faster by these {many} together."),
+        [one] => format!("{one} is shown to be faster by these {many} together."),
+        several => format!("{} are shown to be faster by these {many} together.", several.join(", ")),
+    }
 }
 
-fn setting(shared: &SharedSetting) -> String {
-    let each = |tried: &TriedSetting| {
-        let ratio = tried.ratio.map_or_else(|| "no estimate".to_owned(), |ratio| format!("×{ratio:.3}"));
-        let interval =
-            tried.low.zip(tried.high).map_or_else(String::new, |(low, high)| format!(" (×{low:.3} to ×{high:.3})"));
-        format!("{ratio}{interval} with evidence {} : 1 in {}", evidence(tried.evidence), tried.experiment)
+/// Each experiment with its number, and how its current settings did beside those of the first.
+fn experiments(answer: &SideBySideAnswer) -> Vec<Vec<String>> {
+    let head = ["", "experiment", "target", "rounds", "goodput", "of 1"].map(str::to_owned).to_vec();
+    let row = |(at, one): (usize, &super::experiment::ComparedExperiment)| {
+        let goodput = one.goodput_bps.map_or_else(|| "–".to_owned(), |bps| BitsPerSecond(bps as u64).human());
+        let found = answer.current.iter().find(|current| current.experiment == one.id);
+        let of_first =
+            found.and_then(|current| current.difference).map(|difference| format!("×{:.3}", difference.ratio));
+        let target = if one.tunnel == "lab" { format!("lab {}", one.target) } else { one.target.clone() };
+        vec![
+            (at + 1).to_string(),
+            one.id.clone(),
+            target,
+            one.rounds.to_string(),
+            goodput,
+            of_first.unwrap_or_default(),
+        ]
     };
-    let list: Vec<String> = shared.each.iter().map(each).collect();
-    let how = if shared.combined == "mean" { ", the mean, since they share trials or an order" } else { "" };
-    let shown = if shared.evidence >= shared.needed {
-        "together they show that it is faster"
-    } else {
-        "together they don't show that it is faster"
+    std::iter::once(head).chain(answer.experiments.iter().enumerate().map(row)).collect()
+}
+
+/// Each setting against the current ones of each experiment, and what all say together.
+fn settings(answer: &SideBySideAnswer) -> Vec<Vec<String>> {
+    let numbers = (1..=answer.experiments.len()).map(|number| format!("in {number}"));
+    let head = ["setting", "together", "evidence"].map(str::to_owned).into_iter().chain(numbers).collect();
+    let row = |shared: &SharedSetting| {
+        let together = match shared {
+            shared if shared.everywhere >= shared.needed => "faster in each",
+            shared if shared.is_shown() => "faster",
+            _ => "not shown",
+        };
+        let odds = format!("{} : 1 of {:.0} : 1", evidence(shared.evidence), shared.needed);
+        let mut row = vec![shared.label.clone(), together.to_owned(), odds];
+        let in_one = |one: &super::experiment::ComparedExperiment| {
+            shared.each.iter().find(|tried| tried.experiment == one.id).map_or_else(|| "–".to_owned(), tried)
+        };
+        row.extend(answer.experiments.iter().map(in_one));
+        row
     };
-    let differ = if shared.gains_differ {
-        " Its gain differs between them: their intervals have nothing in common."
-    } else {
-        ""
-    };
-    let held = if shared.everywhere >= shared.needed {
-        " It is shown to be faster in each of them.".to_owned()
-    } else if shared.shown_in.is_empty() {
-        String::new()
-    } else {
-        format!(" It is shown to be faster in {}.", shared.shown_in.join(", "))
-    };
-    let elsewhere = shared.elsewhere.map_or_else(String::new, |other| {
-        format!(
-            " Where it wasn't measured expect ×{:.3} (×{:.3} to ×{:.3} by estimate, too narrow where few were measured; {:.0} % of the variation isn't noise).",
+    std::iter::once(head).chain(answer.settings.iter().map(row)).collect()
+}
+
+/// `×1.05 (1.02 to 1.09)`.
+fn tried(tried: &TriedSetting) -> String {
+    let Some(ratio) = tried.ratio else { return "no estimate".to_owned() };
+    let interval =
+        tried.low.zip(tried.high).map_or_else(String::new, |(low, high)| format!(" ({low:.2} to {high:.2})"));
+    format!("×{ratio:.2}{interval}")
+}
+
+fn remarks(answer: &SideBySideAnswer) -> Vec<String> {
+    let mut lines = Vec::new();
+    if answer.current.iter().any(|between| between.difference.is_some()) {
+        lines.push(
+            "Nothing was randomised between experiments: the hour, the load and whatever else changed are part of how far their \
+             current settings lie apart."
+                .to_owned(),
+        );
+    }
+    if answer.settings.iter().any(|shared| shared.combined == "mean") {
+        lines.push("Evidence together is the mean of theirs, since they share trials or an order.".to_owned());
+    }
+    lines.extend(answer.settings.iter().flat_map(of_setting));
+    lines.extend(answer.notes.iter().map(|note| format!("Note: {note}.")));
+    lines
+}
+
+/// What a table has no room for.
+fn of_setting(shared: &SharedSetting) -> Vec<String> {
+    let label = &shared.label;
+    let mut lines = Vec::new();
+    if !shared.shown_in.is_empty() && shared.everywhere < shared.needed {
+        lines.push(format!("{label} is shown to be faster in {}.", shared.shown_in.join(", ")));
+    }
+    if shared.gains_differ {
+        lines.push(format!("The gain of {label} differs between them: their intervals have nothing in common."));
+    }
+    if let Some(other) = shared.elsewhere {
+        lines.push(format!(
+            "Where {label} wasn't measured expect ×{:.2} (×{:.2} to ×{:.2}, an estimate, too narrow where few were measured; {:.0} % \
+             of the variation isn't noise).",
             other.ratio,
             other.low,
             other.high,
             other.heterogeneity * 100.0
-        )
-    });
-    format!(
-        "{} against the current settings: {}; {shown} ({} : 1 of {:.0} : 1{how}).{held}{differ}{elsewhere}",
-        shared.label,
-        list.join(", "),
-        evidence(shared.evidence),
-        shared.needed
-    )
+        ));
+    }
+    lines
+}
+
+impl SharedSetting {
+    /// Whether the experiments together show that it is faster.
+    fn is_shown(&self) -> bool {
+        self.evidence >= self.needed
+    }
 }
 
 fn evidence(value: f64) -> String {
-    if value >= 1000.0 { format!("{value:.1e}") } else { format!("{value:.2}") }
+    if value >= 1000.0 { format!("{value:.1e}") } else { format!("{value:.1}") }
 }

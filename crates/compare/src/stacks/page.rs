@@ -27,7 +27,7 @@ impl StacksAnswer {
 pub(super) fn table(stacks: &[StackTrials], workloads: &[&'static str]) -> Vec<Vec<String>> {
     let mut head = vec!["stack".to_owned()];
     head.extend(workloads.iter().map(|workload| (*workload).to_owned()));
-    head.extend(["CPU, s/GB", "memory", "resent", "ACK delay", "data"].map(str::to_owned));
+    head.extend(["CPU, s/GB", "memory", "retransmitted", "ACK delay", "data"].map(str::to_owned));
     let mut table = vec![head];
     table.extend(stacks.iter().map(|stack| row(stack, workloads)));
     table

@@ -7,9 +7,13 @@ impl StacksAnswer {
             self.verdicts.iter().filter(|one| one.is_shown()).map(|one| format!("{}.", one.text)).collect();
         let rest = self.verdicts.iter().filter(|one| !one.is_shown()).count();
         if rest > 0 {
-            let other = if all.is_empty() { "" } else { "other " };
-            let pairs = if rest == 1 { "pair" } else { "pairs" };
-            all.push(format!("Of {rest} {other}{pairs} these rounds show nothing."));
+            let which = match (all.is_empty(), rest) {
+                (true, 1) => "between the two".to_owned(),
+                (true, _) => format!("in any of the {rest} pairs"),
+                (false, 1) => "in the other pair".to_owned(),
+                (false, _) => format!("in the other {rest} pairs"),
+            };
+            all.push(format!("No difference is shown {which}."));
         }
         all.extend(self.windows.iter().map(|gain| format!("{}.", gain.text())));
         all.extend(self.stacks.iter().flat_map(of_stack));
