@@ -36,6 +36,9 @@ impl Text {
     }
 }
 
+/// A lead of less than this isn't worth a sentence.
+const WORTH: f64 = 1.01;
+
 struct Words<'a> {
     a: &'a Assessment,
     labels: Vec<String>,
@@ -67,20 +70,24 @@ impl Words<'_> {
             let ratio = arm.total_ratio.map_or_else(String::new, times_down);
             format!("{name} is typically faster than {}, but not in total ({ratio}).", self.reference())
         };
+        let unknown = || "unknown".to_owned();
         let mut details = vec![format!(
-            "Best estimate {} ({} as seen so far: what is chosen for being large looks larger than it is); at least {} ({}, \
-             holds however long you watched). Evidence {}, {} needed.",
-            arm.cautious.map_or_else(|| "unknown".to_owned(), |log| times(log.exp())),
-            arm.ratio.map_or_else(|| "unknown".to_owned(), times),
-            arm.at_least.map_or_else(|| "unknown".to_owned(), |l| times_down(l.exp())),
+            "At least {} with {} confidence, however often you looked; evidence {} of {}. Best estimate {}; seen so far {}, which is \
+             too large, since the best of several was chosen.",
+            arm.at_least.map_or_else(unknown, |l| times_down(l.exp())),
             self.confidence(),
             odds(arm.evidence),
             odds(arm.needed.unwrap_or(f64::INFINITY)),
+            arm.cautious.map_or_else(unknown, |log| times(log.exp())),
+            arm.ratio.map_or_else(unknown, times),
         )];
         details.push(self.effort());
-        if let Some(regret) = self.a.regret {
-            details.push(format!("{name} is at most {} behind the best setting tested.", percent_up(regret)));
-        }
+        details.extend(self.a.regret.map(|regret| match regret {
+            regret if regret > 0.0 => {
+                format!("{name} is the best of the settings tested, or at most {} behind it.", percent_up(regret))
+            }
+            _ => format!("{name} is the best of the settings tested."),
+        }));
         self.finish(headline, details)
     }
 
@@ -145,12 +152,14 @@ impl Words<'_> {
     fn excluded(&self) -> String {
         let fewest = self.a.fewest_to_exclude();
         let Some(most) = self.a.gain_at_most else {
-            return format!("No gain can be excluded before {} of each setting.", counted(fewest, "round"));
+            return format!(
+                "No gain can be ruled out yet, however large: that takes {fewest} rounds of each setting at least."
+            );
         };
         let gains = if most <= 0.0 {
-            format!("Any gain is excluded ({})", self.confidence())
+            format!("Any gain is ruled out ({})", self.confidence())
         } else {
-            format!("Gains above +{} are excluded ({})", percent_up(most.exp_m1()), self.confidence())
+            format!("A gain of more than {} is ruled out ({})", percent_up(most.exp_m1()), self.confidence())
         };
         let dropped: Vec<String> = self.a.not_excluded().map(|arm| self.label(arm.arm)).collect();
         match dropped.as_slice() {
@@ -168,22 +177,22 @@ impl Words<'_> {
         // The larger gain first: it is the one within reach.
         let mut by_gain: Vec<&Needed> = self.a.needed.iter().collect();
         by_gain.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-        let clauses: Vec<String> = by_gain
-            .iter()
-            .map(|n| format!("a true +{} would show (80% chance) after about {}", percent(n.gain), more(n)))
-            .collect();
-        (!clauses.is_empty()).then(|| format!("With the noise seen (CV {}) {}.", percent(noise.cv), clauses.join(", ")))
+        let clauses: Vec<String> =
+            by_gain.iter().map(|n| format!("{} faster after about {}", percent(n.gain), more(n))).collect();
+        let noise = if noise.cv < 0.0005 { "less than 0.1 %".to_owned() } else { percent(noise.cv) };
+        (!clauses.is_empty()).then(|| {
+            format!(
+                "Trials of one setting differ by about {noise}: four of five experiments find a setting that is {}.",
+                clauses.join(", one that is ")
+            )
+        })
     }
 
     fn unproven_leader(&self) -> Option<String> {
         let arm = self.a.arms.get(self.a.leader).filter(|arm| arm.arm != 0)?;
-        Some(format!(
-            "{} leads ({}) but is unproven: evidence {}, {} needed.",
-            self.label(arm.arm),
-            times(arm.ratio?),
-            odds(arm.evidence),
-            odds(arm.needed?)
-        ))
+        let ratio = arm.ratio.filter(|ratio| *ratio >= WORTH)?;
+        let evidence = format!("evidence {} of {}", odds(arm.evidence), odds(arm.needed?));
+        Some(format!("{} looks faster ({}), which isn't proven: {evidence}.", self.label(arm.arm), times(ratio)))
     }
 
     fn slower(&self) -> Option<String> {
@@ -207,13 +216,17 @@ impl Words<'_> {
         let below = p.levels.iter().take(shown.unwrap_or(p.levels.len())).rev();
         let next = below.clone().find(|l| l.arm != p.anchor && l.verdict != LevelVerdict::Within);
         let next = next.map(|level| match level.verdict {
-            LevelVerdict::Below => format!("{} lies below by estimate", self.label(level.arm)),
-            _ => format!("{} is not shown to be", self.label(level.arm)),
+            LevelVerdict::Below => format!("{} looks too small", self.label(level.arm)),
+            _ => format!("{} isn't shown to be enough", self.label(level.arm)),
         });
-        if shown.is_none() {
-            return next.map(|next| format!("No smaller level is shown to be {within}: {next}."));
+        let open = p.levels.iter().all(|level| level.arm == p.anchor || level.verdict == LevelVerdict::Undecided);
+        if shown.is_none() && open {
+            return next.map(|_| format!("Which smaller level is enough, {within}, isn't settled yet."));
         }
-        let smallest = format!("The smallest level shown to be {within} is {}", self.label(p.smallest));
+        if shown.is_none() {
+            return next.map(|next| format!("No smaller level is shown to be enough, {within}: {next}."));
+        }
+        let smallest = format!("The smallest level shown to be enough, {within}, is {}", self.label(p.smallest));
         Some(next.map_or(format!("{smallest}."), |next| format!("{smallest}; {next}.")))
     }
 
@@ -227,10 +240,7 @@ impl Words<'_> {
             if bad > 0 {
                 lines.push(format!("{name}: {bad} of {} stalled or failed.", counted(n, "trial")));
             } else if shown.contains(&arm.arm) && n > 0 {
-                clean.push(format!(
-                    "0 of {n} of {name} (the true rate may be up to {})",
-                    percent((3.0 / n as f64).min(1.0))
-                ));
+                clean.push((n, format!("{n} of {name}")));
             }
             if arm.spoilt > 0 {
                 lines.push(format!(
@@ -262,23 +272,30 @@ impl Words<'_> {
                 ));
             }
         }
-        if !clean.is_empty() {
-            lines.push(format!("Trials that stalled or failed: {}.", clean.join(", ")));
+        // Of n trials none of which fails, at most 3/n of all would, with 95 %.
+        if let Some(fewest) = clean.iter().map(|(n, _)| *n).min() {
+            let names: Vec<String> = clean.into_iter().map(|(_, name)| name).collect();
+            let rare = match 3.0 / fewest as f64 {
+                share if share >= 0.5 => "too few to rule out failures".to_owned(),
+                share => format!("too few to rule out that up to {} would", percent_up(share)),
+            };
+            lines.push(format!("No trial stalled or failed: {}, {rare}.", list(&names)));
         }
         lines
     }
 
     fn disagreement(&self) -> Vec<String> {
+        let led = Some(self.a.leader).filter(|_| self.a.kind != VerdictKind::Faster);
         let odd = |arm: &&ArmAssessment| {
-            arm.claimed.is_none() && arm.estimate.is_some_and(|e| e > 0.0) && arm.p_value.is_some_and(|p| p < 0.01)
+            let seen = arm.ratio.is_some_and(|ratio| ratio >= WORTH) && arm.p_value.is_some_and(|p| p < 0.01);
+            arm.claimed.is_none() && seen && Some(arm.arm) != led
         };
         let line = |arm: &ArmAssessment| {
             format!(
-                "A model with normal noise would call {} faster (p = {:.2e}, as if looked at once); the random order \
-                 alone does not bear that out yet (evidence {}).",
+                "{} looks faster ({}), but {} aren't enough to prove it.",
                 self.label(arm.arm),
-                arm.p_value.unwrap_or(1.0),
-                odds(arm.evidence)
+                times(arm.ratio.unwrap_or(1.0)),
+                counted(arm.rounds, "round")
             )
         };
         self.candidates().filter(odd).map(line).collect()
@@ -292,10 +309,7 @@ impl Words<'_> {
                 if n == 1 { "1 round was".into() } else { format!("{n} rounds were") }
             ),
         };
-        format!(
-            "Holds for this path in these hours. Assumes that a setting does not influence the next trial; bounds also that \
-             it changes every trial by the same ratio.{cut}"
-        )
+        format!("Valid for this path, at the time of the test.{cut}")
     }
 }
 
@@ -317,19 +331,19 @@ fn times(ratio: f64) -> String {
     if ratio >= 100.0 { format!("×{ratio:.0}") } else { format!("×{ratio:.2}") }
 }
 
-/// `17%`; a decimal below 3 %.
+/// `17 %`; a decimal below 3 %.
 fn percent(share: f64) -> String {
     let p = share * 100.0;
-    if p < 2.95 && (p - p.round()).abs() > 0.049 { format!("{p:.1}%") } else { format!("{p:.0}%") }
+    if p < 2.95 && (p - p.round()).abs() > 0.049 { format!("{p:.1} %") } else { format!("{p:.0} %") }
 }
 
 /// As [`percent`], rounded up: for what is at most so much.
 fn percent_up(share: f64) -> String {
     let p = share.max(0.0) * 100.0;
     if p < 3.0 {
-        format!("{:.1}%", (p * 10.0 - 1e-9).ceil().abs() / 10.0)
+        format!("{:.1} %", (p * 10.0 - 1e-9).ceil().abs() / 10.0)
     } else {
-        format!("{:.0}%", (p - 1e-9).ceil())
+        format!("{:.0} %", (p - 1e-9).ceil())
     }
 }
 

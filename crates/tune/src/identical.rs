@@ -91,7 +91,7 @@ impl<T: Tunnel> Session<'_, T> {
         let each = plan.per_trial(Duration::from_micros(prepared.path.rtt_us)) * trials;
         let all = each.saturating_mul(u32::try_from(what.runs).unwrap_or(u32::MAX));
         events(TuneEvent::note(format!(
-            "{} experiments of at most {} trials: {} or less; Ctrl-C ends it and counts those that are done",
+            "{} experiments of at most {} trials: about {} if none ends early; Ctrl-C ends it and counts those that are done",
             what.runs,
             what.trials,
             format_minutes(all)

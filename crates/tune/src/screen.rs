@@ -160,7 +160,7 @@ impl<T: Tunnel> Session<'_, T> {
         let expected = whole_time(&plan, &prepared.path, trials);
         events(TuneEvent::begin(&plan, prepared.design.labels(), trials, expected));
         events(TuneEvent::note(format!(
-            "{} knobs at once, rounds of {} trials, at most {rounds} of them: {} or less, then the confirmation",
+            "{} knobs at once, rounds of {} trials, at most {rounds} of them: about {}, then the confirmation",
             factors.len(),
             screen.trials_per_round(),
             format_minutes(expected)

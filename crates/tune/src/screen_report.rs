@@ -133,13 +133,17 @@ impl Screened {
                 (Some(_), ..) | (_, true, _) => "shown not to act by themselves",
                 _ => "nothing shown",
             };
-            let times = |log: Option<f64>| log.map_or_else(|| "?".to_owned(), |log| format!("×{:.3}", log.exp()));
+            let times = |log: f64| format!("×{:.3}", log.exp());
+            let interval = match (effect.lower.map(times), effect.upper.map(times)) {
+                (Some(low), Some(high)) => format!(" ({low} to {high})"),
+                (Some(low), None) => format!(" (at least {low})"),
+                (None, Some(high)) => format!(" (at most {high})"),
+                (None, None) => ", too few rounds for an interval".to_owned(),
+            };
             format!(
-                "{}: {} ({} to {}); evidence {:.1} : 1, {:.0} : 1 needed; {shown}.",
+                "{}: {}{interval}; evidence {:.1} : 1, {:.0} : 1 needed; {shown}.",
                 self.name(effect),
-                times(effect.estimate),
-                times(effect.lower),
-                times(effect.upper),
+                effect.estimate.map_or_else(|| "no estimate".to_owned(), times),
                 effect.evidence,
                 effect.needed
             )

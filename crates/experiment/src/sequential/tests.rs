@@ -109,7 +109,7 @@ fn what_is_faster_by_less_than_is_worth_a_change_is_said_and_not_picked() {
     assert!(a.arms[1].evidence > 20.0 && a.arms[1].faster_by_little && a.pick == 0, "{:?}", a.arms[1]);
     assert_eq!(a.kind, VerdictKind::NoDifference);
     let text = crate::Text::new(&a, &["current", "x"], Duration::from_secs(1));
-    assert_eq!(text.headline, "x is faster by less than 1%: not worth a change.");
+    assert_eq!(text.headline, "x is faster by less than 1 %: not worth a change.");
 }
 
 #[test]
