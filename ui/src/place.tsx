@@ -5,8 +5,8 @@ import { Choice, Fetched, Text, useGet } from "./parts";
 import { useQuery } from "./route";
 import type { PresetsAnswer as Presets } from "./schema";
 
-/** The names of the lab's paths. */
-const DRAWN = "drawn";
+/** What the path that was drawn in Lab is called in addresses. */
+export const DRAWN = "drawn";
 
 /** Where something is to be done, and the fields that ask for it. */
 export interface Place {

@@ -2,16 +2,20 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 /** Who wants to know that the address has changed. */
 const listeners = new Set<() => void>();
-/** What a view hasn't yet written into the address. */
-let unwritten: (() => void) | null = null;
+/** What groups of fields haven't yet written into the address, by group. */
+const unwritten = new Map<object, () => void>();
 
 const moved = (): void => listeners.forEach((listener) => listener());
-addEventListener("popstate", moved);
+addEventListener("popstate", () => {
+  // It belongs to the address that was left.
+  unwritten.clear();
+  moved();
+});
 
 /** Writes what waits to be written, so that whoever goes away and comes back finds what they left. */
 function flush(): void {
-  unwritten?.();
-  unwritten = null;
+  for (const write of unwritten.values()) write();
+  unwritten.clear();
 }
 
 /** Goes to an address of the page; Back leads to where one was. */
@@ -82,14 +86,15 @@ export function useQuery<T extends Record<string, string>>(first: T): [T, (chang
     const next = { ...now.current, ...change };
     now.current = next;
     setValues(next);
-    if (how) return go(written(next, first), how);
-    const write = (): void => history.replaceState(null, "", written(next, first));
-    const at = location.pathname;
-    unwritten = write;
-    setTimeout(() => {
-      if (unwritten !== write || location.pathname !== at) return;
+    unwritten.delete(now);
+    if (how) {
+      // The others' fields come first, so that the new address has them, too.
       flush();
-    }, 250);
+      return go(written(next, first), how);
+    }
+    const write = (): void => history.replaceState(null, "", written(next, first));
+    unwritten.set(now, write);
+    setTimeout(() => unwritten.get(now) === write && flush(), 250);
   };
   return [values, set];
 }

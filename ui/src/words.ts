@@ -26,7 +26,12 @@ const FIELDS: Record<string, string> = {
   size: "Transfer",
   time: "How much",
   framing: "Framing",
-  hold: "what is held",
+  hold: "Fixed settings",
+  baseline: "Baseline",
+  arm: "Settings that belong together",
+  arms: "Settings that belong together",
+  goal: "Goal",
+  comment: "Note",
   encapsulation: "Encapsulation",
   json: "",
 };

@@ -117,7 +117,7 @@ pub enum TrialDirection {
 }
 
 /// What is wished for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Goal {
     /// The most goodput, whatever the delay: no claim of delay is made.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use wt_setup::{Levels, NamedArm, WorkloadRequest};
-use wt_tune::{LiveRequest, TrialDirection, TuneRequest};
+use wt_tune::{Goal, LiveRequest, TrialDirection, TuneRequest};
 use wt_units::{Assignment, Knob};
 
 /// The most of certificates that is taken.
@@ -54,6 +54,8 @@ pub(crate) struct ExperimentRequest {
     trial: Option<String>,
     /// Which way the payload goes
     direction: Option<TrialDirection>,
+    /// What is wished for: how the risk of a false claim is shared between speed and delay
+    goal: Option<Goal>,
     /// Goodput loss tolerated when choosing the smallest sufficient RWIN, such as `10%`
     #[schema(max_length = 256)]
     epsilon: Option<String>,
@@ -140,6 +142,7 @@ impl ExperimentRequest {
             trial: maybe_time("trial", self.trial.as_deref())?,
             workload: self.workload()?,
             direction: self.direction.unwrap_or(usual.direction),
+            goal: self.goal.unwrap_or(usual.goal),
             epsilon: maybe("epsilon", self.epsilon.as_deref())?.unwrap_or(usual.epsilon),
             strict: self.strict,
             identical: self.identical,
@@ -225,7 +228,7 @@ mod tests {
     fn an_experiment_becomes_one_request() {
         let request =
             ask(json!({"lab": "adsl", "knobs": ["rwin", "cc"], "levels": {"rwin": "4x,16x"}, "budget": "9 trials",
-            "trial": "500ms", "direction": "up", "seed": 7}))
+            "trial": "500ms", "direction": "up", "goal": "delay", "seed": 7}))
             .unwrap();
         assert_eq!((&request["lab"], &request["knobs"]), (&json!("adsl"), &json!(["rwin", "cc"])));
         assert_eq!((&request["levels"], &request["budget"]), (&json!(["rwin=4x,16x"]), &json!("9 trials")));
@@ -236,7 +239,7 @@ mod tests {
         assert_eq!(
             request["command"],
             "windtunnel tune --lab adsl --knobs rwin,cc --levels rwin=4x,16x --budget '9 trials' --trial 500ms \
-             --direction up --seed 7"
+             --direction up --goal delay --seed 7"
         );
         let live = ask(json!({"target": "https://example.org/x", "knobs": ["rwin"]})).unwrap();
         assert_eq!((&live["target"], &live["lab"]), (&json!("https://example.org/x"), &Value::Null));

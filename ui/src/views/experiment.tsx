@@ -5,7 +5,7 @@ import { duration, evidence, figure, GOODPUT, mbit, ms, rate, title, type Measur
 import { AsCommand, command, Downloads } from "../keep";
 import { onLine, Strips } from "../strips";
 import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest } from "../parts";
-import { usePlace } from "../place";
+import { DRAWN, usePlace } from "../place";
 import { Verdict, type Report } from "../report";
 import { go, useQuery } from "../route";
 import { rates, windowOf, useEvents, useRun, type End, type Run, type Sample } from "../run";
@@ -68,6 +68,13 @@ const WORKLOADS: [string, string][] = [
   ["load", "latency under load"],
 ];
 
+/** What is wished for. */
+const GOALS: [string, string][] = [
+  ["balanced", "speed, and less delay at the same speed"],
+  ["goodput", "speed alone"],
+  ["delay", "less delay at the same speed, first of all"],
+];
+
 /** An experiment: chosen and started, or watched by its name in the address. */
 export function Experiment({ part }: { part: string }) {
   return (
@@ -113,6 +120,15 @@ const shortened = (knobs: Record<string, string>): string => Object.entries(knob
 const lengthened = (text: string): Record<string, string> =>
   Object.fromEntries(text.split(";").filter(Boolean).map((one): [string, string] => [one.split("=")[0]!, one.split("=").slice(1).join("=")]));
 
+/** The fields at first. */
+const FIRST = { vary: "rwin;mtu;cc", budget: "", trial: "", direction: "down", workload: "bulk", goal: "balanced", baseline: "", arms: "", hold: "", comment: "" };
+
+/** Settings that stand in one field: `cc=reno,mtu=1400`. */
+const assigned = (text: string): Record<string, string> =>
+  Object.fromEntries(text.split(",").filter((one) => one.trim()).map((one): [string, string] => [one.split("=")[0]!.trim(), one.split("=").slice(1).join("=").trim()]));
+/** Candidates that stand in one field, apart by semicolons. */
+const several = (text: string): string[] => text.split(";").map((arm) => arm.trim()).filter(Boolean);
+
 function Choose() {
   const place = usePlace({
     lab: "adsl",
@@ -122,7 +138,7 @@ function Choose() {
     hint: "A file on a web or FTP server, or iperf3://HOST. It is asked politely, one connection at a time.",
     doing: "Measuring a real path",
   });
-  const [{ vary, budget, trial, direction, workload }, set] = useQuery({ vary: "rwin;mtu;cc", budget: "", trial: "", direction: "down", workload: "bulk" });
+  const [{ vary, budget, trial, direction, workload, goal, baseline, arms, hold, comment }, set] = useQuery(FIRST);
   const knobs = lengthened(vary);
   const setKnobs = (knobs: Record<string, string>): void => set({ vary: shortened(knobs) });
   const [busy, problem, run] = useDoing();
@@ -133,10 +149,16 @@ function Choose() {
     levels,
     direction,
     workload,
+    goal,
     ...(budget.trim() && { budget: budget.trim() }),
     ...(trial.trim() && { trial: trial.trim() }),
+    ...(baseline.trim() && { baseline: baseline.trim() }),
+    ...(several(arms).length > 0 && { arms: several(arms) }),
+    ...(hold.trim() && { hold: assigned(hold) }),
+    ...(comment.trim() && { comment: comment.trim() }),
   };
-  const sensible = !place.real && Object.keys(knobs).length > 0;
+  const something = Object.keys(knobs).length > 0 || several(arms).length > 0;
+  const sensible = !place.real && something;
   const [plan, unplanned] = useLatest<Plan | null>(JSON.stringify(request), () => (sensible ? post("experiments/plan", request) : Promise.resolve(null)), 400);
   /** The levels that the path suggests. */
   const suggested = (knob: string): string =>
@@ -191,12 +213,22 @@ function Choose() {
             ["up", "up, to the server"],
           ]}
         />
+        <Choice label="Goal" value={goal} set={(goal) => set({ goal })} options={GOALS} />
         <Text label="Budget" value={budget} set={(budget) => set({ budget })} placeholder="150s" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds" />
         <Text label="Each trial" value={trial} set={(trial) => set({ trial })} placeholder="from the RTT" hint="200ms to 10min" />
       </div>
+      <details open={[baseline, arms, hold, comment].some(Boolean)}>
+        <summary>Another baseline, settings that belong together, fixed settings, a note</summary>
+        <div class="row">
+          <Text label="Baseline" value={baseline} set={(baseline) => set({ baseline })} placeholder="your current settings" hint="What all others are compared with: os, windows-98, linux-2.6.32, or rwin=8192,mtu=576" />
+          <Text label="Settings that belong together" value={arms} set={(arms) => set({ arms })} placeholder="probing: pmtud=on,mtu-probing=on" hint="Each NAME: KNOB=LEVEL,…; several apart by semicolons" />
+          <Text label="Fixed settings" value={hold} set={(hold) => set({ hold })} placeholder="cc=reno" hint="In every trial, the baseline's included" />
+          <Text label="Note" value={comment} set={(comment) => set({ comment })} placeholder="" hint="Stored with the experiment" />
+        </div>
+      </details>
       {plan && !unplanned && <Planned plan={plan} />}
       {(problem ?? unplanned) && <Trouble problem={(problem ?? unplanned)!} />}
-      <button type="submit" class="primary" disabled={busy || Object.keys(knobs).length === 0 || !place.complete}>
+      <button type="submit" class="primary" disabled={busy || !something || !place.complete}>
         Start
       </button>
       <AsCommand
@@ -207,8 +239,13 @@ function Choose() {
           ...Object.entries(levels).map(([knob, level]): [string, string] => ["--levels", `${knob}=${level}`]),
           ["--workload", workload === "bulk" ? "" : workload],
           ["--direction", direction === "down" ? "" : direction],
+          ["--goal", goal === "balanced" ? "" : goal],
           ["--budget", budget.trim()],
           ["--trial", trial.trim()],
+          ["--baseline", baseline.trim()],
+          ...several(arms).map((arm): [string, string] => ["--arm", arm]),
+          ["--hold", hold.replaceAll(" ", "")],
+          ["--comment", comment.trim()],
         )}
       />
     </form>
@@ -220,7 +257,7 @@ function Planned({ plan }: { plan: Plan }) {
   return (
     <details class="planned">
       <summary>
-        {plan.arms.length} settings, trials of {duration(plan.trial_s)}, at most {plan.max_trials} of them: {duration(plan.expected_s)} or less
+        {plan.arms.length} settings, trials of {duration(plan.trial_s)}, at most {plan.max_trials} of them: about {duration(plan.expected_s)} if it needs all
       </summary>
       <Table
         label="What would be compared"
@@ -323,21 +360,28 @@ function Watch({ run }: { run: Run }) {
 
 /** The form as this run had it. */
 function again(run: Run): URLSearchParams {
-  const { lab, target, path, knobs, levels, budget, trial, direction, workload } = run.request as Record<string, string | null> & { knobs?: string[]; levels?: Record<string, string> };
-  const vary = shortened(Object.fromEntries((knobs ?? []).map((knob) => [knob, levels?.[knob] ?? ""])));
-  const said = { lab: path ? "drawn" : lab, where: target ? "target" : null, target, vary, budget, trial, direction, workload };
+  const { lab, target, path, knobs, levels, arms, hold, ...others } = run.request as Record<string, unknown> & { knobs?: string[]; levels?: Record<string, string>; arms?: string[]; hold?: Record<string, string> };
+  const said: Record<string, unknown> = {
+    ...Object.fromEntries(Object.keys(FIRST).map((name) => [name, others[name]])),
+    lab: path ? DRAWN : lab,
+    where: target ? "target" : null,
+    target,
+    vary: shortened(Object.fromEntries((knobs ?? []).map((knob) => [knob, levels?.[knob] ?? ""]))),
+    arms: arms?.join("; "),
+    hold: Object.entries(hold ?? {}).map((one) => one.join("=")).join(","),
+  };
   return new URLSearchParams(Object.entries(said).filter((one): one is [string, string] => typeof one[1] === "string"));
 }
 
 /** What the settings that run are called. */
 const running = ({ begin, arm }: Heard): string => (arm === null ? "" : (begin?.arms[arm] ?? ""));
 
-/** How long the trials that are left take at most, as they have taken so far. */
+/** How long the trials that are left take at the pace so far: an estimate, since it may end earlier, and what is spoilt is repeated. */
 function timeLeft({ begin, rounds }: Heard, counted: number): string {
   if (!begin) return "";
   const last = rounds.at(-1);
   const each = last && last.trials > 0 ? last.spent_s / last.trials : begin.expected_s / Math.max(begin.max_trials, 1);
-  return `${duration(Math.max(begin.max_trials - counted, 0) * each)} left at most`;
+  return `about ${duration(Math.max(begin.max_trials - counted, 0) * each)} left`;
 }
 
 function Progress({ heard, stop }: { heard: Heard; stop: () => void }) {
