@@ -5,13 +5,12 @@ import { createRequire } from "node:module";
 import { browser, server } from "./start.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-export const VIEWS = ["", "host", "path", "first-window", "experiment", "analysis", "file", "what-if", "lab", "history", "calculator", "doctor", "nonsense"];
-export const LOOKS = [
-  { colorScheme: "light", viewport: { width: 1180, height: 860 } },
-  { colorScheme: "dark", viewport: { width: 1180, height: 860 } },
-  { colorScheme: "light", viewport: { width: 390, height: 844 } },
-  { colorScheme: "dark", viewport: { width: 390, height: 844 } },
+export const VIEWS = ["", "host", "controls", "path", "first-window", "experiment", "tests", "traffic", "fleet", "analysis", "file", "what-if", "lab", "stacks", "history", "calculator", "doctor", "nonsense"];
+export const SCREENS = [
+  { width: 1180, height: 860 },
+  { width: 390, height: 844 },
 ];
+export const LOOKS = SCREENS.flatMap((viewport) => ["light", "dark"].map((colorScheme) => ({ colorScheme, viewport })));
 
 /** What kernels do may take long where others use the machine, too. */
 export const PATIENCE = { timeout: 180_000 };
@@ -59,27 +58,35 @@ export function helped() {
 /** Waits until a view has what it asked for. */
 export const settled = (page) => page.waitForFunction(() => !document.body.innerText.includes("Reading …"));
 
-/** What axe finds serious. The test's own script is let in past the page's policy by the debugger, as a user's tool is. */
-export async function serious(page) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => globalThis.axe.run());
+/** What axe finds serious, by all its rules or by these. Its script is let in past the page's policy by the debugger, as a user's tool is. */
+export async function serious(page, rules = null) {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);
+  const found = await page.evaluate((rules) => globalThis.axe.run({ resultTypes: ["violations"], ...(rules && { runOnly: { type: "rule", values: rules } }) }), rules);
   return found.violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
-/** A view as it is now is accessible and as wide as its screen, in light and dark, wide and narrow. */
+/** The rules of axe whose outcome hangs on colours, and nothing else does between light and dark. */
+const OF_COLOURS = ["color-contrast", "link-in-text-block"];
+
+/** A view as it is now is accessible and as wide as its screen, on this screen, in the colours it has and in the others. */
+export async function accessible(page, name, { viewport, colorScheme }) {
+  const called = `${name} ${viewport.width}`;
+  await page.setViewportSize(viewport);
+  // Charts follow their boxes a frame later.
+  await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth).catch(() => {});
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(wide <= 0, `${called} is ${wide} px too wide`);
+  assert.deepEqual(await serious(page), [], `${called} ${colorScheme}`);
+  const other = colorScheme === "dark" ? "light" : "dark";
+  // Colours that are on their way to others would be judged half-way.
+  await page.emulateMedia({ colorScheme: other, reducedMotion: "reduce" });
+  assert.deepEqual(await serious(page, OF_COLOURS), [], `${called} ${other}`);
+  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+}
+
+/** The same wide and narrow. */
 export async function fine(page, name) {
   const before = page.viewportSize();
-  for (const { colorScheme, viewport } of LOOKS) {
-    // Colours that are on their way to others would be judged half-way.
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    await page.setViewportSize(viewport);
-    const called = `${name} ${colorScheme} ${viewport.width}`;
-    // Charts follow their boxes a frame later.
-    await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth).catch(() => {});
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `${called} is ${wide} px too wide`);
-    assert.deepEqual(await serious(page), [], called);
-  }
-  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+  for (const viewport of SCREENS) await accessible(page, name, { viewport, colorScheme: "light" });
   await page.setViewportSize(before);
 }

@@ -5,32 +5,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
-import { LOOKS, PATIENCE, VIEWS, helped, serious, settled } from "./help.mjs";
+import { PATIENCE, helped, serious } from "./help.mjs";
 import { server } from "./start.mjs";
 
 const { open, post, wait, served, chrome, begin, end, tidy } = helped();
 before(begin);
 afterEach(tidy);
 after(end);
-
-test("every view is accessible, fits its screen and has no complaints, in light and dark, wide and narrow", async () => {
-  for (const look of LOOKS) {
-    for (const view of VIEWS) {
-      const { page, complaints } = await open(view, look);
-      await page.getByRole("heading", { level: 1 }).waitFor();
-      await settled(page);
-      if (view === "calculator") await page.locator("#sawtooth ~ .chart canvas").waitFor();
-      if (view === "what-if") await page.locator("#over-time ~ .pair canvas").nth(1).waitFor();
-      if (view === "lab") await page.getByText("PMTU").waitFor();
-      const name = `${view} ${look.colorScheme} ${look.viewport.width}`;
-      assert.deepEqual(await serious(page), [], name);
-      assert.deepEqual(complaints, [], name);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
-      await page.context().close();
-    }
-  }
-});
 
 test("the page is at most 120 kB, all of it compressed", async () => {
   const { page } = await open("");

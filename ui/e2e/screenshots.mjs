@@ -25,7 +25,7 @@ const prepare = {
   async experiment(page) {
     await page.goto(`${served.url}experiment`);
     await page.locator(".figures").waitFor();
-    await page.getByText("or less").waitFor();
+    await page.getByText(/if it needs all/).waitFor();
     if (all) await page.screenshot({ path: join(folder, "web-choose.png"), fullPage: true });
     await page.getByLabel("mtu", { exact: true }).uncheck();
     await page.getByLabel("cc", { exact: true }).uncheck();

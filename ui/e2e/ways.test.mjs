@@ -86,6 +86,24 @@ test("sliders, fields and drawings are in the address: a reload and a colleague 
   await page.reload();
   assert.equal(await page.getByLabel("Levels of rwin", { exact: true }).inputValue(), "4x,64x");
   assert.equal(await page.getByLabel("cc", { exact: true }).isChecked(), false);
+  // Two groups of fields changed at the same moment: the address has both, and so has Back.
+  await page.getByLabel("Path", { exact: true }).waitFor();
+  await page.evaluate(() => {
+    const field = (name) => document.getElementById([...document.querySelectorAll("label")].find(({ textContent }) => textContent.trim() === name).htmlFor);
+    const change = (name, value, event) => {
+      field(name).value = value;
+      field(name).dispatchEvent(new Event(event, { bubbles: true }));
+    };
+    change("Path", "lte", "change");
+    change("Budget", "40 trials", "input");
+    change("Goal", "delay", "change");
+  });
+  await page.getByText("windtunnel tune --lab lte --knobs rwin,mtu --levels rwin=4x,64x --goal delay --budget '40 trials'", { exact: true }).waitFor({ state: "attached" });
+  for (const part of ["lab=lte", "budget=40+trials", "goal=delay"]) await addressed(page, part);
+  await page.getByRole("link", { name: "Calculator" }).click();
+  await page.goBack();
+  assert.equal(await page.getByLabel("Budget", { exact: true }).inputValue(), "40 trials");
+  assert.equal(await page.getByLabel("Path", { exact: true }).inputValue(), "lte");
   await page.context().close();
 });
 
@@ -304,7 +322,7 @@ test("settings have a row each while they are measured, with the one that runs a
   const rows = page.getByRole("list", { name: /^Goodput of \d+ trials of 7 settings/ });
   await rows.waitFor(PATIENCE);
   assert.equal(await rows.getByRole("listitem").count(), 7);
-  await page.getByText(/left at most/).waitFor();
+  await page.getByText(/trials; about .* left/).waitFor();
   await page.getByRole("listitem").getByText("running", { exact: true }).first().waitFor(PATIENCE);
   await page.getByRole("heading", { name: /^The transfer that runs: / }).waitFor(PATIENCE);
   await page.getByRole("list", { name: /^Evidence for 6 settings/ }).waitFor(PATIENCE);
