@@ -94,7 +94,7 @@ class World:
 
     def start(self, *words, refused=False):
         argv = [BINARY, "traffic", "start", "--port", "8080", "--port", "8081", "--levels", "initcwnd=10,20", "--no-ramp", "--age", "10s",
-                "--json-stream", *words]
+                "--beside-programs", "--json-stream", *words]
         traffic = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if refused:
             return traffic.communicate()[1], traffic.returncode

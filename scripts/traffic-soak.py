@@ -108,7 +108,7 @@ class World:
         """`traffic start`, as soon as it assigns."""
         # A namespace may have no congestion control for all that the first one doesn't allow.
         levels = LEVELS[:2] if "slots" in words else LEVELS
-        argv = [self.binary, "traffic", "start", "--port", str(PORT), *levels, "--no-ramp", "--json-stream", *words]
+        argv = [self.binary, "traffic", "start", "--port", str(PORT), *levels, "--no-ramp", "--beside-programs", "--json-stream", *words]
         traffic = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         for line in traffic.stdout:
             if json.loads(line).get("event") == "epoch":

@@ -75,7 +75,7 @@ def run(binary, folder, minutes, *words):
                            stdout=subprocess.PIPE, text=True)
     network = servers_network(lab)
     argv = ["nsenter", f"--net={network}", binary, "traffic", "start", "--port", "80", "--levels", "cc=cubic,bbr", "--no-ramp",
-            "--private", "--for", f"{minutes}m", "--quiet", "--json", *words]
+            "--private", "--for", f"{minutes}m", "--quiet", "--json", "--beside-programs", *words]
     report = json.loads(subprocess.run(argv, capture_output=True, text=True, check=False).stdout)
     lab.stdin.close()
     lab.wait()

@@ -7,13 +7,23 @@ fn main() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/traffic.c");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
     println!("cargo:rerun-if-changed={}", source.display());
+    println!("cargo:rerun-if-changed={}", source.with_extension("h").display());
     println!("cargo:rerun-if-env-changed=WINDTUNNEL_CLANG");
     println!("cargo:rerun-if-env-changed=PATH");
     let clang = std::env::var("WINDTUNNEL_CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut constants = String::new();
     for (name, what, options) in [
         ("OBJECT", "The program for the kernel; none where clang was missing.", [].as_slice()),
-        ("IDLE_OBJECT", "The same with idle times, which takes BTF and CAP_PERFMON.", &["-g", "-DIDLE"]),
+        (
+            "IDLE_OBJECT",
+            "The same with idle times and a walk over what is open, which takes BTF and CAP_PERFMON.",
+            &["-g", "-DIDLE"],
+        ),
+        (
+            "RESPONSES_OBJECT",
+            "The same with responses timed by themselves, which takes Linux 6.15.",
+            &["-g", "-DIDLE", "-DRESPONSES"],
+        ),
     ] {
         let object = out.join(format!("{}.bpf.o", name.to_lowercase()));
         let included = match compile(&clang, &source, &object, options) {

@@ -2351,6 +2351,9 @@ export type Third = {
   srtt_us: number;
 };
 
+/** How the shares of the arms change from epoch to epoch. */
+export type TrafficAllocation = "fixed" | "mixed";
+
 /** One arm's connections. */
 export type TrafficArmReport = {
   /** Connections that were reset or timed out, of those recorded. */
@@ -2367,6 +2370,8 @@ export type TrafficArmReport = {
   open: number;
   /** Of those, with an outcome. */
   recorded: number;
+  /** Responses that were timed by themselves; `null` where only whole connections are. */
+  responses?: number | null;
   /** Segments that were retransmitted, of all that were sent. */
   retransmitted_share?: number | null;
   /** Retransmission timeouts per 1000 connections. */
@@ -2384,7 +2389,7 @@ export type TrafficClaim = "beside" | "everybody";
 
 /** The connections of one class and arm. */
 export type TrafficClassArm = {
-  /** How many. */
+  /** How many; of their responses where those are timed by themselves. */
   connections: number;
   /** The geometric mean of their goodputs, bit/s. */
   goodput_bps?: number | null;
@@ -2392,7 +2397,7 @@ export type TrafficClassArm = {
   overall_bps?: number | null;
   /** The time that 90 % of them stayed below, ms, to a fifth. */
   p90_ms?: number | null;
-  /** Of all connections of the arm. */
+  /** Of all of the arm. */
   share?: number | null;
 };
 
@@ -2485,6 +2490,9 @@ export type TrafficHoldback = {
   text: string;
 };
 
+/** Who takes part although they are left alone as a rule. */
+export type TrafficInclusion = "private" | "administrator" | "own-cc";
+
 /** The experiments that are under way. Its JSON is the contract of `windtunnel traffic status --json`. */
 export type TrafficList = {
   /** Whether routing rules of an experiment stand here that was killed with its guard; they steer nobody. */
@@ -2493,6 +2501,28 @@ export type TrafficList = {
   running: Array<TrafficStatus>;
   /** The version of this object. */
   schema_version: number;
+  /** Whether this host has a setting of an experiment that was killed with its guards. */
+  settings_left: boolean;
+};
+
+/** The connections that are open on a server's ports now: how those would be dealt with that come next. */
+export type TrafficOpenNow = {
+  /** Left alone: from where somebody is logged in who runs this. */
+  administrator: number;
+  /** The client networks that they come from: IPv4 /24, IPv6 /48. */
+  networks: number;
+  /** Left alone: on other ports at which somebody listens. */
+  other_ports: number;
+  /** Left alone: with a congestion control of their own, where arms differ in theirs. */
+  own_cc: number;
+  /** Left alone: from private addresses. */
+  private: number;
+  /** Such as would take part. */
+  take_part: number;
+  /** Left alone: from this host. */
+  this_host: number;
+  /** The ports at which nobody listens in this network namespace. */
+  without_listener: Array<number>;
 };
 
 /** What a start would do. Its JSON is the contract of `windtunnel traffic start --dry-run --json`. */
@@ -2507,10 +2537,15 @@ export type TrafficPlan = {
   epoch_s: number;
   /** How long it takes to find an effect, for some effects. */
   expects: Array<TrafficExpectation>;
+  /** Whom it leaves alone. */
+  left_alone: string;
+  open_now?: TrafficOpenNow | null;
   /** BPF programs of others that see the same connections: beside them it isn't begun unless that is asked for. */
   other_programs: Array<string>;
   /** The version of this object. */
   schema_version: number;
+  /** Whom it touches. */
+  touches: string;
   /** Whom it touches, and whom not. */
   whom: string;
 };
@@ -2521,7 +2556,7 @@ export type TrafficReport = {
   arms: Array<TrafficArmReport>;
   /** What assigned and recorded. */
   backend: string;
-  /** Connections by the bytes that were acknowledged. Sizes can depend on the settings: compare the shares, too. */
+  /** Connections, or responses where those are timed by themselves, by the bytes that were acknowledged. Sizes can depend on the settings: compare the shares, too. */
   classes: Array<TrafficClassReport>;
   /** Each arm that was tried against the first. */
   effects: Array<TrafficEffect>;
@@ -2542,12 +2577,14 @@ export type TrafficReport = {
   verdict: TrafficVerdict;
 };
 
-/** An experiment on this server's own connections: the options of `windtunnel traffic start`. */
+/** An experiment on this server's own connections: the options of `windtunnel traffic start`, and what its experiment files hold. */
 export type TrafficRequest = {
   /** How old a connection is when it is looked at, if it hasn't ended before, such as `60s` */
   age?: string | null;
-  /** What assigns connections; `auto`: the first that works here */
-  backend?: BackendChoice;
+  allocations?: TrafficAllocation | null;
+  backend?: BackendChoice | null;
+  /** Begin although BPF programs of others see the same connections, such as a tuner's */
+  beside_programs?: boolean;
   /** How long after the beginning of an epoch connections don't count yet, with slots and mixed allocations */
   burn_in?: string | null;
   /** Note stored with the experiment */
@@ -2558,18 +2595,19 @@ export type TrafficRequest = {
   for?: string | null;
   /** A/A test: the same setting twice */
   identical?: boolean;
+  /** Who else takes part who is left alone as a rule */
+  include?: Array<TrafficInclusion>;
   /** A setting and its levels each, the first being what the others are compared with; several make all combinations */
   levels?: Array<string>;
-  /** Epochs in which nobody, half and everybody have the new setting: shows what it does to everybody */
+  /** The same as mixed allocations */
   mixed?: boolean;
   /** Give half of the connections the new setting from the first on, instead of 5 %, 25 % and then 50 % */
   no_ramp?: boolean;
   /** The local ports of the server */
-  ports: Array<number>;
+  ports?: Array<number>;
   /** Clients in private ranges take part, too; those on this host never do */
   private?: boolean;
-  /** To what one coin gives a setting */
-  unit?: TrafficUnit;
+  unit?: TrafficUnit | null;
 };
 
 /** One question to the experiment itself. */
@@ -2612,6 +2650,8 @@ export type TrafficStop = {
   rules_removed: boolean;
   /** The version of this object. */
   schema_version: number;
+  /** Whether a setting of this host was put back that an experiment had left which was killed with its guards. */
+  settings_put_back: boolean;
   /** Their names. */
   stopped: Array<string>;
 };

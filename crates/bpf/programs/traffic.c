@@ -8,141 +8,13 @@
  * only a hash under a second key is recorded: the hash of the draw would tell the coin to whoever predicts from it.
  *
  * With -DIDLE it also reads for how long a connection had nothing outstanding, between the responses of a client that keeps it
- * open: that takes CAP_PERFMON, and the kernel's own struct. Where either is missing, the program without it is loaded.
+ * open, and a second program lists the connections that are still open: that takes CAP_PERFMON, and the kernel's own structs.
+ * With -DRESPONSES it times each response by itself, to the moment at which its last byte is acknowledged: that takes Linux 6.15,
+ * too. Where one of these is missing, the program without it is loaded.
  *
- * The layout of struct control and of struct record is repeated in src/traffic/layout.rs.
+ * What it shares with the loader and with the kernel is in traffic.h.
  */
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define INLINE static inline __attribute__((always_inline, unused))
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define NTOHL(x) __builtin_bswap32(x)
-#define NTOHS(x) __builtin_bswap16(x)
-#else
-#define NTOHL(x) (x)
-#define NTOHS(x) (x)
-#endif
-
-/* linux/bpf.h, whose layout is a promise of the kernel */
-struct bpf_sock_ops {
-	u32 op;
-	u32 args[4];
-	u32 family, remote_ip4, local_ip4, remote_ip6[4], local_ip6[4], remote_port, local_port, is_fullsock;
-	u32 snd_cwnd, srtt_us, cb_flags, state, rtt_min, snd_ssthresh, rcv_nxt, snd_nxt, snd_una, mss_cache, ecn_flags;
-	u32 rate_delivered, rate_interval_us, packets_out, retrans_out, total_retrans, segs_in, data_segs_in, segs_out;
-	u32 data_segs_out, lost_out, sacked_out, sk_txhash;
-	u64 bytes_received, bytes_acked;
-	void *sk;
-};
-enum { RWND_INIT = 2, PASSIVE_ESTABLISHED = 5, NEEDS_ECN = 6, TIMED_OUT = 8, STATE = 10 };
-enum { RTO_FLAG = 1, STATE_FLAG = 4 };
-enum { ESTABLISHED = 1, CLOSE = 7 };
-#define REPLY(s) (*(volatile u32 *)&(s)->args[0])
-
-static void *(*storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
-static u64 (*now_ns)(void) = (void *)5;
-static long (*set_option)(void *s, int level, int name, void *value, int length) = (void *)49;
-static long (*get_option)(void *s, int level, int name, void *value, int length) = (void *)57;
-static long (*set_flags)(void *s, int flags) = (void *)59;
-static u64 (*namespace_cookie)(void *s) = (void *)122;
-static void *(*reserve)(void *ring, u64 size, u64 flags) = (void *)131;
-static void (*submit)(void *record, u64 flags) = (void *)132;
-#ifdef IDLE
-static void *(*to_tcp_sock)(void *sk) = (void *)137;
-static u64 (*jiffies64)(void) = (void *)118;
-
-/* include/linux/tcp.h: moved to where the running kernel has them. The type was two bits of a byte before Linux 6.18. */
-struct tcp_sock {
-	u8 chrono_type;
-	u32 chrono_start;
-	u32 chrono_stat[3];
-} __attribute__((preserve_access_index));
-#endif
-
-#define ARMS 8
-#define PORTS 8
-
-struct arm {
-	u32 initcwnd, cwnd_clamp, rto_min_us, delack_max_us, notsent_lowat, window_clamp, initrwnd, ecn;
-	u64 pacing; /* bytes a second */
-	char cc[16];
-	u64 spare;
-};
-
-/* Why a connection isn't in the experiment, and how many are. */
-enum {
-	PASSIVE, /* all of the namespace, before any other question */
-	OTHER_PORT,
-	PRIVATE_ADDRESS,
-	OWN_CC, /* the socket has a congestion control of its own */
-	PAUSED, /* nobody beats the heart */
-	OUTSIDE, /* drawn into no arm */
-	NO_NOTE, /* no memory */
-	RECORDED,
-	COUNTS,
-};
-
-struct control {
-	u64 heartbeat_ns, patience_ns; /* 0 patience: paused */
-	u64 namespace;
-	u64 key[2], tag_key[2];
-	u64 epoch;
-	u64 by_connection;
-	u64 arms;
-	u64 skip_private, skip_loopback;
-	u64 skip_own_cc;
-	u64 ports;
-	u64 port[PORTS];
-	u64 below[ARMS]; /* of 2^32: a draw below it, and not below the one before, is of this arm */
-	char usual_cc[16];
-	u64 counts[16];
-	u64 assigned[ARMS];
-	u64 lost[ARMS];
-	struct arm arm[ARMS];
-};
-struct control control SEC(".bss");
-
-struct note {
-	u64 tag;
-	u64 epoch;
-	u64 since_ns;
-	u64 finished_ns;
-	u64 idle_ns;
-	u32 arm;
-	u32 refused; /* options that the kernel refused or made something else of, a bit each */
-	u32 rtos;
-	u32 cwnd; /* read back */
-	u64 since_jiffies;
-	char cc[16];
-};
-
-struct record {
-	u64 tag;
-	u64 epoch;
-	u64 since_ns;
-	u64 lasted_ns; /* to its end */
-	u64 finished_ns; /* until all was acknowledged */
-	u64 idle_ns; /* of that: nothing was outstanding */
-	u64 bytes_acked, bytes_received;
-	u32 arm;
-	u32 refused;
-	u32 rtos;
-	u32 initcwnd;
-	u32 last_state;
-	u32 unacked;
-	u32 srtt_us, min_rtt_us;
-	u32 retransmitted, segments_out, data_segments_out, segments_in;
-	u32 cwnd, mss;
-	u32 changed_cc;
-	u32 ecn;
-};
-
-/* The loader makes the maps and finds them by these names. */
-struct { int unused; } notes SEC(".maps"), records SEC(".maps");
+#include "traffic.h"
 
 #define ROTL(x, b) ((x) << (b) | (x) >> (64 - (b)))
 #define ROUND                                                                                                            \
@@ -191,6 +63,7 @@ INLINE int decide(struct bpf_sock_ops *s, u64 *tag)
 	u64 port = v->local_port, prefix, rest, draw, high, low;
 	u32 family = v->family, r4 = v->remote_ip4;
 	u32 r0 = v->remote_ip6[0], r1 = v->remote_ip6[1], r2 = v->remote_ip6[2], r3 = v->remote_ip6[3], rp = v->remote_port;
+	u32 l4 = v->local_ip4, l0 = v->local_ip6[0], l1 = v->local_ip6[1], l2 = v->local_ip6[2], l3 = v->local_ip6[3];
 	u32 i, named = 0;
 
 #pragma unroll
@@ -201,8 +74,21 @@ INLINE int decide(struct bpf_sock_ops *s, u64 *tag)
 		return -OTHER_PORT;
 	high = (u64)NTOHL(r0) << 32 | NTOHL(r1);
 	low = (u64)NTOHL(r2) << 32 | NTOHL(r3);
-	if (family == 2 || (!high && low >> 32 == 0xffff)) {
-		u32 address = family == 2 ? NTOHL(r4) : (u32)low;
+	if (family == 2) {
+		high = 0;
+		low = 0xffffULL << 32 | NTOHL(r4);
+		named = r4 == l4;
+	} else {
+		named = r0 == l0 && r1 == l1 && r2 == l2 && r3 == l3;
+	}
+	if (control.skip_loopback && named)
+		return -PRIVATE_ADDRESS;
+#pragma unroll
+	for (i = 0; i < ADMINISTRATORS; i++)
+		if (i < control.administrators && control.administrator[2 * i] == high && control.administrator[2 * i + 1] == low)
+			return -ADMINISTRATOR;
+	if (!high && low >> 32 == 0xffff) {
+		u32 address = low;
 		if ((control.skip_loopback && address >> 24 == 127) || (control.skip_private && is_private(address)))
 			return -PRIVATE_ADDRESS;
 		prefix = address >> 8 | 4ULL << 60;
@@ -226,16 +112,27 @@ INLINE int decide(struct bpf_sock_ops *s, u64 *tag)
 	return -OUTSIDE;
 }
 
-/* What the kernel has made of it is read back; times are whole jiffies, of 10 ms at most, and older kernels don't tell them. */
-INLINE int set(struct bpf_sock_ops *s, int level, int name, u32 value, u32 bit)
+/* Whether an option isn't what it was set to. Times are whole jiffies, of 10 ms at most, and older kernels don't tell them. */
+INLINE int differs(struct bpf_sock_ops *s, int level, int name, u32 value, u32 bit)
 {
 	u32 now = value, slack = name == 1003 || name == 1004 ? 20000 : 0;
 
-	if (set_option(s, level, name, &value, sizeof(value)))
-		return 1 << bit;
 	if (name == 1001 || name == 1002 || get_option(s, level, name, &now, sizeof(now)))
 		return 0;
 	return now > value + slack || value > now + slack ? 1 << bit : 0;
+}
+
+/* Sets an option, and reads back what the kernel has made of it. */
+INLINE int set(struct bpf_sock_ops *s, int level, int name, u32 value, u32 bit)
+{
+	if (set_option(s, level, name, &value, sizeof(value)))
+		return 1 << bit;
+	return differs(s, level, name, value, bit);
+}
+
+INLINE u32 rate_of(struct arm *arm)
+{
+	return arm->pacing > 0xfffffffeULL ? 0xfffffffe : arm->pacing;
 }
 
 INLINE void established(struct bpf_sock_ops *s)
@@ -251,11 +148,13 @@ INLINE void established(struct bpf_sock_ops *s)
 		count(chosen < 0 ? -chosen : NO_NOTE);
 		return;
 	}
-	get_option(s, 6, 13, cc, sizeof(cc));
 	words = (u64 *)cc;
-	if (control.skip_own_cc && (words[0] != usual[0] || words[1] != usual[1])) {
-		count(OWN_CC);
-		return;
+	if (control.skip_own_cc) {
+		get_option(s, 6, 13, cc, sizeof(cc));
+		if (words[0] != usual[0] || words[1] != usual[1]) {
+			count(OWN_CC);
+			return;
+		}
 	}
 	n = storage_get(&notes, sk, 0, 1);
 	if (!n) {
@@ -276,16 +175,15 @@ INLINE void established(struct bpf_sock_ops *s)
 		refused |= set(s, 6, 25, arm->notsent_lowat, 7);
 	if (arm->window_clamp)
 		refused |= set(s, 6, 10, arm->window_clamp, 8);
-	if (arm->pacing) {
-		u32 rate = arm->pacing > 0xfffffffeULL ? 0xfffffffe : arm->pacing;
-		refused |= set(s, 1, 47, rate, 9);
-	}
+	if (arm->pacing)
+		refused |= set(s, 1, 47, rate_of(arm), 9);
 	if (arm->cc[0]) {
 		u64 wanted[2] = {((u64 *)arm->cc)[0], ((u64 *)arm->cc)[1]};
 		if (set_option(s, 6, 13, wanted, sizeof(wanted)))
 			refused |= 1;
 	}
-	get_option(s, 6, 13, n->cc, sizeof(n->cc));
+	if (control.varies_cc)
+		get_option(s, 6, 13, n->cc, sizeof(n->cc));
 	n->tag = tag;
 	n->epoch = control.epoch;
 	n->arm = chosen;
@@ -293,8 +191,19 @@ INLINE void established(struct bpf_sock_ops *s)
 	n->rtos = 0;
 	n->finished_ns = 0;
 	n->idle_ns = 0;
+	n->took_ns = 0;
+	n->responses = 0;
+	n->under_way = 0;
 #ifdef IDLE
 	n->since_jiffies = jiffies64();
+#endif
+#ifdef RESPONSES
+	{
+		u32 on = 1; /* SK_BPF_CB_TX_TIMESTAMPING, by SK_BPF_CB_FLAGS of SOL_SOCKET */
+		n->end_seq = ((volatile struct bpf_sock_ops *)s)->snd_nxt;
+		n->busy_jiffies = 0;
+		set_option(s, 1, 1009, &on, sizeof(on));
+	}
 #endif
 	n->cwnd = ((volatile struct bpf_sock_ops *)s)->snd_cwnd;
 	n->since_ns = now_ns();
@@ -302,59 +211,183 @@ INLINE void established(struct bpf_sock_ops *s)
 	set_flags(s, RTO_FLAG | STATE_FLAG);
 }
 
+/* Options of its arm that somebody has changed since. */
+INLINE u32 changed(struct bpf_sock_ops *s, struct note *n)
+{
+	struct arm *arm = &control.arm[n->arm & (ARMS - 1)];
+	u32 bits = 0;
+
+	if (control.varies_cc) {
+		u64 cc[2] = {};
+		get_option(s, 6, 13, cc, sizeof(cc));
+		bits |= cc[0] != ((u64 *)n->cc)[0] || cc[1] != ((u64 *)n->cc)[1];
+	}
+	if (arm->rto_min_us)
+		bits |= differs(s, 6, 1004, arm->rto_min_us, 5);
+	if (arm->delack_max_us)
+		bits |= differs(s, 6, 1003, arm->delack_max_us, 6);
+	if (arm->notsent_lowat)
+		bits |= differs(s, 6, 25, arm->notsent_lowat, 7);
+	if (arm->window_clamp)
+		bits |= differs(s, 6, 10, arm->window_clamp, 8);
+	if (arm->pacing)
+		bits |= differs(s, 1, 47, rate_of(arm), 9);
+	return bits & ~n->refused;
+}
+
+/* What the note has, and what its socket had at its end, or has now. */
+#define FILL(r, n, now, v, state_before, una, smallest_rtt, congested)                                                   \
+	do {                                                                                                             \
+		r->tag = n->tag;                                                                                         \
+		r->epoch = n->epoch;                                                                                     \
+		r->since_ns = n->since_ns;                                                                               \
+		r->lasted_ns = now - n->since_ns;                                                                        \
+		r->finished_ns = n->finished_ns ? n->finished_ns - n->since_ns : 0;                                      \
+		r->idle_ns = n->idle_ns;                                                                                 \
+		r->bytes_acked = v->bytes_acked;                                                                         \
+		r->bytes_received = v->bytes_received;                                                                   \
+		r->arm = n->arm;                                                                                         \
+		r->refused = n->refused;                                                                                 \
+		r->rtos = n->rtos;                                                                                       \
+		r->initcwnd = n->cwnd;                                                                                   \
+		r->last_state = state_before;                                                                            \
+		r->unacked = v->snd_nxt - una;                                                                           \
+		r->srtt_us = v->srtt_us >> 3;                                                                            \
+		r->min_rtt_us = smallest_rtt;                                                                            \
+		r->retransmitted = v->total_retrans;                                                                     \
+		r->segments_out = v->segs_out;                                                                           \
+		r->data_segments_out = v->data_segs_out;                                                                 \
+		r->segments_in = v->segs_in;                                                                             \
+		r->cwnd = v->snd_cwnd;                                                                                   \
+		r->mss = v->mss_cache;                                                                                   \
+		r->ecn = congested;                                                                                      \
+		r->response_ns = n->took_ns;                                                                             \
+		r->response_ended_ns = n->took_ns ? n->ended_ns - n->since_ns : 0;                                       \
+		r->response_bytes = n->took_bytes;                                                                       \
+		r->responses = n->responses;                                                                             \
+		r->response_cut = n->under_way;                                                                          \
+		r->spare = 0;                                                                                            \
+	} while (0)
+
 INLINE void ended(struct bpf_sock_ops *s, struct note *n, u64 now)
 {
 	volatile struct bpf_sock_ops *v = s;
 	struct record *r = reserve(&records, sizeof(*r), 0);
-	u64 cc[2] = {};
+	u32 una;
 
 	if (!r) {
 		__sync_fetch_and_add(&control.lost[n->arm & (ARMS - 1)], 1); /* the ring is full */
 		return;
 	}
-	r->tag = n->tag;
-	r->epoch = n->epoch;
-	r->since_ns = n->since_ns;
-	r->lasted_ns = now - n->since_ns;
-	r->finished_ns = n->finished_ns ? n->finished_ns - n->since_ns : 0;
-	r->idle_ns = n->idle_ns;
-	r->bytes_acked = v->bytes_acked;
-	r->bytes_received = v->bytes_received;
-	r->arm = n->arm;
-	r->refused = n->refused;
-	r->rtos = n->rtos;
-	r->initcwnd = n->cwnd;
-	r->last_state = v->args[0];
-	r->unacked = v->snd_nxt - v->snd_una;
-	r->srtt_us = v->srtt_us >> 3;
-	r->min_rtt_us = v->rtt_min;
-	r->retransmitted = v->total_retrans;
-	r->segments_out = v->segs_out;
-	r->data_segments_out = v->data_segs_out;
-	r->segments_in = v->segs_in;
-	r->cwnd = v->snd_cwnd;
-	r->mss = v->mss_cache;
-	get_option(s, 6, 13, cc, sizeof(cc));
-	r->changed_cc = cc[0] != ((u64 *)n->cc)[0] || cc[1] != ((u64 *)n->cc)[1];
-	r->ecn = v->ecn_flags & 1;
+	una = v->snd_una;
+	FILL(r, n, now, v, v->args[0], una, v->rtt_min, v->ecn_flags & 1);
+	r->changed = changed(s, n);
 	submit(r, 1); /* the reader looks by itself: no wake-up for each connection */
 	count(RECORDED);
 }
 
 #ifdef IDLE
-/* The part of so long in which nothing was outstanding: the kernel counts the rest in jiffies (tcp_chrono_start() and _stop() in
- * net/ipv4/tcp_output.c). */
-INLINE u64 idle_of(void *sk, struct note *n, u64 lasted_ns)
+/* For how many jiffies something was outstanding (tcp_chrono_start() and _stop() in net/ipv4/tcp_output.c). */
+INLINE u32 busy_of(struct tcp_sock *tcp, u64 jiffies)
+{
+	u32 busy = tcp->chrono_stat[0] + tcp->chrono_stat[1] + tcp->chrono_stat[2];
+
+	if (tcp->chrono_type & 3)
+		busy += (u32)jiffies - tcp->chrono_start;
+	return busy;
+}
+
+/* The part of so long in which nothing was outstanding. */
+INLINE u64 idle_of(struct tcp_sock *tcp, struct note *n, u64 lasted_ns)
+{
+	u64 jiffies = jiffies64(), all = jiffies - n->since_jiffies, busy = busy_of(tcp, jiffies);
+
+	return all && busy < all ? lasted_ns / all * (all - busy) : 0;
+}
+#endif
+
+/* The last response that has ended. */
+INLINE void fill_response(struct response *r, struct note *n)
+{
+	r->tag = n->tag;
+	r->epoch = n->epoch;
+	r->since_ns = n->since_ns;
+	r->ended_ns = n->ended_ns - n->since_ns;
+	r->took_ns = n->took_ns;
+	r->arm = n->arm;
+	r->bytes = n->took_bytes;
+}
+
+#ifdef RESPONSES
+/* Something was written: a response begins, or the one that is under way gets longer. */
+INLINE void written(struct bpf_sock_ops *s, void *sk, struct note *n)
 {
 	struct tcp_sock *tcp = to_tcp_sock(sk);
-	u64 jiffies = jiffies64(), all = jiffies - n->since_jiffies, busy;
+	u64 now, jiffies;
+	u32 waited;
 
-	if (!tcp || !all)
-		return 0;
-	busy = (u64)tcp->chrono_stat[0] + tcp->chrono_stat[1] + tcp->chrono_stat[2];
-	if (tcp->chrono_type & 3)
-		busy += (u32)((u32)jiffies - tcp->chrono_start);
-	return busy < all ? lasted_ns / all * (all - busy) : 0;
+	if (!tcp || n->responses >= RESPONSES_TOLD)
+		return;
+	if (!n->under_way) {
+		now = now_ns();
+		jiffies = jiffies64();
+		/* Who waits for room while it writes is seen here when it is done. */
+		waited = busy_of(tcp, jiffies) - n->busy_jiffies;
+		n->began_ns = now;
+		if (waited >= 2 && waited < 1 << 30 && jiffies > n->since_jiffies)
+			n->began_ns -= (now - n->since_ns) / (jiffies - n->since_jiffies) * waited;
+		n->begin_seq = n->end_seq;
+		n->under_way = 1;
+	}
+	n->end_seq = tcp->write_seq;
+	bpf_sock_ops_enable_tx_tstamp(bpf_cast_to_kern_ctx(s), 0);
+}
+
+/* A response ends. The last one of a connection goes with its record, the ones before are told as the next one ends. */
+INLINE void responded(struct note *n, u64 now, u32 end)
+{
+	if (n->took_ns) {
+		struct response *r = reserve(&records, sizeof(*r), 0);
+		if (r) {
+			fill_response(r, n);
+			submit(r, 1);
+		} else {
+			count(RESPONSES_LOST);
+		}
+	}
+	n->took_ns = now > n->began_ns ? now - n->began_ns : 1;
+	n->ended_ns = now;
+	n->took_bytes = end - n->begin_seq;
+	n->responses++;
+}
+
+INLINE void acknowledged(void *sk, struct note *n)
+{
+	struct tcp_sock *tcp = to_tcp_sock(sk);
+
+	if (!tcp || !n->under_way || (int)(tcp->snd_una - n->end_seq) < 0)
+		return;
+	responded(n, now_ns(), n->end_seq);
+	n->under_way = 0;
+	n->busy_jiffies = busy_of(tcp, jiffies64());
+}
+
+/* At a connection's end: what is under way comes no further. */
+INLINE void broken_off(void *sk, struct note *n, u64 now)
+{
+	struct tcp_sock *tcp = to_tcp_sock(sk);
+	u32 end;
+
+	if (!tcp || !n->under_way)
+		return;
+	end = tcp->snd_una;
+	if ((int)(end - n->end_seq) >= 0) {
+		end = n->end_seq;
+		n->under_way = 0; /* nobody told that all of it was acknowledged */
+		if (n->finished_ns > n->began_ns)
+			now = n->finished_ns;
+	}
+	responded(n, now, end);
 }
 #endif
 
@@ -370,20 +403,38 @@ INLINE void moved(struct bpf_sock_ops *s)
 	n = storage_get(&notes, sk, 0, 0);
 	if (!n)
 		return;
-	now = now_ns();
+#ifdef RESPONSES
+	if (v->op == WRITTEN) {
+		written(s, sk, n);
+		return;
+	}
+	if (v->op == ACKNOWLEDGED) {
+		acknowledged(sk, n);
+		return;
+	}
+#endif
 	if (v->op == TIMED_OUT) {
 		n->rtos++;
 		return;
 	}
+	now = now_ns();
 	/* the first change of state at which nothing is outstanding; the state of a new connection changes once more */
 	if (!n->finished_ns && v->args[1] != ESTABLISHED && v->snd_nxt == v->snd_una) {
 		n->finished_ns = now;
 #ifdef IDLE
-		n->idle_ns = idle_of(sk, n, now - n->since_ns);
+		{
+			struct tcp_sock *tcp = to_tcp_sock(sk);
+			if (tcp)
+				n->idle_ns = idle_of(tcp, n, now - n->since_ns);
+		}
 #endif
 	}
-	if (v->args[1] == CLOSE)
+	if (v->args[1] == CLOSE) {
+#ifdef RESPONSES
+		broken_off(sk, n, now);
+#endif
 		ended(s, n, now);
+	}
 }
 
 SEC("sockops") int traffic(struct bpf_sock_ops *s)
@@ -392,26 +443,76 @@ SEC("sockops") int traffic(struct bpf_sock_ops *s)
 	u64 tag;
 	int chosen;
 
-	if (op != RWND_INIT && op != PASSIVE_ESTABLISHED && op != NEEDS_ECN && op != TIMED_OUT && op != STATE)
+	if (op == STATE || op == TIMED_OUT || op == WRITTEN || op == ACKNOWLEDGED) {
+		moved(s); /* only what was assigned has a note */
+		return 1;
+	}
+	if (op != PASSIVE_ESTABLISHED && !(op == RWND_INIT && control.asks_requests & 1) &&
+	    !(op == NEEDS_ECN && control.asks_requests & 2))
 		return 1;
 	if (namespace_cookie(s) != control.namespace)
 		return 1;
 	if (op == PASSIVE_ESTABLISHED) {
 		count(PASSIVE);
 		established(s);
-	} else if (op == TIMED_OUT || op == STATE) {
-		moved(s);
-	} else {
-		chosen = decide(s, &tag);
-		if (chosen < 0)
-			return 1;
-		chosen &= ARMS - 1;
-		if (op == RWND_INIT && control.arm[chosen].initrwnd)
-			REPLY(s) = control.arm[chosen].initrwnd;
-		else if (op == NEEDS_ECN && control.arm[chosen].ecn)
-			REPLY(s) = 1;
+		return 1;
 	}
+	chosen = decide(s, &tag);
+	if (chosen < 0)
+		return 1;
+	chosen &= ARMS - 1;
+	if (op == RWND_INIT && control.arm[chosen].initrwnd)
+		REPLY(s) = control.arm[chosen].initrwnd;
+	else if (op == NEEDS_ECN && control.arm[chosen].ecn)
+		REPLY(s) = 1;
 	return 1;
 }
+
+#ifdef IDLE
+/* Documentation/bpf/bpf_iterators.rst: what a program gets that walks over the notes of all sockets. */
+struct walk_meta {
+	void *file;
+	u64 session, number;
+};
+struct walk {
+	struct walk_meta *meta;
+	void *map;
+	void *sk;
+	struct note *note;
+};
+
+/* Each connection that is still open, as if it had ended now. */
+SEC("iter") int still_open(struct walk *w)
+{
+	struct tcp_sock *tcp;
+	struct note *n = w->note;
+	struct {
+		struct response before; /* the last response that has ended, if it took any time */
+		struct record now;
+	} two = {}, *both = &two;
+	struct record *r = &both->now;
+	void *sk = w->sk;
+	u64 now = now_ns();
+
+	if (!n || !sk)
+		return 0;
+	tcp = to_tcp_sock(sk);
+	if (!tcp)
+		return 0;
+	fill_response(&both->before, n);
+	FILL(r, n, now, tcp, ESTABLISHED, tcp->snd_una, tcp->rtt_min.s[0].v, 0);
+	if (!n->finished_ns)
+		r->idle_ns = idle_of(tcp, n, now - n->since_ns);
+	r->response_ns = 0;
+	if (n->under_way) {
+		r->response_ns = now > n->began_ns ? now - n->began_ns : 1;
+		r->response_ended_ns = r->lasted_ns;
+		r->response_bytes = tcp->snd_una - n->begin_seq;
+		r->responses++;
+	}
+	write_out(w->meta->file, both, sizeof(*both));
+	return 0;
+}
+#endif
 
 char traffic_license[] SEC("license") = "Dual MIT/GPL";

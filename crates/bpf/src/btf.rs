@@ -13,6 +13,7 @@ const ARRAY: u32 = 3;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 const ENUM: u32 = 6;
+const FUNC: u32 = 12;
 const FUNC_PROTO: u32 = 13;
 const VAR: u32 = 14;
 const DATASEC: u32 = 15;
@@ -118,6 +119,13 @@ impl Btf {
     #[must_use]
     pub fn find_struct(&self, name: &str) -> Option<u32> {
         self.structs.get(name).copied()
+    }
+
+    /// The function of this name.
+    #[must_use]
+    pub fn find_function(&self, name: &str) -> Option<u32> {
+        let is = |id: &u32| self.kind(*id).ok() == Some(FUNC) && self.name(*id).is_ok_and(|own| own == name);
+        (1..self.types.len() as u32).find(is)
     }
 
     /// A type without its names and qualifiers.

@@ -27,8 +27,9 @@ pub use connections::ConnectionRule;
 pub use pins::{Pins, mount_bpffs};
 pub use registration::{LoadError, Loaded, missing_capabilities};
 pub use traffic::{
-    ArmOptions, MAX_ARMS, MAX_PORTS, OtherProgram, TrafficCounts, TrafficProgram, TrafficRecord, TrafficRules,
-    idle_unknown, missing_traffic_capabilities, other_programs,
+    ArmOptions, LastResponse, MAX_ADMINISTRATORS, MAX_ARMS, MAX_PORTS, OtherProgram, ResponseRecord, TrafficCounts,
+    TrafficKnowledge, TrafficProgram, TrafficRecord, TrafficRecords, TrafficRules, idle_unknown,
+    missing_traffic_capabilities, other_programs,
 };
 
 /// Why bytes aren't what they should be.

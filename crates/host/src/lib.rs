@@ -71,5 +71,5 @@ pub use system::{
 pub use txn::{
     Applied, AppliedRow, ApplyOptions, Confirmed, Drift, GuardCommand, GuardOptions, HeldChange, HistoryRow, Recovered,
     Released, RevertReport, Store, StoreError, TxnError, Undone, VerifyReport, apply, confirm, damaged, forget, guard,
-    history, hold, in_force, pending, recover, switch, undo, undo_by_force, verify,
+    history, hold, in_force, is_unwatched, pending, recover, switch, undo, undo_by_force, verify,
 };

@@ -2,7 +2,7 @@ use crate::lab::{APPARMOR_HELP, USER_NAMESPACE_HELP, apparmor_restricts};
 use serde::Serialize;
 use std::path::Path;
 use utoipa::ToSchema;
-use wt_bpf::{TrafficProgram, TrafficRules};
+use wt_bpf::{TrafficKnowledge, TrafficProgram, TrafficRules};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -136,22 +136,29 @@ fn connections() -> Check {
         by_connection: false,
         skip_private: true,
         skip_loopback: true,
+        skip_own_cc: true,
+        administrators: Vec::new(),
         key: [0; 2],
         tag_key: [0; 2],
         patience_ns: 0,
     };
     let tried = match TrafficProgram::unavailable() {
         Some(why) => Err(why),
-        None => TrafficProgram::attach(&rules).map(drop).map_err(|error| error.to_string()),
+        None => TrafficProgram::attach(&rules).map(|program| program.knows()).map_err(|error| error.to_string()),
     };
-    let idle = wt_bpf::idle_unknown().map_or_else(String::new, |why| {
-        format!("; {why}: on connections that clients keep open, idle time counts as if data were outstanding")
-    });
+    let knows = |knows| match knows {
+        TrafficKnowledge::Responses => "and times each response".to_owned(),
+        TrafficKnowledge::Idle => "and times connections as a whole: single responses take Linux 6.15".to_owned(),
+        TrafficKnowledge::Connection => format!(
+            "and times connections as a whole; {}: on those that clients keep open, idle time counts as if data were outstanding",
+            wt_bpf::idle_unknown().unwrap_or("this kernel refuses the program that knows more")
+        ),
+    };
     Check {
         name: "traffic over BPF (sockops)",
         ok: tried.is_ok(),
         needed: false,
-        found: tried.map_or_else(|why| why, |()| "can assign a server's connections".to_owned() + &idle),
+        found: tried.map_or_else(|why| why, |known| format!("can assign a server's connections, {}", knows(known))),
         advice: Some("only root can (CAP_BPF and CAP_NET_ADMIN), from Linux 5.15 on, with control groups of version 2"),
     }
 }

@@ -1,4 +1,4 @@
-use crate::BackendState;
+use crate::{BackendState, OpenNow};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wt_traffic::{ArmSettings, TrafficExpectation, TrafficHoldback, TrafficReport, TrafficTally};
@@ -23,10 +23,16 @@ pub struct TrafficPlan {
     pub schema_version: u32,
     /// Whom it touches, and whom not.
     pub whom: String,
+    /// Whom it touches.
+    pub touches: String,
+    /// Whom it leaves alone.
+    pub left_alone: String,
     /// The arms, the first of which the others are compared with.
     pub arms: Vec<PlannedArm>,
     /// How long coins hold, s.
     pub epoch_s: f64,
+    /// What is open on the ports now; none where the kernel doesn't tell.
+    pub open_now: Option<OpenNow>,
     /// What assigns connections, and whether it works here.
     pub backends: Vec<BackendState>,
     /// BPF programs of others that see the same connections: beside them it isn't begun unless that is asked for.
@@ -77,6 +83,8 @@ pub struct TrafficList {
     pub running: Vec<TrafficStatus>,
     /// Whether routing rules of an experiment stand here that was killed with its guard; they steer nobody.
     pub rules_left: bool,
+    /// Whether this host has a setting of an experiment that was killed with its guards.
+    pub settings_left: bool,
 }
 
 /// Which experiments were ended. Its JSON is the contract of `windtunnel traffic stop --json`.
@@ -88,6 +96,8 @@ pub struct TrafficStop {
     pub stopped: Vec<String>,
     /// Whether routing rules were removed that an experiment had left which was killed with its guard.
     pub rules_removed: bool,
+    /// Whether a setting of this host was put back that an experiment had left which was killed with its guards.
+    pub settings_put_back: bool,
 }
 
 /// Several experiments together. Its JSON is the contract of `windtunnel traffic combine --json`.

@@ -2,9 +2,12 @@ use crate::record::{Kept, KeptAnswer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_problem::Problem;
-use wt_traffic::{ConnectionOutcome, DrawKey, TrafficAnalysis, TrafficConfig, TrafficRun, TrafficTally};
+use wt_traffic::{
+    ConnectionOutcome, DrawKey, ResponseOutcome, TrafficAnalysis, TrafficConfig, TrafficRun, TrafficTally,
+};
 
-/// Outcomes on their way to evidence: each epoch is scored when its youngest connection is old enough.
+/// Outcomes on their way to evidence: each epoch is scored when its youngest connection is old enough, and what is open then counts
+/// as it is.
 #[derive(Debug)]
 pub(crate) struct Assessor {
     pub(crate) analysis: TrafficAnalysis,
@@ -43,15 +46,21 @@ impl Assessor {
         self.analysis.record(outcome);
     }
 
-    /// Scores the epochs whose youngest connection is old enough; all that have ended, if no connection is open any more.
-    pub(crate) fn score(&mut self, now_ns: u64, none_open: bool) {
+    pub(crate) fn respond(&mut self, outcome: &ResponseOutcome) {
+        self.analysis.respond(outcome);
+    }
+
+    /// The epochs whose youngest connection is old enough; all that have ended, if no connection is open any more.
+    pub(crate) fn ripe(&self, now_ns: u64, none_open: bool) -> Vec<u64> {
         let age = self.age.as_nanos() as u64;
         let old = |ended: &u64| none_open || now_ns.saturating_sub(*ended) >= age;
-        let ripe: Vec<u64> = self.ended.iter().filter(|(_, ended)| old(ended)).map(|(epoch, _)| *epoch).collect();
-        for epoch in ripe {
-            self.ended.remove(&epoch);
-            self.analysis.close_epoch(epoch);
-        }
+        self.ended.iter().filter(|(_, ended)| old(ended)).map(|(epoch, _)| *epoch).collect()
+    }
+
+    /// Scores an epoch.
+    pub(crate) fn score(&mut self, epoch: u64) {
+        self.ended.remove(&epoch);
+        self.analysis.close_epoch(epoch);
     }
 
     /// How it stands, as it is kept.

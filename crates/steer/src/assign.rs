@@ -1,11 +1,12 @@
 use crate::assigner::Assigner;
-use crate::backend::{Keys, SOCKOPS, SockopsBackend};
+use crate::backend::{SOCKOPS, Secrets, SockopsBackend};
 use crate::routes::{ROUTES, RoutesBackend};
 use crate::slots::{SLOTS, SlotsBackend};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use wt_problem::Problem;
 use wt_setup::connections;
+use wt_sys::ns::read_net_sysctl;
 use wt_traffic::TrafficConfig;
 
 /// Which backend is wanted.
@@ -63,13 +64,44 @@ pub fn backends() -> Vec<BackendState> {
     ]
 }
 
-/// Why a backend can't do what an experiment asks for, wherever it runs.
+/// Why a backend can't do what an experiment asks for, whoever runs it.
 fn refusal(name: &str, config: &TrafficConfig) -> Option<String> {
+    let sysctl = |name| read_net_sysctl(name).map(|value| value.trim().to_owned()).unwrap_or_default();
     match name {
-        ROUTES => crate::routes::refusal(config),
-        SLOTS => crate::slots::refusal(config),
-        _ => None,
+        ROUTES => crate::routes::refusal(config)
+            .or_else(|| ecn_refusal(config, &sysctl("ipv4/tcp_ecn")))
+            .or_else(|| own_cc(config)),
+        SLOTS => crate::slots::refusal(config).or_else(|| own_cc(config)),
+        _ => ecn_refusal(config, &sysctl("ipv4/tcp_ecn")),
     }
+}
+
+/// One connection can accept ECN where the host doesn't, and can't refuse it where the host does.
+fn ecn_refusal(config: &TrafficConfig, host: &str) -> Option<String> {
+    let named = config.arms.iter().any(|arm| arm.settings.ecn().is_some());
+    (named && host != "0").then(|| {
+        format!(
+            "this host accepts ECN on every connection (net.ipv4.tcp_ecn is {host}), so that no arm would differ: set it to 0 before, or take \
+             --backend slots"
+        )
+    })
+}
+
+/// Where arms differ in their congestion control, a server that sets its own would be given another one by a route, and none
+/// by a setting of the host.
+fn own_cc(config: &TrafficConfig) -> Option<String> {
+    if config.own_cc || config.arms.iter().all(|arm| arm.settings.cc().is_none()) {
+        return None;
+    }
+    let usual = read_net_sysctl("ipv4/tcp_congestion_control").ok()?;
+    let sockets = wt_sys::diag::tcp_sockets().ok()?;
+    let listeners = sockets.iter().filter(|one| one.is_listener() && config.ports.contains(&one.local.port()));
+    let mut own = listeners.filter_map(|one| Some((one.local.port(), one.congestion_control.clone()?)));
+    own.find(|(_, cc)| cc != usual.trim()).map(|(port, cc)| {
+        format!(
+            "the server on port {port} sets its own congestion control, {cc}: --include own-cc takes it in all the same"
+        )
+    })
 }
 
 /// The same for one experiment: what a backend can't set or whom it can't tell apart is a reason, too.
@@ -131,11 +163,15 @@ pub(crate) fn alone(others: &[wt_bpf::OtherProgram]) -> Result<(), Problem> {
 ///
 /// # Errors
 /// As [`choose`], and what is in the backend's way.
-pub(crate) fn begin(choice: BackendChoice, config: &TrafficConfig, keys: Keys) -> Result<Box<dyn Assigner>, Problem> {
+pub(crate) fn begin(
+    choice: BackendChoice,
+    config: &TrafficConfig,
+    secrets: &Secrets,
+) -> Result<Box<dyn Assigner>, Problem> {
     Ok(match choose(choice, config)? {
-        ROUTES => Box::new(RoutesBackend::begin(config, keys)?),
-        SLOTS => Box::new(SlotsBackend::begin(config, keys)?),
-        _ => Box::new(SockopsBackend::begin(config, keys)?),
+        ROUTES => Box::new(RoutesBackend::begin(config, secrets)?),
+        SLOTS => Box::new(SlotsBackend::begin(config, secrets)?),
+        _ => Box::new(SockopsBackend::begin(config, secrets)?),
     })
 }
 
@@ -156,6 +192,9 @@ mod tests {
             assert_eq!(problem.fault, wt_problem::Fault::Usage);
             assert!(problem.what.contains(said), "{problem}");
         }
+        let ecn = TrafficConfig { arms: crate::arms_of_levels(&["ecn=off,on".to_owned()]).unwrap(), ..config };
+        assert_eq!(ecn_refusal(&ecn, "0"), None);
+        assert!(ecn_refusal(&ecn, "2").unwrap().contains("tcp_ecn is 2"));
         assert!(alone(&[]).is_ok());
         let tuner = wt_bpf::OtherProgram { id: 12, name: "conn_tuner".to_owned() };
         let problem = alone(&[tuner]).unwrap_err();

@@ -1,5 +1,5 @@
 use std::time::Duration;
-use wt_bpf::{TrafficCounts, TrafficRecord};
+use wt_bpf::{TrafficCounts, TrafficRecords};
 use wt_problem::Problem;
 
 /// What gives new connections the settings of their arms, and records what became of them.
@@ -30,11 +30,22 @@ pub(crate) trait Assigner {
     /// A [`Problem`] that says what the kernel refuses.
     fn pause(&mut self) -> Result<(), Problem>;
 
-    /// What has become of connections since the last call.
+    /// Whether responses are told one by one.
+    fn times_responses(&self) -> bool {
+        false
+    }
+
+    /// What has become of connections and responses since the last call.
     ///
     /// # Errors
     /// A [`Problem`] where the kernel doesn't tell any more.
-    fn records(&mut self) -> Result<Vec<TrafficRecord>, Problem>;
+    fn records(&mut self) -> Result<TrafficRecords, Problem>;
+
+    /// The connections that are still open, as they are now.
+    ///
+    /// # Errors
+    /// A [`Problem`] where the kernel doesn't tell any more.
+    fn still_open(&mut self) -> Result<TrafficRecords, Problem>;
 
     /// How many connections there were.
     ///

@@ -1,13 +1,15 @@
 use crate::assigner::Assigner;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use wt_bpf::{
-    ArmOptions, LoadError, TrafficCounts, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities,
+    ArmOptions, LoadError, ResponseRecord, TrafficCounts, TrafficKnowledge, TrafficProgram, TrafficRecord,
+    TrafficRecords, TrafficRules, missing_traffic_capabilities,
 };
 use wt_problem::Problem;
 use wt_sys::ns::read_net_sysctl;
 use wt_traffic::{
-    ArmSettings, ArmTally, ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, SocketSetting, TrafficConfig,
-    TrafficUnit,
+    ArmSettings, ArmTally, ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, SocketSetting,
+    TrafficConfig, TrafficUnit,
 };
 
 /// The name of the BPF program's way.
@@ -25,19 +27,27 @@ pub(crate) fn unavailable() -> Option<String> {
 /// The beginnings of so many epochs are remembered: of the last hours, however long an experiment runs.
 const EPOCHS: usize = 10_000;
 
-/// The keys of one run, in memory only.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Keys {
+/// What one run has in memory only: its keys, and whom it leaves alone by name.
+#[derive(Clone)]
+pub(crate) struct Secrets {
     pub(crate) draw: DrawKey,
     pub(crate) tag: DrawKey,
+    /// From where somebody is logged in who runs the experiment.
+    pub(crate) administrators: Vec<IpAddr>,
 }
 
-impl Keys {
-    /// From the operating system.
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secrets")
+    }
+}
+
+impl Secrets {
+    /// Keys from the operating system.
     ///
     /// # Errors
     /// A [`Problem`] where it has no random numbers.
-    pub(crate) fn drawn() -> Result<Self, Problem> {
+    pub(crate) fn drawn(config: &TrafficConfig) -> Result<Self, Problem> {
         use std::io::Read as _;
         let mut bytes = [0_u8; 32];
         std::fs::File::open("/dev/urandom")
@@ -45,7 +55,8 @@ impl Keys {
             .map_err(|error| Problem::environment(format!("/dev/urandom can't be read: {error}")))?;
         let words: Vec<u64> =
             bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect();
-        Ok(Self { draw: DrawKey([words[0], words[1]]), tag: DrawKey([words[2], words[3]]) })
+        let administrators = if config.administrator { Vec::new() } else { crate::login::administrators() };
+        Ok(Self { draw: DrawKey([words[0], words[1]]), tag: DrawKey([words[2], words[3]]), administrators })
     }
 }
 
@@ -58,11 +69,11 @@ impl SockopsBackend {
     ///
     /// # Errors
     /// A [`Problem`] that says why it doesn't work here.
-    pub(crate) fn begin(config: &TrafficConfig, keys: Keys) -> Result<Self, Problem> {
+    pub(crate) fn begin(config: &TrafficConfig, secrets: &Secrets) -> Result<Self, Problem> {
         for name in config.arms.iter().filter_map(|arm| arm.settings.cc()) {
             known_cc(name)?;
         }
-        attach(config, keys).map(Self)
+        attach(config, secrets).map(Self)
     }
 }
 
@@ -86,8 +97,16 @@ impl Assigner for SockopsBackend {
         Ok(())
     }
 
-    fn records(&mut self) -> Result<Vec<TrafficRecord>, Problem> {
+    fn times_responses(&self) -> bool {
+        self.0.knows() == TrafficKnowledge::Responses
+    }
+
+    fn records(&mut self) -> Result<TrafficRecords, Problem> {
         Ok(self.0.records())
+    }
+
+    fn still_open(&mut self) -> Result<TrafficRecords, Problem> {
+        self.0.still_open().map_err(|error| Problem::environment(error.to_string()))
     }
 
     fn counts(&mut self) -> Result<TrafficCounts, Problem> {
@@ -95,15 +114,17 @@ impl Assigner for SockopsBackend {
     }
 }
 
-fn attach(config: &TrafficConfig, keys: Keys) -> Result<TrafficProgram, Problem> {
+fn attach(config: &TrafficConfig, secrets: &Secrets) -> Result<TrafficProgram, Problem> {
     TrafficProgram::attach(&TrafficRules {
         ports: config.ports.clone(),
         arms: config.arms.iter().map(|arm| options(&arm.settings)).collect(),
         by_connection: config.unit == TrafficUnit::Connection,
         skip_private: !config.private,
         skip_loopback: true,
-        key: keys.draw.0,
-        tag_key: keys.tag.0,
+        skip_own_cc: !config.own_cc,
+        administrators: secrets.administrators.clone(),
+        key: secrets.draw.0,
+        tag_key: secrets.tag.0,
         patience_ns: PATIENCE_NS,
     })
     .map_err(|error| match error {
@@ -147,16 +168,19 @@ fn options(settings: &ArmSettings) -> ArmOptions {
 pub(crate) struct Outcomes {
     arms: Vec<ArmSettings>,
     age_us: u64,
+    /// Whether responses are told one by one.
+    by_response: bool,
     /// When each epoch began, ns of the monotonic clock.
     began: BTreeMap<u64, u64>,
     pub(crate) tallies: Vec<ArmTally>,
 }
 
 impl Outcomes {
-    pub(crate) fn new(config: &TrafficConfig) -> Self {
+    pub(crate) fn new(config: &TrafficConfig, by_response: bool) -> Self {
         Self {
             arms: config.arms.iter().map(|arm| arm.settings.clone()).collect(),
             age_us: config.age.as_micros() as u64,
+            by_response,
             began: BTreeMap::new(),
             tallies: vec![ArmTally::default(); config.arms.len()],
         }
@@ -170,18 +194,26 @@ impl Outcomes {
         self.began.insert(epoch, now_ns);
     }
 
+    /// Counts a connection that has ended.
+    pub(crate) fn count(&mut self, outcome: &ConnectionOutcome) {
+        let tally = &mut self.tallies[outcome.arm];
+        tally.recorded += 1;
+        tally.set_errors += u64::from(outcome.set_errors != 0);
+        tally.not_compliant += u64::from(!outcome.compliant);
+    }
+
+    /// How long after the beginning of its epoch a connection was established, µs.
+    fn offset_us(&self, epoch: u64, since_ns: u64) -> u64 {
+        let began = self.began.get(&epoch).copied().unwrap_or(since_ns);
+        since_ns.saturating_sub(began) / 1_000
+    }
+
     /// One record in the experiment's words.
-    pub(crate) fn of(&mut self, record: &TrafficRecord) -> Option<ConnectionOutcome> {
+    pub(crate) fn of(&self, record: &TrafficRecord) -> Option<ConnectionOutcome> {
         let arm = record.arm;
         let settings = self.arms.get(arm)?;
-        let tally = &mut self.tallies[arm];
         let kept_initcwnd = settings.initcwnd().is_none_or(|asked| record.initcwnd == asked);
-        let compliant = !record.changed_cc && kept_initcwnd;
-        tally.recorded += 1;
-        tally.set_errors += u64::from(record.refused != 0);
-        tally.not_compliant += u64::from(!compliant);
         let lasted_us = record.lasted_ns / 1_000;
-        let began = self.began.get(&record.epoch).copied().unwrap_or(record.since_ns);
         let fate = match () {
             () if lasted_us > self.age_us => ConnectionFate::Open,
             () if record.ended_in_order() => ConnectionFate::Closed,
@@ -191,8 +223,10 @@ impl Outcomes {
         Some(ConnectionOutcome {
             arm,
             epoch: record.epoch,
-            offset_us: record.since_ns.saturating_sub(began) / 1_000,
+            offset_us: self.offset_us(record.epoch, record.since_ns),
             tag: record.tag,
+            connection: record.since_ns,
+            by_response: self.by_response,
             bytes_acked: record.bytes_acked.saturating_sub(u64::from(record.unacked == 0)),
             duration_us: lasted_us.min(self.age_us),
             busy_us: busy_us(record, self.age_us),
@@ -202,7 +236,38 @@ impl Outcomes {
             rtos: Some(record.rtos),
             fate,
             set_errors: record.refused,
-            compliant,
+            compliant: record.changed == 0 && kept_initcwnd,
+        })
+    }
+
+    /// The last response of a connection, as [`Self::response`].
+    pub(crate) fn last_response(&self, record: &TrafficRecord, fate: ConnectionFate) -> Option<ResponseOutcome> {
+        let last = record.last_response?;
+        let response = self.response(&ResponseRecord {
+            tag: record.tag,
+            epoch: record.epoch,
+            arm: record.arm,
+            since_ns: record.since_ns,
+            ended_ns: last.ended_ns,
+            took_ns: last.took_ns,
+            bytes: last.bytes,
+        })?;
+        let aborted = last.cut && matches!(fate, ConnectionFate::Reset | ConnectionFate::TimedOut);
+        Some(ResponseOutcome { aborted, ..response })
+    }
+
+    /// A response in the experiment's words, if it began before its connection had the cohort's age.
+    pub(crate) fn response(&self, record: &ResponseRecord) -> Option<ResponseOutcome> {
+        let begins_us = record.ended_ns.saturating_sub(record.took_ns) / 1_000;
+        (record.arm < self.arms.len() && begins_us <= self.age_us).then(|| ResponseOutcome {
+            arm: record.arm,
+            epoch: record.epoch,
+            offset_us: self.offset_us(record.epoch, record.since_ns),
+            tag: record.tag,
+            connection: record.since_ns,
+            bytes: u64::from(record.bytes),
+            time_us: record.took_ns / 1_000,
+            aborted: false,
         })
     }
 }
@@ -212,7 +277,9 @@ impl Outcomes {
 /// Without the time between responses in which a client only keeps its connection open. The kernel counts that in jiffies, so that
 /// what is shorter than one would be 0: a round trip is the least that data can be outstanding.
 fn busy_us(record: &TrafficRecord, age_us: u64) -> Option<u64> {
-    let finished_us = record.finished_ns.map(|ns| ns / 1_000).filter(|us| *us <= age_us)?;
+    // Of one that is still open, what was idle so far is known.
+    let whole = record.finished_ns.or_else(|| (record.idle_ns > 0).then_some(record.lasted_ns));
+    let finished_us = whole.map(|ns| ns / 1_000).filter(|us| *us <= age_us || record.finished_ns.is_none())?;
     let least = u64::from(record.srtt_us).min(finished_us);
     Some(finished_us.saturating_sub(record.idle_ns / 1_000).max(least))
 }
@@ -221,6 +288,7 @@ fn busy_us(record: &TrafficRecord, age_us: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use std::time::Duration;
+    use wt_bpf::LastResponse;
     use wt_traffic::TrafficArm;
 
     fn record(arm: usize) -> TrafficRecord {
@@ -247,8 +315,10 @@ mod tests {
             segments_in: 9,
             cwnd: 20,
             mss: 1448,
-            changed_cc: false,
+            changed: 0,
             ecn: false,
+            responses: 0,
+            last_response: None,
         }
     }
 
@@ -256,7 +326,7 @@ mod tests {
         let arm = |text: &str| TrafficArm { name: text.to_owned(), settings: text.parse().unwrap() };
         let arms = vec![arm("initcwnd=10"), arm("initcwnd=32")];
         let mut outcomes =
-            Outcomes::new(&TrafficConfig { arms, age: Duration::from_secs(3), ..TrafficConfig::default() });
+            Outcomes::new(&TrafficConfig { arms, age: Duration::from_secs(3), ..TrafficConfig::default() }, false);
         outcomes.begin(3, 4_000_000_000);
         outcomes
     }
@@ -268,8 +338,38 @@ mod tests {
         assert_eq!((outcome.offset_us, outcome.duration_us, outcome.busy_us), (1_000_000, 2_000_000, Some(1_500_000)));
         assert_eq!((outcome.bytes_acked, outcome.fate, outcome.compliant), (10_000, ConnectionFate::Closed, true));
         assert_eq!(all.of(&record(1)).map(|outcome| outcome.compliant), Some(false), "asked for 32, and has 10");
+        for arm in [0, 1] {
+            let outcome = all.of(&record(arm)).unwrap();
+            all.count(&outcome);
+        }
         assert_eq!((all.tallies[0].recorded, all.tallies[0].not_compliant, all.tallies[1].not_compliant), (1, 0, 1));
         assert_eq!(all.of(&record(2)), None);
+        let changed = TrafficRecord { changed: 1 << 9, ..record(0) };
+        assert_eq!(all.of(&changed).map(|outcome| outcome.compliant), Some(false), "somebody changed its pacing");
+    }
+
+    #[test]
+    fn responses_that_began_before_the_age_count_and_only_what_was_cut_by_a_reset_is_broken_off() {
+        let all = outcomes();
+        let response = |ended_ms: u64, took_ms: u64| ResponseRecord {
+            tag: 1,
+            epoch: 3,
+            arm: 1,
+            since_ns: 5_000_000_000,
+            ended_ns: ended_ms * 1_000_000,
+            took_ns: took_ms * 1_000_000,
+            bytes: 5_000,
+        };
+        let found = all.response(&response(2_000, 80)).unwrap();
+        assert_eq!((found.offset_us, found.bytes, found.time_us), (1_000_000, 5_000, 80_000));
+        assert_eq!(found.connection, all.of(&record(1)).unwrap().connection);
+        assert!(all.response(&response(4_000, 1_200)).is_some() && all.response(&response(4_000, 900)).is_none());
+        let last = |cut, fate| {
+            let last_response = Some(LastResponse { took_ns: 1_000, ended_ns: 9_000, bytes: 7, cut });
+            all.last_response(&TrafficRecord { last_response, ..record(0) }, fate).unwrap().aborted
+        };
+        let (reset, open) = (ConnectionFate::Reset, ConnectionFate::Open);
+        assert_eq!([last(true, reset), last(false, reset), last(true, open)], [true, false, false]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-use crate::backend::Keys;
+use crate::backend::Secrets;
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use wt_bpf::{TrafficCounts, TrafficRecord};
+use wt_bpf::{TrafficCounts, TrafficRecord, TrafficRecords};
 use wt_problem::Problem;
 use wt_sys::SysError;
 use wt_sys::clock;
-use wt_sys::diag::{DiagSocket, SocketEnds, tcp_sockets};
+use wt_sys::diag::{DiagSocket, SocketEnds, tcp_sockets, tcp_sockets_with_figures};
 use wt_sys::tcp::TcpInfo;
 use wt_traffic::{ArmSettings, ClientPrefix, TrafficConfig, left_alone};
 
@@ -22,6 +22,7 @@ const FORGET_NS: u64 = 120_000_000_000;
 enum Account {
     OtherPort,
     Private,
+    Administrator,
     /// Came while nothing was assigned.
     Paused,
     Outside,
@@ -52,6 +53,7 @@ pub(crate) struct Census {
     ends: SocketEnds,
     ports: Vec<u16>,
     private: bool,
+    administrators: Vec<IpAddr>,
     arms: Vec<ArmSettings>,
     tag: wt_traffic::DrawKey,
     /// Ports that have listeners: connections to others are our own to somebody.
@@ -77,15 +79,16 @@ impl Census {
     ///
     /// # Errors
     /// A [`Problem`] where the kernel doesn't tell.
-    pub(crate) fn begin(config: &TrafficConfig, keys: Keys) -> Result<Self, Problem> {
+    pub(crate) fn begin(config: &TrafficConfig, secrets: &Secrets) -> Result<Self, Problem> {
         let ends = SocketEnds::watch().map_err(failed)?;
         let now = clock::monotonic_ns();
         let mut census = Self {
             ends,
             ports: config.ports.clone(),
             private: config.private,
+            administrators: secrets.administrators.clone(),
             arms: config.arms.iter().map(|arm| arm.settings.clone()).collect(),
-            tag: keys.tag,
+            tag: secrets.tag,
             listening: config.ports.iter().copied().collect(),
             before: HashSet::new(),
             seen: HashMap::new(),
@@ -175,6 +178,7 @@ impl Census {
         let account = match &self.epoch {
             _ if !self.ports.contains(&socket.local.port()) => Account::OtherPort,
             _ if socket.local.ip() == socket.remote.ip() => Account::Private,
+            _ if self.administrators.contains(&socket.remote.ip().to_canonical()) => Account::Administrator,
             _ if left_alone(socket.remote.ip(), self.private).is_some() => Account::Private,
             None => Account::Paused,
             Some((_, arm)) => arm(socket.remote).map_or(Account::Outside, Account::Arm),
@@ -211,8 +215,24 @@ impl Census {
     }
 
     /// What has become of connections since the last call.
-    pub(crate) fn records(&mut self) -> Vec<TrafficRecord> {
-        std::mem::take(&mut self.records)
+    pub(crate) fn records(&mut self) -> TrafficRecords {
+        TrafficRecords { connections: std::mem::take(&mut self.records), ..TrafficRecords::default() }
+    }
+
+    /// The assigned connections that are still open.
+    ///
+    /// # Errors
+    /// A [`Problem`] where the kernel doesn't tell any more.
+    pub(crate) fn still_open(&mut self) -> Result<TrafficRecords, Problem> {
+        let all = tcp_sockets_with_figures().map_err(failed)?;
+        let now = clock::monotonic_ns();
+        let of = |socket: &DiagSocket| {
+            let seen = self.seen.get(&socket.cookie).filter(|seen| !seen.request)?;
+            let Account::Arm(arm) = seen.account else { return None };
+            let tag = self.tag.tag(ClientPrefix::of(socket.remote.ip()));
+            Some(record(seen, socket.info.as_ref()?, Told { arm, tag, now, initcwnd: self.arms[arm].initcwnd() }))
+        };
+        Ok(TrafficRecords { connections: all.iter().filter_map(of).collect(), ..TrafficRecords::default() })
     }
 
     /// How many connections there were, by a look.
@@ -236,6 +256,7 @@ fn count(counts: &mut TrafficCounts, account: Account) {
     match account {
         Account::OtherPort => counts.other_port += 1,
         Account::Private => counts.private += 1,
+        Account::Administrator => counts.administrator += 1,
         Account::Paused => counts.paused += 1,
         Account::Outside => counts.outside += 1,
         Account::Arm(arm) => counts.assigned[arm] += 1,
@@ -286,8 +307,10 @@ fn record(seen: &Seen, info: &TcpInfo, told: Told) -> TrafficRecord {
         segments_in: info.segs_in,
         cwnd: info.snd_cwnd,
         mss: info.snd_mss,
-        changed_cc: seen.changed_cc,
+        changed: u32::from(seen.changed_cc),
         ecn: info.ecn(),
+        responses: 0,
+        last_response: None,
     }
 }
 
@@ -320,8 +343,8 @@ mod tests {
     fn each_connection_is_in_one_account() {
         let mut counts = TrafficCounts::default();
         let all = [Account::OtherPort, Account::Private, Account::Paused, Account::Outside, Account::Arm(2)];
-        all.into_iter().for_each(|account| count(&mut counts, account));
-        assert_eq!(counts.passive, 5);
+        all.into_iter().chain([Account::Administrator]).for_each(|account| count(&mut counts, account));
+        assert_eq!((counts.passive, counts.administrator, counts.is_whole()), (6, 1, true));
         assert_eq!(
             (counts.other_port, counts.private, counts.paused, counts.outside, counts.assigned[2]),
             (1, 1, 1, 1, 1)

@@ -11,6 +11,10 @@ pub enum TrafficEvent {
         id: String,
         /// Whom it touches, and whom not.
         whom: String,
+        /// Whom it touches.
+        touches: String,
+        /// Whom it leaves alone.
+        left_alone: String,
         /// What assigns connections: `sockops`, `routes` or `slots`.
         backend: &'static str,
         /// What the arms are called.
@@ -32,10 +36,12 @@ pub enum TrafficEvent {
         /// What may be said by now.
         headline: String,
     },
-    /// A guardrail has stopped an arm.
+    /// An arm gets no connections any more, or for a while.
     Stopped {
         /// Which.
         arm: String,
+        /// What stopped it.
+        why: String,
     },
     /// A holdback shows something else than before.
     Holdback {

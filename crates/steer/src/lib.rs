@@ -25,8 +25,14 @@ mod event;
 mod guard;
 /// The hash of marks.
 mod jhash;
+/// Who runs the experiment, and from where.
+mod login;
+/// What is open on a server's ports now.
+mod now;
 /// The kernel's own count of connections.
 mod opens;
+/// The options of an experiment as texts.
+mod options;
 /// What the journal keeps.
 mod record;
 /// What is asked for.
@@ -39,6 +45,8 @@ mod session;
 mod slots;
 /// Tables of routes, and what leads to them.
 mod tables;
+/// What objects say to people.
+mod wording;
 
 pub use after::combine;
 pub use answer::{
@@ -47,6 +55,8 @@ pub use answer::{
 pub use assign::{BackendChoice, BackendState, backends};
 pub use event::TrafficEvent;
 pub use guard::guard;
+pub use now::OpenNow;
+pub use options::{TrafficInclusion, TrafficOptions};
 pub use record::{report, report_of, status, stop};
 pub use request::{
     HoldbackRequest, TrafficCombineRequest, TrafficReportRequest, TrafficRequest, arms_of_levels, identical_arms,

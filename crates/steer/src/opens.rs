@@ -1,7 +1,8 @@
 use crate::assigner::Assigner;
+use std::time::Duration;
 use wt_bpf::TrafficCounts;
 use wt_problem::Problem;
-use wt_sys::poll;
+use wt_sys::{clock, poll};
 
 /// So many looks for a moment in which nothing is between the two counters.
 const LOOKS: u32 = 50;
@@ -19,16 +20,27 @@ fn count(text: &str) -> Option<u64> {
     values.split(' ').nth(at)?.parse().ok()
 }
 
-/// How many connections an hour this network namespace accepts, by a look of a second.
+/// How many connections an hour this network namespace accepts, by a look of three seconds, or until there were enough.
 ///
 /// # Errors
 /// Our own fault, if waiting fails.
 pub(crate) fn hourly() -> Result<f64, Problem> {
+    /// So many say it to a fifth.
+    const ENOUGH: u64 = 50;
     let before = passive_opens();
-    let second = std::time::Duration::from_secs(1);
-    poll::wait_readable(&[], Some(second)).map_err(|error| Problem::internal(error.to_string()))?;
-    let seen = before.zip(passive_opens()).map_or(0, |(before, after)| after.saturating_sub(before));
-    Ok(seen as f64 * 3600.0)
+    let began = clock::monotonic_ns();
+    loop {
+        nap(Duration::from_millis(250))?;
+        let seen = before.zip(passive_opens()).map_or(0, |(before, after)| after.saturating_sub(before));
+        let seconds = clock::monotonic_ns().saturating_sub(began) as f64 / 1e9;
+        if seen >= ENOUGH || seconds >= 3.0 {
+            return Ok(seen as f64 * 3600.0 / seconds);
+        }
+    }
+}
+
+fn nap(long: Duration) -> Result<(), Problem> {
+    poll::wait_readable(&[], Some(long)).map(drop).map_err(|error| Problem::internal(error.to_string()))
 }
 
 /// The kernel's count beside the program's: what it was before the backend saw anything.
@@ -67,8 +79,7 @@ fn together(backend: &mut dyn Assigner) -> Result<(Option<u64>, TrafficCounts), 
             return Ok(after);
         }
         before = after;
-        let nap = std::time::Duration::from_millis(1);
-        poll::wait_readable(&[], Some(nap)).map_err(|error| Problem::internal(error.to_string()))?;
+        nap(Duration::from_millis(1))?;
     }
     Ok(before)
 }

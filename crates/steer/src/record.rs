@@ -10,6 +10,7 @@ use wt_journal::{
 use wt_problem::Problem;
 use wt_setup::connections;
 use wt_setup::journal::{open, open_to_read, own_identity, problem};
+use wt_setup::settings::HostAccess;
 use wt_sys::process::ProcessIdentity;
 use wt_sys::{clock, poll, process};
 use wt_traffic::{HoldbackState, ServerEvidence, TrafficConfig, TrafficReport, TrafficTally, TrafficVerdictKind};
@@ -245,7 +246,18 @@ pub fn status(journal: Option<&Path>) -> Result<TrafficList, Problem> {
         })
     };
     let running = running(&journal)?.iter().map(of).collect::<Result<_, _>>()?;
-    Ok(TrafficList { schema_version: SCHEMA_VERSION, running, rules_left: connections::routes_left() })
+    let settings_left = HostAccess::open(None, None).is_ok_and(|mut host| host.has_unwatched());
+    Ok(TrafficList { schema_version: SCHEMA_VERSION, running, rules_left: connections::routes_left(), settings_left })
+}
+
+/// Takes back the host's settings of an experiment by slots that was killed with its guards; whether there were any.
+///
+/// # Errors
+/// A [`Problem`] that says what can't be put back.
+pub(crate) fn put_back_settings() -> Result<bool, Problem> {
+    // Who may not read the changes of this host hasn't made any.
+    let Ok(mut host) = HostAccess::open(None, None) else { return Ok(false) };
+    if host.has_unwatched() { host.put_back_unwatched() } else { Ok(false) }
 }
 
 /// Ends one experiment, or all that are under way, and waits until they have. Where all are meant, what one left that was killed
@@ -290,5 +302,6 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
     if rules_removed {
         connections::clear_routes().map_err(|error| Problem::environment(format!("routing rules: {error}")))?;
     }
-    Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped, rules_removed })
+    let settings_put_back = request.experiment.is_none() && put_back_settings()?;
+    Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped, rules_removed, settings_put_back })
 }

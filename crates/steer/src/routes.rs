@@ -4,7 +4,7 @@
 //! a guard.
 
 use crate::assigner::Assigner;
-use crate::backend::{Keys, known_cc};
+use crate::backend::{Secrets, known_cc};
 use crate::census::Census;
 use crate::guard::RouteGuard;
 use crate::jhash::jhash;
@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use wt_bpf::{TrafficCounts, TrafficRecord};
+use wt_bpf::{TrafficCounts, TrafficRecords};
 use wt_problem::Problem;
 use wt_setup::connections;
 use wt_sys::{clock, poll};
@@ -39,7 +39,7 @@ pub(crate) fn refusal(config: &TrafficConfig) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct RoutesBackend {
     census: Census,
-    keys: Keys,
+    secrets: Secrets,
     config: TrafficConfig,
     nft: Child,
     tables: ArmTables,
@@ -52,7 +52,7 @@ impl RoutesBackend {
     ///
     /// # Errors
     /// A [`Problem`] that says what is in the way.
-    pub(crate) fn begin(config: &TrafficConfig, keys: Keys) -> Result<Self, Problem> {
+    pub(crate) fn begin(config: &TrafficConfig, secrets: &Secrets) -> Result<Self, Problem> {
         for name in config.arms.iter().filter_map(|arm| arm.settings.cc()) {
             known_cc(name)?;
         }
@@ -69,14 +69,14 @@ impl RoutesBackend {
         let arms = config.arms.iter().map(|arm| arm.settings.clone()).collect();
         let made = ArmTables::make(arms).and_then(|tables| connections::keep_marks().map(|()| tables));
         let tables = made.inspect_err(|_| end(&mut nft)).map_err(failed)?;
-        let census = Census::begin(config, keys).inspect_err(|_| end(&mut nft))?;
+        let census = Census::begin(config, secrets).inspect_err(|_| end(&mut nft))?;
         let config = config.clone();
-        Ok(Self { census, keys, config, nft, tables, guard: Some(guard), next_follow_ns: 0 })
+        Ok(Self { census, secrets: secrets.clone(), config, nft, tables, guard: Some(guard), next_follow_ns: 0 })
     }
 
     /// The seed of an epoch's hash.
     fn seed(&self, epoch: u64) -> u32 {
-        (sip13(self.keys.draw.0, [0x6a68_6173_6800_0000, epoch, 0]) >> 32) as u32
+        (sip13(self.secrets.draw.0, [0x6a68_6173_6800_0000, epoch, 0]) >> 32) as u32
     }
 }
 
@@ -116,7 +116,8 @@ impl Assigner for RoutesBackend {
         // Who is there belongs to the epoch before; who comes until the second look belongs to none.
         self.census.look()?;
         self.census.set_epoch(None);
-        tell(&mut self.nft, &rules(&self.config, epoch, seed, &thresholds), &format!("epoch {epoch}"))?;
+        let text = rules(&self.config, &self.secrets.administrators, epoch, seed, &thresholds);
+        tell(&mut self.nft, &text, &format!("epoch {epoch}"))?;
         self.census.look()?;
         let arm = move |client: SocketAddr| thresholds.arm(hash(client, unit, seed));
         self.census.set_epoch(Some((epoch, Box::new(arm))));
@@ -129,8 +130,12 @@ impl Assigner for RoutesBackend {
         tell(&mut self.nft, &format!("flush chain {TABLE} in; add rule {TABLE} in accept comment \"paused\""), "paused")
     }
 
-    fn records(&mut self) -> Result<Vec<TrafficRecord>, Problem> {
+    fn records(&mut self) -> Result<TrafficRecords, Problem> {
         Ok(self.census.records())
+    }
+
+    fn still_open(&mut self) -> Result<TrafficRecords, Problem> {
+        self.census.still_open()
     }
 
     fn counts(&mut self) -> Result<TrafficCounts, Problem> {
@@ -194,7 +199,7 @@ fn tell(nft: &mut Child, line: &str, sign: &str) -> Result<(), Problem> {
 }
 
 /// The rules of one epoch, as one transaction.
-fn rules(config: &TrafficConfig, epoch: u64, seed: u32, thresholds: &Thresholds) -> String {
+fn rules(config: &TrafficConfig, administrators: &[IpAddr], epoch: u64, seed: u32, thresholds: &Thresholds) -> String {
     let ports: Vec<String> = config.ports.iter().map(u16::to_string).collect();
     let mut text = format!("flush chain {TABLE} in");
     let mut add = |rule: &str| {
@@ -208,6 +213,10 @@ fn rules(config: &TrafficConfig, epoch: u64, seed: u32, thresholds: &Thresholds)
     if !config.private {
         add("ip saddr { 10.0.0.0/8, 100.64.0.0/10, 169.254.0.0/16, 172.16.0.0/12, 192.168.0.0/16 } return");
         add("ip6 saddr { fc00::/7, fe80::/10 } return");
+    }
+    for address in administrators {
+        let family = if address.is_ipv4() { "ip" } else { "ip6" };
+        add(&format!("{family} saddr {address} return"));
     }
     let by_connection = config.unit == TrafficUnit::Connection;
     let keys = if by_connection {
@@ -284,7 +293,9 @@ mod tests {
     fn the_marks_of_an_epoch_follow_the_shares_and_what_is_left_over_has_none() {
         let config = TrafficConfig { ports: vec![80, 443], ..TrafficConfig::default() };
         let thresholds = Thresholds::new(&[0.75, 0.0, 0.125]);
-        let text = rules(&config, 3, 0x1234, &thresholds);
+        let administrators = ["192.0.2.9".parse().unwrap(), "2001:db8::9".parse().unwrap()];
+        let text = rules(&config, &administrators, 3, 0x1234, &thresholds);
+        assert!(text.contains("ip saddr 192.0.2.9 return") && text.contains("ip6 saddr 2001:db8::9 return"), "{text}");
         assert!(text.contains("tcp dport != { 80, 443 } return") && text.contains("10.0.0.0/8"), "{text}");
         assert!(text.contains("meta mark 0x57540000-0x5754bfff meta mark set 0x57550001 return"), "{text}");
         assert!(text.contains("meta mark 0x5754c000-0x5754dfff meta mark set 0x57550003 return"), "{text}");

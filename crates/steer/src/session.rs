@@ -2,16 +2,20 @@ use crate::answer::SCHEMA_VERSION;
 use crate::assess::{Assessor, TRY};
 use crate::assign;
 use crate::assigner::Assigner;
-use crate::backend::{Keys, Outcomes};
+use crate::backend::{Outcomes, Secrets};
 use crate::opens::Opens;
 use crate::record::{Kept, Record};
-use crate::{PlannedArm, TrafficAnswer, TrafficEvent, TrafficPlan, TrafficRequest};
+use crate::{OpenNow, PlannedArm, TrafficAnswer, TrafficEvent, TrafficPlan, TrafficRequest};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_bpf::TrafficCounts;
+use wt_bpf::{TrafficCounts, TrafficRecords};
 use wt_journal::State;
 use wt_problem::Problem;
 use wt_sys::{clock, poll};
-use wt_traffic::{HoldbackState, TrafficConfig, TrafficRun, TrafficTally, TrafficUnit};
+use wt_traffic::{
+    ConnectionFate, ConnectionOutcome, HoldbackState, ResponseOutcome, TrafficConfig, TrafficRun, TrafficTally,
+    TrafficUnit,
+};
 use wt_trial::Cancel;
 
 /// Between two words on how it goes, and between two notes in the journal: this, or a hundredth of the time so far.
@@ -42,31 +46,35 @@ pub fn start(
     if request.for_s.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
         return Err(Problem::usage("--for must be longer than nothing").hint("--for 10m"));
     }
-    let keys = Keys::drawn()?;
+    let secrets = Secrets::drawn(&request.config)?;
     if request.dry_run {
         if request.backend != crate::BackendChoice::Auto {
             assign::choose(request.backend, &request.config)?;
         }
-        return Ok(TrafficAnswer::Plan(Box::new(plan(&request.config, keys)?)));
+        return Ok(TrafficAnswer::Plan(Box::new(plan(&request.config, &secrets)?)));
     }
     if !request.beside_programs {
         assign::alone(&wt_bpf::other_programs())?;
     }
     let assessor = Assessor::new(&request.config)?;
-    let mut backend = assign::begin(request.backend, &request.config, keys)?;
+    // What is current is what the host has by itself, and not what was left of another experiment.
+    crate::record::put_back_settings()?;
+    let mut backend = assign::begin(request.backend, &request.config, &secrets)?;
     let opens = Opens::since_now(backend.as_mut())?;
     let record = Record::begin(request, backend.name())?;
     events(TrafficEvent::Begin {
         id: record.id.clone(),
         whom: whom(&request.config),
+        touches: touches(&request.config),
+        left_alone: left_alone(&request.config),
         backend: backend.name(),
         arms: request.config.arms.iter().map(|arm| arm.name.clone()).collect(),
     });
-    let outcomes = Outcomes::new(&request.config);
+    let outcomes = Outcomes::new(&request.config, backend.times_responses());
     let began_ns = clock::monotonic_ns();
     let mut session = Session {
         config: &request.config,
-        keys,
+        secrets,
         backend,
         opens,
         outcomes,
@@ -77,7 +85,9 @@ pub fn start(
         epoch: 0,
         epoch_ends_ns: 0,
         shares: Vec::new(),
-        stopped: Vec::new(),
+        stopped: BTreeMap::new(),
+        is_short_of_memory: false,
+        next_memory_ns: began_ns,
         holdback: None,
         next_word_ns: began_ns + 2_000_000_000,
     };
@@ -87,21 +97,34 @@ pub fn start(
     session.end(cancel)
 }
 
-/// Whom it touches, in one sentence.
-fn whom(config: &TrafficConfig) -> String {
+/// Whom it touches.
+fn touches(config: &TrafficConfig) -> String {
     let ports: Vec<String> = config.ports.iter().map(u16::to_string).collect();
     let clients = if config.private { "public and private addresses" } else { "public addresses" };
-    let left = if config.private { "loopback" } else { "loopback, private ranges" };
-    format!(
-        "new connections of this network namespace to port {} from {clients}; left alone: {left}, other ports, and all \
-         that runs already",
-        ports.join(", ")
-    )
+    format!("new connections to port {} from {clients}", ports.join(", "))
 }
 
-fn plan(config: &TrafficConfig, keys: Keys) -> Result<TrafficPlan, Problem> {
+/// Whom it leaves alone.
+fn left_alone(config: &TrafficConfig) -> String {
+    let varies_cc = config.arms.iter().any(|arm| arm.settings.cc().is_some());
+    let all = [
+        (true, "this host"),
+        (!config.private, "private ranges"),
+        (!config.administrator, "the address from which you are logged in"),
+        (varies_cc && !config.own_cc, "sockets with a congestion control of their own"),
+        (true, "other ports, other network namespaces, and all that runs already"),
+    ];
+    all.into_iter().filter_map(|(is_so, what)| is_so.then_some(what)).collect::<Vec<_>>().join(", ")
+}
+
+/// Both in one sentence.
+fn whom(config: &TrafficConfig) -> String {
+    format!("{}; left alone: {}", touches(config), left_alone(config))
+}
+
+fn plan(config: &TrafficConfig, secrets: &Secrets) -> Result<TrafficPlan, Problem> {
     let rate = crate::opens::hourly()?;
-    let shares = config.shares(keys.draw, 0, 0, &[]);
+    let shares = config.shares(secrets.draw, 0, 0, &[]);
     let arm = |(arm, share): (&wt_traffic::TrafficArm, &f64)| PlannedArm {
         name: arm.name.clone(),
         settings: arm.settings.clone(),
@@ -110,8 +133,11 @@ fn plan(config: &TrafficConfig, keys: Keys) -> Result<TrafficPlan, Problem> {
     Ok(TrafficPlan {
         schema_version: SCHEMA_VERSION,
         whom: whom(config),
+        touches: touches(config),
+        left_alone: left_alone(config),
         arms: config.arms.iter().zip(&shares).map(arm).collect(),
         epoch_s: config.epoch.as_secs_f64(),
+        open_now: OpenNow::look(config, secrets),
         backends: assign::backends_for(config),
         other_programs: wt_bpf::other_programs().iter().map(ToString::to_string).collect(),
         connections_per_hour: rate,
@@ -121,7 +147,7 @@ fn plan(config: &TrafficConfig, keys: Keys) -> Result<TrafficPlan, Problem> {
 
 struct Session<'a> {
     config: &'a TrafficConfig,
-    keys: Keys,
+    secrets: Secrets,
     backend: Box<dyn Assigner>,
     opens: Opens,
     outcomes: Outcomes,
@@ -132,8 +158,10 @@ struct Session<'a> {
     epoch: u64,
     epoch_ends_ns: u64,
     shares: Vec<f64>,
-    /// The arms of which it has been said that they are stopped.
-    stopped: Vec<usize>,
+    /// The arms of which it has been said that they get no connections, and why.
+    stopped: BTreeMap<usize, &'static str>,
+    is_short_of_memory: bool,
+    next_memory_ns: u64,
     /// What was last said of the holdback.
     holdback: Option<HoldbackState>,
     next_word_ns: u64,
@@ -150,7 +178,8 @@ impl Session<'_> {
             }
             self.backend.beat()?;
             self.take()?;
-            self.assessor.score(now, false);
+            self.score(now, false)?;
+            self.look_at_memory(now);
             self.say_stopped();
             if now >= self.epoch_ends_ns || self.shares_of(self.epoch) != self.shares {
                 // Other shares within an epoch would give one client two arms.
@@ -166,19 +195,62 @@ impl Session<'_> {
     }
 
     fn shares_of(&self, epoch: u64) -> Vec<f64> {
-        let analysis = &self.assessor.analysis;
-        self.config.shares(self.keys.draw, epoch, analysis.treated(), &self.stopped_arms())
+        let held: Vec<usize> = self.held_arms().into_keys().collect();
+        self.config.shares(self.secrets.draw, epoch, self.assessor.analysis.treated(), &held)
     }
 
-    /// Arms that a guardrail has stopped, and such whose settings the kernel refuses.
-    fn stopped_arms(&self) -> Vec<usize> {
-        let mut arms = self.assessor.analysis.stopped();
-        for broken in self.assessor.analysis.broken_arms() {
-            if !arms.contains(&broken) {
-                arms.push(broken);
-            }
+    /// The arms that get no connections now, and why.
+    fn held_arms(&self) -> BTreeMap<usize, &'static str> {
+        let analysis = &self.assessor.analysis;
+        let mut held = BTreeMap::new();
+        if self.is_short_of_memory {
+            held.extend((1..self.config.arms.len()).map(|arm| (arm, "the kernel is short of memory for TCP")));
         }
-        arms
+        held.extend(
+            analysis
+                .paced_too_low()
+                .into_iter()
+                .map(|arm| (arm, "its pacing must not be below the median rate, and isn't known to be above it")),
+        );
+        held.extend(analysis.broken_arms().into_iter().map(|arm| (arm, "the kernel refuses its settings")));
+        held.extend(analysis.stopped().into_iter().map(|arm| (arm, "a guardrail")));
+        held
+    }
+
+    /// While the kernel is short of memory for TCP nothing is tried on anybody.
+    fn look_at_memory(&mut self, now: u64) {
+        if now >= self.next_memory_ns {
+            self.next_memory_ns = now + 1_000_000_000;
+            self.is_short_of_memory = wt_sys::tcp::is_short_of_memory();
+        }
+    }
+
+    /// Scores the epochs that are old enough, with what is still open of them.
+    fn score(&mut self, now: u64, none_open: bool) -> Result<(), Problem> {
+        let ripe = self.assessor.ripe(now, none_open);
+        if ripe.is_empty() {
+            return Ok(());
+        }
+        let open = if none_open { TrafficRecords::default() } else { self.backend.still_open()? };
+        // What has ended meanwhile is told by its record.
+        self.take()?;
+        for response in open.responses.iter().filter(|one| ripe.contains(&one.epoch)) {
+            self.respond(self.outcomes.response(response));
+        }
+        for record in open.connections.iter().filter(|one| ripe.contains(&one.epoch)) {
+            let Some(outcome) = self.outcomes.of(record) else { continue };
+            let outcome = ConnectionOutcome { fate: ConnectionFate::Open, ..outcome };
+            self.respond(self.outcomes.last_response(record, outcome.fate));
+            self.assessor.record(&outcome);
+        }
+        ripe.into_iter().for_each(|epoch| self.assessor.score(epoch));
+        Ok(())
+    }
+
+    fn respond(&mut self, outcome: Option<ResponseOutcome>) {
+        if let Some(outcome) = outcome {
+            self.assessor.respond(&outcome);
+        }
     }
 
     fn begin(&mut self, now: u64) -> Result<(), Problem> {
@@ -192,22 +264,27 @@ impl Session<'_> {
     }
 
     fn take(&mut self) -> Result<(), Problem> {
-        for record in self.backend.records()? {
-            if let Some(outcome) = self.outcomes.of(&record) {
-                self.assessor.record(&outcome);
-            }
+        let TrafficRecords { responses, connections } = self.backend.records()?;
+        for response in &responses {
+            self.respond(self.outcomes.response(response));
+        }
+        for record in &connections {
+            let Some(outcome) = self.outcomes.of(record) else { continue };
+            self.outcomes.count(&outcome);
+            self.respond(self.outcomes.last_response(record, outcome.fate));
+            self.assessor.record(&outcome);
         }
         Ok(())
     }
 
+    /// Says which arms get no connections any more, and why.
     fn say_stopped(&mut self) {
-        for arm in self.stopped_arms() {
-            if !self.stopped.contains(&arm) {
-                self.stopped.push(arm);
-                let arm = self.config.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone());
-                (self.events)(TrafficEvent::Stopped { arm });
-            }
+        let held = self.held_arms();
+        for (arm, why) in held.iter().filter(|(arm, why)| self.stopped.get(arm) != Some(why)) {
+            let arm = self.config.arms.get(*arm).map_or_else(String::new, |arm| arm.name.clone());
+            (self.events)(TrafficEvent::Stopped { arm, why: (*why).to_owned() });
         }
+        self.stopped = held;
     }
 
     /// Says how it goes and writes it down, now and then.
@@ -258,7 +335,7 @@ impl Session<'_> {
     fn end(mut self, cancel: &Cancel) -> Result<TrafficAnswer, Problem> {
         let none_open = self.backend.counts()?.open() == 0;
         self.take()?;
-        self.assessor.score(clock::monotonic_ns(), none_open);
+        self.score(clock::monotonic_ns(), none_open)?;
         self.say_stopped();
         let kept = self.kept()?;
         self.say_holdback(&kept);
@@ -273,7 +350,7 @@ impl Session<'_> {
         self.take()?;
         let tally = tally(opens, &counts, &self.outcomes);
         let run = TrafficRun { id: &self.record.id, backend: self.backend.name() };
-        Ok(self.assessor.kept(run, tally, self.keys.draw))
+        Ok(self.assessor.kept(run, tally, self.secrets.draw))
     }
 }
 
@@ -291,8 +368,8 @@ fn tally(opens: Option<u64>, counts: &TrafficCounts, outcomes: &Outcomes) -> Tra
     TrafficTally {
         passive_opens: opens,
         seen: counts.passive,
-        left_alone: counts.other_port + counts.private + counts.own_cc,
-        not_assigned: counts.paused + counts.outside + counts.without_note,
+        left_alone: counts.left_alone(),
+        not_assigned: counts.not_assigned(),
         arms,
     }
 }
@@ -308,12 +385,19 @@ mod tests {
     }
 
     #[test]
-    fn whom_it_touches_is_one_sentence_with_the_ports_and_who_is_left_alone() {
-        let said = whom(&config());
-        assert!(said.contains("port 443, 8443 from public addresses;"), "{said}");
-        assert!(said.contains("left alone: loopback, private ranges, other ports"), "{said}");
-        let said = whom(&TrafficConfig { private: true, ..config() });
-        assert!(said.contains("from public and private addresses; left alone: loopback, other ports"), "{said}");
+    fn whom_it_touches_is_one_line_and_who_is_left_alone_is_named() {
+        let said = touches(&config());
+        assert_eq!(said, "new connections to port 443, 8443 from public addresses");
+        let alone = left_alone(&config());
+        assert!(alone.starts_with("this host, private ranges, the address from which"), "{alone}");
+        let asked = TrafficConfig { private: true, administrator: true, ..config() };
+        assert!(
+            whom(&asked).contains("public and private addresses; left alone: this host, other ports"),
+            "{}",
+            whom(&asked)
+        );
+        let cc = TrafficConfig { arms: arms_of_levels(&["cc=cubic,bbr".to_owned()]).unwrap(), ..asked };
+        assert!(left_alone(&cc).contains("a congestion control of their own"), "{}", left_alone(&cc));
     }
 
     #[test]
@@ -327,7 +411,7 @@ mod tests {
 
     #[test]
     fn every_connection_is_in_one_account() {
-        let mut outcomes = Outcomes::new(&config());
+        let mut outcomes = Outcomes::new(&config(), false);
         outcomes.tallies[1].recorded = 3;
         let mut counts =
             TrafficCounts { passive: 20, other_port: 4, private: 3, paused: 1, ..TrafficCounts::default() };

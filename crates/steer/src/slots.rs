@@ -3,10 +3,10 @@
 //! The settings are held through `wt-host`: its guards put everything back when this process ends, however it ends.
 
 use crate::assigner::Assigner;
-use crate::backend::Keys;
+use crate::backend::Secrets;
 use crate::census::Census;
 use std::time::Duration;
-use wt_bpf::{TrafficCounts, TrafficRecord};
+use wt_bpf::{TrafficCounts, TrafficRecords};
 use wt_host::HeldChange;
 use wt_problem::Problem;
 use wt_setup::settings::HostAccess;
@@ -50,9 +50,9 @@ impl SlotsBackend {
     ///
     /// # Errors
     /// A [`Problem`] that says what is in the way.
-    pub(crate) fn begin(config: &TrafficConfig, keys: Keys) -> Result<Self, Problem> {
+    pub(crate) fn begin(config: &TrafficConfig, secrets: &Secrets) -> Result<Self, Problem> {
         let arms = config.arms.iter().map(|arm| arm.settings.clone()).collect();
-        Ok(Self { census: Census::begin(config, keys)?, host: HostAccess::open(None, None)?, arms, held: None })
+        Ok(Self { census: Census::begin(config, secrets)?, host: HostAccess::open(None, None)?, arms, held: None })
     }
 
     /// Gives the host the settings of an arm, which may be those that it has.
@@ -122,8 +122,12 @@ impl Assigner for SlotsBackend {
         }
     }
 
-    fn records(&mut self) -> Result<Vec<TrafficRecord>, Problem> {
+    fn records(&mut self) -> Result<TrafficRecords, Problem> {
         Ok(self.census.records())
+    }
+
+    fn still_open(&mut self) -> Result<TrafficRecords, Problem> {
+        self.census.still_open()
     }
 
     fn counts(&mut self) -> Result<TrafficCounts, Problem> {

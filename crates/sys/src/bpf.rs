@@ -4,8 +4,11 @@
 
 /// What programs write down.
 mod records;
+/// Programs that walk over what the kernel has.
+mod walk;
 
 pub use records::{RecordRing, create_socket_notes};
+pub use walk::NoteWalk;
 
 use crate::{SysError, SysResult};
 use std::ffi::CString;
@@ -25,12 +28,17 @@ const PROGRAM_QUERY: libc::c_int = 16;
 const BTF_LOAD: libc::c_int = 18;
 const MAP_FREEZE: libc::c_int = 22;
 const LINK_CREATE: libc::c_int = 28;
+const ITER_CREATE: libc::c_int = 33;
 const LINK_DETACH: libc::c_int = 34;
 
 /// `BPF_PROG_TYPE_STRUCT_OPS`: a member of a `struct_ops`.
 pub const PROGRAM_STRUCT_OPS: u32 = 27;
 /// `BPF_PROG_TYPE_SOCK_OPS`: called at moments of TCP connections.
 pub const PROGRAM_SOCK_OPS: u32 = 13;
+/// `BPF_PROG_TYPE_TRACING`: called for functions of the kernel.
+pub const PROGRAM_TRACING: u32 = 26;
+/// `BPF_TRACE_ITER`: called for each of many things.
+pub const ATTACH_WALK: u32 = 28;
 const ATTACH_STRUCT_OPS: u32 = 44;
 /// `BPF_CGROUP_SOCK_OPS`.
 const ATTACH_SOCK_OPS: u32 = 3;
@@ -229,9 +237,9 @@ pub struct ProgramSpec<'a> {
     pub instructions: &'a [u8],
     /// As the kernel compares it with its list of GPL-compatible ones.
     pub license: &'a str,
-    /// Of a `struct_ops`, the operations' type in the kernel's BTF; else 0.
+    /// Of a `struct_ops`, the operations' type in the kernel's BTF; of a [`PROGRAM_TRACING`], the function; else 0.
     pub operations: u32,
-    /// Of a `struct_ops`, which member of it; else 0.
+    /// Of a `struct_ops`, which member of it; of a [`PROGRAM_TRACING`], how it is attached; else 0.
     pub member: u32,
 }
 

@@ -483,3 +483,40 @@ impl TcpInfo {
         self.options & 8 != 0
     }
 }
+
+/// Whether the kernel's TCP is under pressure for memory: of all network namespaces together.
+///
+/// # Source
+/// `tcp_mem` of ip-sysctl.rst, `mem` of /proc/net/sockstat; both in pages.
+#[must_use]
+pub fn is_short_of_memory() -> bool {
+    let (used, limits) = (read("/proc/net/sockstat"), read("/proc/sys/net/ipv4/tcp_mem"));
+    is_under_pressure(&used, &limits).unwrap_or(false)
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+fn is_under_pressure(sockstat: &str, tcp_mem: &str) -> Option<bool> {
+    let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP: "))?;
+    let mut words = line.split(' ');
+    words.find(|word| *word == "mem")?;
+    let used: u64 = words.next()?.parse().ok()?;
+    let pressure: u64 = tcp_mem.split_whitespace().nth(1)?.parse().ok()?;
+    Some(used >= pressure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_under_pressure;
+
+    #[test]
+    fn memory_is_short_where_more_pages_are_used_than_the_second_limit_says() {
+        let used = |pages: u32| {
+            format!("sockets: used 9\nTCP: inuse 4 orphan 0 tw 0 alloc 6 mem {pages}\nUDP: inuse 1 mem 9000\n")
+        };
+        let of = |pages| is_under_pressure(&used(pages), "100\t200\t300\n");
+        assert_eq!([of(199), of(200), is_under_pressure("", "1 2 3")], [Some(false), Some(true), None]);
+    }
+}

@@ -1,13 +1,13 @@
 //! From outcomes to evidence: units are collected while their epoch is open, and bet once it is old enough.
 
 use crate::bets::{CoinBets, CoinOutcome, ServerEvidence};
-use crate::class::{CLASSES, ClassMeans, SIZE_CLASSES, size_class, time_us};
+use crate::class::{CLASSES, ClassMeans, SIZE_CLASSES, Transfer, size_class};
 use crate::guard::{GUARD_THRESHOLD, GuardBets, TrafficGuard};
 use crate::slots::SlotMeans;
-use crate::units::{Cell, LiveUnits, MOST_OF_A_PREFIX, Prefixes, UnitKey};
+use crate::units::{Cell, KnownPast, LiveUnits, Prefixes, UnitKey};
 use crate::{
-    ALLOCATION_BLOCK, ConnectionFate, ConnectionOutcome, DrawKey, TrafficAllocation, TrafficConfig, TrafficConfigError,
-    TrafficUnit, sip13,
+    ALLOCATION_BLOCK, ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, SocketSetting, TrafficAllocation,
+    TrafficConfig, TrafficConfigError, TrafficUnit, sip13,
 };
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ const MAX_EPOCHS: usize = 10_000;
 /// Blocks of epochs that are remembered although they never became complete.
 const MAX_BLOCKS: usize = 64;
 
-/// The connections of one arm and class by size, as they were.
+/// The outcomes of one arm and class by size, as they were: of responses where those are told, else of connections.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ClassFigures {
-    pub(crate) connections: u64,
+    pub(crate) outcomes: u64,
     pub(crate) log_goodput: f64,
     pub(crate) bytes: u64,
     pub(crate) time_us: u64,
@@ -33,14 +33,18 @@ pub(crate) struct ClassFigures {
 
 impl Default for ClassFigures {
     fn default() -> Self {
-        Self { connections: 0, log_goodput: 0.0, bytes: 0, time_us: 0, times: [0; 160] }
+        Self { outcomes: 0, log_goodput: 0.0, bytes: 0, time_us: 0, times: [0; 160] }
     }
 }
 
 /// What was recorded of one arm.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ArmFigures {
     pub(crate) recorded: u64,
+    /// Connections whose responses were told one by one.
+    pub(crate) by_response: u64,
+    /// Responses that were told.
+    pub(crate) responses: u64,
     pub(crate) set_errors: u64,
     pub(crate) not_compliant: u64,
     pub(crate) segments: u64,
@@ -52,11 +56,41 @@ pub(crate) struct ArmFigures {
     pub(crate) log_time: f64,
     pub(crate) timed: u64,
     pub(crate) classes: [ClassFigures; SIZE_CLASSES],
+    /// How many had 2^(k/4) bit/s to 2^((k+1)/4) bit/s.
+    rates: [u32; RATES],
+}
+
+/// The median rate is known from so many outcomes on.
+const RATES_KNOWN: u64 = 100;
+/// Rates are told apart up to 2⁴⁰ bit/s.
+const RATES: usize = 160;
+
+impl Default for ArmFigures {
+    fn default() -> Self {
+        Self {
+            recorded: 0,
+            by_response: 0,
+            responses: 0,
+            set_errors: 0,
+            not_compliant: 0,
+            segments: 0,
+            retransmitted: 0,
+            rto_known: 0,
+            rtos: 0,
+            aborted: 0,
+            open: 0,
+            log_time: 0.0,
+            timed: 0,
+            classes: Default::default(),
+            rates: [0; RATES],
+        }
+    }
 }
 
 impl ArmFigures {
     fn add(&mut self, outcome: &ConnectionOutcome) {
         self.recorded += 1;
+        self.by_response += u64::from(outcome.by_response);
         self.set_errors += u64::from(outcome.set_errors != 0);
         self.not_compliant += u64::from(!outcome.compliant);
         self.segments += u64::from(outcome.sent_segments);
@@ -67,17 +101,35 @@ impl ArmFigures {
         }
         self.aborted += u64::from(matches!(outcome.fate, ConnectionFate::Reset | ConnectionFate::TimedOut));
         self.open += u64::from(outcome.fate == ConnectionFate::Open);
-        let class = &mut self.classes[size_class(outcome.bytes_acked)];
-        class.connections += 1;
-        if let Some(y) = crate::class::log_goodput(outcome) {
-            let time = time_us(outcome);
+        if !outcome.by_response {
+            self.transfer(Transfer::of_connection(outcome));
+        }
+    }
+
+    fn transfer(&mut self, transfer: Transfer) {
+        let Transfer { bytes, time_us, .. } = transfer;
+        let class = &mut self.classes[size_class(bytes)];
+        class.outcomes += 1;
+        if let Some(y) = transfer.log_goodput() {
             class.log_goodput += y;
-            class.bytes = class.bytes.saturating_add(outcome.bytes_acked);
-            class.time_us = class.time_us.saturating_add(time);
-            class.times[((time as f64).log2() * 4.0).clamp(0.0, 159.0) as usize] += 1;
-            self.log_time += (time as f64).ln();
+            class.bytes = class.bytes.saturating_add(bytes);
+            class.time_us = class.time_us.saturating_add(time_us);
+            class.times[((time_us as f64).log2() * 4.0).clamp(0.0, 159.0) as usize] += 1;
+            let log_rate = y / std::f64::consts::LN_2 + 3.0;
+            self.rates[(log_rate * 4.0).clamp(0.0, RATES as f64 - 1.0) as usize] += 1;
+            self.log_time += (time_us as f64).ln();
             self.timed += 1;
         }
+    }
+
+    /// The rate that half of what was timed stayed below, bit/s, to a fifth.
+    fn median_rate(&self) -> Option<f64> {
+        let mut below = 0;
+        let at = self.rates.iter().position(|n| {
+            below += u64::from(*n);
+            2 * below >= self.timed
+        });
+        at.filter(|_| self.timed > 0).map(|k| ((k + 1) as f64 / 4.0).exp2())
     }
 }
 
@@ -95,12 +147,23 @@ pub(crate) struct Comparison {
     /// The controls beside it against nobody with it.
     pub(crate) spillover: SlotMeans,
     pub(crate) stopped: Option<TrafficGuard>,
+    /// The most that the guards' one stake has become.
+    pub(crate) guards_together: f64,
+    /// The parts of units and of whole epochs in what says that it is slower.
+    slower_by: [f64; 2],
 }
 
 impl Comparison {
-    fn new(arm: usize) -> Self {
+    fn new(arm: usize, config: &TrafficConfig) -> Self {
+        let slower_by = match (config.unit, config.allocation) {
+            (TrafficUnit::Slot, _) => [0.0, 1.0],
+            (_, TrafficAllocation::Mixed) => [0.5, 0.5],
+            (_, TrafficAllocation::Fixed) => [1.0, 0.0],
+        };
         Self {
             arm,
+            slower_by,
+            guards_together: 1.0,
             goodput: CoinBets::with_interval(),
             ranks: CoinBets::default(),
             coins: CoinBets::default(),
@@ -119,10 +182,26 @@ impl Comparison {
         }
     }
 
+    /// The evidence of a guard now, as odds.
+    fn guard_now(&self, guard: TrafficGuard) -> f64 {
+        let odds = |log: f64| log.min(690.0).exp();
+        match TrafficGuard::COUNTS.iter().position(|g| *g == guard) {
+            Some(i) => odds(self.guards[i].now()),
+            None => {
+                let [units, blocks] = self.slower_by;
+                units * odds(self.goodput.log_lower()) + blocks * odds(self.total.log_lower())
+            }
+        }
+    }
+
+    /// The guards bet with parts of one stake: an arm that isn't worse is stopped by any of them as rarely as one bet is won at
+    /// these odds. The one that has won most is named.
     fn guard(&mut self) {
-        if self.stopped.is_none() {
-            let tripped = |guard: &TrafficGuard| self.guard_evidence(*guard) >= GUARD_THRESHOLD.ln();
-            self.stopped = TrafficGuard::ALL.into_iter().find(tripped);
+        let won = TrafficGuard::ALL.map(|guard| guard.stake() * self.guard_now(guard));
+        self.guards_together = self.guards_together.max(won.iter().sum());
+        if self.stopped.is_none() && self.guards_together >= GUARD_THRESHOLD {
+            let most = won.iter().zip(TrafficGuard::ALL).max_by(|a, b| a.0.total_cmp(b.0));
+            self.stopped = most.map(|(_, guard)| guard);
         }
     }
 }
@@ -141,6 +220,9 @@ pub struct TrafficAnalysis {
     pub(crate) epochs_scored: u64,
     /// Outcomes of arms or epochs that there aren't.
     pub(crate) strangers: u64,
+    /// Connections that ended after their epoch had been scored, at which they were older than the cohort's age.
+    pub(crate) late: u64,
+    newest: Option<u64>,
     shares: BTreeMap<u64, Vec<f64>>,
     means: ClassMeans,
     /// The mean over units of goodput less what was expected, in the last epoch.
@@ -158,12 +240,14 @@ impl TrafficAnalysis {
     pub fn new(config: TrafficConfig) -> Result<Self, TrafficConfigError> {
         config.check()?;
         Ok(Self {
-            comparisons: (1..config.arms.len()).map(Comparison::new).collect(),
+            comparisons: (1..config.arms.len()).map(|arm| Comparison::new(arm, &config)).collect(),
             arms: vec![ArmFigures::default(); config.arms.len()],
             live: LiveUnits::default(),
             prefixes: Prefixes::default(),
             epochs_scored: 0,
             strangers: 0,
+            late: 0,
+            newest: None,
             shares: BTreeMap::new(),
             means: ClassMeans::default(),
             level: 0.0,
@@ -179,18 +263,38 @@ impl TrafficAnalysis {
             self.shares.pop_first();
         }
         self.shares.entry(epoch).or_insert_with(|| shares.to_vec());
+        self.newest = self.newest.max(Some(epoch));
     }
 
-    /// Takes an outcome. Those of epochs that never began or are closed already are counted as strangers and don't bet.
+    /// Takes the outcome of a connection. Of an epoch that never began it is counted as a stranger, of one that is scored already
+    /// as late, and doesn't bet.
     pub fn record(&mut self, outcome: &ConnectionOutcome) {
         let (Some(arm), Some(_)) = (self.arms.get_mut(outcome.arm), self.shares.get(&outcome.epoch)) else {
-            self.strangers += 1;
+            let late = outcome.arm < self.arms.len() && self.newest.is_some_and(|newest| outcome.epoch <= newest);
+            *(if late { &mut self.late } else { &mut self.strangers }) += 1;
             return;
         };
         arm.add(outcome);
-        if !(self.changes_for_everybody() && u128::from(outcome.offset_us) < self.config.burn_in.as_micros()) {
-            self.live.add(outcome, self.config.unit, &self.prefixes);
+        if !self.is_burn_in(outcome.offset_us) {
+            let past = KnownPast { prefixes: &self.prefixes, means: &self.means, level: self.level };
+            self.live.add(outcome, self.config.unit, past);
         }
+    }
+
+    /// Takes the outcome of one response of a connection, before that of the connection. Where its epoch isn't open it is left out.
+    pub fn respond(&mut self, outcome: &ResponseOutcome) {
+        let (Some(arm), Some(_)) = (self.arms.get_mut(outcome.arm), self.shares.get(&outcome.epoch)) else { return };
+        arm.responses += 1;
+        arm.transfer(Transfer::of_response(outcome));
+        if !self.is_burn_in(outcome.offset_us) {
+            let past = KnownPast { prefixes: &self.prefixes, means: &self.means, level: self.level };
+            self.live.respond(outcome, self.config.unit, past);
+        }
+    }
+
+    /// Whether a connection that was established so long after the beginning of its epoch doesn't count.
+    fn is_burn_in(&self, offset_us: u64) -> bool {
+        self.changes_for_everybody() && u128::from(offset_us) < self.config.burn_in.as_micros()
     }
 
     /// Whether everybody's settings change with the epoch.
@@ -205,7 +309,7 @@ impl TrafficAnalysis {
         let mut sums = [(0.0, 0.0); CLASSES];
         for cell in cells.values() {
             // No unit makes more of a class's mean than so many connections.
-            let part = (f64::from(MOST_OF_A_PREFIX) / f64::from(cell.connections)).min(1.0);
+            let part = cell.part_of_mean();
             for (k, n, sum) in &cell.classes {
                 let class = &mut sums[usize::from(*k)];
                 *class = (class.0 + part * f64::from(*n), class.1 + part * sum);
@@ -246,6 +350,17 @@ impl TrafficAnalysis {
     #[must_use]
     pub fn stopped(&self) -> Vec<usize> {
         self.comparisons.iter().filter(|c| c.stopped.is_some()).map(|c| c.arm).collect()
+    }
+
+    /// Arms whose pacing may slow down half of the connections: those that are paced below the median rate of the first arm's,
+    /// or of which that isn't known yet. They get no connections.
+    #[must_use]
+    pub fn paced_too_low(&self) -> Vec<usize> {
+        let first = &self.arms[0];
+        let median = first.median_rate().filter(|_| first.timed >= RATES_KNOWN);
+        let pacing = |at: usize| self.config.arms[at].settings.socket(SocketSetting::Pacing);
+        let below = |pacing: u64| median.is_none_or(|median| median > pacing as f64);
+        (1..self.config.arms.len()).filter(|at| pacing(*at).is_some_and(below)).collect()
     }
 
     /// How many units are live; at most 100,000.
@@ -295,9 +410,11 @@ impl TrafficAnalysis {
     }
 
     fn score(&mut self, epoch: u64, shares: &[f64], cells: &BTreeMap<UnitKey, Cell>, means: &[f64]) {
+        let by_connection = self.config.unit == TrafficUnit::Connection;
         let (mut level_weight, mut level_sum) = (LEVEL, LEVEL * self.level);
         for ((tag, _), cell) in cells {
             let weight = cell.weight();
+            let known = if by_connection { 1.0 } else { weight };
             let outcome = cell.goodput(means);
             let level = level_sum / level_weight;
             let residual = outcome.map(|y| y - self.prefixes.expected(*tag) - level);
@@ -309,8 +426,8 @@ impl TrafficAnalysis {
                     continue;
                 }
                 let p = tried / (none + tried);
-                let bet = |residual: f64| CoinOutcome { treated, p, residual, weight };
-                comparison.coins.push(CoinOutcome { treated, p, residual: 1.0, weight: 1.0 });
+                let bet = |residual: f64| CoinOutcome { treated, p, residual, weight: known, part: cell.part() };
+                comparison.coins.push(CoinOutcome { treated, p, residual: 1.0, weight: 1.0, part: 1.0 });
                 if let Some(residual) = residual {
                     comparison.goodput.push(bet(residual));
                 }
@@ -319,7 +436,7 @@ impl TrafficAnalysis {
                 }
                 for (guard, bets) in TrafficGuard::COUNTS.into_iter().zip(&mut comparison.guards) {
                     if let Some(share) = guard.share(cell) {
-                        bets.push(share, treated, p, weight);
+                        bets.push(share, CoinOutcome { part: cell.guard_part(), ..bet(share) });
                     }
                 }
             }

@@ -60,6 +60,7 @@ impl TrafficAnalysis {
             rto_per_1000: share(figures.rtos, figures.rto_known).map(|share| 1000.0 * share),
             aborted_share: share(figures.aborted, figures.recorded),
             unfinished_share: share(figures.open, figures.recorded),
+            responses: (figures.by_response > 0).then_some(figures.responses),
         }
     }
 
@@ -68,7 +69,7 @@ impl TrafficAnalysis {
             name: SIZE_NAMES[k].to_owned(),
             arms: self.arms.iter().map(|arm| class_arm(arm, &arm.classes[k])).collect(),
         };
-        let seen = |k: &usize| self.arms.iter().any(|arm| arm.classes[*k].connections > 0);
+        let seen = |k: &usize| self.arms.iter().any(|arm| arm.classes[*k].outcomes > 0);
         (0..SIZE_NAMES.len()).filter(seen).map(row).collect()
     }
 
@@ -112,7 +113,7 @@ impl TrafficAnalysis {
                 guard,
                 arm: self.config.arms[comparison.arm].name.clone(),
                 evidence: evidence(comparison.guard_evidence(guard)),
-                needed: GUARD_THRESHOLD,
+                needed: guard.threshold(),
                 stopped: comparison.stopped == Some(guard),
             };
             TrafficGuard::ALL.map(report)
@@ -186,22 +187,23 @@ impl TrafficAnalysis {
     }
 
     fn stopping_evidence(&self) -> f64 {
-        let of = |comparison: &Comparison| comparison.stopped.map(|guard| comparison.guard_evidence(guard));
-        evidence(self.comparisons.iter().find_map(of).unwrap_or(0.0))
+        let stopped = self.comparisons.iter().find(|comparison| comparison.stopped.is_some());
+        stopped.map_or(1.0, |comparison| comparison.guards_together)
     }
 }
 
 fn class_arm(arm: &ArmFigures, class: &ClassFigures) -> TrafficClassArm {
     let timed: u64 = class.times.iter().map(|n| u64::from(*n)).sum();
     let some = |value: f64| (timed > 0).then_some(value);
+    let all: u64 = arm.classes.iter().map(|class| class.outcomes).sum();
     let mut below = 0;
     let p90 = class.times.iter().position(|n| {
         below += u64::from(*n);
         10 * below >= 9 * timed
     });
     TrafficClassArm {
-        connections: class.connections,
-        share: (arm.recorded > 0).then(|| class.connections as f64 / arm.recorded as f64),
+        connections: class.outcomes,
+        share: (all > 0).then(|| class.outcomes as f64 / all as f64),
         goodput_bps: some(8.0 * (class.log_goodput / timed.max(1) as f64).exp()),
         overall_bps: some(8e6 * class.bytes as f64 / class.time_us.max(1) as f64),
         p90_ms: p90.and_then(|k| some(((k + 1) as f64 / 4.0).exp2() / 1e3)),

@@ -87,23 +87,34 @@ pub struct CoinOutcome {
     pub p: f64,
     /// Its outcome less the prediction made without its coin.
     pub residual: f64,
-    /// Its weight, above 0 and at most 1.
+    /// How well its outcome is known, above 0 and at most 1: the noisier, the less.
     pub weight: f64,
+    /// Which part of a whole unit it counts, above 0 and at most 1, however far its outcome lies: many that are one client's count
+    /// as few.
+    pub part: f64,
 }
 
-/// Running root mean square, the newest included.
+/// Running root mean square, the newest included. It grows with what comes, so that a scaled outcome grows with its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct RunningScale {
     n: f64,
     squares: f64,
+    /// Whether an outcome counts as no more than [`CLIP`] times the scale so far: stalls then don't hide what most clients
+    /// see. Not for shares of rare events, of which the scale would be that of nothing happening.
+    bounded: bool,
 }
 
 impl RunningScale {
-    fn scaled(&mut self, r: f64) -> f64 {
-        self.n += 1.0;
-        self.squares += r * r;
-        let scale = (self.squares / self.n).sqrt();
+    fn scaled(&mut self, r: f64, part: f64) -> f64 {
+        let most = if self.bounded && self.squares > 0.0 { CLIP * CLIP * self.squares / self.n } else { f64::INFINITY };
+        self.n += part;
+        self.squares += part * (r * r).min(most);
+        let scale = self.scale();
         if scale > 0.0 { (r / scale).clamp(-CLIP, CLIP) } else { 0.0 }
+    }
+
+    fn scale(&self) -> f64 {
+        if self.n > 0.0 { (self.squares / self.n).sqrt() } else { 0.0 }
     }
 }
 
@@ -116,7 +127,7 @@ pub struct CoinBets {
     /// The largest evidence so far, "higher" and "lower", as logarithms.
     best: [f64; 2],
     units: u64,
-    /// Σ w r (1{z} − p) and Σ w (1{z} − p)².
+    /// Σ w r (1{z} − p) and Σ w (1{z} − p)², w being weight × part.
     cross: f64,
     square: f64,
     kept: Option<Vec<CoinOutcome>>,
@@ -138,19 +149,20 @@ impl Default for CoinBets {
 }
 
 impl CoinBets {
-    /// Bets that keep their units, so that an interval can be had.
+    /// Bets on outcomes with tails, that keep their units so that an interval can be had.
     #[must_use]
     pub fn with_interval() -> Self {
-        Self { kept: Some(Vec::new()), ..Self::default() }
+        let scale = RunningScale { bounded: true, ..RunningScale::default() };
+        Self { kept: Some(Vec::new()), scale, ..Self::default() }
     }
 
     /// Takes the next unit. What isn't finite or had no coin (`p` 0 or 1) is no observation.
     pub fn push(&mut self, unit: CoinOutcome) {
-        let CoinOutcome { treated, p, residual, weight } = unit;
-        if !(residual.is_finite() && p > 0.0 && p < 1.0 && weight > 0.0) {
+        let CoinOutcome { treated, p, residual, weight, part } = unit;
+        if !(residual.is_finite() && p > 0.0 && p < 1.0 && weight > 0.0 && part > 0.0) {
             return;
         }
-        let s = self.scale.scaled(weight * residual);
+        let s = part * self.scale.scaled(weight * residual, part);
         let (q, x) = if treated { (p, s) } else { (1.0 - p, -s) };
         self.higher.bet(q, x);
         self.lower.bet(q, -x);
@@ -159,8 +171,8 @@ impl CoinBets {
             *best = best.max(now.mixed());
         }
         let centred = f64::from(u8::from(treated)) - p;
-        self.cross += weight * residual * centred;
-        self.square += weight * centred * centred;
+        self.cross += part * weight * residual * centred;
+        self.square += part * weight * centred * centred;
         if let Some(kept) = self.kept.as_mut().filter(|kept| kept.len() < KEPT) {
             kept.push(unit);
         }
@@ -196,10 +208,32 @@ impl CoinBets {
         self.best
     }
 
-    /// The estimated effect on the outcome; none before both arms were seen.
+    /// The estimated effect on the outcome; none before both arms were seen. Where the units are kept for an interval it is the one at
+    /// which what is bet on speaks for neither side, so that a few outcomes far away don't move it.
     #[must_use]
     pub fn effect(&self) -> Option<f64> {
-        (self.square > 0.0 && self.units > 1).then(|| self.cross / self.square)
+        let mean = (self.square > 0.0 && self.units > 1).then(|| self.cross / self.square)?;
+        let scale = self.scale.scale();
+        let Some(kept) = self.kept.as_deref().filter(|_| scale > 0.0) else { return Some(mean) };
+        let speaks = |delta: f64| {
+            let of = |unit: &CoinOutcome| {
+                let centred = f64::from(u8::from(unit.treated)) - unit.p;
+                let s = (unit.weight * (unit.residual - delta * centred) / scale).clamp(-CLIP, CLIP);
+                unit.part * centred * s
+            };
+            kept.iter().map(of).sum::<f64>()
+        };
+        // What is bet on falls as the effect grows.
+        let end = |side: f64| {
+            let at = |k: i32| mean + side * scale * f64::from(k).exp2();
+            at((0..40).find(|k| side * speaks(at(*k)) <= 0.0).unwrap_or(0))
+        };
+        let (mut low, mut high) = (end(-1.0), end(1.0));
+        for _ in 0..30 {
+            let middle = 0.5 * (low + high);
+            if speaks(middle) > 0.0 { low = middle } else { high = middle }
+        }
+        Some(0.5 * (low + high))
     }
 
     /// Σ w r (1{z} − p) and Σ w (1{z} − p)²: the effect is their quotient, also after adding up servers.
@@ -240,10 +274,10 @@ fn reach(kept: &[CoinOutcome], centre: f64, need: f64, sign: f64) -> f64 {
 
 /// The evidence that the effect is larger (`side` 1) or smaller (−1) than `delta`, as a logarithm.
 fn against(kept: &[CoinOutcome], delta: f64, side: f64) -> f64 {
-    let (mut wealth, mut scale) = (Wealth::ONE, RunningScale::default());
-    for CoinOutcome { treated, p, residual, weight } in kept {
+    let (mut wealth, mut scale) = (Wealth::ONE, RunningScale { bounded: true, ..RunningScale::default() });
+    for CoinOutcome { treated, p, residual, weight, part } in kept {
         let one = f64::from(u8::from(*treated));
-        let s = scale.scaled(weight * (residual - delta * (one - p)));
+        let s = part * scale.scaled(weight * (residual - delta * (one - p)), *part);
         let (q, x) = if *treated { (*p, s) } else { (1.0 - p, -s) };
         wealth.bet(q, side * x);
     }
@@ -359,7 +393,7 @@ mod tests {
             .map(|_| {
                 let treated = coin.random::<f64>() < p;
                 let residual = normal() + effect * (f64::from(u8::from(treated)) - p);
-                CoinOutcome { treated, p, residual, weight: 1.0 }
+                CoinOutcome { treated, p, residual, weight: 1.0, part: 1.0 }
             })
             .collect()
     }
@@ -382,7 +416,7 @@ mod tests {
                     let treated = pattern >> i & 1 == 1;
                     chance *= if treated { *p } else { 1.0 - p };
                     let residual = if i == 2 { residual * heavy } else { *residual };
-                    bets.push(CoinOutcome { treated, p: *p, residual, weight: 0.7 });
+                    bets.push(CoinOutcome { treated, p: *p, residual, weight: 0.7, part: 0.6 });
                 }
                 sums[0] += chance * bets.log_higher().exp();
                 sums[1] += chance * bets.log_lower().exp();
@@ -429,7 +463,7 @@ mod tests {
 
     #[test]
     fn nothing_that_is_no_observation_bets_and_nothing_overflows() {
-        let good = CoinOutcome { treated: true, p: 0.5, residual: 1.0, weight: 1.0 };
+        let good = CoinOutcome { treated: true, p: 0.5, residual: 1.0, weight: 1.0, part: 1.0 };
         let bad = [f64::NAN, f64::INFINITY].map(|residual| CoinOutcome { residual, ..good });
         let sure = [0.0, 1.0].map(|p| CoinOutcome { p, ..good });
         assert_eq!(after(&[bad, sure].concat()).units(), 0);

@@ -63,7 +63,8 @@ impl TrafficAnalysis {
             }
         };
         say(self.live.overflowed, "came when 100,000 units were open, and don't count; take shorter epochs");
-        say(self.live.beyond, "of prefixes with more than 20 in an epoch don't count");
+        say(self.live.beyond, "of prefixes with more than 2,000 in an epoch don't count");
+        say(self.late, "were still open when their epoch was scored");
         say(self.live.two_arms, "had another arm than their unit, and don't count");
         say(self.strangers, "belong to no open epoch, and don't count");
         say(self.prefixes.forgotten, "are of prefixes that aren't remembered, since there are over 100,000");

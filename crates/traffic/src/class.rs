@@ -1,4 +1,4 @@
-use crate::ConnectionOutcome;
+use crate::{ConnectionFate, ConnectionOutcome, ResponseOutcome};
 use std::collections::VecDeque;
 
 /// The upper ends of the classes by bytes acknowledged; what is larger is the last.
@@ -33,14 +33,32 @@ pub(crate) fn class_of(bytes: u64, past_rtt_us: u32) -> u8 {
 }
 
 /// The time that data took, µs: busy where the kernel says it, or else all of it.
-pub(crate) fn time_us(outcome: &ConnectionOutcome) -> u64 {
+fn time_us(outcome: &ConnectionOutcome) -> u64 {
     outcome.busy_us.unwrap_or(outcome.duration_us).max(1)
 }
 
-/// The primary outcome: ln of bytes acknowledged per second; none where nothing was acknowledged.
-pub(crate) fn log_goodput(outcome: &ConnectionOutcome) -> Option<f64> {
-    let bytes = outcome.bytes_acked;
-    (bytes > 0).then(|| (bytes as f64 * 1e6 / time_us(outcome) as f64).ln())
+/// Bytes that were acknowledged, how long that took, and whether it was broken off: of a connection or of a response.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Transfer {
+    pub(crate) bytes: u64,
+    pub(crate) time_us: u64,
+    pub(crate) aborted: bool,
+}
+
+impl Transfer {
+    pub(crate) fn of_connection(outcome: &ConnectionOutcome) -> Self {
+        let aborted = matches!(outcome.fate, ConnectionFate::Reset | ConnectionFate::TimedOut);
+        Self { bytes: outcome.bytes_acked, time_us: time_us(outcome), aborted }
+    }
+
+    pub(crate) fn of_response(outcome: &ResponseOutcome) -> Self {
+        Self { bytes: outcome.bytes, time_us: outcome.time_us.max(1), aborted: outcome.aborted }
+    }
+
+    /// The primary outcome: ln of bytes acknowledged per second; none where nothing was acknowledged.
+    pub(crate) fn log_goodput(&self) -> Option<f64> {
+        (self.bytes > 0).then(|| (self.bytes as f64 * 1e6 / self.time_us as f64).ln())
+    }
 }
 
 /// The mean of each class.
@@ -54,6 +72,12 @@ impl Default for ClassMeans {
 }
 
 impl ClassMeans {
+    /// The mean of a class's past, where that is long enough.
+    pub(crate) fn known(&self, class: u8) -> Option<f64> {
+        let (n, mean) = self.0.get(usize::from(class))?;
+        (*n >= NEW).then_some(*mean)
+    }
+
     /// The means to score an epoch with: those of the past, and for classes that are new those of the epoch's sums.
     pub(crate) fn for_epoch(&self, sums: &[(f64, f64); CLASSES]) -> [f64; CLASSES] {
         std::array::from_fn(|k| {
@@ -74,6 +98,39 @@ impl ClassMeans {
                 *past_n = (*past_n + n).min(MEMORY);
             }
         }
+    }
+}
+
+/// How far single outcomes lie from what is expected of them, as one that stalls doesn't make it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OutcomeSpread {
+    n: f64,
+    squares: f64,
+}
+
+impl OutcomeSpread {
+    /// What lies further from what is expected than so many times the spread counts as this far: of three stalls in a hundred the
+    /// mean of a unit would be that of its stalls.
+    const FAR: f64 = 4.0;
+    /// The spread is known from so many outcomes on.
+    const KNOWN: f64 = 200.0;
+    /// It forgets: so many outcomes of the past are as many as it goes by.
+    const MEMORY: f64 = 20_000.0;
+    /// The stalls among them aren't part of it: bounded at so many times itself it is that of the rest.
+    const OWN: f64 = 2.0;
+
+    /// The residual as far as it counts.
+    pub(crate) fn bounded(&mut self, residual: f64) -> f64 {
+        let spread = if self.n > 0.0 { (self.squares / self.n).sqrt() } else { residual.abs() };
+        let own = if spread > 0.0 { residual.abs().min(Self::OWN * spread) } else { residual.abs() };
+        if self.n >= Self::MEMORY {
+            self.squares *= 1.0 - 1.0 / self.n;
+        } else {
+            self.n += 1.0;
+        }
+        self.squares += own * own;
+        let far = if self.n < Self::KNOWN { f64::INFINITY } else { Self::FAR * spread };
+        residual.clamp(-far, far)
     }
 }
 
@@ -117,6 +174,22 @@ mod tests {
         assert_eq!(class_of(1, 0), 0);
         assert_eq!(class_of(1, 10_000), 5);
         assert_eq!(usize::from(class_of(u64::MAX, u32::MAX)), CLASSES - 1);
+    }
+
+    #[test]
+    fn a_stall_counts_as_four_times_what_outcomes_spread_and_the_rest_as_it_is() {
+        let mut spread = OutcomeSpread::default();
+        let of = |i: i32| if i % 2 == 0 { 1.0 } else { -1.0 };
+        for i in 0..1_000 {
+            let residual = if i % 50 == 49 { -40.0 } else { of(i) };
+            let bounded = spread.bounded(residual);
+            if i > 300 {
+                assert!(
+                    if residual < -1.0 { (-5.0..-3.0).contains(&bounded) } else { bounded == residual },
+                    "{i}: {bounded}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -94,8 +94,12 @@ pub struct TrafficConfig {
     pub ramp: TrafficRamp,
     /// How the shares change from epoch to epoch.
     pub allocation: TrafficAllocation,
-    /// Whether clients in private ranges take part. Those on loopback never do.
+    /// Whether clients in private ranges take part. Those on this host never do.
     pub private: bool,
+    /// Whether clients take part from where somebody is logged in who runs the experiment.
+    pub administrator: bool,
+    /// Whether sockets take part that have a congestion control of their own, if arms differ in theirs.
+    pub own_cc: bool,
     /// Whether the arms have the same settings on purpose (A/A).
     pub identical: bool,
     /// For a holdback ([`TrafficConfig::holdback`]): the ratio of goodputs that was claimed. No guard stops an arm then.
@@ -114,6 +118,8 @@ impl Default for TrafficConfig {
             ramp: TrafficRamp::default(),
             allocation: TrafficAllocation::Fixed,
             private: false,
+            administrator: false,
+            own_cc: false,
             identical: false,
             holdback: None,
         }

@@ -21,9 +21,9 @@ pub struct TrafficExpectation {
 /// Gain, and connections until half and four of five simulated experiments claim it (docs/results/traffic.md).
 type Row = (f64, f64, f64);
 /// Coins by prefix and epoch.
-const BY_PREFIX: [Row; 3] = [(0.20, 3_250.0, 5_250.0), (0.10, 12_000.0, 19_000.0), (0.05, 58_500.0, 93_000.0)];
+const BY_PREFIX: [Row; 3] = [(0.20, 3_500.0, 5_000.0), (0.10, 12_000.0, 19_000.0), (0.05, 58_500.0, 93_000.0)];
 /// Coins by connection.
-const BY_CONNECTION: [Row; 3] = [(0.20, 2_000.0, 3_000.0), (0.10, 6_500.0, 11_000.0), (0.05, 31_500.0, 54_000.0)];
+const BY_CONNECTION: [Row; 3] = [(0.20, 2_000.0, 3_000.0), (0.10, 6_000.0, 11_000.0), (0.05, 28_500.0, 46_500.0)];
 /// Pairs of slots, at a noise of 7 % a slot.
 const PAIRS: [Row; 3] = [(0.20, 9.0, 10.0), (0.10, 14.0, 20.0), (0.05, 36.0, 57.0)];
 

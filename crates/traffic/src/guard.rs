@@ -18,8 +18,9 @@ pub enum TrafficGuard {
     NotFinishing,
 }
 
-/// The evidence at which each stops an arm: the five together stop one that isn't worse in at most 5 % of experiments.
-pub const GUARD_THRESHOLD: f64 = 100.0;
+/// What the stake of all guards together must have become for an arm to be stopped: one that isn't worse is in at most 5 % of
+/// experiments.
+pub const GUARD_THRESHOLD: f64 = 20.0;
 /// The evidence at which each is mentioned: for one guard alone that is at most 5 %.
 pub const GUARD_WARNING: f64 = 20.0;
 
@@ -28,6 +29,20 @@ impl TrafficGuard {
     pub const ALL: [Self; 5] = [Self::Slower, Self::Retransmissions, Self::Rtos, Self::Resets, Self::NotFinishing];
     /// Those that are counts; slower is the other side of the main comparison.
     pub(crate) const COUNTS: [Self; 4] = [Self::Retransmissions, Self::Rtos, Self::Resets, Self::NotFinishing];
+
+    /// Its part of the stake that all guards share.
+    pub(crate) const fn stake(self) -> f64 {
+        match self {
+            Self::Slower => 0.5,
+            Self::Retransmissions | Self::Rtos | Self::Resets | Self::NotFinishing => 0.125,
+        }
+    }
+
+    /// The evidence at which it stops an arm that no other guard speaks against.
+    #[must_use]
+    pub const fn threshold(self) -> f64 {
+        GUARD_THRESHOLD / self.stake()
+    }
 
     /// What it says of an arm that it stopped.
     #[must_use]
@@ -63,12 +78,18 @@ pub(crate) struct GuardBets {
 }
 
 impl GuardBets {
-    /// Takes a unit's share, with the mean of the units before as what is expected.
-    pub(crate) fn push(&mut self, share: f64, treated: bool, p: f64, weight: f64) {
+    /// Takes a unit's share and coin, with the mean of the units before as what is expected.
+    pub(crate) fn push(&mut self, share: f64, unit: CoinOutcome) {
         let expected = if self.weight > 0.0 { self.sum / self.weight } else { share };
-        self.bets.push(CoinOutcome { treated, p, residual: share - expected, weight });
+        self.bets.push(CoinOutcome { residual: share - expected, ..unit });
+        let weight = unit.weight * unit.part;
         self.sum += weight * share;
         self.weight += weight;
+    }
+
+    /// The evidence now that the arm is worse, as a logarithm.
+    pub(crate) fn now(&self) -> f64 {
+        self.bets.log_higher()
     }
 
     /// The largest evidence so far that the arm is worse, as a logarithm.

@@ -32,6 +32,8 @@
 //!             epoch,
 //!             offset_us: 0,
 //!             tag: tags.tag(prefix),
+//!             connection: u64::from(client),
+//!             by_response: false,
 //!             bytes_acked: 100_000,
 //!             duration_us: if arm == 1 { 100_000 } else { 200_000 } + u64::from(client % 97) * 1000,
 //!             busy_us: None,
@@ -103,7 +105,7 @@ pub use draw::{ArmThresholds, DrawKey, sip13};
 pub use expect::TrafficExpectation;
 pub use guard::{GUARD_THRESHOLD, GUARD_WARNING, TrafficGuard};
 pub use holdback::{HoldbackState, TrafficHoldback};
-pub use outcome::{ConnectionFate, ConnectionOutcome};
+pub use outcome::{ConnectionFate, ConnectionOutcome, ResponseOutcome};
 pub use report::{
     TRAFFIC_SCHEMA_VERSION, TrafficArmReport, TrafficClaim, TrafficClassArm, TrafficClassReport, TrafficEffect,
     TrafficGuardReport, TrafficReport, TrafficSelfCheck, TrafficStep, TrafficVerdict, TrafficVerdictKind,

@@ -24,6 +24,10 @@ pub struct ConnectionOutcome {
     pub offset_us: u64,
     /// The keyed tag of its client's prefix ([`crate::DrawKey::tag`]).
     pub tag: u64,
+    /// What tells it from the other connections of its prefix and epoch; nothing else is read from it.
+    pub connection: u64,
+    /// Whether its responses are told one by one ([`ResponseOutcome`]): then they alone have a goodput.
+    pub by_response: bool,
     /// Payload bytes that the client acknowledged.
     pub bytes_acked: u64,
     /// From establishment to the end or the cohort's age, µs.
@@ -44,4 +48,25 @@ pub struct ConnectionOutcome {
     pub set_errors: u32,
     /// Whether the arm's settings, read at the end, were still in force.
     pub compliant: bool,
+}
+
+/// What became of one response of an assigned connection: what was written without a pause in which all was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ResponseOutcome {
+    /// The arm of its connection.
+    pub arm: usize,
+    /// The epoch in which its connection was established.
+    pub epoch: u64,
+    /// How long after the beginning of that epoch its connection was established, µs.
+    pub offset_us: u64,
+    /// The keyed tag of its client's prefix ([`crate::DrawKey::tag`]).
+    pub tag: u64,
+    /// As [`ConnectionOutcome::connection`].
+    pub connection: u64,
+    /// Payload bytes, as far as they were acknowledged.
+    pub bytes: u64,
+    /// From its first byte written to its last byte acknowledged, or to its connection's end, µs.
+    pub time_us: u64,
+    /// Whether its connection was reset or timed out before all of it was acknowledged.
+    pub aborted: bool,
 }

@@ -17,7 +17,7 @@ pub struct TrafficReport {
     pub backend: String,
     /// The arms; the first is what the others are compared with.
     pub arms: Vec<TrafficArmReport>,
-    /// Connections by the bytes that were acknowledged. Sizes can depend on the settings: compare the shares, too.
+    /// Connections, or responses where those are timed by themselves, by the bytes that were acknowledged. Sizes can depend on the settings: compare the shares, too.
     pub classes: Vec<TrafficClassReport>,
     /// Each arm that was tried against the first.
     pub effects: Vec<TrafficEffect>,
@@ -71,6 +71,9 @@ pub struct TrafficArmReport {
     pub aborted_share: Option<f64>,
     /// Connections that weren't finished at the cohort's age, of those recorded.
     pub unfinished_share: Option<f64>,
+    /// Responses that were timed by themselves; `null` where only whole connections are.
+    #[serde(default)]
+    pub responses: Option<u64>,
 }
 
 /// The connections of one class by size.
@@ -85,9 +88,9 @@ pub struct TrafficClassReport {
 /// The connections of one class and arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TrafficClassArm {
-    /// How many.
+    /// How many; of their responses where those are timed by themselves.
     pub connections: u64,
-    /// Of all connections of the arm.
+    /// Of all of the arm.
     pub share: Option<f64>,
     /// The geometric mean of their goodputs, bit/s.
     pub goodput_bps: Option<f64>,

@@ -8,6 +8,7 @@ use wt_experiment::{EProcess, lower_bound, upper_bound};
 pub(crate) struct SlotMeans {
     differences: Vec<f64>,
     best: [f64; 2],
+    now: [f64; 2],
 }
 
 impl SlotMeans {
@@ -15,7 +16,13 @@ impl SlotMeans {
         self.differences.push(difference);
         let now =
             [EProcess::new(), EProcess::below(0.0)].map(|process| process.after(&self.differences).log_evidence());
+        self.now = now;
         self.best = [self.best[0].max(now[0]), self.best[1].max(now[1])];
+    }
+
+    /// The evidence now for "slower", as a logarithm.
+    pub(crate) fn log_lower(&self) -> f64 {
+        self.now[1]
     }
 
     pub(crate) fn blocks(&self) -> usize {

@@ -1,7 +1,7 @@
 //! What is known of units whose epoch is still open, and of prefixes' past; both bounded.
 
-use crate::class::{ClassRanks, class_of, log_goodput};
-use crate::{ConnectionFate, ConnectionOutcome, TrafficUnit};
+use crate::class::{ClassMeans, ClassRanks, OutcomeSpread, Transfer, class_of};
+use crate::{ConnectionFate, ConnectionOutcome, ResponseOutcome, TrafficUnit, sip13};
 use std::collections::{BTreeMap, HashMap};
 
 /// So many units may be live at once; those that come when all are taken are left out, whatever their arm, and counted.
@@ -10,8 +10,10 @@ pub(crate) const MAX_UNITS: usize = 100_000;
 const MAX_PREFIXES: usize = 100_000;
 /// A prefix that wasn't seen for so many epochs is forgotten when there is no room.
 const FORGOTTEN: u64 = 24;
-/// By connection, so many of a prefix in an epoch bet; what comes beyond is counted, and doesn't.
-pub(crate) const MOST_OF_A_PREFIX: u16 = 20;
+/// By connection, a prefix's connections in an epoch weigh no more than so many of others, however many there are.
+pub(crate) const MOST_OF_A_PREFIX: u32 = 20;
+/// By connection, so many of a prefix in an epoch bet, drawn whatever their arms; what comes beyond is counted, and doesn't.
+const KEPT_OF_A_PREFIX: u32 = 2000;
 /// Connections of a unit share its prefix's mood: one is a fifth of a unit, 4 are half of one, none is more than one.
 const MOOD: f64 = 4.0;
 /// How much a prefix's past must weigh for half of it to be believed.
@@ -21,8 +23,10 @@ const PAST: f64 = 0.5;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) arm: u8,
+    /// By connection, how many of its prefix bet in the epoch; else 1.
+    of_prefix: u32,
     pub(crate) connections: u32,
-    /// Of the connections with a goodput: class, how many, sum of its logarithms.
+    /// Of the connections with a goodput, or their responses: class, how many, sum of its logarithms.
     pub(crate) classes: Vec<(u8, u32, f64)>,
     pub(crate) ranked: u32,
     pub(crate) ranks: f32,
@@ -40,6 +44,7 @@ impl Cell {
     fn new(arm: u8) -> Self {
         Self {
             arm,
+            of_prefix: 1,
             connections: 0,
             classes: Vec::with_capacity(1),
             ranked: 0,
@@ -54,41 +59,63 @@ impl Cell {
         }
     }
 
-    fn add(&mut self, outcome: &ConnectionOutcome, class: u8, ranks: &mut ClassRanks) {
-        self.connections += 1;
-        let aborted = matches!(outcome.fate, ConnectionFate::Reset | ConnectionFate::TimedOut);
-        let goodput = log_goodput(outcome);
+    /// Takes the goodput of one of its connections, or of a response of one, and its rank.
+    fn transfer(&mut self, transfer: Transfer, class: u8, expected: Option<f64>, tails: &mut OutcomeTails) {
+        let OutcomeTails { ranks, spread } = tails;
+        let goodput = transfer.log_goodput();
         if let Some(y) = goodput {
+            let y = expected.map_or(y, |expected| expected + spread.bounded(y - expected));
             match self.classes.iter_mut().find(|(k, ..)| *k == class) {
                 Some((_, n, sum)) => (*n, *sum) = (*n + 1, *sum + y),
                 None => self.classes.push((class, 1, y)),
             }
         }
-        let value = if aborted { f64::NEG_INFINITY } else { goodput.unwrap_or(f64::NEG_INFINITY) };
+        let value = goodput.filter(|_| !transfer.aborted).unwrap_or(f64::NEG_INFINITY);
         if let Some(rank) = ranks.rank(class, value) {
             self.ranked += 1;
             self.ranks += rank as f32;
         }
+    }
+
+    /// Takes what is counted of a connection.
+    fn count(&mut self, outcome: &ConnectionOutcome) {
+        self.connections += 1;
         self.segments += u64::from(outcome.sent_segments);
         self.retransmitted += u64::from(outcome.retransmitted_segments.min(outcome.sent_segments));
         if let Some(rtos) = outcome.rtos {
             self.rto_known += 1;
             self.with_rto += u32::from(rtos > 0);
         }
-        self.aborted += u32::from(aborted);
+        self.aborted += u32::from(matches!(outcome.fate, ConnectionFate::Reset | ConnectionFate::TimedOut));
         self.open += u32::from(outcome.fate == ConnectionFate::Open);
         if outcome.min_rtt_us > 0 && (self.min_rtt_us == 0 || outcome.min_rtt_us < self.min_rtt_us) {
             self.min_rtt_us = outcome.min_rtt_us;
         }
     }
 
-    /// The weight of a unit of so many connections.
+    /// How well a unit of so many connections is known, and how much it says of its prefix.
     pub(crate) fn weight(&self) -> f64 {
-        let n = f64::from(self.connections);
-        n / (n + MOOD)
+        let n = f64::from(self.connections.max(1));
+        self.part() * n / (n + MOOD)
     }
 
-    /// The mean over its connections of the logarithm of goodput less its class's mean.
+    /// Which part of a whole unit it counts.
+    pub(crate) fn part(&self) -> f64 {
+        (f64::from(MOST_OF_A_PREFIX) / f64::from(self.of_prefix)).min(1.0)
+    }
+
+    /// The same where rare events count: all connections of its prefix together are no more than one.
+    pub(crate) fn guard_part(&self) -> f64 {
+        1.0 / f64::from(self.of_prefix)
+    }
+
+    /// How much of each of its outcomes counts for the mean of their class: none of a unit's weighs more than so many.
+    pub(crate) fn part_of_mean(&self) -> f64 {
+        let outcomes: u32 = self.classes.iter().map(|(_, n, _)| n).sum();
+        (f64::from(MOST_OF_A_PREFIX) / f64::from(outcomes.max(1) * self.of_prefix)).min(1.0)
+    }
+
+    /// The mean over its outcomes of the logarithm of goodput less its class's mean.
     pub(crate) fn goodput(&self, means: &[f64]) -> Option<f64> {
         let n: u32 = self.classes.iter().map(|(_, n, _)| n).sum();
         let sum = self.classes.iter().map(|(k, n, sum)| sum - f64::from(*n) * means[usize::from(*k)]).sum::<f64>();
@@ -154,65 +181,136 @@ impl Prefixes {
     }
 }
 
-/// The key of a unit within its epoch: its prefix's tag, and by connection a number.
-pub(crate) type UnitKey = (u64, u16);
+/// The key of a unit within its epoch: its prefix's tag, and by connection a hash of which it is.
+pub(crate) type UnitKey = (u64, u64);
+
+/// What outcomes have been like, for what lies far from them.
+#[derive(Debug, Clone, Default)]
+struct OutcomeTails {
+    ranks: ClassRanks,
+    spread: OutcomeSpread,
+}
+
+/// What was known before an outcome.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownPast<'a> {
+    pub(crate) prefixes: &'a Prefixes,
+    pub(crate) means: &'a ClassMeans,
+    pub(crate) level: f64,
+}
+
+impl KnownPast<'_> {
+    /// The class of so many bytes of a client, and what is expected of their goodput, where the class isn't new.
+    fn of(&self, tag: u64, bytes: u64) -> (u8, Option<f64>) {
+        let class = class_of(bytes, self.prefixes.min_rtt_us(tag));
+        (class, self.means.known(class).map(|mean| mean + self.prefixes.expected(tag) + self.level))
+    }
+}
+
+/// Where an outcome belongs.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    epoch: u64,
+    tag: u64,
+    connection: u64,
+    arm: usize,
+}
+
+/// The units of one epoch.
+#[derive(Debug, Clone, Default)]
+struct EpochUnits {
+    cells: BTreeMap<UnitKey, Cell>,
+    /// By connection: how many of a prefix are kept.
+    kept: HashMap<u64, u32>,
+}
 
 /// Units of the epochs that are still open.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LiveUnits {
-    epochs: BTreeMap<u64, BTreeMap<UnitKey, Cell>>,
-    /// By connection: how many of a prefix came in an epoch.
-    serials: HashMap<(u64, u64), u16>,
-    ranks: ClassRanks,
+    epochs: BTreeMap<u64, EpochUnits>,
+    tails: OutcomeTails,
     live: usize,
-    /// Connections that found no room.
+    /// Outcomes that found no room.
     pub(crate) overflowed: u64,
-    /// Connections of a prefix beyond those that bet.
+    /// Outcomes of a prefix beyond the connections that bet.
     pub(crate) beyond: u64,
-    /// Connections of a prefix that had another arm before, in the same epoch.
+    /// Outcomes of a prefix that had another arm before, in the same epoch.
     pub(crate) two_arms: u64,
 }
 
 impl LiveUnits {
-    /// Takes one outcome of an epoch that is still open.
-    pub(crate) fn add(&mut self, outcome: &ConnectionOutcome, unit: TrafficUnit, prefixes: &Prefixes) {
-        let Ok(arm) = u8::try_from(outcome.arm) else { return };
-        let mut serial = 0;
-        if unit == TrafficUnit::Connection {
-            let full = self.serials.len() >= MAX_UNITS;
-            match self.serials.get_mut(&(outcome.epoch, outcome.tag)) {
-                Some(n) if *n >= MOST_OF_A_PREFIX => {
-                    self.beyond += 1;
-                    return;
-                }
-                Some(n) => (serial, *n) = (*n, *n + 1),
-                None if full => {
-                    self.overflowed += 1;
-                    return;
-                }
-                None => _ = self.serials.insert((outcome.epoch, outcome.tag), 1),
+    /// Takes the outcome of a connection whose epoch is still open.
+    pub(crate) fn add(&mut self, outcome: &ConnectionOutcome, unit: TrafficUnit, past: KnownPast<'_>) {
+        let &ConnectionOutcome { epoch, tag, connection, arm, .. } = outcome;
+        let transfer = Transfer::of_connection(outcome);
+        let (class, expected) = past.of(tag, outcome.bytes_acked);
+        self.within(Place { epoch, tag, connection, arm }, unit, |cell, tails| {
+            cell.count(outcome);
+            if !outcome.by_response {
+                cell.transfer(transfer, class, expected, tails);
+            }
+        });
+    }
+
+    /// Takes the outcome of a response whose epoch is still open.
+    pub(crate) fn respond(&mut self, outcome: &ResponseOutcome, unit: TrafficUnit, past: KnownPast<'_>) {
+        let &ResponseOutcome { epoch, tag, connection, arm, .. } = outcome;
+        let transfer = Transfer::of_response(outcome);
+        let (class, expected) = past.of(tag, outcome.bytes);
+        let place = Place { epoch, tag, connection, arm };
+        self.within(place, unit, |cell, tails| cell.transfer(transfer, class, expected, tails));
+    }
+
+    /// Gives an outcome to its unit, if there is room for it.
+    fn within(&mut self, place: Place, unit: TrafficUnit, take: impl FnOnce(&mut Cell, &mut OutcomeTails)) {
+        let Place { epoch, tag, connection, arm } = place;
+        let Ok(arm) = u8::try_from(arm) else { return };
+        let by_connection = unit == TrafficUnit::Connection;
+        // Which of a prefix's connections bet is drawn by their hashes, whatever their arms and whenever they end.
+        let key = (tag, if by_connection { sip13([tag, epoch], [connection, 0, 0]) } else { 0 });
+        let units = self.epochs.entry(epoch).or_default();
+        if let Some(cell) = units.cells.get_mut(&key) {
+            if cell.arm == arm {
+                take(cell, &mut self.tails)
+            } else {
+                self.two_arms += 1
+            }
+            return;
+        }
+        let mut evicts = None;
+        if by_connection && units.kept.get(&tag).is_some_and(|kept| *kept >= KEPT_OF_A_PREFIX) {
+            let last = units.cells.range((tag, 0)..=(tag, u64::MAX)).next_back().map(|(key, _)| *key);
+            evicts = last.filter(|last| *last > key);
+            self.beyond += 1;
+            if evicts.is_none() {
+                return;
             }
         }
-        let class = class_of(outcome.bytes_acked, prefixes.min_rtt_us(outcome.tag));
-        let cells = self.epochs.entry(outcome.epoch).or_default();
-        match cells.get_mut(&(outcome.tag, serial)) {
-            Some(cell) if cell.arm != arm => self.two_arms += 1,
-            Some(cell) => cell.add(outcome, class, &mut self.ranks),
-            None if self.live >= MAX_UNITS => self.overflowed += 1,
+        if evicts.is_none() && self.live >= MAX_UNITS {
+            self.overflowed += 1;
+            return;
+        }
+        match evicts {
+            Some(last) => drop(units.cells.remove(&last)),
             None => {
-                let mut cell = Cell::new(arm);
-                cell.add(outcome, class, &mut self.ranks);
-                cells.insert((outcome.tag, serial), cell);
                 self.live += 1;
+                if by_connection {
+                    *units.kept.entry(tag).or_insert(0) += 1;
+                }
             }
         }
+        let mut cell = Cell::new(arm);
+        take(&mut cell, &mut self.tails);
+        units.cells.insert(key, cell);
     }
 
     /// The units of an epoch, in the order of their tags, which are hashes; they aren't live any more.
     pub(crate) fn take(&mut self, epoch: u64) -> BTreeMap<UnitKey, Cell> {
-        let cells = self.epochs.remove(&epoch).unwrap_or_default();
+        let EpochUnits { mut cells, kept } = self.epochs.remove(&epoch).unwrap_or_default();
         self.live -= cells.len();
-        self.serials.retain(|(of, _), _| *of != epoch);
+        for ((tag, _), cell) in &mut cells {
+            cell.of_prefix = kept.get(tag).copied().unwrap_or(1);
+        }
         cells
     }
 

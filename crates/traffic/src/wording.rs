@@ -84,7 +84,10 @@ impl TrafficReport {
         for guard in tripped {
             lines.push(String::new());
             let what = guard.guard.text();
-            let rule = if guard.stopped { "it is stopped" } else { "a guard stops it at 100 : 1" };
+            let rule = match guard.stopped {
+                true => "it is stopped".to_owned(),
+                false => format!("at {:.0} : 1 this guard alone stops it", guard.needed),
+            };
             lines.push(format!("Guard: with {} {what}, evidence {}; {rule}.", guard.arm, odds(guard.evidence)));
         }
         let wrong: Vec<_> = self.self_checks.iter().filter(|check| !check.ok).collect();

@@ -6,10 +6,12 @@ use wt_sys::bpf::SharedWords;
 pub const MAX_ARMS: usize = 8;
 /// So many ports at most.
 pub const MAX_PORTS: usize = 8;
+/// So many addresses of administrators at most.
+pub const MAX_ADMINISTRATORS: usize = 4;
 
 /// Numbers of the words of `struct control`.
 pub(super) mod word {
-    use super::{MAX_ARMS, MAX_PORTS};
+    use super::{MAX_ADMINISTRATORS, MAX_ARMS, MAX_PORTS};
 
     pub(crate) const HEARTBEAT: usize = 0;
     pub(crate) const PATIENCE: usize = 1;
@@ -22,9 +24,13 @@ pub(super) mod word {
     pub(crate) const SKIP_PRIVATE: usize = 10;
     pub(crate) const SKIP_LOOPBACK: usize = 11;
     pub(crate) const SKIP_OWN_CC: usize = 12;
-    pub(crate) const PORTS: usize = 13;
-    pub(crate) const PORT: usize = 14;
-    pub(crate) const BELOW: usize = PORT + MAX_PORTS;
+    pub(crate) const VARIES_CC: usize = 13;
+    pub(crate) const ASKS_REQUESTS: usize = 14;
+    pub(crate) const PORTS: usize = 15;
+    pub(crate) const PORT: usize = 16;
+    pub(crate) const ADMINISTRATORS: usize = PORT + MAX_PORTS;
+    pub(crate) const ADMINISTRATOR: usize = ADMINISTRATORS + 1;
+    pub(crate) const BELOW: usize = ADMINISTRATOR + 2 * MAX_ADMINISTRATORS;
     pub(crate) const USUAL_CC: usize = BELOW + MAX_ARMS;
     pub(crate) const COUNTS: usize = USUAL_CC + 2;
     pub(crate) const ASSIGNED: usize = COUNTS + 16;
@@ -114,8 +120,10 @@ pub struct TrafficCounts {
     pub passive: u64,
     /// Left alone: on ports that aren't named.
     pub other_port: u64,
-    /// Left alone: from loopback, and from link-local and private addresses.
+    /// Left alone: from this host, and from link-local and private addresses.
     pub private: u64,
+    /// Left alone: from where an administrator is logged in.
+    pub administrator: u64,
     /// Left alone: with a congestion control of their own.
     pub own_cc: u64,
     /// Left alone: nobody had beaten the heart.
@@ -126,6 +134,8 @@ pub struct TrafficCounts {
     pub without_note: u64,
     /// Ended and recorded.
     pub recorded: u64,
+    /// Responses that weren't told since the ring was full.
+    pub responses_lost: u64,
     /// Assigned, of each arm.
     pub assigned: [u64; MAX_ARMS],
     /// Ended without a record since the ring was full, of each arm.
@@ -144,6 +154,8 @@ impl TrafficCounts {
             outside: count(5),
             without_note: count(6),
             recorded: count(7),
+            administrator: count(8),
+            responses_lost: count(9),
             assigned: std::array::from_fn(|arm| control.read(word::ASSIGNED + arm)),
             lost: std::array::from_fn(|arm| control.read(word::LOST + arm)),
         }
@@ -158,9 +170,19 @@ impl TrafficCounts {
     /// Whether every connection is in one account: a moment lies between the first count of one and the second.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        let left_alone = self.other_port + self.private + self.own_cc;
-        let not_assigned = self.paused + self.outside + self.without_note;
-        self.passive == left_alone + not_assigned + self.all_assigned()
+        self.passive == self.left_alone() + self.not_assigned() + self.all_assigned()
+    }
+
+    /// Left alone, for whatever reason.
+    #[must_use]
+    pub fn left_alone(&self) -> u64 {
+        self.other_port + self.private + self.administrator + self.own_cc
+    }
+
+    /// Not assigned although they take part: nobody watched, there was no memory, or they were drawn into no arm.
+    #[must_use]
+    pub fn not_assigned(&self) -> u64 {
+        self.paused + self.outside + self.without_note
     }
 
     /// Assigned and not ended yet.
@@ -217,19 +239,85 @@ pub struct TrafficRecord {
     pub cwnd: u32,
     /// MSS at the end, bytes.
     pub mss: u32,
-    /// Whether another congestion control was in force at the end than at the beginning.
-    pub changed_cc: bool,
-    /// Whether ECN was agreed on.
+    /// Options that were something else at the end than they were set to: bits of [`ArmOptions::REFUSABLE`].
+    pub changed: u32,
+    /// Whether ECN was agreed on; not known of one that is still open.
     pub ecn: bool,
+    /// How many responses it had, if they are told by themselves: those that have ended, and one that its end broke off.
+    pub responses: u32,
+    /// The last of them, unless it was told before.
+    pub last_response: Option<LastResponse>,
+}
+
+/// The last response of a connection, which its record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastResponse {
+    /// From its first byte written to its last byte acknowledged, or to where it was broken off, ns.
+    pub took_ns: u64,
+    /// When it ended, ns from the connection's establishment.
+    pub ended_ns: u64,
+    /// Payload that was acknowledged, bytes.
+    pub bytes: u32,
+    /// Whether not all of it was acknowledged.
+    pub cut: bool,
+}
+
+/// A response after which its connection had another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseRecord {
+    /// As [`TrafficRecord::tag`].
+    pub tag: u64,
+    /// When its connection began.
+    pub epoch: u64,
+    /// Its connection's arm.
+    pub arm: usize,
+    /// When its connection was established, ns of the monotonic clock.
+    pub since_ns: u64,
+    /// When it ended, ns from then.
+    pub ended_ns: u64,
+    /// From its first byte written to its last byte acknowledged, ns.
+    pub took_ns: u64,
+    /// Payload, bytes.
+    pub bytes: u32,
+}
+
+/// What has become of connections and responses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrafficRecords {
+    /// Responses that have ended before the end of their connection; those of a connection come before it.
+    pub responses: Vec<ResponseRecord>,
+    /// Connections that have ended, or those that are still open.
+    pub connections: Vec<TrafficRecord>,
+}
+
+impl ResponseRecord {
+    /// Bytes of `struct response`.
+    pub(super) const SIZE: usize = 5 * 8 + 2 * 4;
+
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let wide = |at: usize| crate::u64_at(bytes, at * 8).ok();
+        let narrow = |at: usize| crate::u32_at(bytes, 40 + at * 4).ok();
+        Some(Self {
+            tag: wide(0)?,
+            epoch: wide(1)?,
+            since_ns: wide(2)?,
+            ended_ns: wide(3)?,
+            took_ns: wide(4)?,
+            arm: narrow(0)? as usize,
+            bytes: narrow(1)?,
+        })
+    }
 }
 
 impl TrafficRecord {
     /// Bytes of `struct record`.
-    pub(super) const SIZE: usize = 8 * 8 + 16 * 4;
+    pub(super) const SIZE: usize = 8 * 8 + 16 * 4 + 2 * 8 + 4 * 4;
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let wide = |at: usize| crate::u64_at(bytes, at * 8).ok();
         let narrow = |at: usize| crate::u32_at(bytes, 64 + at * 4).ok();
+        let response =
+            LastResponse { took_ns: wide(16)?, ended_ns: wide(17)?, bytes: narrow(20)?, cut: narrow(22)? != 0 };
         Some(Self {
             tag: wide(0)?,
             epoch: wide(1)?,
@@ -253,8 +341,10 @@ impl TrafficRecord {
             segments_in: narrow(11)?,
             cwnd: narrow(12)?,
             mss: narrow(13)?,
-            changed_cc: narrow(14)? != 0,
+            changed: narrow(14)?,
             ecn: narrow(15)? != 0,
+            responses: narrow(21)?,
+            last_response: Some(response).filter(|response| response.took_ns > 0),
         })
     }
 

@@ -5,9 +5,9 @@
 //! they were given, and are served as before.
 //!
 //! # What this leaves out
-//! Connections that exist already; connections whose listener was made in a control group beside the hierarchy that is mounted
-//! here, or in another network namespace; and what a response took on a connection that goes on: the record is of the connection,
-//! with the time in which nothing was outstanding apart.
+//! Connections that exist already, and connections whose listener was made in a control group beside the hierarchy that is mounted
+//! here, or in another network namespace. Before Linux 6.15 also what each response took: the record is of the connection then, with
+//! the time in which nothing was outstanding apart.
 
 /// What the program and we share.
 mod layout;
@@ -16,7 +16,10 @@ mod others;
 
 pub use others::{OtherProgram, other_programs};
 
-pub use layout::{ArmOptions, MAX_ARMS, MAX_PORTS, TrafficCounts, TrafficRecord};
+pub use layout::{
+    ArmOptions, LastResponse, MAX_ADMINISTRATORS, MAX_ARMS, MAX_PORTS, ResponseRecord, TrafficCounts, TrafficRecord,
+    TrafficRecords,
+};
 
 use crate::btf::Btf;
 use crate::elf::Elf;
@@ -25,8 +28,9 @@ use crate::relocate::{accesses, apply};
 use crate::{Malformed, connections};
 use layout::{name_words, word};
 use std::fs::File;
+use std::net::IpAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
-use wt_sys::bpf::{self, MapSpec, ProgramSpec, RecordRing, SharedWords};
+use wt_sys::bpf::{self, Map, MapSpec, NoteWalk, ProgramSpec, RecordRing, SharedWords};
 use wt_sys::{SysError, clock, process};
 
 include!(concat!(env!("OUT_DIR"), "/traffic_object.rs"));
@@ -36,10 +40,11 @@ const NAME: &str = "wt_traffic";
 /// Room for some 15,000 connections that end between two looks.
 const RING: u32 = 1 << 21;
 /// Bytes of `struct note`.
-const NOTE: u32 = 5 * 8 + 4 * 4 + 8 + 16;
-/// `BPF_PSEUDO_MAP_FD` and `BPF_PSEUDO_MAP_VALUE` of linux/bpf.h.
+const NOTE: u32 = 5 * 8 + 4 * 4 + 8 + 16 + 3 * 8 + 6 * 4;
+/// `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_MAP_VALUE` and `BPF_PSEUDO_KFUNC_CALL` of linux/bpf.h.
 const MAP: u8 = 1;
 const MAP_VALUE: u8 = 2;
+const KERNEL_FUNCTION: u8 = 2;
 
 /// Which connections are drawn, and how.
 #[derive(Debug, Clone)]
@@ -54,6 +59,10 @@ pub struct TrafficRules {
     pub skip_private: bool,
     /// Whether clients on this host are left alone.
     pub skip_loopback: bool,
+    /// Whether sockets with a congestion control of their own are left alone, if arms differ in theirs.
+    pub skip_own_cc: bool,
+    /// Clients that are left alone, whatever else; the first [`MAX_ADMINISTRATORS`] count.
+    pub administrators: Vec<IpAddr>,
     /// The key of the draw.
     pub key: [u64; 2],
     /// Another one, for what is recorded of a client.
@@ -68,8 +77,20 @@ pub struct TrafficProgram {
     control: SharedWords,
     ring: RecordRing,
     patience_ns: u64,
-    knows_idle: bool,
+    knows: TrafficKnowledge,
+    walk: Option<NoteWalk>,
     _link: OwnedFd,
+}
+
+/// What records say besides what every kernel tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TrafficKnowledge {
+    /// The connection as a whole.
+    Connection,
+    /// For how long a connection had nothing outstanding, and what of those is known that are still open.
+    Idle,
+    /// Also each response by itself.
+    Responses,
 }
 
 /// What [`TrafficProgram::attach`] needs and this process lacks; `CAP_SYS_ADMIN` stands for the first.
@@ -97,10 +118,13 @@ pub fn idle_unknown() -> Option<&'static str> {
     }
 }
 
-/// The program that knows idle times, and the kernel's types, where both are to be had.
-fn idle_program() -> Option<(&'static [u8], Btf)> {
-    let object = IDLE_OBJECT.filter(|_| idle_unknown().is_none())?;
-    Some((object, Btf::parse(std::fs::read(KERNEL_BTF).ok()?).ok()?))
+/// The programs that know more than the first one, the one that knows most first.
+const KNOWING: [(TrafficKnowledge, Option<&[u8]>); 2] =
+    [(TrafficKnowledge::Responses, RESPONSES_OBJECT), (TrafficKnowledge::Idle, IDLE_OBJECT)];
+
+/// The kernel's types, without which nothing more can be known; none where they aren't to be had.
+fn kernel_types() -> Option<Btf> {
+    idle_unknown().is_none().then(|| Btf::parse(std::fs::read(KERNEL_BTF).ok()?).ok()).flatten()
 }
 
 impl TrafficProgram {
@@ -138,27 +162,25 @@ impl TrafficProgram {
         write_rules(&control, rules)?;
         let notes = bpf::create_socket_notes("wt_notes", NOTE)?;
         let ring = RecordRing::new("wt_records", RING)?;
-        let misfit = |source| LoadError::Misfit { name: NAME.to_owned(), source };
-        let fds =
-            [("control", &map.as_fd(), MAP_VALUE), ("notes", &notes.as_fd(), MAP), ("records", &ring.as_fd(), MAP)];
-        let references = fds.map(|(name, fd, kind)| (name, fd.as_raw_fd(), kind));
-        let load = |object, kernel: Option<&Btf>| {
-            let (code, license) = placed(object, &references, u64::from(size), kernel).map_err(misfit)?;
-            let kind = bpf::PROGRAM_SOCK_OPS;
-            let spec = ProgramSpec { kind, name: NAME, instructions: &code, license, operations: 0, member: 0 };
-            bpf::load_program(&spec).map_err(|error| rejected(NAME, "sockops", error))
+        let maps = Maps { control: &map, notes: &notes, records: &ring };
+        let best = kernel_types().and_then(|kernel| {
+            KNOWING.iter().find_map(|(knows, object)| {
+                let program = maps.load((*object)?, SOCK_OPS, Some(&kernel)).ok()?;
+                Some((program, *knows, maps.walk((*object)?, &kernel).ok()))
+            })
+        });
+        let (program, knows, walk) = match best {
+            Some(loaded) => loaded,
+            None => (maps.load(object, SOCK_OPS, None)?, TrafficKnowledge::Connection, None),
         };
-        let with_idle = idle_program().and_then(|(object, kernel)| load(object, Some(&kernel)).ok());
-        let knows_idle = with_idle.is_some();
-        let program = with_idle.map_or_else(|| load(object, None), Ok)?;
         let link = bpf::link_sock_ops(&program, &cgroup)?;
-        Ok(Self { control, ring, patience_ns: rules.patience_ns, knows_idle, _link: link })
+        Ok(Self { control, ring, patience_ns: rules.patience_ns, knows, walk, _link: link })
     }
 
-    /// Whether records say for how long nothing was outstanding.
+    /// What its records say.
     #[must_use]
-    pub fn knows_idle(&self) -> bool {
-        self.knows_idle
+    pub fn knows(&self) -> TrafficKnowledge {
+        self.knows
     }
 
     /// Says that somebody is there: without it nothing is assigned after a while.
@@ -192,14 +214,71 @@ impl TrafficProgram {
         TrafficCounts::read(&self.control)
     }
 
-    /// What has become of connections since the last call.
-    pub fn records(&mut self) -> Vec<TrafficRecord> {
-        let mut found = Vec::new();
-        self.ring.drain(|bytes| {
-            debug_assert_eq!(bytes.len(), TrafficRecord::SIZE, "the program's record");
-            found.extend(TrafficRecord::parse(bytes));
+    /// What has become of connections and responses since the last call.
+    pub fn records(&mut self) -> TrafficRecords {
+        let mut found = TrafficRecords::default();
+        self.ring.drain(|bytes| match bytes.len() {
+            TrafficRecord::SIZE => found.connections.extend(TrafficRecord::parse(bytes)),
+            ResponseRecord::SIZE => found.responses.extend(ResponseRecord::parse(bytes)),
+            other => debug_assert!(false, "a record of {other} bytes"),
         });
         found
+    }
+
+    /// The connections that are still open, as they are now, each with the response that ended last; none where the kernel doesn't
+    /// list them.
+    ///
+    /// # Errors
+    /// [`SysError`] where it should and doesn't.
+    pub fn still_open(&self) -> Result<TrafficRecords, SysError> {
+        let Some(walk) = &self.walk else { return Ok(TrafficRecords::default()) };
+        let mut found = TrafficRecords::default();
+        for both in walk.read()?.chunks_exact(ResponseRecord::SIZE + TrafficRecord::SIZE) {
+            let (before, now) = both.split_at(ResponseRecord::SIZE);
+            found.responses.extend(ResponseRecord::parse(before).filter(|response| response.took_ns > 0));
+            found.connections.extend(TrafficRecord::parse(now));
+        }
+        Ok(found)
+    }
+}
+
+/// The section of the program that sees connections, and of the one that lists those that are open.
+const SOCK_OPS: &str = "sockops";
+const WALK: &str = "iter";
+/// What the kernel calls for every note of a socket.
+const WALK_FUNCTION: &str = "bpf_iter_bpf_sk_storage_map";
+
+/// What the programs share.
+#[derive(Clone, Copy)]
+struct Maps<'a> {
+    control: &'a Map,
+    notes: &'a Map,
+    records: &'a RecordRing,
+}
+
+impl Maps<'_> {
+    fn load(&self, object: &[u8], section: &str, kernel: Option<&Btf>) -> Result<OwnedFd, LoadError> {
+        let references = [
+            ("control", self.control.as_fd().as_raw_fd(), MAP_VALUE),
+            ("notes", self.notes.as_fd().as_raw_fd(), MAP),
+            ("records", self.records.as_fd().as_raw_fd(), MAP),
+        ];
+        let misfit = |source| LoadError::Misfit { name: NAME.to_owned(), source };
+        let (code, license) = placed(object, section, &references, kernel).map_err(misfit)?;
+        let (kind, member, operations) = if section == WALK {
+            let function = kernel.and_then(|kernel| kernel.find_function(WALK_FUNCTION));
+            let function =
+                function.ok_or_else(|| misfit(Malformed::new(format!("this kernel has no {WALK_FUNCTION}"))))?;
+            (bpf::PROGRAM_TRACING, bpf::ATTACH_WALK, function)
+        } else {
+            (bpf::PROGRAM_SOCK_OPS, 0, 0)
+        };
+        let spec = ProgramSpec { kind, name: NAME, instructions: &code, license, operations, member };
+        bpf::load_program(&spec).map_err(|error| rejected(NAME, section, error))
+    }
+
+    fn walk(&self, object: &[u8], kernel: &Btf) -> Result<NoteWalk, LoadError> {
+        Ok(NoteWalk::new(&self.load(object, WALK, Some(kernel))?, self.notes)?)
     }
 }
 
@@ -213,7 +292,20 @@ fn write_rules(control: &SharedWords, rules: &TrafficRules) -> Result<(), SysErr
     control.write(word::SKIP_PRIVATE, u64::from(rules.skip_private));
     control.write(word::SKIP_LOOPBACK, u64::from(rules.skip_loopback));
     let varies_cc = rules.arms.iter().any(|arm| arm.congestion_control.is_some());
-    control.write(word::SKIP_OWN_CC, u64::from(varies_cc));
+    control.write(word::VARIES_CC, u64::from(varies_cc));
+    control.write(word::SKIP_OWN_CC, u64::from(varies_cc && rules.skip_own_cc));
+    let asks_rwnd = rules.arms.iter().any(|arm| arm.initrwnd.is_some());
+    let asks_ecn = rules.arms.iter().any(|arm| arm.accepts_ecn);
+    control.write(word::ASKS_REQUESTS, u64::from(asks_rwnd) | u64::from(asks_ecn) << 1);
+    for (at, address) in rules.administrators.iter().take(MAX_ADMINISTRATORS).enumerate() {
+        let bits = match address {
+            IpAddr::V4(v4) => u128::from(v4.to_ipv6_mapped()),
+            IpAddr::V6(v6) => u128::from(*v6),
+        };
+        control.write(word::ADMINISTRATOR + 2 * at, (bits >> 64) as u64);
+        control.write(word::ADMINISTRATOR + 2 * at + 1, bits as u64);
+    }
+    control.write(word::ADMINISTRATORS, rules.administrators.len().min(MAX_ADMINISTRATORS) as u64);
     if varies_cc {
         let usual = wt_sys::ns::read_net_sysctl("ipv4/tcp_congestion_control")?;
         for (at, value) in name_words(usual.trim()).into_iter().enumerate() {
@@ -230,30 +322,44 @@ fn write_rules(control: &SharedWords, rules: &TrafficRules) -> Result<(), SysErr
     Ok(())
 }
 
-/// The program's code with descriptors of its maps in their places, and accesses to the kernel's structs in theirs; its licence.
+/// A program's code with descriptors of its maps in their places, accesses to the kernel's structs and calls of its functions in
+/// theirs; its licence.
 fn placed<'a>(
     object: &'a [u8],
+    section: &str,
     maps: &[(&str, i32, u8)],
-    control: u64,
     kernel: Option<&Btf>,
 ) -> Result<(Vec<u8>, &'a str), Malformed> {
+    /// A call.
+    const CALL: u8 = 0x85;
     let elf = Elf::parse(object)?;
-    let at = elf.sections.iter().position(|section| section.name == "sockops");
-    let at = at.ok_or_else(|| Malformed::new("the object has no program"))?;
+    let at = elf.sections.iter().position(|one| one.name == section);
+    let at = at.ok_or_else(|| Malformed::new(format!("the object has no program {section}")))?;
     let memory = elf.section(".bss").ok_or_else(|| Malformed::new("the object has no memory"))?.size;
-    if memory != control {
-        return Err(Malformed::new(format!("the object shares {memory} bytes, and not {control}")));
+    if memory != (word::ALL * 8) as u64 {
+        return Err(Malformed::new(format!("the object shares {memory} bytes, and not {}", word::ALL * 8)));
     }
     let mut code = elf.sections[at].data.to_vec();
     if let Some(kernel) = kernel {
-        let section = |name: &str| elf.section(name).ok_or_else(|| Malformed::new(format!("the object has no {name}")));
-        let own = Btf::parse(section(".BTF")?.data.to_vec())?;
-        for access in accesses(section(".BTF.ext")?.data, &own)?.iter().filter(|access| access.section == "sockops") {
+        let data = |name: &str| elf.section(name).ok_or_else(|| Malformed::new(format!("the object has no {name}")));
+        let own = Btf::parse(data(".BTF")?.data.to_vec())?;
+        for access in accesses(data(".BTF.ext")?.data, &own)?.iter().filter(|access| access.section == section) {
             apply(access, &mut code, &own, kernel)?;
         }
     }
     for relocation in elf.relocations(at)? {
         let symbol = elf.symbols.get(relocation.symbol).ok_or_else(|| Malformed::new("a reference to nothing"))?;
+        let outside = || Malformed::new("a reference from outside of its section");
+        let instruction = code.get_mut(relocation.offset..relocation.offset + 8).ok_or_else(outside)?;
+        if instruction[0] == CALL {
+            // The kernel's own functions are called by their number among its types.
+            let function = kernel.and_then(|kernel| kernel.find_function(symbol.name));
+            let function = function.ok_or_else(|| Malformed::new(format!("this kernel has no {}", symbol.name)))?;
+            instruction[1] = instruction[1] & 0x0F | KERNEL_FUNCTION << 4;
+            instruction[2..4].fill(0);
+            instruction[4..8].copy_from_slice(&function.to_ne_bytes());
+            continue;
+        }
         let found = maps.iter().find(|(name, ..)| *name == symbol.name);
         let (_, fd, kind) = found.ok_or_else(|| Malformed::new(format!("no map is named {}", symbol.name)))?;
         let pair = code.get_mut(relocation.offset..relocation.offset + 16).filter(|pair| pair[0] == 0x18);

@@ -44,7 +44,7 @@ pub use guard::{GuardCommand, GuardOptions, guard};
 pub use held::HeldChange;
 pub use history::{Drift, HistoryRow, VerifyReport, history, pending, verify};
 pub use outcome::{Applied, AppliedRow, RevertReport};
-pub use recovery::{Recovered, damaged, recover};
+pub use recovery::{Recovered, damaged, is_unwatched, recover};
 pub use store::Store;
 pub(crate) use store::from_bytes;
 pub use switch::{in_force, switch};

@@ -68,6 +68,14 @@ pub fn recover(system: &mut dyn System, store: &Store) -> Result<Vec<Recovered>,
     recover_locked(system, store)
 }
 
+/// Whether a change stands here that nobody watches any more and that isn't over: [`recover`] would put it back.
+///
+/// # Errors
+/// [`TxnError`] when the store can't be read.
+pub fn is_unwatched(system: &mut dyn System, store: &Store) -> Result<bool, TxnError> {
+    Ok(store.exists(system) && !stale(system, store, Locked::No)?.is_empty())
+}
+
 /// The same by somebody who has the lock.
 pub(crate) fn recover_locked(system: &mut dyn System, store: &Store) -> Result<Vec<Recovered>, TxnError> {
     let mut recovered = Vec::new();

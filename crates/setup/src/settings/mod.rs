@@ -128,6 +128,23 @@ impl HostAccess {
         recovered.iter().map(Recovered::finding).chain(damaged).collect()
     }
 
+    /// Whether a change stands here whose process and guards are gone: [`Self::put_back_unwatched`] takes it back.
+    pub fn has_unwatched(&mut self) -> bool {
+        wt_host::is_unwatched(&mut self.system, &self.store).unwrap_or(false)
+    }
+
+    /// Takes back what nobody watches any more; whether there was anything.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] where somebody else is at it, or it can't be put back.
+    pub fn put_back_unwatched(&mut self) -> Result<bool, Problem> {
+        let recovered = wt_host::recover(&mut self.system, &self.store).map_err(|error| problem::txn(&error))?;
+        match recovered.iter().find(|one| !one.errors.is_empty()) {
+            Some(failed) => Err(Problem::environment(failed.finding().text)),
+            None => Ok(!recovered.is_empty()),
+        }
+    }
+
     /// Everything on one screen.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 
 use crate::world::{NOTHING, Tails, World, config};
 use wt_traffic::{
-    ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, TrafficAnalysis, TrafficRamp, TrafficRun, TrafficTally,
-    TrafficUnit, TrafficVerdictKind,
+    ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, TrafficAnalysis, TrafficEffect,
+    TrafficRamp, TrafficRun, TrafficTally, TrafficUnit, TrafficVerdictKind,
 };
 
 fn outcome(arm: usize, epoch: u64, tag: u64) -> ConnectionOutcome {
@@ -12,6 +12,8 @@ fn outcome(arm: usize, epoch: u64, tag: u64) -> ConnectionOutcome {
         epoch,
         offset_us: 0,
         tag,
+        connection: 0,
+        by_response: false,
         bytes_acked: 30_000,
         duration_us: 50_000,
         busy_us: None,
@@ -41,7 +43,7 @@ fn flooded(unit: TrafficUnit, flood: u64) -> TrafficAnalysis {
         let attacker = wt_traffic::ClientPrefix(4 << 60 | 0x00cb_0071);
         for port in 0..flood {
             let arm = key.arm(attacker, epoch, unit, port << 16 | 1, &half).unwrap();
-            let good = outcome(arm, epoch, tags.tag(attacker));
+            let good = ConnectionOutcome { connection: port, ..outcome(arm, epoch, tags.tag(attacker)) };
             let bad =
                 ConnectionOutcome { bytes_acked: 10, fate: ConnectionFate::Reset, retransmitted_segments: 22, ..good };
             analysis.record(if arm == 1 { &bad } else { &good });
@@ -68,13 +70,18 @@ fn a_prefix_that_floods_weighs_no_more_than_one_unit_an_epoch() {
 }
 
 #[test]
-fn by_connection_a_prefix_bets_with_twenty_an_epoch_however_many_it_opens() {
-    let (many, all) = (flooded(TrafficUnit::Connection, 16_000), flooded(TrafficUnit::Connection, 20));
-    assert!(many.report(TrafficRun { id: "x", backend: "b" }, &TrafficTally::default()).effects[0].units <= 6 * 1020);
-    let units = |analysis: &TrafficAnalysis| {
-        analysis.report(TrafficRun { id: "x", backend: "b" }, &TrafficTally::default()).effects[0].units
+fn by_connection_a_prefix_weighs_as_much_as_twenty_connections_an_epoch_however_many_it_opens() {
+    let floods = [0, 20, 16_000].map(|flood| flooded(TrafficUnit::Connection, flood));
+    let effect = |analysis: &TrafficAnalysis| {
+        analysis.report(TrafficRun { id: "x", backend: "b" }, &TrafficTally::default()).effects[0].clone()
     };
-    assert_eq!(units(&many), units(&all));
+    let [none, twenty, all] = floods.each_ref().map(effect);
+    assert!(all.units <= 6 * 3000 && all.units > twenty.units, "{} {}", all.units, twenty.units);
+    // An attacker that is a thousand times as busy moves nothing much further than twenty connections an epoch do.
+    let moved = |effect: &TrafficEffect| (effect.ratio.unwrap().ln() - none.ratio.unwrap().ln()).abs();
+    assert!(moved(&all) <= 1.2 * moved(&twenty), "{} {}", moved(&all), moved(&twenty));
+    let against = |at: usize| floods[at].best_evidence(1)[1];
+    assert!(against(2) - against(0) <= 1.5 * (against(1) - against(0)), "{} {}", against(2), against(1));
 }
 
 #[test]
@@ -119,4 +126,40 @@ fn extreme_figures_of_a_client_neither_panic_nor_reach_the_report_as_no_number()
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<wt_traffic::TrafficReport>(&json).unwrap().id, "x");
     assert!(report.self_checks.iter().any(|check| check.text.contains("6 connections belong to no open epoch")));
+}
+
+#[test]
+fn a_connection_with_many_responses_is_one_unit_and_one_of_an_epoch_that_is_scored_is_late() {
+    let mut analysis = TrafficAnalysis::new(config(TrafficUnit::Connection, TrafficRamp::none())).unwrap();
+    analysis.begin_epoch(0, &[0.5, 0.5]);
+    let of = |arm: usize, connection: u64| ConnectionOutcome {
+        connection,
+        by_response: true,
+        ..outcome(arm, 0, connection)
+    };
+    for connection in 0..40 {
+        let arm = connection as usize % 2;
+        for response in 0..=connection {
+            analysis.respond(&ResponseOutcome {
+                arm,
+                epoch: 0,
+                offset_us: 0,
+                tag: connection,
+                connection,
+                bytes: 1_000 * (1 + response % 50),
+                time_us: 20_000,
+                aborted: false,
+            });
+        }
+        analysis.record(&of(arm, connection));
+    }
+    analysis.close_epoch(0);
+    analysis.record(&of(0, 41));
+    let report = analysis.report(TrafficRun { id: "x", backend: "sockops" }, &TrafficTally::default());
+    assert_eq!(report.effects[0].units, 40);
+    let responses: u64 = report.arms.iter().filter_map(|arm| arm.responses).sum();
+    let classed: u64 = report.classes.iter().flat_map(|class| &class.arms).map(|arm| arm.connections).sum();
+    assert_eq!((responses, classed), (820, 820));
+    let check = report.self_checks.iter().find(|check| check.name == "units").unwrap();
+    assert!(check.ok && check.text.contains("1 connections were still open"), "{check:?}");
 }

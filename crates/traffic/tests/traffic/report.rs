@@ -76,7 +76,8 @@ fn an_arm_that_retransmits_more_is_stopped_and_the_guard_named() {
     assert_eq!(report.verdict.kind, TrafficVerdictKind::Stopped, "{}", report.text());
     let stopped: Vec<_> = report.guardrails.iter().filter(|guard| guard.stopped).collect();
     assert_eq!(stopped.len(), 1);
-    assert!(stopped[0].evidence >= 100.0);
+    assert_eq!(stopped[0].needed, 160.0);
+    assert!(report.verdict.evidence >= 20.0 && report.verdict.needed == 20.0, "{:?}", report.verdict);
     let text = report.text();
     assert!(text.starts_with("B is stopped: more") && text.contains("keep your current settings"), "{text}");
 }
@@ -141,8 +142,8 @@ fn the_json_keeps_its_names_and_reads_back() {
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let all = "arms backend classes effects guardrails id next schema_version self_checks unit verdict";
     assert_eq!(keys(&json), all);
-    let arm = "aborted_share assigned missed name not_compliant open recorded retransmitted_share rto_per_1000 set_errors \
-               settings unfinished_share";
+    let arm = "aborted_share assigned missed name not_compliant open recorded responses retransmitted_share rto_per_1000 \
+               set_errors settings unfinished_share";
     assert_eq!(keys(&json["arms"][0]), arm);
     assert_eq!(keys(&json["verdict"]), "arm at_least claim evidence kind needed ratio text");
     assert_eq!(keys(&json["guardrails"][0]), "arm evidence guard needed stopped");

@@ -89,8 +89,9 @@ fn where_nothing_differs_nothing_is_claimed_or_stopped_and_a_t_test_would_have()
         for (tails, ramp) in TAILS.into_iter().zip([TrafficRamp::none(), TrafficRamp::default()]) {
             let words = FalseWords::of(40, tails, unit, &ramp, (12, 500));
             words.print(&format!("{unit:?}, {tails:?}"));
-            assert!(words.percent(words.claims) <= 5.0, "{words:?}");
-            assert!(words.percent(words.stops) <= 5.0, "{words:?}");
+            // Of 40 with 5 % each, 5 are had in one of twenty such tests: what is really the case is told in full.
+            assert!(words.claims <= 4, "{words:?}");
+            assert!(words.stops <= 4, "{words:?}");
             if unit == TrafficUnit::Prefix {
                 assert!(words.percent(words.t[0]) >= 50.0, "{words:?}");
             }
@@ -192,7 +193,7 @@ fn delayed(seed: u64) -> [bool; 2] {
     let (mut naive, mut recent) = (CoinBets::default(), None);
     for (_, arm, y) in at_close {
         let expected = recent.unwrap_or(y);
-        naive.push(CoinOutcome { treated: arm == 1, p: 0.5, residual: y - expected, weight: 1.0 });
+        naive.push(CoinOutcome { treated: arm == 1, p: 0.5, residual: y - expected, weight: 1.0, part: 1.0 });
         recent = Some(expected + 0.02 * (y - expected));
     }
     [analysis.best_evidence(1), naive.best()].map(|best| best.iter().any(|log| *log >= 40f64.ln()))
@@ -240,7 +241,7 @@ fn in_full_false_words_by_slot_and_of_delayed_outcomes_are_rarer_than_one_in_twe
 #[test]
 #[ignore = "60 experiments each: make truth"]
 fn in_full_gains_are_found_as_soon_as_the_table_says() {
-    for tails in TAILS {
+    for tails in [TAILS[0], TAILS[1], Tails::LongStalls] {
         for unit in [TrafficUnit::Prefix, TrafficUnit::Connection] {
             for (ratio, size) in [(1.2, (400, 250)), (1.1, (400, 500)), (1.05, (300, 1500))] {
                 let found = until_claimed(60, tails, unit, ratio, size);

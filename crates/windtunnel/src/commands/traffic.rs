@@ -8,18 +8,13 @@ use crate::screen::Screen;
 use clap::{Args, Subcommand, ValueEnum};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use wt_api::{Answer, Event, Request, Services};
 use wt_steer::{
-    BackendChoice, HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficCombined, TrafficEvent, TrafficList,
-    TrafficPlan, TrafficReportRequest, TrafficRequest, TrafficStatus, arms_of_levels, identical_arms,
+    BackendChoice, HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficInclusion, TrafficOptions,
+    TrafficReportRequest, TrafficRequest, TrafficStatus,
 };
-use wt_traffic::{
-    HoldbackState, TrafficAllocation, TrafficArm, TrafficConfig, TrafficHoldback, TrafficRamp, TrafficReport,
-    TrafficUnit, TrafficVerdictKind,
-};
+use wt_traffic::{HoldbackState, TrafficAllocation, TrafficHoldback, TrafficReport, TrafficUnit, TrafficVerdictKind};
 use wt_trial::Cancel;
-use wt_units::{format_minutes, parse_age, parse_duration};
 
 /// Compares settings on a server's own connections, at random
 ///
@@ -41,7 +36,7 @@ pub(crate) struct TrafficArgs {
 
 #[derive(Debug, Subcommand)]
 enum TrafficCommand {
-    Start(StartArgs),
+    Start(Box<StartArgs>),
     /// Shows the experiments on connections that are under way
     #[command(after_help = "Examples:
   sudo windtunnel traffic status
@@ -118,30 +113,35 @@ fn percent(text: &str) -> Result<f64, String> {
   sudo windtunnel traffic start --port 443 --levels initcwnd=10,32 --identical --for 1h
   sudo windtunnel traffic start --holdback last --for 7d")]
 struct StartArgs {
+    /// An experiment file (TOML) with the names of these options; options come before it
+    file: Option<PathBuf>,
     /// The local port of the server; up to 8 times
-    #[arg(long, value_name = "PORT", required_unless_present = "holdback", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
     /// A setting and its levels, the first being the one that the others are compared with; several times: all combinations
-    #[arg(long, value_name = "KEY=LEVEL,LEVEL…", required_unless_present_any = ["identical", "holdback"])]
+    #[arg(long, value_name = "KEY=LEVEL,LEVEL…")]
     levels: Vec<String>,
     #[command(flatten)]
     holdback: HoldbackArgs,
-    /// To what one coin gives a setting
-    #[arg(long, value_enum, default_value_t)]
-    unit: UnitName,
-    /// What assigns connections; auto: the first that works here
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendName,
-    /// How long coins hold
-    #[arg(long, default_value = "10m", value_parser = parse_duration, value_name = "TIME")]
-    epoch: Duration,
-    /// How old a connection is when it is looked at, if it hasn't ended before
-    #[arg(long, default_value = "60s", value_parser = parse_duration, value_name = "TIME")]
-    age: Duration,
-    /// How long after the beginning of an epoch connections don't count yet, with slots and mixed allocations
-    #[arg(long, default_value = "0s", value_parser = parse_duration, value_name = "TIME")]
-    burn_in: Duration,
-    /// Epochs in which nobody, half and everybody have the new setting, in random order: shows what it does to everybody
+    /// To what one coin gives a setting [default: prefix]
+    #[arg(long, value_enum)]
+    unit: Option<UnitName>,
+    /// What assigns connections; auto: the first that works here [default: auto]
+    #[arg(long, value_enum)]
+    backend: Option<BackendName>,
+    /// How long coins hold [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    epoch: Option<String>,
+    /// How old a connection is when it is looked at, if it hasn't ended before [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    age: Option<String>,
+    /// How long after the beginning of an epoch connections don't count yet, with slots and mixed allocations [default: 0s]
+    #[arg(long, value_name = "TIME")]
+    burn_in: Option<String>,
+    /// How shares change; mixed shows what a setting does to everybody [default: fixed]
+    #[arg(long, value_enum)]
+    allocations: Option<AllocationName>,
+    /// The same as --allocations mixed
     #[arg(long)]
     mixed: bool,
     /// Give half of the connections the new setting from the first on, instead of 5 %, 25 % and then 50 %
@@ -150,12 +150,15 @@ struct StartArgs {
     /// Clients in private ranges take part, too; those on this host never do
     #[arg(long)]
     private: bool,
+    /// Who else takes part who is left alone as a rule; several times
+    #[arg(long, value_enum, value_name = "WHO")]
+    include: Vec<InclusionName>,
     /// Begin although BPF programs of others see the same connections, such as a tuner's
     #[arg(long)]
     beside_programs: bool,
     /// For how long, such as 2h or 7d [default: until Ctrl-C]
-    #[arg(long = "for", value_parser = parse_age, value_name = "TIME")]
-    lasts: Option<Duration>,
+    #[arg(long = "for", value_name = "TIME")]
+    lasts: Option<String>,
     /// A/A test: the same setting twice; any "faster" is a false alarm
     #[arg(long)]
     identical: bool,
@@ -177,9 +180,8 @@ struct StartArgs {
 }
 
 /// Backends by their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum BackendName {
-    #[default]
     Auto,
     /// A BPF program, on each connection.
     Sockops,
@@ -190,10 +192,9 @@ enum BackendName {
 }
 
 /// Units by their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum UnitName {
     /// A client's network for one epoch: IPv4 /24, IPv6 /48.
-    #[default]
     Prefix,
     /// Each connection by itself.
     Connection,
@@ -201,48 +202,77 @@ enum UnitName {
     Slot,
 }
 
+/// Allocations by their names.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum AllocationName {
+    /// The ramp's share.
+    Fixed,
+    /// Epochs in which nobody, half and everybody have the new setting, in random order.
+    Mixed,
+}
+
+/// Who is left alone as a rule.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum InclusionName {
+    /// Clients in private ranges.
+    Private,
+    /// The address from which you are logged in.
+    Administrator,
+    /// Sockets with a congestion control of their own, where the arms differ in theirs.
+    OwnCc,
+}
+
 impl StartArgs {
     fn request(&self, journal: Option<&Path>) -> Result<TrafficRequest, Problem> {
+        let options = TrafficOptions {
+            ports: self.port.clone(),
+            levels: self.levels.clone(),
+            unit: self.unit.map(|unit| match unit {
+                UnitName::Prefix => TrafficUnit::Prefix,
+                UnitName::Connection => TrafficUnit::Connection,
+                UnitName::Slot => TrafficUnit::Slot,
+            }),
+            backend: self.backend.map(|backend| match backend {
+                BackendName::Auto => BackendChoice::Auto,
+                BackendName::Sockops => BackendChoice::Sockops,
+                BackendName::Routes => BackendChoice::Routes,
+                BackendName::Slots => BackendChoice::Slots,
+            }),
+            epoch: self.epoch.clone(),
+            age: self.age.clone(),
+            burn_in: self.burn_in.clone(),
+            allocations: self.allocations.map(|allocations| match allocations {
+                AllocationName::Fixed => TrafficAllocation::Fixed,
+                AllocationName::Mixed => TrafficAllocation::Mixed,
+            }),
+            mixed: self.mixed,
+            no_ramp: self.no_ramp,
+            private: self.private,
+            include: self
+                .include
+                .iter()
+                .map(|who| match who {
+                    InclusionName::Private => TrafficInclusion::Private,
+                    InclusionName::Administrator => TrafficInclusion::Administrator,
+                    InclusionName::OwnCc => TrafficInclusion::OwnCc,
+                })
+                .collect(),
+            beside_programs: self.beside_programs,
+            lasts: self.lasts.clone(),
+            identical: self.identical,
+            comment: self.comment.clone(),
+        };
+        let options = match &self.file {
+            Some(file) => options.or(TrafficOptions::read(file)?),
+            None => options,
+        };
         let holdback = self.holdback.holdback.as_ref().map(|experiment| HoldbackRequest {
             experiment: experiment.clone(),
             share: self.holdback.keep_back,
             old: self.holdback.old.clone(),
         });
-        let arms = arms_of_levels(&self.levels)?;
-        let arms: Vec<TrafficArm> = if self.identical { identical_arms(&arms) } else { arms };
-        let config = TrafficConfig {
-            ports: self.port.clone(),
-            arms,
-            unit: match self.unit {
-                UnitName::Prefix => TrafficUnit::Prefix,
-                UnitName::Connection => TrafficUnit::Connection,
-                UnitName::Slot => TrafficUnit::Slot,
-            },
-            epoch: self.epoch,
-            age: self.age,
-            burn_in: self.burn_in,
-            ramp: if self.no_ramp { TrafficRamp::none() } else { TrafficRamp::default() },
-            allocation: if self.mixed { TrafficAllocation::Mixed } else { TrafficAllocation::Fixed },
-            private: self.private,
-            identical: self.identical,
-            holdback: None,
-        };
-        Ok(TrafficRequest {
-            config,
-            for_s: self.lasts.map(|time| time.as_secs_f64()),
-            dry_run: self.dry_run,
-            beside_programs: self.beside_programs,
-            backend: match self.backend {
-                BackendName::Auto => BackendChoice::Auto,
-                BackendName::Sockops => BackendChoice::Sockops,
-                BackendName::Routes => BackendChoice::Routes,
-                BackendName::Slots => BackendChoice::Slots,
-            },
-            journal: journal.map(Path::to_owned),
-            comment: self.comment.clone().unwrap_or_default(),
-            command: typed::command(),
-            holdback,
-        })
+        let journal = journal.map(Path::to_owned);
+        Ok(TrafficRequest { dry_run: self.dry_run, journal, command: typed::command(), holdback, ..options.request()? })
     }
 }
 
@@ -262,7 +292,7 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
         TrafficCommand::Start(start) => run_start(start, journal),
         TrafficCommand::Status { json } => match ask(Request::TrafficStatus(named(&None)))? {
             Answer::TrafficStatus(list) => {
-                give(&list, *json, show)?;
+                give(&list, *json, |list| list.lines().iter().for_each(|line| paragraph(line)))?;
                 let gone = |one: &TrafficStatus| one.holdback.as_ref().is_some_and(is_gone);
                 Ok(if list.running.iter().any(gone) { Exit::No } else { Exit::Done })
             }
@@ -277,6 +307,9 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
                 if stop.rules_removed {
                     say!("Removed: routing rules of an experiment that was killed with its guard.");
                 }
+                if stop.settings_put_back {
+                    say!("Put back: settings of an experiment that was killed with its guards.");
+                }
             }),
             _ => Err(unexpected()),
         },
@@ -290,7 +323,7 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
                 TrafficCombineRequest { experiments: experiments.clone(), journal: journal.map(Path::to_owned) };
             match ask(Request::TrafficCombine(asked))? {
                 Answer::TrafficCombined(sum) => {
-                    give(&sum, *json, print_sum)?;
+                    give(&sum, *json, |sum| sum.lines().iter().for_each(|line| paragraph(line)))?;
                     let faster = sum.arms.iter().any(|arm| arm.evidence_faster >= sum.needed);
                     Ok(if faster { Exit::Done } else { Exit::No })
                 }
@@ -311,12 +344,14 @@ fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
             emit!("{line}");
         } else if !quiet {
             let screen = Screen::stderr();
-            let _ = writeln!(std::io::stderr().lock(), "{}", screen.fitted(&line(&event)));
+            let _ = writeln!(std::io::stderr().lock(), "{}", screen.fitted(&event.line()));
         }
     };
     let answer = wt_api::run(Request::TrafficStart(Box::new(request)), &Services::default(), &mut sink, &cancel)?;
     match answer {
-        Answer::Traffic(TrafficAnswer::Plan(plan)) => give(&*plan, args.json || stream, print_plan),
+        Answer::Traffic(TrafficAnswer::Plan(plan)) => {
+            give(&*plan, args.json || stream, |plan| plan.lines().iter().for_each(|line| paragraph(line)))
+        }
         Answer::Traffic(TrafficAnswer::Report(report)) => give_report(&report, None, args.json || stream),
         _ => Err(Problem::internal("another answer than was asked for")),
     }
@@ -340,97 +375,10 @@ fn is_gone(holdback: &TrafficHoldback) -> bool {
     holdback.state == HoldbackState::Gone
 }
 
-fn print_sum(sum: &TrafficCombined) {
-    for arm in &sum.arms {
-        paragraph(&format!("{} beside {}: {}", arm.name, sum.first, arm.text));
-    }
-    paragraph(&format!("Added up: {}", sum.experiments.join(", ")));
-}
-
 /// Says a text of more than one line, 80 columns wide as reports are, or as wide as a terminal that is narrower.
 fn paragraph(text: &str) {
     let screen = Screen::stdout();
     for line in wt_report::wrap(text, screen.width.min(80), 2) {
         say!("{line}");
-    }
-}
-
-fn line(event: &TrafficEvent) -> String {
-    match event {
-        TrafficEvent::Begin { id, whom, backend, arms } => {
-            format!(
-                "{id}, by {backend}: it touches {whom}.\nSettings: {}. Ctrl-C ends it with the report.",
-                arms.join(" | ")
-            )
-        }
-        TrafficEvent::Epoch { epoch, shares } => {
-            let shares: Vec<String> = shares.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
-            format!("epoch {epoch}: {}", shares.join(" | "))
-        }
-        TrafficEvent::Progress { elapsed_s, tally, headline } => {
-            let sum = |count: fn(&wt_traffic::ArmTally) -> u64| tally.arms.iter().map(count).sum::<u64>();
-            let (assigned, open) = (sum(|arm| arm.assigned), sum(|arm| arm.open));
-            let time = format_minutes(Duration::from_secs_f64(*elapsed_s));
-            format!("{time}: {assigned} connections assigned, {open} of them open. {headline}")
-        }
-        TrafficEvent::Holdback { holdback } => holdback.text.clone(),
-        TrafficEvent::Stopped { arm } => format!("{arm} is stopped: a guardrail, or the kernel refuses it"),
-        TrafficEvent::Draining { open } => format!("Nothing more is assigned; {open} connections may end."),
-    }
-}
-
-fn print_plan(plan: &TrafficPlan) {
-    paragraph(&format!("It would touch {}.", plan.whom));
-    for arm in &plan.arms {
-        say!("  {:>5.1} %  {}", arm.share * 100.0, arm.name);
-    }
-    for backend in &plan.backends {
-        paragraph(&format!("{} {}: {}", if backend.works { "can" } else { "can't" }, backend.name, backend.found));
-    }
-    if !plan.other_programs.is_empty() {
-        let names = plan.other_programs.join(", ");
-        paragraph(&format!(
-            "Other BPF programs see the same connections: {names}. Without --beside-programs it doesn't begin."
-        ));
-    }
-    say!("\nTo show a gain of    half of the experiments need    four of five need");
-    for expected in &plan.expects {
-        say!(
-            "  {:>+4.0} %              {:>10.0} connections        {:>10.0}",
-            expected.gain * 100.0,
-            expected.connections,
-            expected.connections_80
-        );
-    }
-    if plan.connections_per_hour > 0.0 {
-        say!(
-            "This network namespace accepts about {:.0} connections an hour, of all ports.",
-            plan.connections_per_hour
-        );
-    }
-}
-
-fn show(list: &TrafficList) {
-    if list.running.is_empty() {
-        say!("No experiment on connections is under way.");
-    }
-    if list.rules_left {
-        paragraph(
-            "Routing rules of an experiment stand here that was killed with its guard. They steer nobody; windtunnel traffic stop \
-             removes them.",
-        );
-    }
-    for one in &list.running {
-        let ports: Vec<String> = one.ports.iter().map(u16::to_string).collect();
-        let time = format_minutes(Duration::from_secs_f64(one.elapsed_s));
-        say!("{}: port {}, {}, for {time}", one.id, ports.join(", "), one.arms.join(" | "));
-        if let Some(tally) = &one.tally {
-            let assigned: u64 = tally.arms.iter().map(|arm| arm.assigned).sum();
-            say!("  {assigned} connections assigned of {} accepted", tally.seen);
-            tally.discrepancies().iter().for_each(|what| say!("  {what}"));
-        }
-        if let Some(headline) = &one.headline {
-            say!("  {headline}");
-        }
     }
 }

@@ -32,7 +32,7 @@ for process in /proc/[0-9]*; do
 done
 begin() { # waits until connections are assigned
     nsenter --net=$network "$WT" traffic start --port 80 $LEVELS --unit connection --epoch 1s --age 1s \
-        --no-ramp --private --json-stream > stream & traffic=$!
+        --no-ramp --private --beside-programs --json-stream > stream & traffic=$! # tests of others may run here
     while ! grep -q '"event":"epoch"' stream && kill -0 $traffic; do :; done
 }
 begin
@@ -142,6 +142,7 @@ wait $traffic; echo $? > code
 /// The client holds sixteen transfers open while the server's sockets are looked at.
 const OPEN: &str = r#"
 ip netns exec server readlink /proc/self/ns/net > namespace
+ip netns exec server sh -c 'echo 0 > /proc/sys/net/ipv4/tcp_ecn' # or else every connection may have it
 ip netns exec server sleep 1000 & keeper=$!
 echo > ready; read -r _ < go
 seq 16 | xargs -P 16 -I{} curl -s -o /dev/null --limit-rate 2M -w '%{http_code} %{size_download}\n' http://server/bytes/4MB > fetched & all=$!
@@ -207,7 +208,7 @@ echo > go; read -r _ < fetching
 "$WT" traffic stop > stopped; wait $traffic
 nsenter --net=$network "$WT" settings apply --verdict last --confirm-within 10m --json > applied || cat applied
 first=$("$WT" traffic report --json | sed 's/.*"id":"\([^"]*\)".*/\1/')
-nsenter --net=$network "$WT" traffic start --holdback "$first" --keep-back 50% --json-stream > stream & traffic=$!
+nsenter --net=$network "$WT" traffic start --holdback "$first" --keep-back 50% --beside-programs --json-stream > stream & traffic=$!
 while ! grep -q '"event":"epoch"' stream && kill -0 $traffic; do :; done
 echo > go; read -r _ < fetching
 "$WT" traffic status --json > status; echo $? > code

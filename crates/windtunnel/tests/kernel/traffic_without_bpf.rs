@@ -11,7 +11,7 @@ server() { ip netns exec server "$@"; }
 state() { server nft list ruleset; server ip rule; server ip -6 rule; server ip route show table all; server ip -6 route show table all
     server cat /proc/sys/net/ipv4/tcp_fwmark_accept; }
 begin() { # waits until connections are assigned
-    ip netns exec server "$WT" traffic start --port 8080 --no-ramp --age 5s --json-stream "$@" > stream 2> said & traffic=$!
+    ip netns exec server "$WT" traffic start --port 8080 --no-ramp --age 5s --beside-programs --json-stream "$@" > stream 2> said & traffic=$!
     while ! grep -q '"event":"epoch"' stream; do kill -0 $traffic 2>/dev/null || { cat said stream >&2; exit 5; }; done
 }
 as_before() { # within 10 s, which a loaded machine may take; the loop looks all the while

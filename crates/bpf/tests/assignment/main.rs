@@ -1,12 +1,14 @@
 //! Assigns connections to arms, in network namespaces of its own. Needs CAP_BPF; says so without.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod responses;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use wt_bpf::{ArmOptions, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities};
+use wt_bpf::{ArmOptions, TrafficKnowledge, TrafficProgram, TrafficRecord, TrafficRules, missing_traffic_capabilities};
 use wt_sys::netlink::Netlink;
 use wt_sys::ns::NetNs;
 use wt_sys::tcp::{TcpInfo, TcpSocket};
@@ -33,6 +35,8 @@ fn rules(port: u16, arms: Vec<ArmOptions>) -> TrafficRules {
         by_connection: false,
         skip_private: false,
         skip_loopback: false,
+        skip_own_cc: true,
+        administrators: Vec::new(),
         key: [7, 8],
         tag_key: [9, 10],
         patience_ns: 3_600_000_000_000,
@@ -93,7 +97,7 @@ fn clients() -> impl Iterator<Item = IpAddr> {
 fn records(program: &mut TrafficProgram, count: u64) -> Vec<TrafficRecord> {
     let mut all = Vec::new();
     while (all.len() as u64) < count {
-        all.extend(program.records());
+        all.extend(program.records().connections);
         std::thread::yield_now();
     }
     all
@@ -217,7 +221,7 @@ fn a_ring_without_room_loses_records_and_counts_them() {
             std::thread::yield_now();
         }
         let counts = program.counts();
-        assert_eq!(program.records().len() as u64, counts.recorded);
+        assert_eq!(program.records().connections.len() as u64, counts.recorded);
         assert_eq!(counts.recorded + counts.lost[0], counts.assigned[0]);
         assert!(counts.recorded > 10_000, "{counts:?}");
     });
@@ -388,7 +392,7 @@ fn time_in_which_a_connection_is_only_kept_open_is_told_apart() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
-        assert!(program.knows_idle());
+        assert!(program.knows() >= TrafficKnowledge::Idle);
         program.set_epoch(1, &[1 << 32]);
         let mut client = connect([127, 0, 0, 1].into(), &listener);
         let (mut server, _) = listener.accept().unwrap();
@@ -426,6 +430,42 @@ fn time_in_which_a_connection_is_only_kept_open_is_told_apart() {
         let found = records(&mut program, 1).remove(0);
         assert!(found.finished_ns.unwrap() >= IDLE.as_nanos() as u64, "{found:?}");
         assert!(found.idle_ns * 4 <= found.finished_ns.unwrap(), "{found:?}");
+    });
+}
+
+#[test]
+fn administrators_and_this_hosts_own_addresses_are_left_alone_and_sockets_that_are_changed_are_told() {
+    require!("bpf", available());
+    secluded(|| {
+        let mut netlink = Netlink::open().unwrap();
+        for address in [[203, 0, 113, 9], [203, 0, 113, 10], [198, 51, 100, 1]] {
+            netlink.add_address("lo", address.into(), 32).unwrap();
+        }
+        for at in ["198.51.100.1:0", "[::]:0"] {
+            let listener = TcpListener::bind(at).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let arm = ArmOptions { notsent_lowat: Some(16_384), initcwnd: Some(40), ..ArmOptions::default() };
+            let administrators = vec![[203, 0, 113, 9].into()];
+            let mut program =
+                TrafficProgram::attach(&TrafficRules { skip_loopback: true, administrators, ..rules(port, vec![arm]) })
+                    .unwrap();
+            program.set_epoch(1, &[1 << 32]);
+            let to = SocketAddr::from(([198, 51, 100, 1], port));
+            for (from, cwnd) in [([203, 0, 113, 9], 10), ([198, 51, 100, 1], 10), ([203, 0, 113, 10], 40)] {
+                let client = TcpSocket::new(&to).unwrap().bound_to(from.into()).unwrap().connect(&to, WAIT).unwrap();
+                let (server, _) = listener.accept().unwrap();
+                assert_eq!(TcpInfo::read(&server).unwrap().snd_cwnd, cwnd, "{from:?} at {at}");
+                if cwnd == 40 {
+                    wt_sys::tcp::set_unsent_low_water(&server, 9_000).unwrap();
+                }
+                drop((client, server));
+            }
+            let counts = program.counts();
+            assert_eq!((counts.administrator, counts.private, counts.all_assigned()), (1, 1, 1), "{at}");
+            let record = records(&mut program, 1).remove(0);
+            let lowat = ArmOptions::REFUSABLE.iter().position(|name| *name == "notsent-lowat").unwrap();
+            assert_eq!((record.refused, record.changed), (0, 1 << lowat));
+        }
     });
 }
 

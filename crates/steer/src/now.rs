@@ -1,0 +1,137 @@
+use crate::backend::Secrets;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::net::IpAddr;
+use utoipa::ToSchema;
+use wt_sys::diag::{DiagSocket, tcp_sockets};
+use wt_sys::ns::read_net_sysctl;
+use wt_traffic::{ClientPrefix, TrafficConfig, left_alone};
+
+/// The connections that are open on a server's ports now: how those would be dealt with that come next.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TrafficOpenNow)]
+pub struct OpenNow {
+    /// The ports at which nobody listens in this network namespace.
+    pub without_listener: Vec<u16>,
+    /// Such as would take part.
+    pub take_part: u64,
+    /// The client networks that they come from: IPv4 /24, IPv6 /48.
+    pub networks: u64,
+    /// Left alone: from this host.
+    pub this_host: u64,
+    /// Left alone: from private addresses.
+    pub private: u64,
+    /// Left alone: from where somebody is logged in who runs this.
+    pub administrator: u64,
+    /// Left alone: with a congestion control of their own, where arms differ in theirs.
+    pub own_cc: u64,
+    /// Left alone: on other ports at which somebody listens.
+    pub other_ports: u64,
+}
+
+impl OpenNow {
+    /// What is open; `None` where the kernel doesn't tell.
+    pub(crate) fn look(config: &TrafficConfig, secrets: &Secrets) -> Option<Self> {
+        let usual = read_net_sysctl("ipv4/tcp_congestion_control").unwrap_or_default();
+        let sockets = tcp_sockets().ok()?;
+        Some(Self::of(&sockets, config, &secrets.administrators, usual.trim()))
+    }
+
+    fn of(sockets: &[DiagSocket], config: &TrafficConfig, administrators: &[IpAddr], usual_cc: &str) -> Self {
+        let listening: HashSet<u16> =
+            sockets.iter().filter(|one| one.is_listener()).map(|one| one.local.port()).collect();
+        let without = config.ports.iter().copied().filter(|port| !listening.contains(port));
+        let mut found = Self { without_listener: without.collect(), ..Self::default() };
+        let varies_cc = config.arms.iter().any(|arm| arm.settings.cc().is_some()) && !config.own_cc;
+        let own_cc = |one: &DiagSocket| one.congestion_control.as_deref().is_some_and(|cc| cc != usual_cc);
+        let mut networks = HashSet::new();
+        for one in sockets.iter().filter(|one| !one.is_listener() && listening.contains(&one.local.port())) {
+            let client = one.remote.ip();
+            let count = match () {
+                () if !config.ports.contains(&one.local.port()) => &mut found.other_ports,
+                () if client == one.local.ip() || left_alone(client, true).is_some() => &mut found.this_host,
+                () if administrators.contains(&client) => &mut found.administrator,
+                () if left_alone(client, config.private).is_some() => &mut found.private,
+                () if varies_cc && own_cc(one) => &mut found.own_cc,
+                () => {
+                    networks.insert(ClientPrefix::of(client));
+                    &mut found.take_part
+                }
+            };
+            *count += 1;
+        }
+        found.networks = networks.len() as u64;
+        found
+    }
+
+    /// What it says to a person, each thing in a sentence.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        for port in &self.without_listener {
+            said.push(format!("Nobody listens on port {port} in this network namespace."));
+        }
+        let alone: Vec<String> = [
+            (self.private, "from private addresses"),
+            (self.this_host, "from this host"),
+            (self.administrator, "from where you are logged in"),
+            (self.own_cc, "with a congestion control of their own"),
+            (self.other_ports, "on other ports"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+        let alone = if alone.is_empty() { "none".to_owned() } else { alone.join(", ") };
+        said.push(format!(
+            "Of the connections that are open now, such as {} from {} client networks would take part; left alone would be: {alone}.",
+            self.take_part, self.networks
+        ));
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_traffic::TrafficArm;
+
+    #[test]
+    fn each_open_connection_is_in_one_place_and_ports_without_a_listener_are_named() {
+        let socket = |local: &str, remote: &str, state: u8| DiagSocket {
+            cookie: 1,
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+            state,
+            congestion_control: Some(if remote.ends_with(":7") { "bbr" } else { "cubic" }.to_owned()),
+            info: None,
+        };
+        let server = "192.0.2.1:443";
+        let mut all = vec![socket(server, "0.0.0.0:0", 10), socket("192.0.2.1:22", "0.0.0.0:0", 10)];
+        for (remote, port) in [
+            ("198.51.100.1:1", 443),
+            ("198.51.100.2:1", 443),
+            ("198.51.100.2:7", 443),
+            ("10.1.1.1:1", 443),
+            ("192.0.2.1:1", 443),
+            ("203.0.113.9:1", 443),
+            ("203.0.113.9:1", 22),
+            ("198.51.100.1:1", 50_000),
+        ] {
+            all.push(socket(&format!("192.0.2.1:{port}"), remote, 1));
+        }
+        let arm = |text: &str| TrafficArm { name: text.to_owned(), settings: text.parse().unwrap() };
+        let config = TrafficConfig {
+            ports: vec![443, 80],
+            arms: vec![arm("cc=cubic"), arm("cc=bbr")],
+            ..TrafficConfig::default()
+        };
+        let found = OpenNow::of(&all, &config, &["203.0.113.9".parse().unwrap()], "cubic");
+        let counts =
+            [found.take_part, found.networks, found.private, found.this_host, found.administrator, found.own_cc];
+        assert_eq!((counts, found.other_ports), ([2, 1, 1, 1, 1, 1], 1));
+        let said = found.sentences().join(" ");
+        assert!(said.contains("Nobody listens on port 80") && said.contains("2 from 1 client networks"), "{said}");
+        assert!(said.contains("1 from where you are logged in") && said.contains("1 on other ports"), "{said}");
+    }
+}

@@ -1,0 +1,169 @@
+//! What these objects say to a person, a line or a paragraph each.
+
+use crate::{TrafficCombined, TrafficEvent, TrafficList, TrafficPlan, TrafficStatus};
+use std::time::Duration;
+use wt_traffic::{ArmTally, TrafficExpectation};
+use wt_units::format_minutes;
+
+impl TrafficPlan {
+    /// What a dry run says.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("It would touch {}.", self.touches), format!("Left alone: {}.", self.left_alone)];
+        lines.extend(self.open_now.iter().flat_map(crate::OpenNow::sentences));
+        lines.push("At first they would get:".to_owned());
+        lines.extend(self.arms.iter().map(|arm| format!("  {:>5.1} %  {}", arm.share * 100.0, arm.name)));
+        for backend in &self.backends {
+            lines.push(format!("{} {}: {}", if backend.works { "can" } else { "can't" }, backend.name, backend.found));
+        }
+        if !self.other_programs.is_empty() {
+            let names = self.other_programs.join(", ");
+            lines.push(format!(
+                "Other BPF programs see the same connections: {names}. Without --beside-programs it doesn't begin."
+            ));
+        }
+        let known = self.connections_per_hour > 0.0;
+        lines.push(String::new());
+        lines.push("To show a gain of   half of the experiments need     four of five need".to_owned());
+        lines.extend(self.expects.iter().map(|expected| expectation(expected, known)));
+        lines.push(match known {
+            true => format!(
+                "The times are at {:.0} connections an hour, which this network namespace accepts now on all of its ports.",
+                self.connections_per_hour
+            ),
+            false => "No connection came while this looked: divide by your connections an hour for the time.".to_owned(),
+        });
+        lines
+    }
+}
+
+/// `    +10 %          12,000 connections, 3 h     19,000 connections, 5 h`.
+fn expectation(expected: &TrafficExpectation, known: bool) -> String {
+    let of = |connections: f64, hours: f64| {
+        let number = grouped(connections);
+        if known { format!("{number} connections, {}", long(hours)) } else { format!("{number} connections") }
+    };
+    let (half, most) = (of(expected.connections, expected.hours), of(expected.connections_80, expected.hours_80));
+    format!("  {:>+6.0} %        {half:>28}  {most:>28}", expected.gain * 100.0)
+}
+
+/// `58,500`.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `40 min`, `3.2 h`, `12 days`.
+fn long(hours: f64) -> String {
+    match hours {
+        hours if hours < 1.0 => format!("{:.0} min", (hours * 60.0).ceil()),
+        hours if hours < 72.0 => format!("{hours:.1} h"),
+        hours => format!("{:.0} days", hours / 24.0),
+    }
+}
+
+impl TrafficList {
+    /// What `traffic status` says.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.running.is_empty() {
+            lines.push("No experiment on connections is under way.".to_owned());
+        }
+        if self.rules_left {
+            lines.push(
+                "Routing rules of an experiment stand here that was killed with its guard. They steer nobody; windtunnel traffic \
+                 stop removes them."
+                    .to_owned(),
+            );
+        }
+        if self.settings_left {
+            lines.push(
+                "This host has a setting of an experiment that was killed with its guards. windtunnel traffic stop puts back what \
+                 was before."
+                    .to_owned(),
+            );
+        }
+        lines.extend(self.running.iter().flat_map(TrafficStatus::lines));
+        lines
+    }
+}
+
+impl TrafficStatus {
+    fn lines(&self) -> Vec<String> {
+        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+        let time = format_minutes(Duration::from_secs_f64(self.elapsed_s));
+        let mut lines = vec![format!("{}: port {}, {}, for {time}", self.id, ports.join(", "), self.arms.join(" | "))];
+        if let Some(tally) = &self.tally {
+            let assigned: u64 = tally.arms.iter().map(|arm| arm.assigned).sum();
+            lines.push(format!("  {assigned} connections assigned of {} accepted", tally.seen));
+            lines.extend(tally.discrepancies().iter().map(|what| format!("  {what}")));
+        }
+        lines.extend(self.headline.iter().map(|headline| format!("  {headline}")));
+        lines
+    }
+}
+
+impl TrafficCombined {
+    /// What `traffic combine` says.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.arms.iter().map(|arm| format!("{} beside {}: {}", arm.name, self.first, arm.text)).collect();
+        lines.push(format!("Added up: {}", self.experiments.join(", ")));
+        lines
+    }
+}
+
+impl TrafficEvent {
+    /// What is said while it runs.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self {
+            Self::Begin { id, touches, left_alone, backend, arms, .. } => format!(
+                "It touches {touches}.\nLeft alone: {left_alone}.\n{id}, by {backend}: {}. Ctrl-C ends it with the report.",
+                arms.join(" | ")
+            ),
+            Self::Epoch { epoch, shares } => {
+                let shares: Vec<String> = shares.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
+                format!("epoch {epoch}: {}", shares.join(" | "))
+            }
+            Self::Progress { elapsed_s, tally, headline } => {
+                let sum = |count: fn(&ArmTally) -> u64| tally.arms.iter().map(count).sum::<u64>();
+                let (assigned, open) = (sum(|arm| arm.assigned), sum(|arm| arm.open));
+                let time = format_minutes(Duration::from_secs_f64(*elapsed_s));
+                format!("{time}: {assigned} connections assigned, {open} of them open. {headline}")
+            }
+            Self::Holdback { holdback } => holdback.text.clone(),
+            Self::Stopped { arm, why } => format!("{arm} gets no connections: {why}"),
+            Self::Draining { open } => format!("Nothing more is assigned; {open} connections may end."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_are_written_as_people_read_them() {
+        assert_eq!([0.0, 999.0, 58_500.0, 1_234_567.0].map(grouped), ["0", "999", "58,500", "1,234,567"]);
+        assert_eq!([0.5, 3.25, 300.0].map(long), ["30 min", "3.2 h", "12 days"]);
+        let expected = TrafficExpectation {
+            gain: 0.05,
+            connections: 114_000.0,
+            connections_80: 186_000.0,
+            hours: 31.7,
+            hours_80: 51.7,
+        };
+        let line = expectation(&expected, true);
+        assert!(line.chars().count() <= 80 && line.contains("114,000 connections, 31.7 h"), "{line}");
+    }
+}
