@@ -1,13 +1,14 @@
 //! A turn while it is held: kept every third of its length by one thread, and ended by another which only looks at the clock, so that
-//! a server that doesn't answer holds nothing up.
+//! a server that doesn't answer holds nothing up. A process that is stopped, or gets no processor, looks at no clock: the kernel kills it.
 
 use crate::address::StoreAddress;
 use crate::turns::{Turn, TurnAnswer, TurnError, TurnTicket, TurnWish, Turns};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use wt_sys::clock::boottime_ns;
+use wt_sys::kill_timer::KillTimer;
 use wt_trial::Cancel;
 
 /// How often one that waits asks again, and who looks at the clock looks.
@@ -34,6 +35,8 @@ pub struct TurnTaker {
     address: StoreAddress,
     wish: TurnWish,
     turns: Option<Turns>,
+    /// Whether the end of a turn may end this process.
+    kills: bool,
 }
 
 /// A turn that is held until it is given back.
@@ -52,6 +55,10 @@ struct Shared {
     is_cut: AtomicBool,
     is_over: AtomicBool,
     ends_ns: AtomicU64,
+    /// Ends this process a moment before the turn ends, if nothing else has ended the transfer by then.
+    last_resort: Mutex<Option<KillTimer>>,
+    /// How long that moment is.
+    moment: Duration,
 }
 
 impl TurnTaker {
@@ -70,7 +77,14 @@ impl TurnTaker {
     fn wishing(address: StoreAddress, wish: TurnWish) -> Self {
         // Whoever waits asks far more often, and after a while without a server still has its place.
         let patience = wish.hold.clamp(Duration::from_secs(30), Duration::from_secs(600));
-        Self { address, wish: TurnWish { patience, ..wish }, turns: None }
+        Self { address, wish: TurnWish { patience, ..wish }, turns: None, kills: false }
+    }
+
+    /// For a process that has nothing to do but its transfers: where it is stopped while it holds a turn, or gets no processor, the
+    /// kernel kills it before the turn is over, so that it never moves data after that.
+    #[must_use]
+    pub fn killed_with_its_turn(self) -> Self {
+        Self { kills: true, ..self }
     }
 
     /// Waits for a turn; `None` when the user wants to stop, or the monotonic clock says `until_ns`. `waits` hears once what it
@@ -89,7 +103,14 @@ impl TurnTaker {
         let mut told = None;
         while !cancel.is_cancelled() && until_ns.is_none_or(|until| wt_sys::clock::monotonic_ns() < until) {
             let why = match self.ask(ticket) {
-                Ok((turns, TurnAnswer::Granted(turn))) => return Ok(Some(self.hold(turns, turn, cancel))),
+                Ok((turns, TurnAnswer::Granted(turn))) => match self.hold(turns, turn, cancel) {
+                    Ok(held) => return Ok(Some(held)),
+                    // The answer took as long as the turn: it is over before it began.
+                    Err(turns) => {
+                        (self.turns, ticket) = (turns, None);
+                        TurnWaits::Unreachable("it answers too slowly".to_owned())
+                    }
+                },
                 Ok((turns, TurnAnswer::Waits { ticket: mine, ahead })) => {
                     (self.turns, ticket, again) = (Some(turns), Some(mine), AGAIN);
                     TurnWaits::Behind(ahead)
@@ -127,15 +148,24 @@ impl TurnTaker {
         Ok((turns, answer))
     }
 
-    fn hold(&self, turns: Turns, turn: Turn, user: &Cancel) -> HeldTurn {
+    /// Holds a turn, unless it is nearly over: then it is given back.
+    fn hold(&self, mut turns: Turns, turn: Turn, user: &Cancel) -> Result<HeldTurn, Option<Turns>> {
+        let hold = self.wish.hold;
+        let margin = (hold / 10).min(Duration::from_secs(5));
+        let moment = margin / 4;
+        if turn.left(Duration::from_nanos(boottime_ns())) <= margin {
+            return Err(turns.end(turn).is_ok().then_some(turns));
+        }
+        // A user with too many timers goes without.
+        let last_resort = self.kills.then(|| KillTimer::at(nanos(turn.ends() - moment)).ok()).flatten();
         let shared = Arc::new(Shared {
             cut: Cancel::new(),
             is_cut: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             ends_ns: AtomicU64::new(nanos(turn.ends())),
+            last_resort: Mutex::new(last_resort),
+            moment,
         });
-        let hold = self.wish.hold;
-        let margin = (hold / 10).min(Duration::from_secs(5));
         let (watched, user) = (Arc::clone(&shared), user.clone());
         std::thread::spawn(move || watched.watch(margin, &user));
         let (stop, stopped) = channel();
@@ -145,12 +175,12 @@ impl TurnTaker {
             // Nobody may wait for it any more.
             let _ = tell.send(kept.keep(turns, turn, hold, &address, &stopped));
         });
-        HeldTurn { shared, stop, ended }
+        Ok(HeldTurn { shared, stop, ended })
     }
 
     /// Gives a turn back; whether it was held all the time, as far as is known.
     pub fn give_back(&mut self, held: HeldTurn) -> bool {
-        held.shared.is_over.store(true, Ordering::Release);
+        held.shared.end();
         let _ = held.stop.send(());
         match held.ended.recv_timeout(FAREWELL) {
             Ok((turns, was_held)) => {
@@ -178,12 +208,27 @@ impl HeldTurn {
 
 impl Drop for HeldTurn {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
+        self.shared.end();
         let _ = self.stop.send(());
     }
 }
 
 impl Shared {
+    /// Nothing of it moves any more.
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        drop(self.last_resort.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// The turn ends then, and this process, if it still moves anything by then, at that time.
+    fn ends(&self, at: Duration, last: Duration) {
+        self.ends_ns.store(nanos(at), Ordering::Release);
+        if let Some(timer) = &*self.last_resort.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Where it can't be set, it goes off as it was set before.
+            let _ = timer.set(nanos(last));
+        }
+    }
+
     /// Looks at the clock until it is over.
     fn watch(&self, margin: Duration, user: &Cancel) {
         while !self.is_over.load(Ordering::Acquire) {
@@ -217,10 +262,12 @@ impl Shared {
             let now = Duration::from_nanos(boottime_ns());
             match turns.as_mut().map(|turns| turns.keep(&mut turn, hold, now)) {
                 Some(Ok(held)) => {
-                    self.ends_ns.store(nanos(turn.ends()), Ordering::Release);
                     if !held {
+                        // It ends now; what moves has a moment for it.
+                        self.ends(turn.ends(), Duration::from_nanos(boottime_ns()) + self.moment);
                         return (turns, false);
                     }
+                    self.ends(turn.ends(), turn.ends().saturating_sub(self.moment));
                     pause = hold / 3;
                 }
                 Some(Err(TurnError::Refused(_))) => return (turns, false),

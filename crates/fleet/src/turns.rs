@@ -3,8 +3,8 @@
 //! A turn is a lease on several named things at once: all of them or none. It is counted here from *before* the request left, so
 //! that it ends here no later than there; whoever holds one ends its *transfer* before that, not only what it makes of it.
 //!
-//! What this leaves out: fencing. No path refuses the packets of a host whose turn is over; a host that sleeps through the end of its
-//! turn has to look at its clock before it sends again.
+//! What this leaves out: fencing. No path refuses the packets of a host whose turn is over. Its own kernel ends the process that sends
+//! them (`held.rs`), also one that is stopped; a machine that sleeps through the end of its turn may send some before that.
 
 use crate::address::{StoreAddress, said};
 use postgres::Client;

@@ -61,6 +61,8 @@ impl Connection {
         let start = monotonic_ns();
         let stream = socket.connect(peer, timeout).map_err(LoadError::Connect)?;
         let connect_time = Duration::from_nanos(monotonic_ns() - start);
+        // Whatever ends this process ends what is on the path.
+        let _ = tcp::reset_on_close(&stream);
         if settings.number(Knob::Rwin).is_some() {
             let clamp = tcp::window_clamp(&stream).map_err(|source| LoadError::Refused { knob: Knob::Rwin, source })?;
             granted.set(Knob::Rwin, Level::Number(u64::from(clamp)));

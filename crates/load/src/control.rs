@@ -6,6 +6,7 @@ use crate::wire::Wire;
 use std::io::ErrorKind;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
+use wt_sys::tcp;
 use wt_trial::Cancel;
 use wt_units::Settings;
 
@@ -25,6 +26,8 @@ impl<'a> ControlConnection<'a> {
     pub(crate) fn open(job: &Fetch<'_>, cancel: &'a Cancel) -> Result<Self, FetchError> {
         let connection = Connection::open(&job.peer, &Settings::new(), CONNECT.min(job.deadline));
         let connection = connection.map_err(refused_or_not)?;
+        // The last command is to arrive.
+        let _ = tcp::finish_after_close(&connection.stream);
         let give_up_ns = monotonic_ns().saturating_add(job.deadline.as_nanos() as u64);
         let wire = Wire::new(connection.stream, give_up_ns, cancel).map_err(LoadError::Broken)?;
         Ok(Self { wire, patience: job.deadline })

@@ -345,12 +345,24 @@ pub fn listen(address: SocketAddr) -> SysResult<TcpListener> {
     TcpListener::bind(address).map_err(SysError::io(format!("listen on {address}")))
 }
 
-/// Resets the connection when it is closed, instead of letting what is unsent linger.
+/// Resets the connection when it is closed, instead of letting what is unsent linger: also when the kernel closes it, since the process
+/// was killed.
 ///
 /// # Errors
 /// [`SysError`].
 pub fn reset_on_close(fd: &impl AsFd) -> SysResult<()> {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    linger(fd, libc::linger { l_onoff: 1, l_linger: 0 })
+}
+
+/// Sends what is unsent after the connection is closed, as sockets do unless they are told otherwise.
+///
+/// # Errors
+/// [`SysError`].
+pub fn finish_after_close(fd: &impl AsFd) -> SysResult<()> {
+    linger(fd, libc::linger { l_onoff: 0, l_linger: 0 })
+}
+
+fn linger(fd: &impl AsFd, linger: libc::linger) -> SysResult<()> {
     // SAFETY: the structure that the option takes has no pointers.
     unsafe { set_struct(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger, "set SO_LINGER") }
 }

@@ -71,7 +71,7 @@ impl RoundTurns {
     ) -> Result<Self, Problem> {
         let Some(request) = request else { return Ok(Self::default()) };
         let address = request.check()?;
-        let taker = taker(address, request.resources.clone(), request.hold.unwrap_or(HOLD));
+        let taker = taker(address, request.resources.clone(), request.hold.unwrap_or(HOLD)).killed_with_its_turn();
         Ok(Self { taker: Some(taker), held: None, names: request.resources.join(", ") })
     }
 
