@@ -237,6 +237,4 @@ fn database_error(path: &Path, error: &rusqlite::Error) -> JournalError {
 }
 
 #[cfg(test)]
-mod exchange_tests;
-#[cfg(test)]
 mod tests;

@@ -1,17 +1,17 @@
 use super::schema::{APPLICATION_ID, NEWEST};
 use super::*;
-use crate::{Arm, export_csv, export_json};
-use proptest::prelude::*;
+use crate::Arm;
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use wt_trial::{Amount, Direction, Measures, PathFacts, Phase, Sample, Status, Workload};
 use wt_units::{Knob, Level, Settings};
 
-pub(super) struct Fixture {
+struct Fixture {
     _dir: tempfile::TempDir,
-    pub(super) journal: SqliteJournal,
+    journal: SqliteJournal,
 }
 
-pub(super) fn fixture() -> Fixture {
+fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&dir.path().join("sub/journal.sqlite3")).unwrap();
     Fixture { _dir: dir, journal }
@@ -21,7 +21,7 @@ fn rwin(bytes: u64) -> Settings {
     Settings::new().with(Knob::Rwin, Level::Number(bytes)).with(Knob::Cc, Level::Name("cubic".into()))
 }
 
-pub(super) fn experiment(id: &str, started: i64) -> NewExperiment {
+fn experiment(id: &str, started: i64) -> NewExperiment {
     NewExperiment {
         started_unix_us: started,
         comment: "a <comment>, with \"quotes\"".into(),
@@ -31,7 +31,7 @@ pub(super) fn experiment(id: &str, started: i64) -> NewExperiment {
             Arm { label: "current".into(), settings: rwin(131_072) },
             Arm { label: "4x".into(), settings: rwin(5_840) },
         ],
-        config: serde_json::json!({"budget": 120, "path": "adsl"}).into(),
+        config: json!({"budget": 120, "path": "adsl"}).into(),
         seed: u64::MAX - 1,
         path: PathFacts { rtt_us: 31_000, pmtu: 1_492, bdp_bytes: 26_000, physical_goodput_bps: Some(6_830_000) },
         owner: Owner { pid: 7, start_ticks: 99, boot_id: "boot".into() },
@@ -39,7 +39,7 @@ pub(super) fn experiment(id: &str, started: i64) -> NewExperiment {
     }
 }
 
-pub(super) fn spec(experiment: &str, round: u32, arm: usize) -> TrialSpec {
+fn spec(experiment: &str, round: u32, arm: usize) -> TrialSpec {
     TrialSpec {
         experiment: experiment.into(),
         phase: Phase::Round,
@@ -53,7 +53,7 @@ pub(super) fn spec(experiment: &str, round: u32, arm: usize) -> TrialSpec {
     }
 }
 
-pub(super) fn outcome() -> TrialOutcome {
+fn outcome() -> TrialOutcome {
     let sample = |t| Sample { t_us: t, bytes: t * 3, snd_cwnd: 14_600, rtt: 31_000, ..Sample::default() };
     TrialOutcome {
         status: Status::Completed,
@@ -68,26 +68,6 @@ pub(super) fn outcome() -> TrialOutcome {
         notes: vec!["first".into(), "second \"note\"\n".into()],
         measures: Measures { score: Some(0.125), flows_bps: vec![1.5, 2.0], ..Measures::default() },
     }
-}
-
-#[test]
-fn what_is_written_is_read_back() {
-    let mut f = fixture();
-    let new = experiment("a", 5);
-    f.journal.create_experiment(&new).unwrap();
-    let trial = f.journal.begin_trial(&spec("a", 1, 1), 100).unwrap();
-    assert_eq!(f.journal.rows("a").unwrap()[0].status, Status::Running);
-    f.journal.finish_trial(trial, &outcome()).unwrap();
-    let record = TrialRecord { id: trial, spec: spec("a", 1, 1), started_unix_us: 100, outcome: outcome() };
-    assert_eq!(f.journal.trials("a", WithSamples::Yes).unwrap(), [record]);
-    assert!(f.journal.trials("a", WithSamples::No).unwrap()[0].outcome.sender.is_empty());
-
-    let verdict = serde_json::json!({"kind": "faster"});
-    f.journal.finish_experiment("a", State::Finished, 900, Some(&verdict)).unwrap();
-    let stored = f.journal.load("a").unwrap();
-    assert_eq!((stored.seed, stored.current, stored.arms, stored.path), (new.seed, new.current, new.arms, new.path));
-    assert_eq!((stored.config, stored.owner, stored.comment), (new.config, new.owner, new.comment));
-    assert_eq!((stored.state, stored.ended_unix_us, stored.verdict), (State::Finished, Some(900), Some(verdict)));
 }
 
 #[test]
@@ -123,18 +103,6 @@ fn an_empty_file_becomes_a_journal() {
     assert_eq!((pragma("application_id"), pragma("user_version"), pragma("foreign_keys")), (APPLICATION_ID, NEWEST, 1));
     let mode: String = journal.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!((mode.as_str(), pragma("synchronous")), ("wal", 1));
-}
-
-#[test]
-fn what_was_seen_of_a_host_comes_back_in_its_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut journal = SqliteJournal::open(&dir.path().join("j")).unwrap();
-    let seen = |host: &str, at_unix_us, n: u32| Sighting { host: host.into(), at_unix_us, found: serde_json::json!(n) };
-    journal.note("first-window", &[seen("a", 1, 3), seen("b", 2, 10), seen("a", 3, 10)]).unwrap();
-    journal.note("other", &[seen("a", 4, 99)]).unwrap();
-    assert_eq!(journal.sightings("first-window", Some("a"), 10).unwrap(), [seen("a", 1, 3), seen("a", 3, 10)]);
-    assert_eq!(journal.sightings("first-window", None, 2).unwrap(), [seen("b", 2, 10), seen("a", 3, 10)]);
-    assert!(journal.sightings("first-window", Some("c"), 10).unwrap().is_empty());
 }
 
 #[test]
@@ -183,159 +151,20 @@ fn other_files_are_refused_and_left_untouched() {
 }
 
 #[test]
-fn an_experiment_is_found_by_name_beginning_or_last() {
-    let mut f = fixture();
-    assert!(matches!(f.journal.load("last"), Err(JournalError::Empty { .. })));
-    for (id, started) in
-        [("20261121-081500-adsl-3f9a", 10), ("20261121-091500-lan-0001", 30), ("20261122-081500-adsl-ffff", 20)]
-    {
-        f.journal.create_experiment(&experiment(id, started)).unwrap();
+fn pruning_leaves_no_rows_behind() {
+    let mut f = chain(&["a", "b", "c"]);
+    let newest = Prune { keep_newest: Some(1), ..Prune::default() };
+    assert_eq!(f.journal.prune(newest.clone()).unwrap().experiments, 0, "what others continue stays");
+    let mut own = fixture();
+    crate::import_journal(&mut own.journal, &f.journal).unwrap();
+    own.journal.create_experiment(&experiment("d", 9_000_000)).unwrap();
+    let trial = own.journal.begin_trial(&spec("d", 1, 0), 9_000_001).unwrap();
+    own.journal.finish_trial(trial, &outcome()).unwrap();
+    assert_eq!(own.journal.prune(newest).unwrap().experiments, 3);
+    for (table, rows) in [("arms", 2), ("trials", 1), ("details", 1), ("samples", 2)] {
+        let count = format!("SELECT count(*) FROM {table}");
+        assert_eq!(own.journal.connection.query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap(), rows, "{table}");
     }
-    assert_eq!(f.journal.load("last").unwrap().id, "20261121-091500-lan-0001");
-    assert_eq!(f.journal.load("20261122").unwrap().id, "20261122-081500-adsl-ffff");
-    match f.journal.load("20261121") {
-        Err(JournalError::Ambiguous { candidates, .. }) => assert_eq!(candidates.len(), 2),
-        other => panic!("{other:?}"),
-    }
-    match f.journal.load("20261121-081500-adsl-3f9b") {
-        Err(e @ JournalError::NoSuchExperiment { .. }) => {
-            assert!(e.to_string().contains("did you mean \"20261121-081500-adsl-3f9a\""), "{e}");
-        }
-        other => panic!("{other:?}"),
-    }
-    for odd in ["", "%", "_", "'; DROP TABLE trials; --", "*"] {
-        assert!(matches!(f.journal.load(odd), Err(JournalError::NoSuchExperiment { .. })), "{odd}");
-    }
-    // A name that is the beginning of another is itself.
-    f.journal.create_experiment(&experiment("2026", 1)).unwrap();
-    assert_eq!(f.journal.load("2026").unwrap().id, "2026");
-}
-
-#[test]
-fn names_that_are_taken_or_dangerous_are_refused() {
-    let mut f = fixture();
-    f.journal.create_experiment(&experiment("a", 1)).unwrap();
-    for id in ["a", "last", "", "../x", "a b", "-rf", "é", &"x".repeat(101)] {
-        let refused = f.journal.create_experiment(&experiment(id, 2));
-        assert!(matches!(refused, Err(JournalError::BadId { .. })), "{id}");
-    }
-    assert_eq!(f.journal.list(&Filter::default()).unwrap().len(), 1);
-}
-
-#[test]
-fn the_list_is_filtered_and_the_newest_comes_first() {
-    let mut f = fixture();
-    for (id, started, target) in [("a", 1, "adsl"), ("b", 3, "lan"), ("c", 2, "adsl")] {
-        let new = NewExperiment { target: target.into(), ..experiment(id, started) };
-        f.journal.create_experiment(&new).unwrap();
-    }
-    f.journal.begin_trial(&spec("c", 1, 0), 5).unwrap();
-    f.journal.finish_experiment("a", State::Stopped, 9, None).unwrap();
-    let ids = |filter: &Filter| -> Vec<String> { f.journal.list(filter).unwrap().into_iter().map(|e| e.id).collect() };
-    assert_eq!(ids(&Filter::default()), ["b", "c", "a"]);
-    assert_eq!(ids(&Filter { state: Some(State::Running), limit: Some(1), ..Filter::default() }), ["b"]);
-    assert_eq!(ids(&Filter { target: Some("adsl".into()), since_unix_us: Some(2), ..Filter::default() }), ["c"]);
-    assert_eq!(ids(&Filter { tunnel: Some("live".into()), ..Filter::default() }), [""; 0]);
-    assert_eq!(f.journal.list(&Filter::default()).unwrap()[1].trials, 1);
-}
-
-#[test]
-fn the_list_tells_workload_and_verdict_as_far_as_somebody_wrote_them() {
-    let mut f = fixture();
-    let workload = serde_json::json!({"workload": {"kind": "page"}});
-    f.journal.create_experiment(&NewExperiment { config: workload.into(), ..experiment("a", 100) }).unwrap();
-    let answer = serde_json::json!({"action": "set", "what": "32 is faster.", "setting": "initcwnd=32", "change_percent": -17.66});
-    let verdict = serde_json::json!({"kind": "faster", "headline": "old words", "answer": answer});
-    f.journal.finish_experiment("a", State::Finished, 200, Some(&verdict)).unwrap();
-    f.journal.create_experiment(&experiment("b", 300)).unwrap();
-    let older = serde_json::json!({"kind": "no-difference", "headline": "old words", "answer": {"change_percent": {}}});
-    f.journal.finish_experiment("b", State::Finished, 400, Some(&older)).unwrap();
-    f.journal.create_experiment(&experiment("c", 500)).unwrap();
-    let list = f.journal.list(&Filter::default()).unwrap();
-    let told: Vec<_> = list
-        .iter()
-        .map(|e| {
-            [&Some(e.id.clone()), &e.workload, &e.verdict, &e.action, &e.answer, &e.setting]
-                .map(|text| text.clone().unwrap_or_default())
-        })
-        .collect();
-    assert_eq!(told[0], ["c", "", "", "", "", ""]);
-    assert_eq!(told[1], ["b", "", "no-difference", "", "old words", ""]);
-    assert_eq!(told[2], ["a", "page", "faster", "set", "32 is faster.", "initcwnd=32"]);
-    assert_eq!((list[2].change_bp, list[0].change_bp), (Some(-1766), None));
-}
-
-#[test]
-fn a_trial_is_finished_once_and_only_while_it_runs() {
-    let mut f = fixture();
-    let missing = f.journal.begin_trial(&spec("nobody", 1, 0), 1);
-    assert!(matches!(missing, Err(JournalError::NoSuchExperiment { .. })));
-    f.journal.create_experiment(&experiment("a", 1)).unwrap();
-    let trial = f.journal.begin_trial(&spec("a", 1, 0), 1).unwrap();
-    let still = TrialOutcome { status: Status::Running, ..outcome() };
-    assert!(matches!(f.journal.finish_trial(trial, &still), Err(JournalError::Unwritable { .. })));
-    f.journal.finish_trial(trial, &outcome()).unwrap();
-    assert!(matches!(f.journal.finish_trial(trial, &outcome()), Err(JournalError::TrialNotRunning { .. })));
-    let left = f.journal.begin_trial(&spec("a", 1, 1), 2).unwrap();
-    f.journal.finish_experiment("a", State::Stopped, 3, None).unwrap();
-    assert_eq!(f.journal.rows("a").unwrap()[1].status, Status::Aborted);
-    assert!(matches!(f.journal.finish_trial(left, &outcome()), Err(JournalError::TrialNotRunning { .. })));
-    assert!(matches!(f.journal.begin_trial(&spec("a", 2, 1), 4), Err(JournalError::ExperimentNotRunning { .. })));
-    let again = f.journal.finish_experiment("a", State::Finished, 5, None);
-    assert!(matches!(again, Err(JournalError::ExperimentNotRunning { .. })));
-}
-
-#[test]
-fn only_what_the_dead_left_behind_is_marked() {
-    let mut f = fixture();
-    for (id, pid) in [("dead", 1), ("alive", 2), ("done", 1)] {
-        let owner = Owner { pid, ..Owner::default() };
-        f.journal.create_experiment(&NewExperiment { owner, ..experiment(id, 10) }).unwrap();
-        f.journal.begin_trial(&spec(id, 1, 0), 20).unwrap();
-    }
-    f.journal.finish_experiment("done", State::Finished, 30, None).unwrap();
-    let orphans = f.journal.mark_orphans(&|_, owner| owner.pid == 2).unwrap();
-    assert_eq!(orphans, Orphans { experiments: vec!["dead".into()], trials: 1 });
-    let dead = f.journal.load("dead").unwrap();
-    assert_eq!((dead.state, dead.ended_unix_us), (State::Aborted, Some(20)));
-    let trial = &f.journal.trials("dead", WithSamples::No).unwrap()[0].outcome;
-    assert_eq!((trial.status, trial.notes.len()), (Status::Aborted, 1));
-    assert_eq!(f.journal.rows("alive").unwrap()[0].status, Status::Running);
-    assert_eq!(f.journal.mark_orphans(&|_, owner| owner.pid == 2).unwrap(), Orphans::default());
-}
-
-fn counts(pruned: Pruned) -> (u64, u64) {
-    (pruned.experiments, pruned.trials)
-}
-
-#[test]
-fn pruning_spares_the_newest_and_those_under_way() {
-    let mut f = fixture();
-    for started in 1..=5 {
-        let id = format!("e{started}");
-        f.journal.create_experiment(&experiment(&id, started)).unwrap();
-        let trial = f.journal.begin_trial(&spec(&id, 1, 0), started).unwrap();
-        f.journal.finish_trial(trial, &outcome()).unwrap();
-        if started != 1 {
-            f.journal.finish_experiment(&id, State::Finished, 9, None).unwrap();
-        }
-    }
-    assert_eq!(f.journal.prune(Prune::default()).unwrap(), Pruned::default(), "nothing said, nothing done");
-    let samples = Prune { before_unix_us: Some(4), samples_only: true, ..Prune::default() };
-    assert_eq!(counts(f.journal.prune(samples).unwrap()), (2, 2));
-    let thinned = f.journal.trials("e3", WithSamples::Yes).unwrap();
-    assert_eq!((thinned[0].outcome.sender.len(), thinned[0].outcome.bytes), (0, 1_000_000));
-    let old = Prune { keep_newest: Some(2), ..Prune::default() };
-    assert_eq!(counts(f.journal.prune(old).unwrap()), (2, 2));
-    let left: Vec<String> = f.journal.list(&Filter::default()).unwrap().into_iter().map(|e| e.id).collect();
-    assert_eq!(left, ["e5", "e4", "e1"]);
-    for table in ["arms", "trials", "details", "samples"] {
-        let rows: i64 =
-            f.journal.connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
-        assert_eq!(rows, if table == "trials" || table == "details" { 3 } else { 6 }, "{table}");
-    }
-    // Numbers of trials are never used again.
-    assert_eq!(f.journal.begin_trial(&spec("e1", 2, 0), 50).unwrap(), 6);
 }
 
 #[test]
@@ -443,52 +272,79 @@ fn threads_that_open_and_write_at_once_lose_nothing() {
     );
 }
 
-#[test]
-fn exports_hold_every_trial() {
+/// A journal with finished experiments of these names, each continuing the one before.
+fn chain(ids: &[&str]) -> Fixture {
     let mut f = fixture();
-    f.journal.create_experiment(&experiment("a", 1)).unwrap();
-    for round in 1..=3 {
-        let trial = f.journal.begin_trial(&spec("a", round, 1), 1).unwrap();
-        f.journal.finish_trial(trial, &outcome()).unwrap();
+    let mut before = Value::Null;
+    for (started, id) in (1i64..).zip(ids) {
+        let config = json!({"continues": before});
+        f.journal
+            .create_experiment(&NewExperiment { config: config.into(), ..experiment(id, started * 1_000_000) })
+            .unwrap();
+        for round in 1..=3 {
+            let trial = f
+                .journal
+                .begin_trial(&spec(id, round, round as usize % 2), started * 1_000_000 + i64::from(round))
+                .unwrap();
+            f.journal.finish_trial(trial, &outcome()).unwrap();
+        }
+        f.journal.finish_experiment(id, State::Finished, 9, Some(&json!({"text": "faster"}))).unwrap();
+        before = json!(id);
     }
-    let mut json = Vec::new();
-    export_json(&f.journal, "last", WithSamples::Yes, &mut json).unwrap();
-    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!((json["schema_version"].as_u64(), json["experiment"]["id"].as_str()), (Some(1), Some("a")));
-    let trials: Vec<TrialRecord> = serde_json::from_value(json["trials"].clone()).unwrap();
-    assert_eq!(trials, f.journal.trials("a", WithSamples::Yes).unwrap());
-    let mut text = Vec::new();
-    export_csv(&f.journal, "a", &mut text).unwrap();
-    let mut csv = csv::Reader::from_reader(text.as_slice());
-    let rows: Vec<csv::StringRecord> = csv.records().map(|row| row.unwrap()).collect();
-    assert_eq!(rows.len(), 3);
-    // Law: the goodput is what bytes and time say.
-    assert_eq!((&rows[0][5], &rows[0][11], &rows[0][12]), ("4x", "1000000", "5333333"));
-    assert_eq!(&rows[2][16], "first; second \"note\"\n");
+    f
 }
 
-fn any_text() -> impl Strategy<Value = String> {
-    proptest::collection::vec(any::<char>(), 0..20).prop_map(|chars| chars.into_iter().collect())
+#[test]
+fn a_journal_that_is_only_read_stays_as_it_is() {
+    let f = chain(&["a"]);
+    let path = f.journal.path().to_owned();
+    f.journal.give_space_back().unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let read = SqliteJournal::open_to_read(&path).unwrap();
+    assert_eq!(read.list(&Filter::default()).unwrap().len(), 1);
+    drop(read);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let missing = path.with_file_name("missing");
+    assert!(matches!(SqliteJournal::open_to_read(&missing), Err(JournalError::Open { .. })));
+    assert!(!missing.exists());
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-    #[test]
-    fn any_words_and_numbers_survive(
-        notes in proptest::collection::vec(any_text(), 0..4), key in any_text(), seed in any::<u64>(),
-        bytes in 0..i64::MAX as u64, round in any::<u32>(), comment in any_text(), start in any::<u32>(),
-    ) {
-        let mut f = fixture();
-        let owner = Owner { pid: start, start_ticks: u64::from(start), boot_id: comment.clone() };
-        let new = NewExperiment { comment: comment.clone(), seed, owner: owner.clone(), ..experiment("a", 1) };
-        f.journal.create_experiment(&new).unwrap();
-        let spec = TrialSpec { seed, round, ..spec("a", 1, 0) };
-        let outcome = TrialOutcome { notes, bytes, observed: serde_json::Map::from_iter([(key, serde_json::json!(comment))]).into(), ..outcome() };
-        let trial = f.journal.begin_trial(&spec, i64::MIN).unwrap();
-        f.journal.finish_trial(trial, &outcome).unwrap();
-        let back = f.journal.trials("a", WithSamples::Yes).unwrap().swap_remove(0);
-        prop_assert_eq!((back.spec, back.outcome), (spec, outcome));
-        let stored = f.journal.load("a").unwrap();
-        prop_assert_eq!((stored.comment, stored.seed, stored.owner), (comment, seed, owner));
+/// The text of one of our views.
+fn ours(name: &str) -> &'static str {
+    schema::views().find(|view| view.starts_with(&format!("CREATE VIEW {name} AS"))).unwrap()
+}
+
+#[test]
+fn our_own_views_are_those_of_a_journal() {
+    let f = fixture();
+    let mut query =
+        f.journal.connection.prepare("SELECT sql FROM sqlite_schema WHERE type = 'view' ORDER BY name").unwrap();
+    let found: Vec<String> = query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found, [ours("v_experiments"), ours("v_trials")]);
+    assert_eq!(schema::views().count(), 2);
+}
+
+#[test]
+fn a_journal_with_a_view_a_trigger_or_a_virtual_table_is_refused_before_anything_of_it_runs() {
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n";
+    for (sql, told) in [
+        (format!("DROP TABLE sightings; CREATE VIEW sightings AS {endless}"), "view"),
+        ("CREATE VIEW more AS SELECT 1 AS id".to_owned(), "view"),
+        ("DROP VIEW v_trials; CREATE VIEW v_trials AS SELECT 1 AS experiment".to_owned(), "view"),
+        (format!("DROP VIEW v_trials; {} AND 1", ours("v_trials")), "view"),
+        // Our views in a journal that is older than they are.
+        ("PRAGMA user_version = 3".to_owned(), "view"),
+        ("CREATE TRIGGER t AFTER INSERT ON trials BEGIN SELECT 1; END".to_owned(), "trigger"),
+        ("CREATE VIRTUAL TABLE evil USING fts5(a)".to_owned(), "virtual table"),
+    ] {
+        let f = chain(&["a"]);
+        let path = f.journal.path().to_owned();
+        f.journal.connection.execute_batch(&sql).unwrap();
+        drop(f.journal);
+        for opened in [SqliteJournal::open(&path), SqliteJournal::open_to_read(&path)] {
+            let error = opened.unwrap_err();
+            assert!(matches!(error, JournalError::NotAJournal { .. }), "{error}");
+            assert!(error.to_string().contains(&format!("it has a {told}")), "{error}");
+        }
     }
 }

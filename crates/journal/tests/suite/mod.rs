@@ -2,10 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each of its users needs another part")]
 
+/// Written out and taken in again.
+mod exchange;
+/// flent's files.
+mod flent;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wt_journal::{
-    Arm, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
+    Arm, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, SqliteJournal, State,
     StoredExperiment, WithSamples, export_csv, export_json, import_journal, import_json,
 };
 use wt_trial::{
@@ -31,6 +38,34 @@ pub(crate) const CHECKS: &[Check] = &[
     ("any_words_and_numbers_survive", any_words_and_numbers_survive),
     ("exports_hold_every_trial_and_are_imported_once", exports_hold_every_trial_and_are_imported_once),
     ("more_trials_than_are_read_at_once_come_in_their_order", more_trials_than_are_read_at_once_come_in_their_order),
+    ("pruning_spares_the_newest_and_those_under_way", pruning_spares_the_newest_and_those_under_way),
+    ("any_text_and_any_number_survives", any_text_and_any_number_survives),
+    ("an_export_has_the_goodput_that_bytes_and_time_say", an_export_has_the_goodput_that_bytes_and_time_say),
+    (
+        "what_is_exported_and_imported_is_the_same",
+        exchange::what_is_exported_and_imported_is_the_same_and_nothing_comes_twice,
+    ),
+    (
+        "another_experiment_of_the_same_name_is_refused",
+        exchange::another_experiment_of_the_same_name_and_nonsense_are_refused_and_change_nothing,
+    ),
+    ("pruning_by_name", exchange::pruning_by_name_spares_what_others_continue_and_a_dry_run_changes_nothing),
+    (
+        "flents_file_has_as_many_values_as_times",
+        flent::flents_file_has_as_many_values_in_each_series_as_times_and_rates_in_mbit,
+    ),
+    (
+        "an_experiment_comes_back_from_flents_file",
+        flent::an_experiment_comes_back_from_flents_file_with_all_but_what_it_doesnt_draw,
+    ),
+    (
+        "a_test_that_flent_ran_becomes_one_trial",
+        flent::a_test_that_flent_ran_becomes_one_trial_of_its_rates_and_round_trips,
+    ),
+    (
+        "files_of_flent_that_make_no_sense_are_refused",
+        flent::files_of_flent_that_make_no_sense_are_refused_with_the_reason,
+    ),
 ];
 
 fn rwin(bytes: u64) -> Settings {
@@ -98,6 +133,33 @@ pub(crate) fn finished(journal: &mut dyn Journal, id: &str, started: i64, trials
         journal.finish_trial(trial, &outcome()).unwrap();
     }
     journal.finish_experiment(id, State::Finished, started + 1_000, Some(&json!({"text": "faster"}))).unwrap();
+}
+
+/// Finished experiments of these names, each continuing the one before.
+fn chain(journal: &mut dyn Journal, ids: &[&str]) {
+    let mut before = None;
+    for (started, id) in (1i64..).zip(ids) {
+        finished(journal, id, started * 1_000_000, 3, before);
+        before = Some(*id);
+    }
+}
+
+/// Another journal, in SQLite, that goes with the check.
+struct Local {
+    _folder: tempfile::TempDir,
+    journal: SqliteJournal,
+}
+
+fn local() -> Local {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(&folder.path().join("journal.sqlite3")).unwrap();
+    Local { _folder: folder, journal }
+}
+
+fn exported(journal: &dyn Journal, id: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    export_json(journal, id, WithSamples::Yes, &mut out).unwrap();
+    out
 }
 
 fn ids(journal: &dyn Journal, filter: &Filter) -> Vec<String> {
@@ -308,12 +370,7 @@ fn any_words_and_numbers_survive(journal: &mut dyn Journal) {
 
 fn exports_hold_every_trial_and_are_imported_once(journal: &mut dyn Journal) {
     finished(journal, "a", 10_000, 3, None);
-    let exported = |journal: &dyn Journal| {
-        let mut out = Vec::new();
-        export_json(journal, "a", WithSamples::Yes, &mut out).unwrap();
-        out
-    };
-    let text = exported(journal);
+    let text = exported(journal, "a");
     let mut csv = Vec::new();
     export_csv(journal, "a", &mut csv).unwrap();
     assert_eq!(String::from_utf8(csv).unwrap().matches(",completed,").count(), 3);
@@ -326,8 +383,7 @@ fn exports_hold_every_trial_and_are_imported_once(journal: &mut dyn Journal) {
     let mut file: Value = serde_json::from_slice(&text).unwrap();
     file["trials"][0]["outcome"]["bytes"] = json!(7);
     assert_eq!(import_json(journal, file.to_string().as_bytes()).unwrap().refused.len(), 1);
-    let folder = tempfile::tempdir().unwrap();
-    let mut other = wt_journal::SqliteJournal::open(&folder.path().join("j")).unwrap();
+    let Local { _folder, journal: mut other } = local();
     assert_eq!(import_journal(&mut other, journal).unwrap().taken, ["a"]);
     assert_eq!(import_journal(journal, &other).unwrap().known, ["a"]);
     let of = |journal: &dyn Journal| {
@@ -357,4 +413,76 @@ fn more_trials_than_are_read_at_once_come_in_their_order(journal: &mut dyn Journ
     };
     journal.for_each_trial_from("a", from[200], WithSamples::Yes, &mut count).unwrap();
     assert_eq!(tail, 250);
+}
+
+fn pruning_spares_the_newest_and_those_under_way(journal: &mut dyn Journal) {
+    for started in 1..=5 {
+        let id = format!("e{started}");
+        if started != 1 {
+            finished(journal, &id, started, 1, None);
+            continue;
+        }
+        journal.create_experiment(&experiment(&id, started)).unwrap();
+        let trial = journal.begin_trial(&spec(&id, 1, 0), started).unwrap();
+        journal.finish_trial(trial, &outcome()).unwrap();
+    }
+    let counts = |pruned: Pruned| (pruned.experiments, pruned.trials);
+    let samples = Prune { before_unix_us: Some(4), samples_only: true, ..Prune::default() };
+    assert_eq!(counts(journal.prune(samples).unwrap()), (2, 2));
+    let thinned = journal.trials("e3", WithSamples::Yes).unwrap();
+    assert_eq!((thinned[0].outcome.sender.len(), thinned[0].outcome.bytes), (0, 1_000_000));
+    let newest = journal.trials("e5", WithSamples::No).unwrap()[0].id;
+    assert_eq!(counts(journal.prune(Prune { keep_newest: Some(2), ..Prune::default() }).unwrap()), (2, 2));
+    assert_eq!(ids(journal, &Filter::default()), ["e5", "e4", "e1"]);
+    // Numbers of trials are never used again.
+    assert_eq!(journal.begin_trial(&spec("e1", 2, 0), 50).unwrap(), newest + 1);
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    proptest::collection::vec(any::<char>(), 0..20).prop_map(|chars| chars.into_iter().collect())
+}
+
+fn any_text_and_any_number_survives(journal: &mut dyn Journal) {
+    // Texts of an experiment have no zero byte, which PostgreSQL refuses and no command line can hold; JSON may have them.
+    let comment = any_text().prop_map(|text| text.replace('\0', ""));
+    let texts = (proptest::collection::vec(any_text(), 0..4), any_text(), comment);
+    let numbers = (any::<u64>(), 0..i64::MAX as u64, any::<u32>(), any::<u32>());
+    let (journal, count) = (std::cell::RefCell::new(journal), std::cell::Cell::new(0));
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(24) });
+    let law = |((notes, key, comment), (seed, bytes, round, start)): (
+        (Vec<String>, String, String),
+        (u64, u64, u32, u32),
+    )| {
+        let journal = &mut **journal.borrow_mut();
+        count.set(count.get() + 1);
+        let id = format!("e{}", count.get());
+        let owner = Owner { pid: start, start_ticks: u64::from(start), boot_id: comment.clone() };
+        let new = NewExperiment { comment: comment.clone(), seed, owner: owner.clone(), ..experiment(&id, 1) };
+        journal.create_experiment(&new).unwrap();
+        let spec = TrialSpec { seed, round, ..spec(&id, 1, 0) };
+        let observed = serde_json::Map::from_iter([(key, json!(comment))]);
+        let outcome = TrialOutcome { notes, bytes, observed: observed.into(), ..outcome() };
+        let trial = journal.begin_trial(&spec, i64::MIN).unwrap();
+        journal.finish_trial(trial, &outcome).unwrap();
+        let back = journal.trials(&id, WithSamples::Yes).unwrap().swap_remove(0);
+        prop_assert_eq!((back.spec, back.outcome), (spec, outcome));
+        let stored = journal.load(&id).unwrap();
+        prop_assert_eq!((stored.comment, stored.seed, stored.owner), (comment, seed, owner));
+        Ok(())
+    };
+    runner.run(&(texts, numbers), law).unwrap();
+}
+
+fn an_export_has_the_goodput_that_bytes_and_time_say(journal: &mut dyn Journal) {
+    finished(journal, "a", 1, 3, None);
+    let json: Value = serde_json::from_slice(&exported(journal, "last")).unwrap();
+    assert_eq!((json["schema_version"].as_u64(), json["experiment"]["id"].as_str()), (Some(1), Some("a")));
+    let trials: Vec<TrialRecord> = serde_json::from_value(json["trials"].clone()).unwrap();
+    assert_eq!(trials, journal.trials("a", WithSamples::Yes).unwrap());
+    let mut text = Vec::new();
+    export_csv(journal, "a", &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    // Law: the goodput is what bytes and time say.
+    assert_eq!(text.matches(",1000000,5333333,").count(), 3, "{text}");
+    assert!(text.contains("first; second \"\"note\"\"\n"), "{text}");
 }
