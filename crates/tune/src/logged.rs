@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use utoipa::ToSchema;
 use wt_experiment::classic::{CovariateEffect, CovariedOutcome, GroupMean, groups_against_first};
-use wt_journal::{ExperimentConfig, Filter, Journal, LoggedTestsConfig, StoredExperiment, TrialRow};
+use wt_journal::{ExperimentConfig, Filter, LoggedTestsConfig, StoredExperiment, TrialRow};
 use wt_problem::Problem;
 use wt_trial::Status;
 
@@ -147,7 +147,7 @@ struct LogLine {
 /// # Errors
 /// A [`Problem`]: the journal can't be read, or has no such test.
 pub fn summary(request: &SummaryRequest) -> Result<TestSummary, Problem> {
-    let journal = wt_setup::journal::open(request.journal.as_deref())?;
+    let journal = wt_setup::journal::open_to_read(request.journal.as_deref())?;
     let problem = |error| wt_setup::journal::problem(&error);
     let mut found = Vec::new();
     for one in journal.list(&Filter::default()).map_err(problem)?.iter().rev().filter(|one| one.kind == "test") {

@@ -23,6 +23,8 @@ pub struct Notebook {
     _claim: Option<Claim>,
     id: String,
     ended: bool,
+    /// The journal of many hosts to which it goes when it has ended.
+    store: Option<String>,
 }
 
 impl Notebook {
@@ -55,10 +57,11 @@ impl Notebook {
     /// # Errors
     /// A [`Problem`] that names the journal.
     pub fn open(journal: Option<&Path>, new: &NewExperiment) -> Result<Self, Problem> {
-        let mut journal = wt_setup::journal::open(journal)?;
+        let store = wt_setup::journal::reached(journal)?;
+        let mut journal = wt_setup::journal::open_here(journal)?;
         let claim = Claim::take(journal.path(), &new.id);
         journal.create_experiment(new).map_err(|error| wt_setup::journal::problem(&error))?;
-        Ok(Self { journal, _claim: claim, id: new.id.clone(), ended: false })
+        Ok(Self { journal, _claim: claim, id: new.id.clone(), ended: false, store })
     }
 
     /// Other experiments of this journal that run right now.
@@ -105,14 +108,16 @@ impl Notebook {
         Ok(TrialRecord { id, spec, started_unix_us: started, outcome })
     }
 
-    /// The experiment is over, with this verdict.
+    /// The experiment is over, with this verdict; it is pushed if it is to go to a journal of many hosts.
     ///
     /// # Errors
     /// A [`Problem`] that names the journal.
     pub fn end(&mut self, state: State, verdict: &serde_json::Value) -> Result<(), Problem> {
         self.ended = true;
         let ended = self.journal.finish_experiment(&self.id, state, unix_us(), Some(verdict));
-        ended.map_err(|error| wt_setup::journal::problem(&error))
+        ended.map_err(|error| wt_setup::journal::problem(&error))?;
+        let Some(store) = self.store.take() else { return Ok(()) };
+        wt_setup::journal::push_measured(&store, &self.id)
     }
 }
 

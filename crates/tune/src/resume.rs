@@ -27,7 +27,7 @@ use wt_units::Knob;
 /// # Errors
 /// A [`Problem`] when it can't be continued here.
 pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sink<'_>) -> Result<TuneAnswer, Problem> {
-    let journal = wt_setup::journal::open(request.journal.as_deref())?;
+    let journal = wt_setup::journal::open_here(request.journal.as_deref())?;
     let stored = journal.load(key).map_err(|error| wt_setup::journal::problem(&error))?;
     comparison_of_settings(&stored)?;
     let history = History::read(&journal, &stored)?;
@@ -93,7 +93,7 @@ impl<T: Tunnel> Session<'_, T> {
             return Ok(self.planned(&prepared, &plan));
         }
         self.stands_ready(&prepared)?;
-        let journal = wt_setup::journal::open(self.request.journal.as_deref())?;
+        let journal = wt_setup::journal::open_here(self.request.journal.as_deref())?;
         let start = Start {
             experiment,
             rounds: history.last_round(),
@@ -105,7 +105,7 @@ impl<T: Tunnel> Session<'_, T> {
         };
         drop(journal);
         let measured = self.measure(&prepared, plan, start, events)?;
-        let journal = wt_setup::journal::open(self.request.journal.as_deref())?;
+        let journal = wt_setup::journal::open_here(self.request.journal.as_deref())?;
         let both = History::read(&journal, &measured.notebook.stored()?)?;
         finish::conclude(measured, Some(&both))
     }

@@ -11,7 +11,10 @@ mod shown;
 
 pub use exported::{ExportAnswer, ExportFormat, ExportRequest, export, export_to_file};
 pub use kept::{ImportAnswer, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
-pub use pushed::{PushAnswer, PushRequest, PushedExperiment, StatusRequest, measured_by, push, status, store_address};
+pub use pushed::{
+    PushAnswer, PushRequest, PushedExperiment, StatusRequest, measured_by, push, push_measured, reached, status,
+    store_address,
+};
 pub use shown::{
     ExperimentRequest, ListAnswer, ListRequest, SampledTrial, SamplesAnswer, SamplesRequest, ShowAnswer, list, samples,
     show,
@@ -81,6 +84,15 @@ pub(crate) fn open_as_it_stands(named: Option<&Path>) -> Option<Box<dyn Journal>
     journal.map(|journal| -> Box<dyn Journal> { Box::new(journal) })
 }
 
+/// Opens this host's journal where `--journal` names one in PostgreSQL: what is measured is written here while it runs, and goes there
+/// when it has ended. A file is opened as [`open`] does.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_here(named: Option<&Path>) -> Result<SqliteJournal, Problem> {
+    open(named.filter(|_| !is_common(named)))
+}
+
 /// Opens the journal, and says of trials whose program died that they were aborted.
 ///
 /// # Errors
@@ -88,12 +100,8 @@ pub(crate) fn open_as_it_stands(named: Option<&Path>) -> Option<Box<dyn Journal>
 pub fn open(path: Option<&Path>) -> Result<SqliteJournal, Problem> {
     if let Some(address) = address(path) {
         let address = address?;
-        return Err(Problem::usage(format!("{address} is read here, and written only by windtunnel journal push"))
-            .because("trials are written to this host's journal while they run")
-            .hint(format!(
-                "leave --journal away, and then windtunnel journal push {}",
-                wt_units::shell_word(&address.to_string())
-            )));
+        return Err(Problem::usage(format!("{address} is no journal of this host, and here one is needed"))
+            .hint("leave --journal away, or name a file"));
     }
     let path = match path {
         Some(path) => path.to_owned(),

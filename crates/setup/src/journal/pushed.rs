@@ -84,6 +84,43 @@ pub fn push(request: &PushRequest) -> Result<PushAnswer, Problem> {
     Ok(answer)
 }
 
+/// The journal in PostgreSQL that `--journal` names, if it does: it is there and takes experiments in, so that this isn't found out only
+/// after the measurement.
+///
+/// # Errors
+/// A [`Problem`] that names the address.
+pub fn reached(named: Option<&Path>) -> Result<Option<String>, Problem> {
+    let Some(store) = address(named) else { return Ok(None) };
+    PgJournal::open(&store?, &own_name().unwrap_or_default()).map_err(|error| problem(&error))?;
+    Ok(named.and_then(Path::to_str).map(str::to_owned))
+}
+
+/// Pushes an experiment that was measured for a journal of many hosts, with those that it continues.
+///
+/// # Errors
+/// An environment [`Problem`]: it is in this host's journal all the same.
+pub fn push_measured(store: &str, id: &str) -> Result<(), Problem> {
+    let mut wanted = vec![id.to_owned()];
+    let local = open(None)?;
+    while let Some(before) = wanted.last().and_then(|id| local.load(id).ok()?.config.tune().continues.clone()) {
+        wanted.push(before);
+    }
+    drop(local);
+    let request = PushRequest { store: store.to_owned(), experiments: wanted, ..PushRequest::default() };
+    let why = match push(&request) {
+        Ok(answer) => match answer.experiments.into_iter().find_map(|one| one.refused) {
+            None => return Ok(()),
+            Some(refused) => refused,
+        },
+        Err(problem) => problem.what,
+    };
+    let address = store_address(store)?.to_string();
+    let again = format!("windtunnel journal push {} {id}", wt_units::shell_word(&address));
+    Err(Problem::environment(format!("{id} is measured, but can't be pushed to {address}: {why}"))
+        .because("it is in this host's journal, with all its trials")
+        .hint(format!("windtunnel report {id} shows its verdict; {again}")))
+}
+
 /// What the journal of many hosts doesn't have yet. Nothing is written.
 ///
 /// # Errors
