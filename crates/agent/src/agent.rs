@@ -3,6 +3,7 @@
 
 use crate::change::HostChanges;
 use crate::child::Measuring;
+use crate::figures::SharedFigures;
 use crate::job::JobSpec;
 use crate::policy::{DAY, Policy, PolicyAnswer};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,17 @@ pub struct AgentAnswer {
     pub failed: u64,
 }
 
+impl AgentAnswer {
+    fn count(&mut self, end: &JobEnd) {
+        match end {
+            JobEnd::Done { .. } => self.measured += 1,
+            JobEnd::Refused { .. } => self.refused += 1,
+            JobEnd::Failed { .. } => self.failed += 1,
+            JobEnd::Later { .. } => {}
+        }
+    }
+}
+
 /// Takes events as they happen.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(AgentEvent);
 
@@ -85,6 +97,10 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
     let _lock = only_one(&journal)?;
     let poll = policy.poll.unwrap_or(POLL).clamp(Duration::from_millis(200), Duration::from_secs(3600));
     let changes = HostChanges::beside(journal.path(), address.to_string());
+    let figures = SharedFigures::default();
+    if let Some(metrics) = policy.metrics {
+        figures.serve(metrics, journal.path().to_owned())?;
+    }
     let mut agent = Agent {
         policy,
         address,
@@ -96,6 +112,7 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
         begins: true,
         there: HashSet::new(),
         answer: AgentAnswer { schema_version: 1, ..AgentAnswer::default() },
+        figures,
         events,
         cancel,
     };
@@ -118,6 +135,7 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
                     agent.say(format!("the fleet's server isn't there, it is asked again: {why}"));
                 }
                 (is_away, agent.store) = (true, None);
+                agent.figures.write().is_reached = false;
             }
             Err(Trouble::Ours(problem)) => return Err(problem),
         }
@@ -182,6 +200,7 @@ struct Agent<'a> {
     /// Experiments that are there as they are here.
     there: HashSet<String>,
     answer: AgentAnswer,
+    figures: SharedFigures,
     events: Sink<'a>,
     cancel: &'a Cancel,
 }
@@ -197,8 +216,9 @@ impl Agent<'_> {
         let outbox = self.pending()?.len() as u64;
         let state = AgentState { unix_us: unix_us(), rtt: self.rtt, outbox, begins: self.begins };
         let begun = monotonic_ns();
-        self.store()?.hello(env!("CARGO_PKG_VERSION"), state).map_err(away)?;
+        let there = self.store()?.hello(env!("CARGO_PKG_VERSION"), state).map_err(away)?;
         (self.rtt, self.begins) = (Duration::from_nanos(monotonic_ns() - begun), false);
+        self.figures.write().reached(there, state.unix_us, self.rtt, outbox);
         self.is_watched = self.change()?;
         if self.is_watched {
             return Ok(AgentTurn::Watched);
@@ -206,16 +226,12 @@ impl Agent<'_> {
         let Some(job) = self.store()?.next(LEASE).map_err(away)? else { return Ok(AgentTurn::Nothing) };
         let end = self.job(&job)?;
         self.push()?;
+        self.answer.count(&end);
+        self.figures.write().jobs = self.answer;
         match &end {
-            JobEnd::Done { .. } => self.answer.measured += 1,
-            JobEnd::Refused { why } => {
-                self.answer.refused += 1;
-                self.say(format!("refused {} of {}: {why}", job.target, job.mesh));
-            }
-            JobEnd::Failed { why, .. } => {
-                self.answer.failed += 1;
-                self.say(format!("{} of {} failed: {why}", job.target, job.mesh));
-            }
+            JobEnd::Done { .. } => {}
+            JobEnd::Refused { why } => self.say(format!("refused {} of {}: {why}", job.target, job.mesh)),
+            JobEnd::Failed { why, .. } => self.say(format!("{} of {} failed: {why}", job.target, job.mesh)),
             JobEnd::Later { why, .. } => self.say(format!("{} of {} later: {why}", job.target, job.mesh)),
         }
         self.store()?.end_job(&job, &end).map_err(away)?;
@@ -352,7 +368,9 @@ impl Agent<'_> {
 
     /// Runs an experiment to its end, or until the job is taken from us.
     fn measure(&mut self, job: &FleetJob, request: &TuneRequest, comment: &str) -> Result<JobEnd, Trouble> {
+        let before = self.trials(comment)?;
         let mut measuring = Measuring::start(request)?;
+        self.figures.write().is_measuring = true;
         let begun = monotonic_ns();
         let since = |then: u64| Duration::from_nanos(monotonic_ns().saturating_sub(then));
         let (mut kept, mut asked_to_end) = (begun, None);
@@ -386,8 +404,9 @@ impl Agent<'_> {
                 _ => {}
             }
         };
-        let why = if code > 1 { measuring.why() } else { String::new() };
+        let why = if matches!(code, 0 | 1) { String::new() } else { measuring.why() };
         drop(measuring);
+        self.figures.write().is_measuring = false;
         // Whatever ended it, nothing is left as running.
         self.journal = wt_setup::journal::open(Some(self.journal.path()))?;
         let found = self.newest(comment)?;
@@ -403,6 +422,12 @@ impl Agent<'_> {
                 JobEnd::Later { why: "the agent was stopped".to_owned(), after: Duration::ZERO }
             }
             (0 | 1, Some(experiment)) => JobEnd::Done { experiment },
+            // As whoever is stopped beyond the end of a turn.
+            (..0, _) => {
+                let why = format!("its process was killed (signal {}); it goes on", -code);
+                let has_begun = self.trials(comment)? > before;
+                JobEnd::Later { why, after: if has_begun { Duration::ZERO } else { LEASE / 2 } }
+            }
             (_, experiment) => JobEnd::Failed { why, experiment },
         })
     }
@@ -411,6 +436,12 @@ impl Agent<'_> {
     fn newest(&self, comment: &str) -> Result<Option<ExperimentSummary>, Trouble> {
         let all = self.journal.list(&Filter::default()).map_err(|error| ours(&error))?;
         Ok(all.into_iter().find(|one| one.comment == comment))
+    }
+
+    /// How many trials of a job were begun.
+    fn trials(&self, comment: &str) -> Result<u64, Trouble> {
+        let all = self.journal.list(&Filter::default()).map_err(|error| ours(&error))?;
+        Ok(all.iter().filter(|one| one.comment == comment).map(|one| one.trials).sum())
     }
 
     /// What a job that was begun may still cost; `None` where that is too little to go on.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -57,12 +58,12 @@ impl Measuring {
         Ok(Self { child, said, failed })
     }
 
-    /// Whether it has ended, after waiting so long at most; its exit code, 255 for none.
+    /// Whether it has ended, after waiting so long at most; its exit code, less than 0 for the signal that killed it.
     pub(crate) fn ended(&mut self, within: Duration) -> Option<i32> {
         let _ = wt_sys::poll::wait_readable(&[], Some(within));
         match self.child.try_wait() {
             Ok(None) => None,
-            Ok(Some(status)) => Some(status.code().unwrap_or(255)),
+            Ok(Some(status)) => Some(status.code().or(status.signal().map(|signal| -signal)).unwrap_or(255)),
             Err(_) => Some(255),
         }
     }

@@ -11,6 +11,8 @@ mod agent;
 mod change;
 /// One experiment in a process of its own.
 mod child;
+/// What monitoring reads of it.
+mod figures;
 /// Hours of the day.
 mod hours;
 /// What an agent is asked to measure.

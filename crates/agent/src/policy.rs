@@ -6,7 +6,7 @@ use crate::job::JobSpec;
 use crate::waves::RolloutSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_setup::{Budget, duration_or_none};
@@ -54,6 +54,8 @@ pub struct Policy {
     /// How often the server is asked, give or take a half; nothing means 20 s.
     #[serde(default, with = "duration_or_none")]
     pub poll: Option<Duration>,
+    /// Where questions for metrics are answered (`127.0.0.1:9177`); nothing means nowhere.
+    pub metrics: Option<SocketAddr>,
     /// Files with the keys of servers of ours, by the server's name.
     #[serde(default)]
     pub keys: BTreeMap<String, PathBuf>,

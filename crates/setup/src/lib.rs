@@ -34,6 +34,8 @@ pub mod metrics;
 mod order;
 /// Units for systemd that measure again.
 pub mod schedule;
+/// Metrics over HTTP.
+pub mod scraped;
 /// What `serve` needs before it begins.
 pub mod serve;
 /// This host's settings.

@@ -5,7 +5,7 @@
 
 use crate::settings::{CheckRequest, HostAccess};
 use serde::Deserialize as _;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use wt_journal::{ExperimentSummary, Filter, Journal as _, SqliteJournal, State};
@@ -13,8 +13,9 @@ use wt_traffic::HoldbackState;
 
 /// The newest experiments that are looked at.
 const EXPERIMENTS: usize = 1_000;
-/// Targets with a workload that are told; the newest.
+/// Targets with a tunnel and a workload that are told: the newest of all, and of each target.
 const SERIES: usize = 200;
+const OF_A_TARGET: usize = 4;
 /// What a verdict may say to do.
 const ACTIONS: [&str; 4] = ["set", "keep", "undecided", "failed"];
 
@@ -72,11 +73,12 @@ fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
     let journal = SqliteJournal::open_to_read(&path).ok()?;
     let listed = journal.list(&Filter { limit: Some(EXPERIMENTS), ..Filter::default() }).ok()?;
     let holdback = holdback(&journal, &listed);
-    let mut seen = BTreeSet::new();
+    let mut seen: BTreeMap<String, BTreeSet<(String, Option<String>)>> = BTreeMap::new();
     // The newest come first.
     let newest = listed.into_iter().filter(|one| {
         let is_decided = matches!(one.kind.as_str(), "tune" | "screen") && one.state != State::Running;
-        is_decided && seen.insert((one.target.clone(), one.tunnel.clone(), one.workload.clone()))
+        let of_target = seen.entry(one.target.clone()).or_default();
+        is_decided && of_target.len() < OF_A_TARGET && of_target.insert((one.tunnel.clone(), one.workload.clone()))
     });
     let told = newest.take(SERIES).map(|summary| {
         let last_trial_unix_us = journal.last_trial_unix_us(&summary.id).ok().flatten();
@@ -110,8 +112,8 @@ fn host_readings(host: &mut HostAccess, journal: Option<&Path>) -> Option<HostRe
     })
 }
 
-/// One metric: its name without our prefix, what it is, and its series.
-fn metric(text: &mut String, name: &str, help: &str, series: impl IntoIterator<Item = (String, f64)>) {
+/// Writes one metric: its name without our prefix, what it is, and its series with their labels; nothing where it has none.
+pub fn metric(text: &mut String, name: &str, help: &str, series: impl IntoIterator<Item = (String, f64)>) {
     let mut series = series.into_iter().peekable();
     if series.peek().is_none() {
         return;

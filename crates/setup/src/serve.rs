@@ -2,8 +2,7 @@ use crate::controls::{available, ours, problem};
 use crate::files::write_secret;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -283,28 +282,8 @@ fn answer_metrics(listener: &TcpListener, serve: &Serve) {
     }
     match listener.accept() {
         // Who asks for metrics and leaves, or asks slowly, gets none.
-        Ok((stream, _)) => drop(answer(stream, serve)),
+        Ok((stream, _)) => drop(crate::scraped::answer(stream, || serve.metrics())),
         // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
         Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
     }
-}
-
-fn answer(mut stream: TcpStream, serve: &Serve) -> std::io::Result<()> {
-    let patience = Some(Duration::from_millis(500));
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(patience)?;
-    stream.set_write_timeout(patience)?;
-    let mut head = [0; 2048];
-    let length = stream.read(&mut head)?;
-    let line = String::from_utf8_lossy(&head[..length]).into_owned();
-    let (status, text) = match line.split_whitespace().take(2).collect::<Vec<_>>()[..] {
-        ["GET", "/metrics"] => ("200 OK", serve.metrics()),
-        _ => ("404 Not Found", "There is /metrics.\n".to_owned()),
-    };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        text.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(text.as_bytes())
 }

@@ -98,11 +98,11 @@ impl AgentStore {
         }
     }
 
-    /// Says that the agent is there.
+    /// Says that the agent is there; gives the server's clock, µs since 1970.
     ///
     /// # Errors
     /// [`JournalError`], for one that isn't an agent of the fleet, too.
-    pub fn hello(&mut self, version: &str, state: AgentState) -> Result<(), JournalError> {
+    pub fn hello(&mut self, version: &str, state: AgentState) -> Result<i64, JournalError> {
         let rtt = i64::try_from(state.rtt.as_micros()).unwrap_or(i64::MAX);
         let parameters: [Typed<'_>; 5] = [
             (&version, Type::TEXT),
@@ -111,7 +111,8 @@ impl AgentStore {
             (&signed(state.outbox), Type::INT8),
             (&state.begins, Type::BOOL),
         ];
-        self.rows("SELECT fleet_hello($1, $2, $3, $4, $5)", &parameters).map(drop)
+        let rows = self.rows("SELECT fleet_hello($1, $2, $3, $4, $5)", &parameters)?;
+        rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(|error| self.failed(error))
     }
 
     /// The next job, which is this agent's for so long unless it is kept.

@@ -1,0 +1,87 @@
+//! What monitoring reads of an agent while it runs: of its journal and its host what `windtunnel metrics` prints, and of itself what only it
+//! knows. A question never waits for what the agent is doing.
+
+use crate::agent::AgentAnswer;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wt_problem::Problem;
+use wt_setup::HostAccess;
+use wt_setup::metrics::{metric, metrics};
+use wt_setup::scraped::answer;
+
+/// What only the agent knows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AgentFigures {
+    /// Whether the server answered when it was asked last.
+    pub(crate) is_reached: bool,
+    /// When it last did, seconds since 1970.
+    pub(crate) reached_unix_s: Option<f64>,
+    /// This host's wall clock less the server's, to within a round trip.
+    pub(crate) skew_s: Option<f64>,
+    /// Experiments that aren't in the common journal as they are here.
+    pub(crate) outbox: u64,
+    /// Whether an experiment runs.
+    pub(crate) is_measuring: bool,
+    /// Jobs that came to their end since the agent began.
+    pub(crate) jobs: AgentAnswer,
+}
+
+impl AgentFigures {
+    /// The server has answered: with its clock, to what this host's clock said before, after so long.
+    pub(crate) fn reached(&mut self, there_us: i64, here_us: i64, rtt: Duration, outbox: u64) {
+        let here_us = here_us.saturating_add(i64::try_from(rtt.as_micros() / 2).unwrap_or(i64::MAX));
+        (self.is_reached, self.outbox) = (true, outbox);
+        self.reached_unix_s = Some(here_us as f64 / 1e6);
+        self.skew_s = Some(here_us.saturating_sub(there_us) as f64 / 1e6);
+    }
+}
+
+/// The figures, with one who writes and one who reads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedFigures(Arc<Mutex<AgentFigures>>);
+
+impl SharedFigures {
+    pub(crate) fn write(&self) -> MutexGuard<'_, AgentFigures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers whoever asks at this address, for as long as the process lives.
+    ///
+    /// # Errors
+    /// A [`Problem`] that says who is in the way.
+    pub(crate) fn serve(&self, address: SocketAddr, journal: PathBuf) -> Result<(), Problem> {
+        let listener: TcpListener = wt_setup::serve::listen(address)?;
+        let figures = self.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                match stream {
+                    // Who asks and leaves, or asks slowly, gets nothing.
+                    Ok(stream) => drop(answer(stream, || figures.text(&journal))),
+                    // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
+                    Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn text(&self, journal: &Path) -> String {
+        let own = self.write().clone();
+        let mut text = metrics(Some(journal), HostAccess::open(None, None).ok().as_mut());
+        let one = |value: f64| [(String::new(), value)];
+        let yes = |is_so: bool| one(f64::from(u8::from(is_so)));
+        metric(&mut text, "agent_server_up", "Whether the fleet's server answered last time.", yes(own.is_reached));
+        let reached = own.reached_unix_s.map(|at| (String::new(), at));
+        metric(&mut text, "agent_last_contact_timestamp_seconds", "When it last answered.", reached);
+        let skew = own.skew_s.map(|skew| (String::new(), skew));
+        metric(&mut text, "agent_clock_skew_seconds", "This host's wall clock less the server's.", skew);
+        metric(&mut text, "agent_outbox", "Experiments that the server doesn't have yet.", one(own.outbox as f64));
+        metric(&mut text, "agent_measuring", "Whether an experiment runs.", yes(own.is_measuring));
+        let jobs = [("measured", own.jobs.measured), ("refused", own.jobs.refused), ("failed", own.jobs.failed)];
+        let jobs = jobs.map(|(result, count)| (format!("{{result=\"{result}\"}}"), count as f64));
+        metric(&mut text, "agent_jobs", "Jobs that came to their end since the agent began.", jobs);
+        text
+    }
+}
