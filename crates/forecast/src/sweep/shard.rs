@@ -65,7 +65,17 @@ impl Shard {
         if let Some(id) = number(SLURM)? {
             let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
             let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
-            let of = of.or(number("SLURM_ARRAY_TASK_COUNT")?).ok_or_else(|| {
+            let count = number("SLURM_ARRAY_TASK_COUNT")?;
+            if let (Some(of), Some(count)) = (of, count)
+                && of != count
+            {
+                // Whoever runs a few tasks again may count from 0 or from 1.
+                let problem = format!("the array has {count} tasks, not {of}: which shard is task {id}?");
+                return Err(Problem::usage(problem).hint(format!(
+                    "name it: --shard {id}/{of}; or --shard \"${SLURM}/{of}\" where tasks count from 1"
+                )));
+            }
+            let of = of.or(count).ok_or_else(|| {
                 Problem::usage(format!(
                     "{SLURM} is set and SLURM_ARRAY_TASK_COUNT isn't: of how many tasks is this one?"
                 ))
@@ -79,6 +89,14 @@ impl Shard {
                 .hint("say the Job's completions: --shard /7")
         })?;
         Ok(Some((Self::new(index.saturating_add(1), of)?, KUBERNETES)))
+    }
+
+    /// How many processors Slurm gives to this task, where it says so: others' tasks are on the rest of them.
+    #[must_use]
+    pub fn processors_of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<u16> {
+        let number = |name: &str| variable(name)?.trim().parse().ok().filter(|number| *number > 0);
+        variable("SLURM_JOB_ID")?;
+        number("SLURM_CPUS_PER_TASK").or_else(|| number("SLURM_CPUS_ON_NODE"))
     }
 }
 

@@ -143,6 +143,9 @@ fn schedulers_name_the_shard() {
         ("SLURM_ARRAY_TASK_COUNT", "5"),
     ];
     assert_eq!(of(&slurm, None).unwrap(), Some((3, 5)));
+    assert_eq!(of(&slurm, Some(5)).unwrap(), Some((3, 5)));
+    let again = of(&slurm, Some(100)).unwrap_err();
+    assert!(again.hint.is_some_and(|hint| hint.contains("--shard 14/100")), "a task that is run again alone");
     assert_eq!(of(&[("JOB_COMPLETION_INDEX", "0")], Some(4)).unwrap(), Some((1, 4)));
     for (variables, part) in [
         (&[("JOB_COMPLETION_INDEX", "0")][..], "of how many"),
@@ -153,6 +156,15 @@ fn schedulers_name_the_shard() {
         let text = of(variables, None).unwrap_err().to_string();
         assert!(text.contains(part), "{text}");
     }
+    let processors = |variables: &[(&str, &str)]| {
+        Shard::processors_of_environment(&|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        })
+    };
+    let job = ("SLURM_JOB_ID", "7");
+    assert_eq!(processors(&[job, ("SLURM_CPUS_PER_TASK", "2"), ("SLURM_CPUS_ON_NODE", "9")]), Some(2));
+    assert_eq!(processors(&[job, ("SLURM_CPUS_ON_NODE", "9")]), Some(9));
+    assert_eq!(processors(&[("SLURM_CPUS_ON_NODE", "9")]), None);
     for wrong in ["0/3", "4/3", "3", "a/b", "/", "1/"] {
         assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
     }

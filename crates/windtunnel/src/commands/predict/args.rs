@@ -161,7 +161,7 @@ impl PredictArgs {
             }
         };
         let has_path = self.path.is_some() || self.link.rate.is_some();
-        let threads = self.threads.map_or(0, usize::from);
+        let threads = self.threads.or_else(|| Shard::processors_of_environment(&variable)).map_or(0, usize::from);
         Ok((SweepRequest { usual: self.request(), has_path, shard, threads }, by))
     }
 
