@@ -11,7 +11,8 @@
 # make model-matrix  2 to 10 flows that share a path, in the model and on the kernel of make virtual: 70 mixes (half an hour)
 # make scale  how cost grows with the work: docs/results/scale.html (ten minutes)
 # make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
-# make fleet-soak  agents of a fleet on one link, one with a wrong clock, killed 60 times, and their server twice (KILLS=N; some minutes)
+# make fleet-soak  eight agents on three links, killed or stopped every second, and their server twice (root; SECONDS=N; six minutes)
+# make slurm-test  a sweep as an array of Debian's Slurm (root, mmdebstrap; ten minutes on two idle cores)
 # make fleet-bench  how fast a fleet's server is, and what an idle agent costs (some minutes)
 # make traffic-edges  nginx reloads, SYN cookies, moved servers and a flood of 100,000 resets under `windtunnel traffic` (root, nginx)
 # make traffic-trap  cubic beside bbr by connection and by slots: the trap of A/B tests (root, 12 minutes)
@@ -29,7 +30,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak fleet-bench model-matrix scale traffic-edges traffic-trap
+.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
 
 all: build
 
@@ -108,9 +109,11 @@ crosscheck:
 kill-soak: build
 	scripts/kill-soak.py $(BIN) $(or $(TRIALS),5000) $(SEED)
 
-fleet-soak:
-	WINDTUNNEL_SOAK=$(or $(KILLS),60) cargo test --workspace --locked --test cli -- --exact --nocapture \
-	    fleet_agents::agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
+fleet-soak: build
+	scripts/fleet-soak.py $(BIN) $(or $(SECONDS),300)
+
+slurm-test: build
+	scripts/slurm-test.sh $(BIN)
 
 fleet-bench: build
 	scripts/fleet-bench.py $(BIN)

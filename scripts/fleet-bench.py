@@ -9,12 +9,13 @@ together, so that a busy machine only takes longer; rates by the clock stand bes
 import json
 import os
 import pathlib
-import pwd
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+
+from own_postgres import Server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TICK = os.sysconf("SC_CLK_TCK")
@@ -48,34 +49,8 @@ SELECT fleet_next(120000);
 """
 
 
-class Server:
-    def __init__(self, folder):
-        versions = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/pgbench"), key=lambda p: int(p.parts[-3]))
-        if not versions:
-            sys.exit("no pgbench below /usr/lib/postgresql (package postgresql)")
-        self.bin, self.folder = versions[-1].parent, folder / "postgres"
-        self.folder.mkdir()
-        self.user = []
-        if os.getuid() == 0:
-            user = pwd.getpwnam("postgres")
-            folder.chmod(0o755)
-            os.chown(self.folder, user.pw_uid, user.pw_gid)
-            self.user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-        data = self.folder / "data"
-        subprocess.run([*self.user, self.bin / "initdb", "-D", data, "-U", "wt", "-A", "trust"], check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
-        options = ["listen_addresses=", "fsync=on", "max_connections=1100", "shared_buffers=128MB"]
-        arguments = [word for option in options for word in ("-c", option)]
-        self.process = subprocess.Popen(["taskset", "-c", "0", *self.user, self.bin / "postgres", "-D", data, "-k", self.folder, *arguments], cwd=self.folder, stderr=subprocess.DEVNULL)
-        while subprocess.run([self.bin / "pg_isready", "-q", "-h", self.folder]).returncode:
-            if self.process.poll() is not None:
-                sys.exit("the server didn't start")
-            time.sleep(0.1)
-        self.sql("CREATE DATABASE fleet", "postgres")
-        self.url = f"postgresql://wt@/fleet?host={str(self.folder).replace('/', '%2F')}"
-
-    def sql(self, text, database="fleet"):
-        command = [self.bin / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "wt", "-h", self.folder, "-d", database, "-c", text]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+class MeasuredServer(Server):
+    """One whose processor time is counted, with that of its clients."""
 
     def processor(self):
         """Seconds of processor time of the server and every process of it, ended ones too."""
@@ -204,13 +179,12 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="fleet-bench-"))
     home = folder / "home"
     home.mkdir()
-    server = Server(folder)
+    server = MeasuredServer(folder, ["taskset", "-c", "0"])
     try:
         subprocess.run([binary, "fleet", "init", server.url], check=True, stdout=subprocess.DEVNULL)
         met = [turns(server), fairness(server), pushes(server, binary, home), agents(server, binary, home), idle(server, binary, home)]
     finally:
-        server.process.terminate()
-        server.process.wait()
+        server.stop()
         shutil.rmtree(folder)
     sys.exit(0 if all(met) else 1)
 

@@ -79,6 +79,8 @@ fn every_report_is_the_same_from_both_stores_to_the_byte() {
     both(&["journal", "samples", ids[1], "--json"]);
     both(&["compare", ids[0], ids[1], "--anyway", "--json"]);
     both(&["journal", "show", "no-such-experiment"]);
+    assert_eq!(run(&["fleet", "init", &url]).code, 0);
+    every_query_of_the_dashboard_is_answered(&server);
 
     // What isn't a measurement is written there at once: taken in, and thrown away again.
     let imports = server.database("imports").unwrap();
@@ -98,17 +100,50 @@ fn every_report_is_the_same_from_both_stores_to_the_byte() {
     let left = json(run(&["journal", "list", "--limit", "99", "--json", "--journal", &imports]));
     assert_eq!(left["experiments"].as_array().unwrap().len(), ids.len() - 1);
 
+    // What is measured for it is here while it runs, and there when it has ended; a server that isn't there is told before it begins.
+    let measured = |store: &str| {
+        let tune = ["tune", "--lab", "lan", "--levels", "cc=reno", "--workload", "bulk:size=64KiB", "--no-model"];
+        run(&[&tune[..], &["--budget", "4 trials", "--quiet", "--json", "--journal", store]].concat())
+    };
+    let tuned = measured(&secret);
+    assert!([0, 1].contains(&tuned.code), "{}", tuned.err);
+    let id = json(tuned)["id"].as_str().unwrap().to_owned();
+    both(&["journal", "export", &id]);
+    let missing = measured(&secret.replace("/fleet", "/nowhere"));
+    assert!(missing.code == 3 && missing.err.contains("does not exist"), "{} {}", missing.code, missing.err);
     // Nobody finds the password.
-    let refused = run(&["tune", "--lab", "adsl", "--journal", &secret]);
-    assert!(refused.code == 2 && refused.err.contains("journal push"), "{} {}", refused.code, refused.err);
     let away = run(&["journal", "push", &secret.replace("/fleet", "/nowhere")]);
     assert!(away.code == 3 && away.err.contains("does not exist"), "{} {}", away.code, away.err);
     let data = std::fs::read_dir(home.join("data/windtunnel")).unwrap();
     let kept: Vec<u8> = data.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
-    let said = [one, refused, away].iter().map(|ran| format!("{}{}", ran.out, ran.err)).collect::<String>();
+    let said = [one, missing, away].iter().map(|ran| format!("{}{}", ran.out, ran.err)).collect::<String>();
     for text in [String::from_utf8_lossy(&kept).into_owned(), said, all.to_string()] {
         assert!(!text.contains("hunter"), "a password is kept or shown");
     }
+}
+
+/// Those of the dashboard over the common journal, with what Grafana puts in the place of its variables.
+fn every_query_of_the_dashboard_is_answered(server: &PostgresServer) {
+    let dashboard = include_str!("../../../../packaging/grafana/fleet.json");
+    let dashboard: Value = serde_json::from_str(dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let panels = panels.map(|panel| (&panel["title"], &panel["targets"][0]["rawSql"]));
+    let variables = dashboard["templating"]["list"].as_array().unwrap().iter();
+    let variables = variables.filter(|one| one["type"] == "query").map(|one| (&one["name"], &one["query"]));
+    let mut queries = 0;
+    for (name, query) in panels.chain(variables) {
+        let query = ["site", "target"].iter().fold(query.as_str().unwrap().to_owned(), |query, name| {
+            query.replace(&format!("(${name})"), &format!("(SELECT {name} FROM v_experiments)"))
+        });
+        let query = query.replace("$__unixEpochFrom()", "0").replace("$__unixEpochTo()", "4102444800");
+        assert!(!query.contains('$'), "{name}: {query}");
+        let rows = server.sql("fleet", &query).unwrap_or_else(|error| panic!("{name}: {error}"));
+        // No agent was added, so that nobody asks for a turn or has a job.
+        let is_of_agents = ["fleet_agents", "FROM turns", "fleet_jobs"].iter().any(|table| query.contains(table));
+        assert_eq!(rows.is_empty(), is_of_agents, "{name}: {rows}");
+        queries += 1;
+    }
+    assert_eq!(queries, 9);
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
     let folder = folder.path();
     let mut fleet = require!("postgres", Fleet::start(folder, &agents));
     fleet.wrong = Some(require!("faketime", faketime()));
-    let kills: usize = std::env::var("WINDTUNNEL_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    let kills = 2;
     fleet.mesh(folder, &agents, "one", 6 + 2 * kills);
     let journal = |agent: &str| folder.join(format!("{agent}.sqlite3"));
     let mut running: Vec<Child> = agents.iter().map(|agent| fleet.agent(folder, agent)).collect();
@@ -262,6 +262,47 @@ fn agents_measure_in_turn_on_a_shared_link_whoever_is_killed_and_nothing_is_lost
     let settings = report["settings"].as_array().unwrap();
     assert!(settings.len() == 1 && settings[0]["combined"] == "product", "{report}");
     assert_eq!(settings[0]["each"].as_array().unwrap().len(), 3, "{report}");
+}
+
+/// The experiment that an agent runs.
+fn experiment_of(agent: &Child) -> Option<u32> {
+    let path = format!("/proc/{0}/task/{0}/children", agent.id());
+    std::fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether a process is stopped by a signal; one that is gone, or ended and not yet waited for, isn't.
+fn is_stopped(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+#[test]
+fn an_experiment_that_is_stopped_ends_with_its_turn_and_goes_on_in_a_process_of_its_own() {
+    const SIGSTOP: i32 = 19;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let fleet = require!("postgres", Fleet::start(folder, &["a", "b"]));
+    fleet.mesh(folder, &["a"], "one", 8);
+    let mut agent = fleet.agent(folder, "a");
+    // In the middle of a trial, with the turn that is for it.
+    let journal = folder.join("a.sqlite3");
+    until("a trial has ended", || ended(&journal) > 0);
+    let before = fleet.link.nearest().1[0];
+    until("the next one moves data", || fleet.link.nearest().1[0] > before + 10);
+    let experiment = experiment_of(&agent).unwrap();
+    wt_sys::process::signal(experiment, SIGSTOP).unwrap();
+    until("it is stopped", || is_stopped(experiment) || experiment_of(&agent) != Some(experiment));
+    let begun = Instant::now();
+    // Nobody lets it go on: only the end of its turn, 4 s at most, takes it away.
+    until("it is killed", || !is_stopped(experiment));
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    until("it is done", || fleet.jobs().iter().all(|job| job["state"] == "done"));
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    let log = std::fs::read_to_string(folder.join("a.log")).unwrap();
+    assert!(log.contains("its process was killed (signal 9); it goes on"), "{log}");
+    let sql = "SELECT (SELECT count(*) FROM experiments), (SELECT count(*) FROM trials WHERE status = 'aborted')";
+    assert_eq!(fleet.postgres.sql("fleet", sql).unwrap(), "2|1", "{log}");
 }
 
 #[test]
