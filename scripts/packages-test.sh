@@ -11,7 +11,7 @@ work=$PWD/target/packages
 say() { printf 'packages-test: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 [ "$(id -u)" = 0 ] || fail "a fresh Debian is made and entered by root"
-for tool in mmdebstrap:mmdebstrap lintian:lintian piuparts:piuparts setpriv:util-linux man:man-db systemd-analyze:systemd setcap:libcap2-bin; do
+for tool in mmdebstrap:mmdebstrap lintian:lintian piuparts:piuparts setpriv:util-linux man:man-db systemd-analyze:systemd setcap:libcap2-bin promtool:prometheus; do
     command -v "${tool%%:*}" >/dev/null || fail "${tool%%:*} is missing: apt-get install ${tool##*:}"
 done
 deb=$(ls "$work"/out/windtunnel_*.deb 2>/dev/null) || fail "there is no package: make packages"
@@ -41,7 +41,9 @@ minimal() {
     [ ! -s "$work/$1.tar" ] || return 0
     say "a minimal $1"
     local sources="deb http://deb.debian.org/debian $1 main"
-    if [ "$1" = "$suite" ]; then sources=$(ls /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1); fi
+    local own
+    own=$(find /etc/apt/sources.list /etc/apt/sources.list.d -name '*.sources' -o -path /etc/apt/sources.list -size +0 2>/dev/null | sort | head -n 1) || true
+    if [ "$1" = "$suite" ] && [ -n "$own" ]; then sources=$own; fi
     rm -rf "$work/$1.tar.part"
     # Without a format the name decides, and makes a folder of this one.
     mmdebstrap --variant=minbase --quiet --format=tar --include=ca-certificates "$1" "$work/$1.tar.part" "$sources"
@@ -126,6 +128,11 @@ inside someone sh -ec 'umask 077
     kill $web
     wait $web || true
     rm access.json' || fail "web"
+
+say "metrics, alerts and dashboards"
+inside someone windtunnel metrics | promtool check metrics || fail "promtool complains of the metrics"
+promtool check rules packaging/prometheus/windtunnel.rules.yml >/dev/null || fail "promtool complains of the alerts"
+packaging/grafana/check.py "$work/stage/usr/bin/windtunnel" >&2 || fail "the dashboard asks for what isn't written"
 
 say "a copy with file capabilities runs the lab, too"
 cp "$root/usr/bin/windtunnel" "$root/home/someone/capable"
