@@ -104,10 +104,10 @@ impl TurnTaker {
         while !cancel.is_cancelled() && until_ns.is_none_or(|until| wt_sys::clock::monotonic_ns() < until) {
             let why = match self.ask(ticket) {
                 Ok((turns, TurnAnswer::Granted(turn))) => match self.hold(turns, turn, cancel) {
-                    Ok(held) => return Ok(Some(held)),
+                    Some(held) => return Ok(Some(held)),
                     // The answer took as long as the turn: it is over before it began.
-                    Err(turns) => {
-                        (self.turns, ticket) = (turns, None);
+                    None => {
+                        ticket = None;
                         TurnWaits::Unreachable("it answers too slowly".to_owned())
                     }
                 },
@@ -149,12 +149,13 @@ impl TurnTaker {
     }
 
     /// Holds a turn, unless it is nearly over: then it is given back.
-    fn hold(&self, mut turns: Turns, turn: Turn, user: &Cancel) -> Result<HeldTurn, Option<Turns>> {
+    fn hold(&mut self, mut turns: Turns, turn: Turn, user: &Cancel) -> Option<HeldTurn> {
         let hold = self.wish.hold;
         let margin = (hold / 10).min(Duration::from_secs(5));
         let moment = margin / 4;
         if turn.left(Duration::from_nanos(boottime_ns())) <= margin {
-            return Err(turns.end(turn).is_ok().then_some(turns));
+            self.turns = turns.end(turn).is_ok().then_some(turns);
+            return None;
         }
         // A user with too many timers goes without.
         let last_resort = self.kills.then(|| KillTimer::at(nanos(turn.ends() - moment)).ok()).flatten();
@@ -175,7 +176,7 @@ impl TurnTaker {
             // Nobody may wait for it any more.
             let _ = tell.send(kept.keep(turns, turn, hold, &address, &stopped));
         });
-        Ok(HeldTurn { shared, stop, ended })
+        Some(HeldTurn { shared, stop, ended })
     }
 
     /// Gives a turn back; whether it was held all the time, as far as is known.

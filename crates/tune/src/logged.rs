@@ -278,6 +278,7 @@ impl TestSummary {
 mod tests {
     use super::*;
     use serde_json::json;
+    use wt_journal::Journal as _;
     use wt_journal::{Arm, NewExperiment, SqliteJournal, State};
     use wt_trial::{Amount, Direction, Phase, TrialOutcome, TrialSpec, Workload};
     use wt_units::{Bytes, Settings};

@@ -442,6 +442,9 @@ fn any_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(any::<char>(), 0..20).prop_map(|chars| chars.into_iter().collect())
 }
 
+type AnyTexts = (Vec<String>, String, String);
+type AnyNumbers = (u64, u64, u32, u32);
+
 fn any_text_and_any_number_survives(journal: &mut dyn Journal) {
     // Texts of an experiment have no zero byte, which PostgreSQL refuses and no command line can hold; JSON may have them.
     let comment = any_text().prop_map(|text| text.replace('\0', ""));
@@ -449,10 +452,7 @@ fn any_text_and_any_number_survives(journal: &mut dyn Journal) {
     let numbers = (any::<u64>(), 0..i64::MAX as u64, any::<u32>(), any::<u32>());
     let (journal, count) = (std::cell::RefCell::new(journal), std::cell::Cell::new(0));
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(24) });
-    let law = |((notes, key, comment), (seed, bytes, round, start)): (
-        (Vec<String>, String, String),
-        (u64, u64, u32, u32),
-    )| {
+    let law = |((notes, key, comment), (seed, bytes, round, start)): (AnyTexts, AnyNumbers)| {
         let journal = &mut **journal.borrow_mut();
         count.set(count.get() + 1);
         let id = format!("e{}", count.get());
