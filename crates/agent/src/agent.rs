@@ -1,6 +1,7 @@
 //! What one host of a fleet does: ask, judge by its own policy, measure, push. It keeps nothing but its journal: which experiment
 //! belongs to which job is written there, so that whatever ends it, the next one goes on.
 
+use crate::answer::AgentAnswer;
 use crate::change::HostChanges;
 use crate::child::Measuring;
 use crate::figures::SharedFigures;
@@ -50,30 +51,6 @@ pub enum AgentEvent {
         /// A sentence.
         text: String,
     },
-}
-
-/// What it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct AgentAnswer {
-    /// 1.
-    pub schema_version: u32,
-    /// Experiments that came to their end.
-    pub measured: u64,
-    /// Jobs that it refused.
-    pub refused: u64,
-    /// Jobs that failed.
-    pub failed: u64,
-}
-
-impl AgentAnswer {
-    fn count(&mut self, end: &JobEnd) {
-        match end {
-            JobEnd::Done { .. } => self.measured += 1,
-            JobEnd::Refused { .. } => self.refused += 1,
-            JobEnd::Failed { .. } => self.failed += 1,
-            JobEnd::Later { .. } => {}
-        }
-    }
 }
 
 /// Takes events as they happen.

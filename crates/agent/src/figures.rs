@@ -1,7 +1,7 @@
 //! What monitoring reads of an agent while it runs: of its journal and its host what `windtunnel metrics` prints, and of itself what only it
 //! knows. A question never waits for what the agent is doing.
 
-use crate::agent::AgentAnswer;
+use crate::answer::AgentAnswer;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,6 +7,8 @@
 
 /// What a host does.
 mod agent;
+/// What it did.
+mod answer;
 /// A change of settings on this host.
 mod change;
 /// One experiment in a process of its own.
@@ -32,7 +34,8 @@ mod waves;
 /// What the owner is told.
 mod words;
 
-pub use agent::{AgentAnswer, AgentEvent, AgentRequest, agent};
+pub use agent::{AgentEvent, AgentRequest, agent};
+pub use answer::AgentAnswer;
 pub use job::JobSpec;
 pub use mesh::Mesh;
 pub use owner::{
