@@ -15,6 +15,8 @@ case $want in
         tools="$tools /usr/bin/python3:python3"
         # The Python package is proved with these, in an environment of its own.
         tools="$tools /usr/lib/python3/dist-packages/pandas/__init__.py:python3-pandas /usr/lib/python3/dist-packages/pytest/__init__.py:python3-pytest mypy:mypy nsenter:util-linux faketime:faketime"
+        # What the notebook shows, and who runs it.
+        tools="$tools /usr/lib/python3/dist-packages/nbclient/__init__.py:python3-nbclient /usr/lib/python3/dist-packages/ipykernel/__init__.py:python3-ipykernel /usr/lib/python3/dist-packages/matplotlib/__init__.py:python3-matplotlib"
         # Exports are read back by these.
         tools="$tools sysctl:procps netplan:netplan.io hivexregedit:libwin-hivex-perl /lib/systemd/systemd-networkd:systemd"
         # Far ends that aren't ours.
