@@ -39,7 +39,7 @@ use plateau::Search;
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
-use steering::{ALIKE, Steering, T_RESOLVED, T_STEER, top_two};
+use steering::{ALIKE, T_RESOLVED, T_STEER, futile, quantile, top_two};
 use utoipa::ToSchema;
 
 /// Why no further round is drawn.
@@ -117,7 +117,6 @@ pub struct Experiment {
     /// Whether somebody asked to go on: then nothing is given up before the budget is used.
     patient: bool,
     stop: Option<StopReason>,
-    steering: Steering,
     /// Rounds of a setting after which gains of it can be excluded.
     to_exclude: usize,
     /// Rounds that had all cells of a 2 × 2.
@@ -143,7 +142,6 @@ impl Experiment {
             excluding: false,
             patient: false,
             stop: None,
-            steering: Steering::default(),
             to_exclude: assessment::fewest_to_exclude(config.alpha),
             whole: 0,
             config,
@@ -341,12 +339,14 @@ impl Experiment {
     /// Whether the noise is so small that a few more rounds of every setting exclude gains, and they can be afforded.
     fn can_exclude(&self, fit: &BlockedFit) -> bool {
         let quiet = |variance: f64| (2.0 * variance).sqrt() * 4.0 < self.config.indifference.ln_1p();
+        if self.config.method != Method::Directed || !fit.variance.is_some_and(quiet) {
+            return false;
+        }
         let open: Vec<usize> = (1..self.arms.len()).filter(|arm| self.may_gain(*arm)).collect();
         let lacks = |arm: &usize| self.to_exclude.saturating_sub(self.arms[*arm].differences.len());
         let rounds = open.iter().map(lacks).max().unwrap_or(0);
         let trials = rounds + open.iter().map(lacks).sum::<usize>();
-        let affordable = self.trials_left().is_none_or(|left| trials <= left);
-        self.config.method == Method::Directed && rounds > 0 && affordable && fit.variance.is_some_and(quiet)
+        rounds > 0 && self.trials_left().is_none_or(|left| trials <= left)
     }
 
     fn sort<'a>(&self, round: &'a [Observation]) -> Result<Vec<Option<&'a Observation>>, ExperimentError> {
@@ -408,7 +408,7 @@ impl Experiment {
             }
         }
         if let Some(plateau) = &mut self.plateau {
-            plateau.steer(&fit, &mut self.steering);
+            plateau.steer(&fit);
         }
     }
 
@@ -428,7 +428,7 @@ impl Experiment {
         let Some((lead, best)) = self.leader(fit, 0) else { return };
         for arm in 1..self.arms.len() {
             let (Some(own), Some(se)) = (fit.estimate(arm), fit.standard_error(lead, arm)) else { continue };
-            let behind = (self.steering.quantile(T_STEER, fit.df) * se).max(ALIKE);
+            let behind = (quantile(T_STEER, fit.df) * se).max(ALIKE);
             let kept = self.config.cells.contains(&arm);
             if arm != lead && !kept && self.arms[arm].active() && best - own > behind {
                 self.arms[arm].dropped = Some(Dropped { round: self.rounds, reason: DropReason::Behind });
@@ -484,13 +484,13 @@ impl Experiment {
         let futile = self.rounds >= early
             && !self.patient
             && self.arms[best].claimed.is_none()
-            && (little || self.steering.futile(self.config.method, gain, se, fit, last.max(1)));
+            && (little || futile(self.config.method, gain, se, fit, last.max(1)));
         futile.then_some(StopReason::Futile)
     }
 
     /// Whether no rival can be ahead of the best by more than what is worth pursuing.
     fn rivals_resolved(&mut self, fit: &BlockedFit, best: usize, gain: f64) -> bool {
-        let t = self.steering.quantile(T_RESOLVED, fit.df);
+        let t = quantile(T_RESOLVED, fit.df);
         let worth = self.config.indifference.ln_1p();
         (1..self.arms.len()).filter(|arm| *arm != best && self.arms[*arm].active()).all(|arm| {
             match (fit.estimate(arm), fit.standard_error(arm, best)) {

@@ -5,6 +5,7 @@ use crate::distributions;
 use crate::distributions::normal;
 use crate::ols::BlockedFit;
 use rand::Rng;
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// The quantile at which a setting counts as clearly behind.
@@ -22,26 +23,28 @@ const DRAWS: usize = 20;
 /// Two estimates that differ by less than this differ by rounding. In an emulated path without noise that happens.
 pub(super) const ALIKE: f64 = 1e-9;
 
-/// Keeps the quantiles of Student's t that were asked for.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Steering {
-    quantiles: HashMap<(u64, usize), f64>,
+thread_local! {
+    /// The quantiles of Student's t that were asked for: each costs as much as a hundred rounds.
+    static QUANTILES: RefCell<HashMap<(u64, usize), f64>> = RefCell::default();
 }
 
-impl Steering {
-    /// The quantile of Student's t; for many degrees of freedom, in steps of about a thousandth of them.
-    pub(super) fn quantile(&mut self, p: f64, df: usize) -> f64 {
-        let grain = df.checked_ilog2().map_or(0, |bits| bits.saturating_sub(10));
-        let df = df >> grain << grain;
-        *self.quantiles.entry((p.to_bits(), df)).or_insert_with(|| distributions::t_quantile(p, df as f64))
-    }
+/// The quantile of Student's t; for many degrees of freedom, in steps of about a thousandth of them.
+pub(super) fn quantile(p: f64, df: usize) -> f64 {
+    let grain = df.checked_ilog2().map_or(0, |bits| bits.saturating_sub(10));
+    let df = df >> grain << grain;
+    let known = QUANTILES.with_borrow(|known| known.get(&(p.to_bits(), df)).copied());
+    known.unwrap_or_else(|| {
+        let found = distributions::t_quantile(p, df as f64);
+        QUANTILES.with_borrow_mut(|known| known.insert((p.to_bits(), df), found));
+        found
+    })
+}
 
-    /// Whether a gain with this standard error is too small to show by the last affordable round.
-    pub(super) fn futile(&self, method: Method, gain: f64, se: f64, fit: &BlockedFit, last_round: usize) -> bool {
-        let Some((_, hoped, most)) = GIVE_UP.into_iter().find(|row| row.0 == method) else { return false };
-        let small = |variance: f64| gain + hoped * se < (most * (2.0 * variance / last_round as f64).sqrt()).max(ALIKE);
-        fit.variance.is_some_and(small)
-    }
+/// Whether a gain with this standard error is too small to show by the last affordable round.
+pub(super) fn futile(method: Method, gain: f64, se: f64, fit: &BlockedFit, last_round: usize) -> bool {
+    let Some((_, hoped, most)) = GIVE_UP.into_iter().find(|row| row.0 == method) else { return false };
+    let small = |variance: f64| gain + hoped * se < (most * (2.0 * variance / last_round as f64).sqrt()).max(ALIKE);
+    fit.variance.is_some_and(small)
 }
 
 /// The two of these candidates that two draws from what the rounds say of each put first.

@@ -9,7 +9,7 @@
 
 use super::config::PlateauConfig;
 use super::limits::{ROUNDS_TO_GIVE_UP, ROUNDS_TO_STEER};
-use super::steering::{Steering, T_STEER};
+use super::steering::{T_STEER, quantile};
 use crate::eprocess::EProcess;
 use crate::ols::BlockedFit;
 
@@ -112,12 +112,12 @@ impl Strict {
         }
     }
 
-    pub(super) fn steer(&mut self, fit: &BlockedFit, steering: &mut Steering) {
+    pub(super) fn steer(&mut self, fit: &BlockedFit) {
         let estimate = |arm: usize| fit.estimate(arm).unwrap_or(f64::NEG_INFINITY);
         let leader = self.levels.iter().map(|l| l.arm).max_by(|a, b| estimate(*a).total_cmp(&estimate(*b)));
         let Some(leader) = leader else { return };
         self.leader = leader;
-        let t = steering.quantile(T_STEER, fit.df);
+        let t = quantile(T_STEER, fit.df);
         let shift = (-self.epsilon).ln_1p();
         for level in self.levels.iter_mut().filter(|level| level.arm != leader) {
             let Some(se) = fit.standard_error(level.arm, leader) else { continue };
