@@ -45,18 +45,16 @@ impl Square {
             if value.is_nan() || value.abs() <= 1e-12 * largest {
                 return None;
             }
+            let factors: Vec<f64> = (0..n).map(|row| a.get(if row == pivot { column } else { row }, column)).collect();
             for m in [&mut a, &mut inverse] {
                 for c in 0..n {
                     m.cells.swap(pivot * n + c, column * n + c);
-                    m.cells[column * n + c] /= value;
                 }
-            }
-            for row in (0..n).filter(|row| *row != column) {
-                let factor = a.get(row, column);
-                for m in [&mut a, &mut inverse] {
-                    for c in 0..n {
-                        m.cells[row * n + c] -= factor * m.cells[column * n + c];
-                    }
+                let own: Vec<f64> = m.cells[column * n..][..n].iter().map(|cell| cell / value).collect();
+                m.cells[column * n..][..n].copy_from_slice(&own);
+                let others = m.cells.chunks_exact_mut(n).zip(&factors).enumerate().filter(|(row, _)| *row != column);
+                for (_, (cells, factor)) in others {
+                    cells.iter_mut().zip(&own).for_each(|(cell, own)| *cell -= factor * own);
                 }
             }
         }

@@ -255,10 +255,21 @@ impl Words<'_> {
                     odds(arm.spoilt_more)
                 ));
             }
+            if arm.interrupted > 0 {
+                lines.push(format!(
+                    "{name}: {} interrupted and run anew; with it its round counts as lost.",
+                    if arm.interrupted == 1 {
+                        "1 trial was".to_owned()
+                    } else {
+                        format!("{} trials were", arm.interrupted)
+                    }
+                ));
+            }
             if arm.doubtful {
                 lines.push(format!(
-                    "{name} isn't called faster: attempts of one of the two say nothing more often, and what is left may be \
-                     a selection."
+                    "{name} isn't called faster: trials of it or of {} were refused, spoilt or interrupted, what is left may be a \
+                     selection, and with those rounds counted as lost the evidence doesn't suffice.",
+                    self.reference()
                 ));
             }
             if arm.arm != 0 && arm.mostly_bad {

@@ -2,7 +2,7 @@
 
 use super::drive::{Driver, Place};
 use super::event::TuneEvent;
-use super::observed::order_of;
+use super::observed::{Attempts, order_of};
 use super::request::{Goal, TuneRequest};
 use rand::seq::SliceRandom as _;
 use std::time::Duration;
@@ -90,7 +90,8 @@ impl Driver<'_> {
             // The numbers of the race's rounds go on: each has an order of its own.
             order.shuffle(&mut order_of(self.plan.order_seed, round));
             for (place, arm) in order.into_iter().enumerate() {
-                let place = Place { round, order: place as u32 + 1, arm, phase: Phase::Delay };
+                let place =
+                    Place { round, order: place as u32 + 1, arm, phase: Phase::Delay, attempts: Attempts::default() };
                 if self.place(&design.arms[arm].settings, place)?.is_none() {
                     return Ok(());
                 }

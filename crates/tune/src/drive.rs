@@ -2,9 +2,10 @@
 
 use super::event::{Sink, TuneEvent};
 use super::notebook::Notebook;
-use super::observed::{CutRound, Judged, REPEATS, observation, order_of};
+use super::observed::{Attempts, CutRound, Judged, REPEATS, observation, order_of};
 use super::plan::{Plan, aside};
 use super::turns::RoundTurns;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_experiment::{Experiment, Observation, StopReason};
 use wt_problem::Problem;
@@ -24,6 +25,8 @@ pub(crate) struct Place {
     pub(crate) order: u32,
     pub(crate) arm: usize,
     pub(crate) phase: Phase,
+    /// What became of attempts at it before.
+    pub(crate) attempts: Attempts,
 }
 
 /// An experiment under way.
@@ -114,48 +117,56 @@ impl Driver<'_> {
         }
         'rounds: loop {
             let drawn = || experiment.next_round(&mut order_of(self.plan.order_seed, number + 1));
-            let Some(CutRound { round: this, order, done: mut round }) =
-                cut.take().or_else(|| Some(CutRound { round: number + 1, order: drawn()?, done: Vec::new() }))
-            else {
-                break;
-            };
+            let fresh =
+                || Some(CutRound { round: number + 1, order: drawn()?, done: Vec::new(), attempts: BTreeMap::new() });
+            let Some(mut this) = cut.take().or_else(fresh) else { break };
+            let order = this.order.clone();
             if self.is_late(order.len()) {
                 (self.events)(TuneEvent::note("the time is up"));
                 experiment.stop(StopReason::User);
-                experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
+                experiment.cut(&this.done).map_err(|error| Problem::internal(error.to_string()))?;
                 break;
             }
             if !self.take_turn()? {
                 experiment.stop(StopReason::User);
-                experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
+                experiment.cut(&this.done).map_err(|error| Problem::internal(error.to_string()))?;
                 return self.end(experiment);
             }
-            number = this;
+            number = this.round;
             for (place, arm) in order.iter().enumerate() {
-                if round.iter().any(|run| run.arm == *arm) {
+                if this.done.iter().any(|run| run.arm == *arm) {
                     continue;
                 }
-                let place = Place { round: number, order: place as u32 + 1, arm: *arm, phase: Phase::Round };
+                let place = Place {
+                    round: number,
+                    order: place as u32 + 1,
+                    arm: *arm,
+                    phase: Phase::Round,
+                    attempts: this.attempts(*arm),
+                };
+                let before = self.records.len();
                 let Some(observation) = self.place(&design.arms[*arm].settings, place)? else {
                     if self.has_lost_turn() {
                         (self.events)(TuneEvent::note(
                             "the turn couldn't be kept: the rest of the round waits for the next one",
                         ));
-                        cut = Some(CutRound { round: number, order: order.clone(), done: round });
+                        let lost = Attempts::of(self.records[before..].iter().map(|record| record.outcome.status));
+                        this.attempts.insert(*arm, this.attempts(*arm).plus(lost));
+                        cut = Some(this);
                         continue 'rounds;
                     }
                     // The round is cut short and doesn't count until it is finished, whatever it has shown so far.
                     experiment.stop(StopReason::User);
-                    experiment.cut(&round).map_err(|error| Problem::internal(error.to_string()))?;
+                    experiment.cut(&this.done).map_err(|error| Problem::internal(error.to_string()))?;
                     return self.end(experiment);
                 };
-                round.push(observation);
+                this.done.push(observation);
                 if self.tunnel.gives_up_round() {
                     break;
                 }
             }
             self.turns.give_back();
-            self.record(experiment, &round)?;
+            self.record(experiment, &this.done)?;
             given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
             if given_up == GIVEN_UP {
                 let why = "the remote host refuses again and again".to_owned();
@@ -227,7 +238,7 @@ impl Driver<'_> {
     /// # Errors
     /// A [`Problem`] when the tunnel or the journal can't.
     pub(crate) fn place(&mut self, settings: &Settings, place: Place) -> Result<Option<Observation>, Problem> {
-        let Place { round, order, arm, phase } = place;
+        let Place { round, order, arm, phase, attempts } = place;
         let mut spoilt = 0;
         for _ in 0..=REPEATS {
             if self.waits_too_long() {
@@ -246,16 +257,18 @@ impl Driver<'_> {
             };
             let Some(outcome) = self.trial(spec)? else { return Ok(None) };
             if outcome.status != Status::Invalid {
-                return Ok(Some(
-                    observation(arm, &Judged::of(&outcome, self.plan.workload.time().unwrap_or(self.plan.deadline)))
-                        .after(spoilt),
-                ));
+                let had = self.plan.workload.time().unwrap_or(self.plan.deadline);
+                let seen = observation(arm, &Judged::of(&outcome, had)).after(spoilt);
+                return Ok(Some(attempts.before(seen)));
             }
             spoilt += 1;
             if self.tunnel.gives_up_round() {
                 break;
             }
         }
-        Ok(Some(Observation::void(arm).after(spoilt)))
+        Ok(Some(attempts.before(Observation::void(arm).after(spoilt))))
     }
 }
+
+#[cfg(test)]
+mod wishful;

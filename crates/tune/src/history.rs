@@ -1,7 +1,7 @@
 //! What the journal holds of an experiment: its own trials, and those of the sessions that it continues.
 
-use super::observed::{CutRound, DIRECTED, Judged, REPEATS, SEGMENT, observation, order_of};
-use std::collections::BTreeSet;
+use super::observed::{Attempts, CutRound, DIRECTED, Judged, REPEATS, SEGMENT, observation, order_of};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wt_experiment::{Config, Ended, Experiment, ExperimentError, Method, Observation, PlateauConfig, StopReason};
 use wt_journal::{ExperimentConfig, Journal, State, StoredExperiment, TrialId, TrialRow, WithSamples};
@@ -179,14 +179,13 @@ impl Session {
     }
 
     /// Records the rounds of this session, after one that was cut short before; gives the last one if it was cut short
-    /// again. A trial that was repeated counts once, the last time.
+    /// again. A trial that was repeated counts once, the last time; that it was interrupted or spoilt before is told.
     fn record(
         &self,
         experiment: &mut Experiment,
         mut cut: Option<CutRound>,
     ) -> Result<Option<CutRound>, ExperimentError> {
-        let ended = |row: &&TrialRow| !matches!(row.status, Status::Running | Status::Aborted);
-        let mut rows: Vec<&TrialRow> = self.rows.iter().filter(ended).collect();
+        let mut rows: Vec<&TrialRow> = self.rows.iter().collect();
         rows.sort_unstable_by_key(|row| (row.round, row.order, row.id));
         let last = rows.last().map(|row| row.round);
         let cut_short = self.stored.state != State::Finished;
@@ -194,11 +193,23 @@ impl Session {
         for rows in rows.chunk_by(|a, b| a.round == b.round) {
             let number = rows.first().map_or(0, |row| row.round);
             let is_open = cut_short && Some(number) == last;
-            let mut done: Vec<Observation> =
-                rows.chunk_by(|a, b| a.order == b.order).filter_map(|rows| self.place(rows, is_open)).collect();
+            let (mut done, mut attempts) = (Vec::new(), BTreeMap::new());
+            for rows in rows.chunk_by(|a, b| a.order == b.order) {
+                match self.place(rows, is_open) {
+                    Some(seen) => done.push(seen),
+                    None => drop(attempts.insert(rows[0].arm, self.attempts(rows))),
+                }
+            }
             let mut order = None;
             if let Some(before) = cut.take() {
                 if before.round == number {
+                    for seen in &mut done {
+                        *seen = before.attempts(seen.arm).before(*seen);
+                    }
+                    for (arm, earlier) in before.attempts {
+                        let own: &mut Attempts = attempts.entry(arm).or_default();
+                        *own = own.plus(earlier);
+                    }
                     done.splice(0..0, before.done);
                     order = Some(before.order);
                 } else {
@@ -215,7 +226,7 @@ impl Session {
             let lacks = order.iter().any(|arm| done.iter().all(|seen| seen.arm != *arm));
             match (lacks, can_be_finished) {
                 (false, _) => drop(experiment.record(&done)?),
-                (true, true) => open = Some(CutRound { round: number, order, done }),
+                (true, true) => open = Some(CutRound { round: number, order, done, attempts }),
                 // Of journals from before orders could be drawn again.
                 (true, false) => drop(experiment.cut(&done)?),
             }
@@ -228,11 +239,17 @@ impl Session {
 
     /// What came of one place of a round; `None` where the round is open, and the place still to be run.
     fn place(&self, rows: &[&TrialRow], is_open: bool) -> Option<Observation> {
-        let last = rows.last()?;
+        let last = rows.iter().rev().find(|row| !matches!(row.status, Status::Running | Status::Aborted))?;
         let spoilt = rows.iter().filter(|row| row.status == Status::Invalid).count();
         let given_up = !is_open || last.status != Status::Invalid || spoilt > REPEATS || self.order_seed().is_none();
         let seen = observation(last.arm, &Judged::in_journal(last, self.planned()));
-        given_up.then(|| seen.after(u32::try_from(spoilt).unwrap_or(u32::MAX)))
+        given_up.then(|| self.attempts(rows).before(seen))
+    }
+
+    /// What became of attempts at a place. Journals from before rounds were finished count no interrupted ones.
+    fn attempts(&self, rows: &[&TrialRow]) -> Attempts {
+        let attempts = Attempts::of(rows.iter().map(|row| row.status));
+        if self.order_seed().is_some() { attempts } else { Attempts { interrupted: 0, ..attempts } }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_experiment::{Ended, Observation};
 use wt_journal::TrialRow;
@@ -69,6 +70,47 @@ pub(crate) struct CutRound {
     pub(crate) order: Vec<usize>,
     /// What was run.
     pub(crate) done: Vec<Observation>,
+    /// What became of attempts of the settings that are still to be run.
+    pub(crate) attempts: BTreeMap<usize, Attempts>,
+}
+
+impl CutRound {
+    /// What became of attempts of this setting.
+    pub(crate) fn attempts(&self, arm: usize) -> Attempts {
+        self.attempts.get(&arm).copied().unwrap_or_default()
+    }
+}
+
+/// Attempts at a place of a round that came to nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Attempts {
+    /// Refused, or spoilt by this machine.
+    pub(crate) spoilt: u32,
+    /// Ended by somebody or something under way: whoever saw how it went can't have it anew for nothing.
+    pub(crate) interrupted: u32,
+}
+
+impl Attempts {
+    /// Of trials that ended so.
+    pub(crate) fn of(ends: impl Iterator<Item = Status>) -> Self {
+        ends.fold(Self::default(), |attempts, status| {
+            attempts.plus(match status {
+                Status::Invalid => Self { spoilt: 1, interrupted: 0 },
+                Status::Running | Status::Aborted => Self { spoilt: 0, interrupted: 1 },
+                Status::Completed | Status::Incomplete | Status::Failed => Self::default(),
+            })
+        })
+    }
+
+    /// These and others.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { spoilt: self.spoilt + other.spoilt, interrupted: self.interrupted + other.interrupted }
+    }
+
+    /// What came of the place after these.
+    pub(crate) fn before(self, seen: Observation) -> Observation {
+        seen.after(self.spoilt).interrupted(self.interrupted)
+    }
 }
 
 /// What a trial is to the experiment.

@@ -65,6 +65,7 @@ impl<T: Tunnel> Session<'_, T> {
             ))
             .hint("set them as they were, or begin a new experiment: what is compared would be something else"));
         }
+        self.is_the_first_to_go_on(stored)?;
         let (mut experiment, cut) = history.replay_open()?;
         let plan = self.plan_again(stored)?;
         let more = self.more_trials(&plan, stored);
@@ -108,6 +109,18 @@ impl<T: Tunnel> Session<'_, T> {
         let journal = wt_setup::journal::open_here(self.request.journal.as_deref())?;
         let both = History::read(&journal, &measured.notebook.stored()?)?;
         finish::conclude(measured, Some(&both))
+    }
+
+    /// Refuses an experiment that another one goes on with: whoever may try again from the same place, until it goes on as it is hoped,
+    /// finds a difference in the end.
+    fn is_the_first_to_go_on(&self, stored: &StoredExperiment) -> Result<(), Problem> {
+        let journal = wt_setup::journal::open(self.request.journal.as_deref())?;
+        let by = journal.continued_by(&stored.id).map_err(|error| wt_setup::journal::problem(&error))?;
+        by.map_or(Ok(()), |by| {
+            Err(Problem::usage(format!("{} is continued by {by} already", stored.id))
+                .because("to go on from the same place again, until it turns out as hoped, would show what isn't there")
+                .hint(format!("windtunnel tune --resume {by}")))
+        })
     }
 
     /// Trials as they were, in an order that is new, and with losses that are new in each further round.

@@ -6,6 +6,7 @@ use super::event::{Sink, TuneEvent};
 use super::finish;
 use super::measure::Start;
 use super::notebook::{Notebook, config};
+use super::observed::Attempts;
 use super::plan::Plan;
 use super::report::Reported;
 use super::screen_report::{ScreenReport, Screened, settings_of};
@@ -234,7 +235,13 @@ fn rounds_of(driver: &mut Driver<'_>, factors: &[Factor], screen: &mut Screen, m
     for number in 1..=u32::try_from(most).unwrap_or(u32::MAX) {
         let mut round: Vec<(Run, f64)> = Vec::new();
         for (place, run) in (1u32..).zip(screen.next_round(&mut rng)) {
-            let at = Place { round: number, order: place, arm: place as usize, phase: Phase::Round };
+            let at = Place {
+                round: number,
+                order: place,
+                arm: place as usize,
+                phase: Phase::Round,
+                attempts: Attempts::default(),
+            };
             let Some(seen) = driver.place(&settings_of(factors, &run), at)? else { return Ok(false) };
             if seen.ended != Ended::Void {
                 round.push((run, seen.y));

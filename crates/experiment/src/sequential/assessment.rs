@@ -98,10 +98,12 @@ pub struct ArmAssessment {
     pub trials: usize,
     /// Attempts that said nothing and were repeated or left out: refused by the remote host, or spoilt by this machine.
     pub spoilt: usize,
+    /// Attempts that somebody ended and that were run anew: their rounds count as lost.
+    pub interrupted: usize,
     /// Evidence that its attempts say nothing more often than those of the current setting.
     pub spoilt_more: f64,
-    /// Whether it has the evidence of a claim only without the rounds in which one of the two was spoilt, and one of the two
-    /// is spoilt more often: then nothing is claimed.
+    /// Whether it has the evidence of a claim only if rounds in which one of the two was spoilt more often than the other, or was
+    /// interrupted, aren't counted as lost: then nothing is claimed.
     pub doubtful: bool,
     /// Whether more than half of its trials weren't completed: then nothing is claimed.
     pub mostly_bad: bool,
@@ -229,7 +231,7 @@ pub enum LevelVerdict {
 
 /// Everything that can be said of the experiment now.
 pub(super) fn assess(e: &Experiment) -> Assessment {
-    let fit = e.ols.fit();
+    let fit = e.fit.clone();
     let pick = e.best_claimed(&fit).unwrap_or(0);
     let leader = e.leader(&fit, 0).map_or(0, |(arm, _)| arm);
     let noise = fit.variance.map(|v| Noise { sigma: v.sqrt(), cv: v.exp_m1().sqrt(), df: fit.df });
@@ -297,6 +299,7 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
         failed: c.counts.failed,
         void: c.counts.void,
         spoilt: c.counts.spoilt,
+        interrupted: c.counts.interrupted,
         spoilt_more: c.spoilt_more.evidence(),
         doubtful: c.claimed.is_some() && c.is_doubtful(),
         mostly_bad: c.counts.mostly_bad(),
@@ -341,7 +344,13 @@ impl Bounds {
         Self {
             lower: finite(lower_bound(&c.differences, 2.0 * c.threshold)),
             upper: finite(upper_bound(&c.differences, 2.0 * c.threshold)),
-            at_least: c.claimed.map(|claim| claim.lower_bound).into_iter().chain(at_least).reduce(f64::max),
+            at_least: c
+                .claimed
+                .filter(|_| !c.is_doubtful())
+                .map(|claim| claim.lower_bound)
+                .into_iter()
+                .chain(at_least)
+                .reduce(f64::max),
         }
     }
 }

@@ -3,6 +3,10 @@ use crate::eprocess::{EProcess, lower_bound};
 use crate::wager::Wager;
 use serde::Serialize;
 
+/// What a round that was lost counts, in typical differences: as much as any can. What is lost where it would have been bad is the
+/// worst of many.
+const LOST: f64 = 2.0;
+
 /// Why a setting is no longer run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -30,7 +34,8 @@ pub(super) struct Candidate {
     /// ln of the ratio below which a gain isn't worth a change.
     relevant: f64,
     faster: Wager,
-    /// The same where every round counts as lost in which only one of the two was spoilt.
+    /// The same with as many rounds lost as one of the two was spoilt more often than the other at the worst, and with those in
+    /// which a trial of one of the two was interrupted.
     doubted: Wager,
     /// The largest ln E of `doubted`.
     doubted_peak: f64,
@@ -39,6 +44,8 @@ pub(super) struct Candidate {
     pub(super) spoilt_more: EProcess,
     /// Rounds in which only its trial was spoilt, and only that of the current setting.
     spoilt_alone: [usize; 2],
+    /// By how many rounds at most each of the two was spoilt more often than the other.
+    most_alone: [usize; 2],
     /// y_i − y_0 of every round in which both have a value.
     pub(super) differences: Vec<f64>,
     /// Round and ln E after it.
@@ -66,6 +73,8 @@ pub(super) struct Counts {
     pub(super) void: usize,
     /// Attempts that said nothing.
     pub(super) spoilt: usize,
+    /// Attempts that somebody ended.
+    pub(super) interrupted: usize,
     own_bytes: f64,
     own_seconds: f64,
     current_bytes: f64,
@@ -85,6 +94,7 @@ impl Candidate {
             fails_more: EProcess::new(),
             spoilt_more: EProcess::new(),
             spoilt_alone: [0; 2],
+            most_alone: [0; 2],
             differences: Vec::new(),
             series: Vec::new(),
             claimed: None,
@@ -97,9 +107,9 @@ impl Candidate {
         self.dropped.is_none()
     }
 
-    /// The bets on it so far.
+    /// The bets on it so far that a claim hangs on.
     pub(super) fn bets(&self) -> Wager {
-        self.faster.clone()
+        self.doubted.clone()
     }
 
     /// Whether it is shown to be faster, and worth a change: by evidence, not by trials that were left out of it, nor with more
@@ -119,11 +129,20 @@ impl Candidate {
         self.is_ahead() && mean < self.relevant
     }
 
-    /// Whether it owes its evidence to rounds that were left out: trials of one of the two were spoilt more often, so what
-    /// is left may be a selection, and with those rounds counted as lost the evidence doesn't suffice.
+    /// Whether it owes its evidence to rounds that were left out or run anew: trials of one of the two were spoilt more often, or
+    /// somebody ended some, so what is left may be a selection, and with those rounds counted as lost the evidence doesn't suffice.
     pub(super) fn is_doubtful(&self) -> bool {
-        let [own, current] = self.spoilt_alone.map(|n| n as f64);
-        (own - current).abs() > 1.5 * (own + current).sqrt() && self.doubted_peak < self.threshold.ln()
+        self.doubted_peak < self.threshold.ln()
+    }
+
+    /// Counts a round in which only one of the two was spoilt, its own trial (0) or that of the current setting (1); whether that one is
+    /// now spoilt more often than the other by more than it ever was.
+    fn is_spoilt_more_than_ever(&mut self, who: usize) -> bool {
+        self.spoilt_alone[who] += 1;
+        let more = self.spoilt_alone[who].saturating_sub(self.spoilt_alone[1 - who]);
+        let grew = more > self.most_alone[who];
+        self.most_alone[who] = self.most_alone[who].max(more);
+        grew
     }
 
     /// Takes what a round has of it and of the current setting, where both were run. `left` is how many rounds the budget
@@ -132,14 +151,16 @@ impl Candidate {
         let spoilt = [own, current].map(|o| o.spoilt > 0);
         let alone = spoilt[0] != spoilt[1];
         if alone {
-            self.spoilt_alone[usize::from(spoilt[1])] += 1;
             self.spoilt_more.push(if spoilt[0] { 1.0 } else { -1.0 });
         }
+        // Whoever ends a trial that goes badly, and has it run anew, chooses among trials of both.
+        let lost =
+            own.interrupted + current.interrupted > 0 || alone && self.is_spoilt_more_than_ever(usize::from(spoilt[1]));
         let valued = own.counts() && current.counts();
         let difference = own.y - current.y;
-        if alone || valued {
+        if lost || valued {
             let typical = self.faster.scale().max(f64::MIN_POSITIVE);
-            self.doubted.push(if alone { -typical } else { difference }, left);
+            self.doubted.push(if lost { -LOST * typical } else { difference }, left);
             self.doubted_peak = self.doubted_peak.max(self.doubted.log_evidence());
         }
         if !valued {
@@ -169,6 +190,7 @@ impl Counts {
     pub(super) fn add(&mut self, observation: &Observation) {
         self.trials += 1;
         self.spoilt += observation.spoilt as usize;
+        self.interrupted += observation.interrupted as usize;
         match observation.ended {
             Ended::Completed => self.completed += 1,
             Ended::Incomplete => self.incomplete += 1,

@@ -106,6 +106,8 @@ pub struct Experiment {
     config: Config,
     arms: Vec<Candidate>,
     ols: BlockedOls,
+    /// What it says of the rounds so far.
+    fit: BlockedFit,
     rounds: usize,
     trials: usize,
     discarded: usize,
@@ -131,9 +133,11 @@ impl Experiment {
     pub fn new(config: Config) -> Result<Self, ExperimentError> {
         let relevant = config.relevant.ln_1p();
         let arms = config.thresholds()?.into_iter().map(|need| Candidate::new(need, relevant)).collect();
+        let ols = BlockedOls::new(config.arms);
         Ok(Self {
             arms,
-            ols: BlockedOls::new(config.arms),
+            fit: ols.fit(),
+            ols,
             rounds: 0,
             trials: 0,
             discarded: 0,
@@ -159,7 +163,7 @@ impl Experiment {
         }
         let racing = self.racing();
         let mut round = if self.is_directed() && racing.len() > 2 {
-            let chosen = top_two(&racing, &self.ols.fit(), rng);
+            let chosen = top_two(&racing, &self.fit, rng);
             (0..self.arms.len()).filter(|arm| chosen.contains(arm) || self.is_planned_beside(*arm)).collect()
         } else {
             self.planned()
@@ -273,7 +277,7 @@ impl Experiment {
     /// [`Experiment::assessment`].
     #[must_use]
     pub fn pick(&self) -> usize {
-        self.best_claimed(&self.ols.fit()).unwrap_or(0)
+        self.best_claimed(&self.fit).unwrap_or(0)
     }
 
     /// Whether a setting is shown to be faster than the current one.
@@ -382,6 +386,7 @@ impl Experiment {
         let round: Vec<(usize, f64)> =
             by_arm.iter().flatten().filter(|o| o.estimates()).map(|o| (o.arm, o.y)).collect();
         self.ols.push(&round);
+        self.fit = self.ols.fit();
         let has = |arm: &usize| round.iter().any(|(other, _)| other == arm);
         self.whole += usize::from(self.config.cells.iter().all(has));
     }
@@ -392,7 +397,7 @@ impl Experiment {
         if self.rounds < ROUNDS_TO_STEER || settled {
             return;
         }
-        let fit = self.ols.fit();
+        let fit = self.fit.clone();
         if self.race.is_none() {
             self.drop_failing();
             self.drop_behind(&fit);
@@ -452,7 +457,7 @@ impl Experiment {
 
     /// The candidate with the largest estimate, whether or not it still races.
     fn candidate_ahead(&self) -> usize {
-        let fit = self.ols.fit();
+        let fit = &self.fit;
         let estimated = (1..self.arms.len()).filter_map(|arm| Some((arm, fit.estimate(arm)?)));
         estimated.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(arm, _)| arm)
     }

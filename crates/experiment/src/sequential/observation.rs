@@ -31,27 +31,40 @@ pub struct Observation {
     pub elapsed: Duration,
     /// Attempts before it that said nothing: refused, or spoilt by our own machinery.
     pub spoilt: u32,
+    /// Attempts before it that somebody ended who may have seen how they went.
+    pub interrupted: u32,
 }
+
+/// What came of no attempt.
+const NO_ATTEMPT: Observation = Observation {
+    arm: 0,
+    y: f64::NAN,
+    ended: Ended::Void,
+    bytes: Bytes(0),
+    elapsed: Duration::ZERO,
+    spoilt: 0,
+    interrupted: 0,
+};
 
 impl Observation {
     /// A trial whose workload was done.
     #[must_use]
     pub fn completed(arm: usize, bytes: Bytes, elapsed: Duration) -> Self {
-        Self { arm, y: log_rate(bytes, elapsed), ended: Ended::Completed, bytes, elapsed, spoilt: 0 }
+        Self { arm, y: log_rate(bytes, elapsed), ended: Ended::Completed, bytes, elapsed, ..NO_ATTEMPT }
     }
 
     /// A trial that the deadline cut off after `bytes`, counted as at least one segment.
     #[must_use]
     pub fn incomplete(arm: usize, bytes: Bytes, deadline: Duration, mss: Bytes) -> Self {
         let y = log_rate(bytes.max(mss), deadline);
-        Self { arm, y, ended: Ended::Incomplete, bytes, elapsed: deadline, spoilt: 0 }
+        Self { arm, y, ended: Ended::Incomplete, bytes, elapsed: deadline, ..NO_ATTEMPT }
     }
 
     /// A trial without a connection or a byte; its slot counts as one segment in the whole deadline, and clipping
     /// bounds the pull of that.
     #[must_use]
     pub fn failed(arm: usize, deadline: Duration, mss: Bytes) -> Self {
-        Self { arm, y: log_rate(mss, deadline), ended: Ended::Failed, bytes: Bytes(0), elapsed: deadline, spoilt: 0 }
+        Self { arm, y: log_rate(mss, deadline), ended: Ended::Failed, elapsed: deadline, ..NO_ATTEMPT }
     }
 
     /// A trial of a workload that isn't judged by payload over time: by a score that is the larger the better. What such a
@@ -59,25 +72,31 @@ impl Observation {
     #[must_use]
     pub fn scored(arm: usize, score: f64, ended: Ended, bytes: Bytes, elapsed: Duration) -> Self {
         let known = score.is_finite() && score > 0.0;
-        if known { Self { arm, y: score.ln(), ended, bytes, elapsed, spoilt: 0 } } else { Self::void(arm) }
+        if known { Self { arm, y: score.ln(), ended, bytes, elapsed, ..NO_ATTEMPT } } else { Self::void(arm) }
     }
 
     /// A place of a round of which no trial says anything, or that wasn't run.
     #[must_use]
     pub fn void(arm: usize) -> Self {
-        Self { arm, y: f64::NAN, ended: Ended::Void, bytes: Bytes(0), elapsed: Duration::ZERO, spoilt: 0 }
+        Self { arm, ..NO_ATTEMPT }
     }
 
     /// A completed trial of which only the log outcome is known: a model's, or one column of a table.
     #[must_use]
     pub fn of(arm: usize, y: f64) -> Self {
-        Self { arm, y, ended: Ended::Completed, bytes: Bytes(0), elapsed: Duration::ZERO, spoilt: 0 }
+        Self { arm, y, ended: Ended::Completed, ..NO_ATTEMPT }
     }
 
-    /// The same after so many attempts that said nothing.
+    /// The same after so many more attempts that said nothing.
     #[must_use]
     pub fn after(self, spoilt: u32) -> Self {
-        Self { spoilt, ..self }
+        Self { spoilt: self.spoilt.saturating_add(spoilt), ..self }
+    }
+
+    /// The same after so many more attempts that somebody ended who may have seen how they went.
+    #[must_use]
+    pub fn interrupted(self, times: u32) -> Self {
+        Self { interrupted: self.interrupted.saturating_add(times), ..self }
     }
 
     /// Whether it has a value.

@@ -161,6 +161,23 @@ fn claims(edge: &Edge, rounds: Option<usize>, seed: u64) -> bool {
     }
 }
 
+/// How often a gain of a fifth is found where so large a share of all trials is lost, and run again.
+fn found(runs: u64, lost: f64) -> f64 {
+    let edge = |fate| Edge { gain: 1.2, fate, ..EDGE };
+    let edge = match lost {
+        0.0 => edge(|_, _, _| Fate::Done),
+        0.02 => edge(|_, _, rng| spoilt_if(rng.random_bool(0.02))),
+        _ => edge(|_, _, rng| spoilt_if(rng.random_bool(0.1))),
+    };
+    Tally::of(runs, |seed| claims(&edge, None, seed)).count as f64 / runs as f64
+}
+
+#[test]
+fn a_gain_is_found_though_trials_are_lost_now_and_then() {
+    let [whole, some] = [0.0, 0.02].map(|lost| found(60, lost));
+    assert!(whole > 0.9 && some > whole - 0.1, "{whole} {some}");
+}
+
 #[test]
 fn whatever_trials_come_to_nothing_no_setting_is_called_faster_for_it() {
     let runs = 40;
@@ -180,5 +197,8 @@ fn in_full_whatever_trials_come_to_nothing_at_most_one_of_twenty_claims() {
             let how = rounds.map_or_else(|| format!("{TRIALS} trials"), |rounds| format!("{rounds} rounds"));
             Tally::of(4_000, |seed| claims(&edge, rounds, seed)).told_and_rare(&format!("{}, {how}", edge.name));
         }
+    }
+    for lost in [0.0, 0.02, 0.1] {
+        println!("a gain of a fifth is found where {lost} of all trials are lost: {:.1} %", 100.0 * found(1_000, lost));
     }
 }

@@ -47,6 +47,15 @@ impl SqliteJournal {
         })
     }
 
+    /// The experiment that goes on with this one, if there is one: the first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn continued_by(&self, id: &str) -> Result<Option<String>, JournalError> {
+        let by = "SELECT id FROM experiments WHERE json_extract(config, '$.continues') = ?1 ORDER BY started_us, key LIMIT 1";
+        Ok(self.names(by, id)?.pop())
+    }
+
     pub(super) fn read_experiment(&self, id: &str) -> Result<StoredExperiment, JournalError> {
         let read = || {
             let mut query = self.connection.prepare(

@@ -229,7 +229,8 @@ impl Search {
     /// mixture of both would take what is unsaid for lost.
     fn leaves_streams(&mut self) -> bool {
         let passed = self.evidence.passed().unwrap_or(0);
-        let short = self.stream_limit < COMMON || passed > self.stream_limit;
+        let all_that_it_makes = passed == self.stream_limit && self.hole_at(passed);
+        let short = self.stream_limit < COMMON || passed > self.stream_limit || all_that_it_makes;
         let udp = self.config.kinds.iter().position(|kind| *kind == Kind::Udp);
         let (true, Some(udp)) = (self.method() == Kind::Stream && self.streaming && short, udp) else { return false };
         self.change_to(udp);

@@ -106,7 +106,10 @@ impl SoakReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::SeedableRng as _;
+    use rand_chacha::ChaCha8Rng;
     use std::time::Duration;
+    use wt_experiment::simulate::normal;
     use wt_trial::{Direction, Measures, Phase, TrialOutcome, TrialSpec};
     use wt_units::Settings;
 
@@ -172,5 +175,51 @@ mod tests {
             assert!(soak.sentence("current").contains("no decay is shown"));
         }
         assert!(soaks(&[], 3).is_empty());
+    }
+
+    /// Transfers of three settings that don't decay: each third is as good as any, and the RTT is skewed.
+    fn steady(transfers: u32, seed: u64) -> Vec<TrialRecord> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let template = &records(1, 1.0, 4_000)[0];
+        let mut one = |round: u32, arm: usize| {
+            let mut record = template.clone();
+            (record.spec.round, record.spec.arm) = (round, arm);
+            for third in &mut record.outcome.measures.thirds {
+                let spread = normal(&mut rng);
+                third.goodput_bps = 8e6 * (0.16 * normal(&mut rng)).exp();
+                third.srtt_us = (4e4 * (0.4 * spread.abs().powi(2)).exp()) as u64;
+                third.ack_gap_us = (4e3 * (0.5 * normal(&mut rng)).exp()) as u64;
+            }
+            record
+        };
+        (1..=transfers).flat_map(|round| [0, 1, 2].map(|arm| (round, arm))).map(|(r, arm)| one(r, arm)).collect()
+    }
+
+    /// In how many of so many soaks anything is said to get worse.
+    fn false_alarms(runs: u64, transfers: u32) -> usize {
+        let alarm = |seed: &u64| {
+            let records = steady(transfers, *seed);
+            let records: Vec<&TrialRecord> = records.iter().collect();
+            soaks(&records, 3).iter().any(|soak| soak.decays)
+        };
+        (0..runs).filter(alarm).count()
+    }
+
+    #[test]
+    fn of_steady_soaks_of_three_settings_hardly_any_is_said_to_get_worse() {
+        // Four standard deviations above 5 %.
+        let count = false_alarms(100, 40);
+        assert!(count <= 13, "{count} of 100");
+    }
+
+    #[test]
+    #[ignore = "`make truth`: seconds"]
+    fn in_full_of_steady_soaks_of_three_settings_at_most_one_in_twenty_is_said_to_get_worse() {
+        println!("| transfers of each of three settings | soaks | said to get worse |");
+        for transfers in [12, 40] {
+            let (runs, count) = (4_000, false_alarms(4_000, transfers));
+            println!("| {transfers} | {runs} | {:.2} % |", 100.0 * count as f64 / runs as f64);
+            assert!(count <= 200, "{transfers} transfers: {count} of {runs}");
+        }
     }
 }

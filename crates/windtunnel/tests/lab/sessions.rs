@@ -112,6 +112,11 @@ fn an_experiment_goes_on_where_it_was_left_and_changes_nothing_that_was_journale
     let again = object(&wt(home.path(), &["report", second["id"].as_str().unwrap(), "--json"]));
     assert_eq!(again["verdict"], second["verdict"]);
 
+    // Nobody tries again from the same place until it goes on as hoped.
+    let forked = wt(home.path(), &["tune", "--resume", id, "--budget", "6 trials"]);
+    let next = format!("windtunnel tune --resume {}", second["id"].as_str().unwrap());
+    assert!(forked.code == 2 && forked.err.contains("is continued by") && forked.err.contains(&next), "{}", forked.err);
+
     let elsewhere = wt(home.path(), &["tune", "--resume", id, "--lab", "lan"]);
     assert!(elsewhere.code == 2 && elsewhere.err.contains("not on lan"), "{}", elsewhere.err);
     let unknown = wt(home.path(), &["tune", "--resume", "19700101-0000"]);
