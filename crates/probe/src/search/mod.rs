@@ -177,8 +177,8 @@ pub struct Search {
     sweeps: u32,
     /// The length of the packets whose hops ran out.
     swept: u16,
-    /// Routers that ration what they say were given time.
-    patient: bool,
+    /// How often routers that ration what they say were given time.
+    pauses: u8,
     /// Before the round that is planned.
     pause: Time,
     retried: bool,
@@ -234,7 +234,7 @@ impl Search {
             streaming: false,
             sweeps: 0,
             swept: 0,
-            patient: false,
+            pauses: 0,
             pause: Time::ZERO,
             retried: false,
             hops_away: None,

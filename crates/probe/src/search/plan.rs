@@ -25,6 +25,8 @@ const REFUSALS: u32 = 3;
 const RATION: u32 = 12;
 /// For so long nothing is asked of routers that ration what they say: most say something once a second.
 const RATION_PAUSE: Time = Time::from_millis(1100);
+/// So often: on a busy path the only word of a pause may be lost, or come too late.
+const PATIENCE: u8 = 2;
 /// Probes of one arm and block when losses are counted.
 const BLOCK: u32 = 40;
 /// Probes of one arm at most.
@@ -355,11 +357,11 @@ impl Search {
                 self.sweep(above);
             } else if vanishes
                 && self.config.patient
-                && !self.patient
+                && self.pauses < PATIENCE
                 && (self.hops_ration() || self.config.told == Some(passed))
             {
                 // Routers that ration what they say may have no words left: silence says nothing yet.
-                self.patient = true;
+                self.pauses += 1;
                 self.pause = RATION_PAUSE;
                 if self.method() == Kind::Stream {
                     // The kernel would hear the only word, and not we.
