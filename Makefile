@@ -2,7 +2,8 @@
 # make test   everything that CI checks (20 to 27 minutes on two cores), and where the time went
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
-# make truth  the statistics in full: false claims on every kind of noise, and the power table (several hours)
+# make truth  the statistics in full: false claims on every kind of noise, and the power table (half an hour)
+# make probe-matrix  what can be wrong with a path's MTU, 20 runs in each of six modes (half an hour; RUNS=N ONLY=TEXT)
 # make stacks  adapters of lwIP, gVisor, libslirp and QUIC for `windtunnel stacks`, where their tool chains are
 # make studies  five old studies redone in short form, and one page of what may be concluded (20 minutes on two idle cores)
 # make studies-full  the same with as many rounds as their questions take (a day)
@@ -30,7 +31,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
+.PHONY: site probe-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
 
 all: build
 
@@ -95,6 +96,9 @@ truth:
 	$(CARGO) test --release -p wt-experiment --locked --test truth -- --include-ignored --nocapture
 	$(CARGO) test --release -p wt-traffic --locked --test traffic in_full -- --ignored --nocapture
 	$(CARGO) test --release -p wt-report -p wt-tune --locked --lib in_full -- --ignored --nocapture
+
+probe-matrix: build
+	scripts/probe-matrix.py $(BIN) --runs $(or $(RUNS),20) --only "$(ONLY)"
 
 effect:
 	$(CARGO) test --workspace --locked --test lab -- --ignored --test-threads 1 effect:: probe::a_line_of_cells probe::the_narrowest_link

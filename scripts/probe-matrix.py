@@ -47,7 +47,6 @@ class Row:
     # Forget what the server has learnt, too, before every run.
     fresh: bool = False
     rtt_ms: float = 20.0
-    flows: bool = False
 
 
 def v4_only(modes=MODES):
@@ -75,7 +74,10 @@ def rows():
         add(f"{mtu} clean", path(mtu), "", mtu, {"clean"}, modes=v4_only())
     for mtu in (552, 296):
         add(f"{mtu} hole", path(mtu), silent_r2, mtu, {"black-hole"}, R2, modes=v4_only())
-    add("552 words rationed", path(552), "ration_words", 552, {"rate-limited", "clean"}, modes=v4_only())
+    # Without ping there are streams and UDP: where the streams' limit is unknown and UDP's answers run out, it isn't known.
+    unknown = {"root": 552, "pinging": 552, "nobody": {552, None}}
+    kinds = {"root": {"rate-limited", "clean"}, "pinging": {"rate-limited", "clean"}, "nobody": {"rate-limited", "clean", None}}
+    add("552 words rationed", path(552), "ration_words", unknown, kinds, modes=v4_only())
     jumbo = lambda mtu: [9000, 9000, mtu, 9000, 9000]
     add("9000 with 8146 clean", jumbo(8146), "", 8146, {"clean"})
     add("9000 with 8146 hole", jumbo(8146), silent_r2, 8146, {"black-hole"}, R2)
@@ -124,9 +126,8 @@ def right(expected, mode, got):
 
 def link(row):
     half = row.rtt_ms / 2
-    sides = ", ".join(f'{way} = {{ rate = "1gbit", delay = "{half}ms" }}' for way in ())
     ways = "\n".join(f'{way} = {{ rate = "1gbit", delay = "{half}ms" }}' for way in ("down", "up"))
-    return f'title = "delay"\nsource = "the matrix"\n[[link]]\nname = "d"\nmtu = {row.mtus[1]}\n{ways}\n{sides}'
+    return f'title = "delay"\nsource = "the matrix"\n[[link]]\nname = "d"\nmtu = {row.mtus[1]}\n{ways}\n'
 
 
 def script(row, runs):
@@ -222,11 +223,11 @@ def main():
             cells.append(f"{options.runs - bad}/{options.runs}{took}")
         kept.append({"row": row.name, "answers": answers})
         print(f"{row.name:44} " + " ".join(f"{cell:>15}" for cell in cells), flush=True)
+        if options.json:
+            pathlib.Path(options.json).write_text(json.dumps(kept, indent=1))
         for text, count in sorted(examples.items()):
             print(f"    {count} times {text}", flush=True)
     print(f"{all_faults} of {total} answers wrong")
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(kept, indent=1))
     sys.exit(1 if all_faults else 0)
 
 
