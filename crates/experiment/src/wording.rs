@@ -257,7 +257,7 @@ impl Words<'_> {
             }
             if arm.interrupted > 0 {
                 lines.push(format!(
-                    "{name}: {} interrupted and run anew; with it its round counts as lost.",
+                    "{name}: {} interrupted and run anew; their rounds count as lost.",
                     if arm.interrupted == 1 {
                         "1 trial was".to_owned()
                     } else {
@@ -267,8 +267,8 @@ impl Words<'_> {
             }
             if arm.doubtful {
                 lines.push(format!(
-                    "{name} isn't called faster: trials of it or of {} were refused, spoilt or interrupted, what is left may be a \
-                     selection, and with those rounds counted as lost the evidence doesn't suffice.",
+                    "{name} isn't called faster: trials of it or of {} were refused, spoilt or interrupted. With those rounds \
+                     counted as lost the evidence doesn't suffice.",
                     self.reference()
                 ));
             }

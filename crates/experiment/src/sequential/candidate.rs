@@ -1,11 +1,16 @@
 use super::observation::{Ended, Observation};
+use crate::describe::{mean, squares};
 use crate::eprocess::{EProcess, lower_bound};
 use crate::wager::Wager;
 use serde::Serialize;
 
-/// What a round that was lost counts, in typical differences: as much as any can. What is lost where it would have been bad is the
-/// worst of many.
-const LOST: f64 = 2.0;
+/// What a round counts that somebody interrupted, in typical differences: as much as any can.
+const LOST: f64 = -2.0;
+/// What a round counts that was spoilt, in standard deviations of differences from their mean: what is lost where it would have been bad
+/// is the worst of many.
+const WORST_OF_MANY: f64 = -3.0;
+/// So many differences are needed to know how far they lie apart.
+const FEWEST: usize = 3;
 
 /// Why a setting is no longer run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +51,8 @@ pub(super) struct Candidate {
     spoilt_alone: [usize; 2],
     /// By how many rounds at most each of the two was spoilt more often than the other.
     most_alone: [usize; 2],
+    /// Of those, rounds of which isn't known yet what they count.
+    owed: usize,
     /// y_i − y_0 of every round in which both have a value.
     pub(super) differences: Vec<f64>,
     /// Round and ln E after it.
@@ -95,6 +102,7 @@ impl Candidate {
             spoilt_more: EProcess::new(),
             spoilt_alone: [0; 2],
             most_alone: [0; 2],
+            owed: 0,
             differences: Vec::new(),
             series: Vec::new(),
             claimed: None,
@@ -145,6 +153,23 @@ impl Candidate {
         grew
     }
 
+    /// Takes what a round counts at least.
+    fn doubt(&mut self, difference: f64, left: Option<usize>) {
+        self.doubted.push(difference, left);
+        self.doubted_peak = self.doubted_peak.max(self.doubted.log_evidence());
+    }
+
+    /// Counts rounds as lost that were spoilt, once it is known what that is.
+    fn settle(&mut self, left: Option<usize>) {
+        if self.differences.len() < FEWEST {
+            return;
+        }
+        for _ in 0..std::mem::take(&mut self.owed) {
+            let spread = (squares(&self.differences) / (self.differences.len() - 1) as f64).sqrt();
+            self.doubt(mean(&self.differences) + WORST_OF_MANY * spread, left);
+        }
+    }
+
     /// Takes what a round has of it and of the current setting, where both were run. `left` is how many rounds the budget
     /// had before this one, if its last part has begun.
     pub(super) fn compare(&mut self, round: usize, own: &Observation, current: &Observation, left: Option<usize>) {
@@ -153,16 +178,18 @@ impl Candidate {
         if alone {
             self.spoilt_more.push(if spoilt[0] { 1.0 } else { -1.0 });
         }
-        // Whoever ends a trial that goes badly, and has it run anew, chooses among trials of both.
-        let lost =
-            own.interrupted + current.interrupted > 0 || alone && self.is_spoilt_more_than_ever(usize::from(spoilt[1]));
         let valued = own.counts() && current.counts();
         let difference = own.y - current.y;
-        if lost || valued {
-            let typical = self.faster.scale().max(f64::MIN_POSITIVE);
-            self.doubted.push(if lost { -LOST * typical } else { difference }, left);
-            self.doubted_peak = self.doubted_peak.max(self.doubted.log_evidence());
+        // Whoever ends a trial that goes badly, and has it run anew, chooses among trials of both.
+        let interrupted = own.interrupted + current.interrupted > 0;
+        let lost = alone && self.is_spoilt_more_than_ever(usize::from(spoilt[1])) && !interrupted;
+        self.owed += usize::from(lost);
+        if interrupted {
+            self.doubt(LOST * self.faster.scale().max(f64::MIN_POSITIVE), left);
+        } else if valued && !lost {
+            self.doubt(difference, left);
         }
+        self.settle(left);
         if !valued {
             return;
         }
