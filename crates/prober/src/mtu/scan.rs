@@ -40,6 +40,10 @@ const LONGEST: f64 = 300.0;
 const BURST: u32 = 8;
 /// No more sizes than this.
 const MOST_SIZES: usize = 500;
+/// Shorter ones that go along, bytes: loss may begin below all that are asked for, and is no less for that.
+const SHORTER: [u16; 5] = [68, 128, 256, 384, 512];
+/// The same over IPv6.
+const SHORTER_6: [u16; 4] = [128, 256, 512, 1024];
 
 /// Which sizes to scan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +161,8 @@ fn sizes(request: &ScanRequest, target: &Target) -> Result<Vec<u16>, Problem> {
         return Err(Problem::usage(format!("{} sizes are too many: at most {MOST_SIZES}", sizes.len()))
             .hint("choose a larger --step"));
     }
-    Ok(sizes)
+    let shorter = if target.ip.is_ipv6() { &SHORTER_6[..] } else { &SHORTER[..] };
+    Ok(shorter.iter().copied().filter(|size| *size < from).chain(sizes).collect())
 }
 
 /// The size that brings most data per second: the largest that gets through, or the largest that is surely below the

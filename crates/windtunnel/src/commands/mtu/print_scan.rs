@@ -110,7 +110,7 @@ fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
         };
         let _ = writeln!(text, "  {what} ({full:.1} % lost at full rate, {half:.1} % at half)");
         if scan.threshold.is_none() && !check.persists && check.halvings == 0 {
-            let _ = writeln!(text, "  all sizes get lost alike: loss may begin below them, --from 68 looks there");
+            let _ = writeln!(text, "  all sizes get lost alike, those below the scanned ones too");
         }
     }
     if let Some(loose) = scan.without_df {
