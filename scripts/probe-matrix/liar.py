@@ -16,7 +16,7 @@ def checksum(data):
 
 
 def word_v4(packet, says):
-    body = struct.pack("!BBHHH", 3, 4, 0, 0, says & 0xFFFF) + packet[:28]
+    body = struct.pack("!BBHHH", 3, 4, 0, 0, says & 0xFFFF) + packet[:548]
     return body[:2] + struct.pack("!H", checksum(body)) + body[4:]
 
 
