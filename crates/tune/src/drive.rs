@@ -271,4 +271,6 @@ impl Driver<'_> {
 }
 
 #[cfg(test)]
-mod wishful;
+mod tests {
+    mod wishful;
+}

@@ -70,8 +70,9 @@ fn a_black_hole_and_its_hop_are_told_with_and_without_privileges() {
             let [answer, plan] = &objects[..] else { panic!("{}{}", ran.out, ran.err) };
             assert_eq!((&answer["pmtu"], &answer["kind"]), (&1400.into(), &"black-hole".into()), "{answer:#}");
             assert_eq!(answer["black_hole_hop"]["ttl"], 2, "{answer:#}");
-            // Where all keep silent, the way back takes connections of its own; what the kernel sends for TCP isn't ours.
-            let most = CONNECTIONS + if silent.len() == 1 { 64 } else { 100 };
+            // Hops that answer late, as on a busy machine, are asked again; the way back may take connections of its own, and what
+            // the kernel sends for TCP isn't ours.
+            let most = CONNECTIONS + 100;
             assert!(answer["packets"].as_u64().unwrap() <= most, "{answer:#}");
             if how.is_empty() {
                 assert_eq!(answer["reverse_pmtu"], 1400, "{answer:#}");
@@ -160,7 +161,8 @@ fn equal_loss_of_all_sizes_is_no_reason_for_a_smaller_size() {
     assert_eq!((&answer["pmtu"], &answer["best_size"]), (&1400.into(), &1400.into()), "{answer:#}");
     assert_eq!(answer["threshold"], Value::Null, "{answer:#}");
     let sizes = answer["sizes"].as_array().unwrap();
-    assert_eq!(sizes.len(), 15, "{answer:#}");
+    // Those asked for, and five below them.
+    assert_eq!(sizes.len(), 15 + 5, "{answer:#}");
     let (sent, answered) = sizes.iter().fold((0, 0), |(sent, answered), row| {
         (sent + row["sent"].as_u64().unwrap(), answered + row["answered"].as_u64().unwrap())
     });

@@ -1,7 +1,7 @@
 //! Somebody who watches trials arrive, stops when they look bad for what is hoped for, and goes on: nothing is claimed more often
 //! for it.
 
-use super::*;
+use crate::drive::*;
 use crate::history::History;
 use crate::observed::DIRECTED;
 use rand::SeedableRng as _;
