@@ -42,6 +42,7 @@ test("the calculator gives the command line's figures as one types, and says wha
   const figures = page.locator(".figures");
   await figures.getByText("85.61 %", { exact: true }).waitFor();
   await figures.getByText("32 cells").waitFor();
+  await page.locator("#sawtooth ~ .chart").getByText("The vertical axis doesn't begin at 0.").waitFor();
   await page.getByLabel("MTU", { exact: true }).fill("1454");
   const answer = await (await fetch(`${served().url}api/v1/overhead?encap=pppoe-llc-bridged-fcs-atm&mtu=1454`)).json();
   await figures.getByText(`${(answer.efficiency * 100).toFixed(2)} %`, { exact: true }).waitFor();

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { csv, keepFile } from "./keep";
@@ -46,6 +46,9 @@ export interface Props {
 const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"];
 const DASHES = [[], [7, 4], [2, 3]];
 
+/** What stands below a chart whose axis doesn't begin at 0. */
+const CUT = "The vertical axis doesn't begin at 0.";
+
 export { css };
 
 function series(line: Line, place: number): uPlot.Series {
@@ -62,7 +65,10 @@ function series(line: Line, place: number): uPlot.Series {
   return { label: line.label, stroke, width: 2, dash, spanGaps: true, points: { show: few, size: 5, fill: stroke } };
 }
 
-function options(props: Props, width: number): uPlot.Options {
+/** Whether values have a zero that the axis doesn't show: differences look larger than they are. */
+const isCut = (plot: uPlot, { log }: Props): boolean => !log && (plot.scales.y?.min ?? 0) > 0;
+
+function options(props: Props, width: number, cut: (isCut: boolean) => void): uPlot.Options {
   const axis = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 } };
   const font = "12px system-ui, sans-serif";
   let lines = 0;
@@ -74,7 +80,7 @@ function options(props: Props, width: number): uPlot.Options {
     padding: [12, 28, 0, 0],
     legend: { show: props.lines.length > 1 },
     cursor: { drag: { x: true, y: false }, ...(props.sync ? { sync: { key: props.sync } } : {}) },
-    hooks: { draw: [(plot) => bars(plot, props.lines), (plot) => names(plot, props)] },
+    hooks: { draw: [(plot) => bars(plot, props.lines), (plot) => names(plot, props), (plot) => cut(isCut(plot, props))] },
     scales: { x: props.logX ? { time: false, distr: 3, log: 2 } : { time: false, ...(props.names ? { range: [-0.5, props.names.length - 0.5] } : {}) }, y: props.log ? { distr: 3, log: 10 } : { range: (_, low, high) => margins(...reach(props.lines, low, high)) } },
     axes: [
       { ...axis, label: props.xLabel, labelFont: font, font, labelSize: 24, size: 34, values: (_, splits) => named(splits), incrs: props.whole ? STEPS.filter((step) => step >= 1) : STEPS },
@@ -152,17 +158,19 @@ function reach(lines: Line[], low: number | null, high: number | null): [number 
 function margins(low: number | null, high: number | null): [number, number] {
   const [from, to] = [low ?? 0, high ?? 1];
   const room = (to - from || Math.abs(to) || 1) * 0.08;
-  return [from >= 0 ? Math.max(0, from - room) : from - room, to + room];
+  // From zero where that costs at most half of the height.
+  return [from >= 0 && from <= to / 2 ? 0 : from - room, to + room];
 }
 
 /** What can be kept of a chart. */
-export function Keep({ label, plot, table, extras }: { label: string; plot: () => uPlot | null; table: () => (string | number | null)[][]; extras?: () => Extras }) {
+export function Keep({ label, plot, table, extras, note }: { note?: string | undefined; label: string; plot: () => uPlot | null; table: () => (string | number | null)[][]; extras?: () => Extras }) {
   const vectors = (): void => {
     const drawn = plot();
     if (drawn) keepSvg(label, drawing(drawn, label, extras?.()));
   };
   return (
     <figcaption class="keep">
+      {note && <span class="note-of-axis">{note}</span>}
       <button type="button" class="link" aria-label={`PNG: ${label}`} onClick={() => png(plot(), label)}>
         PNG
       </button>{" "}
@@ -180,6 +188,7 @@ export function Keep({ label, plot, table, extras }: { label: string; plot: () =
 export function Chart(props: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
+  const [isFromZero, setFromZero] = useState(true);
   const shape = JSON.stringify([props.lines.map((line) => line.label), props.log, props.logX, props.xLabel, props.yLabel, props.names, props.x.length > 60]);
   const data = (): uPlot.AlignedData => [props.x, ...props.lines.map((line) => line.values)] as uPlot.AlignedData;
 
@@ -188,7 +197,7 @@ export function Chart(props: Props) {
     if (!at) return;
     const draw = (): void => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(props, at.clientWidth || 320), data(), at);
+      plot.current = new uPlot(options(props, at.clientWidth || 320, (isCut) => setFromZero(!isCut)), data(), at);
     };
     draw();
     const sized = new ResizeObserver(() => plot.current?.setSize({ width: at.clientWidth || 320, height: props.height ?? 260 }));
@@ -212,7 +221,7 @@ export function Chart(props: Props) {
   return (
     <figure class="chart">
       <div style={{ minHeight: `${(props.height ?? 260) + (props.lines.length > 1 ? 50 : 18)}px` }} role="img" aria-label={props.label} ref={box} />
-      <Keep label={props.label} plot={() => plot.current} table={table} extras={() => extras(props)} />
+      <Keep label={props.label} plot={() => plot.current} table={table} extras={() => extras(props)} note={isFromZero ? undefined : CUT} />
     </figure>
   );
 }

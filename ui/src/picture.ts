@@ -62,7 +62,9 @@ export function drawing(plot: uPlot, label: string, extras: Extras = {}): string
     out.push(line(box.left, y(split), box.left + box.width, y(split), grid, 1), text(box.left - 8, y(split) + 4, "end", up._values?.[place] ?? ""));
   });
   const title = (axis: Laid): string => (typeof axis.label === "string" ? axis.label : "");
+  const cut = plot.scales.y?.distr !== 3 && (plot.scales.y?.min ?? 0) > 0;
   out.push(text(box.left + box.width / 2, bottom + 42, "middle", title(across)));
+  if (cut) out.push(text(box.left + box.width, bottom + 42, "end", "The vertical axis doesn't begin at 0.", quiet));
   const middle = head + box.top + box.height / 2;
   out.push(text(14, middle, "middle", title(up), quiet, ` transform="rotate(-90 14 ${at(middle)})"`));
   const stroke = ({ series, place }: (typeof named)[number]): string => {

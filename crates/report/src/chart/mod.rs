@@ -140,6 +140,12 @@ impl Axis {
     }
 
     /// Label and unit as they are written beside the axis.
+    /// What a vertical axis is called, and that it doesn't begin at 0 where that is so.
+    fn caption_of(&self, range: &scale::Range) -> String {
+        let caption = self.caption();
+        if range.is_cut() { format!("{caption} (the axis doesn't begin at 0)") } else { caption }
+    }
+
     fn caption(&self) -> String {
         match (clean(&self.label), clean(&self.unit)) {
             (label, unit) if unit.is_empty() => label,

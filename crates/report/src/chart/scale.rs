@@ -14,6 +14,11 @@ pub(super) struct Range {
 }
 
 impl Range {
+    /// Whether values have a zero that this doesn't show: differences look larger than they are.
+    pub(super) fn is_cut(&self) -> bool {
+        self.scale == Scale::Linear && self.low > 0.0
+    }
+
     /// The range that shows all these values with some room around them; `None` if none of them can be shown.
     pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<Self> {
         let scale = axis.scale;

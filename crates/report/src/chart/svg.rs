@@ -201,7 +201,7 @@ fn draw_plane(pen: &mut Pen<'_>, chart: &Chart, plane: &Plane, head: i32, (width
     let y_ticks = plane.y.ticks((((bottom - top) / 30).clamp(2, 8)) as usize);
     let gutter = y_ticks.iter().map(|(_, text)| wide(text)).max().unwrap_or(0);
     let frame = Frame { left: gutter + 14, right: width - 16, top, bottom };
-    pen.text(&fit(&chart.y.caption(), width - 16), (8, head + LINE / 2), HPos::Left, TEXT, false);
+    pen.text(&fit(&chart.y.caption_of(&plane.y), width - 16), (8, head + LINE / 2), HPos::Left, TEXT, false);
     for (share, text) in &y_ticks {
         let y = frame.y(*share);
         pen.grid((frame.left, y), (frame.right, y));

@@ -43,7 +43,7 @@ fn draw_plane(chart: &Chart, plane: &Plane, (width, height): (usize, usize), col
     for (index, shape) in plane.shapes.iter().enumerate() {
         canvas.shape(index, shape, several);
     }
-    out.push(cut(&chart.y.caption(), width));
+    out.push(cut(&chart.y.caption_of(&plane.y), width));
     let at_row: Vec<(usize, &str)> = ticks.iter().map(|(s, text)| (canvas.row(*s), text.as_str())).collect();
     for row in 0..rows {
         let tick = at_row.iter().find(|(at, _)| *at == row).map(|(_, text)| *text);
