@@ -4,8 +4,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
 import { fine, helped, LOOKS, PATIENCE, settled } from "./help.mjs";
+import { BINARY } from "./start.mjs";
 
-const BINARY = process.env.WINDTUNNEL ?? new URL("../../target/release/windtunnel", import.meta.url).pathname;
 const GOLDEN = new URL("../../crates/windtunnel/tests/golden/readme/", import.meta.url).pathname;
 const { open, served, begin, end, tidy, post, wait } = helped();
 before(begin);

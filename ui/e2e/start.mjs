@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
-const BINARY = process.env.WINDTUNNEL ?? new URL("../../target/release/windtunnel", import.meta.url).pathname;
+export const BINARY = process.env.WINDTUNNEL ?? new URL("../../target/release/windtunnel", import.meta.url).pathname;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /**

@@ -1,10 +1,13 @@
 // Ways through the page: addresses, Back, what is kept, what is said when something is gone.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { fine, helped, LOOKS, PATIENCE, settled } from "./help.mjs";
 import { capture } from "./capture.mjs";
-import { server } from "./start.mjs";
+import { BINARY, server } from "./start.mjs";
 
 const { open, post, wait, served, begin, end, tidy } = helped();
 before(begin);
@@ -273,6 +276,27 @@ test("a server that goes away is said, and mended when it returns: the experimen
     await other.page.context().close();
   } finally {
     await own.end();
+  }
+});
+
+test("an experiment that somebody else runs on this machine is said beside one's own", async () => {
+  const home = mkdtempSync(join(tmpdir(), "windtunnel-other-"));
+  const other = spawn(BINARY, ["tune", "--lab", "adsl", "--levels", "rwin=60480", "--budget", "1000 trials", "--no-model"], { env: { ...process.env, XDG_DATA_HOME: home }, stdio: "ignore" });
+  const ended = new Promise((resolve) => other.once("exit", resolve));
+  try {
+    while (!readFileSync("/proc/net/unix", "utf8").includes(`windtunnel-measures/${other.pid}/`)) {
+      assert.equal(other.exitCode, null, "it measures until it is stopped");
+      await new Promise((again) => setTimeout(again, 50));
+    }
+    const { page } = await open("experiment?vary=rwin%3D4x&trial=300ms&budget=4+trials");
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByRole("status").getByText(/runs on this machine, too: each disturbs the other/).first().waitFor(PATIENCE);
+    await page.getByRole("link", { name: "Another experiment" }).waitFor(PATIENCE);
+    await page.context().close();
+  } finally {
+    other.kill("SIGINT");
+    await ended;
+    rmSync(home, { recursive: true, force: true });
   }
 });
 

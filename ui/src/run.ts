@@ -21,7 +21,7 @@ export function useEvents<T>(run: Run | null, nothing: T, take: (heard: T, told:
     if (!run) return;
     let over = false;
     const source = new EventSource(`/api/v1/runs/${run.id}/events`);
-    for (const kind of ["begin", "start", "sample", "trial", "round", "line", "epoch", "progress", "stopped", "holdback", "draining", "note", "result", "end"]) {
+    for (const kind of ["begin", "start", "sample", "trial", "round", "line", "epoch", "progress", "stopped", "holdback", "draining", "note", "warning", "result", "end"]) {
       source.addEventListener(kind, (event) => {
         const data: unknown = JSON.parse((event as MessageEvent<string>).data);
         setHeard((heard) => take(heard, { kind, data }));

@@ -39,6 +39,8 @@ pub mod packet;
 pub mod pages;
 /// Waiting for file descriptors with a deadline in nanoseconds.
 pub mod poll;
+/// Who measures on this machine.
+pub mod presence;
 /// Sockets for probes: raw, ping and UDP, with error queues and the kernel's timestamps.
 pub mod probe;
 /// Processes: identity, parents' deaths, children in namespaces.

@@ -169,6 +169,9 @@ pub fn enter_network_namespace() -> SysResult<()> {
 
 /// `unshare(2)` with what it was for.
 pub(crate) fn unshare(flags: libc::c_int, doing: &str) -> SysResult<()> {
+    if flags & libc::CLONE_NEWNET != 0 {
+        crate::presence::keep_origin();
+    }
     // SAFETY: unshare takes a number; it affects this thread (and, for user namespaces, a single-threaded process).
     check(unsafe { libc::unshare(flags) }, || doing.to_owned()).map(drop)
 }

@@ -13,6 +13,7 @@ use wt_journal::{
 };
 use wt_problem::Problem;
 use wt_sys::clock::unix_us;
+use wt_sys::presence::Presence;
 use wt_trial::{TrialOutcome, TrialRecord, TrialSpec, Tunnel};
 
 /// One experiment in the journal, under way.
@@ -21,6 +22,8 @@ pub struct Notebook {
     journal: SqliteJournal,
     /// That we are at work on it.
     _claim: Option<Claim>,
+    /// That others on this machine see it, whatever their journal is.
+    _presence: Option<Presence>,
     id: String,
     ended: bool,
     /// The journal of many hosts to which it goes when it has ended.
@@ -61,12 +64,16 @@ impl Notebook {
         let mut journal = wt_setup::journal::open_here(journal)?;
         let claim = Claim::take(journal.path(), &new.id);
         journal.create_experiment(new).map_err(|error| wt_setup::journal::problem(&error))?;
-        Ok(Self { journal, _claim: claim, id: new.id.clone(), ended: false, store })
+        let presence = Presence::announce(&new.id);
+        Ok(Self { journal, _claim: claim, _presence: presence, id: new.id.clone(), ended: false, store })
     }
 
-    /// Other experiments of this journal that run right now.
+    /// Other experiments that run right now, of this journal or of any other on this machine.
     pub fn others(&self) -> Vec<String> {
-        Claim::running(self.journal.path()).into_iter().filter(|id| *id != self.id).collect()
+        let mut others = Claim::running(self.journal.path());
+        others.extend(Presence::of_others());
+        others.retain(|id| *id != self.id);
+        others
     }
 
     /// The experiment's name.

@@ -8,6 +8,7 @@ import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGe
 import { DRAWN, usePlace } from "../place";
 import { Verdict, type Report } from "../report";
 import { go, useQuery } from "../route";
+import { plain } from "../words";
 import { rates, windowOf, useEvents, useRun, type End, type Run, type Sample } from "../run";
 import type { ScenarioAnswer as Preset, TunePlan as Plan } from "../schema";
 
@@ -41,9 +42,11 @@ interface Heard {
   arm: number | null;
   result: Report | null;
   end: End | null;
+  /** What one must know while it runs. */
+  warnings: string[];
 }
 
-const NOTHING: Heard = { begin: null, trials: [], rounds: [], samples: [], arm: null, result: null, end: null };
+const NOTHING: Heard = { begin: null, trials: [], rounds: [], samples: [], arm: null, result: null, end: null, warnings: [] };
 const KNOBS: [string, string][] = [
   ["rwin", "4x,16x,64KiB"],
   ["mtu", "1454,1492"],
@@ -305,6 +308,8 @@ function take(heard: Heard, { kind, data }: { kind: string; data: unknown }): He
       return { ...heard, result: data as Report };
     case "end":
       return { ...heard, end: data as End };
+    case "warning":
+      return { ...heard, warnings: [...heard.warnings, (data as { text: string }).text] };
     default:
       return heard;
   }
@@ -334,6 +339,11 @@ function Watch({ run }: { run: Run }) {
         {String(run.request.lab ?? run.request.target ?? "a path drawn in Lab")}
         {heard.begin && <span class="quiet"> · in the journal as {heard.begin.id}</span>}
       </p>
+      {heard.warnings.map((text) => (
+        <p key={text} class="note" role="status">
+          {plain(text)}
+        </p>
+      ))}
       {!heard.end && <Progress heard={heard} stop={stop} />}
       {!heard.end && <Now samples={heard.samples} {...(running(heard) ? { of: running(heard) } : {})} />}
       {problem && <Trouble problem={problem} />}

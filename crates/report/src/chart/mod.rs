@@ -139,13 +139,13 @@ impl Axis {
         Self { label: label.into(), unit: unit.into(), scale: Scale::Log10 }
     }
 
-    /// Label and unit as they are written beside the axis.
-    /// What a vertical axis is called, and that it doesn't begin at 0 where that is so.
+    /// What an axis of outcomes is called, and that it doesn't begin at 0 where that is so.
     fn caption_of(&self, range: &scale::Range) -> String {
         let caption = self.caption();
         if range.is_cut() { format!("{caption} (the axis doesn't begin at 0)") } else { caption }
     }
 
+    /// Label and unit as they are written beside the axis.
     fn caption(&self) -> String {
         match (clean(&self.label), clean(&self.unit)) {
             (label, unit) if unit.is_empty() => label,

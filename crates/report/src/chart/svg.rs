@@ -369,7 +369,7 @@ fn draw_rows(pen: &mut Pen<'_>, chart: &Chart, plan: &Rows, head: i32, width: i3
             }
         }
     }
-    x_axis(pen, frame, &ticks, &chart.y.caption(), width);
+    x_axis(pen, frame, &ticks, &chart.y.caption_of(&plan.values), width);
     if plan.left_out > 0 {
         pen.text(&format!("and {} more", plan.left_out), (8, bottom + 13), HPos::Left, TEXT, false);
     }

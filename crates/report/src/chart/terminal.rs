@@ -85,7 +85,7 @@ fn draw_rows(chart: &Chart, plan: &Rows, width: usize, color: bool, out: &mut Ve
     let (axis, labels) = bottom(&plan.values.ticks((columns / 10).clamp(2, 8)), columns);
     out.push(format!("{:gutter$} └{axis}", ""));
     out.push(format!("{:gutter$}  {labels}", ""));
-    let caption = cut(&chart.y.caption(), columns);
+    let caption = cut(&chart.y.caption_of(&plan.values), columns);
     let indent = gutter + 2 + (columns - caption.chars().count()) / 2;
     out.push(format!("{:indent$}{caption}", ""));
     let shapes: Vec<Shape> =

@@ -27,6 +27,22 @@ fn no_line_of_a_terminal_chart_is_wider_than_asked() {
 }
 
 #[test]
+fn an_axis_that_does_not_begin_at_zero_says_so() {
+    let words = "(the axis doesn't begin at 0)";
+    assert!(chart().to_terminal(80, 20, false).contains(words) && chart().to_svg(800, 400).contains("begin at 0)"));
+    let from_zero =
+        Chart { series: vec![Series::line("rate", vec![(1.0, 1.0), (2.0, 6.0)])], rules: vec![], ..chart() };
+    assert!(!from_zero.to_terminal(80, 20, false).contains(words));
+    let forest = Chart {
+        y: Axis::linear("goodput", "Mbit/s"),
+        categories: vec!["a".into(), "b".into()],
+        series: vec![Series::intervals("means", &[(0.0, 5.0, 5.5, 6.0), (1.0, 5.2, 5.6, 5.9)])],
+        ..Chart::default()
+    };
+    assert!(forest.to_terminal(80, 20, false).contains(words) && forest.to_svg(800, 400).contains("begin at 0)"));
+}
+
+#[test]
 fn colour_changes_no_character() {
     let plain = chart().to_terminal(80, 20, false);
     let mut stripped = String::new();

@@ -122,9 +122,12 @@ pub fn open(path: Option<&Path>) -> Result<SqliteJournal, Problem> {
     Ok(journal)
 }
 
-/// The experiments of the usual journal that are being measured right now; opens nothing.
+/// The experiments that are being measured right now, of the usual journal and of others on this machine; opens nothing.
 pub fn running() -> Vec<String> {
-    wt_journal::default_path(|name| std::env::var_os(name)).map_or_else(Vec::new, |path| Claim::running(&path))
+    let path = wt_journal::default_path(|name| std::env::var_os(name));
+    let mut running = path.map_or_else(Vec::new, |path| Claim::running(&path));
+    running.extend(wt_sys::presence::Presence::of_others());
+    running
 }
 
 /// What to say when the journal fails.

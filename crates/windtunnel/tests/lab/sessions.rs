@@ -2,9 +2,10 @@
 //! method tested on itself.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, ran, shared, windtunnel};
+use crate::common::{Ran, eventually_within, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Stdio;
 
 /// A path on which a window of 4 KiB is a quarter of what it takes, and every trial is light work.
 const PATH: &str = r#"
@@ -140,4 +141,33 @@ fn the_method_tested_on_real_kernels_prints_its_claims_with_their_interval() {
     for id in lab["experiments"].as_array().unwrap() {
         assert_eq!(wt(home.path(), &["report", id.as_str().unwrap(), "--json"]).code, 1);
     }
+}
+
+/// Ends with the test, however that ends.
+struct Measuring(std::process::Child);
+
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_is_measured_on_the_same_machine_is_noticed_whatever_its_journal_is() {
+    let _machine = shared();
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let long = ["tune", "--lab", "adsl", "--levels", "rwin=60480", "--budget", "1000 trials", "--no-model", "--quiet"];
+    let long = windtunnel(there.path()).args(long).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let long = Measuring(long);
+    let name = format!("windtunnel-measures/{}/", long.0.id());
+    eventually_within(60, "another experiment", || {
+        std::fs::read_to_string("/proc/net/unix").is_ok_and(|sockets| sockets.contains(&name))
+    });
+    let short =
+        ["tune", "--lab", "lan", "--levels", "rwin=64KiB", "--trial", "200ms", "--budget", "4 trials", "--quiet"];
+    let told = ran(windtunnel(here.path()).args(short).output().unwrap());
+    assert!(told.err.contains(" runs on this machine, too: each disturbs the other"), "{}", told.err);
+    let told = ran(windtunnel(here.path()).args(["lab", "run", "lan", "--", "true"]).output().unwrap());
+    assert!(told.code == 0 && told.err.contains(" is being measured on this machine"), "{}", told.err);
 }
