@@ -16,7 +16,7 @@
 # make slurm-test  a sweep as an array of Debian's Slurm (root, mmdebstrap; ten minutes on two idle cores)
 # make fleet-bench  how fast a fleet's server is, and what an idle agent costs (some minutes)
 # make traffic-edges  nginx reloads, SYN cookies, moved servers and a flood of 100,000 resets under `windtunnel traffic` (root, nginx)
-# make traffic-trap  cubic beside bbr by connection and by slots: the trap of A/B tests (root, 12 minutes)
+# make traffic-trap  cubic beside bbr by connection and by slots: the trap of A/B tests (root, 15 minutes)
 # make traffic-soak  200,000 real connections under `windtunnel traffic`: accounts, kills, cost (root, nginx; CONNECTIONS=N KILLS=N)
 # make site  the guide as a site with a search, in target/site/html (mdBook from crates.io; some minutes the first time)
 # make packages  a .deb, a tarball for glibc 2.28 and newer, an OCI image and SHA256SUMS in target/packages/out
@@ -126,7 +126,7 @@ traffic-edges: build
 	scripts/traffic-edges.py $(BIN) $(or $(CONNECTIONS),100000)
 
 traffic-trap: build
-	scripts/traffic-trap.py $(BIN) $(or $(MINUTES),12)
+	scripts/traffic-trap.py $(BIN) $(or $(MINUTES),14.4)
 
 traffic-soak: build
 	scripts/traffic-soak.py $(BIN) $(or $(CONNECTIONS),200000) $(or $(KILLS),100)
