@@ -271,13 +271,18 @@ pub(crate) fn missing(doing: &str) -> SysError {
     SysError { doing: doing.to_owned(), source: std::io::Error::from(std::io::ErrorKind::Unsupported) }
 }
 
-/// Where the control groups of version 2 are mounted.
+/// Where the control groups of version 2 are mounted. `ip netns exec` mounts another /sys over them, for itself alone: then they are
+/// where the first process sees them, if that may be looked at.
 pub(crate) fn control_groups() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").ok()?;
-    mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let (place, kind) = (fields.next()?, fields.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(place))
+    ["thread-self", "1"].iter().find_map(|process| {
+        let mounts = std::fs::read_to_string(format!("/proc/{process}/mounts")).ok()?;
+        let root = if *process == "1" { "/proc/1/root" } else { "" };
+        mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let (place, kind) = (fields.next()?, fields.next()?);
+            let place = PathBuf::from(format!("{root}{place}"));
+            (kind == "cgroup2" && place.join("cgroup.controllers").exists()).then_some(place)
+        })
     })
 }
 
