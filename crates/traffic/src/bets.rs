@@ -64,6 +64,12 @@ impl Wealth {
         }
     }
 
+    /// Whether the mean over the stakes may be more than these odds: no mean is above its largest.
+    fn may_exceed(&self, odds: f64) -> bool {
+        let least = self.losses.iter().copied().fold(f64::INFINITY, f64::min);
+        least * odds < 1.0 || self.logs != [0.0; STAKES]
+    }
+
     /// The logarithm of the mean over the stakes.
     fn mixed(&self) -> f64 {
         if self.logs == [0.0; STAKES] {
@@ -126,6 +132,8 @@ pub struct CoinBets {
     scale: RunningScale,
     /// The largest evidence so far, "higher" and "lower", as logarithms.
     best: [f64; 2],
+    /// The same as odds.
+    best_odds: [f64; 2],
     units: u64,
     /// Σ w r (1{z} − p) and Σ w (1{z} − p)², w being weight × part.
     cross: f64,
@@ -140,6 +148,7 @@ impl Default for CoinBets {
             lower: Wealth::ONE,
             scale: RunningScale::default(),
             best: [0.0; 2],
+            best_odds: [1.0; 2],
             units: 0,
             cross: 0.0,
             square: 0.0,
@@ -167,8 +176,10 @@ impl CoinBets {
         self.higher.bet(q, x);
         self.lower.bet(q, -x);
         self.units += 1;
-        for (best, now) in self.best.iter_mut().zip([self.higher, self.lower]) {
+        let sides = self.best.iter_mut().zip(&mut self.best_odds).zip([&self.higher, &self.lower]);
+        for ((best, odds), now) in sides.filter(|((_, odds), now)| now.may_exceed(**odds)) {
             *best = best.max(now.mixed());
+            *odds = best.exp();
         }
         let centred = f64::from(u8::from(treated)) - p;
         self.cross += part * weight * residual * centred;
@@ -229,7 +240,8 @@ impl CoinBets {
             at((0..40).find(|k| side * speaks(at(*k)) <= 0.0).unwrap_or(0))
         };
         let (mut low, mut high) = (end(-1.0), end(1.0));
-        for _ in 0..30 {
+        // Until the ends are neighbours, so that swapped arms give the same with the other sign.
+        for _ in 0..52 {
             let middle = 0.5 * (low + high);
             if speaks(middle) > 0.0 { low = middle } else { high = middle }
         }

