@@ -66,6 +66,8 @@ pub(crate) struct Census {
     records: Vec<TrafficRecord>,
     last_look_ns: u64,
     next_look_ns: u64,
+    /// How many connections were seen to begin.
+    begun: u64,
 }
 
 impl std::fmt::Debug for Census {
@@ -97,6 +99,7 @@ impl Census {
             records: Vec::new(),
             last_look_ns: now,
             next_look_ns: now + LOOK_NS,
+            begun: 0,
         };
         let all = tcp_sockets().map_err(failed)?;
         census.listening.extend(all.iter().filter(|one| one.is_listener()).map(|one| one.local.port()));
@@ -168,9 +171,15 @@ impl Census {
             count(&mut self.counts, account);
         }
         let changed_cc = matches!(account, Account::Arm(arm) if differs(&self.arms[arm], socket));
-        let since_ns = u64::midpoint(self.last_look_ns, now);
+        let since_ns = self.begins(now);
         let request = socket.is_request();
         self.seen.insert(socket.cookie, Seen { account, epoch, since_ns, last_ns: now, request, changed_cc });
+    }
+
+    /// When a connection began that was first seen now: each a nanosecond later, since it is known by that.
+    fn begins(&mut self, now: u64) -> u64 {
+        self.begun += 1;
+        u64::midpoint(self.last_look_ns, now) + self.begun % 1_000_000
     }
 
     fn account(&self, socket: &DiagSocket) -> (Account, u64) {
@@ -200,7 +209,7 @@ impl Census {
             None => {
                 let (account, epoch) = self.account(socket);
                 count(&mut self.counts, account);
-                let since_ns = u64::midpoint(self.last_look_ns, now);
+                let since_ns = self.begins(now);
                 Seen { account, epoch, since_ns, last_ns: now, request: false, changed_cc: false }
             }
         };

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use wt_sys::diag::{DiagSocket, tcp_sockets};
 use wt_sys::ns::read_net_sysctl;
 use wt_traffic::{ClientPrefix, TrafficConfig, left_alone};
+use wt_units::counted;
 
 /// The connections that are open on a server's ports now: how those would be dealt with that come next.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -71,6 +72,11 @@ impl OpenNow {
         for port in &self.without_listener {
             said.push(format!("Nobody listens on port {port} in this network namespace."));
         }
+        let left = self.private + self.this_host + self.administrator + self.own_cc + self.other_ports;
+        if self.take_part + left == 0 {
+            said.push("No connection is open now.".to_owned());
+            return said;
+        }
         let alone: Vec<String> = [
             (self.private, "from private addresses"),
             (self.this_host, "from this host"),
@@ -84,8 +90,9 @@ impl OpenNow {
         .collect();
         let alone = if alone.is_empty() { "none".to_owned() } else { alone.join(", ") };
         said.push(format!(
-            "Of the connections that are open now, such as {} from {} client networks would take part; left alone would be: {alone}.",
-            self.take_part, self.networks
+            "Such as are open now: {} from {} would take part; left alone would be: {alone}.",
+            counted(self.take_part as usize, "connection"),
+            counted(self.networks as usize, "client network")
         ));
         said
     }
@@ -131,7 +138,11 @@ mod tests {
             [found.take_part, found.networks, found.private, found.this_host, found.administrator, found.own_cc];
         assert_eq!((counts, found.other_ports), ([2, 1, 1, 1, 1, 1], 1));
         let said = found.sentences().join(" ");
-        assert!(said.contains("Nobody listens on port 80") && said.contains("2 from 1 client networks"), "{said}");
+        assert!(
+            said.contains("Nobody listens on port 80") && said.contains("2 connections from 1 client network would"),
+            "{said}"
+        );
+        assert_eq!(OpenNow::default().sentences(), ["No connection is open now."]);
         assert!(said.contains("1 from where you are logged in") && said.contains("1 on other ports"), "{said}");
     }
 }

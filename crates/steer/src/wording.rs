@@ -24,14 +24,14 @@ impl TrafficPlan {
         }
         let known = self.connections_per_hour > 0.0;
         lines.push(String::new());
-        lines.push("To show a gain of   half of the experiments need     four of five need".to_owned());
+        lines.push("To show a gain of       half of experiments need            four of five need".to_owned());
         lines.extend(self.expects.iter().map(|expected| expectation(expected, known)));
         lines.push(match known {
             true => format!(
                 "The times are at {:.0} connections an hour, which this network namespace accepts now on all of its ports.",
                 self.connections_per_hour
             ),
-            false => "No connection came while this looked: divide by your connections an hour for the time.".to_owned(),
+            false => "None came while this looked: divide by your connections an hour.".to_owned(),
         });
         lines
     }

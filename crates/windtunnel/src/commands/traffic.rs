@@ -378,7 +378,10 @@ fn is_gone(holdback: &TrafficHoldback) -> bool {
 /// Says a text of more than one line, 80 columns wide as reports are, or as wide as a terminal that is narrower.
 fn paragraph(text: &str) {
     let screen = Screen::stdout();
-    for line in wt_report::wrap(text, screen.width.min(80), 2) {
+    let width = screen.width.min(80);
+    // What fits is said as it is: it may be a row of a table.
+    let lines = if text.chars().count() <= width { vec![text.to_owned()] } else { wt_report::wrap(text, width, 2) };
+    for line in lines {
         say!("{line}");
     }
 }
