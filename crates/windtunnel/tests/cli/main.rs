@@ -24,6 +24,7 @@ mod settings;
 mod settings_check;
 mod settings_whole;
 mod studies;
+mod traffic;
 mod web;
 mod web_attacks;
 mod web_door;

@@ -9,5 +9,6 @@ mod probe_kernel;
 mod stacks;
 mod traffic;
 mod traffic_beside;
+mod traffic_edges;
 mod traffic_without_bpf;
 mod virtual_time;

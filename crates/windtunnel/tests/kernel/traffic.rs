@@ -31,6 +31,7 @@ for process in /proc/[0-9]*; do
     [ "$(readlink $process/ns/net 2>/dev/null)" = "$(cat namespace)" ] && network=$process/ns/net
 done
 begin() { # waits until connections are assigned
+    rm -f stream; : > stream # or else the last one's may be read, until the shell has opened it anew
     nsenter --net=$network "$WT" traffic start --port 80 $LEVELS --unit connection --epoch 1s --age 1s \
         --no-ramp --private --beside-programs --json-stream > stream & traffic=$! # tests of others may run here
     while ! grep -q '"event":"epoch"' stream && kill -0 $traffic; do :; done
@@ -208,6 +209,7 @@ echo > go; read -r _ < fetching
 "$WT" traffic stop > stopped; wait $traffic
 nsenter --net=$network "$WT" settings apply --verdict last --confirm-within 10m --json > applied || cat applied
 first=$("$WT" traffic report --json | sed 's/.*"id":"\([^"]*\)".*/\1/')
+rm -f stream; : > stream
 nsenter --net=$network "$WT" traffic start --holdback "$first" --keep-back 50% --beside-programs --json-stream > stream & traffic=$!
 while ! grep -q '"event":"epoch"' stream && kill -0 $traffic; do :; done
 echo > go; read -r _ < fetching

@@ -61,9 +61,15 @@ char tuner_license[] __attribute__((section("license"), used)) = "GPL";
 """)
 must("clang -O2 -target bpf -c tuner.c -o tuner.o && bpftool prog load tuner.o /sys/fs/bpf/tuner type sockops")
 attach = f"cgroup attach {groups} sock_ops pinned /sys/fs/bpf/tuner multi"
-must("bpftool " + attach)
+below = os.path.join(groups, f"wt-below-{os.getpid()}")
+os.mkdir(below)
+must(f"bpftool cgroup attach {below} sock_ops pinned /sys/fs/bpf/tuner")
 argv = [sys.argv[1], "traffic", "start", "--port", "8080", "--levels", "cc=cubic,reno", "--unit", "connection", "--epoch", "1h", "--no-ramp",
         "--age", "1s", "--json-stream"]
+refused_below = subprocess.run(argv, capture_output=True, text=True)
+must(f"bpftool cgroup detach {below} sock_ops pinned /sys/fs/bpf/tuner")
+os.rmdir(below)
+must("bpftool " + attach)
 refused = subprocess.run(argv, capture_output=True, text=True)
 plan = json.loads(subprocess.run([*argv, "--dry-run"], capture_output=True, text=True).stdout)
 traffic = subprocess.Popen([*argv, "--beside-programs"], stdout=subprocess.PIPE, text=True)
@@ -85,7 +91,7 @@ for number in range(60):
     client.close()
 traffic.send_signal(signal.SIGINT)
 report = json.loads(traffic.communicate()[0].splitlines()[-1])
-print(json.dumps({"code": refused.returncode, "said": refused.stdout + refused.stderr, "plan": plan["other_programs"], "report": report}))
+print(json.dumps({"below": [refused_below.returncode, refused_below.stderr], "code": refused.returncode, "said": refused.stdout + refused.stderr, "plan": plan["other_programs"], "report": report}))
 "#;
 
 #[test]
@@ -97,6 +103,8 @@ fn beside_another_program_it_begins_only_if_asked_and_what_that_changes_isnt_tak
     assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
     let found: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
     assert_eq!(found["code"], 3, "{found:#}");
+    let below = &found["below"];
+    assert!(below[0] == 3 && below[1].as_str().unwrap().contains("conn_tuner (program "), "in a group below: {below}");
     let said = found["said"].as_str().unwrap();
     assert!(said.contains("conn_tuner (program ") && said.contains("--beside-programs"), "{said}");
     assert!(found["plan"][0].as_str().unwrap().starts_with("conn_tuner (program "), "{found:#}");

@@ -1,6 +1,8 @@
 //! `windtunnel traffic` by routes and by slots, with nginx in the lab: no BPF, and nothing of it stays.
 
 use crate::common::nginx::shell;
+use crate::common::{binary, ran, windtunnel};
+use std::path::Path;
 use wt_testing::require;
 
 /// Clients of 16 networks; the state of the server's network in a file; and the start of an experiment.
@@ -11,6 +13,7 @@ server() { ip netns exec server "$@"; }
 state() { server nft list ruleset; server ip rule; server ip -6 rule; server ip route show table all; server ip -6 route show table all
     server cat /proc/sys/net/ipv4/tcp_fwmark_accept; }
 begin() { # waits until connections are assigned
+    rm -f stream; : > stream # or else the last one's may be read, until the shell has opened it anew
     ip netns exec server "$WT" traffic start --port 8080 --no-ramp --age 5s --beside-programs --json-stream "$@" > stream 2> said & traffic=$!
     while ! grep -q '"event":"epoch"' stream; do kill -0 $traffic 2>/dev/null || { cat said stream >&2; exit 5; }; done
 }
@@ -89,4 +92,65 @@ grep -q -- '--unit slot' refused || { cat refused >&2; exit 10; }
     let ran = shell(&format!("{HEAD}{script}"));
     require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
     assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn a_slot_whose_guards_are_killed_with_it_is_told_by_status_and_put_back_by_stop_or_by_the_next_experiment() {
+    let script = r#"
+for way in stop begin; do
+    begin --backend slots --unit slot --epoch 1h --levels initcwnd=32,20 --private
+    while ! server ip route | grep -q 'initcwnd'; do kill -0 $traffic || exit 4; done
+    guards=$(for p in /proc/[0-9]*; do
+        tr '\0' ' ' < $p/cmdline 2>/dev/null | grep -q "/proc/self/exe settings guard" && [ "$(readlink $p/ns/net)" = "$(server readlink /proc/self/ns/net)" ] && echo ${p#/proc/}
+    done)
+    [ "$(echo "$guards" | wc -w)" = 2 ] || { echo "guards: $guards" >&2; exit 5; }
+    kill -STOP $traffic; kill -9 $guards $traffic; wait $traffic
+    server ip route | grep -q 'initcwnd' || { echo "nothing was left: this shows nothing" >&2; exit 6; }
+    server "$WT" traffic status > said; tr '\n' ' ' < said | grep -q 'killed with its guards' || { cat said >&2; exit 7; }
+    if [ $way = stop ]; then
+        server "$WT" traffic stop | grep -q 'Put back' || exit 8
+    else
+        begin --backend routes --levels initcwnd=10,20 --private; kill -INT $traffic; wait $traffic
+    fi
+    as_before
+    server "$WT" traffic status | grep -q 'guards' && exit 9
+done
+true
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn what_the_guide_types_goes_from_nothing_to_applied_with_nginx_in_the_lab() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/traffic.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let (_, typed) = text.split_once("```sh\n").unwrap();
+    let (typed, _) = typed.split_once("```").unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let program = binary().parent().unwrap().display().to_string();
+    let path = format!("{program}:{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
+    let has = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).exists());
+    require!("nginx and nft", if has("nginx") && has("nft") { Ok(()) } else { Err("not installed") });
+    let mut command = windtunnel(home.path());
+    command.env("PATH", &path).env("WINDTUNNEL_ROOT", home.path().join("root")).current_dir(home.path());
+    command.args(["lab", "run", "transatlantic", "--", "timeout", "120", "sh", "-c", typed]);
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let said = [
+        "It would touch new connections to port 8080 from public and private addresses.",
+        "Connections with initcwnd=40 are faster beside initcwnd=10: goodput +",
+        "windtunnel settings confirm",
+        "Change 1 stays.",
+        "The gain of ",
+        "No experiment on connections is under way.",
+    ];
+    let mut rest = ran.out.as_str();
+    for one in said {
+        let at = rest.find(one);
+        assert!(at.is_some(), "{one}: {}{}", ran.out, ran.err);
+        rest = &rest[at.unwrap_or(0)..];
+    }
+    assert!(!ran.out.contains("Check units"), "{}", ran.out);
 }
