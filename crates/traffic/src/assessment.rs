@@ -123,17 +123,18 @@ impl TrafficAnalysis {
 
     fn verdict(&self, effects: &[TrafficEffect]) -> TrafficVerdict {
         let needed = self.needed();
-        let best = |value: fn(&TrafficEffect) -> f64| {
-            let larger = |a: &&TrafficEffect, b: &&TrafficEffect| value(a).total_cmp(&value(b));
-            effects.iter().max_by(larger).filter(|effect| value(effect) >= needed)
-        };
+        // Evidence is the largest that there ever was: what the estimate contradicts by now isn't claimed any more.
+        let slower =
+            effects.iter().filter(|effect| effect.evidence_slower >= needed && effect.ratio.is_none_or(|r| r < 1.0));
+        let slower = slower.max_by(|a, b| a.evidence_slower.total_cmp(&b.evidence_slower));
         // Of several that are faster, the one with the largest estimate.
-        let faster = effects.iter().filter(|effect| effect.evidence_faster >= needed);
+        let faster =
+            effects.iter().filter(|effect| effect.evidence_faster >= needed && effect.ratio.is_none_or(|r| r > 1.0));
         let faster = faster.max_by(|a, b| a.ratio.unwrap_or(0.0).total_cmp(&b.ratio.unwrap_or(0.0)));
         let stopped = self.comparisons.iter().find(|comparison| comparison.stopped.is_some());
         let stopped = stopped.map(|comparison| &effects[comparison.arm - 1]);
         let still_faster = faster.filter(|effect| stopped.is_none_or(|stopped| stopped.arm != effect.arm));
-        let (kind, effect) = match (still_faster, best(|effect| effect.evidence_slower), stopped) {
+        let (kind, effect) = match (still_faster, slower, stopped) {
             (Some(effect), ..) => (TrafficVerdictKind::Faster, Some(effect)),
             (None, Some(effect), _) => (TrafficVerdictKind::Slower, Some(effect)),
             (None, None, Some(effect)) => (TrafficVerdictKind::Stopped, Some(effect)),

@@ -1,9 +1,9 @@
 //! The report: its JSON is a contract, its text is 80 columns wide, and both say no more than was shown.
 
-use crate::world::{Effect, NOTHING, Run, Tails, config, gain, run};
+use crate::world::{Effect, NOTHING, Run, Tails, World, config, gain, run};
 use wt_traffic::{
-    ArmTally, TrafficAllocation, TrafficClaim, TrafficConfig, TrafficRamp, TrafficReport, TrafficRun, TrafficTally,
-    TrafficUnit, TrafficVerdictKind,
+    ArmTally, ArmThresholds, DrawKey, TrafficAllocation, TrafficAnalysis, TrafficClaim, TrafficConfig, TrafficRamp,
+    TrafficReport, TrafficRun, TrafficTally, TrafficUnit, TrafficVerdictKind,
 };
 
 const RUN: TrafficRun<'static> = TrafficRun { id: "traffic-1", backend: "sockops" };
@@ -67,6 +67,36 @@ fn without_an_effect_the_report_says_that_nothing_is_shown() {
     let none = report_of(config(TrafficUnit::Prefix, TrafficRamp::none()), (0, 0), NOTHING);
     assert_eq!(none.verdict.kind, TrafficVerdictKind::NoData);
     assert!(none.text().starts_with("No epoch is old enough"), "{}", none.text());
+}
+
+#[test]
+fn what_the_estimate_contradicts_by_now_is_claimed_no_more() {
+    let (mut world, key, tags) = (World::new(9, Tails::Lognormal), DrawKey([9, 1]), DrawKey([9, 2]));
+    let mut analysis = TrafficAnalysis::new(config(TrafficUnit::Connection, TrafficRamp::none())).unwrap();
+    let shares = [0.5, 0.5];
+    let mut kinds = Vec::new();
+    for epoch in 0..60 {
+        analysis.begin_epoch(epoch, &shares);
+        world.epoch();
+        for number in 0..200 {
+            let arrival = world.arrival();
+            let rest = u64::from(arrival.port) << 16 | epoch << 40 | number << 50 | 1;
+            let arm =
+                key.arm(arrival.prefix, epoch, TrafficUnit::Connection, rest, &ArmThresholds::new(&shares)).unwrap();
+            analysis.record(&arrival.outcome(arm, epoch, tags, gain(if epoch < 10 { 0.6 } else { 1.5 })));
+        }
+        analysis.close_epoch(epoch);
+        let verdict = analysis.report(RUN, &TrafficTally::default()).verdict;
+        let (ratio, agrees) = (verdict.ratio.unwrap_or(1.0), |now: f64| match verdict.kind {
+            TrafficVerdictKind::Faster => now > 1.0,
+            TrafficVerdictKind::Slower => now < 1.0,
+            _ => true,
+        });
+        assert!(agrees(ratio), "{verdict:?}");
+        kinds.push(verdict.kind);
+    }
+    assert!(kinds.contains(&TrafficVerdictKind::Slower), "{kinds:?}");
+    assert_ne!(kinds.last(), Some(&TrafficVerdictKind::Slower));
 }
 
 #[test]
