@@ -105,6 +105,9 @@ for way in stop begin; do
     done)
     [ "$(echo "$guards" | wc -w)" = 2 ] || { echo "guards: $guards" >&2; exit 5; }
     kill -STOP $traffic; kill -9 $guards $traffic; wait $traffic
+    for guard in $guards; do # they watch as long as they have files open
+        while [ -n "$(ls /proc/$guard/fd 2>/dev/null)" ]; do :; done
+    done
     server ip route | grep -q 'initcwnd' || { echo "nothing was left: this shows nothing" >&2; exit 6; }
     server "$WT" traffic status > said; tr '\n' ' ' < said | grep -q 'killed with its guards' || { cat said >&2; exit 7; }
     if [ $way = stop ]; then
