@@ -39,12 +39,14 @@ fn main() {
     }
 }
 
-/// Compiles one for the kernel. The CPU's version 3 is of Linux 5.1; the debug information carries the BTF.
+/// Compiles one for the kernel. The CPU's version 3 is of Linux 5.1; the debug information carries the BTF. Nothing in it tells in which
+/// folder it was compiled.
 fn compile(clang: &str, source: &Path, object: &Path) -> Result<(), String> {
     let endian = std::env::var("CARGO_CFG_TARGET_ENDIAN").unwrap_or_default();
     let target = if endian == "big" { "bpfeb" } else { "bpfel" };
     let mut command = Command::new(clang);
     command.args(["-O2", "-g", "-target", target, "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-c"]);
+    command.arg(concat!("-ffile-prefix-map=", env!("CARGO_MANIFEST_DIR"), "=."));
     command.arg(source).arg("-o").arg(object);
     match command.output() {
         Ok(done) if done.status.success() => Ok(()),
