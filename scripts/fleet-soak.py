@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Agents of a fleet under attack, in full: make fleet-soak (root).
 
-Usage: scripts/fleet-soak.py WINDTUNNEL [SECONDS]
+Usage: scripts/fleet-soak.py WINDTUNNEL [SECONDS [AWAY]]
 
 Eight agents in network namespaces of their own measure to one server over three links of 8 Mbit/s, each agent over two of them. Every second one
 of them is killed with -9 (with the experiment it runs) and started again, or stopped for longer than its turn lasts; the wall clocks of two are
-an hour wrong; PostgreSQL is killed with -9 twice. Every data packet on the links is noted where the link begins. At the end:
+an hour wrong; PostgreSQL is killed with -9 twice, and after SECONDS (300) is away for AWAY (120): no data may pass once the turns of then
+are over, and what had ended is there 30 s after its return. Every data packet on the links is noted where the link begins. At the end:
 no two agents were on a link within a round trip of each other; both journals hold the same trials; pushing again adds none; nothing is left
 as running. Prints the figures; exit code 1 if something doesn't hold.
 """
@@ -29,6 +30,8 @@ AGENTS = [f"a{n}" for n in range(8)]
 LINKS = 3
 TURN = 2.0
 STOP = 3.0
+# Ends with this script, whatever ends it.
+WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 # What waits in a link's queue is older than this never: the longest that a round trip can be on it.
 QUEUE_MS = 40
 # Shorter packets are requests, acknowledgements and answers.
@@ -40,7 +43,7 @@ class Namespace:
     """A network namespace that lives as long as a process of ours."""
 
     def __init__(self):
-        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+        self.holder = subprocess.Popen([*WITH_US, "unshare", "--net", "sleep", "infinity"])
         while os.readlink(f"/proc/{self.holder.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
             time.sleep(0.01)
         self.run("ip", "link", "set", "lo", "up")
@@ -53,10 +56,10 @@ class Namespace:
 
 
 def join(one, name, other, peer):
-    one.run("ip", "link", "add", name, "type", "veth", "peer", "name", peer, "netns", str(other.holder.pid))
+    one.run("ip", "link", "add", "name", name, "type", "veth", "peer", "name", peer, "netns", str(other.holder.pid))
     for space, device in ((one, name), (other, peer)):
         # As on a wire: one packet is one packet.
-        space.run("ip", "link", "set", device, "up", "gso_max_segs", "1")
+        space.run("ip", "link", "set", "dev", device, "up", "gso_max_segs", "1")
 
 
 class Wire(threading.Thread):
@@ -87,6 +90,9 @@ class Wire(threading.Thread):
                 packet, extra, _, _ = self.socket.recvmsg(96, 64)
             except TimeoutError:
                 continue
+            except OSError:
+                # The link went down with the script.
+                return
             if packet[12:14] != b"\x08\x00" or packet[23] != 6:
                 continue
             length = struct.unpack(">H", packet[16:18])[0]
@@ -110,21 +116,21 @@ class Fleet:
         self.wires, self.switches = [], []
         for link in range(LINKS):
             switch = Namespace()
-            switch.run("ip", "link", "add", "link", "type", "bridge")
-            switch.run("ip", "link", "set", "link", "up")
-            join(switch, "up", self.server, f"link{link}")
-            switch.run("ip", "link", "set", "up", "master", "link")
+            switch.run("ip", "link", "add", "name", "wire", "type", "bridge")
+            switch.run("ip", "link", "set", "wire", "up")
+            join(switch, "server", self.server, f"link{link}")
+            switch.run("ip", "link", "set", "server", "master", "wire")
             self.server.run("ip", "addr", "add", f"10.0.{link}.1/24", "dev", f"link{link}")
-            for space, device in ((self.server, f"link{link}"), (switch, "up")):
+            for space, device in ((self.server, f"link{link}"), (switch, "server")):
                 space.run("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", "8mbit", "burst", "3200", "latency", f"{QUEUE_MS}ms")
             for number, agent in enumerate(AGENTS):
                 if link in self.links_of(number):
                     join(switch, agent, self.spaces[agent], f"link{link}")
-                    switch.run("ip", "link", "set", agent, "master", "link")
+                    switch.run("ip", "link", "set", agent, "master", "wire")
                     self.spaces[agent].run("ip", "addr", "add", f"10.0.{link}.{number + 10}/24", "dev", f"link{link}")
             self.switches.append(switch)
-            self.wires.append(Wire(switch, "up"))
-        serve = [*self.server.prefix(), binary, "serve", "--max-tests", "32"]
+            self.wires.append(Wire(switch, "server"))
+        serve = [*WITH_US, *self.server.prefix(), binary, "serve", "--max-tests", "32"]
         serve += [word for link in range(LINKS) for word in ("--listen", f"10.0.{link}.1:7411")]
         self.serve = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=self.environment())
         key = next(line.strip().removeprefix("wt://").split("@")[0] for line in self.serve.stdout if line.strip().startswith("wt://"))
@@ -145,19 +151,25 @@ class Fleet:
     def environment(self):
         return {**os.environ, "XDG_DATA_HOME": str(self.home), "XDG_STATE_HOME": str(self.home), "HOME": str(self.home)}
 
-    def run(self, *words, check=True):
-        return subprocess.run([self.binary, *words], check=check, capture_output=True, text=True, env=self.environment()).stdout
+    def run(self, *words):
+        done = subprocess.run([self.binary, *words], check=False, capture_output=True, text=True, env=self.environment())
+        if done.returncode:
+            sys.exit(f"{' '.join(words)}: {done.stderr}")
+        return done.stdout
 
     def mesh(self):
         text = 'name = "soak"\n'
         for number, agent in enumerate(AGENTS):
             for link in sorted(self.links_of(number)):
                 text += (
-                    f'[[measure]]\nfrom = ["{agent}"]\nto = ["wt://10.0.{link}.1"]\nlinks = ["link:{link}"]\nwithin = "0s"\nevery = "20s"\n'
-                    'with = { levels = ["rwin=32KiB"], budget = "6 trials", trial = "300ms" }\n'
+                    f'[[measure]]\nfrom = ["{agent}"]\nto = ["wt://10.0.{link}.1"]\nlinks = ["link:{link}"]\nwithin = "0s"\nevery = "1min"\n'
+                    'with = { levels = ["rwin=32KiB"], budget = "30 trials", trial = "300ms" }\n'
                 )
         (self.folder / "mesh.toml").write_text(text)
         self.run("fleet", "run", str(self.folder / "mesh.toml"), self.postgres.url)
+
+    def experiments(self, journal):
+        return json.loads(self.run("journal", "list", "--limit", "100000", "--json", "--journal", str(journal)))["experiments"]
 
     def start(self, agent):
         environment = self.environment()
@@ -224,13 +236,31 @@ def attack(fleet, seconds):
     return counts
 
 
-def nearest(wires):
-    """How near each other data of two agents came on any link, ms; how often they took turns, and the longest that a link stood idle."""
+def away(fleet, seconds):
+    """The server is gone for so long: how long data went on passing, and which experiments that had ended aren't there 30 s after its return."""
+    # While somebody measures.
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not any(wire.passed and wire.passed[-1][0] > time.time() - 0.1 for wire in fleet.wires):
+        time.sleep(0.01)
+    fleet.postgres.kill()
+    gone = time.time()
+    time.sleep(seconds)
+    last = max((when for wire in fleet.wires for when, _ in wire.passed if when > gone), default=gone) - gone
+    ended = {one["id"]: one["trials"] for agent in AGENTS for one in fleet.experiments(fleet.folder / f"{agent}.sqlite3") if one["state"] != "running"}
+    fleet.postgres.start()
+    time.sleep(30)
+    there = {one["id"]: one["trials"] for one in fleet.experiments(fleet.postgres.url)}
+    return last, len(ended), [name for name, trials in ended.items() if there.get(name) != trials]
+
+
+def nearest(wires, attacked):
+    """How near each other data of two agents came on any link, ms; how often they took turns, and the longest that a link stood idle while they
+    were attacked."""
     gaps, idle = [], 0.0
     for wire in wires:
         passed = sorted(wire.passed)
         for (before, one), (after, other) in zip(passed, passed[1:]):
-            idle = max(idle, after - before)
+            idle = max(idle, after - before) if after < attacked else idle
             if one != other:
                 gaps.append((after - before) * 1000)
     return min(gaps), len(gaps), idle
@@ -245,7 +275,7 @@ def journals(fleet):
     there = fleet.postgres.sql(count)
     for agent in AGENTS:
         local = str(fleet.folder / f"{agent}.sqlite3")
-        for one in json.loads(fleet.run("journal", "list", "--limit", "100000", "--json", "--journal", local))["experiments"]:
+        for one in fleet.experiments(local):
             trials += one["trials"]
             here, common = (fleet.run("journal", "export", one["id"], "--journal", place) for place in (local, fleet.postgres.url))
             if here != common:
@@ -260,7 +290,8 @@ def journals(fleet):
 def main():
     if os.getuid() != 0 or len(sys.argv) < 2:
         sys.exit(__doc__)
-    binary, seconds = str(pathlib.Path(sys.argv[1]).resolve()), float(sys.argv[2]) if len(sys.argv) > 2 else 300
+    binary = str(pathlib.Path(sys.argv[1]).resolve())
+    seconds, pause = (float(sys.argv[n]) if len(sys.argv) > n else usual for n, usual in ((2, 300), (3, 120)))
     seed = random.randrange(1 << 32)
     random.seed(seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="fleet-soak-"))
@@ -273,8 +304,10 @@ def main():
         for agent in AGENTS:
             fleet.start(agent)
         counts = attack(fleet, seconds)
+        attacked = time.time()
+        last, ended, missing = away(fleet, pause)
         # In peace what was begun comes to its end; nothing new begins.
-        fleet.run("fleet", "stop", "soak", fleet.postgres.url)
+        fleet.run("fleet", "stop", fleet.postgres.url)
         time.sleep(15)
         status = json.loads(fleet.run("fleet", "status", fleet.postgres.url, "--json"))
         for agent in AGENTS:
@@ -282,14 +315,16 @@ def main():
         for wire in fleet.wires:
             wire.ends = True
             wire.join()
-        gap, turns, idle = nearest(fleet.wires)
+        gap, turns, idle = nearest(fleet.wires, attacked)
         same, trials, there, again = journals(fleet)
         skews = {one["agent"]: one["skew_s"] for one in status["agents"]}
         wrong = {agent: skew for agent, skew in skews.items() if abs(skew - {"+1h": 3600, "-1h": -3600}.get(WRONG.get(agent), 0)) > 1}
         packets = sum(len(wire.passed) for wire in fleet.wires)
         checks = {
+            f"the server away for {pause:.0f} s: data for {last:.1f} s, then none": last < TURN + 0.1,
+            f"30 s after its return {ended - len(missing)} of {ended} experiments that had ended are there as they are here": not missing,
             f"two agents on a link, the nearest {gap:.0f} ms apart ({turns} changes, {packets} data packets)": gap > QUEUE_MS,
-            f"the longest that a link stood idle: {idle:.1f} s": True,
+            f"the longest that a link stood idle under attack: {idle:.1f} s": True,
             f"{trials} trials of the agents' journals are the same in the common one ({there})": same and there == f"{trials}|0|0",
             f"pushing three times more adds none ({again})": again == there,
             f"clocks: {', '.join(f'{agent} {skew:+.1f} s' for agent, skew in sorted(skews.items()))}": not wrong,

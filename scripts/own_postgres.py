@@ -1,4 +1,4 @@
-"""A server of PostgreSQL for a script: in a folder of its own, on a socket in it, as an ordinary user, with fsync on."""
+"""A server of PostgreSQL for a script: in a folder of its own, on a socket in it, as an ordinary user, with fsync on. It ends with the script."""
 import os
 import pathlib
 import pwd
@@ -28,7 +28,7 @@ class Server:
         subprocess.run([*self.user, self.bin / "initdb", "-D", data, "-U", "wt", "-A", "trust"], check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
         options = ["listen_addresses=", "fsync=on", "max_connections=1100", "shared_buffers=128MB"]
         arguments = [word for option in options for word in ("-c", option)]
-        self.command = [*before, *self.user, self.bin / "postgres", "-D", data, "-k", self.folder, *arguments]
+        self.command = [*before, *(self.user or ["setpriv"]), "--pdeathsig", "INT", self.bin / "postgres", "-D", data, "-k", self.folder, *arguments]
         self.start()
         self.sql("CREATE DATABASE fleet", "postgres")
         self.url = f"postgresql://wt@/fleet?host={str(self.folder).replace('/', '%2F')}"
@@ -44,8 +44,8 @@ class Server:
                 sys.exit("the server didn't start")
             time.sleep(0.1)
 
-    def kill_and_restart(self):
-        """Ends it by SIGKILL with every process of it, as a power failure would, and starts it again."""
+    def kill(self):
+        """Ends it by SIGKILL with every process of it, as a power failure would."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         for process in [self.process.pid, *map(int, children)]:
             try:
@@ -54,6 +54,9 @@ class Server:
                 pass
         self.process.wait()
         (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def kill_and_restart(self):
+        self.kill()
         self.start()
 
     def stop(self):
