@@ -93,17 +93,21 @@ files() { (cd "$root" && find etc lib usr var/lib -path var/lib/apt -prune -o -p
 say "what a user has beside it: curl, iproute2, man"
 inside root sh -c 'apt-get update -q >/dev/null && apt-get install -q -y --no-install-recommends curl iproute2 man-db bash >/dev/null 2>&1'
 inside root useradd --create-home --uid 1000 --shell /bin/bash someone
-cp "$deb" "$root/tmp/windtunnel.deb"
+# The folder is one that apt takes packages from.
+install -d "$root/srv/windtunnel"
+cp "$deb" "$work/out/Packages.gz" "$root/srv/windtunnel/"
+echo 'deb [trusted=yes] file:/srv/windtunnel ./' >"$root/etc/apt/sources.list.d/windtunnel.list"
 files >"$work/before.txt"
 
 say "from the package to the first verdict"
 began=$(date +%s)
-inside root sh -c 'apt-get install -q -y --no-install-recommends /tmp/windtunnel.deb >/dev/null 2>&1'
+inside root sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends windtunnel' >"$work/apt.txt" 2>&1 || { tail "$work/apt.txt" >&2; fail "apt"; }
+installed=$(date +%s)
 verdict=$(inside someone windtunnel tune --lab transatlantic --workload page --knobs initcwnd --budget 60s --quiet) || [ $? -le 1 ]
 took=$(($(date +%s) - began))
 printf '%s\n' "$verdict" | head -n 5 >&2
 printf '%s' "$verdict" | grep -q '^Kept: windtunnel report' || fail "there is no verdict"
-say "$took s"
+say "$took s, $((installed - began)) s of them to install"
 [ $took -lt 120 ] || fail "that is more than two minutes"
 
 say "commands as an ordinary user"
@@ -203,4 +207,4 @@ say "piuparts"
 gzip -1nc "$base" >"$other/base.tar.gz"
 piuparts -b "$other/base.tar.gz" -d "$suite" --no-eatmydata "$deb" >"$work/piuparts.log" 2>&1 || { tail -n 20 "$work/piuparts.log" >&2; fail "piuparts"; }
 tail -n 1 "$work/piuparts.log" >&2
-say "all of it holds"
+say "all of it holds, in $SECONDS s"

@@ -126,7 +126,5 @@ python3 scripts/sbom.py "$version" > "$out/$name.cdx.json"
 python3 scripts/image.py "$stage/usr/bin/windtunnel" "$version" "$out/$name.oci.tar"
 (cd "$out" && sha256sum -- *.deb *.tar *.tar.xz *.json > SHA256SUMS)
 # A folder that apt can use: deb [trusted=yes] file:FOLDER ./
-if command -v dpkg-scanpackages >/dev/null; then
-    (cd "$out" && dpkg-scanpackages --multiversion . 2>/dev/null | gzip -9nc > Packages.gz)
-fi
+(cd "$out" && dpkg-scanpackages --multiversion . 2>/dev/null | gzip -9nc > Packages.gz)
 ls -l "$out" >&2
