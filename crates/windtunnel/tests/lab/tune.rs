@@ -114,7 +114,7 @@ fn identical_settings_are_hardly_ever_told_apart() {
     let mut claimed = Vec::new();
     for seed in ["1", "2", "3", "4", "5"] {
         let (report, ran) =
-            tune(&["--lab", "lan", "--identical", "3", "--trial", "200ms", "--budget", "40 trials", "--seed", seed]);
+            tune(&["--lab", "wifi", "--identical", "3", "--trial", "200ms", "--budget", "40 trials", "--seed", seed]);
         let faster = report["verdict"]["kind"] == "faster";
         assert_eq!(ran.code, i32::from(!faster), "seed {seed}: {}", ran.err);
         claimed.extend(faster.then(|| format!("seed {seed}: {:#}", report["verdict"])));
