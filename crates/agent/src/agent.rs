@@ -137,7 +137,7 @@ fn only_one(journal: &SqliteJournal) -> Result<std::fs::File, Problem> {
     }
 }
 
-/// What a turn came to.
+/// Outcome of a turn.
 enum AgentTurn {
     /// A job was done, or refused.
     Worked,
@@ -147,7 +147,7 @@ enum AgentTurn {
     Watched,
 }
 
-/// Why a turn came to nothing.
+/// Why a turn had no result.
 enum Trouble {
     /// The server isn't there, or doesn't want us.
     Away(String),

@@ -21,7 +21,7 @@ const REACH: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "did", rename_all = "snake_case")]
 enum Done {
-    /// It began to apply it; whether it came to that isn't known.
+    /// It began to apply it; whether it finished isn't known.
     Began,
     /// It is in force as this change of the host, to be confirmed.
     Applied { change: String },

@@ -388,7 +388,7 @@ impl FleetAdmin {
     }
 }
 
-/// A run of a job that came to an experiment.
+/// A run of a job that has an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLine {
     /// Who measured.

@@ -14,7 +14,7 @@ pub type TrialId = i64;
 pub enum State {
     /// Under way, or was when the program died.
     Running,
-    /// It came to an end by its own rule.
+    /// It ended by its own rule.
     Finished,
     /// The user ended it; what was measured counts.
     Stopped,

@@ -1,6 +1,6 @@
 //! The lab as a place where trials run.
 
-/// What a trial came to.
+/// Outcome of a trial.
 mod outcome;
 /// Pages.
 mod page;

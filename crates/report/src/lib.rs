@@ -1,6 +1,6 @@
 //! What is told: one file per form of report.
 //!
-//! [`TuneReport`] is what tuning came to. Its JSON form is the contract of `windtunnel tune --json`; from the same object
+//! [`TuneReport`] is the report of a tuning experiment. Its JSON form is the contract of `windtunnel tune --json`; from the same object
 //! come the report for terminals, the self-contained HTML page and the CSV table, so that no two of them can disagree.
 //! [`Chart`] is one description of a chart, drawn for terminals and as SVG.
 //!
@@ -29,7 +29,7 @@ mod plain;
 mod tables;
 /// The report for terminals.
 mod terminal;
-/// What tuning came to.
+/// Report of a tuning experiment.
 pub mod tune;
 /// How figures are written.
 mod words;

@@ -12,7 +12,7 @@
 pub mod cc;
 /// The event loop.
 mod net;
-/// What a simulation came to.
+/// Results of a simulation.
 mod report;
 /// Workloads.
 mod run;

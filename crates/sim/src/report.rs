@@ -1,4 +1,4 @@
-//! What a simulation came to.
+//! Results of a simulation.
 //!
 //! What this leaves out: of `tcp_info` the fields that no report shows; it matters to nobody who doesn't ask for them.
 //!
@@ -28,7 +28,7 @@ pub struct Exchanged {
     pub bytes: u64,
 }
 
-/// What one flow came to.
+/// Results of one flow.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FlowReport {
     /// When the first SYN left, since the simulation began.
@@ -77,7 +77,7 @@ pub struct FlowReport {
     pub receiver: Vec<Sample>,
 }
 
-/// What a simulation came to.
+/// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Each flow, in the order in which they were added.

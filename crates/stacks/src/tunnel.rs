@@ -1,4 +1,4 @@
-/// What a trial came to.
+/// Outcome of a trial.
 mod outcome;
 /// Two stacks in turn.
 mod pairs;

@@ -37,7 +37,7 @@ pub(crate) struct Identical<'a> {
 
 /// What they gave.
 pub(crate) struct Claims {
-    /// Experiments that came to their end.
+    /// Experiments that ended by themselves.
     pub runs: u64,
     /// Of those, with a claim.
     pub claims: u64,

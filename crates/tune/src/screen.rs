@@ -229,7 +229,7 @@ impl<T: Tunnel> Session<'_, T> {
     }
 }
 
-/// Runs rounds; whether they came to their end.
+/// Runs rounds; whether all of them finished.
 fn rounds_of(driver: &mut Driver<'_>, factors: &[Factor], screen: &mut Screen, most: usize) -> Result<bool, Problem> {
     let mut rng = ChaCha12Rng::seed_from_u64(driver.plan.order_seed);
     for number in 1..=u32::try_from(most).unwrap_or(u32::MAX) {

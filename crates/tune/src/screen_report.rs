@@ -1,4 +1,4 @@
-//! What a screen of many knobs came to: an object beside that of `tune`.
+//! Report of a screening experiment: an object beside that of `tune`.
 
 use super::observed::{Judged, observation};
 use serde_json::{Value, json};

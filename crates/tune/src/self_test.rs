@@ -82,7 +82,7 @@ pub struct SelfTestAnswer {
 pub struct LabClaims {
     /// The path.
     pub path: String,
-    /// Experiments that came to their end.
+    /// Experiments that ended by themselves.
     pub runs: u64,
     /// Of those, with a claim.
     pub claims: u64,

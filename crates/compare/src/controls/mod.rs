@@ -6,7 +6,7 @@ mod again;
 mod answer;
 /// From trials to the answer.
 mod assess;
-/// What another flow beside the trials' own came to.
+/// Results of another flow beside the trials' own.
 mod beside;
 /// The pictures.
 mod charts;

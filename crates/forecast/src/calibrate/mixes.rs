@@ -134,7 +134,7 @@ impl MixCell {
     }
 }
 
-/// What one congestion control of a mix came to: means over its flows and the draws.
+/// Results of one congestion control of a mix: means over its flows and the draws.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MixClass {
     /// The congestion control.
@@ -300,7 +300,7 @@ impl Sums {
     }
 }
 
-/// One cell in both, and how the kernel's ends were set up; `None` where none of its runs came to an end.
+/// One cell in both, and how the kernel's ends were set up; `None` where none of its runs finished.
 pub(super) fn compare(
     cell: &MixCell,
     request: &CalibrateRequest,

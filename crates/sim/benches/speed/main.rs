@@ -111,7 +111,7 @@ impl Case {
     }
 }
 
-/// What one run came to.
+/// Result of one run.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     packets: f64,
@@ -179,7 +179,7 @@ fn peak_kb() -> f64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// Runs a case in this process and prints what it came to.
+/// Runs a case in this process and prints the result.
 fn run_here(case: &Case) {
     let (seconds, report) = timed(|| case.run());
     let bytes: u64 = report.flows.iter().map(|flow| flow.bytes).sum();

@@ -38,7 +38,7 @@ impl Ns3 {
         Ok(Self(program))
     }
 
-    /// Runs a case; `None` if it came to nothing.
+    /// Runs a case; `None` if it gave no result.
     pub(super) fn run(&self, case: &Case) -> Option<Run> {
         let numbers = [case.bps, case.rtt_ms / 2, u64::from(case.queue), case.flows as u64, case.seconds, case.buffer];
         let output = Command::new(&self.0).args(numbers.map(|number| number.to_string())).output().ok()?;

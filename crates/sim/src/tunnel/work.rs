@@ -146,7 +146,7 @@ fn conversation(
     simulation.add_flow(FlowSpec { client, server, job, start: Duration::ZERO })
 }
 
-/// What a trial came to.
+/// Outcome of a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
     /// Of all that was to be moved, what has come.
@@ -174,7 +174,7 @@ fn rate_between(flow: &FlowReport, from: Duration, until: Duration) -> f64 {
     arrivals.mean(micros(from), micros(until).min(arrivals.end_us())).map_or(0.0, |bytes| bytes * 8.0)
 }
 
-/// What the flows of a trial came to, by the lab's rules.
+/// Results of the flows of a trial, by the lab's rules.
 pub(crate) fn judge(spec: &TrialSpec, report: &Report) -> Judged {
     let Some(first) = report.flows.first() else { return Judged::default() };
     let judged = Judged { bytes: first.bytes, elapsed: first.elapsed, ..Judged::default() };

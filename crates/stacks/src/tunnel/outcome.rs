@@ -10,7 +10,7 @@ use wt_sys::process::Usage;
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{Direction, Limits, Observed, Status, TrialOutcome, TrialSpec, say_none};
 
-/// What one trial came to, before the server's view is known.
+/// Outcome of one trial, before the server's view is known.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) worked: Result<Worked, FetchError>,
