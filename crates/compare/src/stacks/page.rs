@@ -43,7 +43,7 @@ fn row(stack: &StackTrials, workloads: &[&'static str]) -> Vec<String> {
     cells.extend(workloads.iter().map(|workload| nearest(stack, workload).unwrap_or_else(dash)));
     cells.push(cpu.map_or_else(dash, |cpu| format!("{cpu:.1}")));
     cells.push(stack.memory().map_or_else(dash, |bytes| format!("{:.1} MiB", bytes / 1_048_576.0)));
-    cells.push(stack.resent().map_or_else(dash, |count| count.to_string()));
+    cells.push(stack.retransmitted().map_or_else(dash, |count| count.to_string()));
     cells.push(delay.map_or_else(dash, |ms| format!("{ms:.2} ms")));
     // Of data that never moved nothing is known.
     cells.push(if moved || integrity != "ok" { integrity.to_owned() } else { dash() });

@@ -197,7 +197,7 @@ impl StackTrials {
     }
 
     /// Segments that were retransmitted in all of its trials, by it and to it; `None` where nobody saw them.
-    pub(super) fn resent(&self) -> Option<u64> {
+    pub(super) fn retransmitted(&self) -> Option<u64> {
         let of = |seen: Seen| Some(seen.retransmissions? + seen.server_retransmissions?);
         let counts: Vec<u64> = self.all().filter_map(|(_, outcome)| of(seen(outcome)?)).collect();
         (!counts.is_empty()).then(|| counts.iter().sum())
