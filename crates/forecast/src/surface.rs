@@ -75,6 +75,9 @@ const ALL_EVENTS: u64 = 300_000_000;
 /// But each run may take so many.
 const LEAST_EVENTS: u64 = 200_000;
 
+/// A thread takes as long to start as the model takes for some hundreds of segments; one is worth it for so many.
+const SEGMENTS_OF_A_THREAD: u64 = 10_000;
+
 /// What the figures of a workload are: of a transfer of fixed size, its time.
 pub(crate) fn measured(workload: &Workload) -> Measured {
     match workload {
@@ -113,7 +116,7 @@ impl Question<'_> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..threads.min(jobs) {
+            for _ in 1..threads.min(jobs).min(self.worthwhile_threads(jobs as u64)) {
                 scope.spawn(work);
             }
             work();
@@ -125,6 +128,17 @@ impl Question<'_> {
             runs.push(run.map_err(|error| model::problem(&error))?);
         }
         Ok(runs.chunks(self.seeds.max(1) as usize).enumerate().map(|(arm, runs)| summary(arm, runs)).collect())
+    }
+
+    /// On how many threads so many runs are done sooner than on one.
+    fn worthwhile_threads(&self, jobs: u64) -> usize {
+        match &self.workload {
+            Workload::Bulk { amount: Amount::Size(size), .. } => {
+                let segments = size.get() / 1000 * jobs;
+                usize::try_from(segments / SEGMENTS_OF_A_THREAD + 1).unwrap_or(usize::MAX)
+            }
+            _ => usize::MAX,
+        }
     }
 
     fn run(&self, tunnel: &SimTunnel, arm: usize, number: u64) -> Result<RunFigures, SimError> {

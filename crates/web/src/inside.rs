@@ -112,7 +112,11 @@ impl Inside {
 
 /// Whether a request is answered in less time than it takes to hand it to another thread.
 fn is_instant(request: &Request) -> bool {
-    matches!(request, Request::Overhead(request) if request.sweep.is_none())
+    match request {
+        Request::Overhead(request) => request.sweep.is_none(),
+        Request::Predict(request) => request.is_small(),
+        _ => false,
+    }
 }
 
 /// Whether a request reads the journal of many hosts where one is named; what is under way is under way on this host.

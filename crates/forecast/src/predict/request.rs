@@ -83,6 +83,14 @@ impl PredictRequest {
         }
     }
 
+    /// Whether the model answers in less time than it takes to hand the question to another thread: one small transfer, with the
+    /// current settings and with one other, once each.
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        let small = self.size.is_some_and(|size| size.get() <= 128 << 10);
+        small && !self.set.is_empty() && self.seeds <= 1 && !self.samples && self.workload == WorkloadRequest::default()
+    }
+
     /// What is varied.
     #[must_use]
     pub fn knobs(&self) -> &[Knob] {
