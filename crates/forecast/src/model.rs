@@ -42,7 +42,9 @@ pub fn problem(error: &SimError) -> Problem {
 /// Whether anything on a path is left to chance.
 pub(crate) fn has_chance(path: &PathConfig) -> bool {
     let by_chance = |stage: &StageConfig| match stage {
-        StageConfig::Loss(loss) => !matches!(loss, LossConfig::EveryNth { .. } | LossConfig::Next { .. }),
+        StageConfig::Loss(loss) => {
+            !matches!(loss, LossConfig::EveryNth { .. } | LossConfig::Numbered { .. } | LossConfig::Next { .. })
+        }
         StageConfig::Queue(queue) => {
             matches!(queue.discipline, Discipline::Red(_) | Discipline::Pie(_))
                 || matches!(queue.rate, RateConfig::Modem(_))

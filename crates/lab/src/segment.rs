@@ -173,6 +173,7 @@ impl Buffer {
         packet.ce = tos & 3 == 3;
         packet.dont_fragment = layout.v6 || bytes[6] & 0x40 != 0;
         packet.flow = self.flow();
+        packet.syn = layout.transport == Transport::Tcp && bytes[layout.transport_at + 13] & 0b10 != 0;
         packet.pure_ack = layout.transport == Transport::Tcp
             && data == 0
             && bytes[layout.transport_at + 13] & 0b0001_0111 == 0b0001_0000

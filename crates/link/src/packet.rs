@@ -22,6 +22,8 @@ pub struct Packet<P> {
     pub dont_fragment: bool,
     /// An acknowledgement that a later one of its flow makes superfluous: no data, no SYN, FIN or RST, no SACK block.
     pub pure_ack: bool,
+    /// It opens a connection: a SYN, also one that answers.
+    pub syn: bool,
     /// Bits were flipped on the way: the engine damages the payload when it delivers.
     pub corrupted: bool,
     /// The engine's handle.
@@ -41,6 +43,7 @@ impl<P> Packet<P> {
             ce: false,
             dont_fragment: true,
             pure_ack: false,
+            syn: false,
             corrupted: false,
             payload,
         }

@@ -142,6 +142,7 @@ impl Segment {
         let mut packet = Packet::new(IP_HEADER + TCP_HEADER + options + len, self);
         packet.data_len = len;
         packet.flow = flow;
+        packet.syn = packet.payload.flags & flag::SYN != 0;
         packet.pure_ack =
             len == 0 && packet.payload.flags & (flag::SYN | flag::TOO_BIG) == 0 && packet.payload.sack_count == 0;
         packet

@@ -112,6 +112,7 @@ fn loss(one: &OneWay, lacks: &mut Vec<String>) -> String {
         Some(other) => {
             lacks.push(match other {
                 LossConfig::EveryNth { n } => format!("loss of every {n}. packet"),
+                LossConfig::Numbered { .. } => "loss of packets by their number in a connection".to_owned(),
                 LossConfig::Next { .. } => "loss of single packets at a time".to_owned(),
                 _ => "loss by size".to_owned(),
             });

@@ -106,6 +106,10 @@ fn loss(config: &LossConfig) -> Vec<(&'static str, String)> {
             ("short", short.to_string()),
         ],
         LossConfig::ByDataIndex { probability } => vec![kind("index"), ("probability", probability.to_string())],
+        LossConfig::Numbered { packets } => {
+            let numbers: Vec<String> = packets.iter().map(u64::to_string).collect();
+            vec![kind("numbered"), ("packets", numbers.join(","))]
+        }
         LossConfig::Next { from, packets } => {
             vec![kind("next"), ("from", time(*from)), ("packets", packets.to_string())]
         }

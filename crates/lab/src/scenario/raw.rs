@@ -55,6 +55,7 @@ pub(super) struct Span(#[serde(with = "serde_duration")] pub(super) Duration);
 pub(super) enum LossKind {
     GilbertElliott,
     EveryNth,
+    Numbered,
     BySize,
 }
 
@@ -67,6 +68,7 @@ pub(super) struct Loss {
     pub(super) loss_good: Option<Ratio>,
     pub(super) loss_bad: Option<Ratio>,
     pub(super) n: Option<u64>,
+    pub(super) packets: Option<Vec<u64>>,
     pub(super) above: Option<Bytes>,
     pub(super) long: Option<Ratio>,
     pub(super) short: Option<Ratio>,

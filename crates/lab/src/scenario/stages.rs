@@ -183,13 +183,14 @@ impl Reader<'_> {
 
 fn loss(table: &Table<'_>, raw: &raw::Loss) -> Result<LossConfig, ScenarioError> {
     let (bursts, nth) = (matches!(raw.kind, LossKind::GilbertElliott), matches!(raw.kind, LossKind::EveryNth));
-    let sizes = matches!(raw.kind, LossKind::BySize);
+    let (sizes, numbers) = (matches!(raw.kind, LossKind::BySize), matches!(raw.kind, LossKind::Numbered));
     table.no_other(&[
         ("to_bad", raw.to_bad.is_some(), bursts),
         ("to_good", raw.to_good.is_some(), bursts),
         ("loss_good", raw.loss_good.is_some(), bursts),
         ("loss_bad", raw.loss_bad.is_some(), bursts),
         ("n", raw.n.is_some(), nth),
+        ("packets", raw.packets.is_some(), numbers),
         ("above", raw.above.is_some(), sizes),
         ("long", raw.long.is_some(), sizes),
         ("short", raw.short.is_some(), sizes),
@@ -202,6 +203,7 @@ fn loss(table: &Table<'_>, raw: &raw::Loss) -> Result<LossConfig, ScenarioError>
             loss_bad: raw.loss_bad.unwrap_or(Ratio(1.0)),
         },
         LossKind::EveryNth => LossConfig::EveryNth { n: table.needed("n", raw.n)? },
+        LossKind::Numbered => LossConfig::Numbered { packets: table.needed("packets", raw.packets.clone())? },
         LossKind::BySize => LossConfig::BySize {
             above: table.needed("above", raw.above)?,
             long: table.needed("long", raw.long)?,

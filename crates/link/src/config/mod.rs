@@ -161,6 +161,12 @@ pub enum LossConfig {
         /// How many of the indices.
         probability: Ratio,
     },
+    /// Of each connection certain packets with data: their numbers, from 1, ascending. A SYN begins to count anew; connections
+    /// at the same time are counted together. Packets without data always pass, and what is retransmitted has a number of its own.
+    Numbered {
+        /// The numbers.
+        packets: Vec<u64>,
+    },
     /// The next packets with data from a time on. Packets without data always pass.
     Next {
         /// From when on.

@@ -9,6 +9,7 @@ pub(crate) enum Loss {
     EveryNth { n: u64, seen: u64 },
     BySize { above: u32, long: Chance, short: Chance },
     ByDataIndex { seed: u64, lost: Chance, next: u64 },
+    Numbered { packets: Vec<u64>, seen: u64 },
     Next { from: u64, left: u64 },
 }
 
@@ -31,6 +32,7 @@ impl Loss {
             LossConfig::ByDataIndex { probability } => {
                 Self::ByDataIndex { seed: dice.bits(), lost: probability.into(), next: 0 }
             }
+            LossConfig::Numbered { ref packets } => Self::Numbered { packets: packets.clone(), seen: 0 },
             LossConfig::Next { from, packets } => Self::Next { from: nanos(from), left: packets },
         }
     }
@@ -61,6 +63,10 @@ impl Loss {
                     Chance::Always => true,
                     Chance::Below(limit) => mix(*seed, index) < limit,
                 }
+            }
+            Self::Numbered { packets, seen } => {
+                *seen = if packet.syn { 0 } else { *seen + u64::from(packet.data_len > 0) };
+                packet.data_len > 0 && packets.binary_search(seen).is_ok()
             }
             Self::Next { from, left } => {
                 let lost = *left > 0 && at >= *from && packet.data_len > 0;

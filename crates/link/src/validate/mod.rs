@@ -169,6 +169,11 @@ fn check_loss(loss: &LossConfig, at: &At<'_>) -> Result<(), ConfigError> {
             at.ratio("long", *long)?;
             at.ratio("short", *short)
         }
+        LossConfig::Numbered { packets } => {
+            at.count("packets", packets.len(), 1, MAX_LIST)?;
+            let ascend = packets[0] > 0 && packets.windows(2).all(|pair| pair[0] < pair[1]);
+            at.check("packets", ascend, format!("{packets:?}"), "numbers from 1 on, ascending")
+        }
         LossConfig::Next { packets, .. } => at.check("packets", *packets > 0, packets, "1 or more"),
     }
 }

@@ -97,6 +97,7 @@ fn loss() -> impl Strategy<Value = LossConfig> {
         ratio().prop_map(|probability| LossConfig::Bernoulli { probability }),
         ratio().prop_map(|probability| LossConfig::ByDataIndex { probability }),
         (1..9_u64).prop_map(|n| LossConfig::EveryNth { n }),
+        (1..9_u64).prop_map(|first| LossConfig::Numbered { packets: vec![first, first + 2] }),
         (0..1_500_u64, ratio(), ratio()).prop_map(|(above, long, short)| LossConfig::BySize {
             above: Bytes(above),
             long,

@@ -205,6 +205,24 @@ fn every_nth_is_every_nth() {
 }
 
 #[test]
+fn packets_of_certain_numbers_are_lost_of_each_connection_anew() {
+    let mut lossy = pipe(vec![StageConfig::Loss(LossConfig::Numbered { packets: vec![1, 4] })]);
+    let mut number = 0;
+    let mut push = |syn: bool, data_len: u32| {
+        lossy.push(Time(number), Packet { data_len, syn, ..Packet::new(52 + data_len, number) });
+        number += 1;
+    };
+    for _ in 0..2 {
+        push(true, 0);
+        push(false, 0);
+        (0..6).for_each(|_| push(false, 1_448));
+        push(false, 0);
+    }
+    let gone: Vec<u64> = drops(&all(&mut lossy)).into_iter().map(|(number, _)| number).collect();
+    assert_eq!(gone, [2, 5, 11, 14]);
+}
+
+#[test]
 fn long_packets_are_lost_at_their_own_rate() {
     let loss = LossConfig::BySize { above: Bytes(512), long: Ratio(0.35), short: Ratio(0.04) };
     let mut lossy = pipe(vec![StageConfig::Loss(loss)]);

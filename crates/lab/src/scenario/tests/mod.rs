@@ -181,6 +181,7 @@ fn every_stage_of_the_link_can_be_written() {
     for (extra, stage) in [
         ("loss_model = { kind = \"gilbert-elliott\", to_bad = \"1%\", to_good = \"30%\" }", "GilbertElliott"),
         ("loss_model = { kind = \"every-nth\", n = 30 }", "EveryNth"),
+        ("loss_model = { kind = \"numbered\", packets = [15, 17, 19] }", "Numbered { packets: [15, 17, 19] }"),
         ("loss_model = { kind = \"by-size\", above = \"512B\", long = \"35%\", short = \"4%\" }", "BySize"),
         ("outages = { windows = [[\"1s\", \"2s\"]], period = \"10s\" }", "Outages"),
         ("jitter_model = { kind = \"uniform\", max = \"5ms\", correlation = \"25%\" }", "Uniform"),
