@@ -97,7 +97,10 @@ fn what_is_out_of_range_is_named_with_its_field_its_value_and_what_is_allowed() 
             StageConfig::Loss(LossConfig::Numbered { packets: vec![3, 3] }),
             "loss.packets is [3, 3]: allowed is numbers from 1 on, ascending",
         ),
-        (StageConfig::Loss(LossConfig::Numbered { packets: vec![] }), "loss.packets is 0: allowed is 1 to 100000 of them"),
+        (
+            StageConfig::Loss(LossConfig::Numbered { packets: vec![] }),
+            "loss.packets is 0: allowed is 1 to 100000 of them",
+        ),
         (
             StageConfig::Loss(LossConfig::BySize { above: Bytes(70_000), long: Ratio(0.1), short: Ratio(0.1) }),
             "loss.above is 70000: allowed is 0 to 65535 bytes",
