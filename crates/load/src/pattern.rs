@@ -9,6 +9,10 @@ use wt_sys::pages::Pages;
 const PERIOD: usize = 65_521;
 /// The longest piece that is sent or checked at once.
 pub(crate) const CHUNK: usize = 256 * 1024;
+/// The longest piece of payload that is written at once, as by usual programs (curl, cp and what copies through a buffer of 64 KiB or less).
+/// Where a send buffer is short, the kernel puts all of a longer piece beside what is under way, and the connection is faster than
+/// theirs: by 2.6 with 256 KiB and a buffer of 64 KiB.
+pub(crate) const PIECE: usize = 64 * 1024;
 
 static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     // xorshift64* (Vigna 2016): incompressible, so that no link compresses it.

@@ -310,7 +310,7 @@ pub(crate) fn send(
             waiting.end(stream)?;
             break drain(stream, limit_ns, cancel, (&mut info, &mut heard))?;
         }
-        let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::CHUNK);
+        let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::PIECE);
         let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
         let mut piece = || match write_size {
             Some(size) => pattern::write(stream, bytes, left, size),

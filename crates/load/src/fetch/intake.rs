@@ -163,7 +163,7 @@ pub(crate) fn outflow(
         if let Some(finish) = taker.refuses(&info, now) {
             break finish;
         }
-        let left = usize::try_from(wanted - bytes).unwrap_or(usize::MAX).min(pattern::CHUNK);
+        let left = usize::try_from(wanted - bytes).unwrap_or(usize::MAX).min(pattern::PIECE);
         match wire.write_now(payload(bytes, left)) {
             Ok(n) => bytes += n as u64,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wire.wait_until(true, limit_ns)?,
