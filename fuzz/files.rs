@@ -9,8 +9,8 @@ use wt_bpf::btf::Btf;
 use wt_bpf::elf::Elf;
 use wt_experiment::tables::{NamedColumns, TableRequest, analyse_table};
 use wt_host::{
-    Action, Backup, Details, Devices, FileStep, Identity, Now, ObservedConnection, Ownership, Plan, Request, Store,
-    Survey, System,
+    Action, Backup, Details, Devices, FileStep, Identity, Now, ObservedConnection, ObservedPlace, Ownership, Plan,
+    Request, Store, Survey, System,
 };
 use wt_journal::{Filter, Journal as _, SqliteJournal, WithSamples, import_json};
 use wt_sys::SysResult;
@@ -151,7 +151,7 @@ impl System for Host<'_> {
     fn connections_here(&mut self) -> Result<u64, String> {
         Ok(1)
     }
-    fn observe(&mut self, _: Option<IpAddr>) -> SysResult<ObservedConnection> {
+    fn observe(&mut self, _: &ObservedPlace) -> SysResult<ObservedConnection> {
         Ok(ObservedConnection::default())
     }
     fn act(&mut self, _: &Action) -> SysResult<()> {

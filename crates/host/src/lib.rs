@@ -65,8 +65,8 @@ pub use route_text::Names;
 pub use snapshot::{DevicePart, DeviceState, QdiscState, Scope, Snapshot};
 pub use surroundings::Surroundings;
 pub use system::{
-    Action, Details, Device, Devices, EstablishedConnection, FileStep, Identity, Now, ObservedConnection, Ownership,
-    RealSystem, System,
+    Action, Details, Device, Devices, EstablishedConnection, FileStep, Identity, Now, ObservedConnection,
+    ObservedPlace, Ownership, RealSystem, System,
 };
 pub use txn::{
     Applied, AppliedRow, ApplyOptions, Confirmed, Drift, GuardCommand, GuardOptions, HeldChange, HistoryRow, Recovered,

@@ -438,8 +438,8 @@ impl Tunnel for LiveTunnel {
                 (Knob::Mtu, Level::Number(mtu)) if *mtu > self.config.device_mtu => {
                     return cannot(&format!("the device takes at most {} bytes", self.config.device_mtu));
                 }
-                (Knob::Mtu, Level::Number(mtu)) if *mtu < headers + 88 => {
-                    return cannot("it leaves no room for an MSS");
+                (Knob::Mtu, Level::Number(mtu)) if *mtu < if headers > 40 { 1_280 } else { headers + 88 } => {
+                    return cannot("it leaves no room for an MSS; IPv6 has none below 1280 (RFC 8200)");
                 }
                 (Knob::Cc, Level::Name(name))
                     if self.config.direction == Direction::Up

@@ -18,6 +18,8 @@ use wt_units::nearest;
 
 /// The least MTU of IPv6 (RFC 8200, section 5).
 const IPV6_LEAST_MTU: u32 = 1_280;
+/// What Linux announces as MSS at least: `net.ipv4.route.min_adv_mss`.
+const LEAST_MSS: u64 = 256;
 
 /// Connections with one target.
 mod connections;
@@ -387,7 +389,28 @@ impl Builder<'_> {
         self.plan.scope.routes.insert(to_hex(&key));
         self.planned.insert(key, changed);
         self.push(knob, asked, change);
-        Ok(())
+        self.announce_no_more_than(knob, old, new, &value)
+    }
+
+    /// Linux announces an MSS of 256 at least, unless the route says otherwise: beside a smaller MTU the peer would send more than it.
+    ///
+    /// # Source
+    /// ip-sysctl.rst, `min_adv_mss`; `ipv4_default_advmss()` of net/ipv4/route.c.
+    fn announce_no_more_than(
+        &mut self,
+        knob: &'static Knob,
+        old: &Route,
+        new: &Route,
+        mtu: &Value,
+    ) -> Result<(), PlanError> {
+        let least = LEAST_MSS + headers_of(new);
+        let small = knob.name == "mtu" && !new.is_v6() && mtu.number().is_some_and(|mtu| mtu < least);
+        if !small || self.request.pairs.iter().any(|(other, _)| other.name == "mss") {
+            return Ok(());
+        }
+        let why = "goes with the MTU: Linux announces an MSS of 256 at least (net.ipv4.route.min_adv_mss)";
+        let mss = Knob::find("mss").map_err(|_| PlanError::Nothing)?;
+        self.on_route(mss, old, new, &Value::FromMtu, why)
     }
 
     /// What follows from the MTU, in bytes.

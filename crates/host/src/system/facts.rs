@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use wt_sys::ethtool::{Driver, Feature, LinkMode, Rings};
 use wt_sys::link::{Link, LinkAddress, Qdisc};
+use wt_sys::route::Metrics;
 
 /// Devices, addresses, qdiscs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,6 +28,22 @@ pub struct Details {
     pub features: std::collections::BTreeMap<String, Feature>,
 }
 
+/// Where a connection is made that shows what is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObservedPlace {
+    /// From this host to an address, with one SYN.
+    Target(IpAddr),
+    /// From this host to itself; some data go over it.
+    ThisHost,
+    /// Between two hosts that are made for it, over a route with these metrics.
+    Pair {
+        /// What the route lays down.
+        metrics: Metrics,
+        /// Whether it is one of IPv6.
+        v6: bool,
+    },
+}
+
 /// What a connection of this host had: asked of its socket, not of the settings that led to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObservedConnection {
@@ -35,8 +53,8 @@ pub struct ObservedConnection {
     pub advertised_mss: u64,
     /// The largest packet, bytes.
     pub path_mtu: u64,
-    /// The window of the SYN, bytes.
-    pub first_window: u64,
+    /// The window of the SYN, bytes, if it was looked at before an answer came.
+    pub first_window: Option<u64>,
     /// The bound of the window, bytes, if the receive buffer can't grow past it; else the buffer may.
     pub window_clamp: Option<u64>,
     /// The send buffer, bytes, with the kernel's share.

@@ -1,5 +1,5 @@
 use super::action::Action;
-use super::facts::{Details, Devices, Identity, Now, ObservedConnection, Ownership};
+use super::facts::{Details, Devices, Identity, Now, ObservedConnection, ObservedPlace, Ownership};
 use super::files::FileStep;
 use std::net::IpAddr;
 use std::path::Path;
@@ -51,11 +51,11 @@ pub trait System {
     /// The reason, for people.
     fn connections_here(&mut self) -> Result<u64, String>;
 
-    /// What a connection has that this host makes now: to the target, or, without one, to itself, over which some data go.
+    /// What a connection has that is made now.
     ///
     /// # Errors
     /// What the kernel said; a target that doesn't answer is no error.
-    fn observe(&mut self, target: Option<IpAddr>) -> SysResult<ObservedConnection>;
+    fn observe(&mut self, place: &ObservedPlace) -> SysResult<ObservedConnection>;
 
     /// Changes one thing in the kernel.
     ///

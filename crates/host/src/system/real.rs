@@ -1,10 +1,11 @@
 use super::action::{Action, Device};
-use super::facts::{Details, Devices, Identity, Now, ObservedConnection, Ownership};
+use super::connection;
+use super::facts::{Details, Devices, Identity, Now, ObservedConnection, ObservedPlace, Ownership};
 use super::files::FileStep;
 use super::interface::System;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use wt_bpf::ConnectionRule;
@@ -101,10 +102,13 @@ impl System for RealSystem {
         }
     }
 
-    fn observe(&mut self, target: Option<IpAddr>) -> SysResult<ObservedConnection> {
-        match target {
-            Some(target) => super::connection::to(target),
-            None => super::connection::to_this_host(),
+    fn observe(&mut self, place: &ObservedPlace) -> SysResult<ObservedConnection> {
+        match place {
+            ObservedPlace::Target(target) => {
+                connection::to(SocketAddr::new(*target, connection::PORT), connection::PATIENCE)
+            }
+            ObservedPlace::ThisHost => connection::to_this_host(),
+            ObservedPlace::Pair { metrics, v6 } => super::pair::over(metrics, *v6),
         }
     }
 

@@ -4,7 +4,7 @@ use super::outcome::AppliedRow;
 use crate::change::{Change, Place};
 use crate::knob::{Knob, Value};
 use crate::snapshot::{RouteIndex, Snapshot};
-use crate::system::{ObservedConnection, System};
+use crate::system::{ObservedConnection, ObservedPlace, System};
 use std::net::IpAddr;
 
 /// Makes a connection for each place of the changes, and writes into their rows what it had; what differs from what was asked,
@@ -15,18 +15,14 @@ pub(super) fn observe(
     wanted: &Snapshot,
     rows: &mut [AppliedRow],
 ) -> Result<(), String> {
-    let mut seen: Vec<(Option<IpAddr>, Option<ObservedConnection>)> = Vec::new();
+    let mut seen = Seen { system, places: Vec::new() };
     let mut wrong = Vec::new();
     let routes = RouteIndex::of(&wanted.routes);
     for (change, row) in changes.iter().zip(rows).filter(|(change, _)| !change.unchanged) {
-        let Some(place) = place_of(change, wanted, &routes) else { continue };
-        let known = seen.iter().position(|(at, _)| *at == place);
-        let at = known.unwrap_or_else(|| {
-            seen.push((place, system.observe(place).ok()));
-            seen.len() - 1
-        });
-        let Some(observed) = &seen[at].1 else { continue };
-        let Some((value, fits)) = compare(change, observed) else { continue };
+        let places = places_of(change, wanted, &routes);
+        let Some((value, fits)) = places.into_iter().find_map(|place| compare(change, seen.at(place)?)) else {
+            continue;
+        };
         if !fits {
             wrong.push(format!("{} on {}: asked {}, but a connection has {value}", row.key, row.target, row.asked));
         }
@@ -35,21 +31,51 @@ pub(super) fn observe(
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
-/// To whom a connection shows a change: `None` if none would, `Some(None)` for this host itself.
-#[expect(clippy::option_option, reason = "a target, this host, or nobody")]
-fn place_of(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>) -> Option<Option<IpAddr>> {
-    let knob = Knob::find(&change.key).ok()?;
-    let whole = |address: IpAddr, bits: u8| (bits == if address.is_ipv4() { 32 } else { 128 }).then_some(Some(address));
-    match &change.place {
-        Place::Host => ON_LOOPBACK.contains(&knob.name).then_some(None),
-        Place::Link(_) => None,
-        Place::Route(key) => {
-            let (address, bits) = routes.get_hex(key)?.destination();
-            whole(address, bits).filter(|_| ON_ROUTE.contains(&knob.name))
+/// Connections that were made, each once.
+struct Seen<'a> {
+    system: &'a mut dyn System,
+    places: Vec<(ObservedPlace, Option<ObservedConnection>)>,
+}
+
+impl Seen<'_> {
+    /// What the connection at a place had; `None` where none can be made, or where there were enough.
+    fn at(&mut self, place: ObservedPlace) -> Option<&ObservedConnection> {
+        let known = self.places.iter().position(|(at, _)| *at == place);
+        if known.is_none() && self.places.len() >= MOST_PLACES {
+            return None;
         }
+        let at = known.unwrap_or_else(|| {
+            let observed = self.system.observe(&place).ok();
+            self.places.push((place, observed));
+            self.places.len() - 1
+        });
+        self.places[at].1.as_ref()
+    }
+}
+
+/// Thousands of routes can change at once, and each connection takes its time.
+const MOST_PLACES: usize = 8;
+
+/// Where a connection shows a change: the first that can be made and tells.
+fn places_of(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>) -> Vec<ObservedPlace> {
+    let Ok(knob) = Knob::find(&change.key) else { return Vec::new() };
+    let whole = |address: IpAddr, bits: u8| {
+        (bits == if address.is_ipv4() { 32 } else { 128 }).then_some(ObservedPlace::Target(address))
+    };
+    match &change.place {
+        Place::Host if ON_LOOPBACK.contains(&knob.name) => vec![ObservedPlace::ThisHost],
+        Place::Host | Place::Link(_) => Vec::new(),
+        Place::Route(key) if ON_ROUTE.contains(&knob.name) => {
+            let Some(route) = routes.get_hex(key) else { return Vec::new() };
+            let (address, bits) = route.destination();
+            // Who doesn't answer, or is a whole network, is stood in for.
+            let pair = ObservedPlace::Pair { metrics: route.metrics(), v6: route.is_v6() };
+            whole(address, bits).into_iter().chain([pair]).collect()
+        }
+        Place::Route(_) => Vec::new(),
         Place::Connections(target) => {
-            let rule = wanted.connections_with(target)?;
-            whole(rule.address, rule.bits)
+            let rule = wanted.connections_with(target);
+            rule.and_then(|rule| whole(rule.address, rule.bits)).into_iter().collect()
         }
     }
 }
@@ -87,7 +113,7 @@ fn compare(change: &Change, observed: &ObservedConnection) -> Option<(Value, boo
         "initcwnd" => established.and_then(|has| exact(has.first_cwnd)),
         "initrwnd" => {
             // In whole segments, as far as the buffer goes.
-            let segments = observed.first_window / observed.advertised_mss.max(1);
+            let segments = observed.first_window? / observed.advertised_mss.max(1);
             Some((Value::Number(segments), Some(segments) <= number))
         }
         "sack" => switch(established?.sack),

@@ -77,13 +77,52 @@ pub(crate) fn put_back(system: &mut dyn System, checkpoint: &Checkpoint, state: 
     let here = system.identity();
     let scope = back_scope(checkpoint, state);
     let mut notes = Vec::new();
-    let errors = converge(system, |now, available| {
-        let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
-        notes = devices.notes(&scope, &checkpoint.before, now);
-        (devices.scope(&scope), target(now, checkpoint, &here, &devices, available))
-    });
+    let mut bring_back = |system: &mut dyn System, gone: &BTreeSet<String>| {
+        converge(system, |now, available| {
+            let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
+            notes = devices.notes(&scope, &checkpoint.before, now);
+            let target = target(now, checkpoint, &here, &devices, available);
+            (devices.scope(&scope), without_controls(target, now, gone))
+        })
+    };
+    let mut errors = bring_back(system, &BTreeSet::new());
+    let gone = if errors.is_empty() { BTreeSet::new() } else { gone_controls(system, &checkpoint.before, &scope) };
+    if !gone.is_empty() {
+        errors = bring_back(system, &gone);
+    }
+    let told =
+        |name: &String| format!("the congestion control {name} is gone from this kernel: what used it stays as it is");
+    notes.extend(gone.iter().map(told));
     notes.extend(take_back_permission(system, checkpoint));
     PutBack { errors, notes }
+}
+
+/// Controls that were in force before and that this kernel has no more: whoever loaded them has taken them away. One that the kernel
+/// loads by itself is there once it was asked for.
+fn gone_controls(system: &mut dyn System, before: &Snapshot, scope: &Scope) -> BTreeSet<String> {
+    let Ok(Some(available)) = system.sysctl(AVAILABLE_CC) else { return BTreeSet::new() };
+    let of_host = before.sysctls.get(CC).filter(|_| scope.sysctls.contains(CC)).cloned();
+    let of_routes = before.routes.iter().filter(|route| scope.has_route(route));
+    let of_routes = of_routes.filter_map(|route| route.metrics().congctl().map(str::to_owned));
+    let names = of_host.into_iter().chain(of_routes);
+    names.filter(|name| !available.split_whitespace().any(|word| word == name)).collect()
+}
+
+/// A goal that can be had without these controls: the host keeps what it has, and routes leave it to the host.
+fn without_controls(mut goal: Snapshot, now: &Snapshot, gone: &BTreeSet<String>) -> Snapshot {
+    if let (true, Some(present)) = (goal.sysctls.get(CC).is_some_and(|name| gone.contains(name)), now.sysctls.get(CC)) {
+        goal.sysctls.insert(CC.to_owned(), present.clone());
+    }
+    let without = |route: Route| {
+        let mut metrics = route.metrics();
+        if metrics.congctl().is_none_or(|name| !gone.contains(name)) {
+            return route;
+        }
+        metrics.set_congctl(None);
+        route.with_metrics(&metrics)
+    };
+    goal.routes = goal.routes.into_iter().map(without).collect();
+    goal
 }
 
 /// Takes a control off the list of allowed ones if the kernel put it there because the change made it the default.

@@ -13,7 +13,7 @@ use crate::knob::Value;
 use crate::read::KernelVersion;
 use crate::snapshot::{ALLOWED_CC, AVAILABLE_CC, CC, DevicePart, Scope, Snapshot};
 use crate::system::{
-    Action, Details, Devices, FileStep, Identity, Now, ObservedConnection, Ownership, RealSystem, System,
+    Action, Details, Devices, FileStep, Identity, Now, ObservedConnection, ObservedPlace, Ownership, RealSystem, System,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -100,7 +100,7 @@ impl System for Paper {
     fn connections_here(&mut self) -> Result<u64, String> {
         Ok(self.cookie)
     }
-    fn observe(&mut self, _: Option<IpAddr>) -> SysResult<ObservedConnection> {
+    fn observe(&mut self, _: &ObservedPlace) -> SysResult<ObservedConnection> {
         Ok(ObservedConnection::default())
     }
     fn act(&mut self, action: &Action) -> SysResult<()> {
@@ -268,6 +268,18 @@ fn a_control_that_was_allowed_and_is_gone_keeps_nothing_from_being_put_back() {
         assert_eq!((paper.sysctls[CC].as_str(), paper.sysctls[TTL].as_str()), ("cubic", "64"));
         assert_eq!((paper.allowed(), made.state.phase), (vec!["cubic", "reno"], Phase::Reverted));
     }
+}
+
+#[test]
+fn a_default_that_the_kernel_has_no_more_keeps_nothing_else_from_being_put_back_and_is_told() {
+    let mut paper = Paper::new();
+    paper.set(CC, "westwood");
+    let mut made = made(&mut paper, &[(CC, "reno"), (TTL, "77")]);
+    paper.set(AVAILABLE_CC, "reno cubic bbr");
+    made.revert(&mut paper).unwrap();
+    assert_eq!((paper.sysctls[CC].as_str(), paper.sysctls[TTL].as_str()), ("reno", "64"));
+    assert_eq!((made.state.phase, &made.state.errors), (Phase::Reverted, &Vec::new()));
+    assert!(made.state.notes[0].contains("westwood is gone"), "{:?}", made.state.notes);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use wt_bpf::ConnectionRule;
-use wt_host::{Action, Details, Devices, FileStep, Identity, Now, ObservedConnection, Ownership, RealSystem, System};
+use wt_host::{
+    Action, Details, Devices, FileStep, Identity, Now, ObservedConnection, ObservedPlace, Ownership, RealSystem, System,
+};
 use wt_sys::route::Route;
 use wt_sys::{SysError, SysResult};
 
@@ -216,8 +218,8 @@ impl System for FaultySystem {
         self.real.connections_here()
     }
 
-    fn observe(&mut self, target: Option<IpAddr>) -> SysResult<ObservedConnection> {
-        self.real.observe(target)
+    fn observe(&mut self, place: &ObservedPlace) -> SysResult<ObservedConnection> {
+        self.real.observe(place)
     }
 
     fn act(&mut self, action: &Action) -> SysResult<()> {
