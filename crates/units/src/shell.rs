@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
-/// A text as a POSIX shell takes it for one word: as it is where that is safe, or else between single quotes.
+/// A text as a POSIX shell takes it for one word: as it is where that is safe, or else between single quotes. What a terminal would
+/// obey is written by its number: scripts are looked at, too.
 ///
 /// By hand rather than by shlex, which also quotes `=`, `,` and `%`: commands are shown so that people type them again, and
 /// `initcwnd=20` reads better bare.
@@ -9,15 +10,30 @@ use std::borrow::Cow;
 /// ```
 /// assert_eq!(wt_units::shell_word("initcwnd=20"), "initcwnd=20");
 /// assert_eq!(wt_units::shell_word("it's"), r"'it'\''s'");
+/// assert_eq!(wt_units::shell_word("\u{7}s"), r#""$(printf '\007s')""#);
 /// ```
+///
+/// # Source
+/// POSIX.1-2024, printf: `\ddd` in the format, one to three octal digits; XCU 2.6.3: a substitution loses new lines at its end,
+/// which stay between single quotes here.
 #[must_use]
 pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/:@%+".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         Cow::Borrowed(text)
+    } else if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+        Cow::Owned(format!("\"$(printf '{}')\"", octal(text)))
     } else {
         Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
     }
+}
+
+/// As a format of printf(1): letters and digits as they are, all else by number.
+fn octal(text: &str) -> String {
+    let byte = |byte: u8| {
+        if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("\\{byte:03o}") }
+    };
+    text.bytes().map(byte).collect()
 }
 
 #[cfg(test)]
@@ -36,6 +52,7 @@ mod tests {
             ("~", "'~'"),
             ("$(reboot)", "'$(reboot)'"),
             ("it's", r"'it'\''s'"),
+            ("\u{1b}]0;p'", r#""$(printf '\033\1350\073p\047')""#),
         ] {
             assert_eq!(shell_word(text), wanted);
         }

@@ -57,11 +57,8 @@ pub(crate) fn run(args: &WatchArgs) -> Outcome {
     let mut begun = || {
         if !args.json {
             use std::io::Write as _;
-            let _ = writeln!(
-                std::io::stderr().lock(),
-                "watching {}; Ctrl-C ends it and reports what was seen",
-                args.device
-            );
+            let text = format!("watching {}; Ctrl-C ends it and reports what was seen", args.device);
+            let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&text));
         }
     };
     let answer = watch(&request, &mut begun, &cancel)?;
