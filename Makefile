@@ -11,7 +11,7 @@
 # make virtual-test  what runs on it, `tune` of the dial-up line among them (minutes; every night)
 # make model-matrix  2 to 10 flows that share a path, in the model and on the kernel of make virtual: 70 mixes (half an hour)
 # make scale  how cost grows with the work: docs/results/scale.html (ten minutes)
-# make kill-soak  5,000 kills of what changes settings (TRIALS=N SEED=N): does everything come back? (an hour or more)
+# make kill-soak  5,000 kills of what changes settings (KILLS=N SEED=N): does everything come back? (an hour or more)
 # make fleet-soak  eight agents on three links, killed or stopped every second, their server killed twice and away (root; SECONDS=N; nine minutes)
 # make slurm-test  a sweep as an array of Debian's Slurm (root, mmdebstrap; ten minutes on two idle cores)
 # make fleet-bench  how fast a fleet's server is, and what an idle agent costs (some minutes)
@@ -111,7 +111,7 @@ crosscheck:
 	@scripts/crosscheck/run.sh
 
 kill-soak: build
-	scripts/kill-soak.py $(BIN) $(or $(TRIALS),5000) $(SEED)
+	scripts/kill-soak.py $(BIN) $(or $(KILLS),5000) $(SEED)
 
 fleet-soak: build
 	scripts/fleet-soak.py $(BIN) $(or $(SECONDS),300)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Kills `windtunnel settings` at random moments, and checks that the host comes back: make kill-soak.
 
-Usage: scripts/kill-soak.py WINDTUNNEL [TRIALS] [SEED]
+Usage: scripts/kill-soak.py WINDTUNNEL [KILLS] [SEED]
 
 In a network namespace with a device, addresses and routes of both families, each trial applies, confirms, undoes or restores
 something, with or without disturbances: a second writer, a device that is renamed, congestion controls that are loaded and unloaded
-(as root). Meanwhile the program is killed: the main process only, or everything, its guards too; after a random time, or at its n-th
-system call, the guards' counted too (and then the caller, or everything). Once nobody watches any more and one command has run, all is as it was before, or a change is confirmed and whole; and what is confirmed is undone to where it was.
+(as root, and then settings of connections with one target, too, in a control group of its own). Meanwhile the program is killed: the main process only, or everything, its guards too; after a random time, or at its n-th
+system call, the guards' counted too (and then the caller, or everything). Once nobody watches any more and one command has run, all is as it was before, or a change is confirmed and whole; and what is confirmed is undone to where it was. So many kills that hit a running process are counted.
 Ends with code 1 at the first trial that isn't so, and says how to repeat it.
 """
 import fcntl
@@ -34,6 +34,9 @@ CHANGES = [
     "ecn=on timestamps=off initrwnd=10",
     "--defaults",
 ]
+# What needs root: a control that may be there or go at any moment, and programs that are attached to connections.
+OF_ROOT = ["cc=wt_westwood ttl=55", "rwin=65536 sndbuf=65536 --to 198.51.100.7", "cc=wt_westwood rwin=32768 --to 198.51.100.9"]
+PINS = pathlib.Path("/sys/fs/bpf/windtunnel-connections")
 # Nothing is left to do of a change.
 OVER = {"reverted", "undone", "confirmed", "lapsed"}
 SECOND = ["ttl=99", "sack=off", "txqueuelen=123 --to {device}", "initcwnd=33 --to 198.51.100.0/24"]
@@ -87,7 +90,8 @@ class World:
         routes = must("ip", "route", "show", "table", "main") + must("ip", "-6", "route", "show", "table", "main")
         values = {s: pathlib.Path(f"/proc/sys/net/ipv4/{s}").read_text().split() for s in SYSCTLS}
         routes = sorted(re.sub(rf"\bdev {re.escape(name)}\b", "dev D", line).strip() for line in routes.splitlines())
-        return {"sysctls": values, "mtu": link["mtu"], "txqlen": link.get("txqlen"), "routes": routes}
+        pins = sorted(pin.name for pin in PINS.iterdir()) if PINS.is_dir() else []
+        return {"pins": pins, "sysctls": values, "mtu": link["mtu"], "txqlen": link.get("txqlen"), "routes": routes}
 
 
 class Soak:
@@ -104,6 +108,10 @@ class Soak:
         # System calls of each operation, where it was let run to its end.
         self.calls = {}
         self.can_load = run(binary, "cc", "load", "westwood", "--", "true").returncode == 0
+        can_attach = run(binary, "settings", "plan", *OF_ROOT[1].split()).returncode == 0
+        self.changes = CHANGES + (OF_ROOT if self.can_load and can_attach else [])
+        # Kills that hit a running process.
+        self.hits = 0
 
     def start(self, words, traced=False):
         argv = [self.binary, "settings", *words.format(device=self.world.device()).split()]
@@ -124,6 +132,8 @@ class Soak:
         while any(True for _ in self.guards()):
             if time.monotonic() > until:
                 raise AssertionError("guards still run after a minute")
+            # What was being confirmed at once may only now wait for its confirmation, for minutes.
+            self.undo_what_waits()
             time.sleep(0.02)
         # One that was killed has lost its command line, but for a moment it may still hold its lock.
         for number, phase in self.phases().items():
@@ -140,7 +150,7 @@ class Soak:
     def trial(self, number, seed):
         random.seed(f"{seed}-{number}")
         what = random.choice(["apply", "apply", "apply-yes", "confirm", "undo", "restore"])
-        change = random.choice(CHANGES)
+        change = random.choice(self.changes)
         disturbance = random.choice(["none", "none", "rename", "second", "control" if self.can_load else "none"])
         kill = random.choice(["main", "all", "nobody", "call", "call", "call-all"])
         self.kind = f"{what}/{disturbance}/{kill}"
@@ -149,7 +159,9 @@ class Soak:
         control = None
         if disturbance == "control":
             lasts = f"{random.uniform(0.1, 1.5):.2f}"
-            control = subprocess.Popen([self.binary, "cc", "load", "westwood", "--", "sleep", lasts], stdout=subprocess.DEVNULL)
+            # Another one may have it loaded: registered controls are the whole machine's.
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            control = subprocess.Popen([self.binary, "cc", "load", "westwood", "--", "sleep", lasts], **quiet)
             time.sleep(random.uniform(0, 0.3))
         if what in ("confirm", "undo"):
             self.start(f"apply {change} " + ("--confirm-within 20s" if what == "confirm" else "--yes")).wait()
@@ -172,11 +184,15 @@ class Soak:
         if at_call:
             # The first of each kind is let run to its end, so that it is known how many calls there are.
             known = self.calls.get(what)
-            calls = main.run(random.randint(1, known) if known else 0, kill)
+            at = random.randint(1, known) if known else 0
+            calls = main.run(at, kill)
+            self.hits += at > 0 and calls == at
             self.calls[what] = max(known or 0, calls)
             main = main.main
         elif kill != "nobody":
-            doomed = [main.pid, *(self.guards() if kill == "all" else [])]
+            running = [main.pid] if main.poll() is None else []
+            doomed = running + (list(self.guards()) if kill == "all" else [])
+            self.hits += bool(doomed)
             for pid in doomed:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -199,8 +215,12 @@ class Soak:
     def undo_what_waits(self):
         for number, phase in self.phases().items():
             deadline = json.loads((self.state / f"checkpoints/{number}/state.json").read_text())["confirm_within_s"]
-            if phase == "applied" and deadline > 1:
-                run(self.binary, "settings", "undo", str(number))
+            until = time.monotonic() + 60
+            while phase == "applied" and deadline > 1:
+                undone = run(self.binary, "settings", "undo", str(number))
+                # Somebody may still hold the lock, and says so.
+                phase = self.phases()[number]
+                assert undone.returncode == 0 or time.monotonic() < until, f"undo {number}: {undone.stderr}"
 
     def check(self):
         phases = self.phases()
@@ -227,32 +247,74 @@ class Soak:
         assert not differs, f"{when}, and not as it was: {differs}"
 
 
+def hierarchy():
+    """Where the control groups of version 2 are mounted, or None."""
+    mounts = (line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines())
+    return next((pathlib.Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"), None)
+
+
+def apart(argv):
+    """Runs it in namespaces of its own, as root in a control group of its own, too; its exit code."""
+    if os.geteuid() != 0:
+        return subprocess.call(["unshare", "-Urnm", *argv])
+    groups = hierarchy()
+    group = groups and groups / f"windtunnel-soak-{os.getpid()}"
+
+    def enter():
+        if group:
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    try:
+        if group:
+            group.mkdir()
+    except OSError:
+        group = None
+    try:
+        return subprocess.call(["unshare", "-nmC", *argv], preexec_fn=enter)
+    finally:
+        if group:
+            while (group / "cgroup.procs").read_text():
+                time.sleep(0.02)
+            group.rmdir()
+
+
+def alone_with_programs():
+    """As root, in the namespaces: what is attached and pinned stays in the own control group and goes with the mount."""
+    groups = hierarchy()
+    if os.geteuid() == 0 and groups and run("umount", str(groups)).returncode == 0:
+        run("mount", "-t", "cgroup2", "none", str(groups))
+        run("mount", "-t", "bpf", "bpf", "/sys/fs/bpf")
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     binary = os.path.abspath(sys.argv[1])
     if "WINDTUNNEL_SOAK" not in os.environ:
-        how = ["-nm"] if os.geteuid() == 0 else ["-Urnm"]
         os.environ["WINDTUNNEL_SOAK"] = "inside"
         os.environ["PATH"] += ":/usr/sbin:/sbin"
-        os.execvp("unshare", ["unshare", *how, sys.executable, *sys.argv])
-    trials = int(sys.argv[2]) if len(sys.argv) > 2 else 5000
+        sys.exit(apart([sys.executable, *sys.argv]))
+    alone_with_programs()
+    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 5000
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else time.time_ns() % 1_000_000
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(binary, pathlib.Path(folder))
-        for number in range(trials):
+        number = -1
+        while soak.hits < kills:
+            number += 1
+            hits = soak.hits
             try:
                 soak.trial(number, seed)
             except AssertionError as error:
                 print(run(binary, "settings", "history").stdout)
                 sys.exit(f"trial {number} of seed {seed} ({soak.kind}): {error}")
-            if number % 100 == 99:
-                print(f"{number + 1} trials, 0 failures", flush=True)
+            if soak.hits % 100 == 0 and soak.hits > hits:
+                print(f"{soak.hits} kills in {number + 1} trials, 0 failures", flush=True)
         kinds = {}
         for kind, count in soak.tally.items():
             for word in kind.split("/"):
                 kinds[word] = kinds.get(word, 0) + count
-        print(f"{trials} trials of seed {seed}, 0 failures: {kinds}")
+        print(f"{soak.hits} kills in {number + 1} trials of seed {seed}, 0 failures: {kinds}")
 
 
 main()
