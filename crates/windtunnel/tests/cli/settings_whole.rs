@@ -141,6 +141,36 @@ fn a_connection_shows_what_was_applied_and_a_window_for_one_target_needs_more_th
 }
 
 #[test]
+fn what_routes_have_shows_on_a_connection_of_a_pair_where_nobody_answers() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply initcwnd=23 initrwnd=7 mss=900 cc=reno --to default --json; wt undo > out
+         wt apply initcwnd=24 --to 10.0.0.9 --json; wt undo > out
+         wt apply initcwnd=25 --to 10.77.0.0/16 --json; wt undo > out
+         wt apply mtu=200 --to 10.0.0.9 --json; wt undo > out; ip route | grep -c 10.0.0.9; ip -o link | wc -l",
+    );
+    let [default, host, network, small] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };
+    for (key, wanted) in [
+        ("initcwnd", serde_json::json!(23)),
+        ("initrwnd", serde_json::json!(7)),
+        ("mss", serde_json::json!(900)),
+        ("cc", serde_json::json!("reno")),
+    ] {
+        let rows = rows(default, "applied");
+        let observed: Vec<&Value> = rows.iter().filter(|row| row["key"] == key).map(|row| &row["observed"]).collect();
+        assert!(!observed.is_empty() && observed.iter().all(|found| **found == wanted), "{key}: {default}");
+    }
+    assert_eq!(row(host, "applied", "initcwnd")["observed"], 24, "{host}");
+    assert_eq!(row(network, "applied", "initcwnd")["observed"], 25, "{network}");
+    // Linux announces 256 at least, unless the route has less.
+    assert_eq!(row(small, "applied", "mtu")["observed"], 200, "{small}");
+    let mss = row(small, "applied", "mss");
+    assert_eq!((&mss["granted"], &mss["observed"]), (&160.into(), &160.into()), "{small}");
+    assert!(ran.out.ends_with("\n0\n3\n"), "nothing of the pairs is left here: {}", ran.out);
+}
+
+#[test]
 fn a_verdict_is_applied_at_the_end_where_it_acts_and_a_rehearsals_only_where_one_says() {
     use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
     use wt_units::{Knob, Level, Settings};
