@@ -114,7 +114,7 @@ test("an experiment is planned, begun with the token, shown and stopped; History
   await page.getByText("As a command").click();
   await page.getByText("sudo windtunnel traffic start --port 8443 --levels initcwnd=10,32", { exact: true }).first().waitFor();
   await page.getByRole("button", { name: "Whom would it touch?" }).click();
-  await page.getByRole("heading", { name: /^It would touch new connections of this network namespace to port 8443/ }).waitFor(PATIENCE);
+  await page.getByRole("heading", { name: /^It would touch new connections to port 8443/ }).waitFor(PATIENCE);
   const shares = page.getByRole("region", { name: "Shares of the first connections" });
   assert.match(await cell(shares, "initcwnd=32", "Share at first").innerText(), /5\.00 %$/);
   await fine(page, "a plan for connections");

@@ -104,10 +104,11 @@ fn own_cc(config: &TrafficConfig) -> Option<String> {
     })
 }
 
-/// The same for one experiment: what a backend can't set or whom it can't tell apart is a reason, too.
+/// The same for one experiment: what a backend can't set or whom it can't tell apart is a reason, too, and the first one, as it holds
+/// whoever asks.
 pub(crate) fn backends_for(config: &TrafficConfig) -> Vec<BackendState> {
     let mut states = backends();
-    for state in states.iter_mut().filter(|state| state.works) {
+    for state in &mut states {
         if let Some(why) = refusal(state.name, config) {
             (state.works, state.found) = (false, why);
         }
