@@ -7,6 +7,7 @@ Root, nginx. In network namespaces of its own; the server's listeners are in a c
 (100,000) connections of one client are opened and reset. Ends with code 1 at the first thing that isn't so.
 """
 import ctypes
+import errno
 import json
 import os
 import pathlib
@@ -84,12 +85,25 @@ class World:
         join = lambda: (self.group / "cgroup.procs").write_text(str(os.getpid()))
         self.nginx = subprocess.Popen(["nginx", "-c", str(FOLDER / "nginx.conf")], preexec_fn=join)
         until("nginx", lambda: len(self.workers()) == 2 and not socket.socket().connect_ex((V4, 8080)))
+        # The kernel notices a moment later that both ends of the link are up; then a port without a server refuses.
+        until("the way from the clients", lambda: all(self.reaches(address) for address in (V4, V6)))
 
     def workers(self):
         if self.nginx.poll() is not None:
             return []
         # ps ends with 1 where there is none.
         return subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.nginx.pid)], capture_output=True, text=True, check=False).stdout.split()
+
+    def reaches(self, address):
+        """Whether a client's packets get there, and back."""
+        try:
+            self.connect(address, 9).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError as error:
+            if error.errno not in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+                raise
+        return False
 
     def connect(self, address, port, client=None, reset=False):
         """A connection from a client's namespace; this process stays in the server's."""
