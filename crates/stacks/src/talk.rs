@@ -8,8 +8,8 @@ use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::wait_readable;
 use wt_sys::process;
 
-/// How long an adapter may take to end when it shall.
-pub(crate) const PARTING: Duration = Duration::from_secs(2);
+/// How long an adapter may take to end when it shall: on a loaded machine it may wait that long for its device to go.
+pub(crate) const PARTING: Duration = Duration::from_secs(5);
 /// A line of an adapter is at most so long.
 const LONGEST_LINE: usize = 64 * 1024;
 

@@ -59,6 +59,7 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String
     loop {
         let bits = carrier.wait(&[stdin.as_fd(), listener.as_fd(), opened.waker.as_fd()]).map_err(told)?;
         if bits & 1 != 0 && local::is_over() {
+            local::leave_to_the_kernel(carrier.pump);
             return Ok(carrier.done);
         }
         while let Some(near) = local::accept(&listener) {

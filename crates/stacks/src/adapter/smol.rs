@@ -191,6 +191,7 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String
         fds.extend(server.carried.iter().filter(|one| server.listens_to(one)).map(|one| one.near.as_fd()));
         let bits = wait_readable(&fds, wait).map_err(|error| error.to_string())?;
         if bits & 1 != 0 && local::is_over() {
+            local::leave_to_the_kernel(device.tun);
             return Ok(server.done);
         }
         while server.carried.len() < MOST

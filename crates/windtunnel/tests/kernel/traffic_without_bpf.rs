@@ -22,6 +22,15 @@ as_before() { # within 10 s, which a loaded machine may take; the loop looks all
     while state > now; ! diff before now > differs; do [ $(date +%s) -lt $until ] || { cat differs >&2; exit 6; }; done
 }
 state > before
+mkfifo held
+fetch() { # transfers from the addresses in a file, $1 of them, of which none can end before let_go
+    xargs -P $1 -I{} curl -s --interface {} -o held -w '%{http_code} %{size_download}\n' http://server:8080/1m.bin < clients > fetched & all=$!
+    while [ "$(server ss -Htn state established sport = :8080 | wc -l)" -lt $1 ]; do kill -0 $all || exit 7; done
+}
+let_go() {
+    exec 9<> held; cat <&9 > /dev/null & reader=$!
+    wait $all; kill $reader; exec 9>&-
+}
 "#;
 
 #[test]
@@ -29,10 +38,9 @@ fn each_client_network_has_its_arm_by_marks_and_routes_and_every_connection_is_a
     let script = r#"
 begin --backend routes --epoch 1h --levels cc=cubic,reno --private
 for n in $(seq 40); do echo 11.0.$n.$((n + 1)); done > clients
-xargs -P 40 -I{} curl -s --interface {} --limit-rate 400k -o /dev/null -w '%{http_code} %{size_download}\n' http://server:8080/1m.bin < clients > fetched & all=$!
-while [ "$(server ss -Htn state established sport = :8080 | wc -l)" -lt 40 ]; do kill -0 $all || exit 7; done
+fetch 40
 server ss -Htin state established sport = :8080 > sockets
-wait $all
+let_go
 [ "$(grep -c '^200 1000000$' fetched)" = 40 ] || { cat fetched >&2; exit 8; }
 server nft list ruleset > ruleset
 kill -INT $traffic; wait $traffic
@@ -63,10 +71,10 @@ fn a_kill_leaves_no_table_rule_route_or_setting_and_breaks_no_transfer() {
 for turn in 1 2 3; do
     begin --backend routes --epoch 1s --unit connection --levels initcwnd=10,32 --private
     server ip rule | grep -q 'fwmark' || exit 4
-    seq 8 | xargs -P 8 -I{} curl -s --limit-rate 2M -o /dev/null -w '%{http_code} %{size_download}\n' http://server:8080/1m.bin > fetched & all=$!
-    while [ "$(server ss -Htn state established sport = :8080 | wc -l)" -lt 8 ]; do kill -0 $all || exit 7; done
+    for n in $(seq 8); do echo 11.0.0.$n; done > clients
+    fetch 8
     kill -9 $traffic; as_before
-    wait $all
+    let_go
     [ "$(grep -c '^200 1000000$' fetched)" = 8 ] || { cat fetched >&2; exit 8; }
 done
 "#;
