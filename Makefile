@@ -2,7 +2,7 @@
 # make test   everything that CI checks (20 to 27 minutes on two cores), and where the time went
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
-# make truth  the statistics in full: false claims on every kind of noise, and the power table (half an hour)
+# make truth  the statistics in full: false claims on every kind of noise, and the power table (an hour or more)
 # make probe-matrix  what can be wrong with a path's MTU, 20 runs in each of six modes (half an hour; RUNS=N ONLY=TEXT)
 # make stacks  adapters of lwIP, gVisor, libslirp and QUIC for `windtunnel stacks`, where their tool chains are
 # make studies  five old studies redone in short form, and one page of what may be concluded (20 minutes on two idle cores)

@@ -75,8 +75,8 @@ const ALL_EVENTS: u64 = 300_000_000;
 /// But each run may take so many.
 const LEAST_EVENTS: u64 = 200_000;
 
-/// A thread takes as long to start as the model takes for some hundreds of segments; one is worth it for so many.
-const SEGMENTS_OF_A_THREAD: u64 = 10_000;
+/// For so many segments another thread is worth starting, which takes as long as the model takes for some hundreds.
+const SEGMENTS_OF_A_THREAD: u64 = 3_000;
 
 /// What the figures of a workload are: of a transfer of fixed size, its time.
 pub(crate) fn measured(workload: &Workload) -> Measured {

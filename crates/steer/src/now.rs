@@ -90,8 +90,8 @@ impl OpenNow {
         .collect();
         let alone = if alone.is_empty() { "none".to_owned() } else { alone.join(", ") };
         said.push(format!(
-            "Such as are open now: {} from {} would take part; left alone would be: {alone}.",
-            counted(self.take_part as usize, "connection"),
+            "Of the connections that are open now, {} from {} would take part. Left alone: {alone}.",
+            self.take_part,
             counted(self.networks as usize, "client network")
         ));
         said
@@ -138,10 +138,7 @@ mod tests {
             [found.take_part, found.networks, found.private, found.this_host, found.administrator, found.own_cc];
         assert_eq!((counts, found.other_ports), ([2, 1, 1, 1, 1, 1], 1));
         let said = found.sentences().join(" ");
-        assert!(
-            said.contains("Nobody listens on port 80") && said.contains("2 connections from 1 client network would"),
-            "{said}"
-        );
+        assert!(said.contains("Nobody listens on port 80") && said.contains("2 from 1 client network would"), "{said}");
         assert_eq!(OpenNow::default().sentences(), ["No connection is open now."]);
         assert!(said.contains("1 from where you are logged in") && said.contains("1 on other ports"), "{said}");
     }

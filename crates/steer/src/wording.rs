@@ -14,7 +14,8 @@ impl TrafficPlan {
         lines.push("At first they would get:".to_owned());
         lines.extend(self.arms.iter().map(|arm| format!("  {:>5.1} %  {}", arm.share * 100.0, arm.name)));
         for backend in &self.backends {
-            lines.push(format!("{} {}: {}", if backend.works { "can" } else { "can't" }, backend.name, backend.found));
+            let works = if backend.works { "works" } else { "doesn't work" };
+            lines.push(format!("{} {works} here: {}", backend.name, backend.found));
         }
         if !self.other_programs.is_empty() {
             let names = self.other_programs.join(", ");
@@ -31,7 +32,7 @@ impl TrafficPlan {
                 "The times are at {:.0} connections an hour, which this network namespace accepts now on all of its ports.",
                 self.connections_per_hour
             ),
-            false => "None came while this looked: divide by your connections an hour.".to_owned(),
+            false => "None came while this looked. Divide by your connections an hour to get hours.".to_owned(),
         });
         lines
     }

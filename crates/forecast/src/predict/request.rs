@@ -83,12 +83,18 @@ impl PredictRequest {
         }
     }
 
-    /// Whether the model answers in less time than it takes to hand the question to another thread: one small transfer, with the
-    /// current settings and with one other, once each.
+    /// Whether the model answers in less time than it takes to hand the question to another thread: one small transfer over one link,
+    /// with the current settings and with one other, once each. Nothing is read from a file for it.
     #[must_use]
     pub fn is_small(&self) -> bool {
         let small = self.size.is_some_and(|size| size.get() <= 128 << 10);
-        small && !self.set.is_empty() && self.seeds <= 1 && !self.samples && self.workload == WorkloadRequest::default()
+        let one_link = matches!(self.path, PathRequest::Link(_));
+        small
+            && one_link
+            && !self.set.is_empty()
+            && self.seeds <= 1
+            && !self.samples
+            && self.workload == WorkloadRequest::default()
     }
 
     /// What is varied.
