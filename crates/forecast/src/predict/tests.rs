@@ -124,3 +124,21 @@ fn who_has_stopped_gets_no_answer() {
     let problem = predict(&about_adsl(), &cancel).unwrap_err();
     assert_eq!(problem.fault, Fault::Stopped);
 }
+
+#[test]
+fn only_one_small_transfer_over_one_link_is_small_and_nothing_that_reads_a_file() {
+    let small = json!({ "path": { "link": { "rate": "8mbit" } }, "set": ["rwin=64KiB"], "size": "30kB", "seeds": 1 });
+    assert!(read(small.clone()).unwrap().is_small());
+    for (field, value) in [
+        ("path", json!({ "scenario": "adsl" })),
+        ("set", json!([])),
+        ("size", json!("1MB")),
+        ("seeds", json!(2)),
+        ("samples", json!(true)),
+        ("workload", json!("page")),
+    ] {
+        let mut large = small.clone();
+        large[field] = value;
+        assert!(!read(large.clone()).unwrap().is_small(), "{large}");
+    }
+}
