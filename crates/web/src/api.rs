@@ -1,4 +1,5 @@
 use crate::checked::preset as preset_name;
+use crate::comparisons;
 use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
 use crate::files::{self, AnalyseQuery, Analysed};
@@ -75,6 +76,7 @@ fn operations() -> OpenApiRouter<Arc<App>> {
         .merge(traffic::operations())
         .merge(fleet::operations())
         .merge(logged::operations())
+        .merge(comparisons::operations())
         .routes(routes!(journal))
         .routes(routes!(journaled))
         .routes(routes!(forget))

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
+use wt_setup::WorkloadRequest;
 use wt_units::{HostPort, Scheme, Url, UrlError, parse_duration};
 
 /// The longest text in a request.
@@ -34,6 +35,17 @@ pub(crate) fn maybe_time(name: &str, value: Option<&str>) -> Result<Option<Durat
 
 pub(crate) fn limited(what: &str, count: usize) -> Result<(), ApiError> {
     if count <= MOST { Ok(()) } else { Err(ApiError::bad(format!("{what}: at most {MOST} at once"))) }
+}
+
+/// What a trial does. No request may name a file, and a HAR is one.
+///
+/// # Errors
+/// [`ApiError`] for what there isn't, and for a file.
+pub(crate) fn workload(value: &str) -> Result<WorkloadRequest, ApiError> {
+    if value.split([':', ',']).any(|part| part.split('=').next().is_some_and(|key| key.trim() == "har")) {
+        return Err(ApiError::bad("workload: a HAR file can be named on the command line only"));
+    }
+    parsed("workload", value)
 }
 
 /// A number within bounds.

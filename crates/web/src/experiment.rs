@@ -1,4 +1,4 @@
-use crate::checked::{key, limited, maybe, maybe_time, name, parsed, read, text, url};
+use crate::checked::{key, limited, maybe, maybe_time, name, parsed, read, text, url, workload};
 use crate::drawn::{Drawn, PathRequest, scenario};
 use crate::error::ApiError;
 use serde::{Deserialize, Serialize};
@@ -184,13 +184,8 @@ impl ExperimentRequest {
         self.hold.iter().map(held).collect()
     }
 
-    /// No request may name a file, and a HAR is one.
     fn workload(&self) -> Result<WorkloadRequest, ApiError> {
-        let Some(workload) = &self.workload else { return Ok(WorkloadRequest::default()) };
-        if workload.split([':', ',']).any(|part| part.split('=').next().is_some_and(|key| key.trim() == "har")) {
-            return Err(ApiError::bad("workload: a HAR file can be named on the command line only"));
-        }
-        parsed("workload", workload)
+        self.workload.as_deref().map_or_else(|| Ok(WorkloadRequest::default()), workload)
     }
 
     fn live(&self, usual: LiveRequest) -> Result<LiveRequest, ApiError> {

@@ -13,6 +13,8 @@
 mod api;
 /// Texts of requests, checked.
 mod checked;
+/// Congestion controls and stacks, side by side over a path of the lab.
+mod comparisons;
 /// The password, and who guesses at it.
 mod door;
 /// Paths drawn from links.

@@ -45,6 +45,8 @@ pub(crate) enum Kind {
     Traffic,
     /// Transfers that are logged.
     Test,
+    /// Congestion controls or stacks side by side.
+    Comparison,
 }
 
 impl Kind {
@@ -298,6 +300,7 @@ impl Runs {
                 Kind::Lab => "a lab is up already",
                 Kind::Traffic => "connections of this server are assigned already",
                 Kind::Test => "a test is running, and two at once would disturb each other",
+                Kind::Comparison => "a comparison is running, and two at once would disturb each other",
             };
             return Err(ApiError::new(StatusCode::CONFLICT, what).hint("wait for its end, or stop it"));
         }
@@ -391,7 +394,7 @@ async fn follow(run: Arc<Run>, mut child: Child) {
     let exit_code = status.map_or(u8::MAX, worker::exit_code);
     // A lab has no end of its own, and whatever was stopped needs no reason.
     let failed = match run.kind {
-        Kind::Experiment | Kind::Traffic | Kind::Test => exit_code > 1,
+        Kind::Experiment | Kind::Traffic | Kind::Test | Kind::Comparison => exit_code > 1,
         Kind::Lab => exit_code != 0 && !stopped,
         Kind::Probe | Kind::Workload => exit_code > 1 && !stopped || exit_code == 1 && !said.is_empty(),
     };
