@@ -14,6 +14,14 @@ use wt_units::Settings;
 /// A trial that says nothing is run again at most so often.
 pub(super) const REPEATS: u32 = 20;
 
+/// Between a trial that says nothing and the next at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Waits for nothing but time; a signal ends it early.
+fn pause(time: Duration) {
+    let _ = wt_sys::poll::wait_readable(&[], Some(time));
+}
+
 /// What a workload is called among others: `bulk`, and `bulk-up` where the client sends.
 pub(super) fn key(workload: &Workload) -> &'static str {
     match workload {
@@ -103,6 +111,8 @@ impl<T: Tunnel> Rounds<'_, T> {
                 return Ok(Some(outcome));
             }
             repeats += 1;
+            // What kept the lab from its time may last.
+            pause((self.cool_down() * repeats).min(LONGEST_PAUSE));
         }
     }
 
@@ -133,8 +143,7 @@ impl<T: Tunnel> Rounds<'_, T> {
             }
         };
         self.notebook.finish(id, &outcome)?;
-        // Waits for nothing but time; a signal ends it early.
-        let _ = wt_sys::poll::wait_readable(&[], Some(self.cool_down()));
+        pause(self.cool_down());
         Ok(outcome)
     }
 }

@@ -46,6 +46,11 @@ fn findings<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
     all.iter().map(|one| one["kind"].as_str().unwrap()).collect()
 }
 
+/// What a stack did wrong. A trial in which the lab itself was late says nothing of it.
+fn faults(one: &Value) -> Vec<&Value> {
+    one["failures"].as_array().unwrap().iter().filter(|failure| failure["status"] != "invalid").collect()
+}
+
 #[test]
 fn the_list_says_what_there_is_and_what_the_others_need() {
     let listed = json(&["stacks", "list", "--json"]);
@@ -365,7 +370,7 @@ fn a_stack_that_corrupts_a_byte_or_crashes_at_its_work_is_a_result() {
         );
     }
     let sound = stack(&told, "smoltcp");
-    assert_eq!((sound["integrity"].as_str(), sound["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{sound}");
+    assert_eq!((sound["integrity"].as_str(), faults(sound).len()), (Some("ok"), 0), "{sound}");
 }
 
 #[test]
@@ -388,7 +393,7 @@ fn a_stack_that_hangs_at_its_work_is_a_result() {
         }
     }
     let sound = stack(&told, "smoltcp");
-    assert_eq!((sound["integrity"].as_str(), sound["failures"].as_array().unwrap().len()), (Some("ok"), 0), "{sound}");
+    assert_eq!((sound["integrity"].as_str(), faults(sound).len()), (Some("ok"), 0), "{sound}");
 }
 
 #[test]
@@ -437,7 +442,7 @@ fn an_adapter_that_crashes_or_hangs_is_a_result() {
         let told: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
         let why = stack(&told, "lwip")["failures"][0]["why"].as_str().unwrap().to_owned();
         assert!(why.contains(part), "{why}");
-        assert_eq!(stack(&told, "smoltcp")["failures"].as_array().unwrap().len(), 0, "{told}");
+        assert!(faults(stack(&told, "smoltcp")).is_empty(), "{told}");
     }
 }
 
