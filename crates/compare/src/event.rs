@@ -19,6 +19,8 @@ pub enum CompareEvent {
         arms: usize,
         /// The most rounds.
         rounds: u32,
+        /// Trials in all, if none has to be run again.
+        trials: u32,
         /// How long each trial takes, seconds, where all take the same.
         trial_s: Option<f64>,
         /// How long all of it takes, seconds.

@@ -75,6 +75,7 @@ impl Session<'_> {
             subject: Subject::Windows,
             arms: WINDOWS.len(),
             rounds,
+            trials: u32::try_from(WINDOWS.len() * EdgeRequest::ALL.len()).unwrap_or(u32::MAX).saturating_mul(rounds),
             trial_s: None,
             expected_s,
         });

@@ -137,6 +137,7 @@ impl Session<'_> {
             subject: self.rounds.subject,
             arms,
             rounds: self.most,
+            trials,
             trial_s: Some(self.length.as_secs_f64()),
             expected_s: (each * trials).as_secs_f64(),
         });

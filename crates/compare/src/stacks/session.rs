@@ -138,15 +138,17 @@ impl Session<'_> {
 
     fn announce(&mut self, rounds: u32) {
         let arms = self.rounds.tunnel.arms().len();
-        let each = self.circumstances.workloads.iter().map(|workload| {
-            let times = if is_soak(workload) { 1 } else { rounds };
-            (self.expected(workload) + self.rounds.cool_down()) * times
-        });
-        let all = each.sum::<Duration>() * u32::try_from(arms).unwrap_or(u32::MAX);
+        let each = u32::try_from(arms).unwrap_or(u32::MAX);
+        let times = |workload: &Workload| if is_soak(workload) { 1 } else { rounds };
+        let workloads = &self.circumstances.workloads;
+        let time = |workload| (self.expected(workload) + self.rounds.cool_down()) * times(workload);
+        let all = workloads.iter().map(time).sum::<Duration>() * each;
+        let trials = workloads.iter().map(times).sum::<u32>().saturating_mul(each);
         self.rounds.tell(CompareEvent::Begin {
             subject: self.rounds.subject,
             arms,
             rounds,
+            trials,
             trial_s: None,
             expected_s: all.as_secs_f64(),
         });

@@ -67,7 +67,7 @@ pub(crate) fn progress(quiet: bool) -> impl FnMut(CompareEvent) {
 
 fn line(event: &CompareEvent) -> String {
     match event {
-        CompareEvent::Begin { subject, arms, rounds, trial_s, expected_s } => {
+        CompareEvent::Begin { subject, arms, rounds, trial_s, expected_s, .. } => {
             begin(*subject, *arms, *rounds, *trial_s, Duration::from_secs_f64(*expected_s))
         }
         CompareEvent::Trial(trial) => format!("  round {}: {}", trial.round, told(trial)),
