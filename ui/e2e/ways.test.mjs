@@ -494,3 +494,35 @@ test("comparisons of congestion controls and of stacks have a report with the an
   assert.deepEqual(complaints, []);
   await page.context().close();
 });
+
+test("congestion controls and stacks are compared from the page, with the same as a command, and what came of it is kept", async () => {
+  const { page, complaints } = await open("controls?algorithms=cubic+reno&rounds=2&trial=500ms");
+  await page.getByText("As a command").last().click();
+  await page.getByText("windtunnel cc compare --lab adsl --algorithms cubic,reno --rounds 2 --trial 500ms", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Compare congestion controls", exact: true }).click();
+  await page.getByText(/^\d of 4 trials, round \d of 2/).waitFor(PATIENCE);
+  await page.getByRole("region", { name: "Congestion controls that were compared" }).waitFor(PATIENCE);
+  await page.getByRole("heading", { name: /^(A|No) difference is shown$/ }).waitFor();
+  await fine(page, "a comparison that was begun here");
+  await page.reload();
+  await page.getByRole("region", { name: "Congestion controls that were compared" }).getByRole("row").filter({ hasText: "reno" }).waitFor(PATIENCE);
+  const link = page.locator('a[href^="/report/"]').last();
+  const id = await link.innerText();
+  await link.click();
+  await page.waitForURL(`**/report/${id}`);
+  await page.getByRole("heading", { name: /^(A|No) difference is shown$/ }).waitFor();
+
+  await page.goto(`${served().url}stacks?stacks=linux+smolctp&workloads=transactions:count=3&rounds=1&scripts=no`);
+  await page.getByText("As a command").last().click();
+  await page.getByText("windtunnel stacks compare --lab ethernet-hub --stacks linux,smolctp --workloads transactions:count=3 --rounds 1 --no-conformance", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Compare stacks", exact: true }).click();
+  await page.getByRole("alert").getByText(/smoltcp/).first().waitFor(PATIENCE);
+  const { stacks } = await (await fetch(`${served().url}api/v1/stacks`)).json();
+  const ready = stacks.some(({ name, built }) => name === "smoltcp" && built);
+  await page.getByRole("textbox", { name: "Stacks", exact: true }).fill("linux-direct smoltcp:rwin=8KiB:mss=500");
+  await page.getByText(/--stacks linux-direct,smoltcp:rwin=8KiB:mss=500 /).waitFor();
+  await page.getByRole("button", { name: "Compare stacks", exact: true }).click();
+  if (ready) await page.getByRole("region", { name: "Stacks that were compared" }).or(page.getByRole("alert").getByText(/TUN/)).first().waitFor(PATIENCE);
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});

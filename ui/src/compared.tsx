@@ -31,6 +31,8 @@ export interface Stacks {
 export const isControls = (report: object): report is Controls => "algorithms" in report && "verdict" in report;
 export const isStacks = (report: object): report is Stacks => "stacks" in report && "verdicts" in report;
 
+/** As a sentence begins. */
+const sentence = (text: string): string => text.replace(/^no /, "No ");
 const maybe = (value: number | null, say: (value: number) => string): string => (value === null ? "–" : say(value));
 const percent = (share: number): string => `${(share * 100).toFixed(share < 0.01 ? 2 : 1)} %`;
 /** How much of the other's, with its interval. */
@@ -53,7 +55,7 @@ export function ComparedControls({ report }: { report: Controls }) {
   return (
     <>
       <Section id="answer" class={`verdict ${report.verdict.difference_shown ? "faster" : ""}`} title={report.verdict.difference_shown ? "A difference is shown" : "No difference is shown"}>
-        <p>{report.verdict.text}</p>
+        <p>{sentence(report.verdict.text)}</p>
         <Line of={report} />
       </Section>
       <Section id="settings" title="Congestion controls">

@@ -36,24 +36,47 @@ export interface PlaceWords {
   doing: string;
 }
 
-/** A choice between the paths of the lab, the one that was drawn, and a real one. */
-export function usePlace(words: PlaceWords): Place {
+/** A path of the lab, and the field that asks for it. */
+export interface LabPlace {
+  /** What a request says of it. */
+  request: Record<string, unknown>;
+  /** A path that is shipped, if it is one. */
+  preset: string | null;
+  /** What a terminal calls it. */
+  word: string;
+  /** The field. */
+  field: ComponentChildren;
+}
+
+/** A choice between the paths of the lab and the one that was drawn. */
+export function useLab(first: string): LabPlace {
   const own = drawn();
   const [presets, again] = useGet<Presets>("lab/presets");
-  const [{ where, target, lab: wanted }, set] = useQuery({ where: "lab", target: "", lab: words.lab });
-  const lab = wanted === DRAWN && !own ? words.lab : wanted;
-  const real = where === "target";
-  const paths = (
-    <Fetched of={presets} again={again}>
-      {({ presets }) => {
-        const shipped = presets.map(({ name, title }): [string, string] => [name, title]);
-        return <Choice label="Path" size="long" value={lab} set={(lab) => set({ lab })} options={own ? [[DRAWN, `${own.title || "drawn"} (drawn in Lab)`], ...shipped] : shipped} />;
-      }}
-    </Fetched>
-  );
+  const [{ lab: wanted }, set] = useQuery({ lab: first });
+  const lab = wanted === DRAWN && !own ? first : wanted;
   return {
-    request: real ? { target: target.trim() } : lab === DRAWN ? { path: own } : { lab },
-    preset: real || lab === DRAWN ? null : lab,
+    request: lab === DRAWN ? { path: own } : { lab },
+    preset: lab === DRAWN ? null : lab,
+    word: lab === DRAWN ? "drawn.toml" : lab,
+    field: (
+      <Fetched of={presets} again={again}>
+        {({ presets }) => {
+          const shipped = presets.map(({ name, title }): [string, string] => [name, title]);
+          return <Choice label="Path" size="long" value={lab} set={(lab) => set({ lab })} options={own ? [[DRAWN, `${own.title || "drawn"} (drawn in Lab)`], ...shipped] : shipped} />;
+        }}
+      </Fetched>
+    ),
+  };
+}
+
+/** A choice between the paths of the lab, the one that was drawn, and a real one. */
+export function usePlace(words: PlaceWords): Place {
+  const lab = useLab(words.lab);
+  const [{ where, target }, set] = useQuery({ where: "lab", target: "" });
+  const real = where === "target";
+  return {
+    request: real ? { target: target.trim() } : lab.request,
+    preset: real ? null : lab.preset,
     real,
     target: target.trim(),
     complete: !real || target.trim() !== "",
@@ -69,7 +92,7 @@ export function usePlace(words: PlaceWords): Place {
             ["target", words.real],
           ]}
         />
-        {real ? <Text label={words.label} size="long" value={target} set={(target) => set({ target })} placeholder={words.placeholder} hint={words.hint} /> : paths}
+        {real ? <Text label={words.label} size="long" value={target} set={(target) => set({ target })} placeholder={words.placeholder} hint={words.hint} /> : lab.field}
       </div>
     ),
     token: real && <Token what={words.doing} />,

@@ -401,6 +401,20 @@ export type ControlVariant = {
   name: string;
 };
 
+/** Congestion controls to compare over a path of the lab: the options of `windtunnel cc compare`. */
+export type ControlsComparisonRequest = {
+  /** Which; the others are compared with the first */
+  algorithms: Array<string>;
+  disturb?: DisturbanceBody | null;
+  /** A preset's path */
+  lab?: string | null;
+  path?: PathRequest | null;
+  /** Each is run once a round */
+  rounds?: number | null;
+  /** How long each trial transfers */
+  trial?: string | null;
+};
+
 /** The congestion controls that there are. Its JSON is the contract of `windtunnel cc list --json`. */
 export type ControlsList = {
   /** Those in the kernel now. */
@@ -474,6 +488,9 @@ export type DirectionShown = {
   /** What packets pass, in order: each with its field `stage` and its figures as texts. */
   stages: Array<Record<string, string>>;
 };
+
+/** What happens once in every trial. */
+export type DisturbanceBody = "loss" | "burst" | "outage" | "half-rate" | "rtt-step" | "flow";
 
 /** What works on this machine. Its JSON is the contract of `windtunnel doctor --json`. */
 export type DoctorAnswer = {
@@ -946,7 +963,7 @@ export type KernelControl = {
 };
 
 /** What runs for longer than a request. */
-export type Kind = "experiment" | "probe" | "lab" | "workload" | "traffic" | "test";
+export type Kind = "experiment" | "probe" | "lab" | "workload" | "traffic" | "test" | "comparison";
 
 export type Knob = string;
 
@@ -2258,6 +2275,23 @@ export type Spread = {
   p95_us: number;
   /** 99 % are no longer, µs. */
   p99_us: number;
+};
+
+/** TCP/IP stacks to compare over a path of the lab: the options of `windtunnel stacks compare`. */
+export type StacksComparisonRequest = {
+  /** A preset's path */
+  lab?: string | null;
+  /** Don't ask by packet scripts what each stack can do */
+  no_conformance?: boolean;
+  path?: PathRequest | null;
+  /** Each is run once a round with each workload */
+  rounds?: number | null;
+  /** How long a soak takes */
+  soak?: string | null;
+  /** Which, each with settings of its own */
+  stacks: Array<string>;
+  /** What each does */
+  workloads?: Array<string> | null;
 };
 
 /** The TCP/IP stacks that can be compared. Its JSON is the contract of `windtunnel stacks list --json`. */

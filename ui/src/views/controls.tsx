@@ -1,6 +1,9 @@
-import { AsCommand } from "../keep";
-import { Fetched, Section, Table, useGet } from "../parts";
+import { AsCommand, command } from "../keep";
+import { Choice, Fetched, Section, Table, Text, useGet } from "../parts";
+import { useLab } from "../place";
+import { useQuery } from "../route";
 import type { ControlShown, ControlsList, OwnControl } from "../schema";
+import { Compare, names } from "./compare";
 
 /** The name under which one of windtunnel's own is loaded. */
 const named = ({ name, variant }: OwnControl, all: OwnControl[]): string => (all.filter((other) => other.name === name).length > 1 ? `${name}@${variant}` : name);
@@ -45,10 +48,44 @@ export function Controls({ part }: { part: string }) {
               />
             </Section>
             <AsCommand text="windtunnel cc list" />
+            <Begin of={list} />
           </>
         )}
       </Fetched>
     </>
+  );
+}
+
+/** What happens once in every trial. */
+const DISTURBANCES: [string, string][] = [
+  ["", "nothing"],
+  ["loss", "a packet is lost"],
+  ["burst", "ten packets in a row are lost"],
+  ["outage", "nothing passes for a second"],
+  ["half-rate", "half the rate for a fifth of it"],
+  ["rtt-step", "the RTT grows by half"],
+  ["flow", "another flow beside it"],
+];
+
+/** Several of them over one path of the lab, in rounds. */
+function Begin({ of: { kernel, ours } }: { of: ControlsList }) {
+  const has = kernel.map(({ name }) => name);
+  const first = ["cubic", "bbr"].every((name) => has.includes(name)) ? "cubic bbr" : has.slice(0, 2).join(" ");
+  const lab = useLab("adsl");
+  const [{ algorithms, rounds, trial, disturb }, set] = useQuery({ algorithms: first, rounds: "", trial: "", disturb: "" });
+  const which = names(algorithms);
+  const request = { ...lab.request, algorithms: which, ...(rounds.trim() && { rounds: Number(rounds) }), ...(trial.trim() && { trial: trial.trim() }), ...(disturb && { disturb }) };
+  const text = command("cc", "compare", ["--lab", lab.word], ["--algorithms", which.join(",")], ["--rounds", rounds.trim()], ["--trial", trial.trim()], ["--disturb", disturb]);
+  return (
+    <Compare asked={{ path: "cc/comparisons", request, complete: which.length > 0, text }} button="Compare congestion controls">
+      <div class="row">
+        {lab.field}
+        <Text label="Congestion controls" size="long" value={algorithms} set={(algorithms) => set({ algorithms })} hint={`Each against the first. Here: ${[...has, ...ours.map((one) => named(one, ours))].join(", ")}`} />
+        <Text label="Rounds" value={rounds} set={(rounds) => set({ rounds })} placeholder="5" hint="Each once a round, in random order" />
+        <Text label="Each trial" value={trial} set={(trial) => set({ trial })} placeholder="by the path" hint="10s, 500ms" />
+        <Choice label="In every trial" size="long" value={disturb} set={(disturb) => set({ disturb })} options={DISTURBANCES} />
+      </div>
+    </Compare>
   );
 }
 

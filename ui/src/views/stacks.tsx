@@ -1,6 +1,9 @@
-import { AsCommand } from "../keep";
-import { Fetched, Section, Table, useGet } from "../parts";
+import { command } from "../keep";
+import { Check, Fetched, Section, Table, Text, useGet } from "../parts";
+import { useLab } from "../place";
+import { useQuery } from "../route";
 import type { ListedProfile, StacksList } from "../schema";
+import { Compare, names } from "./compare";
 
 /** A documented value, or that there is none. */
 function documented(fact: ListedProfile["window"] | ListedProfile["sack"], unit = ""): string {
@@ -62,10 +65,31 @@ export function Stacks() {
                 ]}
               />
             </Section>
-            <AsCommand text={`windtunnel stacks list\n# Two of them over one path of the lab:\nwindtunnel stacks compare --lab adsl --stacks linux,smoltcp --workloads bulk`} />
+            <Begin />
           </>
         )}
       </Fetched>
     </>
+  );
+}
+
+/** Several of them over one path of the lab, in rounds. */
+function Begin() {
+  const lab = useLab("ethernet-hub");
+  const [{ stacks, workloads, rounds, scripts }, set] = useQuery({ stacks: "linux smoltcp", workloads: "transactions download-12mb page", rounds: "", scripts: "" });
+  const [which, does] = [names(stacks), names(workloads)];
+  const unasked = scripts === "no";
+  const request = { ...lab.request, stacks: which, ...(does.length > 0 && { workloads: does }), ...(rounds.trim() && { rounds: Number(rounds) }), no_conformance: unasked };
+  const text = command("stacks", "compare", ["--lab", lab.word], ["--stacks", which.join(",")], ["--workloads", does.join(",")], ["--rounds", rounds.trim()], ...(unasked ? ["--no-conformance"] : []));
+  return (
+    <Compare asked={{ path: "stacks/comparisons", request, complete: which.length > 0, text }} button="Compare stacks">
+      <div class="row">
+        {lab.field}
+        <Text label="Stacks" size="long" value={stacks} set={(stacks) => set({ stacks })} hint="Names from above, with settings if you like: smoltcp:rwin=8KiB:mss=500" />
+        <Text label="Workloads" size="long" value={workloads} set={(workloads) => set({ workloads })} placeholder="all of them, and a soak of minutes" hint="What each of them does: transactions, bursts, bulk, download-12mb, page, soak" />
+        <Text label="Rounds" value={rounds} set={(rounds) => set({ rounds })} placeholder="as many as a claim needs" />
+      </div>
+      <Check label="Don't ask by packet scripts what each stack can do" value={unasked} set={(on) => set({ scripts: on ? "no" : "" })} />
+    </Compare>
   );
 }
