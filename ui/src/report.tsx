@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
 import { axis, evidence, figure, mbit, ms, onAxis, rate, settings, times, title, value } from "./format";
@@ -19,6 +20,10 @@ function faster({ arms }: Report): Record<string, unknown> {
   return shown[0]?.settings ?? {};
 }
 
+/** A headline in which a figure and its unit stay on one line. */
+const whole = (text: string): ComponentChildren[] =>
+  text.split(/(\S*\d (?:%|µs|ms|s|min|h|[kM]?B|bytes|[kMG]bit\/s|[kM]B\/s)(?!\w))/).map((part, at) => (at % 2 ? <span class="nowrap">{part}</span> : part));
+
 /** A finished experiment. */
 export function Verdict({ report }: { report: Report }) {
   const plans = Object.entries(faster(report));
@@ -27,7 +32,7 @@ export function Verdict({ report }: { report: Report }) {
   const here = steps.length === 0 || steps.some(({ host }) => host !== "server");
   return (
     <>
-      <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={report.verdict.answer?.what ?? report.verdict.headline}>
+      <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={whole(report.verdict.answer?.what ?? report.verdict.headline)}>
         {report.verdict.answer?.lines.slice(1).map((line) => (
           <p>{line}</p>
         ))}

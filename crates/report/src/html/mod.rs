@@ -61,7 +61,7 @@ impl TuneReport {
         format!(
             "<header>\n<p>{}</p>\n{comment}<h1{class}>{}</h1>\n</header>\n",
             escape(&summary),
-            escape(&v.answer.what)
+            whole(&v.answer.what)
         )
     }
 
@@ -247,6 +247,19 @@ impl TuneReport {
         };
         section("How it was measured", &(definitions(&rows) + &command))
     }
+}
+
+/// A headline in which a figure and its unit stay on one line.
+fn whole(text: &str) -> String {
+    let words = crate::fold::words(text).map(|(gap, word)| {
+        let apart = " ".repeat(gap);
+        if word.contains(' ') {
+            format!("{apart}<span class=\"whole\">{}</span>", escape(word))
+        } else {
+            apart + &escape(word)
+        }
+    });
+    words.collect()
 }
 
 /// The whole file: the title and the footer are text, the body is HTML.

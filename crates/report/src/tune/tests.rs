@@ -158,6 +158,17 @@ fn no_difference_is_told_as_such_and_nowhere_is_anything_called_faster() {
 }
 
 #[test]
+fn a_figure_stays_with_its_unit_in_the_headline_of_a_page() {
+    let report = report_of(&adsl(1.06, 600).run());
+    let html = report.to_html();
+    let headline = html.split_once("<h1").unwrap().1.split_once("</h1>").unwrap().0;
+    let what = &report.verdict.answer.what;
+    assert!(visible(&html).contains(what.as_str()), "{what}");
+    let figure = what.split_once(" %").unwrap().0.rsplit(' ').next().unwrap();
+    assert!(headline.contains(&format!("<span class=\"whole\">{figure} %</span>")), "{headline}");
+}
+
+#[test]
 fn an_interrupted_experiment_says_so() {
     let story = Plan { stop_after: Some(2), ..adsl(1.06, 600) }.run();
     let report = report_of(&story);
