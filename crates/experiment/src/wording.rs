@@ -179,10 +179,11 @@ impl Words<'_> {
         by_gain.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         let clauses: Vec<String> =
             by_gain.iter().map(|n| format!("{} faster after about {}", percent(n.gain), more(n))).collect();
-        let noise = if noise.cv < 0.0005 { "less than 0.1 %".to_owned() } else { percent(noise.cv) };
+        let noise =
+            if noise.cv < 0.0005 { "less than 0.1 %".to_owned() } else { format!("about {}", percent(noise.cv)) };
         (!clauses.is_empty()).then(|| {
             format!(
-                "Trials of one setting differ by about {noise}: four of five experiments find a setting that is {}.",
+                "Trials of one setting differ by {noise}: four of five experiments find a setting that is {}.",
                 clauses.join(", one that is ")
             )
         })

@@ -76,6 +76,8 @@ fn where_nothing_is_shown_the_text_says_what_is_excluded_and_what_more_would_tak
 
 #[test]
 fn before_anything_can_be_excluded_the_text_says_how_many_rounds_that_needs() {
+    let alike = text(&run(budget(2, 20), &[0.0, 0.001], 0.0, 3), &["current", "B"]);
+    assert!(alike.contains("differ by less than 0.1 %"), "{alike}");
     let mut e = run(budget(2, 4), &[0.0, 0.5], 0.1, 3);
     assert!(text(&e, &["current", "B"]).contains("No gain can be ruled out yet, however large: that takes 5 rounds"));
     e.resume(Some(100));

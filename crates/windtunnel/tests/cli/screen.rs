@@ -212,7 +212,7 @@ fn rates_are_written_in_the_unit_that_was_asked_for_and_numbers_stay_what_they_a
     };
     for (unit, own, others) in [
         ("kB", "849 kB/s", ["Mbit/s", "kbit/s"]),
-        ("B", "834720 B/s", ["Mbit/s", "kbit/s"]),
+        ("B", "835200 B/s", ["Mbit/s", "kbit/s"]),
         ("kbit", "6792 kbit/s", ["Mbit/s", "kB/s"]),
         ("MB", "0.849 MB/s", ["Mbit/s", "kbit/s"]),
     ] {
