@@ -23,6 +23,7 @@
 # make packages-test  proves them on a fresh minimal Debian (root; six minutes or so)
 # make python  the Python package as a wheel in target/python, from the built program
 # make python-test  proves it in a fresh environment (a minute)
+# make adoption-bench  what Python costs on top of the program, and how quickly metrics are read during a trial (needs python3-pandas)
 # make ansible-test  the Ansible collection in network namespaces (needs ansible-core; root for a play that cuts its own connection)
 # make effect  what hangs on chance or on a quiet machine: verdicts' gains against curl's (SACK, timestamps, MSS, MTU, ...), cells
 # make page-test  the page in headless Chromium
@@ -31,7 +32,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site probe-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
+.PHONY: site adoption-bench probe-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
 
 all: build
 
@@ -69,6 +70,9 @@ python: build
 
 python-test: build
 	@scripts/python.sh test $(BIN)
+
+adoption-bench: build
+	scripts/adoption-bench.py $(BIN)
 
 ansible-test: build
 	@scripts/ansible.sh $(BIN)

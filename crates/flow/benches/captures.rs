@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::Command;
 use wt_flow::{Analysis, Bounds, Tracker};
+use wt_testing::most_memory_mib;
 use wt_wire::CaptureReader;
 
 /// Names the kind that a process of its own measures.
@@ -180,15 +181,6 @@ fn cpu_time() -> f64 {
     stat.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// The most memory that this process ever had, MiB. Starts anew when read.
-fn most_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    kib / 1024
-}
-
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     if let Ok(kind) = std::env::var(ROLE) {
@@ -207,18 +199,18 @@ fn measure(name: &str, kind: Kind) {
     let path = std::env::temp_dir().join(format!("windtunnel-bench-{}.pcap", std::process::id()));
     write(&path, kind, size);
     let bytes = std::fs::metadata(&path).unwrap().len();
-    most_memory();
+    most_memory_mib();
     let before = cpu_time();
     let packets = analyse(&path).packets;
     let seconds = cpu_time() - before;
     std::fs::remove_file(&path).unwrap();
     println!(
-        "{name:<10} {:.2} GB/s, {:>5.2} million packets/s ({:.2} s, {} packets, {} connections), at most {} MiB",
+        "{name:<10} {:.2} GB/s, {:>5.2} million packets/s ({:.2} s, {} packets, {} connections), at most {:.0} MiB",
         bytes as f64 / seconds / 1e9,
         packets.all as f64 / seconds / 1e6,
         seconds,
         packets.all,
         packets.connections,
-        most_memory()
+        most_memory_mib()
     );
 }

@@ -1,6 +1,7 @@
 //! How long a million trials take to read: `cargo bench -p wt-journal`.
 //!
-//! Fails when the rows that an analysis needs take longer than two seconds, or a million trials as Parquet longer than five.
+//! Fails when the rows that an analysis needs take longer than two seconds, or a million trials as Parquet longer than five or more than
+//! 100 MB.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -88,6 +89,16 @@ fn all_figures() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(std::io::stdout(), "{:<46} {:>9.1} MiB", "the file", size as f64 / 1_048_576.0)?;
     let (journal, _) = timed("opened", || SqliteJournal::open(&path));
     let journal = journal?;
+    wt_testing::most_memory_mib();
+    let file = std::fs::File::create(dir.path().join("trials.parquet"))?;
+    let (written, parquet) = timed("a million trials as Parquet", || {
+        let mut out = std::io::BufWriter::new(file);
+        (0..EXPERIMENTS).try_for_each(|e| {
+            wt_journal::export_parquet(&journal, &format!("e{e}"), wt_journal::ParquetRows::Trials, &mut out)
+        })
+    });
+    written?;
+    let memory = wt_testing::most_memory_mib();
     let (rows, took) = timed("rows for analysis, all experiments", || {
         (0..EXPERIMENTS).map(|e| journal.rows(&format!("e{e}"))).collect::<Result<Vec<_>, _>>()
     });
@@ -103,19 +114,13 @@ fn all_figures() -> Result<(), Box<dyn std::error::Error>> {
     });
     read?;
     writeln!(std::io::stdout(), "{whole} of them")?;
-    let file = std::fs::File::create(dir.path().join("trials.parquet"))?;
-    let (written, parquet) = timed("a million trials as Parquet", || {
-        let mut out = std::io::BufWriter::new(file);
-        (0..EXPERIMENTS).try_for_each(|e| {
-            wt_journal::export_parquet(&journal, &format!("e{e}"), wt_journal::ParquetRows::Trials, &mut out)
-        })
-    });
-    written?;
     for (what, took, most_ms) in [("a million rows", took, 2_000.0), ("a million trials as Parquet", parquet, 5_000.0)]
     {
         writeln!(std::io::stdout(), "{}", Goal::AtMost(most_ms).line(what, took.as_secs_f64() * 1e3, "ms"))?;
     }
+    writeln!(std::io::stdout(), "{}", Goal::AtMost(95.0).line("memory while Parquet was written", memory, "MiB"))?;
     assert!(took < Duration::from_secs(2), "a million rows took {took:?}");
     assert!(parquet < Duration::from_secs(5), "a million rows of Parquet took {parquet:?}");
+    assert!(memory < 95.0, "a million rows of Parquet took {memory:.0} MiB");
     Ok(())
 }

@@ -24,6 +24,17 @@ const MOST_STOLEN: f64 = 0.02;
 /// Other programs may take so much of one processor.
 const MOST_OTHERS: f64 = 0.15;
 
+/// The most memory that this process has had since this was last called, MiB; NaN where the kernel doesn't say.
+#[must_use]
+pub fn most_memory_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: f64 = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(f64::NAN);
+    // Where this isn't to be had, the next call tells the most so far.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    kib / 1024.0
+}
+
 /// What the processors of the machine did since it started, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Processors {

@@ -8,7 +8,7 @@ mod bench;
 /// A server of PostgreSQL.
 mod postgres;
 
-pub use bench::{Goal, OtherLoad, bench};
+pub use bench::{Goal, OtherLoad, bench, most_memory_mib};
 pub use postgres::PostgresServer;
 
 use std::fmt::Display;

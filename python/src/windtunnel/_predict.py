@@ -61,8 +61,17 @@ def _answers(told: bytes, asked: _frames.Columns) -> _frames.Columns:
         elif name in _TEXTS:
             found[name] = [cell or None for cell in column]
         else:
-            found[name] = [_value(cell) for cell in column]
+            found[name] = _values(column)
     return found
+
+
+def _values(column: List[str]) -> List[Any]:
+    """Each cell's number, truth or nothing. What stands in many cells is read once."""
+    try:
+        return list(map(int, column))
+    except ValueError:
+        known = {cell: _value(cell) for cell in set(column)}
+        return [known[cell] for cell in column]
 
 
 def _value(cell: str) -> Any:
