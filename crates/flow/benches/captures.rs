@@ -199,7 +199,7 @@ fn measure(name: &str, kind: Kind) {
     let path = std::env::temp_dir().join(format!("windtunnel-bench-{}.pcap", std::process::id()));
     write(&path, kind, size);
     let bytes = std::fs::metadata(&path).unwrap().len();
-    most_memory_mib();
+    let _ = most_memory_mib();
     let before = cpu_time();
     let packets = analyse(&path).packets;
     let seconds = cpu_time() - before;

@@ -89,7 +89,7 @@ fn all_figures() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(std::io::stdout(), "{:<46} {:>9.1} MiB", "the file", size as f64 / 1_048_576.0)?;
     let (journal, _) = timed("opened", || SqliteJournal::open(&path));
     let journal = journal?;
-    wt_testing::most_memory_mib();
+    let _ = wt_testing::most_memory_mib();
     let file = std::fs::File::create(dir.path().join("trials.parquet"))?;
     let (written, parquet) = timed("a million trials as Parquet", || {
         let mut out = std::io::BufWriter::new(file);

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from typing import Any, List
+from typing import Any, List, Tuple
 
 from . import _frames, _options, _program
 
@@ -49,9 +49,7 @@ def as_csv(asked: _frames.Columns) -> bytes:
 
 def _answers(told: bytes, asked: _frames.Columns) -> _frames.Columns:
     """The answer. What was asked stands in it as it was given, not as it was written."""
-    rows = csv.reader(io.StringIO(told.decode(), newline=""))
-    names = next(rows)
-    cells: List[List[str]] = [list(column) for column in zip(*rows)] or [[] for _ in names]
+    names, cells = _by_columns(told.decode())
     numbers = [int(number) - 1 for number in cells[names.index("row")]]
     found: _frames.Columns = {}
     for name, column in zip(names, cells):
@@ -65,13 +63,28 @@ def _answers(told: bytes, asked: _frames.Columns) -> _frames.Columns:
     return found
 
 
+def _by_columns(text: str) -> Tuple[List[str], List[List[str]]]:
+    """The names and the cells of a CSV table."""
+    if '"' not in text:
+        # As one list, since a list for each row would take most of the time.
+        names = text[: text.index("\n")].split(",")
+        cells = text.rstrip("\n").replace("\n", ",").split(",")
+        return names, [cells[at :: len(names)][1:] for at in range(len(names))]
+    rows = csv.reader(io.StringIO(text, newline=""))
+    names = next(rows)
+    return names, [list(column) for column in zip(*rows)] or [[] for _ in names]
+
+
 def _values(column: List[str]) -> List[Any]:
-    """Each cell's number, truth or nothing. What stands in many cells is read once."""
+    """Each cell's number, truth or nothing."""
     try:
         return list(map(int, column))
     except ValueError:
-        known = {cell: _value(cell) for cell in set(column)}
-        return [known[cell] for cell in column]
+        distinct = set(column)
+    if not any(map(_WHOLE.fullmatch, distinct)) and distinct.isdisjoint(("true", "false")):
+        return [float(cell) if cell else None for cell in column]
+    known = {cell: _value(cell) for cell in distinct}
+    return [known[cell] for cell in column]
 
 
 def _value(cell: str) -> Any:
