@@ -82,7 +82,7 @@ pub use regret::anytime_half_width;
 pub use sequential::{
     ArmAssessment, Assessment, Config, DropReason, Dropped, Ended, Experiment, ExperimentError, LevelAssessment,
     LevelVerdict, Method, Needed, Noise, Observation, PlateauAssessment, PlateauConfig, Recorded, StopReason,
-    VerdictKind, fewest_for_interval, fewest_rounds,
+    VerdictKind, fewest_for_interval, fewest_rounds, fewest_to_exclude,
 };
 pub use wording::Text;
 

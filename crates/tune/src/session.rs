@@ -50,6 +50,13 @@ pub(crate) struct Prepared {
     pub(crate) delay: Option<DelayRules>,
 }
 
+/// How many trials are run at most where nobody says: the usual number, or as many as show, where hardly anything is noise, that
+/// none of so many settings gains, with one more round for trials that the machine spoils. Where even four rounds of all take longer
+/// than usual, eight rounds: enough for settings to be dropped and the rest to be compared.
+fn enough(usual: usize, arms: usize, alpha: f64) -> usize {
+    if usual < arms * 4 { arms * 8 } else { usual.max(arms * (wt_experiment::fewest_to_exclude(alpha) + 1)) }
+}
+
 impl<T: Tunnel> Session<'_, T> {
     /// What would be run.
     pub(crate) fn planned(&self, prepared: &Prepared, plan: &Plan) -> TuneAnswer {
@@ -174,14 +181,13 @@ impl<T: Tunnel> Session<'_, T> {
         }
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = self.bytes_per_trial(&path, plan);
-        let rounds = |n: usize| design.arms.len() * n;
-        let usual = Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes);
-        // Where that is too short for settings to be dropped and the rest to be compared, eight rounds are.
         let most = match (self.request.budget, &self.live) {
             (Some(Budget::Size(total)), Some(live)) => live.trials_of(total, bytes),
             (Some(budget), _) => budget.trials(per_trial, bytes),
-            (None, _) if usual >= rounds(4) => usual,
-            (None, _) => rounds(8),
+            (None, _) => {
+                let usual = Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes);
+                enough(usual, design.arms.len(), config.alpha)
+            }
         };
         if most < design.arms.len() * 2 {
             return Err(Problem::usage(format!(
@@ -242,4 +248,38 @@ pub(crate) fn measured(facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
     let rate = facts.physical_goodput_bps.unwrap_or(0);
     let bdp = BitsPerSecond(rate) * Duration::from_micros(rtt_us);
     PathFacts { rtt_us, bdp_bytes: bdp.get(), ..facts.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_chacha::ChaCha12Rng;
+    use wt_experiment::{Experiment, Observation};
+
+    #[test]
+    fn a_slow_path_gets_eight_rounds_and_a_fast_one_its_time_where_that_is_enough() {
+        assert_eq!([enough(7, 2, 0.05), enough(10, 4, 0.05), enough(900, 9, 0.05)], [8 * 2, 8 * 4, 900]);
+    }
+
+    #[test]
+    fn a_quiet_path_shows_by_default_that_none_of_many_settings_gains() {
+        for arms in 2..=14 {
+            let (mut rng, mut noise) = (ChaCha12Rng::seed_from_u64(7), ChaCha12Rng::seed_from_u64(8));
+            let config = Config::new(arms);
+            let most = enough(arms * 4, arms, config.alpha);
+            let mut experiment = Experiment::new(Config { max_trials: Some(most), ..config }).unwrap();
+            while let Some(order) = experiment.next_round(&mut rng) {
+                let mut of = |arm: usize| {
+                    let behind = if arm % 4 == 1 { -0.6 } else { 0.0 };
+                    Observation::of(arm, behind + 1e-3 * noise.random::<f64>())
+                };
+                let round: Vec<Observation> = order.into_iter().map(&mut of).collect();
+                experiment.record(&round).unwrap();
+            }
+            let said = experiment.assessment();
+            assert!(said.gain_at_most.is_some_and(|most| most < 0.05_f64.ln_1p()), "{arms}: {:?}", said.gain_at_most);
+            assert_eq!(said.not_excluded().count(), 0, "{arms}");
+        }
+    }
 }

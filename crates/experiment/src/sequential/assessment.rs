@@ -82,8 +82,9 @@ impl Assessment {
     }
 }
 
-/// The fewest rounds of a setting after which a bold bet can exclude gains of it.
-pub(super) fn fewest_to_exclude(alpha: f64) -> usize {
+/// The fewest rounds of a setting after which gains of it can be excluded, however alike it and the current one are.
+#[must_use]
+pub fn fewest_to_exclude(alpha: f64) -> usize {
     (1..1_000).find(|n| bold_upper_bound(&vec![0.0; *n], 1.0 / alpha).is_finite()).unwrap_or(1_000)
 }
 

@@ -24,6 +24,7 @@ mod assessment;
 
 pub use assessment::{
     ArmAssessment, Assessment, LevelAssessment, LevelVerdict, Needed, Noise, PlateauAssessment, VerdictKind,
+    fewest_to_exclude,
 };
 pub use candidate::{DropReason, Dropped};
 pub use config::{Config, Method, PlateauConfig};
@@ -63,18 +64,21 @@ fn in_end_game(trials: usize, most: usize) -> bool {
     trials.saturating_mul(5) >= most.saturating_mul(2)
 }
 
-/// After how many rounds the clearest gain could be shown within this budget, if at all.
+/// After how many rounds the clearest gain could be shown within this budget, if at all: one of the setting that needs the least
+/// evidence.
 ///
 /// # Errors
 /// [`ExperimentError`] if the configuration is invalid.
 pub fn fewest_rounds(config: &Config) -> Result<Option<usize>, ExperimentError> {
     let mut experiment = Experiment::new(Config { max_trials: config.max_trials.or(Some(MANY)), ..config.clone() })?;
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    let needs = config.thresholds()?;
+    let easiest = (1..needs.len()).min_by(|a, b| needs[*a].total_cmp(&needs[*b])).unwrap_or(1);
     while let Some(order) = experiment.next_round(&mut rng) {
-        let clear = |arm: usize| Observation::of(arm, f64::from(u8::from(arm == 1)));
+        let clear = |arm: usize| Observation::of(arm, f64::from(u8::from(arm == easiest)));
         experiment.record(&order.into_iter().map(clear).collect::<Vec<_>>())?;
     }
-    Ok(experiment.arms[1].claimed.map(|claim| claim.round))
+    Ok(experiment.arms[easiest].claimed.map(|claim| claim.round))
 }
 
 /// The fewest rounds with all cells of a 2 × 2 after which its interaction has an interval that holds at any time.
@@ -146,7 +150,7 @@ impl Experiment {
             excluding: false,
             patient: false,
             stop: None,
-            to_exclude: assessment::fewest_to_exclude(config.alpha),
+            to_exclude: fewest_to_exclude(config.alpha),
             whole: 0,
             config,
         })

@@ -61,8 +61,8 @@ pub(crate) struct TuneArgs {
     /// Settings fixed in every trial, the baseline's included: cc=reno,initrwnd=20
     #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["identical", "resume"])]
     hold: Vec<Assignment>,
-    /// What it may cost at most: a time (10min), a size (200MB), or a number of trials ("60 trials") [default: 150s, or
-    /// eight rounds where a path is slow]
+    /// What it may cost at most: a time (10min), a size (200MB), or a number of trials ("60 trials") [default: 150s, but
+    /// at least six or seven rounds of all settings, eight where a path is slow]
     #[arg(long)]
     budget: Option<Budget>,
     /// How long each trial transfers [default: about 75 RTTs, 3 s to 60 s; a soak 5 min]
