@@ -26,7 +26,8 @@ chmod 755 "$root"
 tar -C "$root" -xf "$work/slurm.tar" --exclude='./dev/*'
 install -D -m 755 "$program" "$root/usr/local/bin/windtunnel"
 mkdir -p "$root/etc/slurm" "$root/var/spool/slurmd" "$root/var/lib/slurmctld" "$root/work"
-printf '127.0.0.1 localhost node\n' >"$root/etc/hosts"
+# Names aren't looked up where there is no address but 127.0.0.1.
+printf '127.0.0.1 localhost\n192.0.2.1 node\n' >"$root/etc/hosts"
 printf 'hosts: files\npasswd: files\ngroup: files\n' >"$root/etc/nsswitch.conf"
 cat >"$root/etc/slurm/slurm.conf" <<END
 ClusterName=test
@@ -65,6 +66,7 @@ cat >"$root/work/inside.sh" <<'END'
 set -eu
 shards=$1 seconds=$2
 ip link set lo up
+ip address add 192.0.2.1/32 dev lo
 hostname node
 mkdir -p /run/munge /work/slurm /work/alone
 chown munge /run/munge /var/lib/munge /var/log/munge
