@@ -71,12 +71,13 @@ def _pandas(found: Columns) -> Any:
     series = {}
     for name, cells in found.items():
         there = [cell for cell in cells if cell is not None]
-        if there and len(there) < len(cells) and all(type(cell) is int for cell in there):
+        kinds = set(map(type, there))
+        if len(there) < len(cells) and kinds == {int}:
             # Whole numbers with gaps stay whole: floats would lose what is beyond 2^53.
             kind = "uint64" if min(there) >= 0 and max(there) > 2**63 - 1 else "int64"
             values = numpy.array([0 if cell is None else cell for cell in cells], dtype=kind)
             series[name] = pandas.Series(pandas.arrays.IntegerArray(values, numpy.array([cell is None for cell in cells])))
-        elif there and all(type(cell) is float for cell in there):
+        elif kinds == {float}:
             series[name] = pandas.Series(cells, dtype="float64")
         else:
             series[name] = pandas.Series(cells)

@@ -52,6 +52,8 @@ def _answers(told: bytes, asked: _frames.Columns) -> _frames.Columns:
     names, cells = _by_columns(told.decode())
     numbers = [int(number) - 1 for number in cells[names.index("row")]]
     found: _frames.Columns = {}
+    last: List[str] = []
+    values: List[Any] = []
     for name, column in zip(names, cells):
         if name in asked and name != "row":
             given = asked[name]
@@ -59,7 +61,10 @@ def _answers(told: bytes, asked: _frames.Columns) -> _frames.Columns:
         elif name in _TEXTS:
             found[name] = [cell or None for cell in column]
         else:
-            found[name] = _values(column)
+            # With one seed the percentiles are the value itself.
+            if column != last:
+                last, values = column, _values(column)
+            found[name] = list(values)
     return found
 
 
@@ -80,11 +85,16 @@ def _values(column: List[str]) -> List[Any]:
     try:
         return list(map(int, column))
     except ValueError:
-        distinct = set(column)
-    if not any(map(_WHOLE.fullmatch, distinct)) and distinct.isdisjoint(("true", "false")):
-        return [float(cell) if cell else None for cell in column]
-    known = {cell: _value(cell) for cell in distinct}
-    return [known[cell] for cell in column]
+        pass
+    there = column if "" not in column else [cell for cell in column if cell]
+    try:
+        numbers = list(map(float, there))
+    except ValueError:
+        known = {cell: _value(cell) for cell in set(column)}
+        return [known[cell] for cell in column]
+    # What is written as a whole number stays one.
+    values = iter(_value(cell) if number.is_integer() else number for number, cell in zip(numbers, there))
+    return list(values) if there is column else [next(values) if cell else None for cell in column]
 
 
 def _value(cell: str) -> Any:

@@ -1,16 +1,17 @@
 //! Work on many threads whose results come in the order of what they were asked: nobody waits for the slowest of a batch.
 
-use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
 /// Items that are under way or done before the first of them is taken, for each thread.
 const AHEAD: usize = 256;
 
-/// Hands each item to whichever of so many threads is free, and each result to `take`, in the order of the items. Ends early
-/// once `cancel` is set.
+/// Hands each item to whichever of so many threads is free, and each result to `take`, in the order of the items. The caller's thread
+/// is one of them: it reads, takes, and works in between, so that no thread more than processors are there runs. Ends early once
+/// `cancel` is set.
 ///
 /// # Errors
 /// The first that an item is, or that `take` returns.
@@ -21,17 +22,15 @@ pub(super) fn in_order<T: Send, A: Send>(
     mut take: impl FnMut(T, A) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let threads = threads.max(1);
-    let (give, asked) = channel::<(u64, T)>();
-    let (asked, work) = (&Mutex::new(asked), &work);
+    let (queue, work) = (&Queue::default(), &work);
     std::thread::scope(move |scope| {
         let (answer, answers) = channel::<(u64, T, A)>();
-        for _ in 0..threads {
+        // The others end when this returns, in whatever way.
+        let _closing = Closing(queue);
+        for _ in 1..threads {
             let answer = answer.clone();
             scope.spawn(move || {
-                while let Some((number, item)) = next(asked) {
-                    if cancel.is_cancelled() {
-                        break;
-                    }
+                while let Some((number, item)) = queue.wait().filter(|_| !cancel.is_cancelled()) {
                     let done = work(&item);
                     if answer.send((number, item, done)).is_err() {
                         break;
@@ -40,34 +39,106 @@ pub(super) fn in_order<T: Send, A: Send>(
             });
         }
         drop(answer);
-        // What gives and what takes answers go when this returns, and with them the threads.
+        let room = (AHEAD * threads) as u64;
         let (mut given, mut taken, mut early, mut more) = (0, 0, BTreeMap::new(), true);
         loop {
-            while more && given - taken < (AHEAD * threads) as u64 {
-                match items.next() {
-                    Some(item) => {
-                        // They listen until `give` is gone, or the user wants no more.
-                        let _ = give.send((given, item?));
-                        given += 1;
+            if more && given - taken <= room / 2 {
+                let mut next = VecDeque::new();
+                while more && given - taken < room {
+                    match items.next() {
+                        Some(item) => {
+                            next.push_back((given, item?));
+                            given += 1;
+                        }
+                        None => more = false,
                     }
-                    None => more = false,
                 }
+                queue.give(next);
             }
             if taken == given || cancel.is_cancelled() {
                 return Ok(());
             }
-            let Ok((number, item, done)) = answers.recv() else { return Ok(()) };
-            early.insert(number, (item, done));
+            arrived(&answers, &mut early);
             while let Some((item, done)) = early.remove(&taken) {
                 take(item, done)?;
                 taken += 1;
+            }
+            if taken == given || more && given - taken <= room / 2 {
+                continue;
+            }
+            if let Some((number, item)) = queue.take() {
+                let done = work(&item);
+                early.insert(number, (item, done));
+            } else if !early.contains_key(&taken) {
+                // Others have the last ones.
+                let Ok((number, item, done)) = answers.recv() else { return Ok(()) };
+                early.insert(number, (item, done));
             }
         }
     })
 }
 
-fn next<T>(asked: &Mutex<Receiver<T>>) -> Option<T> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+/// Keeps what others have done.
+fn arrived<T, A>(answers: &Receiver<(u64, T, A)>, early: &mut BTreeMap<u64, (T, A)>) {
+    loop {
+        match answers.try_recv() {
+            Ok((number, item, done)) => early.insert(number, (item, done)),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
+        };
+    }
+}
+
+/// What nobody works on yet.
+struct Queue<T> {
+    /// The items with their numbers, and whether there will be more.
+    items: Mutex<(VecDeque<(u64, T)>, bool)>,
+    changed: Condvar,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { items: Mutex::new((VecDeque::new(), true)), changed: Condvar::new() }
+    }
+}
+
+impl<T> Queue<T> {
+    fn items(&self) -> MutexGuard<'_, (VecDeque<(u64, T)>, bool)> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give(&self, mut next: VecDeque<(u64, T)>) {
+        self.items().0.append(&mut next);
+        self.changed.notify_all();
+    }
+
+    /// The next one, if there is one now.
+    fn take(&self) -> Option<(u64, T)> {
+        self.items().0.pop_front()
+    }
+
+    /// The next one; nothing once there will be none.
+    fn wait(&self) -> Option<(u64, T)> {
+        let mut items = self.items();
+        loop {
+            if !items.1 {
+                return None;
+            }
+            if let Some(next) = items.0.pop_front() {
+                return Some(next);
+            }
+            items = self.changed.wait(items).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Says that there will be no more.
+struct Closing<'a, T>(&'a Queue<T>);
+
+impl<T> Drop for Closing<'_, T> {
+    fn drop(&mut self) {
+        self.0.items().1 = false;
+        self.0.changed.notify_all();
+    }
 }
 
 #[cfg(test)]
