@@ -27,7 +27,9 @@ cp packaging/windtunnel-*.service "$units/"
 sed -n 's/^#   \(\[Service\]\|[A-Z].*=.*\)$/\1/p' packaging/windtunnel-agent.service >"$units/routes.conf"
 grep -q '^AmbientCapabilities=CAP_NET_ADMIN$' "$units/routes.conf" || fail "the agent's unit doesn't say what routes need"
 cat packaging/windtunnel-agent.service "$units/routes.conf" >"$units/windtunnel-routes.service"
-for unit in serve:12 web:12 agent:12 routes:21; do
+# Its experiments attach BPF programs, as root.
+mv "$units/windtunnel-traffic@.service" "$units/windtunnel-traffic.service"
+for unit in serve:12 web:12 agent:12 routes:21 traffic:23; do
     systemd-analyze security --offline=true --threshold="${unit#*:}" "$units/windtunnel-${unit%:*}.service" >"$work/security.txt" || {
         tail -n 3 "$work/security.txt" >&2
         fail "the unit of ${unit%:*} is less closed than it was"
@@ -156,7 +158,7 @@ inside someone bash -ec 'bash -n /usr/share/bash-completion/completions/windtunn
     printf "%s\n" "${COMPREPLY[@]}" | grep -qx "adsl *"' || fail "the Tab key doesn't offer adsl"
 
 say "nothing was enabled or started; an upgrade keeps an edited file"
-for unit in serve agent web; do
+for unit in serve agent web traffic@; do
     [ -e "$root/lib/systemd/system/windtunnel-$unit.service" ] || fail "the unit of $unit isn't there"
     [ ! -e "$root/etc/systemd/system/multi-user.target.wants/windtunnel-$unit.service" ] || fail "the unit of $unit was enabled"
 done

@@ -60,7 +60,7 @@ done
 install -D -m 644 "$work/man/windtunnel.bash" "$stage/usr/share/bash-completion/completions/windtunnel"
 install -D -m 644 "$work/man/_windtunnel" "$stage/usr/share/zsh/vendor-completions/_windtunnel"
 install -D -m 644 "$work/man/windtunnel.fish" "$stage/usr/share/fish/vendor_completions.d/windtunnel.fish"
-for unit in serve agent web; do
+for unit in serve agent web traffic@; do
     install -D -m 644 packaging/windtunnel-$unit.service "$stage/lib/systemd/system/windtunnel-$unit.service"
 done
 install -D -m 644 packaging/windtunnel-serve.default "$stage/etc/default/windtunnel-serve"

@@ -1,5 +1,5 @@
 use crate::{BackendChoice, TrafficRequest, arms_of_levels, identical_arms};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -26,6 +26,7 @@ pub enum TrafficInclusion {
 #[schema(as = TrafficRequest)]
 pub struct TrafficOptions {
     /// The local ports of the server
+    #[serde(alias = "port", deserialize_with = "one_or_many")]
     #[schema(min_items = 1, max_items = 8, example = json!([443]))]
     pub ports: Vec<u16>,
     /// A setting and its levels each, the first being what the others are compared with; several make all combinations
@@ -69,6 +70,20 @@ pub struct TrafficOptions {
     /// Note stored with the experiment
     #[schema(max_length = 256)]
     pub comment: Option<String>,
+}
+
+/// A port by itself, or a list of them.
+fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u16>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a port, or a list of them")]
+    enum Ports {
+        One(u16),
+        Many(Vec<u16>),
+    }
+    Ok(match Ports::deserialize(from)? {
+        Ports::One(port) => vec![port],
+        Ports::Many(ports) => ports,
+    })
 }
 
 impl TrafficOptions {
@@ -236,6 +251,9 @@ mod tests {
 
     #[test]
     fn a_file_with_a_word_that_is_no_option_is_refused_with_the_word() {
+        let one = file("port = 443\nlevels = [\"initcwnd=10,32\"]\n").unwrap();
+        assert_eq!(one.ports, [443]);
+        assert!(file("port = \"https\"\n").unwrap_err().to_string().contains("a port, or a list of them"));
         let problem = file("ports = [80]\nlevel = [\"initcwnd=10,32\"]\n").unwrap_err().to_string();
         assert!(problem.contains("level") && problem.contains("experiment file has lines"), "{problem}");
         assert!(TrafficOptions::read(Path::new("/nowhere.toml")).unwrap_err().to_string().contains("/nowhere.toml"));
