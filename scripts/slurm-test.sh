@@ -78,11 +78,13 @@ table() {
     awk -v rows="$1" 'BEGIN { srand(1); print "site,link_rate,rtt,loss"
         for (n = 0; n < rows; n++) printf "s%d,%dkbit,%dms,%.3f%%\n", n, 2000 + int(rand() * 60000), 5 + int(rand() * 150), rand() }'
 }
-one() { windtunnel predict --table /work/paths.csv --set cc=reno --size 300kB --threads 1 "$@"; }
+on() { threads=$1; shift; windtunnel predict --table /work/paths.csv --set cc=reno --size 300kB --threads "$threads" "$@"; }
+# `sbatch --wait` looks every half minute in the end.
+ended() { while [ "$(squeue -h -j "$1" 2>/dev/null)" ]; do sleep 0.5; done; }
 # So many rows that a shard takes as long as was asked for, and the program's start doesn't count.
 table 400 >/work/paths.csv
 began=$(date +%s%N)
-one --out /work/alone/trial.csv
+on 1 --out /work/alone/trial.csv
 table $((400 * shards * seconds * 1000 / (($(date +%s%N) - began) / 1000000))) >/work/paths.csv
 echo "$(($(wc -l </work/paths.csv) - 1)) rows in $shards shards"
 for attempt in $(seq 100); do sinfo -h -t idle -o %n | grep -q node && break; sleep 0.2; done
@@ -92,7 +94,7 @@ seq "$shards" | xargs -P 2 -I N sh -c 'windtunnel predict --table /work/paths.cs
 alone=$((($(date +%s%N) - began) / 1000000))
 echo "without Slurm, two at once: $alone ms"
 began=$(date +%s%N)
-sbatch --wait --quiet --array=1-"$shards" /work/array.sh
+ended "$(sbatch --parsable --array=1-"$shards" /work/array.sh)"
 by_slurm=$((($(date +%s%N) - began) / 1000000))
 echo "by Slurm: $by_slurm ms, $((alone * 1000 / by_slurm)) of 1000 of ideal"
 echo $((alone * 1000 / by_slurm)) >/work/share
@@ -103,11 +105,12 @@ job=$(sbatch --parsable --array=1-"$shards" --export=ALL /work/array.sh)
 for attempt in $(seq 200); do grep -q Shard /work/task-2.log 2>/dev/null && [ "$(squeue -h -j "${job}_2" -t R -o %i 2>/dev/null)" ] && break; sleep 0.1; done
 scancel --signal=KILL "${job}_2"
 scancel "$job"
-while [ "$(squeue -h -j "$job" 2>/dev/null)" ]; do sleep 0.2; done
+ended "$job"
 [ ! -e /work/slurm/part-2.csv ] || { echo "the shard that was killed left an answer"; exit 1; }
-SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=$shards SLURM_ARRAY_TASK_MIN=1 one --out /work/slurm/part-2.csv
+env SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT="$shards" SLURM_ARRAY_TASK_MIN=1 \
+    windtunnel predict --table /work/paths.csv --set cc=reno --size 300kB --threads 1 --out /work/slurm/part-2.csv
 { head -n 1 /work/slurm/part-1.csv; for part in $(seq "$shards"); do tail -n +2 /work/slurm/part-$part.csv; done | sort; } >/work/union.csv
-one --threads 2 --out /work/whole.csv
+on 2 --out /work/whole.csv
 { head -n 1 /work/whole.csv; tail -n +2 /work/whole.csv | sort; } | cmp - /work/union.csv
 echo "the shards' union is what one process answers"
 END

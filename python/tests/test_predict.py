@@ -70,6 +70,14 @@ def test_seeds_of_64_bits_and_own_values_come_back_exactly():
     assert answers[3]["when"] is None and str(answers[3]["own"]) == "-0.0"
 
 
+def test_own_cells_with_quotes_and_line_breaks_come_back_wherever_they_stand():
+    rows = [{"path": "lan", "own": 'a "b",\nc' if at == 700 else f"{at}"} for at in range(1000)]
+    answers = wt.predict(rows, set={"cc": "reno"}, size="20kB", seeds=1)
+    assert [answer["own"] for answer in answers[::2]] == [row["own"] for row in rows]
+    assert [answer["row"] for answer in answers[::2]] == list(range(1, 1001))
+    assert len({tuple(sorted(answer.items())) for answer in ({**answer, "row": 0, "own": ""} for answer in answers)}) == 2
+
+
 def test_frames_of_pandas_come_back_as_such_with_gaps_and_types():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS)

@@ -70,14 +70,14 @@ def _pandas(found: Columns) -> Any:
 
     series = {}
     for name, cells in found.items():
-        there = [cell for cell in cells if cell is not None]
-        kinds = set(map(type, there))
-        if len(there) < len(cells) and kinds == {int}:
+        kinds = set(map(type, cells))
+        if kinds == {int, type(None)}:
             # Whole numbers with gaps stay whole: floats would lose what is beyond 2^53.
+            there = [cell for cell in cells if cell is not None]
             kind = "uint64" if min(there) >= 0 and max(there) > 2**63 - 1 else "int64"
             values = numpy.array([0 if cell is None else cell for cell in cells], dtype=kind)
             series[name] = pandas.Series(pandas.arrays.IntegerArray(values, numpy.array([cell is None for cell in cells])))
-        elif kinds == {float}:
+        elif float in kinds and kinds <= {float, type(None)}:
             series[name] = pandas.Series(cells, dtype="float64")
         else:
             series[name] = pandas.Series(cells)

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from typing import Any, List, Tuple
+from typing import Any, List
 
 from . import _frames, _options, _program
 
@@ -34,8 +34,9 @@ def predict(table: Any, **options: Any) -> Any:
     asked, form = _frames.columns(table)
     if not asked:
         return _frames.table({}, form)
-    told, _, _ = _program.output(["predict", "--table", "-", *_options.flags(options)], as_csv(asked))
-    return _frames.table(_answers(told, asked), form)
+    answers = _Answers(asked)
+    _program.output(["predict", "--table", "-", *_options.flags(options)], as_csv(asked), take=answers.take)
+    return _frames.table(answers.columns(), form)
 
 
 def as_csv(asked: _frames.Columns) -> bytes:
@@ -47,37 +48,63 @@ def as_csv(asked: _frames.Columns) -> bytes:
     return text.getvalue().encode()
 
 
-def _answers(told: bytes, asked: _frames.Columns) -> _frames.Columns:
-    """The answer. What was asked stands in it as it was given, not as it was written."""
-    names, cells = _by_columns(told.decode())
-    numbers = [int(number) - 1 for number in cells[names.index("row")]]
-    found: _frames.Columns = {}
-    last: List[str] = []
-    values: List[Any] = []
-    for name, column in zip(names, cells):
-        if name in asked and name != "row":
-            given = asked[name]
-            found[name] = [given[number] for number in numbers]
-        elif name in _TEXTS:
-            found[name] = [cell or None for cell in column]
-        else:
-            # With one seed the percentiles are the value itself.
-            if column != last:
-                last, values = column, _values(column)
-            found[name] = list(values)
-    return found
+class _Answers:
+    """The answer, read while it is computed. What was asked stands in it as it was given, not as it was written."""
 
+    def __init__(self, asked: _frames.Columns) -> None:
+        self._asked = asked
+        self._names: List[str] = []
+        self._found: _frames.Columns = {}
+        self._rest = b""
+        self._quoted: List[bytes] = []
 
-def _by_columns(text: str) -> Tuple[List[str], List[List[str]]]:
-    """The names and the cells of a CSV table."""
-    if '"' not in text:
-        # As one list, since a list for each row would take most of the time.
-        names = text[: text.index("\n")].split(",")
-        cells = text.rstrip("\n").replace("\n", ",").split(",")
-        return names, [cells[at :: len(names)][1:] for at in range(len(names))]
-    rows = csv.reader(io.StringIO(text, newline=""))
-    names = next(rows)
-    return names, [list(column) for column in zip(*rows)] or [[] for _ in names]
+    def take(self, part: bytes) -> None:
+        """Reads the lines that are whole by now."""
+        if self._quoted or b'"' in part:
+            # A line may go on behind its end within quotes: from here on all is read in the end.
+            self._quoted.append(part)
+            return
+        told = self._rest + part
+        end = told.rfind(b"\n") + 1
+        self._rest = told[end:]
+        lines = told[:end].decode().rstrip("\n")
+        if lines and not self._names:
+            head, _, lines = lines.partition("\n")
+            self._head(head.split(","))
+        if lines:
+            # As one list, since a list for each row would take most of the time.
+            cells = lines.replace("\n", ",").split(",")
+            self._add([cells[at :: len(self._names)] for at in range(len(self._names))])
+
+    def columns(self) -> _frames.Columns:
+        """All of it, once there is no more."""
+        rows = csv.reader(io.StringIO(b"".join([self._rest, *self._quoted]).decode(), newline=""))
+        if not self._names:
+            self._head(next(rows))
+        left = [list(column) for column in zip(*rows)]
+        if left:
+            self._add(left)
+        return self._found
+
+    def _head(self, names: List[str]) -> None:
+        self._names = names
+        self._found = {name: [] for name in names}
+
+    def _add(self, cells: List[List[str]]) -> None:
+        numbers = [int(number) - 1 for number in cells[self._names.index("row")]]
+        last: List[str] = []
+        values: List[Any] = []
+        for name, column in zip(self._names, cells):
+            if name in self._asked and name != "row":
+                given = self._asked[name]
+                self._found[name] += [given[number] for number in numbers]
+            elif name in _TEXTS:
+                self._found[name] += [cell or None for cell in column]
+            else:
+                # With one seed the percentiles are the value itself.
+                if column != last:
+                    last, values = column, _values(column)
+                self._found[name] += values
 
 
 def _values(column: List[str]) -> List[Any]:

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from typing import IO, Any, Iterator, Optional, Sequence, Tuple
+from typing import IO, Any, Callable, Iterator, Optional, Sequence, Tuple
 
 from ._problem import EnvironmentProblem, InternalProblem, from_text
 
@@ -133,8 +133,11 @@ class Child:
                     pass
 
 
-def output(arguments: Sequence[str], given: Optional[bytes] = None, no: bool = True) -> Tuple[bytes, int, str]:
-    """Runs a command to its end: its standard output, its exit code (0, or 1 with ``no``), its standard error.
+def output(
+    arguments: Sequence[str], given: Optional[bytes] = None, no: bool = True, take: Optional[Callable[[bytes], None]] = None
+) -> Tuple[bytes, int, str]:
+    """Runs a command to its end: its standard output, its exit code (0, or 1 with ``no``), its standard error. With ``take`` that is
+    given each part of the output when it comes, and none is returned.
 
     Raises a :class:`~windtunnel.Problem` for every other code.
     """
@@ -145,7 +148,13 @@ def output(arguments: Sequence[str], given: Optional[bytes] = None, no: bool = T
             feeder = threading.Thread(target=_feed, args=(child.process.stdin, given), daemon=True)
             feeder.start()
         assert child.process.stdout is not None
-        told = child.process.stdout.read()
+        out = child.process.stdout.fileno()
+        told = b""
+        if take is None:
+            told = child.process.stdout.read()
+        else:
+            for part in iter(lambda: os.read(out, 1 << 20), b""):
+                take(part)
         code = child.ended()
         if feeder is not None:
             feeder.join()
