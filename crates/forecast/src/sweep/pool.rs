@@ -1,13 +1,18 @@
 //! Work on many threads whose results come in the order of what they were asked: nobody waits for the slowest of a batch.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wt_problem::Problem;
+use wt_sys::clock::monotonic_ns;
 use wt_trial::Cancel;
 
 /// Items that are under way or done before the first of them is taken, for each thread.
 const AHEAD: usize = 256;
+/// A thread takes so many at once where they are quick, so that handing them over costs little.
+const MOST_AT_ONCE: usize = 32;
+/// So long all of them may have taken the last time.
+const QUICK_NS: u64 = 2_000_000;
 
 /// Hands each item to whichever of so many threads is free, and each result to `take`, in the order of the items. The caller's thread
 /// is one of them: it reads, takes, and works in between, so that no thread more than processors are there runs. Ends early once
@@ -24,17 +29,23 @@ pub(super) fn in_order<T: Send, A: Send>(
     let threads = threads.max(1);
     let (queue, work) = (&Queue::default(), &work);
     std::thread::scope(move |scope| {
-        let (answer, answers) = channel::<(u64, T, A)>();
+        let (answer, answers) = channel::<Vec<(u64, T, A)>>();
         // The others end when this returns, in whatever way.
         let _closing = Closing(queue);
         for _ in 1..threads {
             let answer = answer.clone();
             scope.spawn(move || {
-                while let Some((number, item)) = queue.wait().filter(|_| !cancel.is_cancelled()) {
-                    let done = work(&item);
-                    if answer.send((number, item, done)).is_err() {
+                let mut most = 1;
+                while let Some(some) = queue.wait(most).filter(|_| !cancel.is_cancelled()) {
+                    let began = monotonic_ns();
+                    let done = |(number, item): (u64, T)| {
+                        let done = work(&item);
+                        (number, item, done)
+                    };
+                    if answer.send(some.into_iter().map(done).collect()).is_err() {
                         break;
                     }
+                    most = if monotonic_ns() - began < QUICK_NS { (most * 2).min(MOST_AT_ONCE) } else { 1 };
                 }
             });
         }
@@ -71,21 +82,22 @@ pub(super) fn in_order<T: Send, A: Send>(
                 early.insert(number, (item, done));
             } else if !early.contains_key(&taken) {
                 // Others have the last ones.
-                let Ok((number, item, done)) = answers.recv() else { return Ok(()) };
-                early.insert(number, (item, done));
+                let Ok(done) = answers.recv() else { return Ok(()) };
+                keep(done, &mut early);
             }
         }
     })
 }
 
-/// Keeps what others have done.
-fn arrived<T, A>(answers: &Receiver<(u64, T, A)>, early: &mut BTreeMap<u64, (T, A)>) {
-    loop {
-        match answers.try_recv() {
-            Ok((number, item, done)) => early.insert(number, (item, done)),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
-        };
+/// Keeps what others have done by now.
+fn arrived<T, A>(answers: &Receiver<Vec<(u64, T, A)>>, early: &mut BTreeMap<u64, (T, A)>) {
+    while let Ok(done) = answers.try_recv() {
+        keep(done, early);
     }
+}
+
+fn keep<T, A>(done: Vec<(u64, T, A)>, early: &mut BTreeMap<u64, (T, A)>) {
+    early.extend(done.into_iter().map(|(number, item, done)| (number, (item, done))));
 }
 
 /// What nobody works on yet.
@@ -116,15 +128,16 @@ impl<T> Queue<T> {
         self.items().0.pop_front()
     }
 
-    /// The next one; nothing once there will be none.
-    fn wait(&self) -> Option<(u64, T)> {
+    /// The next ones, `most` at most and few where few are left; nothing once there will be none.
+    fn wait(&self, most: usize) -> Option<Vec<(u64, T)>> {
         let mut items = self.items();
         loop {
             if !items.1 {
                 return None;
             }
-            if let Some(next) = items.0.pop_front() {
-                return Some(next);
+            let count = items.0.len();
+            if count > 0 {
+                return Some(items.0.drain(..most.min(count.div_ceil(4))).collect());
             }
             items = self.changed.wait(items).unwrap_or_else(PoisonError::into_inner);
         }
