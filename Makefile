@@ -14,6 +14,7 @@
 # make kill-soak  5,000 kills of what changes settings (KILLS=N SEED=N): does everything come back? (an hour or more)
 # make fleet-soak  eight agents on three links, killed or stopped every second, their server killed twice and away (root; SECONDS=N; nine minutes)
 # make slurm-test  a sweep as an array of Debian's Slurm (root, mmdebstrap; ten minutes on two idle cores)
+# make sweep-bench  a table of 10^6 predictions on one processor and on all (five minutes)
 # make fleet-bench  how fast a fleet's server is, and what an idle agent costs (some minutes)
 # make traffic-edges  nginx reloads, SYN cookies, moved servers and a flood of 100,000 resets under `windtunnel traffic` (root, nginx)
 # make traffic-trap  cubic beside bbr by connection and by slots: the trap of A/B tests (root, 15 minutes)
@@ -32,7 +33,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site adoption-bench probe-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
+.PHONY: site adoption-bench sweep-bench probe-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
 
 all: build
 
@@ -70,6 +71,9 @@ python: build
 
 python-test: build
 	@scripts/python.sh test $(BIN)
+
+sweep-bench: build
+	scripts/sweep-bench.py $(BIN)
 
 adoption-bench: build
 	scripts/adoption-bench.py $(BIN)
