@@ -70,23 +70,26 @@ pub struct SweepAnswer {
 pub fn check_table(table: impl Read, request: &SweepRequest) -> Result<u64, Problem> {
     let mut reader = row::reader(table);
     let header = header(&mut reader)?;
-    let (mut rows, mut wrong, mut count) = (0, Vec::new(), 0);
-    let check = |row: &TableRow| header.question(&row.1, request).err().map(|problem| problem.to_string());
-    let on = (request.on_threads(), &Cancel::new());
-    pool::in_order(row::records(&mut reader, request.shard), on, check, |(number, _), problem| {
-        rows += 1;
-        if let Some(problem) = problem {
-            count += 1;
-            if wrong.len() < NAMED {
-                wrong.push(format!("row {number}: {problem}"));
-            }
+    let mut checked = Batch::default();
+    let check = |rows: &[TableRow]| {
+        let mut batch = Batch::default();
+        for row in rows {
+            batch.add(row, header.question(&row.1, request).err());
         }
+        batch
+    };
+    let on = (request.on_threads(), &Cancel::new());
+    pool::in_batches(row::records(&mut reader, request.shard), on, check, |batch| {
+        checked.join(batch);
         Ok(())
     })?;
+    let Batch { rows, wrong: count, named, .. } = checked;
     if count == 0 {
         return Ok(rows);
     }
-    let more = if count > NAMED { format!("\n… and {} more rows", count - NAMED) } else { String::new() };
+    let wrong: Vec<String> = named.iter().map(|(number, problem)| format!("row {number}: {problem}")).collect();
+    let more =
+        if count > NAMED as u64 { format!("\n… and {} more rows", count - NAMED as u64) } else { String::new() };
     Err(Problem::usage(format!("{count} of {rows} rows ask for what can't be asked:\n{}{more}", wrong.join("\n")))
         .hint("mend these rows; nothing was computed. The first row below the column names is row 1"))
 }
@@ -105,36 +108,67 @@ pub fn sweep(
 ) -> Result<SweepAnswer, Problem> {
     let mut reader = row::reader(table);
     let header = header(&mut reader)?;
-    let mut answer = SweepAnswer { kept: header.kept(), ..SweepAnswer::default() };
+    let mut answered = Batch::default();
     let unwritten = |error: std::io::Error| Problem::environment(format!("can't write the answer: {error}"));
     out.write_all(&write::head(&header)).map_err(unwritten)?;
-    let work = |row: &TableRow| {
-        let answered = header.question(&row.1, request).and_then(|question| predict_on(&question, 1, cancel));
-        let lines = write::lines(row, answered.as_ref());
-        (lines, answered.err().map(|problem| problem.to_string()))
+    let work = |rows: &[TableRow]| {
+        let (mut batch, mut lines) = (Batch::default(), write::Lines::new());
+        // What is computed while the user stops is no answer.
+        for row in rows.iter().take_while(|_| !cancel.is_cancelled()) {
+            let answer = header.question(&row.1, request).and_then(|question| predict_on(&question, 1, cancel));
+            lines.add(row, answer.as_ref());
+            batch.add(row, answer.err());
+        }
+        batch.lines = lines.done();
+        batch
     };
     let records = row::records(&mut reader, request.shard);
-    pool::in_order(records, (request.on_threads(), cancel), work, |row, (lines, problem)| {
-        // What is computed while the user stops is no answer.
+    pool::in_batches(records, (request.on_threads(), cancel), work, |mut batch| {
         if cancel.is_cancelled() {
             return Ok(());
         }
-        out.write_all(&lines).map_err(unwritten)?;
-        answer.rows += 1;
-        if let Some(problem) = problem {
-            answer.unanswered += 1;
-            if answer.problems.len() < NAMED {
-                answer.problems.push((row.0, problem));
-            }
-        }
-        on_rows(answer.rows);
+        out.write_all(&std::mem::take(&mut batch.lines)).map_err(unwritten)?;
+        answered.join(batch);
+        on_rows(answered.rows);
         Ok(())
     })?;
     if cancel.is_cancelled() {
         return Err(Problem::stopped("stopped before all rows were answered").hint("nothing was written; run it again"));
     }
     out.flush().map_err(unwritten)?;
-    Ok(answer)
+    let Batch { rows, wrong: unanswered, named: problems, .. } = answered;
+    Ok(SweepAnswer { rows, kept: header.kept(), problems, unanswered })
+}
+
+/// What came of some rows.
+#[derive(Default)]
+struct Batch {
+    rows: u64,
+    /// Their lines of the answer.
+    lines: Vec<u8>,
+    /// Rows without an answer: how many, and the first of them with their numbers.
+    wrong: u64,
+    named: Vec<(u64, String)>,
+}
+
+impl Batch {
+    fn add(&mut self, row: &TableRow, problem: Option<Problem>) {
+        self.rows += 1;
+        if let Some(problem) = problem {
+            self.wrong += 1;
+            if self.named.len() < NAMED {
+                self.named.push((row.0, problem.to_string()));
+            }
+        }
+    }
+
+    /// Those of rows behind these; their lines are written by now.
+    fn join(&mut self, next: Self) {
+        self.rows += next.rows;
+        self.wrong += next.wrong;
+        let room = NAMED - self.named.len();
+        self.named.extend(next.named.into_iter().take(room));
+    }
 }
 
 /// The columns' names; none of them is one of the answer's.

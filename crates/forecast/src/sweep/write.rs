@@ -55,23 +55,43 @@ pub fn sweep_parquet<W: Write + Send>(answer: impl Read + Seek, out: W) -> Resul
 /// The line with the columns' names.
 pub(super) fn head(header: &Header) -> Vec<u8> {
     let own = header.names.iter().map(String::as_str);
-    line(&[&COLUMNS[..1], &own.collect::<Vec<_>>(), &COLUMNS[1..]].concat())
+    let mut lines = Lines::new();
+    lines.line(&[&COLUMNS[..1], &own.collect::<Vec<_>>(), &COLUMNS[1..]].concat());
+    lines.done()
 }
 
-/// The lines of a row: one for each setting, or one that says why there is no answer.
-pub(super) fn lines(row: &TableRow, answered: Result<&PredictAnswer, &Problem>) -> Vec<u8> {
-    let number = row.0.to_string();
-    let of = |cells: &[String]| {
-        let own = row.1.iter();
-        line(&std::iter::once(number.as_str()).chain(own).chain(cells.iter().map(String::as_str)).collect::<Vec<_>>())
-    };
-    match answered {
-        Ok(answer) => answer.arms.iter().enumerate().flat_map(|(at, arm)| of(&cells(answer, at, arm))).collect(),
-        Err(problem) => {
-            let mut cells = vec![String::new(); COLUMNS.len() - 2];
-            cells.push(problem.to_string());
-            of(&cells)
+/// Lines of the answer.
+pub(super) struct Lines(csv::Writer<Vec<u8>>);
+
+impl Lines {
+    pub(super) fn new() -> Self {
+        Self(csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new()))
+    }
+
+    /// Those of a row: one for each setting, or one that says why there is no answer.
+    pub(super) fn add(&mut self, row: &TableRow, answered: Result<&PredictAnswer, &Problem>) {
+        let number = row.0.to_string();
+        let mut of = |cells: &[String]| {
+            let own = row.1.iter().chain(cells.iter().map(String::as_str));
+            self.line(&std::iter::once(number.as_str()).chain(own).collect::<Vec<_>>());
+        };
+        match answered {
+            Ok(answer) => answer.arms.iter().enumerate().for_each(|(at, arm)| of(&cells(answer, at, arm))),
+            Err(problem) => {
+                let mut cells = vec![String::new(); COLUMNS.len() - 2];
+                cells.push(problem.to_string());
+                of(&cells);
+            }
         }
+    }
+
+    fn line(&mut self, cells: &[&str]) {
+        // Memory takes every line.
+        let _ = self.0.write_record(cells);
+    }
+
+    pub(super) fn done(self) -> Vec<u8> {
+        self.0.into_inner().unwrap_or_default()
     }
 }
 
@@ -93,13 +113,6 @@ fn cells(answer: &PredictAnswer, at: usize, arm: &PredictedArm) -> Vec<String> {
         number(answer.model_error.as_ref().map(|error| error.p90)),
         String::new(),
     ]
-}
-
-fn line(cells: &[&str]) -> Vec<u8> {
-    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-    // Memory takes every line.
-    let _ = writer.write_record(cells);
-    writer.into_inner().unwrap_or_default()
 }
 
 #[cfg(test)]
