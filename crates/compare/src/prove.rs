@@ -288,6 +288,16 @@ fn measure(by: &ProvenBy) -> Result<(Bytes, Duration), Problem> {
     }
 }
 
+fn share(ratio: f64) -> String {
+    format!("×{ratio:.3}")
+}
+
+/// A gain's lower end, rounded down; nothing where that leaves no gain to be told.
+fn at_least(ratio: f64) -> Option<String> {
+    let told = (ratio * 1000.0).floor() / 1000.0;
+    (told > 1.0).then(|| share(told))
+}
+
 fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2]) -> ProveAnswer {
     let arm = found.arms.get(1);
     let exp = |log: fn(&wt_experiment::ArmAssessment) -> Option<f64>| arm.and_then(log).map(f64::exp);
@@ -300,7 +310,6 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
         times.sort_by(f64::total_cmp);
         wt_units::quantile(&times, 0.5)
     });
-    let share = |ratio: f64| format!("×{ratio:.3}");
     let figure = ratio.map_or_else(String::new, |ratio| format!(", {} by estimate", share(ratio)));
     let odds = arm.map_or_else(String::new, |arm| {
         format!(
@@ -311,10 +320,10 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
         )
     });
     let text = match (found.kind, slower) {
-        (VerdictKind::Faster, _) => format!(
-            "It is faster with the change{figure}, at least {} ({odds}).",
-            low.map_or_else(|| "not known".to_owned(), share)
-        ),
+        (VerdictKind::Faster, _) => {
+            let least = low.and_then(at_least).map_or_else(String::new, |least| format!(", at least {least}"));
+            format!("It is faster with the change{figure}{least} ({odds}).")
+        }
         (_, true) => format!(
             "It is SLOWER with the change{figure} ({odds}). windtunnel settings undo {} takes it back.",
             request.change
@@ -335,5 +344,18 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
         before_s,
         after_s,
         text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_that_rounds_to_nothing_is_not_told_as_one() {
+        assert_eq!(at_least(1.0003), None);
+        assert_eq!(at_least(0.98), None);
+        assert_eq!(at_least(1.0019).as_deref(), Some("×1.001"));
+        assert_eq!(at_least(1.25).as_deref(), Some("×1.250"));
     }
 }

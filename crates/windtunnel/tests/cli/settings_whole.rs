@@ -122,7 +122,7 @@ fn a_connection_shows_what_was_applied_and_a_window_for_one_target_needs_more_th
     let ran = script(
         directory.path(),
         "wt apply rwin=16384 sack=off timestamps=off cc=reno --json; wt undo > out
-         ip netns add other 2>/dev/null; wt apply mss=900 mtu=1200 initrwnd=5 --to 10.0.0.9 --json; wt undo > out
+         wt apply mss=900 mtu=1200 initrwnd=5 --to 10.0.0.9 --json; wt undo > out
          wt apply rwin=8192 --to 10.0.0.9; echo \"rwin $?\"; wt plan initrwnd=10",
     );
     let [host, route] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };
