@@ -58,6 +58,8 @@ struct Seen {
     load: Option<f64>,
     resources: Vec<LoadedResource>,
     places: HashMap<String, usize>,
+    /// The number of the request for the page itself, redirects included.
+    document: Option<String>,
 }
 
 /// Loads a page in a new tab of a new browser.
@@ -108,6 +110,12 @@ fn follow(
         if seen.load.is_some() && !was_loaded {
             end = end.min(monotonic_ns() + AFTER.as_nanos() as u64);
         }
+    }
+    // Some of its objects may be missing; without the page itself nothing is timed that anybody wants.
+    if let Some(status) = seen.document_status().filter(|status| *status >= 400) {
+        return Err(Problem::new(Fault::Remote, format!("{url} is answered with HTTP status {status}"))
+            .because("an error page says nothing of how long the page takes")
+            .hint("look at the address and at the server's log"));
     }
     seen.finish().ok_or_else(|| {
         Problem::new(Fault::Remote, format!("{url} wasn't loaded within {} s", deadline.as_secs()))
@@ -172,6 +180,7 @@ impl Seen {
             return;
         }
         let start_ms = self.since(at).unwrap_or(0.0);
+        self.document.get_or_insert_with(|| id.to_owned());
         // A redirect has the number of the request that led to it.
         self.places.insert(id.to_owned(), self.resources.len());
         self.resources.push(LoadedResource { url: url.to_owned(), start_ms, ..LoadedResource::default() });
@@ -179,6 +188,11 @@ impl Seen {
 
     fn resource(&mut self, id: &str) -> Option<&mut LoadedResource> {
         self.resources.get_mut(*self.places.get(id)?)
+    }
+
+    /// How the page itself was answered.
+    fn document_status(&self) -> Option<u64> {
+        self.resources.get(*self.places.get(self.document.as_ref()?)?)?.status
     }
 
     fn since(&self, at: f64) -> Option<f64> {
@@ -221,10 +235,31 @@ mod tests {
         ] {
             seen.take(&message);
         }
+        assert_eq!(seen.document_status(), Some(200));
         let load = seen.finish().unwrap();
         assert_eq!((load.first_byte_ms, load.dom_content_loaded_ms, load.load_ms), (Some(125.0), Some(750.0), 1000.0));
         assert_eq!(load.resources.len(), 1);
         assert_eq!((load.resources[0].end_ms, load.resources[0].bytes), (Some(500.0), Some(1234.0)));
         assert!(Seen::default().finish().is_none());
+    }
+
+    #[test]
+    fn the_status_is_that_of_the_page_behind_its_redirects() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.document_status(), None);
+        let asked = |id: &str, url: &str| {
+            json!({"method": "Network.requestWillBeSent", "params":
+                {"requestId": id, "timestamp": 100.0, "request": {"url": url}}})
+        };
+        let answered = |id: &str, status: u64| {
+            json!({"method": "Network.responseReceived", "params":
+                {"requestId": id, "timestamp": 100.1, "response": {"status": status}}})
+        };
+        seen.take(&asked("1", "http://x/"));
+        seen.take(&asked("1", "https://x/"));
+        seen.take(&answered("1", 404));
+        seen.take(&asked("2", "https://x/icon"));
+        seen.take(&answered("2", 200));
+        assert_eq!(seen.document_status(), Some(404));
     }
 }

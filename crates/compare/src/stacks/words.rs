@@ -1,4 +1,5 @@
 use super::answer::{FailedTrials, StackFinding, StackResult, StacksAnswer};
+use super::verdict::{fewest_rounds, threshold};
 
 impl StacksAnswer {
     /// What is shown, and what is wrong.
@@ -13,7 +14,13 @@ impl StacksAnswer {
                 (false, 1) => "in the other pair".to_owned(),
                 (false, _) => format!("in the other {rest} pairs"),
             };
-            all.push(format!("No difference is shown {which}."));
+            let fewest = fewest_rounds(threshold(self.verdicts.len(), 1));
+            let too_few = self.verdicts.iter().all(|one| !one.is_shown() && one.rounds < fewest as usize);
+            all.push(if too_few {
+                format!("No difference can be shown before {fewest} rounds (--rounds {fewest}).")
+            } else {
+                format!("No difference is shown {which}.")
+            });
         }
         all.extend(self.windows.iter().map(|gain| format!("{}.", gain.text())));
         all.extend(self.stacks.iter().flat_map(of_stack));

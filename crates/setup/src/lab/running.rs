@@ -3,6 +3,7 @@ use crate::Controls;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wt_lab::{Backend, EngineStats, Host, Lab, LabOptions, LabTunnel, Program, Recorded, Recording, Scenario};
 use wt_load::{Server, ServerConfig};
@@ -63,7 +64,8 @@ pub struct HostUp {
 pub struct RunningLab {
     tunnel: LabTunnel,
     controls: Controls,
-    _http: Vec<Server>,
+    /// HTTP of the server, then of other hosts.
+    http: Mutex<Vec<Server>>,
     /// Round-trip time of a full-sized segment on the idle path.
     pub rtt: Duration,
     before: EngineStats,
@@ -103,7 +105,7 @@ impl RunningLab {
         let tunnel = LabTunnel::new(lab).map_err(|error| problem(&error))?;
         let http = serve_http(tunnel.lab())?;
         let before = tunnel.lab().stats();
-        Ok(Self { tunnel, controls, _http: http, rtt, before, own_users: user_namespace() != outside })
+        Ok(Self { tunnel, controls, http: Mutex::new(http), rtt, before, own_users: user_namespace() != outside })
     }
 
     /// The lab.
@@ -133,11 +135,15 @@ impl RunningLab {
     }
 
     /// Runs a program in the client until it ends or somebody cancels; its exit code, or 128 and the signal that killed it. `started`
-    /// is told the lab's process 1, on a thread that can't start threads.
+    /// is told the lab's process 1, on a thread that can't start threads. A program's own server has all ports but those of our protocol:
+    /// HTTP on port 80 of the host `server` ends.
     ///
     /// # Errors
     /// An environment [`Problem`] where it can't be started.
     pub fn run(&self, program: &Program, cancel: &Cancel, started: impl FnOnce(u32) + Send) -> Result<u8, Problem> {
+        if program.server.is_some() {
+            self.http.lock().unwrap_or_else(PoisonError::into_inner).drain(..1.min(self.lab().hosts().count() - 1));
+        }
         let (sender, process) = std::sync::mpsc::channel();
         let ended = Cancel::new();
         let over = &ended;

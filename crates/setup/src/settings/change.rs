@@ -2,10 +2,10 @@ use super::{basis, problem};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wt_host::{Knob, Request, Survey, Target};
-use wt_journal::ExperimentConfig;
+use wt_journal::{ExperimentConfig, StoredExperiment};
 use wt_problem::Problem;
 use wt_trial::Direction;
-use wt_units::{Recommendation, Role, Settings};
+use wt_units::{Level, Recommendation, Role, Settings};
 
 /// What is to be changed, and where. Settings win over files, files over experiments, and these over defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +35,8 @@ impl ChangeRequest {
 
     /// Puts everything together that doesn't depend on this host.
     pub(super) fn read_for_others(&self) -> Result<Request, Problem> {
-        let pairs = self.settings.iter().map(String::as_str);
-        let mut request = Request::of_pairs(pairs).map_err(|error| problem::knob(&error))?;
+        let pairs: Vec<String> = self.settings.iter().map(|pair| in_kernel(pair)).collect();
+        let mut request = Request::of_pairs(pairs.iter().map(String::as_str)).map_err(|error| problem::knob(&error))?;
         for file in &self.files {
             merge(&mut request, read_file(file)?);
         }
@@ -103,6 +103,9 @@ impl ChangeRequest {
             let request = super::traffic::recommended(&found.id, verdict, self.to.as_deref())?;
             return Ok(Request { basis: Some(basis::of(&*journal, &found, None)), ..request });
         }
+        if verdict["settings"].is_null() {
+            return Err(recommends_nothing(&found));
+        }
         let settings: Settings = serde_json::from_value(verdict["settings"].clone())
             .map_err(|error| Problem::internal(format!("the verdict of {}: {error}", found.id)))?;
         let reason = verdict["headline"].as_str().unwrap_or("recommended").trim_end_matches('.');
@@ -113,7 +116,7 @@ impl ChangeRequest {
         let measured = config.live.as_ref().and_then(|live| live.address).filter(|_| role == was);
         let target = self.to.clone().or_else(|| measured.map(|address| address.to_string()));
         let settings = settings.differing_from(&found.current);
-        let recommended = Recommendation::of(&settings, role, target.as_deref().unwrap_or("ADDRESS"));
+        let mut recommended = Recommendation::of(&settings, role, target.as_deref().unwrap_or("ADDRESS"));
         let id = &found.id;
         if recommended.here.is_empty() && recommended.elsewhere.is_empty() {
             return Err(Problem::usage(format!(
@@ -134,6 +137,11 @@ impl ChangeRequest {
             return Err(Problem::usage(format!("{id} doesn't say for whom its settings are to hold here: it was measured on an emulated path, or from the other end"))
                 .hint("name the other host or its network, --to 192.0.2.1; or all of them, --to host, which changes every connection of this host"));
         }
+        for setting in &mut recommended.here {
+            if let (wt_units::Knob::Cc, Level::Name(name)) = (setting.knob, &setting.level) {
+                setting.level = Level::Name(kernel_name(name).unwrap_or_else(|| name.clone()));
+            }
+        }
         let mut request = Request::of_recommendation(&recommended).map_err(|error| problem::knob(&error))?;
         request.basis = Some(basis::of(&*journal, &found, Some(role).filter(|role| *role == was)));
         for setting in &recommended.here {
@@ -141,6 +149,36 @@ impl ChangeRequest {
         }
         Ok(request)
     }
+}
+
+/// What the kernel calls one of our congestion controls that is named with its variant or parameters: `chd@freebsd-hz100`.
+fn kernel_name(name: &str) -> Option<String> {
+    let choice = name.contains('@').then(|| name.parse::<wt_cc::Choice>().ok()).flatten()?;
+    Some(choice.kernel_name())
+}
+
+/// A setting as the kernel takes it.
+fn in_kernel(pair: &str) -> String {
+    let named = pair.split_once('=').and_then(|(key, name)| Some(format!("{key}={}", kernel_name(name.trim())?)));
+    named.unwrap_or_else(|| pair.to_owned())
+}
+
+/// Comparisons and tests rank or log; which of it is wanted is for people to say.
+fn recommends_nothing(found: &StoredExperiment) -> Problem {
+    let (what, hint) = match &found.config {
+        ExperimentConfig::Controls(_) => {
+            ("compares congestion controls", "name the one that you want, such as cc=NAME, instead of --verdict")
+        }
+        ExperimentConfig::Stacks(_) => (
+            "compares TCP/IP stacks",
+            "which stack a program uses is the program's own; --verdict takes what tune found",
+        ),
+        ExperimentConfig::Tests(_) => {
+            ("logs transfers with the settings as they were", "--verdict takes what tune found")
+        }
+        _ => ("compares no settings", "--verdict takes what tune found; windtunnel journal list shows it"),
+    };
+    Problem::usage(format!("{} {what}, and recommends no setting", found.id)).hint(hint)
 }
 
 fn read_file(path: &Path) -> Result<Request, Problem> {

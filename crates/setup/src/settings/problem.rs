@@ -58,15 +58,31 @@ pub(super) fn plan(error: &PlanError) -> Problem {
             Problem::environment(text).hint("windtunnel settings show --all shows what is there")
         }
         PlanError::NoCongestionControl { name, .. } => {
-            let hint = if wt_cc::ALGORITHMS.iter().any(|ours| ours.name == name) {
-                format!("windtunnel cc load {name} brings it as a BPF program, wt_{name}")
-            } else {
-                "modprobe tcp_NAME, if the kernel has it as a module".to_owned()
+            let hint = match our_control(name) {
+                Some(ours) => {
+                    let kernel_name = ours.kernel_name();
+                    format!(
+                        "sudo windtunnel cc load {ours} brings it as a BPF program, whose name here is cc={kernel_name}"
+                    )
+                }
+                None if name.starts_with("wt_") => {
+                    "it is one of windtunnel's own, with parameters: windtunnel cc load NAME@PARAMETERS brings it"
+                        .to_owned()
+                }
+                None => format!("modprobe tcp_{name}, if the kernel has it as a module"),
             };
             Problem::environment(text).hint(hint)
         }
         PlanError::Irreversible { .. } => Problem::environment(text),
     }
+}
+
+/// One of our congestion controls by its name here or in the kernel.
+fn our_control(name: &str) -> Option<wt_cc::Choice> {
+    let variants =
+        wt_cc::ALGORITHMS.iter().flat_map(|one| one.variants.iter().map(move |variant| (one.name, variant.name)));
+    let mut all = variants.filter_map(|(one, variant)| format!("{one}@{variant}").parse::<wt_cc::Choice>().ok());
+    name.parse().ok().or_else(|| all.find(|choice| choice.kernel_name() == name))
 }
 
 pub(super) fn store(error: &StoreError) -> Problem {

@@ -202,9 +202,12 @@ fn freebsd_gets_its_own_congestion_controls_whatever_this_kernel_has() {
         assert!(file.contains(&format!("cc_{name}_load=\"YES\"")), "{file}");
         assert!(file.contains(&format!("net.inet.tcp.cc.algorithm={name}")), "{file}");
     }
-    let file = text("cc=wt_chd_hz100 rwin=8192 sndbuf=1MiB");
-    for line in ["cc_chd_load=\"YES\"", "kern.hz=\"100\"", "recvspace=8192", "recvbuf_max=8192", "sendspace=32768"] {
-        assert!(file.contains(line), "{line}: {file}");
+    for name in ["wt_chd_hz100", "chd@freebsd-hz100"] {
+        let file = text(&format!("cc={name} rwin=8192 sndbuf=1MiB"));
+        for line in ["cc_chd_load=\"YES\"", "kern.hz=\"100\"", "recvspace=8192", "recvbuf_max=8192", "sendspace=32768"]
+        {
+            assert!(file.contains(line), "{name}: {line}: {file}");
+        }
     }
     let refused = json(directory.path(), "wt export --to freebsd --json cc=illinois");
     assert_eq!(rows(&refused, "skipped").len(), 1, "{refused:#}");
