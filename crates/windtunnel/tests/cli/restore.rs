@@ -32,12 +32,18 @@ all() {
 ours() {
     wt apply initcwnd=20 mss=1000 --to default --yes && wt apply sack=off ttl=77 rwin=65536 --yes && wt apply mtu=1400 txqueuelen=50 --to v0 --yes
 }
-# A device that has just come up gets its link-local address some time later, and the local route of an address comes after that.
+# A device that has just come up gets its link-local address and its route for multicast some time later, and the local route of an address
+# comes after that.
+unheard() {
+    ip -o link show up | sed -n '/MULTICAST.*LOWER_UP/s/^[0-9]*: \([^:@]*\).*/\1/p' | while read -r device; do
+        [ -z "$(ip -6 -o addr show dev $device scope link)" ] || ip -6 route show table local type multicast dev $device | grep -q . || echo $device
+    done
+}
 settled() {
     for try in $(seq 500); do
         addresses=$(ip -6 -o addr show scope global; ip -6 -o addr show scope link); owned=$(echo "$addresses" | grep -c inet6)
         routes=$(ip -6 route show table local type local | grep -vc 'dev lo')
-        case $addresses in *tentative*) ;; *) [ $owned != $routes ] || return 0 ;; esac
+        case $addresses in *tentative*) ;; *) [ $owned != $routes ] || [ "$(unheard)" ] || return 0 ;; esac
         sleep 0.01
     done
     echo "addresses without routes:"; ip -6 addr; ip -6 route show table local; exit 1

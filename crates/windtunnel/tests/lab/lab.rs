@@ -92,26 +92,6 @@ fn curl_and_iperf3_read_the_same_path_alike() {
 }
 
 #[test]
-fn a_server_of_ones_own_may_have_port_80_and_ours_answers_where_there_is_none() {
-    let _machine = shared();
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().display();
-    let conf = folder.path().join("nginx.conf");
-    let text = format!(
-        "daemon off; pid {dir}/pid; error_log {dir}/log; events {{}}\nhttp {{ access_log off; client_body_temp_path {dir}/a; \
-         proxy_temp_path {dir}/b; fastcgi_temp_path {dir}/c; uwsgi_temp_path {dir}/d; scgi_temp_path {dir}/e; \
-         server {{ listen 80; listen [::]:80; location / {{ return 200 \"mine\"; }} }} }}"
-    );
-    std::fs::write(&conf, text).unwrap();
-    let server = format!("PATH=$PATH:/usr/sbin exec nginx -c {}", conf.display());
-    let listening = "until ip netns exec server ss -tlnH 'sport = :80' | grep -q .; do :; done";
-    let ran = shell("lan", &["--server", &server], &format!("{listening}; exec curl -sS -m 20 http://server/"));
-    assert_eq!((ran.code, ran.out.trim()), (0, "mine"), "{}", ran.err);
-    let ran = shell("lan", &[], "curl -sS -m 20 http://server/bytes/4 | wc -c");
-    assert_eq!((ran.code, ran.out.trim()), (0, "4"), "{}", ran.err);
-}
-
-#[test]
 fn tc_counts_what_curl_received() {
     let _machine = shared();
     // A veth has no queue by default, and then tc counts nothing.

@@ -14,6 +14,7 @@ mod journal;
 mod lab;
 mod lab_outside;
 mod live;
+mod own_server;
 mod probe;
 mod sessions;
 mod single;
