@@ -67,7 +67,7 @@ def alive(pid):
 
 
 def script(text):
-    """A Python that runs this text, with its standard output to read, and that Ctrl-C interrupts although these tests may run in the
-    background of a shell, where it is ignored."""
-    text = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n" + text
+    """A Python that runs this text, with its standard output to read, and that Ctrl-C and SIGHUP end although these tests may run in the
+    background of a shell or under nohup, where they are ignored."""
+    text = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler); signal.signal(signal.SIGHUP, signal.SIG_DFL)\n" + text
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, start_new_session=True)
