@@ -5,6 +5,7 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
+use wt_experiment::EProcess;
 use wt_problem::Problem;
 use wt_sys::clock::unix_us;
 use wt_trial::{Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
@@ -30,6 +31,17 @@ pub(super) fn key(workload: &Workload) -> &'static str {
         Workload::Stream { direction: Direction::Up, .. } => "stream-up",
         _ => workload.name(),
     }
+}
+
+/// The fewest rounds of one and the same difference after which a claim that needs this evidence can be made.
+pub(super) fn fewest_rounds(needed: f64) -> u32 {
+    let mut process = EProcess::new();
+    (1..1000)
+        .find(|_| {
+            process.push(1.0);
+            process.evidence() >= needed
+        })
+        .unwrap_or(1000)
 }
 
 /// A tunnel, and what is kept of the trials in it.

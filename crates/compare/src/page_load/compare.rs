@@ -2,6 +2,7 @@
 
 use super::load::{LoadedResource, PageLoad};
 use super::waterfall::name;
+use crate::rounds::fewest_rounds;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -227,11 +228,6 @@ fn median(values: &[f64]) -> f64 {
     f64::midpoint(at(sorted.len().saturating_sub(1) / 2), at(sorted.len() / 2))
 }
 
-/// The fewest rounds of one and the same difference that can show it.
-fn fewest_rounds(needed: f64) -> usize {
-    (1..1_000).find(|rounds| EProcess::new().after(&vec![1.0; *rounds]).evidence() >= needed).unwrap_or(1_000)
-}
-
 fn words([before, after]: &[String; 2], [slow, fast]: [f64; 2], rounds: usize, [low, high]: [f64; 2]) -> String {
     let sizes =
         format!("{slow:.0} ms with {before}, {fast:.0} ms with {after}; {}", wt_units::counted(rounds, "round"));
@@ -243,7 +239,7 @@ fn words([before, after]: &[String; 2], [slow, fast]: [f64; 2], rounds: usize, [
         return format!("The page loads slower with {after}: by {:.0} % at least. {sizes}.", percent(1.0 / high));
     }
     let fewest = fewest_rounds(2.0 / ALPHA);
-    if rounds < fewest {
+    if rounds < fewest as usize {
         return format!("Nothing can be shown before {fewest} rounds (--runs {fewest}). {sizes}.");
     }
     format!("No difference is shown. {sizes}.")

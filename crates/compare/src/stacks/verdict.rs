@@ -57,17 +57,6 @@ pub(super) fn threshold(pairs: usize, workloads: usize) -> f64 {
     2.0 * (pairs * workloads).max(1) as f64 / ALPHA
 }
 
-/// The fewest rounds that can reach it.
-pub(super) fn fewest_rounds(threshold: f64) -> u32 {
-    let mut process = EProcess::new();
-    (1..1000)
-        .find(|_| {
-            process.push(1.0);
-            process.evidence() >= threshold
-        })
-        .unwrap_or(1000)
-}
-
 impl StackVerdict {
     /// Of both scores in each round, in order. Who has none wasn't completed, and is worse than the other by more than any
     /// two that were: left out, a stack that loses its slowest trials would look fast.
@@ -190,7 +179,7 @@ mod tests {
     fn the_fewest_rounds_are_enough_and_one_less_is_not() {
         for claims in [1, 6, 50] {
             let threshold = threshold(claims, 1);
-            let rounds = fewest_rounds(threshold) as usize;
+            let rounds = crate::rounds::fewest_rounds(threshold) as usize;
             let evidence = |rounds| EProcess::new().after(&vec![1.0; rounds]).evidence();
             assert!(evidence(rounds) >= threshold && evidence(rounds - 1) < threshold);
         }

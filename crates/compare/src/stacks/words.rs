@@ -1,5 +1,6 @@
 use super::answer::{FailedTrials, StackFinding, StackResult, StacksAnswer};
-use super::verdict::{fewest_rounds, threshold};
+use super::verdict::threshold;
+use crate::rounds::fewest_rounds;
 
 impl StacksAnswer {
     /// What is shown, and what is wrong.

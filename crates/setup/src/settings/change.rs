@@ -1,4 +1,5 @@
 use super::{basis, problem};
+use crate::controls;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wt_host::{Knob, Request, Survey, Target};
@@ -35,7 +36,7 @@ impl ChangeRequest {
 
     /// Puts everything together that doesn't depend on this host.
     pub(super) fn read_for_others(&self) -> Result<Request, Problem> {
-        let pairs: Vec<String> = self.settings.iter().map(|pair| in_kernel(pair)).collect();
+        let pairs = self.settings.iter().map(|pair| in_kernel(pair)).collect::<Result<Vec<_>, _>>()?;
         let mut request = Request::of_pairs(pairs.iter().map(String::as_str)).map_err(|error| problem::knob(&error))?;
         for file in &self.files {
             merge(&mut request, read_file(file)?);
@@ -139,7 +140,7 @@ impl ChangeRequest {
         }
         for setting in &mut recommended.here {
             if let (wt_units::Knob::Cc, Level::Name(name)) = (setting.knob, &setting.level) {
-                setting.level = Level::Name(kernel_name(name).unwrap_or_else(|| name.clone()));
+                setting.level = Level::Name(name_in_kernel(name)?);
             }
         }
         let mut request = Request::of_recommendation(&recommended).map_err(|error| problem::knob(&error))?;
@@ -151,16 +152,20 @@ impl ChangeRequest {
     }
 }
 
-/// What the kernel calls one of our congestion controls that is named with its variant or parameters: `chd@freebsd-hz100`.
-fn kernel_name(name: &str) -> Option<String> {
-    let choice = name.contains('@').then(|| name.parse::<wt_cc::Choice>().ok()).flatten()?;
-    Some(choice.kernel_name())
+/// A congestion control's name as the kernel has it: one of ours may be named with its variant or parameters, `chd@freebsd-hz100`.
+fn name_in_kernel(name: &str) -> Result<String, Problem> {
+    match controls::ours(name).filter(|_| name.contains('@')) {
+        Some(choice) => Ok(choice?.kernel_name()),
+        None => Ok(name.to_owned()),
+    }
 }
 
 /// A setting as the kernel takes it.
-fn in_kernel(pair: &str) -> String {
-    let named = pair.split_once('=').and_then(|(key, name)| Some(format!("{key}={}", kernel_name(name.trim())?)));
-    named.unwrap_or_else(|| pair.to_owned())
+fn in_kernel(pair: &str) -> Result<String, Problem> {
+    match pair.split_once('=').filter(|(key, _)| Knob::find(key.trim()).is_ok_and(|knob| knob.name == "cc")) {
+        Some((key, name)) => Ok(format!("{key}={}", name_in_kernel(name.trim())?)),
+        None => Ok(pair.to_owned()),
+    }
 }
 
 /// Comparisons and tests rank or log; which of it is wanted is for people to say.

@@ -209,6 +209,8 @@ fn freebsd_gets_its_own_congestion_controls_whatever_this_kernel_has() {
             assert!(file.contains(line), "{name}: {line}: {file}");
         }
     }
+    let unknown = script(directory.path(), "wt export --to freebsd cc=chd@nonsense; true").err;
+    assert!(unknown.contains("cc list"), "{unknown}");
     let refused = json(directory.path(), "wt export --to freebsd --json cc=illinois");
     assert_eq!(rows(&refused, "skipped").len(), 1, "{refused:#}");
 }

@@ -9,7 +9,8 @@ fn a_server_of_ones_own_may_have_port_80_and_ours_answers_where_there_is_none() 
     let dir = folder.path().display();
     let conf = folder.path().join("nginx.conf");
     let text = format!(
-        "user root; daemon off; master_process off; pid {dir}/pid; error_log {dir}/log; events {{}}\nhttp {{ access_log off; client_body_temp_path {dir}/a; \
+        "user root; daemon off; master_process off; pid {dir}/pid; error_log {dir}/log; events {{}}\n\
+         http {{ access_log off; client_body_temp_path {dir}/a; \
          proxy_temp_path {dir}/b; fastcgi_temp_path {dir}/c; uwsgi_temp_path {dir}/d; scgi_temp_path {dir}/e; \
          server {{ listen 80; listen [::]:80; location / {{ return 200 \"mine\"; }} }} }}"
     );

@@ -31,7 +31,7 @@ use wt_setup::lab::{LabProgram, LabRecording, LabRunRequest, LabUpAnswer, Runnin
 pub(super) struct RunArgs {
     #[command(flatten)]
     on: On,
-    /// A shell command that runs in the server meanwhile; it ends with the program
+    /// A shell command that runs in the server meanwhile, instead of the HTTP server on port 80; it ends with the program
     #[arg(long, value_name = "CMD")]
     server: Option<OsString>,
     /// The program and its arguments
@@ -46,7 +46,7 @@ pub(super) struct RunArgs {
 pub(super) struct UpArgs {
     #[command(flatten)]
     on: On,
-    /// A shell command that runs in the server meanwhile
+    /// A shell command that runs in the server meanwhile, instead of the HTTP server on port 80
     #[arg(long, value_name = "CMD")]
     server: Option<OsString>,
     /// One JSON object when the lab is up
