@@ -106,7 +106,8 @@ test("a page is drawn object by object before and after, as its trials have it, 
   await page.reload();
   assert.equal(await after.inputValue(), other);
   await page.goBack();
-  assert.equal(await after.inputValue(), was);
+  // The page is the same one, and draws what its address says now.
+  await page.waitForFunction(([field, was]) => field.value === was, [await after.elementHandle(), was]);
   await page.goBack();
   await page.waitForURL(`**/report/${id}`);
   // The same stands in the report that can be kept.
