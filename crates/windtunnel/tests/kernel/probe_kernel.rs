@@ -22,7 +22,10 @@ fn variant(name: &str, pmtu: u16, kind: &str, check: impl Fn(&Value)) {
         let kind = if blind { "clean" } else { kind };
         // What comes back is asked over raw sockets; where long packets get lost or MSS are lowered, it may stay open.
         if who.starts_with("root") && ["normal", "blackhole", "blackhole-all", "noecho", "ratelimit"].contains(&name) {
-            assert_eq!(answer["reverse_pmtu"], 1400, "{name}, {who}: {answer:#}");
+            // A machine that is so busy that 40 ms become more than 60 may hear too little in time: then it isn't known.
+            let busy = answer["rtt_us"].as_f64().is_none_or(|us| us > 60e3);
+            let back = &answer["reverse_pmtu"];
+            assert!(*back == 1400 || busy && back.is_null(), "{name}, {who}: {answer:#}");
         }
         // 32 and 64 where every answer is heard in time (search.rs of crates/probe); a busy machine hears some late, and asks again.
         let most = match (*who, name) {

@@ -303,8 +303,13 @@ fn a_larger_window_is_told_beside_what_was_offered_and_what_it_should_bring() {
     let told: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     let raised = told["windows"].as_array().unwrap();
     let names: Vec<&str> = raised.iter().map(|one| one["stack"].as_str().unwrap()).collect();
-    assert_eq!(names.join(","), stacks, "{told}");
-    for one in told["stacks"].as_array().unwrap() {
+    // Of a trial that the machine was too busy for nothing is told but that.
+    let busy = |one: &Value| one["failures"].as_array().unwrap().iter().any(|failure| failure["status"] == "invalid");
+    let all = told["stacks"].as_array().unwrap();
+    let told_of = |name: &&str| !all.iter().any(|one| one["stack"] == *name && busy(one));
+    assert_eq!(names, stacks.split(',').filter(told_of).collect::<Vec<_>>(), "{told}");
+    assert!(!names.is_empty(), "{told}");
+    for one in all.iter().filter(|one| !busy(one)) {
         // The path loses nothing, and no stack loses what the lab hands over as one packet of several segments.
         let again = one["workloads"]["bulk"]["server_retransmissions"].as_f64().unwrap();
         assert!(again < 3.0, "{one}");
