@@ -304,7 +304,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="tests whose binary::module::test matches")
     parser.add_argument("--beside", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"), help="runs while tests wait")
-    parser.add_argument("--job", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"), help="runs as a test that wants it quiet, before the others of them")
+    parser.add_argument("--job", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"), help="runs as a test that loads the machine and wants it quiet, before the others of them")
     parser.add_argument("--and", dest="apart", action="append", default=[], metavar="MANIFEST", help="a package apart from the workspace")
     parser.add_argument("--list", action="store_true", help="shows what would be run, and how")
     parser.add_argument("--at-once", action="append", default=[], metavar="KIND=NUMBER", help=f"how many of a kind: {LIMITS}")
@@ -334,7 +334,7 @@ def main():
             return 0
         unused = [] if options.only else table.unused()
         jobs += [Job(name, ["sh", "-ec", command], "beside") for name, command in options.beside]
-        jobs += [Job(name, ["sh", "-ec", command], "quiet", first=-1) for name, command in options.job]
+        jobs += [Job(name, ["sh", "-ec", command], "loads", first=-1) for name, command in options.job]
         began = time.monotonic()
         runner = Runner(jobs)
         runner.run()

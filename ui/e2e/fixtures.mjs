@@ -1,4 +1,22 @@
-// Answers of the API as an experiment on connections and a fleet give them.
+// Answers of the API as an experiment on connections and a fleet give them, and an experiment of the README with samples.
+import { readFileSync } from "node:fs";
+
+/** A measured experiment as `journal export` writes it, with what TCP could have said of each of its trials every 50 ms. */
+export function sampled(name) {
+  const whole = JSON.parse(readFileSync(new URL(`../../crates/windtunnel/tests/golden/readme/${name}.json`, import.meta.url), "utf8"));
+  for (const { outcome } of whole.trials) {
+    const every = Array.from({ length: Math.floor(outcome.elapsed_us / 50_000) }, (_, at) => 50_000 * (at + 1));
+    const sample = (t_us) => {
+      const share = t_us / outcome.elapsed_us;
+      const rate = Math.round((8e6 * outcome.bytes) / outcome.elapsed_us);
+      return { t_us, bytes: Math.round(outcome.bytes * share), snd_cwnd: 20_000 + Math.round(40_000 * share), ssthresh: 60_000, rtt: 30_000 + Math.round(50_000 * share), min_rtt: 30_000, retransmits: 0, snd_wnd: 60_480, delivery_rate_bps: rate };
+    };
+    outcome.sender = every.map(sample);
+    outcome.receiver = outcome.sender.map((one) => ({ ...one, snd_cwnd: 0 }));
+  }
+  return { id: whole.experiment.id, text: JSON.stringify(whole) };
+}
+
 export const ID = "20261124-0815-port-443-0123";
 const arm = (name, more) => ({ name, settings: { initcwnd: name === "initcwnd=10" ? 10 : 32 }, assigned: 12_000, recorded: 11_900, missed: 0, open: 100, set_errors: 0, not_compliant: 0, retransmitted_share: 0.012, rto_per_1000: 3.4, aborted_share: 0.002, unfinished_share: 0.001, ...more });
 const one = (connections, goodput_bps, p90_ms) => ({ connections, share: 0.5, goodput_bps, overall_bps: goodput_bps, p90_ms });

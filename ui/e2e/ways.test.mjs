@@ -281,7 +281,7 @@ test("a server that goes away is said, and mended when it returns: the experimen
 
 test("an experiment that somebody else runs on this machine is said beside one's own", async () => {
   const home = mkdtempSync(join(tmpdir(), "windtunnel-other-"));
-  const other = spawn(BINARY, ["tune", "--lab", "adsl", "--levels", "rwin=60480", "--budget", "1000 trials", "--no-model"], { env: { ...process.env, XDG_DATA_HOME: home }, stdio: "ignore" });
+  const other = spawn(BINARY, ["tune", "--lab", "adsl", "--levels", "rwin=60480", "--trial", "60s", "--budget", "1000 trials", "--no-model"], { env: { ...process.env, XDG_DATA_HOME: home }, stdio: "ignore" });
   const ended = new Promise((resolve) => other.once("exit", resolve));
   try {
     while (!readFileSync("/proc/net/unix", "utf8").includes(`windtunnel-measures/${other.pid}/`)) {
