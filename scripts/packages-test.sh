@@ -42,13 +42,13 @@ rm -r "$units"
 minimal() {
     [ ! -s "$work/$1.tar" ] || return 0
     say "a minimal $1"
-    local sources="deb http://deb.debian.org/debian $1 main"
-    local own
+    # Where this host has none that suits, mmdebstrap knows where its distribution is.
+    local sources=() own
     own=$(find /etc/apt/sources.list /etc/apt/sources.list.d -name '*.sources' -o -path /etc/apt/sources.list -size +0 2>/dev/null | sort | head -n 1) || true
-    if [ "$1" = "$suite" ] && [ -n "$own" ]; then sources=$own; fi
+    if [ "$1" = "$suite" ] && [ -n "$own" ]; then sources=("$own"); fi
     rm -rf "$work/$1.tar.part"
     # Without a format the name decides, and makes a folder of this one.
-    mmdebstrap --variant=minbase --quiet --format=tar --include=ca-certificates "$1" "$work/$1.tar.part" "$sources"
+    mmdebstrap --variant=minbase --quiet --format=tar --include=ca-certificates "$1" "$work/$1.tar.part" "${sources[@]}"
     mv "$work/$1.tar.part" "$work/$1.tar"
 }
 minimal "$suite"

@@ -15,9 +15,10 @@ command -v mmdebstrap >/dev/null || fail "mmdebstrap is missing: apt-get install
 mkdir -p "$work"
 if [ ! -s "$work/slurm.tar" ]; then
     say "a minimal Debian with slurm-wlm"
+    # Where this host has none, mmdebstrap knows where its distribution is.
     sources=$(find /etc/apt/sources.list /etc/apt/sources.list.d -name '*.sources' -o -path /etc/apt/sources.list -size +0 2>/dev/null | sort | head -n 1) || true
     rm -f "$work/slurm.tar.part"
-    mmdebstrap --variant=minbase --quiet --format=tar --include=slurm-wlm,munge,iproute2,time bookworm "$work/slurm.tar.part" "${sources:-deb http://deb.debian.org/debian bookworm main}"
+    mmdebstrap --variant=minbase --quiet --format=tar --include=slurm-wlm,munge,iproute2,time bookworm "$work/slurm.tar.part" ${sources:+"$sources"}
     mv "$work/slurm.tar.part" "$work/slurm.tar"
 fi
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/windtunnel-slurm.XXXXXX")

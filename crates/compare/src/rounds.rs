@@ -44,6 +44,18 @@ pub(super) fn fewest_rounds(needed: f64) -> u32 {
         .unwrap_or(1000)
 }
 
+/// A verdict as the journal keeps it: with its first sentence as the headline, which lists have room for.
+///
+/// # Errors
+/// An internal [`Problem`].
+pub(super) fn kept_verdict(verdict: &impl serde::Serialize) -> Result<serde_json::Value, Problem> {
+    let mut kept = serde_json::to_value(verdict).map_err(|error| Problem::internal(error.to_string()))?;
+    let text = kept["text"].as_str().unwrap_or_default();
+    let headline = text.find(". ").map_or(text, |end| &text[..=end]).to_owned();
+    kept["headline"] = headline.into();
+    Ok(kept)
+}
+
 /// A tunnel, and what is kept of the trials in it.
 pub(super) struct Rounds<'a, T> {
     pub(super) tunnel: T,

@@ -1,4 +1,4 @@
-use crate::{Journal, JournalError, WithSamples};
+use crate::{ExperimentConfig, Journal, JournalError, StoredExperiment, WithSamples};
 use std::io::Write;
 use wt_trial::TrialRecord;
 
@@ -28,7 +28,7 @@ pub fn export_json(
     out.write_all(b"\n]}\n").map_err(JournalError::Export)
 }
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 21] = [
     "trial",
     "phase",
     "round",
@@ -46,6 +46,10 @@ const COLUMNS: [&str; 17] = [
     "min_rtt_us",
     "rwnd_limited_us",
     "notes",
+    "server",
+    "device",
+    "connect_us",
+    "in_force",
 ];
 
 /// Writes the trials of an experiment as CSV with a header line.
@@ -57,15 +61,25 @@ pub fn export_csv(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Resu
     let mut csv = csv::Writer::from_writer(out);
     let failed = |e: csv::Error| JournalError::Export(e.into());
     csv.write_record(COLUMNS).map_err(failed)?;
+    let in_force = in_force(&experiment);
     journal.for_each_trial(&experiment.id, WithSamples::Yes, &mut |trial| {
-        let label = experiment.arms.get(trial.spec.arm).map_or("", |arm| arm.label.as_str());
-        csv.write_record(record(&trial, label)).map_err(failed)
+        csv.write_record(record(&trial, &experiment, &in_force)).map_err(failed)
     })?;
     csv.flush().map_err(JournalError::Export)
 }
 
-fn record(trial: &TrialRecord, label: &str) -> [String; COLUMNS.len()] {
+/// What the kernel did with every connection of logged tests: `name=value; …`.
+fn in_force(experiment: &StoredExperiment) -> String {
+    let ExperimentConfig::Tests(tests) = &experiment.config else { return String::new() };
+    let each =
+        tests.test.iter().flatten().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn record(trial: &TrialRecord, experiment: &StoredExperiment, in_force: &str) -> [String; COLUMNS.len()] {
     let (spec, outcome) = (&trial.spec, &trial.outcome);
+    let label = experiment.arms.get(spec.arm).map_or("", |arm| arm.label.as_str());
+    let device = outcome.observed.link.as_ref().and_then(|link| link.get("device")?.as_str());
     let last = outcome.sender.last().copied().unwrap_or_default();
     [
         trial.id.to_string(),
@@ -86,5 +100,9 @@ fn record(trial: &TrialRecord, label: &str) -> [String; COLUMNS.len()] {
         outcome.observed.min_rtt_us.unwrap_or(last.min_rtt).to_string(),
         outcome.limits.rwnd_limited_us.to_string(),
         outcome.notes.join("; "),
+        outcome.observed.target.as_ref().unwrap_or(&experiment.target).clone(),
+        device.unwrap_or_default().to_owned(),
+        outcome.observed.connect_us.map_or_else(String::new, |us| us.to_string()),
+        in_force.to_owned(),
     ]
 }

@@ -20,7 +20,7 @@ pub enum ParquetRows {
 }
 
 /// Columns of trials before those of the knobs.
-const TRIALS: [(&str, ColumnKind); 22] = [
+const TRIALS: [(&str, ColumnKind); 23] = [
     ("experiment", ColumnKind::Text),
     ("site", ColumnKind::Text),
     ("target", ColumnKind::Text),
@@ -43,6 +43,7 @@ const TRIALS: [(&str, ColumnKind); 22] = [
     ("rtt_us", ColumnKind::Integer),
     ("min_rtt_us", ColumnKind::Integer),
     ("retransmits", ColumnKind::Integer),
+    ("server", ColumnKind::Text),
 ];
 
 /// Columns of samples.
@@ -89,6 +90,8 @@ struct Figures {
     rtt_us: Option<i64>,
     min_rtt_us: Option<i64>,
     retransmits: Option<i64>,
+    /// The server, where there are several.
+    target: Option<String>,
 }
 
 /// The words of a workload that have columns.
@@ -160,7 +163,7 @@ fn trials(journal: &SqliteJournal, experiment: &StoredExperiment, out: impl Writ
         let granted = kept(&mut known.settings, trial.granted, levels).map_err(|e| bad("granted settings", &e))?;
         let workload = kept(&mut known.workloads, trial.workload, |text| serde_json::from_str::<Words>(text))
             .map_err(|e| bad("workload", &e))?;
-        let Figures { rtt_us, min_rtt_us, retransmits } =
+        let Figures { rtt_us, min_rtt_us, retransmits, target: server } =
             serde_json::from_str(trial.observed).map_err(|e| bad("observed", &e))?;
         let label = experiment.arms.get(row.arm).map(|arm| arm.label.as_str());
         let own = [
@@ -186,6 +189,7 @@ fn trials(journal: &SqliteJournal, experiment: &StoredExperiment, out: impl Writ
             rtt_us.into(),
             min_rtt_us.into(),
             retransmits.into(),
+            Cell::Text(server.as_ref().unwrap_or(&experiment.target)),
         ];
         let asked = asked.iter().map(|level| Cell::from(level.as_ref().map(|level| level.text.as_str())));
         let granted = granted.iter().zip(&knobs).map(|(level, knob)| match level {

@@ -1,6 +1,6 @@
 use crate::tune::TuneReport;
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 18] = [
     "round",
     "order",
     "arm",
@@ -18,6 +18,7 @@ const COLUMNS: [&str; 17] = [
     "figure",
     "unit",
     "figure_is",
+    "server",
 ];
 
 impl TuneReport {
@@ -47,6 +48,7 @@ impl TuneReport {
                 trial.figure.map_or_else(String::new, |figure| format!("{figure}")),
                 self.measured.unit.to_owned(),
                 self.measured.name.to_owned(),
+                trial.server.clone().unwrap_or_default(),
             ]);
         }
         String::from_utf8(csv.into_inner().unwrap_or_default()).unwrap_or_default()

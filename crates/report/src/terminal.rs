@@ -240,6 +240,7 @@ impl<'a> Page<'a> {
         if r.tunnel == "live" || r.limits_say_more() {
             lines.extend(wrap(&r.limits.text, self.width, 0));
         }
+        lines.extend(r.server_lines().iter().flat_map(|line| wrap(line, self.width, 2)));
         lines.extend(r.soak_lines().iter().flat_map(|line| wrap(line, self.width, 2)));
         let limits = [r.limit_line(), r.ceiling_line()];
         lines.extend(limits.iter().flatten().flat_map(|line| wrap(line, self.width, 0)));

@@ -72,5 +72,5 @@ pub use request::{Goal, LiveRequest, TrialDirection, TuneRequest};
 pub use run::run;
 pub use screen_report::ScreenReport;
 pub use self_test::{LabClaims, PowerRow, SelfTestAnswer, SelfTestRequest, self_test};
-pub use single::{HostTests, LoggedTest, LoggedTests, TestRequest, logged, test};
+pub use single::{HostTests, LoggedTest, LoggedTests, TestRequest, logged, logged_lines, test};
 pub use turns::TurnsRequest;

@@ -9,7 +9,7 @@ use wt_trial::{Direction, Status, TrialRecord};
 /// Fewer trials than this don't show whether outcomes go with a rate.
 const FEWEST: usize = 8;
 /// What of a link stands still unless something happens to it.
-const STEADY: [&str; 5] = ["device", "driver", "speed_mbps", "duplex", "mtu"];
+const STEADY: [&str; 6] = ["device", "driver", "speed_mbps", "duplex", "mtu", "via"];
 
 /// What a person should know of the link; `direction` says which of its rates the payload goes by.
 pub(crate) fn warnings(records: &[TrialRecord], direction: Direction, arms: usize) -> Vec<String> {
@@ -28,7 +28,8 @@ fn changes(records: &[TrialRecord]) -> Vec<String> {
     for name in STEADY {
         let mut seen: Vec<(&Value, &TrialRecord)> = Vec::new();
         for record in records {
-            let Some(value) = link(record).map(|link| &link[name]) else { continue };
+            // What an older version didn't write down is no change.
+            let Some(value) = link(record).map(|link| &link[name]).filter(|value| !value.is_null()) else { continue };
             if seen.last().is_none_or(|(last, _)| *last != value) {
                 seen.push((value, record));
             }

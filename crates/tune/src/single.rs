@@ -20,7 +20,7 @@ use wt_problem::Problem;
 use wt_setup::tunnel_problem;
 use wt_sys::clock::unix_us;
 use wt_sys::ns::read_net_sysctl;
-use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload};
+use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel as _, Workload};
 use wt_units::{Settings, counted, serde_duration};
 
 /// How often each server may be asked in one request.
@@ -149,7 +149,7 @@ pub struct LoggedTest {
     pub mss: Option<u64>,
     /// The widest window that was announced, bytes.
     pub rwin_max: Option<u64>,
-    /// The device of this host, with its MTU, as it was.
+    /// The device of this host, with its MTU, and the route over which the server was reached, as they were.
     #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
     pub link: Option<Value>,
     /// What a person should know of it.
@@ -256,7 +256,8 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
             };
             let started = unix_us();
             let number = log.begin(&spec, started)?;
-            let outcome = opened.tunnel.run(&spec, cancel).map_err(|error| tunnel_problem(&error))?;
+            let mut outcome = opened.tunnel.run(&spec, cancel).map_err(|error| tunnel_problem(&error))?;
+            outcome.observed.target = Some(name.clone());
             log.finish(number, &outcome)?;
             tests.push(LoggedTest::of(number, started, name, address, &outcome));
         }
@@ -304,15 +305,10 @@ pub fn logged(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Logged
         return Err(Problem::usage(format!("{} is no log of tests", stored.id))
             .hint(format!("windtunnel report {}", stored.id)));
     };
-    let hosts = stored.verdict.as_ref().and_then(|verdict| verdict.get("hosts")).cloned();
-    let hosts: Vec<HostTests> = hosts.and_then(|hosts| serde_json::from_value(hosts).ok()).unwrap_or_default();
+    let hosts = hosts_of(stored);
     let mut tests = Vec::new();
-    let mut each = |trial: wt_trial::TrialRecord| {
-        // While they run nothing is said of the servers.
-        let host = hosts.get((trial.spec.order as usize).wrapping_sub(1));
-        let server = host.map_or_else(|| stored.target.clone(), |host| host.server.clone());
-        let address = host.and_then(|host| host.address);
-        tests.push(LoggedTest::of(trial.id, trial.started_unix_us, server, address, &trial.outcome));
+    let mut each = |trial: TrialRecord| {
+        tests.push(LoggedTest::kept(stored, &hosts, &trial));
         Ok(())
     };
     let read = journal.for_each_trial_from(&stored.id, TrialId::MIN, WithSamples::No, &mut each);
@@ -324,7 +320,28 @@ pub fn logged(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Logged
     Ok(LoggedTests { schema_version: 1, id, settings, covariates, tests, hosts, mean_bps, standard_error_bps })
 }
 
+/// What was said of the servers at the end.
+fn hosts_of(stored: &StoredExperiment) -> Vec<HostTests> {
+    let hosts = stored.verdict.as_ref().and_then(|verdict| verdict.get("hosts")).cloned();
+    hosts.and_then(|hosts| serde_json::from_value(hosts).ok()).unwrap_or_default()
+}
+
+/// These trials of logged tests as lines of the log.
+#[must_use]
+pub fn logged_lines(stored: &StoredExperiment, trials: &[TrialRecord]) -> Vec<LoggedTest> {
+    let hosts = hosts_of(stored);
+    trials.iter().map(|trial| LoggedTest::kept(stored, &hosts, trial)).collect()
+}
+
 impl LoggedTest {
+    /// From the journal: while they run nothing is said of the servers.
+    fn kept(stored: &StoredExperiment, hosts: &[HostTests], trial: &TrialRecord) -> Self {
+        let host = hosts.get((trial.spec.order as usize).wrapping_sub(1));
+        let told = trial.outcome.observed.target.clone().or_else(|| host.map(|host| host.server.clone()));
+        let server = told.unwrap_or_else(|| stored.target.clone());
+        Self::of(trial.id, trial.started_unix_us, server, host.and_then(|host| host.address), &trial.outcome)
+    }
+
     fn of(
         number: TrialId,
         started_unix_us: i64,
@@ -350,6 +367,25 @@ impl LoggedTest {
             link: seen.link.clone(),
             notes: outcome.notes.clone(),
         }
+    }
+}
+
+impl LoggedTest {
+    /// The way to the server, as it was: `eth0 (virtio_net), MTU 1500, via 192.0.2.1 from 192.0.2.7, initcwnd 20`; nothing where
+    /// the kernel didn't tell.
+    #[must_use]
+    pub fn way(&self) -> Option<String> {
+        let link = self.link.as_ref()?;
+        let word = |name: &str| link.get(name).and_then(Value::as_str);
+        let mut told = word("device")?.to_owned();
+        word("driver").into_iter().for_each(|driver| told.push_str(&format!(" ({driver})")));
+        link["mtu"].as_u64().into_iter().for_each(|mtu| told.push_str(&format!(", MTU {mtu}")));
+        word("via").into_iter().for_each(|gateway| told.push_str(&format!(", via {gateway}")));
+        word("source").into_iter().for_each(|source| told.push_str(&format!(" from {source}")));
+        for (name, value) in link["route"].as_object().into_iter().flatten() {
+            told.push_str(&format!(", {name} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+        }
+        Some(told)
     }
 }
 

@@ -98,6 +98,23 @@ impl RateUnit {
         }
     }
 
+    /// The unit of an axis of rates up to `most` bit/s, and by what bit/s are multiplied for it: the one that was chosen, else one in
+    /// which a modem's ticks differ, too.
+    ///
+    /// # Example
+    /// ```
+    /// use wt_units::RateUnit;
+    /// assert_eq!(RateUnit::of_axis(24_100.0), ("kbit/s", 1e-3));
+    /// assert_eq!(RateUnit::of_axis(6.8e6), ("Mbit/s", 1e-6));
+    /// ```
+    #[must_use]
+    pub fn of_axis(most: f64) -> (&'static str, f64) {
+        if let Some((one, unit)) = Self::chosen().map(Self::scale) {
+            return (unit, 1.0 / one);
+        }
+        if most > 0.0 && most < 1e6 { ("kbit/s", 1e-3) } else { ("Mbit/s", 1e-6) }
+    }
+
     /// A rate in this unit, with three digits at least that say something.
     ///
     /// # Example

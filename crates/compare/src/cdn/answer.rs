@@ -30,6 +30,8 @@ pub struct CdnMeasured {
     pub low: u32,
     /// The large level of each window, segments.
     pub high: u32,
+    /// The fewest rounds that can show anything of a window.
+    pub fewest_rounds: u32,
     /// RTTs of the hops.
     pub rtt_ms: HopRtts,
     /// What came of each kind of requests, by its name.

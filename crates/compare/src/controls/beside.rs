@@ -1,4 +1,5 @@
 use super::control::{ControlTrials, CountedTrial};
+use super::units::{goodput_figure, goodput_unit};
 use serde::Serialize;
 use serde_json::Value;
 use wt_trial::Sample;
@@ -117,14 +118,15 @@ impl SharedWithFlow {
     /// The same in words.
     pub(super) fn sentence(&self) -> String {
         let number = |value: Option<f64>| value.unwrap_or(f64::NAN);
+        let (unit, _) = goodput_unit();
         let time = self.convergence.median_s;
         let time =
             time.map_or_else(|| "no even shares in most trials".to_owned(), |s| format!("even shares after {s:.1} s"));
         format!(
-            "{:.0} % of what both got ({:.1} kB/s beside {:.1}), Jain's index {:.2}, {time}",
+            "{:.0} % of what both got ({} {unit} beside {}), Jain's index {:.2}, {time}",
             number(self.share) * 100.0,
-            number(self.own_kbytes_per_s),
-            number(self.other_kbytes_per_s),
+            goodput_figure(number(self.own_kbytes_per_s)),
+            goodput_figure(number(self.other_kbytes_per_s)),
             number(self.jain),
         )
     }

@@ -1,6 +1,7 @@
 use super::answer::{ControlResult, Picture};
 use super::control::{ControlTrials, CountedTrial};
 use super::scripted::Scripted;
+use super::units::goodput_unit;
 use wt_report::{Axis, Chart, Rule, Series};
 use wt_trial::Sample;
 use wt_trial::bulk::{Arrivals, Disturbed, loss_events};
@@ -27,22 +28,23 @@ pub(super) fn all(results: &[ControlResult], controls: &[ControlTrials], scripte
 
 /// Goodput of each with the interval of its mean.
 fn goodput(results: &[ControlResult]) -> Chart {
+    let (unit, times) = goodput_unit();
     let estimates: Vec<_> = results
         .iter()
         .enumerate()
         .map(|(index, one)| {
-            let (half, mean) = (half_width(&one.goodput.runs), one.goodput.mean);
+            let (half, mean) = (half_width(&one.goodput.runs) * times, one.goodput.mean * times);
             (index as f64, mean - half, mean, mean + half)
         })
         .collect();
     let runs = results
         .iter()
         .enumerate()
-        .flat_map(|(index, one)| one.goodput.runs.iter().map(move |goodput| (index as f64, *goodput)));
+        .flat_map(|(index, one)| one.goodput.runs.iter().map(move |goodput| (index as f64, *goodput * times)));
     Chart {
         title: "Goodput".to_owned(),
         subtitle: "means with twice their standard errors; single runs as marks".to_owned(),
-        y: Axis::linear("goodput", "kB/s"),
+        y: Axis::linear("goodput", unit),
         categories: results.iter().map(|one| one.label.clone()).collect(),
         series: vec![Series::points("single runs", runs.collect()), Series::intervals("mean", &estimates)],
         ..Chart::default()
@@ -62,14 +64,15 @@ fn half_width(values: &[f64]) -> f64 {
 
 /// Goodput against the 95th percentile of the queueing delay.
 fn plane(results: &[ControlResult]) -> Chart {
+    let (unit, times) = goodput_unit();
     let one = |one: &ControlResult| {
-        one.p95_queue_ms.map(|queue| Series::points(one.label.clone(), vec![(queue, one.goodput.mean)]))
+        one.p95_queue_ms.map(|queue| Series::points(one.label.clone(), vec![(queue, one.goodput.mean * times)]))
     };
     Chart {
         title: "Goodput against queueing delay".to_owned(),
         subtitle: "up and to the left is better".to_owned(),
         x: Axis::linear("queueing delay, 95th percentile", "ms"),
-        y: Axis::linear("goodput", "kB/s"),
+        y: Axis::linear("goodput", unit),
         series: results.iter().filter_map(one).collect(),
         ..Chart::default()
     }
@@ -88,11 +91,12 @@ fn trace(label: &str, trial: &CountedTrial, disturbed: Option<(&'static str, Dis
     let outcome = &trial.outcome;
     let rtt_us = outcome.sender.iter().map(|sample| sample.min_rtt).filter(|rtt| *rtt > 0).min().unwrap_or(1);
     let seconds = |us: u64| us as f64 / 1e6;
-    // kB/s: bytes per µs are MB/s.
-    let allowed = |sample: &Sample| (seconds(sample.t_us), sample.snd_cwnd as f64 / rtt_us as f64 * 1e3);
+    let (unit, times) = goodput_unit();
+    // Bytes per µs are MB/s.
+    let allowed = |sample: &Sample| (seconds(sample.t_us), sample.snd_cwnd as f64 / rtt_us as f64 * 1e3 * times);
     let arrivals = Arrivals::new(&outcome.receiver, outcome.elapsed_us, outcome.bytes);
     let over = (2 * rtt_us).max(200_000);
-    let rate = outcome.receiver.iter().map(|s| (seconds(s.t_us), arrivals.rate(s.t_us, over) / 1e3));
+    let rate = outcome.receiver.iter().map(|s| (seconds(s.t_us), arrivals.rate(s.t_us, over) / 1e3 * times));
     let events = loss_events(&outcome.sender, rtt_us);
     let rules = disturbed.map(|(name, when)| {
         let begins = Rule::vertical(seconds(when.at_us), name);
@@ -104,7 +108,7 @@ fn trace(label: &str, trial: &CountedTrial, disturbed: Option<(&'static str, Dis
         title: format!("{label}: the window's rate and the rate of arrival"),
         subtitle: format!("the run with the median goodput; {} loss events", events.len()),
         x: Axis::linear("time", "s"),
-        y: Axis::linear("", "kB/s"),
+        y: Axis::linear("", unit),
         series: vec![
             Series::line("arrived in order, over two RTTs", rate.collect()),
             Series::steps("window / shortest RTT", outcome.sender.iter().map(allowed).collect()),

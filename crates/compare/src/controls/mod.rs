@@ -20,6 +20,8 @@ mod request;
 mod scripted;
 /// From the first round to the last.
 mod session;
+/// The unit in which goodput is written.
+mod units;
 /// What is said.
 mod words;
 
@@ -27,4 +29,5 @@ pub use again::again;
 pub use answer::{ControlResult, ControlsAnswer};
 pub use request::{ControlsRequest, DEFAULT_CONTROLS, DisturbanceKind};
 pub use session::run;
+pub use units::{goodput_figure, goodput_unit};
 pub use words::percent;

@@ -3,8 +3,9 @@ use super::assess::{Circumstances, assess};
 use super::control::ControlTrials;
 use super::request::{ControlsRequest, DisturbanceKind};
 use super::scripted::{Scripted, micros};
+use super::units::{goodput_figure, goodput_unit};
 use crate::event::{CompareEvent, Sink, Subject};
-use crate::rounds::{Orders, Place, REPEATS, Rounds};
+use crate::rounds::{Orders, Place, REPEATS, Rounds, kept_verdict};
 use std::time::Duration;
 use wt_journal::{ComparedControls, ControlsConfig, ExperimentConfig, NewExperiment, State};
 use wt_lab::scenario::Disturbance;
@@ -66,8 +67,7 @@ pub fn run(request: &ControlsRequest, cancel: &Cancel, events: Sink<'_>) -> Resu
     let mut notebook = session.rounds.notebook;
     let answer = assess(notebook.id(), &circumstances, &controls);
     let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
-    let verdict = serde_json::to_value(&answer.verdict).map_err(|error| Problem::internal(error.to_string()))?;
-    notebook.end(state, &verdict)?;
+    notebook.end(state, &kept_verdict(&answer.verdict)?)?;
     Ok(answer)
 }
 
@@ -200,7 +200,7 @@ impl Session<'_> {
 
 /// A trial in a few words.
 fn figure(_: &str, outcome: &TrialOutcome) -> String {
-    format!("{:7.1} kB/s", outcome.goodput_bps() / 8e3)
+    format!("{:>7} {}", goodput_figure(outcome.goodput_bps() / 8e3), goodput_unit().0)
 }
 
 /// What is wrong if the kernel let the sender have another congestion control than was asked for.

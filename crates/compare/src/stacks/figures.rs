@@ -2,6 +2,7 @@ use serde::Deserialize as _;
 use wt_stacks::Seen;
 use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
 use wt_trial::{Scale, Status, TrialOutcome, Workload};
+use wt_units::RateUnit;
 
 /// Whether it is judged by how it goes on, and not by how fast it is.
 pub(super) fn is_soak(workload: &Workload) -> bool {
@@ -48,7 +49,7 @@ pub(super) fn figure(workload: &str, outcome: &TrialOutcome) -> String {
         "transactions" => format!("{score:.1}/s"),
         "stream" => format!("{:.2} ms late", 1e3 / score),
         "bursts" | "page" => format!("{:.3} s", 1.0 / score),
-        _ => format!("{:.3} Mbit/s", score / 1e6),
+        _ => RateUnit::chosen().map_or_else(|| format!("{:.3} Mbit/s", score / 1e6), |unit| unit.write(score)),
     }
 }
 

@@ -7,7 +7,7 @@ use super::request::StacksRequest;
 use super::trials::StackTrials;
 use super::verdict::threshold;
 use crate::event::{CompareEvent, Sink, Subject};
-use crate::rounds::{Orders, Place, REPEATS, Rounds, fewest_rounds, key};
+use crate::rounds::{Orders, Place, REPEATS, Rounds, fewest_rounds, kept_verdict, key};
 use serde_json::json;
 use std::time::Duration;
 use wt_journal::{ComparedStack, ComparedStacks, ExperimentConfig, NewExperiment, StacksConfig, State};
@@ -61,8 +61,7 @@ pub fn run(request: &StacksRequest, cancel: &Cancel, events: Sink<'_>) -> Result
     let mut notebook = session.rounds.notebook;
     let answer = assess(notebook.id(), &circumstances, &stacks, paired);
     let state = if stopped { State::Stopped } else { State::Finished };
-    let verdict = serde_json::to_value(answer.verdict()).map_err(|error| Problem::internal(error.to_string()))?;
-    notebook.end(state, &verdict)?;
+    notebook.end(state, &kept_verdict(&answer.verdict())?)?;
     Ok(answer)
 }
 

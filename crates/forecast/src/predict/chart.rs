@@ -1,7 +1,7 @@
 use super::{PredictAnswer, PredictedArm};
 use wt_report::{Axis, Chart, Rule, Series};
 use wt_trial::Workload;
-use wt_units::Knob;
+use wt_units::{Knob, RateUnit};
 
 /// As what an arm is drawn.
 struct Drawn {
@@ -16,17 +16,14 @@ impl Drawn {
     fn of(answer: &PredictAnswer) -> Self {
         let measured = &answer.measured;
         let is_goodput = measured.is_goodput() || matches!(answer.workload, Workload::Bulk { .. });
+        let rates = RateUnit::of_axis(answer.arms.iter().map(|arm| arm.goodput_p95_bps).fold(0.0, f64::max));
         // Goodput both ways is a figure in bit/s, too.
-        let (unit, scale) = if measured.unit == "bit/s" { ("Mbit/s", 1e-6) } else { (measured.unit, 1.0) };
-        if is_goodput {
-            Self { name: "goodput", unit: "Mbit/s", is_goodput, scale }
-        } else {
-            Self { name: measured.name, unit, is_goodput, scale }
-        }
+        let (unit, scale) = if is_goodput || measured.unit == "bit/s" { rates } else { (measured.unit, 1.0) };
+        Self { name: if is_goodput { "goodput" } else { measured.name }, unit, is_goodput, scale }
     }
 
     fn figure(&self, arm: &PredictedArm) -> Option<f64> {
-        if self.is_goodput { Some(arm.goodput_bps / 1e6) } else { arm.figure.map(|figure| figure * self.scale) }
+        if self.is_goodput { Some(arm.goodput_bps) } else { arm.figure }.map(|figure| figure * self.scale)
     }
 }
 
@@ -60,7 +57,7 @@ impl PredictAnswer {
         // What takes turns, or shares, doesn't come near the link's limit.
         let alone = matches!(self.workload, Workload::Bulk { .. } | Workload::Soak { .. });
         if let Some(bps) = self.path_facts.physical_goodput_bps.filter(|_| alone) {
-            rules.push(Rule::horizontal(bps as f64 / 1e6, "the link's limit"));
+            rules.push(Rule::horizontal(bps as f64 * drawn.scale, "the link's limit"));
         }
         Chart {
             title: format!("{} against {knob} on {}", title(drawn.name), self.path),
@@ -77,7 +74,7 @@ impl PredictAnswer {
     fn by_name(&self, drawn: &Drawn) -> Chart {
         let points = self.arms.iter().enumerate().filter_map(|(number, arm)| {
             let middle = drawn.figure(arm)?;
-            let range = (arm.goodput_p5_bps / 1e6, arm.goodput_p95_bps / 1e6);
+            let range = (arm.goodput_p5_bps * drawn.scale, arm.goodput_p95_bps * drawn.scale);
             let (low, high) = if drawn.is_goodput { range } else { (middle, middle) };
             Some((number as f64, low, middle, high))
         });

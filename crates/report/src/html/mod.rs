@@ -36,6 +36,7 @@ impl TuneReport {
             self.html_evidence(),
             self.html_over_time(),
             self.html_granted(),
+            self.html_servers(),
             self.html_path(),
             self.html_method(),
             self.html_trials(),
@@ -199,6 +200,15 @@ impl TuneReport {
     fn html_over_time(&self) -> String {
         let charts: String = [self.rate_chart(), self.cwnd_chart()].iter().flatten().map(figure).collect();
         if charts.is_empty() { String::new() } else { section("Over time", &charts) }
+    }
+
+    /// Which server gave what, where a profile names several.
+    fn html_servers(&self) -> String {
+        if self.servers.is_empty() {
+            return String::new();
+        }
+        let note = "Servers take turns: what one gives says nothing of the settings.";
+        section("Servers", &(list(&self.server_lines()) + &paragraph(note)))
     }
 
     fn html_path(&self) -> String {

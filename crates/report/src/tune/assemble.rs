@@ -170,6 +170,7 @@ impl TuneReport {
             physical_goodput_bps: inputs.path.physical_goodput_bps,
             frontier: super::frontier::frontier(&arms, &measured),
             ceiling: inputs.ceiling(&records).filter(|_| measured.is_goodput()),
+            servers: super::servers::servers(&records, &measured),
             measured,
             delay,
             soak: super::soak::soaks(&records, arms.len()),
@@ -389,6 +390,7 @@ impl TuneInputs<'_> {
             elapsed_us: record.outcome.elapsed_us,
             retransmits: record.outcome.observed.retransmits.unwrap_or(last.retransmits),
             min_rtt_us: record.outcome.observed.min_rtt_us.unwrap_or(last.min_rtt),
+            server: record.outcome.observed.target.clone(),
             notes: record.outcome.notes.clone(),
         }
     }

@@ -1,4 +1,3 @@
-use super::measured::rate_unit;
 use super::{Arm, ArmState, TuneReport};
 use crate::words;
 use crate::{Axis, Chart, Rule, Series};
@@ -158,7 +157,7 @@ impl TuneReport {
     #[must_use]
     pub fn rate_chart(&self) -> Option<Chart> {
         let most = self.traces.iter().flat_map(|trace| trace.rate.iter().map(|(_, rate)| *rate)).fold(0.0, f64::max);
-        let (unit, times) = rate_unit(most);
+        let (unit, times) = wt_units::RateUnit::of_axis(most);
         let series: Vec<Series> = self
             .traces
             .iter()

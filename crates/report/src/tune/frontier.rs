@@ -35,8 +35,9 @@ impl super::TuneReport {
     /// with fewer than two.
     #[must_use]
     pub fn frontier_chart(&self) -> Option<Chart> {
-        let point = |(_, delay_us, goodput_bps): (usize, f64, f64)| (delay_us / 1e3, goodput_bps / 1e6);
         let all: Vec<(usize, f64, f64)> = placed(&self.arms, &self.measured).collect();
+        let (unit, times) = wt_units::RateUnit::of_axis(all.iter().map(|(.., bps)| *bps).fold(0.0, f64::max));
+        let point = |(_, delay_us, goodput_bps): (usize, f64, f64)| (delay_us / 1e3, goodput_bps * times);
         if all.len() < 2 {
             return None;
         }
@@ -56,7 +57,7 @@ impl super::TuneReport {
             title: "Goodput against delay".into(),
             subtitle: "Medians of each setting's trials; up and to the left is better".into(),
             x: Axis::linear("delay under load", "ms"),
-            y: Axis::linear("goodput", "Mbit/s"),
+            y: Axis::linear("goodput", unit),
             series,
             ..Chart::default()
         })

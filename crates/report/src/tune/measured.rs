@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 use wt_trial::{Scale, TrialRecord, Workload};
-use wt_units::BitsPerSecond;
+use wt_units::{BitsPerSecond, RateUnit};
 
 /// The figure by which people know a trial of this experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -88,7 +88,7 @@ impl Measured {
     pub(super) fn axis(&self, most: f64) -> (&'static str, &'static str, f64) {
         match self.scale {
             Scale::Goodput => {
-                let (unit, times) = rate_unit(most);
+                let (unit, times) = RateUnit::of_axis(most);
                 ("goodput", unit, times)
             }
             Scale::Time => (self.name, "s", 1.0),
@@ -117,14 +117,6 @@ impl Measured {
     }
 }
 
-/// The unit of an axis of rates up to `most` bit/s, and by what bit/s are multiplied for it: a modem's ticks differ, too.
-pub(super) fn rate_unit(most: f64) -> (&'static str, f64) {
-    if let Some((one, unit)) = wt_units::RateUnit::chosen().map(wt_units::RateUnit::scale) {
-        return (unit, 1.0 / one);
-    }
-    if most > 0.0 && most < 1e6 { ("kbit/s", 1e-3) } else { ("Mbit/s", 1e-6) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,7 +125,7 @@ mod tests {
     fn a_slow_line_has_an_axis_in_its_own_unit() {
         assert_eq!(Measured::goodput().axis(24_100.0), ("goodput", "kbit/s", 1e-3));
         assert_eq!(Measured::goodput().axis(6.8e6), ("goodput", "Mbit/s", 1e-6));
-        assert_eq!((rate_unit(0.0).0, rate_unit(999_999.0).0, rate_unit(1e6).0), ("Mbit/s", "kbit/s", "Mbit/s"));
+        assert_eq!([0.0, 999_999.0, 1e6].map(|most| RateUnit::of_axis(most).0), ["Mbit/s", "kbit/s", "Mbit/s"]);
         assert_eq!(Measured::completion().axis(0.3), ("completion time", "s", 1.0));
     }
 }

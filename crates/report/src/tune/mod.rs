@@ -30,6 +30,8 @@ mod limits;
 mod limits_work;
 /// What was compared.
 mod measured;
+/// Which server served the trials.
+mod servers;
 /// Whether long transfers decay.
 mod soak;
 /// Congestion window and rate over time.
@@ -44,6 +46,7 @@ pub use cells::{FourCells, square};
 pub use delay::{DelayReport, DelayRules};
 pub use limits::{LimitedBy, LimitsReport};
 pub use measured::Measured;
+pub use servers::ServerTrials;
 pub use soak::SoakReport;
 
 use serde::Serialize;
@@ -108,6 +111,9 @@ pub struct TuneReport {
     pub model: Option<serde_json::Value>,
     /// The changes that make the recommended settings hold; empty where there is nothing to change, or nothing real.
     pub plan: Vec<PlanStep>,
+    /// Which server gave what, where a profile names several: servers take turns, so nothing here is claimed of settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerTrials>,
     /// Every trial of a round, in the order in which they ran.
     pub trial_table: Vec<Trial>,
     /// Every setting that was compared, the current one first.
@@ -267,6 +273,9 @@ pub struct Trial {
     /// What the workload measured beyond payload and time.
     #[serde(skip_serializing_if = "wt_trial::Measures::is_empty")]
     pub measures: wt_trial::Measures,
+    /// The server, where a profile names several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// What the tunnel noted.
     pub notes: Vec<String>,
 }

@@ -7,6 +7,7 @@ use crate::cli::signals::cancel_on_signals;
 use crate::cli::typed;
 use crate::edge::{Outcome, say};
 use clap::{Args, ValueEnum};
+use std::io::Write as _;
 use wt_compare::LabRequest;
 use wt_compare::cdn::{
     self, CdnAnswer, CdnMeasured, CdnModelled, CdnRequest, EdgeRequest, HopSeconds, Proxy, RequestMeasured,
@@ -105,12 +106,21 @@ impl CdnArgs {
 /// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &CdnArgs) -> Outcome {
     let cancel = cancel_on_signals()?;
+    if let (false, false, Some(line)) = (args.model, args.quiet, too_few(args.rounds, cdn::fewest_rounds())) {
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
     let answer = cdn::run(&args.request(), &cancel, &mut progress(args.quiet))?;
     give(&answer, args.json, |answer| match answer {
         CdnAnswer::Measured(measured) => print(measured),
         CdnAnswer::Modelled(modelled) => print_model(modelled),
     })?;
     Ok(ends(answer.is_no()))
+}
+
+/// That so many rounds can't show anything, if it is so.
+fn too_few(rounds: u32, fewest: u32) -> Option<String> {
+    let rounds = (rounds < fewest).then(|| wt_units::counted(rounds as usize, "round"))?;
+    Some(format!("{rounds} can show nothing of any window, whatever they bring: it takes {fewest} at least."))
 }
 
 fn print(answer: &CdnMeasured) {
@@ -123,6 +133,10 @@ fn print(answer: &CdnMeasured) {
     );
     for (request, measured) in &answer.requests {
         print_request(*request, measured, (answer.low, answer.high));
+    }
+    let done = answer.requests.values().map(|one| one.rounds).min().unwrap_or(0);
+    if let Some(line) = too_few(u32::try_from(done).unwrap_or(u32::MAX), answer.fewest_rounds) {
+        say!("\n{line}");
     }
 }
 

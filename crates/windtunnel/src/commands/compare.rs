@@ -1,6 +1,7 @@
 //! `windtunnel compare`: experiments of the journal side by side, and whether they can be compared at all.
 
 use crate::cli::forms::give;
+use crate::cli::values::RateUnit;
 use crate::commands::comparison::ends;
 use crate::edge::{Outcome, say};
 use clap::Args;
@@ -25,6 +26,9 @@ pub(crate) struct CompareArgs {
     /// Put them side by side though they can't be compared
     #[arg(long)]
     anyway: bool,
+    /// In which unit rates are written
+    #[arg(long, value_enum, default_value_t)]
+    units: RateUnit,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -38,7 +42,8 @@ pub(crate) struct CompareArgs {
 /// # Errors
 /// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &CompareArgs) -> Outcome {
-    let CompareArgs { experiments, anyway, journal, json } = args;
+    let CompareArgs { experiments, anyway, units, journal, json } = args;
+    units.choose();
     let request = SideBySideRequest { experiments: experiments.clone(), anyway: *anyway, journal: journal.clone() };
     let answer = side_by_side::run(&request)?;
     give(&answer, *json, |answer| say!("{}", answer.text))?;

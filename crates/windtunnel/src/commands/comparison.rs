@@ -1,6 +1,7 @@
 //! What the commands that compare over a path of the lab share: flags, and what a person sees meanwhile.
 
 use crate::cli::typed;
+use crate::cli::values::RateUnit;
 use crate::commands::lab::LabOptions;
 use crate::edge::Exit;
 use clap::Args;
@@ -22,6 +23,9 @@ pub(crate) struct ComparisonArgs {
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// In which unit rates are written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) units: RateUnit,
     /// Also write a self-contained page with the pictures
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

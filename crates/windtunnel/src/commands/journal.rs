@@ -1,6 +1,7 @@
 //! `windtunnel journal`: every trial ever run.
 
 use crate::cli::forms::give;
+use crate::cli::values::RateUnit;
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::{Args, Subcommand, ValueEnum};
 use std::io::IsTerminal as _;
@@ -282,6 +283,10 @@ fn show(answer: &ShowAnswer) {
         let all = left_out + trials.len();
         say!("\nThe last {} of {all} trials; windtunnel journal export has them all.", trials.len());
     }
+    if matches!(found.config, ExperimentConfig::Tests(_)) {
+        say!("");
+        return super::test::log_lines(&wt_tune::logged_lines(found, trials), RateUnit::Auto);
+    }
     // The pilot is a transfer, whatever the trials do.
     let of_rounds = trials.iter().find(|trial| trial.spec.round > 0).or(trials.last());
     let measured = of_rounds.map_or("goodput", |trial| Measured::of_workload(&trial.spec.workload).head());
@@ -305,6 +310,7 @@ fn show_trial(found: &StoredExperiment, trial: &TrialRecord) {
     let workload = &trial.spec.workload;
     let figure = Measured::of_workload(workload).show(trial.outcome.figure(workload.scale()));
     say!("{round:>5} {order:>5}  {label:<34}  {figure:>12}  {status}");
+    trial.outcome.observed.target.iter().for_each(|server| say!("{:>13}{server}", ""));
     trial.outcome.notes.iter().for_each(|note| say!("{:>13}{note}", ""));
 }
 

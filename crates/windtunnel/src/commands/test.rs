@@ -16,7 +16,8 @@ use wt_experiment::classic::CovariateEffect;
 use wt_prober::IpVersion;
 use wt_report::date;
 use wt_tune::{
-    Covariate, HostTests, LiveRequest, LoggedTests, SummaryRequest, TestGroup, TestGrouping, TestRequest, TuneEvent,
+    Covariate, HostTests, LiveRequest, LoggedTest, LoggedTests, SummaryRequest, TestGroup, TestGrouping, TestRequest,
+    TuneEvent,
 };
 use wt_units::three_digits;
 
@@ -161,13 +162,7 @@ fn summary(args: &TestArgs) -> Outcome {
 }
 
 fn print(answer: &LoggedTests, units: RateUnit) {
-    for test in &answer.tests {
-        let rate = units.show(test.goodput_bps);
-        let status = if test.status == "completed" { String::new() } else { format!("  {}", test.status) };
-        say!("{:>5}  {}  {}", test.number, date(test.started_unix_us), test.server);
-        say!("       {} bytes in {:.2} s: {rate}{status}", test.bytes, test.seconds);
-        test.notes.iter().for_each(|note| say!("       {note}"));
-    }
+    log_lines(&answer.tests, units);
     if answer.hosts.len() > 1 {
         table(answer, units);
     }
@@ -175,6 +170,18 @@ fn print(answer: &LoggedTests, units: RateUnit) {
         in_force(answer);
     }
     say!("Kept: windtunnel journal show {}", answer.id);
+}
+
+/// Each test of the log: number, moment, server, what came, and the way to it.
+pub(crate) fn log_lines(tests: &[LoggedTest], units: RateUnit) {
+    for test in tests {
+        let rate = units.show(test.goodput_bps);
+        let status = if test.status == "completed" { String::new() } else { format!("  {}", test.status) };
+        say!("{:>5}  {}  {}", test.number, date(test.started_unix_us), test.server);
+        say!("       {} bytes in {:.2} s: {rate}{status}", test.bytes, test.seconds);
+        test.way().into_iter().for_each(|way| say!("       over {way}"));
+        test.notes.iter().for_each(|note| say!("       {note}"));
+    }
 }
 
 /// The settings, in lines that fit.
@@ -195,15 +202,25 @@ fn in_force(answer: &LoggedTests) {
     say!("{line}");
 }
 
+/// The widest column of hosts beside figures at 80 columns.
+const WIDEST: usize = 34;
+
 fn table(answer: &LoggedTests, units: RateUnit) {
     let shown = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     say!("");
-    say!("{:<28} {:>4} {:>4} {:>9} {:>5}  rate", "host", "hops", "TTL", "connect", "tests");
+    let name = |host: &HostTests| host.server.split("://").last().unwrap_or(&host.server).to_owned();
+    let side = answer.hosts.iter().map(|host| name(host).chars().count()).max().unwrap_or(0).clamp(9, WIDEST);
+    say!("{:<side$} {:>4} {:>4} {:>9} {:>5}  rate", "host", "hops", "TTL", "connect", "tests");
     for host in &answer.hosts {
-        let HostTests { server, hops, reply_ttl, connect_us, completed, tests, .. } = host;
-        let name: String = server.split("://").last().unwrap_or(server).chars().take(28).collect();
+        let HostTests { hops, reply_ttl, connect_us, completed, tests, .. } = host;
+        let mut name = name(host);
+        if name.chars().count() > side {
+            // In full, and the figures below it.
+            say!("{name}");
+            name.clear();
+        }
         say!(
-            "{name:<28} {:>4} {:>4} {:>9} {:>5}  {}",
+            "{name:<side$} {:>4} {:>4} {:>9} {:>5}  {}",
             shown(hops.map(|hops| hops.to_string())),
             shown(reply_ttl.map(|ttl| ttl.to_string())),
             shown(connect_us.map(|us| format!("{:.1} ms", us / 1e3))),
@@ -212,7 +229,7 @@ fn table(answer: &LoggedTests, units: RateUnit) {
         );
     }
     say!(
-        "{:<28} {:>4} {:>4} {:>9} {:>5}  {}",
+        "{:<side$} {:>4} {:>4} {:>9} {:>5}  {}",
         "mean ± SE",
         "",
         "",

@@ -31,6 +31,19 @@ fn a_window_of_half_the_product_costs_half_and_the_model_says_how_wrong_it_may_b
 }
 
 #[test]
+fn rates_are_written_in_the_unit_that_is_asked_for_in_the_table_and_on_the_axis() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chart.svg");
+    let told = run(&["predict", "adsl", "--levels", "rwin=10x,40x", "--units", "kB", "--svg", file.to_str().unwrap()]);
+    // The path's own name is in Mbit/s.
+    let rows: Vec<&str> = told.out.lines().skip(3).collect();
+    let has = |unit: &str| rows.iter().any(|line| line.contains(unit));
+    assert!(told.code == 0 && has(" kB/s") && !has("Mbit/s"), "{}{}", told.out, told.err);
+    let chart = std::fs::read_to_string(&file).unwrap();
+    assert!(chart.contains("kB/s") && !chart.contains("Mbit/s"), "{chart}");
+}
+
+#[test]
 fn a_path_from_flags_is_answered_with_a_range_where_there_is_chance() {
     let flags = ["predict", "--json", "--rate", "20mbit", "--rtt", "80ms", "--loss", "1%", "--queue", "200KiB"];
     let question = [&flags[..], &["--knobs", "cc", "--size", "2MB", "--seeds", "10"]].concat();

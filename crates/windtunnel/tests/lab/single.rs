@@ -58,3 +58,39 @@ fn the_servers_of_a_profile_take_turns_and_have_a_row_each() {
     let hosts = answer["hosts"].as_array().unwrap();
     assert_eq!((hosts.len(), &hosts[0]["comment"], &hosts[1]["tests"]), (2, &"one".into(), &2.into()), "{answer:#}");
 }
+
+#[test]
+fn what_served_a_test_and_the_way_to_it_are_in_each_form_of_the_journal() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("servers.toml"), PROFILE).unwrap();
+    let large = PROFILE.replace("300kB", "30MB").replace("100kB", "30MB");
+    std::fs::write(home.path().join("large.toml"), large).unwrap();
+    let ran = shell(
+        home.path(),
+        NEAR,
+        "$WT test servers.toml >&2 && $WT journal show && $WT journal export --format csv > trials.csv; \
+         $WT tune large.toml --levels mss=1000 --trial 200ms --budget '8 trials' --pause 20ms --json > tuned.json; \
+         $WT report --full --csv tuned.csv >&2; $WT journal show | tail -n 40 > shown.txt",
+    );
+    for server in ["http://server/bytes/300kB", PROFILE_SECOND] {
+        assert!(ran.out.contains(&format!("UTC  {server}")), "{}{}", ran.out, ran.err);
+    }
+    assert!(ran.out.contains("300000 bytes in ") && ran.out.contains(", MTU 1500"), "{}{}", ran.out, ran.err);
+    let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
+    let csv = read("trials.csv");
+    assert!(csv.lines().next().unwrap().ends_with(",server,device,connect_us,in_force"), "{csv}");
+    let second = csv.lines().nth(2).unwrap();
+    assert!(second.contains(PROFILE_SECOND) && second.contains("net.ipv4.ip_default_ttl=64"), "{csv}");
+    let tuned: serde_json::Value = serde_json::from_str(&read("tuned.json")).unwrap();
+    let servers = tuned["servers"].as_array().unwrap_or_else(|| panic!("{tuned:#}"));
+    let of = |row: &serde_json::Value| servers.iter().any(|one| one["server"] == row["server"]);
+    let rows = tuned["trial_table"].as_array().unwrap();
+    assert!(servers.len() == 2 && !rows.is_empty() && rows.iter().all(of), "{tuned:#}");
+    let trials: u64 = servers.iter().map(|one| one["trials"].as_u64().unwrap()).sum();
+    assert_eq!(trials, rows.len() as u64, "{tuned:#}");
+    let second = "http://198.19.0.1/bytes/30MB";
+    assert!(ran.err.contains(&format!("{second}: ")), "{}", ran.err);
+    assert!(read("tuned.csv").lines().nth(1).unwrap().ends_with("/bytes/30MB"), "{}", read("tuned.csv"));
+    assert!(read("shown.txt").contains(second), "{}", read("shown.txt"));
+}

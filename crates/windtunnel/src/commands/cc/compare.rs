@@ -8,7 +8,9 @@ use crate::edge::{Outcome, Problem, say, say_table};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wt_compare::controls::{self, ControlResult, ControlsAnswer, ControlsRequest, DisturbanceKind, percent};
+use wt_compare::controls::{
+    self, ControlResult, ControlsAnswer, ControlsRequest, DisturbanceKind, goodput_figure, goodput_unit, percent,
+};
 
 /// How large the pictures are, pixels.
 const SIZE: (u32, u32) = (900, 420);
@@ -93,6 +95,7 @@ impl CompareArgs {
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(super) fn run(args: &CompareArgs) -> Outcome {
+    args.common.units.choose();
     let cancel = cancel_on_signals()?;
     let answer = controls::run(&args.request(), &cancel, &mut progress(args.common.quiet))?;
     if let Some(folder) = &args.svg {
@@ -141,7 +144,13 @@ fn print(answer: &ControlsAnswer) {
     let with = |first: Vec<String>, row: fn(&ControlResult) -> Vec<String>| -> Vec<Vec<String>> {
         std::iter::once(first).chain(answer.algorithms.iter().map(row)).collect()
     };
-    let rates = head(&["congestion control", "goodput, kB/s", "against the first", "p95 queue", "retransmitted"]);
+    let rates = head(&[
+        "congestion control",
+        &format!("goodput, {}", goodput_unit().0),
+        "against the first",
+        "p95 queue",
+        "retransmitted",
+    ]);
     say_table(&with(rates, row), &[1, 2, 3, 4]);
     say!("");
     let until = head(&["seconds until", "100 kB", "1 MB", "90 % of the path", "T90", "back in"]);
@@ -167,7 +176,11 @@ fn row(one: &ControlResult) -> Vec<String> {
     let against = one.against_first.map_or_else(String::new, |a| {
         format!("{:+.0} % ({:+.0} to {:+.0})", percent(a.ratio), percent(a.low), percent(a.high))
     });
-    let goodput = format!("{:.1} ({:.0}–{:.0})", one.goodput.mean, spread.0, spread.1);
+    let goodput = {
+        let (_, times) = goodput_unit();
+        let end = |rate: f64| if times == 1.0 { format!("{rate:.0}") } else { goodput_figure(rate) };
+        format!("{} ({}–{})", goodput_figure(one.goodput.mean), end(spread.0), end(spread.1))
+    };
     let queue = format!("{} ms", number(one.p95_queue_ms));
     let again = format!("{} %", number(one.retransmit_share.map(|share| share * 100.0)));
     vec![one.label.clone(), goodput, against, queue, again]

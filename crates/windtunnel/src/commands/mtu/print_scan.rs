@@ -47,7 +47,9 @@ pub(super) fn chart(search: &SearchAnswer, scan: &ScanAnswer) -> Chart {
             ((f64::from(*from) + f64::from(*to)) / 2.0, low * 100.0, count.loss() * 100.0, high * 100.0)
         })
         .collect();
-    let rules = threshold.map(|found| {
+    let dead = search.pmtu.filter(|pmtu| search.sizes.iter().any(|row| row.size > *pmtu));
+    let beyond = dead.map(|pmtu| Rule::vertical(f64::from(pmtu), "nothing longer gets through"));
+    let begins = threshold.map(|found| {
         let middle = (f64::from(found.below) + f64::from(found.above)) / 2.0;
         Rule::vertical(middle, format!("loss begins: {} to {} bytes", found.below, found.above))
     });
@@ -57,7 +59,7 @@ pub(super) fn chart(search: &SearchAnswer, scan: &ScanAnswer) -> Chart {
         x: Axis::linear("size", "bytes"),
         y: Axis::linear("loss", "%"),
         series: vec![Series::intervals("loss", &points)],
-        rules: rules.into_iter().collect(),
+        rules: begins.into_iter().chain(beyond).collect(),
         ..Chart::default()
     }
 }

@@ -1,4 +1,4 @@
-use crate::cli::values::{Way, trial_time};
+use crate::cli::values::{RateUnit, Way, trial_time};
 use crate::edge::Problem;
 use clap::Args;
 use std::path::PathBuf;
@@ -71,6 +71,9 @@ pub(crate) struct PredictArgs {
     /// The first of them
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// In which unit rates are written
+    #[arg(long, value_enum, default_value_t, conflicts_with = "table")]
+    pub(super) units: RateUnit,
     /// One JSON object
     #[arg(long)]
     pub(super) json: bool,

@@ -25,6 +25,7 @@ pub(crate) fn run(args: &PredictArgs) -> Outcome {
     if let Some(table) = &args.table {
         return table::run(args, table);
     }
+    args.units.choose();
     let answer = predict(&args.request(), &Cancel::new())?;
     if let Some(file) = &args.svg {
         std::fs::write(file, answer.chart().to_svg(WIDTH, HEIGHT))

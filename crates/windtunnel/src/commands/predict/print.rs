@@ -5,6 +5,9 @@ use wt_units::format_duration;
 
 /// `6.68 Mbit/s`.
 fn rate(bps: f64) -> String {
+    if let Some(unit) = wt_units::RateUnit::chosen() {
+        return unit.write(bps);
+    }
     match bps {
         bps if bps >= 1e9 => format!("{:.3} Gbit/s", bps / 1e9),
         bps if bps >= 1e6 => format!("{:.2} Mbit/s", bps / 1e6),

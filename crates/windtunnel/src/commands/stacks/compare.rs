@@ -86,6 +86,7 @@ fn workloads(text: &str) -> Result<Vec<WorkloadRequest>, Problem> {
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(super) fn run(args: &CompareArgs) -> Outcome {
+    args.common.units.choose();
     let request = args.request()?;
     let cancel = cancel_on_signals()?;
     let answer = stacks::run(&request, &cancel, &mut progress(args.common.quiet))?;

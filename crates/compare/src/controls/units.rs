@@ -1,0 +1,13 @@
+use wt_units::RateUnit;
+
+/// The unit of goodput for people, and by what kB/s are multiplied for it: kB/s, where no other is chosen.
+pub fn goodput_unit() -> (&'static str, f64) {
+    RateUnit::chosen().map(RateUnit::scale).map_or(("kB/s", 1.0), |(one, name)| (name, 8e3 / one))
+}
+
+/// Goodput, kB/s, as people read it, without its unit.
+pub fn goodput_figure(kbytes_per_s: f64) -> String {
+    let (_, times) = goodput_unit();
+    let figure = kbytes_per_s * times;
+    RateUnit::chosen().map_or_else(|| format!("{figure:.1}"), |_| wt_units::three_digits(figure, figure))
+}
