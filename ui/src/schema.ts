@@ -1178,7 +1178,7 @@ export type LoggedTest = {
   connect_us?: number | null;
   /** Payload over time, bit/s. */
   goodput_bps: number;
-  /** The device of this host, with its MTU, as it was. */
+  /** The device of this host, with its MTU, and the route over which the server was reached, as they were. */
   link?: Record<string, unknown> | null;
   /** The smallest RTT, µs. */
   min_rtt_us?: number | null;
@@ -1784,6 +1784,8 @@ export type ReportTrial = {
   retransmits: number;
   /** The round, from 1. */
   round: number;
+  /** The server, where a profile names several. */
+  server?: string | null;
   /** The settings in full. */
   settings: Settings;
   /** `completed`, `incomplete`, `failed`, `aborted` or `invalid`. */
@@ -2094,6 +2096,18 @@ export type ScreenPlan = {
   trial_s: number;
   /** Trials of a round. */
   trials_per_round: number;
+};
+
+/** What one of several servers gave; servers take turns by rounds, so it says nothing of settings. */
+export type ServerTrials = {
+  /** Of those, completed ones. */
+  completed: number;
+  /** Median figure of the completed ones: see `measured`. */
+  figure?: number | null;
+  /** The server. */
+  server: string;
+  /** Trials that it served, or was asked for. */
+  trials: number;
 };
 
 /** One change. */
@@ -2886,6 +2900,8 @@ export type TuneReport = {
   run: RunReport;
   /** The version of this object. */
   schema_version: number;
+  /** Which server gave what, where a profile names several: servers take turns, so nothing here is claimed of settings. */
+  servers?: Array<ServerTrials>;
   /** Whether long transfers decay; there only if that was looked at. */
   soak?: Array<SoakReport>;
   /** What was tuned: a preset, a file, a host. */

@@ -178,7 +178,9 @@ fn a_server_that_knows_no_parts_of_files_sends_no_more_than_the_budget_either() 
     let tune = "$WT tune http://server:8080/file --levels mss=1000 --budget 6MB --json --pause 20ms 2>/dev/null";
     let (ran, _home) = nginx("max_ranges 0;", &format!("{rx}; {tune}; {rx}"));
     let report = json_of(&ran);
-    let seen: Vec<f64> = ran.err.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
+    // A busy lab has words of its own.
+    let counted = |line: &str| line.split_whitespace().next()?.parse().ok();
+    let seen: Vec<f64> = ran.err.lines().filter_map(counted).collect();
     // Headers are no payload: 52 of 1052 bytes at the most.
     assert!((1e6..6e6).contains(&((seen[1] - seen[0]) / 1.052)), "{} {report:#}", ran.err);
 }

@@ -74,7 +74,7 @@ fn a_page_is_told_by_its_load_time_and_says_which_first_window_bounds_it() {
     let usual: Vec<f64> = figures(&report, 0);
     assert!(!small.is_empty() && !usual.is_empty());
     let csv = std::fs::read_to_string(csv).unwrap();
-    assert!(csv.lines().nth(1).unwrap().ends_with("s,load time"), "{csv}");
+    assert!(csv.lines().nth(1).unwrap().ends_with("s,load time,"), "{csv}");
     speaks(home.path(), "goodput", "load time");
     let limits = &report["limits"];
     let text = limits["text"].as_str().unwrap();
