@@ -24,7 +24,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# The longest that one command may take, s: in full, a table of the dial-up study takes three hours.
+# The longest that one command may take, s: in full, a table of the dial-up study takes an hour and a half.
 PATIENCE = {"short": 600, "full": 6 * 3600}
 READERS = {"number", "tune", "controls", "stacks", "finding", "share"}
 ROW_WORDS = {
