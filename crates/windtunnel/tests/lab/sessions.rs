@@ -53,8 +53,10 @@ fn a_screen_finds_the_knob_that_matters_and_tries_it_against_the_current_setting
     let [rwin, sack] = screen["screen"]["factors"].as_array().unwrap().as_slice() else { panic!("{screen}") };
     assert_eq!((&rwin["knob"], &rwin["claimed"], &rwin["low"]), (&"rwin".into(), &true.into(), &4096.into()));
     assert!(rwin["at_least"].as_f64().unwrap() > 1.5, "{rwin}");
-    assert_eq!((&sack["claimed"], &sack["slower"]), (&false.into(), &false.into()), "{sack}");
-    assert_eq!(screen["chosen"], serde_json::json!({"rwin": 65536}));
+    // One screen of sixty may claim something of it, and then next to nothing.
+    let is_little = |end: &str, least: f64| sack[end].as_f64().is_none_or(|ratio| (ratio - 1.0) * least < 0.01);
+    assert!(is_little("at_least", 1.0) && is_little("at_most", -1.0), "{sack}");
+    assert!(screen["chosen"]["rwin"] == 65536 && (sack["claimed"] == true || screen["chosen"]["sack"].is_null()));
     // The current setting has room enough as well, so the confirmation has nothing to claim.
     assert_eq!((told.code, &screen["verdict"]["confirmed"]), (1, &false.into()), "{screen}");
     let confirmation = &screen["confirmation"];
