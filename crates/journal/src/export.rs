@@ -59,13 +59,20 @@ const COLUMNS: [&str; 21] = [
 pub fn export_csv(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Result<(), JournalError> {
     let experiment = journal.load(key)?;
     let mut csv = csv::Writer::from_writer(out);
-    let failed = |e: csv::Error| JournalError::Export(e.into());
     csv.write_record(COLUMNS).map_err(failed)?;
     let in_force = in_force(&experiment);
     journal.for_each_trial(&experiment.id, WithSamples::Yes, &mut |trial| {
         csv.write_record(record(&trial, &experiment, &in_force)).map_err(failed)
     })?;
     csv.flush().map_err(JournalError::Export)
+}
+
+/// The kind of what the system said is kept: a closed pipe is none of our troubles.
+fn failed(error: csv::Error) -> JournalError {
+    JournalError::Export(match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => std::io::Error::other(format!("{kind:?}")),
+    })
 }
 
 /// What the kernel did with every connection of logged tests: `name=value; …`.

@@ -395,7 +395,11 @@ impl LoggedTests {
     pub fn headline(&self) -> String {
         let rate = |bps: f64| wt_units::BitsPerSecond(bps.max(0.0) as u64).human();
         match (self.tests.as_slice(), self.mean_bps, self.standard_error_bps) {
-            ([only], ..) => format!("{} bytes in {:.2} s, {}", only.bytes, only.seconds, rate(only.goodput_bps)),
+            ([only], ..) => {
+                let status = if only.status == Status::Completed.name() { "" } else { only.status };
+                let figures = format!("{} bytes in {:.2} s, {}", only.bytes, only.seconds, rate(only.goodput_bps));
+                if status.is_empty() { figures } else { format!("{status}: {figures}") }
+            }
             (all, Some(mean), Some(error)) => {
                 format!("{} tests of {} servers: {} ± {}", all.len(), self.hosts.len(), rate(mean), rate(error))
             }

@@ -29,5 +29,5 @@ pub use again::again;
 pub use answer::{ControlResult, ControlsAnswer};
 pub use request::{ControlsRequest, DEFAULT_CONTROLS, DisturbanceKind};
 pub use session::run;
-pub use units::{goodput_figure, goodput_unit};
+pub use units::{goodput_figure, goodput_of_run, goodput_unit};
 pub use words::percent;

@@ -1,11 +1,11 @@
 use super::answer::ControlsAnswer;
-use super::units::{goodput_figure, goodput_unit};
+use super::units::{goodput_figure, goodput_of_run, goodput_unit};
 use wt_report::Page;
 
 impl ControlsAnswer {
     /// All of it as a page with its pictures.
     pub fn html(&self) -> String {
-        let (unit, times) = goodput_unit();
+        let (unit, _) = goodput_unit();
         let goodput = format!("goodput, {unit}");
         let head = [
             "congestion control",
@@ -21,16 +21,12 @@ impl ControlsAnswer {
         ];
         let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
         let precise = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
-        let run = |kbytes_per_s: f64| match times {
-            1.0 => format!("{kbytes_per_s:.0}"),
-            _ => goodput_figure(kbytes_per_s),
-        };
         let mut table = vec![head.map(str::to_owned).to_vec()];
         table.extend(self.algorithms.iter().map(|one| {
             vec![
                 one.label.clone(),
                 goodput_figure(one.goodput.mean),
-                one.goodput.runs.iter().map(|goodput| run(*goodput)).collect::<Vec<_>>().join(" "),
+                one.goodput.runs.iter().map(|goodput| goodput_of_run(*goodput)).collect::<Vec<_>>().join(" "),
                 precise(one.first_100kb_s),
                 precise(one.first_1mb_s),
                 precise(one.t90_path_s),

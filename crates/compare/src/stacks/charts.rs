@@ -17,7 +17,8 @@ fn figures(stacks: &[StackTrials], workload: &str) -> Option<Chart> {
         .enumerate()
         .flat_map(|(at, stack)| stack.scores(workload).into_iter().map(move |score| (at as f64, score)))
         .collect();
-    let (name, unit) = axis(workload);
+    let (name, unit, times) = axis(workload, points.iter().map(|(_, score)| *score).fold(0.0, f64::max));
+    let points: Vec<(f64, f64)> = points.into_iter().map(|(at, score)| (at, score * times)).collect();
     (!points.is_empty()).then(|| Chart {
         title: format!("{workload}: each round"),
         subtitle: "more is better".to_owned(),

@@ -32,13 +32,16 @@ pub(super) fn score(workload: &str, outcome: &TrialOutcome) -> Option<f64> {
     (score.is_finite() && score > 0.0).then_some(score)
 }
 
-/// The name and the unit of what a workload is ranked by.
-pub(super) fn axis(workload: &str) -> (&'static str, &'static str) {
+/// The name and the unit of what a workload is ranked by, and by what scores up to `most` are multiplied for it.
+pub(super) fn axis(workload: &str, most: f64) -> (&'static str, &'static str, f64) {
     match kind(workload) {
-        "transactions" => ("transactions", "1/s"),
-        "stream" => ("1 / lateness", "1/s"),
-        "bursts" | "page" => ("1 / time", "1/s"),
-        _ => ("goodput", "bit/s"),
+        "transactions" => ("transactions", "1/s", 1.0),
+        "stream" => ("1 / lateness", "1/s", 1.0),
+        "bursts" | "page" => ("1 / time", "1/s", 1.0),
+        _ => {
+            let (unit, times) = RateUnit::of_axis(most);
+            ("goodput", unit, times)
+        }
     }
 }
 

@@ -60,7 +60,8 @@ fn check(request: &ExportRequest) -> Result<(), Problem> {
 /// Writes an experiment with all its trials.
 ///
 /// # Errors
-/// A usage [`Problem`] where there is no such experiment or Parquet isn't meant, an environment one where `out` can't be written.
+/// A usage [`Problem`] where there is no such experiment or Parquet isn't meant, an environment one where `out` can't be written; a pipe that is
+/// closed is none.
 pub fn export(request: &ExportRequest, out: impl Write + Send) -> Result<(), Problem> {
     let (named, key) = (request.journal.as_deref(), request.experiment.as_str());
     check(request)?;
@@ -80,7 +81,11 @@ pub fn export(request: &ExportRequest, out: impl Write + Send) -> Result<(), Pro
         };
         written.and_then(|()| out.flush().map_err(JournalError::Export))
     };
-    written.map_err(|error| problem(&error))
+    match written {
+        // Whoever reads has enough: `| head`.
+        Err(JournalError::Export(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| problem(&error)),
+    }
 }
 
 /// Writes an experiment to a file, as a whole or not at all.

@@ -149,6 +149,9 @@ pub fn problem(error: &JournalError) -> Problem {
         ),
         JournalError::Unreachable { .. } => Problem::environment(text)
             .hint("check the address, that its server runs and lets you in: psql with the same address says more"),
+        JournalError::Export(cause) => Problem::environment(text)
+            .because(cause.to_string())
+            .hint("free some space where it goes, or write it elsewhere; the journal is as it was"),
         JournalError::Busy { .. } => Problem::environment(text).hint("wait until the other program has ended"),
         _ => Problem::internal(text),
     }

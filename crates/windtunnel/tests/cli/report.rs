@@ -51,6 +51,30 @@ fn report(path: &Path) -> Value {
 }
 
 #[test]
+fn an_export_says_why_it_cant_be_written_and_whoever_reads_may_have_enough() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    journal(&path, 20_000, 10_000);
+    for format in ["csv", "json", "parquet"] {
+        let export = |out: std::process::Stdio| {
+            let mut command = windtunnel(home.path());
+            command.args(["journal", "export", "many", "--format", format, "--journal"]).arg(&path).stdout(out);
+            ran(command.output().unwrap())
+        };
+        let full = export(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap().into());
+        assert!(
+            full.code != 0 && full.err.contains("No space left") && full.err.contains("try:"),
+            "{format}: {}",
+            full.err
+        );
+        // Its end for reading is gone before the first byte.
+        let (_, closed) = std::io::pipe().unwrap();
+        let enough = export(closed.into());
+        assert_eq!((enough.code, enough.err.as_str()), (0, ""), "{format}");
+    }
+}
+
+#[test]
 fn of_very_many_trials_the_table_shows_the_last_and_the_verdict_is_of_all() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("j.sqlite3");

@@ -56,7 +56,10 @@ fn a_screen_finds_the_knob_that_matters_and_tries_it_against_the_current_setting
     // One screen of sixty may claim something of it, and then next to nothing.
     let is_little = |end: &str, least: f64| sack[end].as_f64().is_none_or(|ratio| (ratio - 1.0) * least < 0.01);
     assert!(is_little("at_least", 1.0) && is_little("at_most", -1.0), "{sack}");
-    assert!(screen["chosen"]["rwin"] == 65536 && (sack["claimed"] == true || screen["chosen"]["sack"].is_null()));
+    assert!(
+        screen["chosen"]["rwin"] == 65536 && (sack["claimed"] == true || screen["chosen"]["sack"].is_null()),
+        "{screen}"
+    );
     // The current setting has room enough as well, so the confirmation has nothing to claim.
     assert_eq!((told.code, &screen["verdict"]["confirmed"]), (1, &false.into()), "{screen}");
     let confirmation = &screen["confirmation"];

@@ -9,7 +9,8 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_compare::controls::{
-    self, ControlResult, ControlsAnswer, ControlsRequest, DisturbanceKind, goodput_figure, goodput_unit, percent,
+    self, ControlResult, ControlsAnswer, ControlsRequest, DisturbanceKind, goodput_figure, goodput_of_run,
+    goodput_unit, percent,
 };
 
 /// How large the pictures are, pixels.
@@ -23,7 +24,8 @@ const SIZE: (u32, u32) = (900, 420);
 #[command(after_help = "Examples:
   windtunnel cc compare --lab freebsd-scp --algorithms reno,cubic,hd@freebsd-hz100,chd@freebsd-hz100,chd@freebsd-hz1000
   windtunnel cc compare --lab adsl --algorithms reno,cubic --disturb outage --html outage.html
-  windtunnel cc compare --lab adsl --algorithms reno,cubic,bbr --disturb flow")]
+  windtunnel cc compare --lab adsl --algorithms reno,cubic,bbr --disturb flow
+  windtunnel cc compare --lab freebsd-scp --units Mbit")]
 pub(super) struct CompareArgs {
     /// The path: a preset's name or a TOML file
     #[arg(long, value_name = "PATH", default_value = "freebsd-scp")]
@@ -176,11 +178,8 @@ fn row(one: &ControlResult) -> Vec<String> {
     let against = one.against_first.map_or_else(String::new, |a| {
         format!("{:+.0} % ({:+.0} to {:+.0})", percent(a.ratio), percent(a.low), percent(a.high))
     });
-    let goodput = {
-        let (_, times) = goodput_unit();
-        let end = |rate: f64| if times == 1.0 { format!("{rate:.0}") } else { goodput_figure(rate) };
-        format!("{} ({}–{})", goodput_figure(one.goodput.mean), end(spread.0), end(spread.1))
-    };
+    let ends = (goodput_of_run(spread.0), goodput_of_run(spread.1));
+    let goodput = format!("{} ({}–{})", goodput_figure(one.goodput.mean), ends.0, ends.1);
     let queue = format!("{} ms", number(one.p95_queue_ms));
     let again = format!("{} %", number(one.retransmit_share.map(|share| share * 100.0)));
     vec![one.label.clone(), goodput, against, queue, again]

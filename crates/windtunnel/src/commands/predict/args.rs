@@ -19,7 +19,7 @@ use wt_units::{Assignment, BitsPerSecond, Bytes, Knob, Ratio, parse_duration};
   windtunnel predict --link-rate 8mbit --rtt 40ms --loss 0.1% --queue 64KiB --encap pppoe-llcsnap
   windtunnel predict transatlantic --set cc=bbr,initcwnd=20 --size 3MB
   windtunnel predict lte --workload page --knobs initcwnd
-  windtunnel predict dialup --levels rwin=1x..16x --svg rwin.svg
+  windtunnel predict dialup --levels rwin=1x..16x --units B --svg rwin.svg
   windtunnel predict --table paths.csv --out answers.csv
   windtunnel predict --table paths.csv --set cc=bbr --shard 3/100 --out part-3.csv
 
