@@ -289,7 +289,7 @@ impl Connection {
         let spare = self.flight.spare();
         // A second SYN and the server's own timer make two repetitions of the SYN-ACK, after which Linux begins with one.
         let late = self.late || self.repeated && segments - spare.min(segments) <= 1;
-        let counts = !self.grew && !late && self.push.is_proven();
+        let counts = !self.grew && !late && self.push.is_proven() && !self.flight.is_trickled();
         Reading {
             mss: self.setup.mss,
             end: self.end,
@@ -299,6 +299,7 @@ impl Connection {
             limited: probed && counts,
             bytes,
             max_segment: self.flight.max_segment(),
+            left_over: None,
             sure: (self.verified || probed) && counts,
             late,
             more: !exhausted && counts && (self.more || probed || length.is_some()),
@@ -432,6 +433,7 @@ impl Connection {
         if self.tries == 1 {
             self.asked_at = now;
         }
+        self.flight.spoke();
         self.deadline = now + Duration::from_secs(1).max(3 * self.rtt);
         let most = usize::from(self.peer.and_then(|peer| peer.options.mss).unwrap_or(536).clamp(88, 1360)) - 12;
         let from = (self.acked as usize).min(self.said.len());

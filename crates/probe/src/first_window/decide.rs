@@ -148,7 +148,8 @@ fn agreed<'a>(agreeing: &[&'a Reading]) -> Option<&'a Reading> {
     // As many bytes at either size, but for less than a segment, are as many as an application wrote before it paused: one
     // that writes little by little fills the shortest segments alone.
     let differs = |r: &&Reading| {
-        r.mss != longest.mss && r.max_segment < longest.max_segment && r.bytes + r.max_segment <= longest.bytes
+        let longer = r.mss != longest.mss && r.max_segment < longest.max_segment;
+        longer && r.bytes + r.max_segment <= longest.bytes && are_alike(r, longest)
     };
     let different = agreeing.iter().any(differs);
     let full = agreeing.iter().any(|r| is_full(r));
@@ -158,12 +159,21 @@ fn agreed<'a>(agreeing: &[&'a Reading]) -> Option<&'a Reading> {
     (different && full && plain && (sure || agreeing.len() >= 3)).then_some(longest)
 }
 
+/// Whether the same short segment explains two numbers that rest on bytes: a server sends a head by itself and full segments behind
+/// it, or full ones alone. Who writes in pieces leaves more short ones, and something else over at each size.
+fn are_alike(shorter: &Reading, longer: &Reading) -> bool {
+    let (Some(of_shorter), Some(of_longer)) = (shorter.left_over, longer.left_over) else { return true };
+    let full = shorter.max_segment.max(1);
+    let short = of_longer == longer.max_segment && of_shorter == full;
+    short || of_shorter > 0 && of_longer > 0 && of_shorter % full == of_longer % full
+}
+
 /// RFC 5681's law, if probes follow it at sizes for which it gives different numbers, and each number was seen where it was
 /// the window that stopped the server: an application that pauses may send three long segments where four fit, too.
 fn by_size<'a>(flights: &[&Reading], whole: &[&'a Reading]) -> Option<&'a Reading> {
     let limited: Vec<&Reading> = whole.iter().copied().filter(|r| r.limited && is_lawful(r)).collect();
     let longest = limited.iter().max_by_key(|r| r.max_segment)?;
-    let different = limited.iter().any(|r| r.segments != longest.segments);
+    let different = limited.iter().any(|r| r.segments != longest.segments && are_alike(r, longest));
     (different && flights.iter().all(|r| is_lawful(r))).then_some(*longest)
 }
 
@@ -253,6 +263,7 @@ mod tests {
             limited: true,
             bytes: segments * u32::from(mss),
             max_segment: u32::from(mss),
+            left_over: None,
             sure: true,
             more: true,
             exhausted: false,
@@ -304,6 +315,25 @@ mod tests {
         let other = Reading { bytes: 66 + 2 * 60, ..trickled(1240, 66) };
         assert_eq!(claim(&[other, trickled(64, 63)]), (Verdict::AtLeast, 3, Why::OneProbe));
         assert_eq!(claim(&[other, trickled(64, 63), seen(536, 3)]).0, Verdict::Exact, "so much was there to send");
+    }
+
+    #[test]
+    fn numbers_that_rest_on_bytes_need_the_same_short_segment_at_both_sizes() {
+        let merged = |mss: u16, n: u32, head: u32| Reading {
+            left_over: Some(head),
+            bytes: (n - 1) * u32::from(mss) + head,
+            ..seen(mss, n)
+        };
+        for (short, long) in
+            [((256, 200), (524, 200)), ((256, 256), (524, 524)), ((256, 44), (524, 300)), ((256, 256), (524, 512))]
+        {
+            let readings = [merged(short.0, 10, short.1), merged(long.0, 10, long.1)];
+            assert_eq!(claim(&readings), (Verdict::Exact, 10, Why::Agreed), "{short:?} {long:?}");
+        }
+        // Sixteen segments of a server that writes 5, 1400 and 2 bytes.
+        let pieces = [merged(256, 15, 104), merged(388, 15, 59), merged(524, 14, 329)];
+        assert_eq!(claim(&pieces).0, Verdict::AtLeast);
+        assert_eq!(claim(&[merged(256, 15, 0), merged(388, 15, 0)]).0, Verdict::AtLeast, "several are short");
     }
 
     #[test]

@@ -171,6 +171,7 @@ impl Delayed {
             limited: self.more && self.probe.is_some(),
             bytes,
             max_segment,
+            left_over: Some(bytes.saturating_sub(segments.saturating_sub(1) * full)),
             sure: self.more,
             more: self.more,
             exhausted,

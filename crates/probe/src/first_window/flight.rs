@@ -12,6 +12,8 @@ const LATEST: Duration = Duration::from_millis(30);
 const SETTLING: Duration = Duration::from_millis(10);
 /// A tail loss probe of Linux comes at least two jiffies after the flight.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
+/// An application pauses once before it has what it shall send; who pauses so often writes little by little.
+const GAPS: usize = 2;
 
 /// What a server sent while nothing was acknowledged: which bytes, in how many segments.
 ///
@@ -44,6 +46,14 @@ pub struct Flight {
     full: bool,
     /// What came after the last pause.
     late: Option<Late>,
+    /// Whether we have said something since something new came.
+    spoken: bool,
+    /// How long nothing new came, before each segment for which it was waited, whatever we had said; the longest ones.
+    gaps: [Duration; GAPS],
+    /// The same before the last new segment; zero where it was an answer.
+    last_gap: Duration,
+    /// When the server began again.
+    again: Option<Time>,
 }
 
 /// What came after a pause.
@@ -90,7 +100,16 @@ impl Flight {
             said: 0,
             full: false,
             late: None,
+            spoken: false,
+            gaps: [Duration::ZERO; GAPS],
+            last_gap: Duration::ZERO,
+            again: None,
         }
+    }
+
+    /// We have said something: what comes next is its answer, and may take its time.
+    pub fn spoke(&mut self) {
+        self.spoken = true;
     }
 
     /// The path's round trip took so long, as is known only now.
@@ -118,6 +137,9 @@ impl Flight {
         let pause = self.last_new.map(|last| at.saturating_sub(last));
         let new = self.add(start, end);
         let quiet = pause.is_some_and(|pause| pause >= LEAST_QUIET.max(self.rtt / 4));
+        if start == 0 && quiet {
+            self.again = self.again.or(Some(at));
+        }
         if new == 0 {
             return if start == 0 && quiet { Arrived::Again } else { Arrived::Copy };
         }
@@ -128,11 +150,13 @@ impl Flight {
             (self.max_segment, self.longest) = (length, 0);
         }
         self.longest = self.longest.saturating_add(if length == self.max_segment { count } else { 0 });
-        self.last_new = Some(at);
         // The first segment got lost, and this is its second copy.
         if start == 0 && quiet {
+            self.last_new = Some(at);
             return Arrived::Again;
         }
+        self.wait(at);
+        self.last_new = Some(at);
         let alone = pause.filter(|pause| !pushed && *pause >= LEAST_PAUSE.max(self.rtt + self.rtt / 2));
         self.late = match (alone, self.late) {
             // Only the last pause counts: a handshake may have others.
@@ -142,6 +166,29 @@ impl Flight {
         };
         self.full = length == self.max_segment && len.is_multiple_of(unit);
         Arrived::New
+    }
+
+    /// Something new has come, and isn't the first copy of a flight that began again.
+    fn wait(&mut self, at: Time) {
+        let answers = std::mem::take(&mut self.spoken);
+        let gap = self.last_new.filter(|_| !answers).map_or(Duration::ZERO, |last| at.saturating_sub(last));
+        let before = std::mem::replace(&mut self.last_gap, gap);
+        if let Some(shortest) = self.gaps.iter_mut().min().filter(|shortest| **shortest < before) {
+            *shortest = before;
+        }
+    }
+
+    /// Whether the application writes little by little: it paused several times, and then for not much longer than before. So
+    /// it may have been its pause, not the window, that a tail loss probe or the retransmission timer came after.
+    #[must_use]
+    pub fn is_trickled(&self) -> bool {
+        let probed = self.probe().and(self.late).map(|late| late.pause);
+        let again = || self.again.zip(self.last_new).map(|(again, last)| again.saturating_sub(last));
+        let Some(silence) = probed.or_else(again) else { return false };
+        // The gap before a probe is the silence.
+        let last = if probed.is_some() { Duration::ZERO } else { self.last_gap };
+        let pauses = self.gaps.iter().chain([&last]).filter(|gap| **gap >= LEAST_QUIET && **gap * 2 > silence);
+        pauses.count() >= GAPS
     }
 
     /// A FIN after byte `end`.
@@ -347,6 +394,31 @@ mod tests {
         assert_eq!((flight.probe(), flight.segments(), flight.spare()), (Some(3720), 3, 0));
         flight.arrive(ms(266), 4960, 1240, None, false);
         assert_eq!((flight.probe(), flight.segments(), flight.spare()), (None, 5, 1));
+    }
+
+    #[test]
+    fn who_writes_little_by_little_was_stopped_by_nothing_that_shows() {
+        let trickled = |times: &[u64], again: Option<u64>| {
+            let mut flight = Flight::new(64, Duration::from_millis(20), true);
+            for (i, at) in (0u32..).zip(times) {
+                flight.arrive(ms(*at), i * 60, 60, None, false);
+            }
+            again.into_iter().for_each(|at| assert_eq!(flight.arrive(ms(at), 0, 60, None, false), Arrived::Again));
+            flight.is_trickled()
+        };
+        // What comes last isn't longer waited for than what came before: a piece more, not the kernel's probe.
+        assert!(trickled(&[20, 70, 120, 170], None));
+        assert!(trickled(&[20, 70, 120, 170, 220], Some(240)), "the timer came between two pieces");
+        assert!(!trickled(&[20, 30, 40, 50, 95], None), "the window was full, and a probe came");
+        assert!(!trickled(&[20, 70, 120], Some(240)), "the window was full");
+        assert!(!trickled(&[20, 100, 101, 102, 145], None), "one pause is that of a program that begins");
+        assert!(!trickled(&[20, 20, 21, 21], Some(240)));
+        let mut answered = Flight::new(64, Duration::from_millis(20), true);
+        for (i, at) in (0u32..).zip([20, 70, 120, 170]) {
+            answered.arrive(ms(at), i * 60, 60, None, false);
+            answered.spoke();
+        }
+        assert!(!answered.is_trickled(), "each was waited for as long as our own words took");
     }
 
     #[test]

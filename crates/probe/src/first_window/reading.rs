@@ -33,6 +33,9 @@ pub struct Reading {
     pub bytes: u32,
     /// The longest segment, bytes.
     pub max_segment: u32,
+    /// Where segments come merged, so that their number rests on the bytes: how many of these are left for one segment if all others
+    /// are full; 0 if more than one must be short, and nobody knows how many are. `None` where each segment was seen.
+    pub left_over: Option<u32>,
     /// Whether the server has told how much it sent, so that no lost segment is missing.
     pub sure: bool,
     /// Whether the server had more to send, and it was the window that stopped it.

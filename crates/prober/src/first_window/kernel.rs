@@ -138,6 +138,7 @@ fn empty(mss: u16, end: End) -> Reading {
         spare: 0,
         bytes: 0,
         max_segment: 0,
+        left_over: None,
         sure: false,
         more: false,
         exhausted: false,
