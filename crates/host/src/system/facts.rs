@@ -33,6 +33,13 @@ pub struct Details {
 pub enum ObservedPlace {
     /// From this host to an address, with one SYN.
     Target(IpAddr),
+    /// From this host to an address that a device of it leads to, with one SYN.
+    Neighbour {
+        /// Whom a route over the device goes through.
+        address: IpAddr,
+        /// The device's index.
+        device: u32,
+    },
     /// From this host to itself; some data go over it.
     ThisHost,
     /// Between two hosts that are made for it, over a route with these metrics.

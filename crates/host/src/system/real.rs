@@ -107,6 +107,14 @@ impl System for RealSystem {
             ObservedPlace::Target(target) => {
                 connection::to(SocketAddr::new(*target, connection::PORT), connection::PATIENCE)
             }
+            ObservedPlace::Neighbour { address, device } => {
+                // Rules may send what goes there another way, which would show another device.
+                if !self.netlink.route_to(*address)?.uses(*device) {
+                    let elsewhere = io::Error::other("the route there uses another device");
+                    return Err(SysError::io("reach a neighbour")(elsewhere));
+                }
+                connection::to(SocketAddr::new(*address, connection::PORT), connection::PATIENCE)
+            }
             ObservedPlace::ThisHost => connection::to_this_host(),
             ObservedPlace::Pair { metrics, v6 } => super::pair::over(metrics, *v6),
         }

@@ -6,6 +6,7 @@ use crate::knob::{Knob, Value};
 use crate::snapshot::{RouteIndex, Snapshot};
 use crate::system::{ObservedConnection, ObservedPlace, System};
 use std::net::IpAddr;
+use wt_sys::route::{Metric, Metrics, Route};
 
 /// Makes a connection for each place of the changes, and writes into their rows what it had; what differs from what was asked,
 /// in words. A place to which no connection can be made is passed over: there is nothing to compare.
@@ -64,6 +65,11 @@ fn places_of(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>) -> Vec
     };
     match &change.place {
         Place::Host if ON_LOOPBACK.contains(&knob.name) => vec![ObservedPlace::ThisHost],
+        Place::Link(name) if ON_DEVICE.contains(&knob.name) => {
+            let Some(device) = wanted.devices.get(name) else { return Vec::new() };
+            let asked = change.new.number().and_then(|number| u32::try_from(number).ok());
+            neighbours(wanted, device.index).chain(asked.map(pair_with_mtu)).collect()
+        }
         Place::Host | Place::Link(_) => Vec::new(),
         Place::Route(key) if ON_ROUTE.contains(&knob.name) => {
             let Some(route) = routes.get_hex(key) else { return Vec::new() };
@@ -80,6 +86,29 @@ fn places_of(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>) -> Vec
     }
 }
 
+/// Whom routes over a device go through: who is sure to be behind it.
+fn neighbours(wanted: &Snapshot, device: u32) -> impl Iterator<Item = ObservedPlace> {
+    let hops = wanted.routes.iter().flat_map(Route::hops).filter(move |hop| hop.device == device);
+    // An address of the link alone says nothing without the link.
+    let named = hops.filter_map(|hop| hop.gateway).filter(|address| match address {
+        IpAddr::V4(v4) => !v4.is_link_local(),
+        IpAddr::V6(v6) => !v6.is_unicast_link_local(),
+    });
+    named.take(MOST_NEIGHBOURS).map(move |address| ObservedPlace::Neighbour { address, device })
+}
+
+/// Thousands of routes can go through one device.
+const MOST_NEIGHBOURS: usize = 2;
+
+/// Two hosts whose packets have so many bytes at most.
+fn pair_with_mtu(mtu: u32) -> ObservedPlace {
+    let mut metrics = Metrics::default();
+    metrics.set(Metric::Mtu, Some(mtu), false);
+    ObservedPlace::Pair { metrics, v6: false }
+}
+
+/// Settings of a device that a connection shows.
+const ON_DEVICE: [&str; 1] = ["mtu"];
 /// Settings of the host that a connection to itself shows.
 const ON_LOOPBACK: [&str; 6] = ["rwin", "cc", "sack", "timestamps", "window-scaling", "ecn"];
 /// Settings of a route that a connection shows.

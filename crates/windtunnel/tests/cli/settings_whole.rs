@@ -171,6 +171,28 @@ fn what_routes_have_shows_on_a_connection_of_a_pair_where_nobody_answers() {
 }
 
 #[test]
+fn what_a_device_has_shows_on_a_connection_to_whom_it_leads_or_of_a_pair() {
+    let directory = directory();
+    let device = "$(ip -o route show default | sed 's/.* dev \\([^ ]*\\).*/\\1/')";
+    let ran = script(
+        directory.path(),
+        &format!(
+            "d={device}; before=$(cat /sys/class/net/$d/mtu)
+             wt apply mtu=1300 --to $d --json; wt undo > out
+             ip route replace default via 10.0.0.2 mtu lock 1200; ip route replace 10.0.0.2 dev $d mtu lock 1200
+             wt apply mtu=1400 --to $d --json; wt undo > out
+             ip route del default; ip route del 10.0.0.2; ip -6 route del default 2> out
+             wt apply mtu=1300 --to $d --json; wt undo > out; [ $(cat /sys/class/net/$d/mtu) = $before ] && echo as before"
+        ),
+    );
+    let [through, narrower, alone] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };
+    assert_eq!(row(through, "applied", "mtu")["observed"], 1_300, "{through}");
+    assert_eq!(row(narrower, "applied", "mtu")["observed"], 1_200, "the route has less: {narrower}");
+    assert_eq!(row(alone, "applied", "mtu")["observed"], 1_300, "{alone}");
+    assert!(ran.out.contains("as before"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn a_verdict_is_applied_at_the_end_where_it_acts_and_a_rehearsals_only_where_one_says() {
     use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
     use wt_units::{Knob, Level, Settings};
