@@ -9,11 +9,11 @@ use wt_sys::clock::monotonic_ns;
 use wt_trial::Cancel;
 
 /// Items that are under way or done before the first of them is taken, for each thread.
-const AHEAD: usize = 64;
-/// A batch takes about so long: much longer than handing it over, and so short that nobody waits for its end.
-const BATCH_NS: u64 = 1_000_000;
+const AHEAD: usize = 16;
+/// A batch takes about so long: much longer than handing it over and being woken for it, and so short that nobody waits for its end.
+const BATCH_NS: u64 = 8_000_000;
 /// A batch has so many at most.
-const BATCH_MOST: u64 = 64;
+const BATCH_MOST: u64 = 512;
 
 /// As [`in_order`], for items that may be so quick that handing over each of them costs more than it brings: they are handed over
 /// in batches, of one where they are slow. What becomes of an item can't depend on its batch.
