@@ -3,7 +3,8 @@
 # make bench  speed, as ratios within one run
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
 # make truth  the statistics in full: false claims on every kind of noise, and the power table (an hour or more)
-# make probe-matrix  what can be wrong with a path's MTU, 20 runs in each of six modes (half an hour; RUNS=N ONLY=TEXT)
+# make probe-matrix  what can be wrong with a path's MTU, 20 runs in each of six modes (two hours; RUNS=N ONLY=TEXT)
+# make first-window-matrix  servers that trickle, stream or write in pieces: is each "exactly" of their first windows right? (half an hour)
 # make stacks  adapters of lwIP, gVisor, libslirp and QUIC for `windtunnel stacks`, where their tool chains are
 # make studies  five old studies redone in short form, and one page of what may be concluded (20 minutes on two idle cores)
 # make studies-full  the same with as many rounds as their questions take (a day)
@@ -33,7 +34,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site adoption-bench sweep-bench probe-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
+.PHONY: site adoption-bench sweep-bench probe-matrix first-window-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
 
 all: build
 
@@ -107,6 +108,9 @@ truth:
 
 probe-matrix: build
 	scripts/probe-matrix.py $(BIN) --runs $(or $(RUNS),20) --only "$(ONLY)"
+
+first-window-matrix: build
+	scripts/first-window-matrix.py $(BIN)
 
 effect:
 	$(CARGO) test --workspace --locked --test lab -- --ignored --test-threads 1 effect:: probe::a_line_of_cells probe::the_narrowest_link

@@ -104,7 +104,7 @@ impl Driver {
         let mut run = Run { reverse_search: ReverseSearch::new(target, ends).filter(|_| raw), ..Run::default() };
         let begin = now();
         run.add(target, search, self.seed);
-        let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit, &self.cancel);
+        let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit, (&self.cancel, &mut |_| {}));
         let Run { reverse_search, packets, jobs, .. } = run;
         let connections: Vec<Connection> = jobs.iter().map(|job| job.connection).collect();
         drop(jobs);
@@ -125,12 +125,22 @@ impl Driver {
     /// # Errors
     /// A failure when this host can't send.
     pub(crate) fn run(&mut self, pairs: Vec<(&Target, &mut dyn Machine)>, limit: Duration) -> Result<Cost, Problem> {
+        self.run_watched(pairs, limit, &mut |_| {})
+    }
+
+    /// The same; `watch` hears how many packets have left, several times a second.
+    pub(crate) fn run_watched(
+        &mut self,
+        pairs: Vec<(&Target, &mut dyn Machine)>,
+        limit: Duration,
+        watch: &mut dyn FnMut(u32),
+    ) -> Result<Cost, Problem> {
         let mut run = Run::default();
         for (target, machine) in pairs {
             run.add(target, machine, self.seed);
         }
         let begin = now();
-        let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit, &self.cancel);
+        let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit, (&self.cancel, watch));
         for job in &run.jobs {
             self.wire.reset(&job.target.endpoints(), &job.connection);
         }
@@ -165,14 +175,25 @@ impl<'a> Run<'a> {
         self.jobs.push(Job { target, machine, connection: Connection::new(isn), opener: None });
     }
 
-    fn drive(&mut self, wire: &mut Wire, pacer: &mut Pacer, end: Time, cancel: &Cancel) -> Result<(), Problem> {
+    fn drive(
+        &mut self,
+        wire: &mut Wire,
+        pacer: &mut Pacer,
+        end: Time,
+        (cancel, watch): (&Cancel, &mut dyn FnMut(u32)),
+    ) -> Result<(), Problem> {
         wt_sys::poll::sharpen_timers();
+        let mut told = Time::ZERO;
         loop {
             if cancel.is_cancelled() {
                 return Err(Problem::stopped("stopped before there was an answer"));
             }
             let blocked = self.send(wire, pacer)?;
             let at = now();
+            if at >= told + LOOK {
+                told = at;
+                watch(self.packets);
+            }
             let waiting = || self.jobs.iter().filter(|job| !job.machine.is_done());
             if at >= end || waiting().next().is_none() {
                 return Ok(());

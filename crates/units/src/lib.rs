@@ -52,7 +52,7 @@ pub use recommendation::{Recommendation, RecommendedSetting, Role};
 pub use shell::shell_word;
 pub use suggest::{nearest, suggestion};
 pub use terminal::harmless;
-pub use time::{format_duration, format_minutes, parse_age, parse_duration};
+pub use time::{format_about, format_duration, format_minutes, parse_age, parse_duration};
 pub use url::{HostPort, Login, Scheme, Url, UrlError, UrlPart};
 
 #[cfg(feature = "serde")]

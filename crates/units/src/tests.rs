@@ -150,3 +150,18 @@ fn ages_have_days_and_weeks() {
         assert!(parse_age(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn durations_for_people_have_three_digits() {
+    for (nanos, text) in [
+        (0, "0ms"),
+        (7, "7ns"),
+        (3_000_000_000, "3s"),
+        (46_840_875_000, "46.8s"),
+        (999_600_000, "1s"),
+        (1_234_567, "1.23ms"),
+        (12_345_678_900_000, "12300s"),
+    ] {
+        assert_eq!(format_about(Duration::from_nanos(nanos)), text);
+    }
+}

@@ -68,6 +68,14 @@ pub fn format_duration(duration: Duration) -> String {
     format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
 }
 
+/// As [`format_duration`], to three digits: `46.8s` where it is 46.840875 s.
+#[must_use]
+pub fn format_about(duration: Duration) -> String {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let grain = 10u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    format_duration(Duration::from_nanos(nanos.saturating_add(grain / 2) / grain * grain))
+}
+
 /// A duration as people say it, to the second: `2 min 30 s`.
 #[must_use]
 pub fn format_minutes(time: Duration) -> String {

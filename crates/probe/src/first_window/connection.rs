@@ -296,7 +296,7 @@ impl Connection {
             segments,
             spare,
             firm: spare == 0 || self.verified && self.flight.has_tail() && self.is_prompt(),
-            limited: probed && counts,
+            limited: self.flight.is_cut() && counts,
             bytes,
             max_segment: self.flight.max_segment(),
             left_over: None,

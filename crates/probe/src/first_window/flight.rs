@@ -217,6 +217,13 @@ impl Flight {
         (late.start >= self.before_late()).then_some(late.start)
     }
 
+    /// Whether a tail loss probe came after a full segment: a short one is the end of what an application had written, and may be
+    /// followed by its next words instead.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.probe().is_some() && self.late.is_some_and(|late| late.after_full)
+    }
+
     /// How long to wait for others after what may be a tail loss probe. If it was the window's last segment, held up on the
     /// way or by the application, then the real probe comes two round trips and two ticks later; but who was held up for
     /// longer than that is overtaken by nobody, and no application pauses after a full segment.
@@ -379,6 +386,11 @@ mod tests {
         assert_eq!((flight.probe(), flight.segments(), flight.bytes()), (Some(640), 10, 640));
         flight.arrive(ms(166), 704, 64, None, false);
         assert_eq!(flight.probe(), None, "two are no probe");
+        let mut short = Flight::new(1151, Duration::from_millis(60), true);
+        for (at, start, len) in [(130, 0, 78), (130, 78, 1139), (130, 1217, 101), (280, 1318, 1139)] {
+            short.arrive(ms(at), start, len, None, false);
+        }
+        assert_eq!((short.probe(), short.is_cut()), (Some(1318), false), "the application had paused");
         let mut without = Flight::new(64, RTT, false);
         without.arrive(ms(80), 0, 64, None, false);
         without.arrive(ms(165), 64, 64, None, false);

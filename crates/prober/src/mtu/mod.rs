@@ -58,6 +58,11 @@ pub enum MtuEvent {
         /// So many leave in a second.
         per_second: u32,
     },
+    /// The scan goes on.
+    Scanned {
+        /// So many packets have left.
+        packets: u32,
+    },
 }
 
 /// Finds the largest packet that gets through to each host, and why larger ones don't.

@@ -129,7 +129,7 @@ fn print(answer: &CdnMeasured) {
         answer.path,
         answer.rtt_ms.client_edge,
         answer.rtt_ms.edge_backend,
-        answer.object()
+        answer.object().human()
     );
     for (request, measured) in &answer.requests {
         print_request(*request, measured, (answer.low, answer.high));
@@ -196,7 +196,7 @@ fn print_model(answer: &CdnModelled) {
     say!(
         "{}: a model's answer, not a measurement; an object of {} over cold connections",
         answer.path,
-        answer.object()
+        answer.object().human()
     );
     for (request, modelled) in &answer.requests {
         say!("\n{}\n  {:<44} {:>14}", request.title(), "window", format!("{low} -> {high}"));

@@ -6,14 +6,16 @@ mod args;
 mod print;
 /// A scan to people.
 mod print_scan;
+/// How a scan goes on.
+mod progress;
 
 pub(crate) use args::MtuArgs;
 
 use crate::cli::forms::{say_json, write_whole};
 use crate::cli::signals::cancel_on_signals;
 use crate::edge::{Exit, Outcome, say};
-use std::io::{IsTerminal as _, Write as _};
-use wt_prober::mtu::{MtuEvent, mtu};
+use progress::Progress;
+use wt_prober::mtu::mtu;
 
 /// Runs the command.
 ///
@@ -21,14 +23,9 @@ use wt_prober::mtu::{MtuEvent, mtu};
 /// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &MtuArgs) -> Outcome {
     let request = args.request()?;
-    let mut events = |event| {
-        let mut people = std::io::stderr().lock();
-        if let (MtuEvent::Scanning { packets, per_second }, true) = (event, people.is_terminal()) {
-            let seconds = packets.div_ceil(per_second.max(1));
-            let _ = writeln!(people, "scanning: {packets} packets at most, {per_second} a second: up to {seconds} s");
-        }
-    };
-    let answers = mtu(&request, &cancel_on_signals()?, &mut events)?;
+    let mut progress = Progress::new();
+    let answers = mtu(&request, &cancel_on_signals()?, &mut |event| progress.event(&event))?;
+    drop(progress);
     if args.json() {
         say_json(&answers)?;
     } else {

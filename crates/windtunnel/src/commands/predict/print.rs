@@ -1,7 +1,7 @@
 use crate::edge::{say, say_table};
 use wt_forecast::PredictAnswer;
 use wt_trial::{Amount, Direction, Workload};
-use wt_units::format_duration;
+use wt_units::format_about;
 
 /// `6.68 Mbit/s`.
 fn rate(bps: f64) -> String {
@@ -39,8 +39,8 @@ fn error_sentence(answer: &PredictAnswer) -> String {
 pub(super) fn terminal(answer: &PredictAnswer) {
     let way = if answer.direction == Direction::Down { "to the client" } else { "to the server" };
     let what = match &answer.workload {
-        Workload::Bulk { amount: Amount::Size(size), .. } => format!("{size} {way}"),
-        Workload::Bulk { amount: Amount::Time(time), .. } => format!("{} of payload {way}", format_duration(*time)),
+        Workload::Bulk { amount: Amount::Size(size), .. } => format!("{} {way}", size.human()),
+        Workload::Bulk { amount: Amount::Time(time), .. } => format!("{} of payload {way}", format_about(*time)),
         other => other.to_string(),
     };
     say!("model of {}: {}", answer.path, answer.title);
