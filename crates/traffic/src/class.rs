@@ -152,14 +152,20 @@ impl ClassRanks {
         let below = sorted.partition_point(|v| *v < value);
         let up_to = sorted.partition_point(|v| *v <= value);
         let rank = (sorted.len() >= FEWEST_RANKED).then(|| 0.5 * (below + up_to) as f64 / sorted.len() as f64);
-        sorted.insert(up_to, value);
-        recent.push_back(value);
-        if recent.len() > RANKED
-            && let Some(oldest) = recent.pop_front()
-        {
-            let at = sorted.partition_point(|v| *v < oldest);
-            sorted.remove(at);
+        // Once there are enough, each takes the place of the oldest, and only those between the two move.
+        let oldest = (recent.len() >= RANKED).then(|| recent.pop_front()).flatten();
+        match oldest.map(|oldest| sorted.partition_point(|v| *v < oldest)) {
+            None => sorted.insert(up_to, value),
+            Some(at) if at < up_to => {
+                sorted.copy_within(at + 1..up_to, at);
+                sorted[up_to - 1] = value;
+            }
+            Some(at) => {
+                sorted.copy_within(up_to..at, up_to + 1);
+                sorted[up_to] = value;
+            }
         }
+        recent.push_back(value);
         rank
     }
 }
@@ -174,6 +180,22 @@ mod tests {
         assert_eq!(class_of(1, 0), 0);
         assert_eq!(class_of(1, 10_000), 5);
         assert_eq!(usize::from(class_of(u64::MAX, u32::MAX)), CLASSES - 1);
+    }
+
+    #[test]
+    fn ranks_are_those_among_the_last_outcomes() {
+        let mut ranks = ClassRanks::default();
+        let mut last: Vec<f64> = Vec::new();
+        for i in 0..(3 * RANKED as u64) {
+            let value = if i % 97 == 0 { f64::NEG_INFINITY } else { (i.wrapping_mul(2_654_435_761) % 1_009) as f64 };
+            let among = &last[last.len().saturating_sub(RANKED)..];
+            let [below, alike] =
+                [among.iter().filter(|v| **v < value).count(), among.iter().filter(|v| **v == value).count()];
+            let wanted =
+                (among.len() >= FEWEST_RANKED).then(|| (below as f64 + 0.5 * alike as f64) / among.len() as f64);
+            assert_eq!(ranks.rank(0, value), wanted, "{i}");
+            last.push(value);
+        }
     }
 
     #[test]

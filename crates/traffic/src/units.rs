@@ -2,7 +2,7 @@
 
 use crate::class::{ClassMeans, ClassRanks, OutcomeSpread, Transfer, class_of};
 use crate::{ConnectionFate, ConnectionOutcome, ResponseOutcome, TrafficUnit, sip13};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// So many units may be live at once; those that come when all are taken are left out, whatever their arm, and counted.
 pub(crate) const MAX_UNITS: usize = 100_000;
@@ -13,7 +13,7 @@ const FORGOTTEN: u64 = 24;
 /// By connection, a prefix's connections in an epoch weigh no more than so many of others, however many there are.
 pub(crate) const MOST_OF_A_PREFIX: u32 = 20;
 /// By connection, so many of a prefix in an epoch bet, drawn whatever their arms; what comes beyond is counted, and doesn't.
-const KEPT_OF_A_PREFIX: u32 = 2000;
+const KEPT_OF_A_PREFIX: usize = 2000;
 /// Connections of a unit share its prefix's mood: one is a fifth of a unit, 4 are half of one, none is more than one.
 const MOOD: f64 = 4.0;
 /// How much a prefix's past must weigh for half of it to be believed.
@@ -219,9 +219,11 @@ struct Place {
 /// The units of one epoch.
 #[derive(Debug, Clone, Default)]
 struct EpochUnits {
-    cells: BTreeMap<UnitKey, Cell>,
-    /// By connection: how many of a prefix are kept.
-    kept: HashMap<u64, u32>,
+    /// Where each unit's cell is.
+    places: HashMap<UnitKey, usize>,
+    cells: Vec<(UnitKey, Cell)>,
+    /// By connection: the hashes of those of a prefix that are kept.
+    kept: HashMap<u64, BTreeSet<u64>>,
 }
 
 /// Units of the epochs that are still open.
@@ -269,7 +271,8 @@ impl LiveUnits {
         // Which of a prefix's connections bet is drawn by their hashes, whatever their arms and whenever they end.
         let key = (tag, if by_connection { sip13([tag, epoch], [connection, 0, 0]) } else { 0 });
         let units = self.epochs.entry(epoch).or_default();
-        if let Some(cell) = units.cells.get_mut(&key) {
+        if let Some(at) = units.places.get(&key) {
+            let cell = &mut units.cells[*at].1;
             if cell.arm == arm {
                 take(cell, &mut self.tails)
             } else {
@@ -278,9 +281,8 @@ impl LiveUnits {
             return;
         }
         let mut evicts = None;
-        if by_connection && units.kept.get(&tag).is_some_and(|kept| *kept >= KEPT_OF_A_PREFIX) {
-            let last = units.cells.range((tag, 0)..=(tag, u64::MAX)).next_back().map(|(key, _)| *key);
-            evicts = last.filter(|last| *last > key);
+        if let Some(kept) = units.kept.get(&tag).filter(|kept| kept.len() >= KEPT_OF_A_PREFIX) {
+            evicts = kept.last().copied().filter(|last| *last > key.1);
             self.beyond += 1;
             if evicts.is_none() {
                 return;
@@ -290,26 +292,31 @@ impl LiveUnits {
             self.overflowed += 1;
             return;
         }
-        match evicts {
-            Some(last) => drop(units.cells.remove(&last)),
-            None => {
-                self.live += 1;
-                if by_connection {
-                    *units.kept.entry(tag).or_insert(0) += 1;
-                }
-            }
+        if by_connection {
+            let kept = units.kept.entry(tag).or_default();
+            evicts.iter().for_each(|last| drop(kept.remove(last)));
+            kept.insert(key.1);
         }
         let mut cell = Cell::new(arm);
         take(&mut cell, &mut self.tails);
-        units.cells.insert(key, cell);
+        let at = evicts.and_then(|last| units.places.remove(&(tag, last)));
+        match at {
+            Some(at) => units.cells[at] = (key, cell),
+            None => {
+                self.live += 1;
+                units.cells.push((key, cell));
+            }
+        }
+        units.places.insert(key, at.unwrap_or(units.cells.len() - 1));
     }
 
     /// The units of an epoch, in the order of their tags, which are hashes; they aren't live any more.
     pub(crate) fn take(&mut self, epoch: u64) -> BTreeMap<UnitKey, Cell> {
-        let EpochUnits { mut cells, kept } = self.epochs.remove(&epoch).unwrap_or_default();
+        let EpochUnits { cells, kept, .. } = self.epochs.remove(&epoch).unwrap_or_default();
         self.live -= cells.len();
+        let mut cells: BTreeMap<UnitKey, Cell> = cells.into_iter().collect();
         for ((tag, _), cell) in &mut cells {
-            cell.of_prefix = kept.get(tag).copied().unwrap_or(1);
+            cell.of_prefix = kept.get(tag).map_or(1, |kept| u32::try_from(kept.len()).unwrap_or(u32::MAX));
         }
         cells
     }
