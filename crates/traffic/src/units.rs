@@ -294,7 +294,9 @@ impl LiveUnits {
         }
         if by_connection {
             let kept = units.kept.entry(tag).or_default();
-            evicts.iter().for_each(|last| drop(kept.remove(last)));
+            if let Some(last) = evicts {
+                kept.remove(&last);
+            }
             kept.insert(key.1);
         }
         let mut cell = Cell::new(arm);
