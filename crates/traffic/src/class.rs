@@ -3,6 +3,8 @@ use std::collections::VecDeque;
 
 /// The upper ends of the classes by bytes acknowledged; what is larger is the last.
 const SIZES: [u64; 4] = [16 << 10, 64 << 10, 256 << 10, 1 << 20];
+/// A size in the middle of each of them, bytes.
+const MIDDLES: [f64; SIZE_CLASSES] = [4096.0, 32_768.0, 131_072.0, 524_288.0, 4_194_304.0];
 /// The upper ends of the classes by the smallest RTT of the prefix's past, µs.
 const RTTS_US: [u32; 3] = [10_000, 30_000, 100_000];
 /// How many classes by size there are.
@@ -101,6 +103,71 @@ impl ClassMeans {
     }
 }
 
+/// How the logarithm of goodput grows with that of the size within each class, as outcomes so far show it, whatever their coins: a
+/// class spans sizes of which the largest moves several times as much a second as the smallest, on any path that is long.
+#[derive(Debug, Clone)]
+pub(crate) struct SizeSlopes(Vec<SizeSlope>);
+
+/// Sums over outcomes of a class: how many, sizes and goodput as logarithms, squares and products.
+#[derive(Debug, Clone, Copy, Default)]
+struct SizeSlope {
+    n: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+}
+
+impl Default for SizeSlopes {
+    fn default() -> Self {
+        Self(vec![SizeSlope::default(); CLASSES])
+    }
+}
+
+impl SizeSlopes {
+    /// What is expected before anything is known, by size: what begins with ten segments and doubles them each RTT has 1 while all of
+    /// it leaves at once, and less the longer it takes; what is long moves at the path's rate.
+    const EXPECTED: [f64; SIZE_CLASSES] = [0.9, 0.6, 0.6, 0.4, 0.0];
+    /// How much that counts: as ten outcomes do, of sizes that are spread over a class.
+    const WEIGHT: f64 = 1.6;
+    /// It forgets: so many outcomes of the past are as many as it goes by.
+    const MEMORY: f64 = 2000.0;
+
+    /// The goodput's logarithm of so many bytes as it would be in the middle of their class; then it is one of those that are known.
+    pub(crate) fn levelled(&mut self, class: u8, bytes: u64, y: f64) -> f64 {
+        let size = usize::from(class) % SIZE_CLASSES;
+        let x = (bytes.max(1) as f64 / MIDDLES[size]).ln();
+        let Some(of) = self.0.get_mut(usize::from(class)) else { return y };
+        let slope = of.slope(Self::EXPECTED[size]);
+        of.take(x, y);
+        y - slope * x
+    }
+}
+
+impl SizeSlope {
+    fn slope(&self, expected: f64) -> f64 {
+        let n = self.n.max(1.0);
+        let (xx, xy) = (self.xx - self.x * self.x / n, self.xy - self.x * self.y / n);
+        let found = (xy + SizeSlopes::WEIGHT * expected) / (xx.max(0.0) + SizeSlopes::WEIGHT);
+        // What is larger takes no less time, and no more for each byte; who makes it seem so sways nothing further.
+        found.clamp(0.0, 1.0)
+    }
+
+    fn take(&mut self, x: f64, y: f64) {
+        if self.n >= SizeSlopes::MEMORY {
+            let kept = 1.0 - 1.0 / self.n;
+            for sum in [&mut self.n, &mut self.x, &mut self.y, &mut self.xx, &mut self.xy] {
+                *sum *= kept;
+            }
+        }
+        self.n += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+    }
+}
+
 /// How far single outcomes lie from what is expected of them, as one that stalls doesn't make it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OutcomeSpread {
@@ -180,6 +247,25 @@ mod tests {
         assert_eq!(class_of(1, 0), 0);
         assert_eq!(class_of(1, 10_000), 5);
         assert_eq!(usize::from(class_of(u64::MAX, u32::MAX)), CLASSES - 1);
+    }
+
+    #[test]
+    fn goodput_is_levelled_by_how_it_grows_with_size() {
+        let mut slopes = SizeSlopes::default();
+        let mut levelled = Vec::new();
+        for i in 0..400u64 {
+            let bytes = 17_000 + i.wrapping_mul(2_654_435_761) % 48_000;
+            // Each takes two RTTs.
+            levelled.push(slopes.levelled(1, bytes, (bytes as f64 / 0.08).ln()));
+        }
+        let middle = (32_768f64 / 0.08).ln();
+        let off = |from: usize| levelled[from..].iter().map(|y| (y - middle).abs()).fold(0.0, f64::max);
+        assert!(off(0) > 0.1 && off(50) < 0.1 && off(300) < 0.02, "{} {} {}", off(0), off(50), off(300));
+        // Where all move at one rate, the size says nothing.
+        let mut flat = SizeSlopes::default();
+        let last = (0..400u64).map(|i| flat.levelled(1, 17_000 + i * 7_919 % 48_000, 14.0)).last();
+        assert!(last.is_some_and(|y| (y - 14.0).abs() < 0.05), "{last:?}");
+        assert_eq!(flat.levelled(u8::MAX, 1, 3.0), 3.0);
     }
 
     #[test]

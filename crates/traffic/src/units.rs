@@ -1,6 +1,6 @@
 //! What is known of units whose epoch is still open, and of prefixes' past; both bounded.
 
-use crate::class::{ClassMeans, ClassRanks, OutcomeSpread, Transfer, class_of};
+use crate::class::{ClassMeans, ClassRanks, OutcomeSpread, SizeSlopes, Transfer, class_of};
 use crate::{ConnectionFate, ConnectionOutcome, ResponseOutcome, TrafficUnit, sip13};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ pub(crate) struct Cell {
     /// By connection, how many of its prefix bet in the epoch; else 1.
     of_prefix: u32,
     pub(crate) connections: u32,
-    /// Of the connections with a goodput, or their responses: class, how many, sum of its logarithms.
+    /// Of the connections with a goodput, or their responses: class, how many, sum of its logarithms as they would be in the class's middle.
     pub(crate) classes: Vec<(u8, u32, f64)>,
     pub(crate) ranked: u32,
     pub(crate) ranks: f32,
@@ -61,9 +61,10 @@ impl Cell {
 
     /// Takes the goodput of one of its connections, or of a response of one, and its rank.
     fn transfer(&mut self, transfer: Transfer, class: u8, expected: Option<f64>, tails: &mut OutcomeTails) {
-        let OutcomeTails { ranks, spread } = tails;
+        let OutcomeTails { ranks, spread, slopes } = tails;
         let goodput = transfer.log_goodput();
         if let Some(y) = goodput {
+            let y = slopes.levelled(class, transfer.bytes, y);
             let y = expected.map_or(y, |expected| expected + spread.bounded(y - expected));
             match self.classes.iter_mut().find(|(k, ..)| *k == class) {
                 Some((_, n, sum)) => (*n, *sum) = (*n + 1, *sum + y),
@@ -189,6 +190,7 @@ pub(crate) type UnitKey = (u64, u64);
 struct OutcomeTails {
     ranks: ClassRanks,
     spread: OutcomeSpread,
+    slopes: SizeSlopes,
 }
 
 /// What was known before an outcome.

@@ -81,7 +81,13 @@ fn by_connection_a_prefix_weighs_as_much_as_twenty_connections_an_epoch_however_
     let moved = |effect: &TrafficEffect| (effect.ratio.unwrap().ln() - none.ratio.unwrap().ln()).abs();
     assert!(moved(&all) <= 1.2 * moved(&twenty), "{} {}", moved(&all), moved(&twenty));
     let against = |at: usize| floods[at].best_evidence(1)[1];
-    assert!(against(2) - against(0) <= 1.5 * (against(1) - against(0)), "{} {}", against(2), against(1));
+    let against_none = against(0);
+    assert!(
+        against(2) - against_none <= 1.5 * (against(1) - against_none) + 0.1,
+        "{} {} {against_none}",
+        against(2),
+        against(1)
+    );
 }
 
 #[test]
