@@ -143,14 +143,16 @@ INLINE void established(struct bpf_sock_ops *s)
 	struct arm *arm;
 	struct note *n;
 	char cc[16] = {};
+	u32 has_cc = 0;
 
 	if (chosen < 0 || !sk) {
 		count(chosen < 0 ? -chosen : NO_NOTE);
 		return;
 	}
 	words = (u64 *)cc;
+	if (control.skip_own_cc || control.varies_cc)
+		has_cc = !get_option(s, 6, 13, cc, sizeof(cc));
 	if (control.skip_own_cc) {
-		get_option(s, 6, 13, cc, sizeof(cc));
 		if (words[0] != usual[0] || words[1] != usual[1]) {
 			count(OWN_CC);
 			return;
@@ -179,11 +181,17 @@ INLINE void established(struct bpf_sock_ops *s)
 		refused |= set(s, 1, 47, rate_of(arm), 9);
 	if (arm->cc[0]) {
 		u64 wanted[2] = {((u64 *)arm->cc)[0], ((u64 *)arm->cc)[1]};
-		if (set_option(s, 6, 13, wanted, sizeof(wanted)))
-			refused |= 1;
+		/* what it has already needs neither be set nor read once more */
+		if (!has_cc || words[0] != wanted[0] || words[1] != wanted[1]) {
+			if (set_option(s, 6, 13, wanted, sizeof(wanted)))
+				refused |= 1;
+			get_option(s, 6, 13, cc, sizeof(cc));
+		}
 	}
-	if (control.varies_cc)
-		get_option(s, 6, 13, n->cc, sizeof(n->cc));
+	if (control.varies_cc) {
+		((u64 *)n->cc)[0] = words[0];
+		((u64 *)n->cc)[1] = words[1];
+	}
 	n->tag = tag;
 	n->epoch = control.epoch;
 	n->arm = chosen;
