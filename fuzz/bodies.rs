@@ -137,7 +137,8 @@ pub fn machines(bytes: &[u8]) {
         }
         _ => {
             let mut train = Train::new(Kind::OldSegment, 1400, None);
-            drive(&mut train, rest, 200);
+            // Eight trains of 58 packets and a SYN.
+            drive(&mut train, rest, 8 * 58 + 1);
             let _ = train.bottleneck();
             reverse(rest);
         }

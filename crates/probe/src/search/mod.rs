@@ -108,6 +108,8 @@ struct Flight {
     sent: Time,
     answered: Time,
     round: u32,
+    /// For which of the pieces of evidence that were begun it left: a late answer says nothing of probes of another kind.
+    of_evidence: u32,
     fate: Fate,
 }
 
@@ -143,6 +145,8 @@ pub struct Search {
     kind: usize,
     tried: Vec<Kind>,
     evidence: Evidence,
+    /// How often it was begun anew.
+    begun: u32,
     flights: Vec<Flight>,
     queue: VecDeque<Item>,
     /// The first flight of the current round.
@@ -211,6 +215,7 @@ impl Search {
             kind: 0,
             tried: Vec::new(),
             evidence: Evidence::default(),
+            begun: 0,
             flights: Vec::new(),
             queue: VecDeque::new(),
             round_from: 0,
@@ -378,6 +383,10 @@ impl Search {
             self.not_before = self.not_before.max(now + std::mem::take(&mut self.pause));
             if self.flights.len() + self.queue.len() > MOST_PACKETS || self.round > MOST_ROUNDS {
                 self.gave_up = true;
+                // What got through is no path MTU as long as longer packets may.
+                let passed = self.evidence.passed().unwrap_or(0);
+                let failed = self.evidence.failed_above(passed).unwrap_or(u16::MAX);
+                self.undecided |= passed < self.max && failed > passed.saturating_add(1);
                 self.finish();
             }
             if !self.queue.is_empty() {
@@ -454,7 +463,9 @@ impl Search {
         let flight = &mut self.flights[index];
         let before = std::mem::replace(&mut flight.fate, fate);
         match flight.item.purpose {
-            Purpose::Size => self.evidence.recount(flight.item.size, before, fate),
+            Purpose::Size if flight.of_evidence == self.begun => {
+                self.evidence.recount(flight.item.size, before, fate);
+            }
             Purpose::Loss(arm) if fate == Fate::Answered && before != Fate::Answered => self.arms[arm].answered += 1,
             _ => {}
         }
@@ -482,7 +493,7 @@ impl Search {
             self.hops_away = Some((start - ttl).saturating_add(1));
         }
         self.set_fate(index, Fate::Answered);
-        if flight.item.purpose == Purpose::Size {
+        if flight.item.purpose == Purpose::Size && flight.of_evidence == self.begun {
             self.evidence.rtt(flight.item.size, rtt);
         }
     }
@@ -513,7 +524,8 @@ impl Machine for Search {
             _ => {}
         }
         self.not_before = self.not_before.max(now + self.pace);
-        self.flights.push(Flight { item, sent: now, answered: now, round: self.round, fate: Fate::Waiting });
+        let (round, of_evidence) = (self.round, self.begun);
+        self.flights.push(Flight { item, sent: now, answered: now, round, of_evidence, fate: Fate::Waiting });
         if item.purpose != Purpose::Hedge {
             self.last_sent = now;
         }

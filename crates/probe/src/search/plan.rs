@@ -119,7 +119,7 @@ impl Search {
     fn plan_sizes(&mut self) {
         if std::mem::take(&mut self.back) {
             self.kind = 0;
-            self.evidence = Evidence::default();
+            self.forget(false);
             return self.begin();
         }
         if std::mem::take(&mut self.gets_there) {
@@ -242,9 +242,17 @@ impl Search {
     /// Goes on with another kind of probe, of which nothing is known but what routers said.
     fn change_to(&mut self, kind: usize) {
         self.kind = kind;
+        self.forget(true);
+    }
+
+    /// Begins anew with what is known of sizes; what routers said may be kept.
+    fn forget(&mut self, keep_hints: bool) {
         let hints = std::mem::take(&mut self.evidence.hints);
         self.evidence = Evidence::default();
-        self.evidence.hints = hints;
+        self.begun += 1;
+        if keep_hints {
+            self.evidence.hints = hints;
+        }
     }
 
     fn begin_with(&mut self, kind: usize) {
@@ -448,17 +456,16 @@ impl Search {
             Kind::RefusedSyn => self.refused,
             kind => !connects(kind) || self.open,
         };
-        let usable = next.filter(|(_, kind)| answered(**kind)).map(|(index, _)| index).next();
+        // What it takes for those before may have come late.
+        let kinds = self.config.kinds.iter().enumerate();
+        let passed_over = kinds.take(self.kind).filter(|(_, kind)| !self.tried.contains(kind));
+        let usable = next.chain(passed_over).find(|(_, kind)| answered(**kind)).map(|(index, _)| index);
         match usable {
             Some(index) => {
                 let before = self.method();
                 self.kind = index;
                 self.streaming |= self.method() == Kind::Stream;
-                let hints = std::mem::take(&mut self.evidence.hints);
-                self.evidence = Evidence::default();
-                if self.method() == Kind::Stream {
-                    self.evidence.hints = hints;
-                }
+                self.forget(self.method() == Kind::Stream);
                 if !self.asked_again && before == Kind::Echo {
                     // The first burst may have waited for an address to be resolved, or met an outage.
                     self.asked_again = true;

@@ -95,6 +95,8 @@ pub struct Net {
     pub later: Option<(Duration, Vec<Link>)>,
     /// From when until when all that routers say gets lost.
     pub hush: Option<(Duration, Duration)>,
+    /// From when until when answers are held up: this host is busy with others.
+    pub stall: Option<(Duration, Duration)>,
     pub seed: u64,
 }
 
@@ -118,6 +120,7 @@ impl Net {
             pps: 20_000,
             later: None,
             hush: None,
+            stall: None,
             seed,
         }
     }
@@ -316,7 +319,10 @@ fn run_over(
             pacer.take(now);
             sent.push((now, probe));
             let heard = world.travel(&probe, now).into_iter().filter(|_| now >= outage);
-            for answer in heard.chain(forge(&probe, now)) {
+            for mut answer in heard.chain(forge(&probe, now)) {
+                if let Some((_, until)) = net.stall.filter(|(from, until)| (*from..*until).contains(&answer.at)) {
+                    answer.at = until;
+                }
                 heap.push(Reverse((answer.at, answers.len())));
                 answers.push(answer);
             }

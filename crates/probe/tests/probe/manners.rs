@@ -60,6 +60,26 @@ fn a_target_that_answers_by_refusing_alone_is_measured_by_its_refusals() {
 }
 
 #[test]
+fn answers_that_come_when_another_kind_of_packet_is_asked_already_are_none_of_that_kind() {
+    let mut unknown = 0;
+    for begins in [0, 100] {
+        for held_up in (50..4_000).step_by(50) {
+            for seed in 0..4 {
+                let stall = Some((Duration::from_millis(begins), Duration::from_millis(begins + held_up)));
+                let mut net = Net { echo: false, tcp: false, udp: None, refuses: true, stall, ..Net::new(seed) };
+                net.links[2] = Link::mtu(1427);
+                let (report, ran) = find(&net, config(&net, &REFUSED));
+                assert!(matches!(report.pmtu, Some(1427) | None), "{held_up} ms: {report:#?}");
+                assert!(!matches!(report.kind, PathKind::BlackHole | PathKind::Clean), "{held_up} ms: {report:#?}");
+                assert!(ran.time <= Duration::from_millis(held_up + 30_000), "{held_up} ms: {:?}", ran.time);
+                unknown += usize::from(report.pmtu.is_none());
+            }
+        }
+    }
+    assert!(unknown * 2 < 2 * 79 * 4, "{unknown} of 632 are not known: nobody heard in time that the port refuses");
+}
+
+#[test]
 fn who_can_send_no_syn_of_his_own_is_told_that_the_port_refuses() {
     let net = Net { echo: false, tcp: false, udp: None, refuses: true, ..Net::new(1) };
     let (report, _) = find(&net, config(&net, &[Kind::Echo, Kind::Stream, Kind::Udp]));
