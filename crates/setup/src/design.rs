@@ -112,7 +112,15 @@ impl DesignFacts<'_> {
             }
             Knob::Ttl => [32, 64, 128].map(|n| (Level::Number(n), "a usual default".to_owned())).to_vec(),
             Knob::Sack | Knob::Timestamps | Knob::WindowScaling | Knob::Ecn | Knob::MtuProbing | Knob::Pmtud => {
-                ["on", "off"].map(|s| (Level::Name(s.to_owned()), "the other way round".to_owned())).to_vec()
+                // Where nobody says how it is, it is as Linux has it: ip-sysctl.rst. ECN is neither: it is accepted, and not asked for.
+                let usual = match knob {
+                    Knob::Ecn => None,
+                    Knob::MtuProbing => Some("off"),
+                    _ => Some("on"),
+                };
+                let usual = usual.filter(|_| self.current.get(knob).is_none());
+                let levels = ["on", "off"].into_iter().filter(|level| Some(*level) != usual);
+                levels.map(|level| (Level::Name(level.to_owned()), "the other way round".to_owned())).collect()
             }
         }
     }

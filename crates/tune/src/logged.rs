@@ -3,6 +3,7 @@
 use super::history::is_of_a_round;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::str::FromStr;
 use utoipa::ToSchema;
@@ -117,6 +118,8 @@ pub struct TestSummary {
     pub without_covariate: usize,
     /// What it does within the groups, bit/s for each unit; `null` where some lack it, or it is the same within each group.
     pub effect: Option<CovariateEffect>,
+    /// Whether all groups are of the same servers.
+    pub same_servers: bool,
     /// The groups, in the order in which they were begun; figures in bit/s.
     pub groups: Vec<TestGroup>,
 }
@@ -138,6 +141,7 @@ pub struct TestGroup {
 /// One test of the log.
 struct LogLine {
     label: String,
+    server: String,
     done: bool,
     outcome: CovariedOutcome,
 }
@@ -201,6 +205,10 @@ fn summed(found: &[(StoredExperiment, Vec<TrialRow>)], by: &TestGrouping, covari
     let of = |label: &str| lines.iter().filter(move |line| line.label == label).collect::<Vec<_>>();
     let outcomes = |label: &&str| of(label).iter().filter(|line| line.done).map(|line| line.outcome).collect();
     let compared = groups_against_first(&labels.iter().map(outcomes).collect::<Vec<Vec<_>>>());
+    let servers = |label: &&str| of(label).iter().map(|line| line.server.clone()).collect::<BTreeSet<String>>();
+    let mut groups_servers = labels.iter().map(servers);
+    let first = groups_servers.next();
+    let same_servers = groups_servers.all(|own| Some(&own) == first.as_ref());
     let without_covariate = match covariate {
         Some(_) => lines.iter().filter(|line| line.done && line.outcome.x.is_none()).count(),
         None => 0,
@@ -217,6 +225,7 @@ fn summed(found: &[(StoredExperiment, Vec<TrialRow>)], by: &TestGrouping, covari
         covariate,
         without_covariate,
         effect: compared.covariate,
+        same_servers,
         groups,
     }
 }
@@ -240,6 +249,7 @@ fn lines_of(stored: &StoredExperiment, rows: &[TrialRow], by: &TestGrouping, cov
     let rows = rows.iter().filter(|row| is_of_a_round(row.phase));
     let line = |row: &TrialRow| LogLine {
         label: label(row),
+        server: server(row),
         done: row.status == Status::Completed && row.bytes > 0,
         outcome: CovariedOutcome { y: row.goodput_bps(), x },
     };
@@ -251,6 +261,13 @@ impl TestSummary {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if !self.same_servers && self.by != TestGrouping::Server.to_string() {
+            notes.push(
+                "The groups are of different servers, so their means can't be compared: name a server or a profile before --summary, or \
+                 use --by server."
+                    .to_owned(),
+            );
+        }
         match (&self.covariate, &self.effect) {
             (Some(name), None) if self.without_covariate > 0 => {
                 let lack = wt_units::counted(self.without_covariate, "test");
@@ -366,6 +383,7 @@ mod tests {
         let target = |target: &str| summary(&SummaryRequest { target: Some(target.to_owned()), ..request.clone() });
         assert_eq!(target("two.toml").unwrap().groups.len(), 2);
         assert!(target("three.toml").is_err());
+        assert!(found.same_servers && found.notes().iter().all(|note| !note.contains("different servers")));
     }
 
     #[test]
@@ -379,5 +397,17 @@ mod tests {
         let found = summary(&SummaryRequest { journal: Some(file), ..SummaryRequest::default() }).unwrap();
         assert_eq!((found.without_covariate, found.effect, found.groups[1].mean.above_first), (2, None, Some(0.0)));
         assert!(found.notes()[0].contains("isn't known of 2 tests"), "{:?}", found.notes());
+    }
+
+    #[test]
+    fn groups_of_different_servers_are_not_compared_without_a_word() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("journal.sqlite3");
+        let mut journal = wt_setup::journal::open(Some(&file)).unwrap();
+        log(&mut journal, 1, "a", None, &[1.0, 2.0]);
+        log(&mut journal, 2, "b", None, &[1.0]);
+        drop(journal);
+        let found = summary(&SummaryRequest { journal: Some(file), ..SummaryRequest::default() }).unwrap();
+        assert!(!found.same_servers && found.notes()[0].contains("different servers"), "{:?}", found.notes());
     }
 }

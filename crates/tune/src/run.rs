@@ -101,6 +101,7 @@ impl<T: Tunnel> Session<'_, T> {
             return self.screen(path, plan, pilot, events);
         }
         let prepared = self.prepare(path, &plan)?;
+        Self::warn_of_a_small_budget(&prepared, events);
         let start = Start::fresh(&prepared, Some(pilot))?;
         let measured = self.measure(&prepared, plan, start, events)?;
         finish::conclude(measured, None)

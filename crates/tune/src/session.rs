@@ -17,7 +17,7 @@ use wt_sys::clock::unix_us;
 use wt_trial::{
     Amount, Cancel, Holding, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, TunnelKind, Workload,
 };
-use wt_units::{BitsPerSecond, Knob, Level, Settings};
+use wt_units::{BitsPerSecond, Knob, Level, Settings, counted};
 
 /// One run.
 pub(crate) struct Session<'a, T> {
@@ -57,20 +57,32 @@ fn enough(usual: usize, arms: usize, alpha: f64) -> usize {
     if usual < arms * 4 { arms * 8 } else { usual.max(arms * (wt_experiment::fewest_to_exclude(alpha) + 1)) }
 }
 
+/// That a budget is too small for the clearest gain, and what isn't.
+fn can_show_nothing(prepared: &Prepared) -> String {
+    let (most, arms) = (prepared.config.max_trials.unwrap_or(0), prepared.design.arms.len());
+    format!(
+        "this budget can show no gain, however clear: {most} trials are {} of {arms} settings; a larger --budget or fewer \
+         settings can",
+        counted(most / arms.max(1), "round")
+    )
+}
+
 impl<T: Tunnel> Session<'_, T> {
+    /// Says before the first trial if none of them can show anything.
+    pub(crate) fn warn_of_a_small_budget(prepared: &Prepared, events: Sink<'_>) {
+        if matches!(wt_experiment::fewest_rounds(&prepared.config), Ok(None)) {
+            events(TuneEvent::note(can_show_nothing(prepared)));
+        }
+    }
+
     /// What would be run.
     pub(crate) fn planned(&self, prepared: &Prepared, plan: &Plan) -> TuneAnswer {
         let most = prepared.config.max_trials.unwrap_or(0);
         let (model, model_notes) = model_of(prepared.expected.as_ref());
         let fewest_rounds = wt_experiment::fewest_rounds(&prepared.config).ok().flatten();
-        let arms = prepared.design.arms.len();
         let reach = match fewest_rounds {
             Some(rounds) => format!("a gain shows after {rounds} rounds at the earliest, however clear it is"),
-            None => format!(
-                "this budget can show no gain, however clear: {most} trials are {} rounds of {arms} settings; a larger \
-                 --budget or fewer settings can",
-                most / arms.max(1)
-            ),
+            None => can_show_nothing(prepared),
         };
         TuneAnswer::Plan(Box::new(TunePlan {
             schema_version: 1,

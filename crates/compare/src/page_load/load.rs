@@ -31,6 +31,22 @@ pub struct LoadedResource {
     pub status: Option<u64>,
     /// The protocol, as the browser names it.
     pub protocol: Option<String>,
+    /// What the answer's head took and says of its body, and what came of that: the browser may tell of the end before it has
+    /// counted all.
+    #[serde(skip)]
+    pub(super) counted: Counted,
+}
+
+/// What is known of an answer's bytes while it comes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counted {
+    head: f64,
+    /// By the head.
+    body: f64,
+    /// What came so far.
+    came: f64,
+    /// Nothing of it came over the network.
+    kept: bool,
 }
 
 /// One load; times are ms after the first request.
@@ -140,6 +156,12 @@ pub(crate) fn read_all(bytes: &[u8]) {
     }
 }
 
+/// How long a head says that the body is, as it is transferred; names of fields are written as servers like.
+fn length_of(headers: &Value) -> Option<f64> {
+    let named = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case("content-length");
+    headers.as_object()?.iter().find(named)?.1.as_str()?.trim().parse::<u64>().ok().map(|length| length as f64)
+}
+
 impl Seen {
     fn take(&mut self, message: &Value) {
         let params = &message["params"];
@@ -157,9 +179,31 @@ impl Seen {
                     resource.first_byte_ms = first;
                     resource.status = response["status"].as_u64();
                     resource.protocol = response["protocol"].as_str().map(str::to_owned);
+                    resource.counted.head = response["encodedDataLength"].as_f64().unwrap_or(0.0);
+                    resource.counted.body = length_of(&response["headers"]).unwrap_or(0.0);
+                    resource.counted.kept |= response["fromDiskCache"] == true;
                 }
             }
-            "Network.loadingFinished" | "Network.loadingFailed" => {
+            "Network.requestServedFromCache" => {
+                if let Some(resource) = self.resource(id) {
+                    resource.counted.kept = true;
+                }
+            }
+            "Network.dataReceived" => {
+                if let Some(resource) = self.resource(id) {
+                    resource.counted.came += params["encodedDataLength"].as_f64().unwrap_or(0.0).max(0.0);
+                }
+            }
+            "Network.loadingFinished" => {
+                let ended = at.and_then(|at| self.since(at));
+                if let Some(resource) = self.resource(id) {
+                    let Counted { head, body, came, kept } = resource.counted;
+                    let whole = if kept { 0.0 } else { head + body.max(came) };
+                    resource.end_ms = ended;
+                    resource.bytes = params["encodedDataLength"].as_f64().map(|told| told.max(whole));
+                }
+            }
+            "Network.loadingFailed" => {
                 let ended = at.and_then(|at| self.since(at));
                 if let Some(resource) = self.resource(id) {
                     resource.end_ms = ended;
@@ -241,6 +285,34 @@ mod tests {
         assert_eq!(load.resources.len(), 1);
         assert_eq!((load.resources[0].end_ms, load.resources[0].bytes), (Some(500.0), Some(1234.0)));
         assert!(Seen::default().finish().is_none());
+    }
+
+    #[test]
+    fn bytes_are_whole_though_the_browser_tells_of_the_end_before_it_has_counted_them() {
+        let bytes = |between: &[Value], told: f64| {
+            let mut seen = Seen::default();
+            seen.take(&json!({"method": "Network.requestWillBeSent", "params":
+                {"requestId": "1", "timestamp": 100.0, "request": {"url": "http://x/"}}}));
+            between.iter().for_each(|message| seen.take(message));
+            seen.take(&json!({"method": "Network.loadingFinished", "params":
+                {"requestId": "1", "timestamp": 100.5, "encodedDataLength": told}}));
+            seen.resources[0].bytes
+        };
+        let head = |headers: Value| {
+            json!({"method": "Network.responseReceived", "params": {"requestId": "1", "timestamp": 100.2, "response":
+                {"status": 200, "encodedDataLength": 244, "headers": headers}}})
+        };
+        let came = |bytes: i64| json!({"method": "Network.dataReceived", "params": {"requestId": "1", "encodedDataLength": bytes}});
+        assert_eq!(bytes(&[head(json!({"content-Length": "9000"})), came(3856)], 3856.0), Some(9244.0));
+        assert_eq!(
+            bytes(&[head(json!({})), came(3000), came(-1), came(856)], 3000.0),
+            Some(4100.0),
+            "nobody says how long it is"
+        );
+        assert_eq!(bytes(&[head(json!({"Content-Length": "9000"}))], 9244.0), Some(9244.0));
+        assert_eq!(bytes(&[head(json!({"Content-Length": "many"}))], 12.0), Some(244.0));
+        let kept = json!({"method": "Network.requestServedFromCache", "params": {"requestId": "1"}});
+        assert_eq!(bytes(&[kept, head(json!({"Content-Length": "9000"}))], 0.0), Some(0.0));
     }
 
     #[test]

@@ -153,9 +153,15 @@ impl Words<'_> {
 
     fn needed(&self) -> Option<String> {
         let mde = self.a.mde?;
-        let blocks = |gain: &str| {
-            self.a.blocks_needed.get(gain).copied().flatten().map_or("millions".to_owned(), |n| n.to_string())
+        let fewest = fewest_blocks(self.a.describe.len());
+        let blocks = |gain: &str| match self.a.blocks_needed.get(gain).copied().flatten() {
+            Some(needed) => needed.max(fewest).to_string(),
+            None => "millions".to_owned(),
         };
+        // Nothing would have shown, however large: fewer say nothing.
+        if self.blocks < fewest {
+            return Some(format!("+20% takes {} {}, +5% takes {}.", blocks("20"), self.blocks_word(), blocks("5")));
+        }
         let seen = match mde.ratio_percent.ceil() {
             most if most <= 1000.0 => format!("A true +{most:.0}% would have shown (80% chance)"),
             _ => "Even ten times as much need not have shown".to_owned(),

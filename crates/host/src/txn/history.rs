@@ -124,6 +124,11 @@ pub struct VerifyReport {
 pub fn verify(system: &mut dyn System, store: &Store, survey: &Survey) -> Result<VerifyReport, TxnError> {
     let mut report = VerifyReport { schema_version: 1, checked: Vec::new(), drift: Vec::new(), at_boot: Vec::new() };
     let mut seen = std::collections::BTreeSet::new();
+    // A setting of the kernel is the same by whatever name a change knows it: a window is one of three numbers of it.
+    let place = |key: &str, target: &str, place: &Place| match place {
+        Place::Host => (String::new(), target.to_owned()),
+        Place::Route(_) | Place::Link(_) | Place::Connections(_) => (key.to_owned(), target.to_owned()),
+    };
     let here = system.identity();
     for id in store.ids(system)?.into_iter().rev() {
         let state = store.read_state(system, id)?;
@@ -136,9 +141,14 @@ pub fn verify(system: &mut dyn System, store: &Store, survey: &Survey) -> Result
         }
         report.checked.push(id);
         let mut drifted = drift(&checkpoint, &survey.snapshot, survey.kernel(), &here);
-        drifted.retain(|row| !seen.contains(&(row.key.clone(), row.target.clone())));
+        let places = checkpoint.changes.iter().map(|change| place(&change.key, &change.target, &change.place));
+        let places: std::collections::BTreeSet<(String, String)> = places.collect();
+        drifted.retain(|row| {
+            let of = checkpoint.changes.iter().find(|change| change.key == row.key && change.target == row.target);
+            of.is_none_or(|change| !seen.contains(&place(&change.key, &change.target, &change.place)))
+        });
         report.drift.extend(drifted);
-        seen.extend(checkpoint.changes.iter().map(|change| (change.key.clone(), change.target.clone())));
+        seen.extend(places);
         if state.phase == Phase::Confirmed {
             report.at_boot.extend(losers(&checkpoint, survey));
         }

@@ -329,16 +329,18 @@ impl TuneInputs<'_> {
     fn lead(&self) -> String {
         let a = self.assessment;
         if let Some(arm) = a.arms.iter().find(|arm| arm.doubtful) {
+            let label = self.label(arm.arm);
             return format!(
-                " {} looks faster, but too many attempts of one of the two were refused or spoilt to say so.",
-                self.label(arm.arm)
+                " {label} {} faster, but too many attempts of one of the two were refused or spoilt to say so.",
+                looks(&label)
             );
         }
         let arm = a.arms.get(a.leader).filter(|arm| arm.arm != 0);
         let ratio = arm.and_then(|arm| arm.ratio).filter(|ratio| *ratio >= 1.0 + WORTH && ratio.is_finite());
         arm.zip(ratio).map_or_else(String::new, |(arm, ratio)| {
             let by = words::percent((ratio - 1.0) * 100.0);
-            format!(" {} looks {by} faster, which isn't proven.", self.label(arm.arm))
+            let label = self.label(arm.arm);
+            format!(" {label} {} {by} faster, which isn't proven.", looks(&label))
         })
     }
 
@@ -526,3 +528,8 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 #[path = "answer_tests.rs"]
 mod tests;
+
+/// The verb that goes with a label: "your current settings" are several.
+fn looks(label: &str) -> &'static str {
+    if label.ends_with("settings") { "look" } else { "looks" }
+}

@@ -45,15 +45,15 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let (html, json) = (args.forms.html.as_deref(), args.forms.json);
     match wt_api::run(request, &Services::default(), &mut |_| {}, &Cancel::new())? {
         Answer::Controls(answer) => {
-            no_table(&args.forms, "congestion controls")?;
+            no_table(args, "congestion controls")?;
             cc::compare::give(&answer, html, json)
         }
         Answer::Stacks(answer) => {
-            no_table(&args.forms, "stacks")?;
+            no_table(args, "stacks")?;
             stacks::compare::give(&answer, html, json)
         }
         Answer::TrafficReport(report) => {
-            no_table(&args.forms, "a server's connections")?;
+            no_table(args, "a server's connections")?;
             traffic::give_report(&report, html, json)
         }
         Answer::Tune(TuneAnswer::Screen(screen)) => give_screen(&screen, &args.forms, args.forms.json),
@@ -63,12 +63,12 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
 }
 
 /// Whether no table of settings was asked for of a comparison that has none.
-fn no_table(forms: &Forms, compared: &str) -> Result<(), Problem> {
-    if forms.csv.is_none() {
+fn no_table(args: &ReportArgs, compared: &str) -> Result<(), Problem> {
+    if args.forms.csv.is_none() {
         return Ok(());
     }
     Err(Problem::usage(format!("a comparison of {compared} has no table of settings"))
-        .hint("windtunnel journal export last --format csv writes every trial"))
+        .hint(format!("windtunnel journal export {} --format csv writes every trial", args.experiment)))
 }
 
 /// Writes the files that were asked for, prints a report, and says with the exit code what it is.

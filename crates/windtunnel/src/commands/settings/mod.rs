@@ -252,6 +252,16 @@ fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -
             Ok(Exit::Done)
         }
         SettingsCommand::Restore { file, dry_run: true, how } => give(&host.plan_backup(file)?, how.json, print::plan),
+        SettingsCommand::Restore { file, how, .. }
+            if host.plan_backup(file).is_ok_and(|plan| plan.is_empty() && plan.skipped.is_empty()) =>
+        {
+            if how.json {
+                emit!("{}", json!({"schema_version": 1, "applied": []}));
+            } else {
+                say!("Nothing differs from {}: nothing was changed.", file.display());
+            }
+            Ok(Exit::Done)
+        }
         SettingsCommand::Restore { file, how, .. } => changed(host.restore(file, how.confirmation())?, how.json, said),
         SettingsCommand::Export(args) => {
             let (export, left_out) = host.export(&args.request())?;

@@ -12,6 +12,9 @@ use wt_units::{counted, format_minutes};
 /// A lead of less than this is noise.
 const LEAD: f64 = 1.001;
 
+/// A lead of so much is told as a multiple.
+const MANY_TIMES: f64 = 3.0;
+
 /// How progress is told.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -144,7 +147,12 @@ fn leader(round: &RoundEvent, labels: &[String], smaller: bool) -> String {
     };
     let label = labels.get(arm).map_or("", String::as_str);
     let gain = if smaller { 1.0 - 1.0 / ratio } else { ratio - 1.0 };
-    format!("{label} leads by {:.1} %, {proof}", gain * 100.0)
+    let leads = if label.ends_with("settings") { "lead" } else { "leads" };
+    // A lead of several times as much isn't read as a share.
+    if !smaller && ratio >= MANY_TIMES {
+        return format!("{label} {leads} {ratio:.1} times, {proof}");
+    }
+    format!("{label} {leads} by {:.1} %, {proof}", gain * 100.0)
 }
 
 fn plain(style: ProgressStyle) -> ProgressStyle {
@@ -176,6 +184,7 @@ mod tests {
         let page = leader(&round(vec![Some(1.0), Some(1.25)], 21.0), &labels, true);
         assert_eq!(page, "mtu=1444 leads by 20.0 %, proven", "a page that takes a fifth less time");
         assert_eq!(told(Some(1.031), 21.0), "mtu=1444 leads by 3.1 %, proven");
+        assert_eq!(told(Some(45.4), 21.0), "mtu=1444 leads 45.4 times, proven");
         for none in [None, Some(0.9), Some(1.0)] {
             assert_eq!(told(none, 1.0), "no setting leads your current one");
         }
