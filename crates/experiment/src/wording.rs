@@ -38,6 +38,8 @@ impl Text {
 
 /// A lead of less than this isn't worth a sentence.
 const WORTH: f64 = 1.01;
+/// The logarithm of a ratio, ten, that nobody expects of a setting: that it isn't more rules nothing out.
+const GREAT: f64 = std::f64::consts::LN_10;
 
 struct Words<'a> {
     a: &'a Assessment,
@@ -158,6 +160,9 @@ impl Words<'_> {
         };
         let gains = if most <= 0.0 {
             format!("Any gain is ruled out ({})", self.confidence())
+        } else if most > GREAT {
+            // That it isn't more than so much is nothing to go by.
+            "No gain of less than ten times as much can be ruled out yet".to_owned()
         } else {
             format!("A gain of more than {} is ruled out ({})", percent_up(most.exp_m1()), self.confidence())
         };

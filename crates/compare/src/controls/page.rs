@@ -42,7 +42,12 @@ impl ControlsAnswer {
         text.extend(self.thrown_away());
         let page = Page {
             title: "Congestion controls compared".to_owned(),
-            about: format!("{} · {} rounds of {:.0} s each", self.lab, self.rounds(), self.trial_s),
+            about: format!(
+                "{} · {} of {:.0} s each",
+                self.lab,
+                wt_units::counted(self.rounds(), "round"),
+                self.trial_s
+            ),
             text,
             table,
             more: Vec::new(),

@@ -346,6 +346,10 @@ impl TuneInputs<'_> {
 
     /// What goes on with the experiment until a large gain would show.
     fn go_on(&self) -> String {
+        // Who is ahead but for attempts that came to nothing needs about as many again that don't.
+        if self.assessment.arms.iter().any(|arm| arm.doubtful) {
+            return self.go_on_for(&format!("\"{} trials\"", self.assessment.trials.max(10)));
+        }
         let wanted = self.assessment.needed.iter().map(|n| n.more_trials).filter(|more| (1..=2_000).contains(more));
         let budget = wanted.min().map_or_else(|| "10min".to_owned(), |more| format!("\"{more} trials\""));
         self.go_on_for(&budget)

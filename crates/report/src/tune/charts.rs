@@ -26,7 +26,7 @@ impl TuneReport {
             candidates.iter().enumerate().partition(|(_, arm)| arm.low.is_some() || arm.high.is_some());
         let exact: Vec<_> = exact.into_iter().filter_map(|c| row(c, c.1.low, c.1.high)).collect();
         let model: Vec<_> = model.into_iter().filter_map(|c| row(c, c.1.model_low, c.1.model_high)).collect();
-        let both = [("proven", exact), ("estimate, not yet proven", model)];
+        let both = [("interval that always holds", exact), ("estimate, not yet proven", model)];
         let series =
             both.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
         (!candidates.is_empty()).then(|| Chart {

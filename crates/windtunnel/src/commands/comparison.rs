@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_compare::{CompareEvent, ComparedTrial, LabRequest, Subject};
-use wt_units::format_minutes;
+use wt_units::{counted, format_minutes};
 
 /// What every command that compares over a path of the lab takes.
 #[derive(Debug, Args)]
@@ -87,14 +87,15 @@ fn line(event: &CompareEvent) -> String {
 
 fn begin(subject: Subject, arms: usize, rounds: u32, trial_s: Option<f64>, expected: Duration) -> String {
     let trials = trial_s.map_or_else(String::new, |seconds| format!(", trials of {seconds:.0} s"));
+    let (rounds, take) = (counted(rounds as usize, "round"), if rounds == 1 { "takes" } else { "take" });
     match subject {
         Subject::Controls => {
-            format!("{arms} congestion controls, {rounds} rounds{trials}: about {}", format_minutes(expected))
+            format!("{arms} congestion controls, {rounds}{trials}: about {}", format_minutes(expected))
         }
         Subject::Stacks => {
-            format!("{arms} stacks, {rounds} rounds: about {}, longer with small windows", format_minutes(expected))
+            format!("{arms} stacks, {rounds}: about {}, longer with small windows", format_minutes(expected))
         }
-        Subject::Windows => format!("{rounds} rounds take about {} s", expected.as_secs().max(1)),
+        Subject::Windows => format!("{rounds} {take} about {} s", expected.as_secs().max(1)),
     }
 }
 
