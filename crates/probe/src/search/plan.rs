@@ -231,12 +231,28 @@ impl Search {
     /// mixture of both would take what is unsaid for lost.
     fn leaves_streams(&mut self) -> bool {
         let passed = self.evidence.passed().unwrap_or(0);
-        let all_that_it_makes = passed == self.stream_limit && self.hole_at(passed);
+        let all_that_it_makes = passed == self.stream_limit && (self.hole_at(passed) || self.may_be_lied_to(passed));
         let short = self.stream_limit < COMMON || passed > self.stream_limit || all_that_it_makes;
         let udp = self.config.kinds.iter().position(|kind| *kind == Kind::Udp);
         let (true, Some(udp)) = (self.method() == Kind::Stream && self.streaming && short, udp) else { return false };
         self.change_to(udp);
         true
+    }
+
+    /// Whether this host's TCP may hold itself to an MTU that a router named and that isn't its link's: a longer packet got through, or
+    /// the router kept silent of what is just longer although it was given time.
+    fn may_be_lied_to(&self, passed: u16) -> bool {
+        let longer = |flight: &Flight| flight.item.purpose == Purpose::Hint && flight.item.size > passed;
+        let asked = self.flights.iter().filter(|flight| longer(flight) && flight.of_evidence == self.begun);
+        let got_through = asked.clone().any(|flight| flight.fate == Fate::Answered);
+        got_through || self.pauses >= PATIENCE && self.is_unsaid_of(passed.saturating_add(1), passed)
+    }
+
+    /// Whether this size was never called too long, where longer ones were.
+    fn is_unsaid_of(&self, size: u16, passed: u16) -> bool {
+        let told = self.told_above(passed);
+        let longer = told.range(size.saturating_add(1)..).any(|(_, (refused, _))| *refused > 0);
+        longer && told.get(&size).is_some_and(|(refused, silent)| *refused == 0 && *silent > 0)
     }
 
     /// Goes on with another kind of probe, of which nothing is known but what routers said.
@@ -345,6 +361,16 @@ impl Search {
                 let item = Item { kind: Kind::Udp, size: above, ttl: None, purpose: Purpose::Hint };
                 let more = if unsaid { RATION.saturating_sub(refused + silent) } else { 0 };
                 self.queue.extend(std::iter::repeat_n(item, more as usize));
+            }
+            // A router that says the truth of its link says it of what is just too long, too, first of all where it is asked first.
+            let limited = self.method() == Kind::Stream && passed == self.stream_limit && self.config.patient;
+            if limited && !vanishes && self.pauses < PATIENCE && self.is_unsaid_of(above, passed) {
+                self.pauses += 1;
+                self.pause = RATION_PAUSE;
+                self.queue.clear();
+                let item = |size| Item { kind: Kind::Udp, size, ttl: None, purpose: Purpose::Hint };
+                self.queue.extend([above, above, self.max].map(item));
+                return self.push(passed, 1);
             }
             let ration = if unsaid && self.method() != Kind::Stream { RATION } else { 0 };
             let needed = self.repeats(passed).max(ration);

@@ -28,6 +28,28 @@ fn a_router_whose_only_word_was_spent_a_moment_ago_is_asked_again_before_it_is_c
 }
 
 #[test]
+fn a_small_mtu_that_a_router_made_up_and_this_hosts_tcp_believes_is_no_path_mtu() {
+    for v6 in [false, true] {
+        for udp in [(6.0, 1.0), (1.0, 1.0), (0.0, 1.0)] {
+            for seed in 0..10 {
+                let mut net = Net { v6, stream_limit: 1300, udp: Some(udp), retransmits: true, ..Net::new(seed) };
+                net.links = [1500, 1500, 1400, 1500].map(Link::mtu).to_vec();
+                net.links[2].says = Some(1300);
+                let (report, ran) = find(&net, config(&net, &[Kind::Stream, Kind::Udp]));
+                assert!(matches!(report.pmtu, Some(1400) | None), "{udp:?}: {report:#?}");
+                assert!(matches!(report.kind, PathKind::LyingRouter | PathKind::Inconclusive), "{udp:?}: {report:#?}");
+                assert!(ran.time <= Duration::from_secs(60), "{udp:?}: {:?}", ran.time);
+                // Who says the truth is believed, and soon.
+                net.links[2] = Link::mtu(1300);
+                let (report, ran) = find(&net, config(&net, &[Kind::Stream, Kind::Udp]));
+                assert_eq!((report.pmtu, report.kind), (Some(1300), PathKind::Clean), "{udp:?}: {report:#?}");
+                assert!(ran.time <= Duration::from_millis(900), "{udp:?}: {:?}", ran.time);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_real_hole_is_not_waited_at_unless_a_router_has_named_its_mtu_before() {
     for (told, least, most) in [(None, 0, 300), (Some(1492), 0, 300), (Some(1400), 2200, 2900)] {
         let mut net = Net::new(1);

@@ -53,6 +53,15 @@ pub(super) fn applied(applied: &Applied) {
     for note in applied.skipped.iter().chain(&applied.notes) {
         say!("{}: {}", note.key, note.text);
     }
+    let larger = |row: &&wt_host::AppliedRow| {
+        let number = |value: &Option<wt_host::Value>| value.as_ref().and_then(wt_host::Value::number);
+        row.key == "rwin" && number(&row.observed) > number(&row.granted)
+    };
+    if applied.applied.iter().any(|row| larger(&row)) {
+        say!(
+            "rwin: granted is what a buffer is meant to hold; full packets leave more room for payload, up to twice as much"
+        );
+    }
     let id = applied.id;
     match &applied.confirm_deadline {
         Some(deadline) => {
