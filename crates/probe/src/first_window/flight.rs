@@ -48,9 +48,9 @@ pub struct Flight {
     late: Option<Late>,
     /// Whether we have said something since something new came.
     spoken: bool,
-    /// How long nothing new came, before each segment for which it was waited, whatever we had said; the longest ones.
+    /// The longest pauses before new segments, but for the last one's and those that our own words explain.
     gaps: [Duration; GAPS],
-    /// The same before the last new segment; zero where it was an answer.
+    /// The pause before the last new segment; zero where it answers us.
     last_gap: Duration,
     /// When the server began again.
     again: Option<Time>,
