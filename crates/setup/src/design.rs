@@ -423,6 +423,13 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_is_tried_the_other_way_round_alone() {
+        let labels = |knobs: &[Knob]| with_known(|known| labels(&design(knobs, &[], known).unwrap()));
+        assert_eq!(labels(&[Knob::Pmtud, Knob::Sack, Knob::MtuProbing]), ["pmtud=off", "sack=off", "mtu-probing=on"]);
+        assert_eq!(labels(&[Knob::Ecn]), ["ecn=on", "ecn=off"], "it is neither by default");
+    }
+
+    #[test]
     fn levels_that_are_written_replace_the_defaults_and_bring_their_knob() {
         let given = ["rwin=1x..6x,auto".parse().unwrap(), "ttl=64".parse().unwrap()];
         let design = with_known(|known| design(&[], &given, known).unwrap());

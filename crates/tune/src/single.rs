@@ -261,7 +261,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
                 // One of several that lacks the file, or wants to be left alone, is in the log, and the others go on.
                 Err(error) if servers.len() > 1 && !cancel.is_cancelled() => {
                     let problem = tunnel_problem(&error);
-                    events(TuneEvent::note(format!("{name}: {}", problem.what)));
+                    events(TuneEvent::note(problem.what.clone()));
                     TrialOutcome::empty(Status::Failed, Duration::ZERO, problem.what)
                 }
                 Err(error) => return Err(tunnel_problem(&error)),

@@ -171,6 +171,27 @@ fn what_routes_have_shows_on_a_connection_of_a_pair_where_nobody_answers() {
 }
 
 #[test]
+fn defaults_are_no_drift_of_what_was_set_before_and_what_does_not_differ_is_not_restored() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply rwin=16x --yes > out; wt apply --defaults --yes > out; wt verify > out; echo \"verified $?\"
+         sysctl -qw net.ipv4.tcp_rmem='4096 65536 131072'; wt verify > out; echo \"drifted $?\"
+         wt backup whole > out; wt restore whole; echo \"restored $?\"; wt restore whole --json
+         sysctl -qw net.ipv4.tcp_sack=0; wt restore whole --yes > out; sysctl -n net.ipv4.tcp_sack",
+    );
+    assert!(ran.out.contains("verified 0\ndrifted 1\n"), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.out.contains("Nothing differs from whole: nothing was changed.\nrestored 0\n"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    assert_eq!(objects(&ran.out)[0]["applied"], serde_json::json!([]), "{}", ran.out);
+    assert!(ran.out.ends_with("\n1\n"), "what does differ is: {}{}", ran.out, ran.err);
+}
+
+#[test]
 fn what_a_device_has_shows_on_a_connection_to_whom_it_leads_or_of_a_pair() {
     let directory = directory();
     let device = "$(ip -o route show default | sed 's/.* dev \\([^ ]*\\).*/\\1/')";

@@ -60,6 +60,20 @@ fn the_servers_of_a_profile_take_turns_and_have_a_row_each() {
 }
 
 #[test]
+fn a_server_that_lacks_the_file_has_its_line_and_the_others_go_on() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let lacks = PROFILE.replace("http://server/bytes/300kB", "http://server/missing.bin");
+    std::fs::write(home.path().join("servers.toml"), &lacks).unwrap();
+    let ran = shell(home.path(), NEAR, "$WT test servers.toml --json && $WT journal list >&2");
+    let answer: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}{}", ran.out, ran.err));
+    let of = |place: usize, field: &str| answer["tests"][place][field].clone();
+    assert_eq!((of(0, "status"), of(0, "bytes"), of(1, "status")), ("failed".into(), 0.into(), "completed".into()));
+    assert!(of(1, "bytes").as_u64() > Some(0) && answer["mean_bps"].is_number(), "{answer:#}");
+    assert!(ran.out.contains("the server answers 404 Not Found"), "{answer:#}");
+}
+
+#[test]
 fn what_served_a_test_and_the_way_to_it_are_in_each_form_of_the_journal() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();

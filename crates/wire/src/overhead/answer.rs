@@ -156,9 +156,7 @@ impl OverheadAnswer {
         let asked = request.mtu.map(|mtu| mtu.get());
         let given = asked.or(request.sweep.map(|sweep| sweep.last()));
         let most = given.or(max).unwrap_or_else(|| request.default_mtu());
-        // A sweep may go beyond what fits the link; what is best must fit.
-        let fits = if asked.is_none() && request.sweep.is_some() { request.default_mtu() } else { most };
-        let max_mtu = max.unwrap_or(most.min(fits));
+        let max_mtu = max.unwrap_or(most);
         let best_mtu = framing.best_mtu(max_mtu, headers)?;
         // Of a sweep, or with only a maximum to go by, the best one is shown.
         let mtu = asked.unwrap_or(if given.is_none() && max.is_none() { most } else { best_mtu });
