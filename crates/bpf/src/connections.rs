@@ -146,9 +146,7 @@ impl ConnectionRule {
     /// Why there can't be any here; `None` where there can, privileges apart.
     #[must_use]
     pub fn unavailable() -> Option<String> {
-        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-        let is_first = map.split_whitespace().eq(["0", "0", "4294967295"]);
-        if !is_first {
+        if !wt_sys::ns::is_first_user_namespace() {
             return Some("BPF programs can't be attached to connections from within a user namespace".to_owned());
         }
         if control_groups().is_none() {

@@ -35,9 +35,11 @@ fn fold_line(line: &str, width: usize) -> String {
     let mut used = 0;
     for (gap, word) in words(line) {
         let length = columns(word);
-        if used + gap + length > width && used > indent {
-            // A word that is too long for the last cell alone begins further left.
-            used = indent.min(width.saturating_sub(length)).max(lead);
+        // A word that is too long for the last cell alone begins further left.
+        let below = indent.min(width.saturating_sub(length)).max(lead);
+        let helps = used > indent || (below < used + gap && below + length <= width);
+        if used + gap + length > width && helps {
+            used = below;
             folded.push('\n');
             folded.push_str(&" ".repeat(used));
         } else {
@@ -213,6 +215,11 @@ mod tests {
         assert_eq!(
             fold(row, 60),
             "rwin=14400 (10x1440)  half the bandwidth-delay product, too\n                      small if the model is right"
+        );
+        let file = "rwin                      16777216              /etc/sysctl.d/90-windtunnel.conf:2";
+        assert_eq!(
+            fold(file, 80),
+            "rwin                      16777216\n                                              /etc/sysctl.d/90-windtunnel.conf:2"
         );
         let figures = "linux         103.1/s       -     -     -     -       83.3  19.5 MiB       0    0.03 ms";
         assert!(fold(figures, 60).lines().all(|line| line.len() <= 60), "{}", fold(figures, 60));

@@ -42,6 +42,37 @@ pub fn enter_user_namespace() -> SysResult<()> {
 /// Where a process maps its users.
 const UID_MAP: &str = "/proc/self/uid_map";
 
+/// Whether this process's user namespace is the first one, in which the machine itself booted.
+///
+/// # Source
+/// `PROC_USER_INIT_INO` of the kernel's include/linux/proc_ns.h: the inode 0xEFFFFFFD is the first one's, at every boot.
+#[must_use]
+pub fn is_first_user_namespace() -> bool {
+    std::fs::read_link("/proc/thread-self/ns/user").is_ok_and(|link| link.as_os_str() == "user:[4026531837]")
+}
+
+/// Whether this process's user namespace is one that `enter_user_namespace` or `unshare --user --map-root-user` makes: below
+/// another one, with root there as root here or with one user at all, and without a system of its own. The files that it sees
+/// are those of the machine or container around it. Containers map their users elsewhere, or say what they are.
+#[must_use]
+pub fn is_guest_of_a_machine() -> bool {
+    let map = std::fs::read_to_string(UID_MAP).unwrap_or_default();
+    !is_first_user_namespace() && is_guests_map(&map) && !says_it_is_a_container()
+}
+
+fn is_guests_map(map: &str) -> bool {
+    let ranges: Vec<Vec<&str>> = map.lines().map(|line| line.split_whitespace().collect()).collect();
+    let keeps_root = ranges.iter().any(|range| range.starts_with(&["0", "0"]));
+    let has_one_user = ranges.len() == 1 && ranges.iter().all(|range| range.get(2) == Some(&"1"));
+    keeps_root || has_one_user
+}
+
+/// Whether process 1 was told that it is in a container, as those of systemd, LXC and Podman are.
+fn says_it_is_a_container() -> bool {
+    let environment = std::fs::read("/proc/1/environ").unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"container="))
+}
+
 /// Whether [`enter_user_namespace`] failed because this process is root without `CAP_SETFCAP`: such a one may map nobody.
 ///
 /// # Source
@@ -302,4 +333,19 @@ pub fn write_net_sysctl(name: &str, value: &str) -> SysResult<()> {
 pub fn read_net_sysctl(name: &str) -> SysResult<String> {
     let path = format!("/proc/sys/net/{name}");
     std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(SysError::io(format!("read {path}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_with_root_of_the_one_above_or_one_user_is_a_guest_and_one_with_users_elsewhere_a_container() {
+        for guest in ["0 0 4294967295", "         0       1000          1\n", "0 0 1", "0 0 65536\n65536 1 1"] {
+            assert!(is_guests_map(guest), "{guest}");
+        }
+        for container in ["0 100000 65536", "0 1000 1\n1 100000 65536", ""] {
+            assert!(!is_guests_map(container), "{container}");
+        }
+    }
 }

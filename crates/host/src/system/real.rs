@@ -241,8 +241,11 @@ impl System for RealSystem {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let inode = |path: &str| fs::metadata(path).ok().map(|data| (data.dev(), data.ino()));
         let hosts = inode("/proc/1/root/etc/sysctl.d");
-        let shares_etc = hosts.is_some() && hosts == inode("/etc/sysctl.d");
-        let network_of_init = network("/proc/1/ns/net").ok().map(|init| init == own);
+        // Process 1 of a lab is the lab's own, and neither its network nor /etc is that of a machine that boots.
+        let is_guest = wt_sys::ns::is_guest_of_a_machine();
+        let shares_etc = is_guest || hosts.is_some() && hosts == inode("/etc/sysctl.d");
+        let network_of_init =
+            if is_guest { Some(false) } else { network("/proc/1/ns/net").ok().map(|init| init == own) };
         Identity {
             boot_id: wt_sys::clock::boot_id(),
             network_of_init,

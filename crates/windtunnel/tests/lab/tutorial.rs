@@ -29,3 +29,25 @@ fn what_the_tutorial_types_in_a_lab_is_planned_applied_undone_and_listed() {
     let route = ran.out.lines().last().unwrap_or_default();
     assert!(route.starts_with("default") && !route.contains("initcwnd"), "{route}");
 }
+
+#[test]
+fn what_is_confirmed_in_a_lab_ends_with_it_and_never_reaches_the_hosts_files() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let mut command = windtunnel(home.path());
+    command.env_remove("WINDTUNNEL_ROOT").env("WINDTUNNEL_STATE_DIR", home.path().join("state"));
+    // A folder of the lab's own over the host's, so that a mistake reaches nothing.
+    let program = binary().display().to_string();
+    let script = format!(
+        "set -e; mount -t tmpfs none /etc/sysctl.d
+         {program} settings apply no-metrics-save=on --to host --confirm-within 1h; {program} settings confirm
+         cat /proc/sys/net/ipv4/tcp_no_metrics_save; ls -A /etc/sysctl.d | wc -l"
+    );
+    command.args(["lab", "run", "transatlantic", "--", "timeout", "60", "sh", "-c", &script]);
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let figures: Vec<&str> = ran.out.lines().rev().take(2).map(str::trim).collect();
+    assert_eq!(figures, ["0", "1"], "no file, and the setting is in force: {}", ran.out);
+    let said = format!("{}{}", ran.out, ran.err);
+    assert!(said.contains("a network namespace of its own") && said.contains("nothing was written"), "{said}");
+}
