@@ -39,9 +39,15 @@ INLINE u64 siphash(volatile u64 *key, u64 a, u64 b, u64 c)
 	return v0 ^ v1 ^ v2 ^ v3;
 }
 
+INLINE struct counters *counters(void)
+{
+	return &control.counters[processor() & (PROCESSORS - 1)];
+}
+
+/* Atomically: an interrupt may come between. */
 INLINE void count(int which)
 {
-	__sync_fetch_and_add(&control.counts[which], 1);
+	__sync_fetch_and_add(&counters()->counts[which], 1);
 }
 
 /* Private, shared and link-local ranges (RFC 1918, 6598, 3927) in host order. */
@@ -56,8 +62,8 @@ INLINE int is_private6(u64 high)
 	return high >> 54 == 0x3fa || high >> 57 == 0x7e;
 }
 
-/* The arm, or less than 0: which count of those that are left alone. */
-INLINE int decide(struct bpf_sock_ops *s, u64 *tag)
+/* The arm, or less than 0: which count of those that are left alone; the client's tag and the time of an arm. */
+INLINE int decide(struct bpf_sock_ops *s, u64 *tag, u64 *now)
 {
 	volatile struct bpf_sock_ops *v = s; /* one load for each field, or else the verifier refuses */
 	u64 port = v->local_port, prefix, rest, draw, high, low;
@@ -99,7 +105,8 @@ INLINE int decide(struct bpf_sock_ops *s, u64 *tag)
 		prefix = high >> 16 | 6ULL << 60;
 		rest = low ^ high << 40;
 	}
-	if (now_ns() > control.heartbeat_ns + control.patience_ns)
+	*now = now_ns();
+	if (*now > control.heartbeat_ns + control.patience_ns)
 		return -PAUSED;
 	*tag = siphash(control.tag_key, prefix, 0, 0);
 	/* linux/bpf.h: the remote port in network order, in the upper half where the lower byte comes first */
@@ -137,8 +144,8 @@ INLINE u32 rate_of(struct arm *arm)
 
 INLINE void established(struct bpf_sock_ops *s)
 {
-	u64 tag = 0, *words, *usual = (u64 *)control.usual_cc;
-	int chosen = decide(s, &tag), refused = 0;
+	u64 tag = 0, now = 0, *words, *usual = (u64 *)control.usual_cc;
+	int chosen = decide(s, &tag, &now), refused = 0;
 	void *sk = s->sk; /* loaded once, tested once */
 	struct arm *arm;
 	struct note *n;
@@ -214,8 +221,8 @@ INLINE void established(struct bpf_sock_ops *s)
 	}
 #endif
 	n->cwnd = ((volatile struct bpf_sock_ops *)s)->snd_cwnd;
-	n->since_ns = now_ns();
-	__sync_fetch_and_add(&control.assigned[chosen], 1);
+	n->since_ns = now;
+	__sync_fetch_and_add(&counters()->assigned[chosen], 1);
 	set_flags(s, RTO_FLAG | STATE_FLAG);
 }
 
@@ -284,7 +291,7 @@ INLINE void ended(struct bpf_sock_ops *s, struct note *n, u64 now)
 	u32 una;
 
 	if (!r) {
-		__sync_fetch_and_add(&control.lost[n->arm & (ARMS - 1)], 1); /* the ring is full */
+		__sync_fetch_and_add(&counters()->lost[n->arm & (ARMS - 1)], 1); /* the ring is full */
 		return;
 	}
 	una = v->snd_una;
@@ -425,9 +432,11 @@ INLINE void moved(struct bpf_sock_ops *s)
 		n->rtos++;
 		return;
 	}
+	if (n->finished_ns && v->args[1] != CLOSE)
+		return;
 	now = now_ns();
-	/* the first change of state at which nothing is outstanding; the state of a new connection changes once more */
-	if (!n->finished_ns && v->args[1] != ESTABLISHED && v->snd_nxt == v->snd_una) {
+	/* the first change of state at which nothing is outstanding */
+	if (!n->finished_ns && v->snd_nxt == v->snd_una) {
 		n->finished_ns = now;
 #ifdef IDLE
 		{
@@ -448,9 +457,11 @@ INLINE void moved(struct bpf_sock_ops *s)
 SEC("sockops") int traffic(struct bpf_sock_ops *s)
 {
 	u32 op = ((volatile struct bpf_sock_ops *)s)->op;
-	u64 tag;
+	u64 tag, now;
 	int chosen;
 
+	if (op == STATE && ((volatile struct bpf_sock_ops *)s)->args[1] == ESTABLISHED)
+		return 1; /* a connection that has just been assigned */
 	if (op == STATE || op == TIMED_OUT || op == WRITTEN || op == ACKNOWLEDGED) {
 		moved(s); /* only what was assigned has a note */
 		return 1;
@@ -465,7 +476,7 @@ SEC("sockops") int traffic(struct bpf_sock_ops *s)
 		established(s);
 		return 1;
 	}
-	chosen = decide(s, &tag);
+	chosen = decide(s, &tag, &now);
 	if (chosen < 0)
 		return 1;
 	chosen &= ARMS - 1;

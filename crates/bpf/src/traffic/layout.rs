@@ -32,14 +32,20 @@ pub(super) mod word {
     pub(crate) const ADMINISTRATOR: usize = ADMINISTRATORS + 1;
     pub(crate) const BELOW: usize = ADMINISTRATOR + 2 * MAX_ADMINISTRATORS;
     pub(crate) const USUAL_CC: usize = BELOW + MAX_ARMS;
-    pub(crate) const COUNTS: usize = USUAL_CC + 2;
-    pub(crate) const ASSIGNED: usize = COUNTS + 16;
-    pub(crate) const LOST: usize = ASSIGNED + MAX_ARMS;
-    pub(crate) const ARM: usize = LOST + MAX_ARMS;
+    pub(crate) const ARM: usize = USUAL_CC + 2;
     /// Words of an arm.
     pub(crate) const ARM_SIZE: usize = 8;
+    /// Where the counters of the first processor begin: at a cache line.
+    pub(crate) const COUNTERS: usize = (ARM + MAX_ARMS * ARM_SIZE).next_multiple_of(8);
+    /// Within a processor's counters: of the arms.
+    pub(crate) const ASSIGNED: usize = 16;
+    pub(crate) const LOST: usize = ASSIGNED + MAX_ARMS;
+    /// Words of a processor's counters.
+    pub(crate) const COUNTERS_SIZE: usize = LOST + MAX_ARMS;
+    /// So many have counters of their own.
+    pub(crate) const PROCESSORS: usize = 32;
     /// All of them.
-    pub(crate) const ALL: usize = ARM + MAX_ARMS * ARM_SIZE;
+    pub(crate) const ALL: usize = COUNTERS + PROCESSORS * COUNTERS_SIZE;
 }
 
 /// What the sockets of an arm's connections get; what is `None` stays the kernel's.
@@ -144,7 +150,8 @@ pub struct TrafficCounts {
 
 impl TrafficCounts {
     pub(super) fn read(control: &SharedWords) -> Self {
-        let count = |which: usize| control.read(word::COUNTS + which);
+        let first = (0..word::PROCESSORS).map(|processor| word::COUNTERS + processor * word::COUNTERS_SIZE);
+        let count = |which: usize| first.clone().map(|first| control.read(first + which)).sum();
         Self {
             passive: count(0),
             other_port: count(1),
@@ -156,8 +163,8 @@ impl TrafficCounts {
             recorded: count(7),
             administrator: count(8),
             responses_lost: count(9),
-            assigned: std::array::from_fn(|arm| control.read(word::ASSIGNED + arm)),
-            lost: std::array::from_fn(|arm| control.read(word::LOST + arm)),
+            assigned: std::array::from_fn(|arm| count(word::ASSIGNED + arm)),
+            lost: std::array::from_fn(|arm| count(word::LOST + arm)),
         }
     }
 

@@ -40,7 +40,7 @@ const NAME: &str = "wt_traffic";
 /// Room for some 15,000 connections that end between two looks.
 const RING: u32 = 1 << 21;
 /// Bytes of `struct note`.
-const NOTE: u32 = 5 * 8 + 4 * 4 + 8 + 16 + 3 * 8 + 6 * 4;
+const NOTE: u32 = 5 * 8 + 4 * 2 + 2 * 4 + 8 + 16 + 3 * 8 + 4 * 4;
 /// `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_MAP_VALUE` and `BPF_PSEUDO_KFUNC_CALL` of linux/bpf.h.
 const MAP: u8 = 1;
 const MAP_VALUE: u8 = 2;
