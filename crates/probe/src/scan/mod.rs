@@ -214,13 +214,24 @@ impl Scan {
         scan
     }
 
-    /// Every size alike; too long ones a few times.
+    /// Every size alike; too long ones a few times. With too few packets for that, as many sizes as there are packets for.
     fn cover(&mut self) {
+        let number = |sizes: usize| u32::try_from(sizes.max(1)).unwrap_or(u32::MAX);
         let passing = self.passing().count();
-        let each = (self.config.first / u32::try_from(passing.max(1)).unwrap_or(1)).max(BEYOND);
-        let count = |size: &u16| if *size <= self.config.pmtu { each } else { BEYOND };
-        let sizes: Vec<u16> =
-            self.config.sizes.iter().flat_map(|size| std::iter::repeat_n(*size, count(size) as usize)).collect();
+        let each = (self.config.first / number(passing)).max(BEYOND);
+        let all = self.config.sizes.len();
+        let (each, beyond) = match self.left() / number(all) {
+            enough if enough >= BEYOND => {
+                let rest = self.left() - BEYOND * number(all - passing).min(self.left());
+                (each.min(rest / number(passing)).max(BEYOND), BEYOND)
+            }
+            few => (few.max(1), few.max(1)),
+        };
+        let count = |size: &u16| if *size <= self.config.pmtu { each } else { beyond };
+        let room = (self.left() as usize).max(2);
+        let step = all.div_ceil(room);
+        let chosen = self.config.sizes.iter().rev().step_by(step.max(1));
+        let sizes: Vec<u16> = chosen.flat_map(|size| std::iter::repeat_n(*size, count(size) as usize)).collect();
         self.send(sizes, true, false);
     }
 

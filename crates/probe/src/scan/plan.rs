@@ -227,7 +227,7 @@ impl Scan {
     /// Packets that routers may cut: do they get through where others don't?
     fn plan_loose(&mut self) -> bool {
         let asked = self.loose().is_some();
-        if asked || !self.config.loose || self.config.kind != Kind::Echo {
+        if asked || !self.config.loose || self.config.kind != Kind::Echo || self.left() < LOOSE {
             return false;
         }
         let beyond = self.config.sizes.last().copied().filter(|size| *size > self.config.pmtu);

@@ -161,6 +161,22 @@ fn a_clean_path_is_told_before_all_packets_are_spent() {
 }
 
 #[test]
+fn no_more_packets_leave_than_were_allowed_however_few() {
+    let sizes: Vec<u16> = (0..78).map(|i| 576 + 12 * i).collect();
+    for most in [1, 20, 60, 78, 100, 300, 1000] {
+        let net = lossy(u64::from(most), 1300, [0.05, 0.0]);
+        let few = ScanConfig { quick: most, most, most_in_all: most, ..config(sizes.clone()) };
+        let mut scan = Scan::new(few, rng(3));
+        let ran = run(&net, &mut scan);
+        // A handshake's two packets come before those of any size.
+        assert!(ran.packets <= most.max(3) + 2, "{} of {most}", ran.packets);
+        let seen = scan.sizes();
+        assert_eq!(seen.last().unwrap().size, 1500, "the longest is among them");
+        assert!(seen.len() >= (most as usize / 2).min(78), "{} sizes by {most} packets", seen.len());
+    }
+}
+
+#[test]
 fn loss_costs_a_loss_based_control_far_more_than_a_rate_based_one() {
     let rtt = Duration::from_millis(40);
     let (long, short) = (goodput(1360, 40, 0.01, rtt, 12.5e6), goodput(1260, 40, 0.0, rtt, 12.5e6));
@@ -168,6 +184,11 @@ fn loss_costs_a_loss_based_control_far_more_than_a_rate_based_one() {
     assert!((0.9..1.1).contains(&(short.rate_based / long.rate_based)));
     // The law itself: 1360 bytes, 40 ms, 1 %: 1360 / (0.04 · √(0.02 / 3) + 0.24 · 3 · √0.00375 · 0.01 · 1.0032) = 367 kB/s.
     assert!((long.loss_based - 366_800.0).abs() < 300.0, "{}", long.loss_based);
+    // What the model of BBR comes to over 100 Mbit/s: 65, 42 and 0.32 Mbit/s.
+    for (loss, modelled) in [(0.1, 65e6), (0.18, 42e6), (0.3, 0.32e6)] {
+        let told = goodput(1448, 52, loss, rtt, 12.5e6).rate_based * 8.0;
+        assert!((0.6..1.7).contains(&(told / modelled)), "{loss}: {told}");
+    }
     // At a third it is timeouts that cost: Mathis and others would say 70 kB/s.
     assert!(goodput(1360, 40, 1.0 / 3.0, rtt, 12.5e6).loss_based < 5000.0);
 }

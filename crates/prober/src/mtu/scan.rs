@@ -76,7 +76,7 @@ impl ScanRequest {
         within("bytes as the smallest size", self.from, 68, u16::MAX)?;
         within("bytes as the largest size", self.to.unwrap_or(u16::MAX), 68, u16::MAX)?;
         within("bytes from one size to the next", self.step, 1, u16::MAX)?;
-        within("packets", self.most.unwrap_or(MOST), 100, 1_000_000)
+        within("packets", self.most.unwrap_or(MOST), 50, 1_000_000)
     }
 }
 

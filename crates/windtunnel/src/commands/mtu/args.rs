@@ -37,7 +37,7 @@ pub(crate) struct MtuArgs {
     step: u16,
     /// Packets at most; a scan ends sooner when the answer is clear [default: 6000, and 20000 to split a large loss by
     /// direction]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=1_000_000), requires = "scan")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=1_000_000), requires = "scan")]
     most: Option<u32>,
     /// TCP connections that carry one packet of the path MTU each, over whichever branch a load balancer sends them; 1: none
     /// [default: 12 to at most four hosts whose port is open]

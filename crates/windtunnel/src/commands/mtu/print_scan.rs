@@ -48,6 +48,10 @@ pub(super) fn chart(search: &SearchAnswer, scan: &ScanAnswer) -> Chart {
         })
         .collect();
     let dead = search.pmtu.filter(|pmtu| search.sizes.iter().any(|row| row.size > *pmtu));
+    // Where nothing gets through a lost packet says no more than another, so that these have no interval.
+    let none = search.sizes.iter().filter(|row| row.sent > 0 && dead.is_some_and(|pmtu| row.size > pmtu));
+    let none: Vec<(f64, f64)> = none.map(|row| (f64::from(row.size), 100.0)).collect();
+    let lost = (!none.is_empty()).then(|| Series::points("none got through", none));
     let beyond = dead.map(|pmtu| Rule::vertical(f64::from(pmtu), "nothing longer gets through"));
     let begins = threshold.map(|found| {
         let middle = (f64::from(found.below) + f64::from(found.above)) / 2.0;
@@ -58,7 +62,7 @@ pub(super) fn chart(search: &SearchAnswer, scan: &ScanAnswer) -> Chart {
         subtitle: "estimates with 95 % intervals; sizes of few packets are taken together".to_owned(),
         x: Axis::linear("size", "bytes"),
         y: Axis::linear("loss", "%"),
-        series: vec![Series::intervals("loss", &points)],
+        series: std::iter::once(Series::intervals("loss", &points)).chain(lost).collect(),
         rules: begins.into_iter().chain(beyond).collect(),
         ..Chart::default()
     }
@@ -72,7 +76,10 @@ fn verdict(search: &SearchAnswer, scan: &ScanAnswer) -> String {
         let dead = search.sizes.iter().any(|row| Some(row.size) > search.pmtu);
         let beyond = if dead { ", and longer packets don't get through" } else { "" };
         let from = search.sizes.iter().map(|row| row.size).min().unwrap_or_default();
-        return format!("from {from} to {best} bytes no loss that depends on the size was found{beyond}\n{more}{cost}");
+        let could = unseen(search);
+        return format!(
+            "from {from} to {best} bytes no loss that depends on the size was found{beyond}\n{could}{more}{cost}"
+        );
     };
     let mut text = format!(
         "loss begins between {} and {} bytes: {:.1} % above, {:.1} % below (evidence {} to 1)\n",
@@ -89,15 +96,41 @@ fn verdict(search: &SearchAnswer, scan: &ScanAnswer) -> String {
     }
     let _ = writeln!(
         text,
-        "best size {best} bytes: predicted {:.0} times the goodput with CUBIC, {:.1} times with BBR, at {}",
-        scan.gain.loss_based,
-        scan.gain.rate_based,
+        "best size {best} bytes: predicted {} the goodput with CUBIC, {} with BBR, at {}",
+        times(scan.gain.loss_based),
+        times(scan.gain.rate_based),
         BitsPerSecond(scan.gain.assumed_rate_bps).human()
     );
     for line in &search.advice {
         let _ = writeln!(text, "  to do: {line}");
     }
     text + &more + &cost
+}
+
+/// A predicted gain in as many digits as it is good for.
+fn times(gain: f64) -> String {
+    match gain {
+        _ if gain > 20.0 => "more than 20 times".to_owned(),
+        _ if gain >= 9.95 => format!("{gain:.0} times"),
+        _ => format!("{gain:.1} times"),
+    }
+}
+
+/// What loss of long packets so few may have missed: two were sent of a size, say, and both came.
+fn unseen(search: &SearchAnswer) -> String {
+    let passing: Vec<_> = search.sizes.iter().filter(|row| Some(row.size) <= search.pmtu && row.sent > 0).collect();
+    let Some(last) = passing.last() else { return String::new() };
+    let half = &passing[passing.len() / 2..];
+    let together = half.iter().fold(LossCount::default(), |sum, row| sum.plus(row.count()));
+    let fewest = half.iter().map(|row| row.count()).min_by_key(|count| count.sent).unwrap_or_default();
+    let [all, one] = [together, fewest].map(|count| count.interval().1 * 100.0);
+    format!(
+        "  what loss that may hide: up to {all:.1} % from {} to {} bytes ({} sent), up to {one:.0} % at a single size ({} sent)\n",
+        half.first().map_or(last.size, |row| row.size),
+        last.size,
+        together.sent,
+        fewest.sent
+    )
 }
 
 /// What was looked at beside.
