@@ -265,6 +265,10 @@ impl Knob {
             }
             Kind::Number { min, max } => {
                 let number: u64 = word.parse().map_err(|_| bad())?;
+                // As the old optimisers wrote the system's own.
+                if number == 0 && self == Self::Ttl {
+                    return Ok(Level::Auto);
+                }
                 if (min..=max).contains(&number) { Ok(Level::Number(number)) } else { Err(bad()) }
             }
             Kind::Name => {

@@ -40,7 +40,7 @@ mod url;
 
 pub use assignment::{Assignment, AssignmentError};
 pub use bytes::Bytes;
-pub use count::counted;
+pub use count::{change, counted};
 pub use error::ParseError;
 pub use folder::UserFolder;
 pub use knob::{Knob, Level, Scopes, Settings, Side, Unit};

@@ -1,4 +1,5 @@
 use super::answer::{AgainstFirst, ControlResult, ControlsAnswer};
+use wt_units::change;
 
 impl ControlResult {
     /// What had to be run again, if anything had.
@@ -81,8 +82,8 @@ pub(super) fn start(all: &[ControlResult]) -> String {
         kept.sort_by(|(_, a), (_, b)| a.ratio.total_cmp(&b.ratio));
         let name = |(one, against): &(&ControlResult, AgainstFirst)| {
             let AgainstFirst { ratio, low, high } = *against;
-            let [ratio, low, high] = [ratio, low, high].map(percent);
-            format!("{} ({ratio:+.0} %, {low:+.0} to {high:+.0})", one.label)
+            let [ratio, low, high] = [ratio, low, high].map(|ratio| change(percent(ratio), 0));
+            format!("{} ({ratio} %, {low} to {high})", one.label)
         };
         kept.iter().map(name).collect::<Vec<_>>().join(", ")
     };
@@ -107,7 +108,7 @@ fn sorted(others: &[ControlResult], shown: fn(&AgainstFirst) -> bool) -> String 
     kept.sort_by(|a, b| b.goodput.mean.total_cmp(&a.goodput.mean));
     let name = |one: &&ControlResult| {
         let gain = one.against_first.map_or(0.0, |against| percent(against.ratio));
-        format!("{} ({gain:+.0} %)", one.label)
+        format!("{} ({} %)", one.label, change(gain, 0))
     };
     kept.iter().map(name).collect::<Vec<_>>().join(", ")
 }

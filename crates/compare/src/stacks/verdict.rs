@@ -127,7 +127,7 @@ fn words([a, b]: [&str; 2], kind: StackVerdictKind, found: &Bounded, rounds: usi
     };
     match kind {
         StackVerdictKind::Same => {
-            format!("{a} and {b}: same within {:.0} % ({:+.1} %)", SAME * 100.0, percent(ratio))
+            format!("{a} and {b}: same within {:.0} % ({} %)", SAME * 100.0, wt_units::change(percent(ratio), 1))
         }
         StackVerdictKind::Faster => faster(a, b, ratio, low),
         StackVerdictKind::Slower => faster(b, a, 1.0 / ratio, 1.0 / high),

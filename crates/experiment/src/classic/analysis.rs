@@ -4,6 +4,7 @@ use super::permutation::{PermutationTest, pair_sign_flip, within_block_permutati
 use super::plan::{blocks_needed, detectable};
 use super::ranks::{Kruskal, friedman, friedman_exact, kruskal};
 use super::table::Table;
+use super::two_deviations::{TwoDeviations, two_deviations};
 use crate::describe::describe;
 use crate::drift::{Trend, trend};
 use crate::eprocess::{EProcess, evidence_series};
@@ -144,6 +145,8 @@ pub struct TableAnalysis {
     pub mcb: Vec<McbInterval>,
     /// Every pair by sign flips.
     pub sign_flip: Vec<PairFlip>,
+    /// What the old rule of thumb would say: "two standard deviations or more".
+    pub two_deviations: Option<TwoDeviations>,
     /// What the table could have shown.
     pub mde: Option<MdeView>,
     /// Blocks that a true gain of so many percent takes, for a single comparison.
@@ -201,6 +204,7 @@ pub(super) fn figures(table: &Table, better: Better, rng: &mut impl Rng) -> Opti
         dunnett: scaled.map(|a| against_the_first(&log, &a)).unwrap_or_default(),
         mcb: scaled.map(|a| best_in_percent(&log, &a, better)).unwrap_or_default(),
         sign_flip: if b > 1 { sign_flips(&log, rng) } else { Vec::new() },
+        two_deviations: (b > 1).then(|| two_deviations(table)),
         mde: scaled
             .map(|a| detectable(k, b, a.mse))
             .map(|d| MdeView { ratio_percent: d.single * 100.0, all_pairs_percent: d.all_pairs * 100.0 }),

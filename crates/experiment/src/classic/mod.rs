@@ -26,6 +26,8 @@ mod relation;
 mod table;
 /// Two factors of two levels in blocks.
 mod two_by_two;
+/// The old rule of thumb.
+mod two_deviations;
 /// One sentence on it.
 mod verdict;
 
@@ -44,6 +46,7 @@ pub use ranks::{Friedman, FriedmanExact, Kruskal, friedman, friedman_exact, krus
 pub use relation::{Relation, relation};
 pub use table::{Table, TableError};
 pub use two_by_two::{Effect, Square, TwoByTwoAnalysis, two_by_two_in_blocks};
+pub use two_deviations::TwoDeviations;
 pub use verdict::{analyse, p_value};
 
 #[cfg(test)]

@@ -238,7 +238,7 @@ impl Oracle {
 
 /// "the model expects +3.1 %, known error 2.0 %".
 fn words(gain: f64, error: f64) -> String {
-    format!("the model expects {:+.1} %, known error {:.1} %", gain * 100.0, error * 100.0)
+    format!("the model expects {} %, known error {:.1} %", wt_units::change(gain * 100.0, 1), error * 100.0)
 }
 
 /// Takes what was left out from the design, and counts the rest anew. `arms` are its candidates.

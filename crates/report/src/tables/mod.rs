@@ -125,6 +125,10 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
     if let Some(f) = a.anova.one_way_log {
         line("without regard to blocks (log)", f_and_p(f.f, f.p));
     }
+    if let Some(rule) = &a.two_deviations {
+        let said = format!("{} of {} pairs; by chance alone {}", rule.beyond, rule.pairs, short(rule.by_chance));
+        line(&format!("two deviations of a mean apart (±{})", short(2.0 * rule.of_mean)), said);
+    }
     for pair in a.tukey.iter().filter(|pair| pair.p < 0.2).take(10) {
         let name = format!("{} / {}", pair.a, pair.b);
         let range = format!("×{:.2} ({:.2} to {:.2}), p = {}", pair.ratio, pair.low, pair.high, short(pair.p));

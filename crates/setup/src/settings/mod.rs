@@ -299,7 +299,10 @@ impl HostAccess {
     }
 
     fn surveyed_backup(&mut self, file: &Path) -> Result<(Survey, Plan), Problem> {
-        let bytes = std::fs::read(file).map_err(|error| Problem::usage(format!("{}: {error}", file.display())))?;
+        let bytes = std::fs::read(file).map_err(|error| {
+            Problem::usage(format!("{}: {error}", file.display()))
+                .hint("name a file that windtunnel settings backup FILE wrote; windtunnel settings undo needs none")
+        })?;
         let backup = Backup::parse(&bytes, file).map_err(|error| Problem::usage(error.to_string()))?;
         let survey = self.survey()?;
         let plan = backup.plan(&survey);

@@ -12,6 +12,7 @@ use wt_compare::controls::{
     self, ControlResult, ControlsAnswer, ControlsRequest, DisturbanceKind, goodput_figure, goodput_of_run,
     goodput_unit, percent,
 };
+use wt_units::change;
 
 /// How large the pictures are, pixels.
 const SIZE: (u32, u32) = (900, 420);
@@ -176,7 +177,8 @@ fn row(one: &ControlResult) -> Vec<String> {
     let spread = runs.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
     let against = one.against_first.map_or_else(String::new, |a| {
-        format!("{:+.0} % ({:+.0} to {:+.0})", percent(a.ratio), percent(a.low), percent(a.high))
+        let [ratio, low, high] = [a.ratio, a.low, a.high].map(|ratio| change(percent(ratio), 0));
+        format!("{ratio} % ({low} to {high})")
     });
     let ends = (goodput_of_run(spread.0), goodput_of_run(spread.1));
     let goodput = format!("{} ({}–{})", goodput_figure(one.goodput.mean), ends.0, ends.1);

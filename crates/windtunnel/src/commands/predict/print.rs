@@ -16,7 +16,7 @@ fn rate(bps: f64) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:+.1} %", share * 100.0)
+    format!("{} %", wt_units::change(share * 100.0, 1))
 }
 
 /// What is known of the model's error here, in a sentence.
