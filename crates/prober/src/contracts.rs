@@ -196,7 +196,7 @@ fn requests_are_read_and_what_is_out_of_range_is_refused() {
         ),
         ("mtu", "{}", Some(Fault::Usage)),
         ("mtu", r#"{"hosts": ["127.0.0.1"], "scan": {"step": 0}}"#, Some(Fault::Usage)),
-        ("mtu", r#"{"hosts": ["127.0.0.1"], "scan": {"most": 99}}"#, Some(Fault::Usage)),
+        ("mtu", r#"{"hosts": ["127.0.0.1"], "scan": {"most": 49}}"#, Some(Fault::Usage)),
         ("mtu", r#"{"hosts": ["127.0.0.1"], "options": {"pps": 0}}"#, Some(Fault::Usage)),
         ("mtu", r#"{"hosts": ["127.0.0.1"], "flows": 64}"#, Some(Fault::Stopped)),
         ("mtu", r#"{"hosts": ["127.0.0.1"], "flows": 65}"#, Some(Fault::Usage)),

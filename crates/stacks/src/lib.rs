@@ -13,6 +13,8 @@ pub mod catalogue;
 pub mod conformance;
 /// What is wrong with a stack, by name and date.
 pub mod finding;
+/// Programs of others through a stack.
+mod forward;
 /// What is documented of seven stacks of the nineties.
 pub mod profile;
 /// What adapters are told and tell.
@@ -32,5 +34,6 @@ pub mod fuzzing;
 
 pub use adapter::{ADAPTER, adapter};
 pub use catalogue::{Built, Choice, ChoiceError, Stack};
+pub use forward::{Forward, Forwarded};
 pub use seen::{Offer, Seen};
 pub use tunnel::{StackError, StackTunnel};

@@ -32,9 +32,9 @@ use wt_units::{Knob, Level, Settings};
 /// Where the server listens.
 const PORT: u16 = 7411;
 /// The address of a stack behind an adapter: of 198.18.0.0/15, kept for benchmarks (RFC 2544).
-const STACK_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+pub(crate) const STACK_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// The device of an adapter.
-const STACK_DEVICE: &str = "wts0";
+pub(crate) const STACK_DEVICE: &str = "wts0";
 /// What the server sends with, whatever this machine's default is: the same for every stack, and not paced.
 const SERVER_CC: &str = "cubic";
 /// Where a namespace has its default.
@@ -97,13 +97,7 @@ impl StackTunnel {
         let server = Server::start(listener, ServerConfig::default())?;
         // A connection that begins with bbr is paced for ever, whatever it is given later; reno can always be had.
         lab.server.run(|| write_net_sysctl(DEFAULT_CC, "reno"))??;
-        lab.client.run(|| {
-            write_net_sysctl("ipv4/ip_forward", "1")?;
-            // What the stack gets shall be what came over the path, and nothing of the client's own.
-            write_net_sysctl("ipv4/conf/all/send_redirects", "0")?;
-            write_net_sysctl("ipv4/conf/all/rp_filter", "0")?;
-            write_net_sysctl(&format!("ipv4/conf/{DEVICE}/rp_filter"), "0")
-        })??;
+        lab.client.run(forward_between)??;
         let needs_far_end = |choice: &&Choice| choice.stack.described().is_some_and(|told| told.far_end);
         let far_ends = arms.iter().filter(needs_far_end).map(|choice| choice.stack.name).collect();
         Ok(Self { lab, server, arms, far_ends, folder: Folder::new()?, trials: 0 })
@@ -150,8 +144,17 @@ impl StackTunnel {
     }
 }
 
+/// Has this thread's namespace, the lab's client, forward between the path and adapters.
+pub(crate) fn forward_between() -> Result<(), SysError> {
+    write_net_sysctl("ipv4/ip_forward", "1")?;
+    // What the stack gets shall be what came over the path, and nothing of the client's own.
+    write_net_sysctl("ipv4/conf/all/send_redirects", "0")?;
+    write_net_sysctl("ipv4/conf/all/rp_filter", "0")?;
+    write_net_sysctl(&format!("ipv4/conf/{DEVICE}/rp_filter"), "0")
+}
+
 /// The kernel's side of an adapter's device.
-fn bring_up(mtu: u32) -> Result<(), SysError> {
+pub(crate) fn bring_up(mtu: u32) -> Result<(), SysError> {
     let mut netlink = Netlink::open()?;
     netlink.start(STACK_DEVICE, Some(mtu), Some(10_000), false)?;
     netlink.set_route(STACK_DEVICE, STACK_V4.into(), 32, &RouteMetrics::default())

@@ -42,6 +42,11 @@ macro_rules! emit {
 
 static SCREEN: LazyLock<Screen> = LazyLock::new(Screen::stdout);
 
+/// Says on stderr what isn't the command's output, or that of a program that it runs.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "windtunnel: {}", wt_units::harmless(line));
+}
+
 /// See [`say!`].
 pub(crate) fn print_text(text: &str) {
     print_line(&SCREEN.fitted(text));

@@ -20,6 +20,8 @@ mod list;
 mod overhead;
 /// As a page and a table.
 mod page;
+/// A program through a stack.
+mod program;
 /// What is asked for.
 mod request;
 /// From the first round to the last.
@@ -36,5 +38,6 @@ mod words;
 pub use again::again;
 pub use answer::StacksAnswer;
 pub use list::{ListedFact, ListedProfile, ListedStack, StacksList, list};
+pub use program::{StackProgram, StackProgramAnswer, run_program};
 pub use request::StacksRequest;
 pub use session::run;

@@ -488,3 +488,36 @@ fn packet_scripts_tell_what_a_stack_can_do() {
     let again: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(again["stacks"][0]["conformance"], told["stacks"][0]["conformance"]);
 }
+
+#[test]
+fn a_program_as_it_is_goes_through_a_stack_and_feels_its_window() {
+    require!("tun", tun_device());
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let lab = path(home.path(), 60);
+    let program = crate::common::binary().display().to_string();
+    let fetch = |stack: &str| {
+        let mut command = windtunnel(home.path());
+        command.args(["lab", "run", &lab, "--", &program, "stacks", "run", stack, "--"]);
+        // Two at once, an answer that is checked, and the code of the program.
+        let script = "grep -c '^127.0.0.2 server$' /etc/hosts; curl -sfo one http://server/bytes/20000 & \
+             curl -sfo /dev/null -w '%{time_total}\n' http://server/bytes/200000; wait; wc -c < one; rm one; exit 7";
+        let ran = ran(command.args(["sh", "-c", script]).current_dir(home.path()).output().unwrap());
+        assert_eq!(ran.code, 7, "{}{}", ran.out, ran.err);
+        let lines: Vec<&str> = ran.out.lines().collect();
+        assert_eq!((lines[0], lines[2]), ("1", "20000"), "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains("2 connections through"), "{}", ran.err);
+        lines[1].parse::<f64>().unwrap()
+    };
+    // 200 kB by windows of 8 KiB over 60 ms take 25 round trips, and by large ones six or so.
+    let (small, large) = (fetch("smoltcp:rwin=8KiB"), fetch("smoltcp:rwin=256KiB"));
+    assert!(small > 1.4 && small > 1.5 * large, "{small} s and {large} s");
+    let outside = ran(windtunnel(home.path()).args(["stacks", "run", "smoltcp", "--", "true"]).output().unwrap());
+    assert!(outside.code == 2 && outside.err.contains("windtunnel lab run"), "{}", outside.err);
+    for (stack, wanted) in [("linux-direct", "this kernel itself"), ("none-such", "there is no stack")] {
+        let mut command = windtunnel(home.path());
+        command.args(["lab", "run", &lab, "--", &program, "stacks", "run", stack, "--", "true"]);
+        let refused = ran(command.output().unwrap());
+        assert!(refused.code == 2 && refused.err.contains(wanted), "{stack}: {}", refused.err);
+    }
+}

@@ -5,11 +5,10 @@ use super::stats::{StatsForm, tell};
 use super::virtual_time::VirtualArgs;
 use crate::cli::forms::give;
 use crate::cli::signals::{cancel_on, cancel_on_saying};
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, note, say};
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_api::{Answer, Request, Services};
@@ -144,11 +143,6 @@ impl On {
     fn recording(&self) -> Option<LabRecording> {
         self.record.as_ref().map(|file| LabRecording { file: file.clone(), at: self.record_at.clone() })
     }
-}
-
-/// Says on stderr what isn't the program's output.
-fn note(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "windtunnel: {line}");
 }
 
 /// Says that somebody else measures here, if somebody does.

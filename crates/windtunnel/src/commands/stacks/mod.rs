@@ -4,6 +4,8 @@
 pub(crate) mod compare;
 /// Which there are.
 mod list;
+/// Programs through one.
+mod run;
 
 use crate::edge::Outcome;
 use clap::{Args, Subcommand};
@@ -26,6 +28,7 @@ pub(crate) struct StacksArgs {
 enum StacksCommand {
     List(list::ListArgs),
     Compare(Box<compare::CompareArgs>),
+    Run(run::RunArgs),
 }
 
 /// Runs the command.
@@ -36,5 +39,6 @@ pub(crate) fn run(args: &StacksArgs) -> Outcome {
     match &args.command {
         StacksCommand::List(args) => list::run(args),
         StacksCommand::Compare(args) => compare::run(args),
+        StacksCommand::Run(args) => run::run(args),
     }
 }
