@@ -29,6 +29,9 @@ pub struct StackVerdict {
     pub evidence: f64,
     /// In words.
     pub text: String,
+    /// Whether both are one stack with the same settings, under two names.
+    #[serde(skip)]
+    pub(super) alike: bool,
 }
 
 /// What is shown of one stack against another.
@@ -95,6 +98,7 @@ impl StackVerdict {
             low: bound(low),
             high: bound(high),
             evidence: evidence.max(slower),
+            alike: false,
             text: format!("{workload}: {}", words([a, b], kind, &found, rounds)),
         }
     }
@@ -104,7 +108,7 @@ impl StackVerdict {
     pub(super) fn of_one_stack(self) -> Self {
         let Self { workload, a, b, .. } = &self;
         let text = format!("{workload}: {a} and {b}: the same stack with the same settings; they aren't ranked");
-        Self { kind: StackVerdictKind::Same, text, ..self }
+        Self { kind: StackVerdictKind::Same, text, alike: true, ..self }
     }
 
     /// Whether a difference is shown that matters.

@@ -338,8 +338,8 @@ fn a_gap_between_acks_that_grows_within_a_soak_is_in_its_thirds() {
     assert!(!trials.is_empty(), "{}{}", ran.out, ran.err);
     for trial in trials {
         let gap = |third: usize| trial["measures"]["thirds"][third]["ack_gap_us"].as_u64().unwrap();
-        // 52 bytes at 4 kbit/s are 104 ms.
-        assert!(gap(0) < 60_000 && gap(2) > 80_000, "{trial}");
+        // 52 bytes at 4 kbit/s are 104 ms; where the machine was late, some of those before come among them.
+        assert!(gap(0) < 40_000 && gap(2) > 50_000, "{trial}");
     }
     assert!(report["soak"].as_array().unwrap().iter().any(|soak| soak["what"] == "ack-gap"), "{report:#}");
 }
