@@ -65,26 +65,26 @@ pub(super) fn terminal(answer: &PredictAnswer) {
     advise(answer);
 }
 
-/// A row for each setting; a star where it is worth measuring.
+/// A row for each setting; a star beside the gain where it is worth measuring.
 fn table(answer: &PredictAnswer) {
     let measured = &answer.measured;
     let others = (!measured.is_goodput()).then_some(());
-    let row = |cells: [String; 6], figure: String| {
+    let row = |cells: [String; 5], figure: String| {
         let [label, goodput, gain, rest @ ..] = cells;
         let figure = others.map(|()| figure);
         [label, goodput, gain].into_iter().chain(figure).chain(rest).collect::<Vec<String>>()
     };
-    let head = ["setting", "goodput", "gain", "queueing", "retrans", ""].map(str::to_owned);
+    let head = ["setting", "goodput", "gain  ", "queueing", "retrans"].map(str::to_owned);
     let mut rows = vec![row(head, measured.head().to_owned())];
     for arm in &answer.arms {
-        let gain = arm.gain.map_or_else(String::new, percent);
-        let mark = if arm.worth_measuring { "*" } else { "" };
+        let mark = if arm.worth_measuring { "*" } else { " " };
+        let gain = arm.gain.map_or_else(String::new, |gain| format!("{} {mark}", percent(gain)));
         let queueing = format!("{:.1} ms", arm.queueing_delay_us / 1e3);
         let retransmitted = format!("{:.2} %", arm.retransmitted_share * 100.0);
-        let cells = [arm.label.clone(), rate(arm.goodput_bps), gain, queueing, retransmitted, mark.to_owned()];
+        let cells = [arm.label.clone(), rate(arm.goodput_bps), gain, queueing, retransmitted];
         rows.push(row(cells, measured.show(arm.figure)));
     }
-    say_table(&rows, &[1, 2, 3, 4, 5]);
+    say_table(&rows, &[1, 2, 3, 4]);
 }
 
 fn advise(answer: &PredictAnswer) {
