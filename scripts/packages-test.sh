@@ -19,6 +19,8 @@ deb=$(ls "$work"/out/windtunnel_*.deb 2>/dev/null) || fail "there is no package:
 
 say "lintian"
 lintian --fail-on error,warning "$deb" || fail "lintian complains"
+stacks=$(ls "$work"/out/windtunnel-stacks_*.deb 2>/dev/null) || fail "there is no package of stacks: apt-get install gcc liblwip-dev libslirp-dev; make packages"
+lintian --fail-on error,warning "$stacks" || fail "lintian complains of the stacks"
 
 say "units"
 units=$(mktemp -d)
@@ -97,7 +99,7 @@ inside root sh -c 'apt-get update -q >/dev/null && apt-get install -q -y --no-in
 inside root useradd --create-home --uid 1000 --shell /bin/bash someone
 # The folder is one that apt takes packages from.
 install -d "$root/srv/windtunnel"
-cp "$deb" "$work/out/Packages.gz" "$root/srv/windtunnel/"
+cp "$deb" "$stacks" "$work/out/Packages.gz" "$root/srv/windtunnel/"
 echo 'deb [trusted=yes] file:/srv/windtunnel ./' >"$root/etc/apt/sources.list.d/windtunnel.list"
 files >"$work/before.txt"
 
@@ -111,6 +113,17 @@ printf '%s\n' "$verdict" | head -n 5 >&2
 printf '%s' "$verdict" | grep -q '^Kept: windtunnel report' || fail "there is no verdict"
 say "$took s, $((installed - began)) s of them to install"
 [ $took -lt 120 ] || fail "that is more than two minutes"
+
+say "seven stacks"
+inside root sh -c 'apt-get install -q -y windtunnel-stacks' >"$work/apt.txt" 2>&1 || { tail "$work/apt.txt" >&2; fail "apt: stacks"; }
+inside someone windtunnel stacks list --json | python3 -c '
+import json, sys
+built = {one["name"] for one in json.load(sys.stdin)["stacks"] if one["built"]}
+sys.exit(not built >= {"linux-direct", "linux", "smoltcp", "lwip", "slirp", "quic", "uml"} and f"built: {sorted(built)}")' || fail "not all stacks are there"
+if [ -e /dev/net/tun ]; then
+    inside root windtunnel lab run adsl -- windtunnel stacks run lwip -- curl -sS -o /dev/null http://server/bytes/100kB || fail "curl through lwIP"
+fi
+inside root apt-get purge -q -y windtunnel-stacks >/dev/null 2>&1 || fail "purge of stacks"
 
 say "commands as an ordinary user"
 [ "$(inside someone id -u)" = 1000 ] || fail "that isn't an ordinary user"

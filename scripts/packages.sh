@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds packages into target/packages/out: a .deb, a tarball, an OCI image, what is inside (a CycloneDX list) and SHA256SUMS. The
+# Builds packages into target/packages/out: a .deb, another one with adapters of TCP/IP stacks where their libraries are, a tarball, an OCI image, what is inside (a CycloneDX list) and SHA256SUMS. The
 # same commit gives the same files, in whatever folder it is built. The program starts with glibc 2.28 and newer; one that needs a
 # newer one isn't packed. Usage: scripts/packages.sh [PROGRAM]; with PROGRAM nothing is compiled, and its glibc is only told.
 set -eu
@@ -64,27 +64,36 @@ for unit in serve agent web traffic@; do
     install -D -m 644 packaging/windtunnel-$unit.service "$stage/lib/systemd/system/windtunnel-$unit.service"
 done
 install -D -m 644 packaging/windtunnel-serve.default "$stage/etc/default/windtunnel-serve"
-doc=$stage/usr/share/doc/windtunnel
-install -d "$doc"
-# Debian's form of the changelog: one entry that leads to ours.
-gzip -9nc CHANGELOG.md > "$doc/NEWS.md.gz"
-printf 'windtunnel (%s) unstable; urgency=medium\n\n  * What changed stands in NEWS.md.gz.\n\n -- The Windtunnel authors <maintainers@windtunnel.invalid>  %s\n' \
-    "$version" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9nc > "$doc/changelog.gz"
-{
-    cat packaging/deb/copyright
-    echo "License: MIT or Apache-2.0"
-    echo " Either of these, as you like."
-    echo " ."
-    sed -e 's/^$/./' -e 's/^/ /' LICENSE-MIT
-    echo " ."
-    echo " On Debian the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0."
-} > "$doc/copyright"
-chmod 644 "$doc"/*
+papers() { # the package, what changed, where
+    install -d "$3/usr/share/doc/$1"
+    # Debian's form of the changelog: one entry that leads to ours.
+    printf '%s (%s) unstable; urgency=medium\n\n  * %s\n\n -- The Windtunnel authors <maintainers@windtunnel.invalid>  %s\n' \
+        "$1" "$version" "$2" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9nc > "$3/usr/share/doc/$1/changelog.gz"
+    {
+        cat packaging/deb/copyright
+        echo "License: MIT or Apache-2.0"
+        echo " Either of these, as you like."
+        echo " ."
+        sed -e 's/^$/./' -e 's/^/ /' LICENSE-MIT
+        echo " ."
+        echo " On Debian the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0."
+    } > "$3/usr/share/doc/$1/copyright"
+    chmod 644 "$3/usr/share/doc/$1"/*
+}
+papers windtunnel "What changed stands in NEWS.md.gz." "$stage"
+gzip -9nc CHANGELOG.md > "$stage/usr/share/doc/windtunnel/NEWS.md.gz"
+chmod 644 "$stage/usr/share/doc/windtunnel/NEWS.md.gz"
 
 # The libraries that the program needs, as Debian names their packages.
 mkdir -p "$work/list/debian"
 printf 'Source: windtunnel\n\nPackage: windtunnel\nArchitecture: any\n' > "$work/list/debian/control"
-needs=$(cd "$work/list" && dpkg-shlibdeps -O "$stage/usr/bin/windtunnel" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+needs() { (cd "$work/list" && dpkg-shlibdeps -O "$@" 2>/dev/null | sed -n 's/^shlibs:Depends=//p'); }
+sealed() { # what is packed, into which file: sums, one date for all
+    (cd "$1" && find . -type f ! -path './DEBIAN/*' -printf '%P\n' | sort | xargs md5sum) > "$work/list/md5sums"
+    install -m 644 "$work/list/md5sums" "$1/DEBIAN/md5sums"
+    find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+    dpkg-deb --root-owner-group -Zxz --build "$1" "$2" >/dev/null
+}
 install -d -m 755 "$stage/DEBIAN"
 cat > "$stage/DEBIAN/control" <<END
 Package: windtunnel
@@ -94,9 +103,9 @@ Maintainer: The Windtunnel authors <maintainers@windtunnel.invalid>
 Section: net
 Priority: optional
 Installed-Size: $(du -k -s --apparent-size "$stage" | cut -f1)
-Depends: $needs
+Depends: $(needs "$stage/usr/bin/windtunnel")
 Recommends: iproute2, curl
-Suggests: nftables, chromium
+Suggests: nftables, chromium, windtunnel-stacks
 Description: finds the TCP/IP settings that make a connection fastest
  Windtunnel varies TCP/IP settings in random order over an emulated or a real
  path, shows whether the difference is real with statistics that hold however
@@ -107,10 +116,40 @@ Description: finds the TCP/IP settings that make a connection fastest
 END
 echo /etc/default/windtunnel-serve > "$stage/DEBIAN/conffiles"
 for script in postinst prerm postrm; do install -m 755 packaging/deb/$script "$stage/DEBIAN/$script"; done
-(cd "$stage" && find . -type f ! -path './DEBIAN/*' -printf '%P\n' | sort | xargs md5sum) > "$work/list/md5sums"
-install -m 644 "$work/list/md5sums" "$stage/DEBIAN/md5sums"
-find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zxz --build "$stage" "$out/windtunnel_${version}_$arch.deb" >/dev/null
+sealed "$stage" "$out/windtunnel_${version}_$arch.deb"
+
+# Adapters of other stacks: those that can be built here, in a package of their own, since they need libraries.
+stacks=$work/stage-stacks adapters=
+rm -rf "$stacks"
+for stack in lwip slirp quic; do
+    if RUSTFLAGS="--remap-path-prefix=$root=/windtunnel --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" scripts/stacks.sh $stack >&2; then
+        install -D -m 755 "target/stacks/windtunnel-stack-$stack" "$stacks/usr/libexec/windtunnel/windtunnel-stack-$stack"
+        strip --strip-unneeded --remove-section=.comment "$stacks/usr/libexec/windtunnel/windtunnel-stack-$stack"
+        adapters="$adapters $stack"
+    fi
+done
+if [ -n "$adapters" ]; then
+    papers windtunnel-stacks "What changed stands in NEWS.md.gz of windtunnel." "$stacks"
+    install -d -m 755 "$stacks/DEBIAN"
+    cat > "$stacks/DEBIAN/control" <<END
+Package: windtunnel-stacks
+Source: windtunnel
+Version: $version
+Architecture: $arch
+Maintainer: The Windtunnel authors <maintainers@windtunnel.invalid>
+Section: net
+Priority: optional
+Installed-Size: $(du -k -s --apparent-size "$stacks" | cut -f1)
+Depends: windtunnel, $(needs "$stacks"/usr/libexec/windtunnel/*)
+Recommends: user-mode-linux
+Description: other TCP/IP stacks for windtunnel to compare
+ Adapters by which windtunnel compares TCP/IP stacks with the kernel's over the
+ same path, and runs programs through them:$adapters.
+ .
+ With the kernel, smoltcp and user-mode-linux, an older Linux, those are seven.
+END
+    sealed "$stacks" "$out/windtunnel-stacks_${version}_$arch.deb"
+fi
 
 # The tarball has the same files without Debian's.
 name=windtunnel-$version-$(uname -m)-linux-gnu
