@@ -218,7 +218,8 @@ fn rounds(
             experiment.record(&observations).map_err(|error| Problem::internal(error.to_string()))?;
         }
     }
-    let answer = answer(request, notebook.id(), &experiment.assessment(), times);
+    let why = ended_early(experiment.rounds(), request.rounds, cancel.is_cancelled());
+    let answer = answer(request, notebook.id(), &experiment.assessment(), times, &why);
     let verdict = serde_json::json!({
         "kind": answer.verdict, "headline": answer.text, "settings": request.settings, "proof": answer,
     });
@@ -298,7 +299,19 @@ fn at_least(ratio: f64) -> Option<String> {
     (told > 1.0).then(|| share(told))
 }
 
-fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2]) -> ProveAnswer {
+/// Why fewer rounds were run than were asked for, if nothing was shown; empty where all were.
+fn ended_early(rounds: usize, asked: usize, cancelled: bool) -> String {
+    match rounds {
+        _ if rounds >= asked => String::new(),
+        _ if cancelled => format!(" It was stopped after {rounds} of {asked} rounds."),
+        _ => format!(
+            " It ended after {rounds} of {asked} rounds: by estimate the rest would hardly have shown a gain (begin it anew if you \
+             doubt that)."
+        ),
+    }
+}
+
+fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2], why: &str) -> ProveAnswer {
     let arm = found.arms.get(1);
     let exp = |log: fn(&wt_experiment::ArmAssessment) -> Option<f64>| arm.and_then(log).map(f64::exp);
     // What is claimed has one side; the interval's two take more evidence.
@@ -328,7 +341,7 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
             "It is SLOWER with the change{figure} ({odds}). windtunnel settings undo {} takes it back.",
             request.change
         ),
-        _ => format!("No difference is shown{figure} ({odds})."),
+        _ => format!("No difference is shown{figure} ({odds}).{why}"),
     };
     ProveAnswer {
         schema_version: 1,
@@ -350,6 +363,13 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proof_that_ends_before_its_rounds_says_why() {
+        assert_eq!(ended_early(20, 20, false), "");
+        assert!(ended_early(7, 20, false).contains("after 7 of 20 rounds: by estimate"));
+        assert!(ended_early(7, 20, true).contains("stopped after 7 of 20"));
+    }
 
     #[test]
     fn a_gain_that_rounds_to_nothing_is_not_told_as_one() {

@@ -37,9 +37,11 @@ pub enum Built {
 }
 
 /// What the others need.
-const OWN_LWIP: &str = "install the package windtunnel-stacks; or in the source tree apt-get install gcc liblwip-dev; then make stacks";
+const OWN_LWIP: &str =
+    "install the package windtunnel-stacks; or in the source tree apt-get install gcc liblwip-dev; then make stacks";
 const OWN_GVISOR: &str = "install Go 1.23 or later; then make stacks";
-const OWN_SLIRP: &str = "install the package windtunnel-stacks; or in the source tree apt-get install gcc libslirp-dev; then make stacks";
+const OWN_SLIRP: &str =
+    "install the package windtunnel-stacks; or in the source tree apt-get install gcc libslirp-dev; then make stacks";
 const OWN_QUIC: &str = "install the package windtunnel-stacks; or in the source tree install cargo, as for the program itself; then make stacks";
 const OWN_UML: &str = "apt-get install user-mode-linux";
 

@@ -5,7 +5,7 @@ use super::lab::LabOptions;
 use crate::cli::forms::give;
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::typed;
-use crate::edge::{Outcome, say};
+use crate::edge::{Outcome, say, say_table};
 use clap::{Args, ValueEnum};
 use std::io::Write as _;
 use wt_compare::LabRequest;
@@ -141,15 +141,15 @@ fn print(answer: &CdnMeasured) {
 }
 
 fn print_request(request: EdgeRequest, measured: &RequestMeasured, (low, high): (u32, u32)) {
-    let title = request.title();
+    say!("\n{}", request.title());
     let needed = measured.windows.first().map_or(f64::NAN, |window| window.needed);
-    say!(
-        "\n{title}\n  {:<44} {:>14}  95 % interval   of {:.0} : 1  shown",
-        "window",
-        format!("{low} -> {high}"),
-        needed
-    );
-    measured.windows.iter().for_each(print_window);
+    let head = ["  window", &format!("{low}->{high}"), "95 %", &format!("of {needed:.0}:1"), "shown"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(measured.windows.iter().map(window_row));
+    say_table(&rows, &[1, 3]);
+    if measured.windows.iter().any(|window| window.faster && !window.matters) {
+        say!("  faster: by less than 2 %, which doesn't matter");
+    }
     print_hops(&measured.combinations, (low, high));
     let named = |name: &&str| measured.windows.iter().find(|one| one.window == *name).map(|one| one.what);
     let names: Vec<&str> = measured.matters.iter().filter_map(named).collect();
@@ -159,22 +159,21 @@ fn print_request(request: EdgeRequest, measured: &RequestMeasured, (low, high): 
     }
 }
 
-fn print_window(window: &WindowMeasured) {
+fn window_row(window: &WindowMeasured) -> Vec<String> {
     let ratio = |value: Option<f64>| value.map_or("open".to_owned(), |value| format!("{value:.2}"));
     let shown = match () {
-        () if window.matters => "it matters",
-        () if window.faster => "faster, by less than 2 %",
+        () if window.matters => "matters",
+        () if window.faster => "faster",
         () if window.slower => "slower",
-        () => "not shown",
+        () => "-",
     };
-    say!(
-        "  {:<44} {:>14}  {:>6} to {:<6}  {:>8.1}  {shown}",
-        window.what,
+    vec![
+        format!("  {}", window.what),
         format!("×{}", ratio(window.ratio)),
-        ratio(window.lower),
-        ratio(window.upper),
-        window.evidence.min(99_999.0)
-    );
+        format!("{}–{}", ratio(window.lower), ratio(window.upper)),
+        format!("{:.1}", window.evidence.min(99_999.0)),
+        shown.to_owned(),
+    ]
 }
 
 /// What each hop's two windows come to: four combinations of each hop, the sender's window changing last.
@@ -199,11 +198,12 @@ fn print_model(answer: &CdnModelled) {
         answer.object().human()
     );
     for (request, modelled) in &answer.requests {
-        say!("\n{}\n  {:<44} {:>14}", request.title(), "window", format!("{low} -> {high}"));
-        for window in &modelled.windows {
-            let ratio = window.ratio.map_or("?".to_owned(), |ratio| format!("×{ratio:.2}"));
-            say!("  {:<44} {ratio:>14}", window.what);
-        }
+        say!("\n{}", request.title());
+        let row = |what: &str, figure: String| vec![format!("  {what}"), figure];
+        let ratio = |value: Option<f64>| value.map_or("?".to_owned(), |ratio| format!("×{ratio:.2}"));
+        let mut rows = vec![row("window", format!("{low}->{high}"))];
+        rows.extend(modelled.windows.iter().map(|window| row(window.what, ratio(window.ratio))));
+        say_table(&rows, &[1]);
         print_hops(&modelled.combinations, (low, high));
     }
 }
