@@ -65,6 +65,7 @@ pub fn run_program(request: &StackProgram, cancel: &Cancel) -> Result<StackProgr
         return Err(Problem::usage("this isn't the client of a lab")
             .hint("windtunnel lab run PATH -- windtunnel stacks run STACK -- PROGRAM"));
     }
+    let [program, args @ ..] = &request.argv[..] else { return Err(Problem::usage("there is no program to run")) };
     let usage = |error: ChoiceError| Problem::usage(error.to_string()).hint("windtunnel stacks list");
     let mut choices: Vec<Choice> = vec![request.stack.parse().map_err(usage)?];
     check(&choices)?;
@@ -92,7 +93,6 @@ pub fn run_program(request: &StackProgram, cancel: &Cancel) -> Result<StackProgr
         .map_err(failed)?;
     let names = Names::redirect().map_err(|error| failed(format!("names: {error}")))?;
     let refused = forward.refused().to_vec();
-    let [program, args @ ..] = &request.argv[..] else { return Err(Problem::usage("there is no program to run")) };
     let mut command = Command::new(program);
     command.args(args).env("WT_SERVER", INSTEAD.to_string());
     process::die_with_parent(&mut command);
