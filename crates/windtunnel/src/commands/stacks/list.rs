@@ -23,8 +23,11 @@ pub(super) fn run(args: &ListArgs) -> Outcome {
 
 fn print(list: &StacksList) {
     for one in &list.stacks {
-        let program = one.program.as_ref().map(|path| path.display().to_string());
-        let state = program.unwrap_or_else(|| if one.built { "built in" } else { "not built" }.to_owned());
+        let state = match (&one.program, one.built) {
+            (Some(_), _) => "adapter",
+            (None, true) => "built in",
+            (None, false) => "not built",
+        };
         say!("{:<14} {state:<10} {}", one.name, one.title);
         if let Some(how) = one.install {
             say!("{:<25} {how}", "");
@@ -32,6 +35,9 @@ fn print(list: &StacksList) {
         if let (Some(version), Some(options)) = (&one.version, &one.options) {
             let settings = ["rwin", "mss", "mtu"].into_iter().chain(options.iter().map(String::as_str));
             say!("{:<25} {version}; settings: {}", "", settings.collect::<Vec<_>>().join(", "));
+        }
+        if let Some(program) = &one.program {
+            say!("{:<25} {}", "", program.canonicalize().as_ref().unwrap_or(program).display());
         }
     }
     say!("\nOld stacks, as far as they are documented; another stack with these settings stands in for each:");
