@@ -114,17 +114,6 @@ printf '%s' "$verdict" | grep -q '^Kept: windtunnel report' || fail "there is no
 say "$took s, $((installed - began)) s of them to install"
 [ $took -lt 120 ] || fail "that is more than two minutes"
 
-say "seven stacks"
-inside root sh -c 'apt-get install -q -y windtunnel-stacks' >"$work/apt.txt" 2>&1 || { tail "$work/apt.txt" >&2; fail "apt: stacks"; }
-inside someone windtunnel stacks list --json | python3 -c '
-import json, sys
-built = {one["name"] for one in json.load(sys.stdin)["stacks"] if one["built"]}
-sys.exit(not built >= {"linux-direct", "linux", "smoltcp", "lwip", "slirp", "quic", "uml"} and f"built: {sorted(built)}")' || fail "not all stacks are there"
-if inside someone test -w /dev/net/tun; then
-    inside someone windtunnel lab run adsl -- windtunnel stacks run lwip -- curl -sS -o /dev/null http://server/bytes/100kB || fail "curl through lwIP"
-fi
-inside root apt-get purge -q -y windtunnel-stacks >/dev/null 2>&1 || fail "purge of stacks"
-
 say "commands as an ordinary user"
 [ "$(inside someone id -u)" = 1000 ] || fail "that isn't an ordinary user"
 inside someone windtunnel --version
@@ -189,6 +178,16 @@ inside root sh -c 'dpkg --purge windtunnel >/dev/null 2>&1; dpkg -l windtunnel 2
 rm -f "$root"/tmp/*.deb
 files >"$work/after.txt"
 diff "$work/before.txt" "$work/after.txt" >&2 || fail "something was left behind"
+
+say "seven stacks"
+inside root sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends windtunnel windtunnel-stacks user-mode-linux' >"$work/apt.txt" 2>&1 || { tail "$work/apt.txt" >&2; fail "apt: stacks"; }
+inside someone windtunnel stacks list --json | python3 -c '
+import json, sys
+built = {one["name"] for one in json.load(sys.stdin)["stacks"] if one["built"]}
+sys.exit(not built >= {"linux-direct", "linux", "smoltcp", "lwip", "slirp", "quic", "uml"} and f"built: {sorted(built)}")' || fail "not all stacks are there"
+if inside someone test -w /dev/net/tun; then
+    inside someone windtunnel lab run adsl -- windtunnel stacks run lwip -- curl -sS -o /dev/null http://server/bytes/100kB || fail "curl through lwIP"
+fi
 
 say "the image"
 image=$(ls "$work"/out/*.oci.tar)

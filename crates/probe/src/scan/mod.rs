@@ -393,6 +393,12 @@ impl Scan {
         })
     }
 
+    /// How many of the sizes weren't tried, for want of packets.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.config.sizes.len().saturating_sub(self.sizes().len())
+    }
+
     /// Probes sent.
     #[must_use]
     pub fn packets(&self) -> u32 {

@@ -173,6 +173,7 @@ fn no_more_packets_leave_than_were_allowed_however_few() {
         let seen = scan.sizes();
         assert_eq!(seen.last().unwrap().size, 1500, "the longest is among them");
         assert!(seen.len() >= (most as usize / 2).min(78), "{} sizes by {most} packets", seen.len());
+        assert_eq!(scan.left_out(), 78 - seen.len());
     }
 }
 

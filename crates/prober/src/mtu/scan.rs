@@ -117,7 +117,7 @@ pub(super) fn scan(
     let room = if report.pace >= SLOW { room(report.pace.as_secs_f64()) } else { u32::MAX };
     let pps = options.pps.unwrap_or(DEFAULT_PPS.min(room));
     let options = &ProbeOptions { pps: Some(pps), ..options.clone() };
-    let mut driver = Driver::open_with_burst(target.ip.is_ipv6(), options, BURST, cancel)?;
+    let mut driver = Driver::open_with_burst(target.ip.is_ipv6(), options, BURST.min(pps), cancel)?;
     // An MSS was heard of only if the target accepts connections.
     let split = driver.kinds().contains(&Kind::OldSegment) && report.mss.is_some();
     let passing = u32::try_from(sizes.iter().filter(|size| **size <= pmtu).count()).unwrap_or(u32::MAX);
@@ -228,6 +228,7 @@ impl Scanned {
             loss_forward: self.scan.directions().map(|found| found.forward),
             loss_reverse: self.scan.directions().map(|found| found.reverse),
             gain: GainAnswer { loss_based, rate_based, assumed_rate_bps: self.rate.get() },
+            sizes_left_out: self.scan.left_out(),
             packets: self.own.packets,
             seconds: self.own.time.as_secs_f64(),
         }

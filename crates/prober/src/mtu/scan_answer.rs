@@ -17,6 +17,8 @@ pub struct ScanAnswer {
     pub loss_reverse: Option<f64>,
     /// What the best size brings.
     pub gain: GainAnswer,
+    /// Sizes that were to be tried and weren't, for want of packets.
+    pub sizes_left_out: usize,
     /// Packets of the scan alone.
     #[serde(skip)]
     pub packets: u32,

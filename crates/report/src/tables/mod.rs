@@ -126,8 +126,9 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
         line("without regard to blocks (log)", f_and_p(f.f, f.p));
     }
     if let Some(rule) = &a.two_deviations {
-        let said = format!("{} of {} pairs; by chance alone {}", rule.beyond, rule.pairs, short(rule.by_chance));
-        line(&format!("two deviations of a mean apart (±{})", short(2.0 * rule.of_mean)), said);
+        let chance = rule.by_chance / rule.pairs.max(1) as f64 * 100.0;
+        let said = format!("{} of {} pairs; so are {chance:.0}% of equal ones", rule.beyond, rule.pairs);
+        line(&format!("two deviations of a mean apart (2 × {})", short(rule.of_mean)), said);
     }
     for pair in a.tukey.iter().filter(|pair| pair.p < 0.2).take(10) {
         let name = format!("{} / {}", pair.a, pair.b);

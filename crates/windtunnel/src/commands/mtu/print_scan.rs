@@ -136,6 +136,14 @@ fn unseen(search: &SearchAnswer) -> String {
 /// What was looked at beside.
 fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
     let mut text = String::new();
+    if scan.sizes_left_out > 0 {
+        let all = search.sizes.len() + scan.sizes_left_out;
+        let _ = writeln!(
+            text,
+            "  {} of {all} sizes weren't tried: ask for more packets (--most), or for fewer sizes (--step)",
+            scan.sizes_left_out
+        );
+    }
     if let Some(check) = scan.rate_check {
         let (full, half) = (check.loss_full * 100.0, check.loss_half * 100.0);
         let what = match (check.persists, check.halvings) {
