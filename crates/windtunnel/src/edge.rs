@@ -44,7 +44,8 @@ static SCREEN: LazyLock<Screen> = LazyLock::new(Screen::stdout);
 
 /// Says on stderr what isn't the command's output, or that of a program that it runs.
 pub(crate) fn note(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "windtunnel: {}", wt_units::harmless(line));
+    let line = format!("windtunnel: {line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&Screen::stderr().fitted(&line)));
 }
 
 /// See [`say!`].
