@@ -53,6 +53,11 @@ pub(crate) fn print_text(text: &str) {
     print_line(&SCREEN.fitted(text));
 }
 
+/// How wide lines on standard output may be.
+pub(crate) fn room() -> usize {
+    SCREEN.room()
+}
+
 /// Prints rows in columns for people, below each other where the terminal is too narrow for all; those in `right` end together.
 pub(crate) fn say_table(rows: &[Vec<String>], right: &[usize]) {
     print_text(&wt_report::tables(rows, right, SCREEN.room()).join("\n"));

@@ -142,7 +142,7 @@ pub(super) fn scan(
         driver.run_watched(vec![(target, &mut scan)], LIMIT, &mut |packets| events(MtuEvent::Scanned { packets }))?;
     let headers = if target.ip.is_ipv6() { 60 } else { 40 };
     let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
-    let (best, gain) = best(&scan, pmtu, headers, rtt, request.rate);
+    let (best, gain) = best(&scan, kind, pmtu, headers, rtt, request.rate);
     Ok(Scanned { scan, cost: before_cost.plus(cost), own: cost, best, gain, rate: request.rate, ip: target.ip })
 }
 
@@ -168,19 +168,30 @@ fn sizes(request: &ScanRequest, target: &Target) -> Result<Vec<u16>, Problem> {
 
 /// The size that brings most data per second: the largest that gets through, or the largest that is surely below the
 /// threshold.
-fn best(scan: &Scan, pmtu: u16, headers: u16, rtt: Duration, rate: BitsPerSecond) -> (u16, Goodput) {
+fn best(scan: &Scan, kind: Kind, pmtu: u16, headers: u16, rtt: Duration, rate: BitsPerSecond) -> (u16, Goodput) {
     let Some(threshold) = scan.threshold() else { return (pmtu, Goodput { loss_based: 1.0, rate_based: 1.0 }) };
     let capacity = rate.get() as f64 / 8.0;
-    // What hasn't been lost below may well be lost once in the number sent.
-    let low = threshold.low.loss();
+    let (low, high) = there(scan, kind, threshold.low.loss(), threshold.high.loss());
     let at = |size: u16, loss| goodput(size.saturating_sub(headers), headers, loss, rtt, capacity);
-    let (large, small) = (at(pmtu, threshold.high.loss()), at(threshold.safe, low));
+    let (large, small) = (at(pmtu, high), at(threshold.safe, low));
     if small.loss_based <= large.loss_based {
         return (pmtu, Goodput { loss_based: 1.0, rate_based: 1.0 });
     }
     let gain =
         Goodput { loss_based: small.loss_based / large.loss_based, rate_based: small.rate_based / large.rate_based };
     (threshold.safe, gain)
+}
+
+/// Losses of short and of long packets on the way there, from those of packets with their answers: an answer to a short packet is
+/// lost as often as the packet; of an echo's long one the same is taken where nothing tells it, and others have short answers.
+fn there(scan: &Scan, kind: Kind, low: f64, high: f64) -> (f64, f64) {
+    let short = 1.0 - (1.0 - low).max(0.0).sqrt();
+    let long = match (scan.directions(), kind) {
+        (Some(found), _) => found.forward,
+        (None, Kind::Echo) => 1.0 - (1.0 - high).max(0.0).sqrt(),
+        (None, _) => 1.0 - (1.0 - high) / (1.0 - short).max(1e-9),
+    };
+    (short, long.clamp(short, 1.0))
 }
 
 impl Scanned {

@@ -1,10 +1,16 @@
-use crate::edge::say;
+use crate::edge::{room, say};
 use serde_json::Value;
 use wt_probe::first_window::{Limit, Verdict};
 use wt_prober::first_window::{HostFinding, verdict_word};
 
+/// With less room than this for a row its figures stand below the URL.
+const ROW: usize = 130;
+
 /// The table's first line.
 pub(super) fn header() {
+    if room() < ROW {
+        return;
+    }
     say!("{:<40} {:<24} {:>10} {:>9} {:>5}  why", "url", "address", "segments", "bytes", "mss");
 }
 
@@ -17,6 +23,11 @@ pub(super) fn line(finding: &HostFinding) {
         Some(Limit::Rfc5681) => "; two to four by their size (RFC 5681)",
         Some(Limit::Segments) | None => "",
     };
+    if room() < ROW {
+        say!("{}", finding.url);
+        say!("  {address}: {segments} segments, {bytes} bytes, MSS {mss}: {}{limit}", finding.why);
+        return;
+    }
     say!("{:<40} {address:<24} {segments:>10} {bytes:>9} {mss:>5}  {}{limit}", finding.url, finding.why);
 }
 

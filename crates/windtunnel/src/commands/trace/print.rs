@@ -1,4 +1,4 @@
-use crate::edge::say;
+use crate::edge::{say, say_table};
 use wt_prober::trace::{TraceAnswer, TraceHopAnswer};
 
 /// The hops to a host, and how far it is.
@@ -34,9 +34,10 @@ pub(crate) fn line(hop: &TraceHopAnswer) -> String {
 
 /// A line for each host.
 pub(super) fn summaries(answers: &[TraceAnswer]) {
-    say!("{:<40} {:<39} {:>4} {:>4}", "host", "address", "hops", "ttl");
-    for TraceAnswer { target, address, route, .. } in answers {
+    let mut rows = vec![["host", "address", "hops", "ttl"].map(str::to_owned).to_vec()];
+    rows.extend(answers.iter().map(|TraceAnswer { target, address, route, .. }| {
         let text = |number: Option<u8>| number.map_or("-".to_owned(), |number| number.to_string());
-        say!("{target:<40} {:<39} {:>4} {:>4}", address.to_string(), text(route.hop_count), text(route.reply_ttl));
-    }
+        vec![target.clone(), address.to_string(), text(route.hop_count), text(route.reply_ttl)]
+    }));
+    say_table(&rows, &[2, 3]);
 }
