@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds packages into target/packages/out: a .deb, another one with adapters of TCP/IP stacks where their libraries are, a tarball, an OCI image, what is inside (a CycloneDX list) and SHA256SUMS. The
-# same commit gives the same files, in whatever folder it is built. The program starts with glibc 2.28 and newer; one that needs a
-# newer one isn't packed. Usage: scripts/packages.sh [PROGRAM]; with PROGRAM nothing is compiled, and its glibc is only told.
+# Builds packages into target/packages/out: a .deb, another one with adapters of TCP/IP stacks where their libraries are, a
+# tarball, an OCI image, what is inside (a CycloneDX list) and SHA256SUMS. The same commit gives the same files, in whatever
+# folder it is built. The program starts with glibc 2.28 and newer; one that needs a newer one isn't packed.
+# Usage: scripts/packages.sh [PROGRAM]; with PROGRAM nothing of the program is compiled, and its glibc is only told.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -146,7 +147,8 @@ Description: other TCP/IP stacks for windtunnel to compare
  Adapters by which windtunnel compares TCP/IP stacks with the kernel's over the
  same path, and runs programs through them:$adapters.
  .
- With the kernel, smoltcp and user-mode-linux, an older Linux, those are seven.
+ The kernel's own stack and smoltcp are built into windtunnel; user-mode-linux
+ brings an older Linux.
 END
     sealed "$stacks" "$out/windtunnel-stacks_${version}_$arch.deb"
 fi

@@ -130,7 +130,7 @@ struct control {
 struct control control SEC(".bss");
 _Static_assert(__builtin_offsetof(struct control, counters) % 64 == 0 && sizeof(struct counters) % 64 == 0, "whole cache lines");
 
-/* 120 bytes: with what the kernel adds just what a page is divided into 21 of, and 16 with more. */
+/* 120 bytes: 192 with the 72 that the kernel adds, which is a size of its allocator; more would take 256. */
 struct note {
 	u64 tag;
 	u64 epoch;

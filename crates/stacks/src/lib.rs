@@ -36,4 +36,4 @@ pub use adapter::{ADAPTER, adapter};
 pub use catalogue::{Built, Choice, ChoiceError, Stack};
 pub use forward::{Forward, Forwarded};
 pub use seen::{Offer, Seen};
-pub use tunnel::{StackError, StackTunnel};
+pub use tunnel::{StackError, StackTunnel, tun_device};

@@ -65,6 +65,15 @@ pub enum StackError {
     Folder(#[from] std::io::Error),
 }
 
+/// Whether adapters can have their devices here.
+///
+/// # Errors
+/// [`StackError::NoTun`].
+pub fn tun_device() -> Result<(), StackError> {
+    let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    opened.map(drop).map_err(StackError::NoTun)
+}
+
 /// A lab in which each arm of an experiment is a stack.
 #[derive(Debug)]
 pub struct StackTunnel {
@@ -89,8 +98,7 @@ impl StackTunnel {
             }
         }
         if arms.iter().any(|choice| choice.stack.built() != Built::Direct) {
-            let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
-            drop(opened.map_err(StackError::NoTun)?);
+            tun_device()?;
         }
         let address = SocketAddr::new(SERVER_V4.into(), PORT);
         let listener = lab.server.run(|| tcp::listen(address)).and_then(|made| made)?;

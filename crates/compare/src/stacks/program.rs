@@ -1,4 +1,5 @@
 use super::choices::{check, controls, not_built};
+use super::session::problem;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -13,7 +14,7 @@ use wt_sys::netlink::Netlink;
 use wt_sys::{ns, poll, process};
 use wt_trial::Cancel;
 
-/// What the lab's names stand in; nothing but a lab has it and is a guest's namespace.
+/// The file in which a lab keeps its names, mounted over hosts(5).
 const NAMES: &str = "/run/hosts";
 /// The name of the lab's server.
 const SERVER: &str = "server";
@@ -85,6 +86,7 @@ pub fn run_program(request: &StackProgram, cancel: &Cancel) -> Result<StackProgr
             choice.stack.name
         )));
     }
+    wt_stacks::tun_device().map_err(problem)?;
     let failed = |why: String| {
         Problem::environment(format!("{} can't run: {why}", choice.stack.name)).hint("run `windtunnel doctor`")
     };

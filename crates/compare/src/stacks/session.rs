@@ -76,7 +76,7 @@ fn rounds(asked: Option<u32>, arms: usize, ranked: usize) -> u32 {
 }
 
 /// What to say where the stacks can't be run.
-fn problem(error: StackError) -> Problem {
+pub(super) fn problem(error: StackError) -> Problem {
     match error {
         StackError::NotBuilt { name, how } => not_built(name, how),
         StackError::NoTun(_) => Problem::environment(error.to_string())

@@ -12,8 +12,9 @@ pub struct Goodput {
 /// The least time that Linux adds to the round trip before it takes a segment for lost (`TCP_RTO_MIN`).
 const RTO_MIN: f64 = 0.2;
 
-/// Up to this loss BBR keeps its rate, and from the other one on nothing of it is left.
+/// Up to this loss BBR keeps its rate.
 const BBR_BEARS: f64 = 0.13;
+/// From this loss on it keeps a window of four packets.
 const BBR_COLLAPSES: f64 = 0.22;
 
 /// Goodput by packets of this size at this loss of one direction, on a path of this capacity in bytes a second: the order of magnitude.

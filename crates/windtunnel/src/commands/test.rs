@@ -6,9 +6,8 @@ use crate::cli::probe::Ip;
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::typed;
 use crate::cli::values::{RateUnit, trial_time};
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, note, say};
 use clap::Args;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_api::{Answer, Event, Request, Services};
@@ -113,7 +112,7 @@ pub(crate) fn run(args: &TestArgs) -> Outcome {
     let cancel = cancel_on_signals()?;
     let mut sink = |event: Event| {
         if let (Event::Tune(TuneEvent::Note { text }), false) = (&event, args.json) {
-            let _ = writeln!(std::io::stderr().lock(), "windtunnel: {}", wt_units::harmless(text));
+            note(text);
         }
     };
     let request = Request::Test(Box::new(args.request()?));

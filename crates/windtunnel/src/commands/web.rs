@@ -1,6 +1,6 @@
 //! `windtunnel web`: the page, and the API that it uses.
 
-use crate::edge::{Exit, Outcome, Problem, emit, say};
+use crate::edge::{Exit, Outcome, Problem, emit, note, say};
 use clap::Args;
 use serde_json::json;
 use std::io::IsTerminal as _;
@@ -101,14 +101,13 @@ const LONGEST: u64 = 4096;
 
 /// The first line of a password file.
 fn read(file: &Path) -> Result<String, Problem> {
-    use std::io::{Read as _, Write as _};
+    use std::io::Read as _;
     use std::os::unix::fs::PermissionsExt as _;
     let failed =
         |error: std::io::Error| Problem::usage(format!("can't read the password from {}: {error}", file.display()));
     let opened = std::fs::File::open(file).map_err(failed)?;
     if opened.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o077 != 0) {
-        let warning = format!("others can read {}: chmod 600 it", file.display());
-        let _ = writeln!(std::io::stderr().lock(), "windtunnel: {warning}");
+        note(&format!("others can read {}: chmod 600 it", file.display()));
     }
     let mut text = String::new();
     opened.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
@@ -137,8 +136,7 @@ fn open(url: &str) {
     let mut command = Command::new("xdg-open");
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = command.spawn() {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr().lock(), "windtunnel: can't open a browser: xdg-open: {error}");
+        note(&format!("can't open a browser: xdg-open: {error}"));
     }
 }
 

@@ -71,7 +71,7 @@ fn a_report_fits_the_terminal_and_its_answer_is_first_and_last() {
 }
 
 /// What people read of commands that need no path; `DATA` and `ID` are put in.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "--help",
     "tune --help",
     "tune --workload help",
@@ -83,6 +83,7 @@ const COMMANDS: [&str; 24] = [
     "lab list",
     "lab show leo-satellite",
     "stacks list",
+    "stacks run --help",
     "cc list",
     "cc show chd",
     "predict adsl",

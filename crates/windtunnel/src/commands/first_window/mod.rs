@@ -15,7 +15,7 @@ pub(crate) use args::FirstWindowArgs;
 
 use crate::cli::forms::{say_json, write_whole};
 use crate::cli::signals::cancel_on_signals;
-use crate::edge::{Exit, Outcome, Problem, emit};
+use crate::edge::{Exit, Outcome, Problem, emit, note};
 use table::Table;
 use wt_prober::first_window::{FirstWindowEvent, HostFinding, Providers, first_window};
 
@@ -35,12 +35,6 @@ pub(crate) fn run(args: &FirstWindowArgs) -> Outcome {
     }
     output.end()?;
     answer.problem().map_or(Ok(Exit::Done), Err)
-}
-
-/// Says something beside the answer.
-fn note(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr().lock(), "windtunnel: {text}");
 }
 
 /// Everything that is made of findings as they come.

@@ -5,15 +5,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use wt_compare::stacks::{StackProgram, run_program};
 
-/// Runs a program in a lab's client whose connections to the server go through a stack
+/// Runs a program in a lab's client, with its connections to the server through a stack
 ///
 /// For programs as they are: a browser, curl, an application. In it the name `server` (and $WT_SERVER) is a local address; whatever
 /// connects there goes on by a connection of the stack over the lab's path, so that a handshake shows as waiting for the answer.
 /// IPv4 only.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  windtunnel lab run adsl -- windtunnel stacks run smoltcp -- curl -o /dev/null http://server/bytes/1MB
-  windtunnel lab run adsl -- windtunnel stacks run windows-95 -- windtunnel page http://server/")]
+  windtunnel lab run adsl -- \\
+      windtunnel stacks run smoltcp -- curl -o /dev/null http://server/bytes/1MB
+  windtunnel lab run transatlantic -- \\
+      windtunnel stacks run windows-95 -- windtunnel page http://server/")]
 pub(super) struct RunArgs {
     /// The stack, with its window and settings as for `stacks compare`: smoltcp, lwip:rwin=8KiB
     stack: String,
