@@ -62,6 +62,60 @@ INLINE int is_private6(u64 high)
 	return high >> 54 == 0x3fa || high >> 57 == 0x7e;
 }
 
+/* Where the note of a socket with this cookie may lie (Knuth's multiplier: cookies are numbers in a row). */
+INLINE struct place *place_of(u64 cookie)
+{
+	return &table[(cookie * 0x9e3779b97f4a7c15ULL) >> 51 & (PLACES - 1)];
+}
+
+/* A note for this socket, of which something must be written into every field that is read; none where there is no memory. */
+INLINE struct note *new_note(void *sk, u64 cookie)
+{
+	struct place *place = place_of(cookie);
+
+	if (!__sync_val_compare_and_swap(&place->cookie, 0, cookie))
+		return &place->note;
+	return storage_get(&notes, sk, 0, 1);
+}
+
+INLINE struct note *note_of(void *sk, u64 cookie)
+{
+	struct place *place = place_of(cookie);
+
+	if (place->cookie == cookie)
+		return &place->note;
+	return storage_get(&notes, sk, 0, 0);
+}
+
+/* What the kernel keeps goes with the socket. Whoever takes the place must not write before all was read here, hence an exchange. */
+INLINE void forget(u64 cookie)
+{
+	struct place *place = place_of(cookie);
+
+	if (place->cookie == cookie)
+		__sync_lock_test_and_set(&place->cookie, 0);
+}
+
+/* The name of a socket's congestion control, as two words; whether it is known. */
+INLINE int control_of(struct bpf_sock_ops *s, void *sk, u64 *name)
+{
+#ifdef IDLE
+	struct tcp_sock *tcp = sk ? to_tcp_sock(sk) : 0;
+	struct tcp_congestion_ops *cc;
+
+	(void)s;
+	if (!tcp)
+		return 0;
+	cc = tcp->inet_conn.icsk_ca_ops;
+	name[0] = *(volatile u64 *)&cc->name[0];
+	name[1] = *(volatile u64 *)&cc->name[8];
+	return 1;
+#else
+	(void)sk;
+	return !get_option(s, 6, 13, name, 16);
+#endif
+}
+
 /* The arm, or less than 0: which count of those that are left alone; the client's tag and the time of an arm. */
 INLINE int decide(struct bpf_sock_ops *s, u64 *tag, u64 *now)
 {
@@ -144,28 +198,27 @@ INLINE u32 rate_of(struct arm *arm)
 
 INLINE void established(struct bpf_sock_ops *s)
 {
-	u64 tag = 0, now = 0, *words, *usual = (u64 *)control.usual_cc;
+	u64 tag = 0, now = 0, *usual = (u64 *)control.usual_cc;
 	int chosen = decide(s, &tag, &now), refused = 0;
 	void *sk = s->sk; /* loaded once, tested once */
 	struct arm *arm;
 	struct note *n;
-	char cc[16] = {};
+	u64 has[2] = {};
 	u32 has_cc = 0;
 
 	if (chosen < 0 || !sk) {
 		count(chosen < 0 ? -chosen : NO_NOTE);
 		return;
 	}
-	words = (u64 *)cc;
 	if (control.skip_own_cc || control.varies_cc)
-		has_cc = !get_option(s, 6, 13, cc, sizeof(cc));
+		has_cc = control_of(s, sk, has);
 	if (control.skip_own_cc) {
-		if (words[0] != usual[0] || words[1] != usual[1]) {
+		if (has[0] != usual[0] || has[1] != usual[1]) {
 			count(OWN_CC);
 			return;
 		}
 	}
-	n = storage_get(&notes, sk, 0, 1);
+	n = new_note(sk, cookie_of(s));
 	if (!n) {
 		count(NO_NOTE);
 		return;
@@ -189,15 +242,15 @@ INLINE void established(struct bpf_sock_ops *s)
 	if (arm->cc[0]) {
 		u64 wanted[2] = {((u64 *)arm->cc)[0], ((u64 *)arm->cc)[1]};
 		/* what it has already needs neither be set nor read once more */
-		if (!has_cc || words[0] != wanted[0] || words[1] != wanted[1]) {
+		if (!has_cc || has[0] != wanted[0] || has[1] != wanted[1]) {
 			if (set_option(s, 6, 13, wanted, sizeof(wanted)))
 				refused |= 1;
-			get_option(s, 6, 13, cc, sizeof(cc));
+			control_of(s, sk, has);
 		}
 	}
 	if (control.varies_cc) {
-		((u64 *)n->cc)[0] = words[0];
-		((u64 *)n->cc)[1] = words[1];
+		((u64 *)n->cc)[0] = has[0];
+		((u64 *)n->cc)[1] = has[1];
 	}
 	n->tag = tag;
 	n->epoch = control.epoch;
@@ -207,6 +260,7 @@ INLINE void established(struct bpf_sock_ops *s)
 	n->finished_ns = 0;
 	n->idle_ns = 0;
 	n->took_ns = 0;
+	n->took_bytes = 0;
 	n->responses = 0;
 	n->under_way = 0;
 #ifdef IDLE
@@ -227,14 +281,14 @@ INLINE void established(struct bpf_sock_ops *s)
 }
 
 /* Options of its arm that somebody has changed since. */
-INLINE u32 changed(struct bpf_sock_ops *s, struct note *n)
+INLINE u32 changed(struct bpf_sock_ops *s, void *sk, struct note *n)
 {
 	struct arm *arm = &control.arm[n->arm & (ARMS - 1)];
 	u32 bits = 0;
 
 	if (control.varies_cc) {
 		u64 cc[2] = {};
-		get_option(s, 6, 13, cc, sizeof(cc));
+		control_of(s, sk, cc);
 		bits |= cc[0] != ((u64 *)n->cc)[0] || cc[1] != ((u64 *)n->cc)[1];
 	}
 	if (arm->rto_min_us)
@@ -284,7 +338,7 @@ INLINE u32 changed(struct bpf_sock_ops *s, struct note *n)
 		r->spare = 0;                                                                                            \
 	} while (0)
 
-INLINE void ended(struct bpf_sock_ops *s, struct note *n, u64 now)
+INLINE void ended(struct bpf_sock_ops *s, void *sk, struct note *n, u64 now)
 {
 	volatile struct bpf_sock_ops *v = s;
 	struct record *r = reserve(&records, sizeof(*r), 0);
@@ -296,7 +350,7 @@ INLINE void ended(struct bpf_sock_ops *s, struct note *n, u64 now)
 	}
 	una = v->snd_una;
 	FILL(r, n, now, v, v->args[0], una, v->rtt_min, v->ecn_flags & 1);
-	r->changed = changed(s, n);
+	r->changed = changed(s, sk, n);
 	submit(r, 1); /* the reader looks by itself: no wake-up for each connection */
 	count(RECORDED);
 }
@@ -411,11 +465,12 @@ INLINE void moved(struct bpf_sock_ops *s)
 	volatile struct bpf_sock_ops *v = s;
 	void *sk = s->sk;
 	struct note *n;
-	u64 now;
+	u64 now, cookie;
 
 	if (!sk)
 		return;
-	n = storage_get(&notes, sk, 0, 0);
+	cookie = cookie_of(s);
+	n = note_of(sk, cookie);
 	if (!n)
 		return;
 #ifdef RESPONSES
@@ -450,7 +505,8 @@ INLINE void moved(struct bpf_sock_ops *s)
 #ifdef RESPONSES
 		broken_off(sk, n, now);
 #endif
-		ended(s, n, now);
+		ended(s, sk, n, now);
+		forget(cookie);
 	}
 }
 
@@ -488,23 +544,21 @@ SEC("sockops") int traffic(struct bpf_sock_ops *s)
 }
 
 #ifdef IDLE
-/* Documentation/bpf/bpf_iterators.rst: what a program gets that walks over the notes of all sockets. */
+/* Documentation/bpf/bpf_iterators.rst: what a program gets that walks over the TCP sockets of a network namespace. */
 struct walk_meta {
 	void *file;
 	u64 session, number;
 };
 struct walk {
 	struct walk_meta *meta;
-	void *map;
 	void *sk;
-	struct note *note;
 };
 
 /* Each connection that is still open, as if it had ended now. */
 SEC("iter") int still_open(struct walk *w)
 {
 	struct tcp_sock *tcp;
-	struct note *n = w->note;
+	struct note *n;
 	struct {
 		struct response before; /* the last response that has ended, if it took any time */
 		struct record now;
@@ -513,10 +567,11 @@ SEC("iter") int still_open(struct walk *w)
 	void *sk = w->sk;
 	u64 now = now_ns();
 
-	if (!n || !sk)
-		return 0;
-	tcp = to_tcp_sock(sk);
+	tcp = sk ? to_tcp_sock(sk) : 0;
 	if (!tcp)
+		return 0;
+	n = note_of(sk, cookie_of(sk));
+	if (!n)
 		return 0;
 	fill_response(&both->before, n);
 	FILL(r, n, now, tcp, ESTABLISHED, tcp->snd_una, tcp->rtt_min.s[0].v, 0);

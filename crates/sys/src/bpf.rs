@@ -8,7 +8,7 @@ mod records;
 mod walk;
 
 pub use records::{RecordRing, create_socket_notes};
-pub use walk::NoteWalk;
+pub use walk::SocketWalk;
 
 use crate::{SysError, SysResult};
 use std::ffi::CString;

@@ -30,7 +30,7 @@ use layout::{name_words, word};
 use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
-use wt_sys::bpf::{self, Map, MapSpec, NoteWalk, ProgramSpec, RecordRing, SharedWords};
+use wt_sys::bpf::{self, Map, MapSpec, ProgramSpec, RecordRing, SharedWords, SocketWalk};
 use wt_sys::{SysError, clock, process};
 
 include!(concat!(env!("OUT_DIR"), "/traffic_object.rs"));
@@ -41,6 +41,8 @@ const NAME: &str = "wt_traffic";
 const RING: u32 = 1 << 21;
 /// Bytes of `struct note`.
 const NOTE: u32 = 5 * 8 + 4 * 2 + 2 * 4 + 8 + 16 + 3 * 8 + 4 * 4;
+/// Bytes of the table of notes: `struct place` for 8,192 connections.
+const TABLE: u32 = 8_192 * (8 + NOTE);
 /// `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_MAP_VALUE` and `BPF_PSEUDO_KFUNC_CALL` of linux/bpf.h.
 const MAP: u8 = 1;
 const MAP_VALUE: u8 = 2;
@@ -78,7 +80,7 @@ pub struct TrafficProgram {
     ring: RecordRing,
     patience_ns: u64,
     knows: TrafficKnowledge,
-    walk: Option<NoteWalk>,
+    walk: Option<SocketWalk>,
     _link: OwnedFd,
 }
 
@@ -158,11 +160,12 @@ impl TrafficProgram {
         let kind = bpf::MAP_ARRAY;
         let spec = MapSpec { kind, name: "wt_control", value_size: size, flags: bpf::MAPPABLE, kernel_type: 0 };
         let map = bpf::create_map(&spec)?;
+        let table = bpf::create_map(&MapSpec { name: "wt_table", value_size: TABLE, ..spec })?;
         let control = SharedWords::new(&map, word::ALL)?;
         write_rules(&control, rules)?;
         let notes = bpf::create_socket_notes("wt_notes", NOTE)?;
         let ring = RecordRing::new("wt_records", RING)?;
-        let maps = Maps { control: &map, notes: &notes, records: &ring };
+        let maps = Maps { control: &map, table: &table, notes: &notes, records: &ring };
         let best = kernel_types().and_then(|kernel| {
             KNOWING.iter().find_map(|(knows, object)| {
                 let program = maps.load((*object)?, SOCK_OPS, Some(&kernel)).ok()?;
@@ -245,13 +248,14 @@ impl TrafficProgram {
 /// The section of the program that sees connections, and of the one that lists those that are open.
 const SOCK_OPS: &str = "sockops";
 const WALK: &str = "iter";
-/// What the kernel calls for every note of a socket.
-const WALK_FUNCTION: &str = "bpf_iter_bpf_sk_storage_map";
+/// What the kernel calls for every TCP socket of the namespace.
+const WALK_FUNCTION: &str = "bpf_iter_tcp";
 
 /// What the programs share.
 #[derive(Clone, Copy)]
 struct Maps<'a> {
     control: &'a Map,
+    table: &'a Map,
     notes: &'a Map,
     records: &'a RecordRing,
 }
@@ -260,6 +264,7 @@ impl Maps<'_> {
     fn load(&self, object: &[u8], section: &str, kernel: Option<&Btf>) -> Result<OwnedFd, LoadError> {
         let references = [
             ("control", self.control.as_fd().as_raw_fd(), MAP_VALUE),
+            ("table", self.table.as_fd().as_raw_fd(), MAP_VALUE),
             ("notes", self.notes.as_fd().as_raw_fd(), MAP),
             ("records", self.records.as_fd().as_raw_fd(), MAP),
         ];
@@ -277,8 +282,8 @@ impl Maps<'_> {
         bpf::load_program(&spec).map_err(|error| rejected(NAME, section, error))
     }
 
-    fn walk(&self, object: &[u8], kernel: &Btf) -> Result<NoteWalk, LoadError> {
-        Ok(NoteWalk::new(&self.load(object, WALK, Some(kernel))?, self.notes)?)
+    fn walk(&self, object: &[u8], kernel: &Btf) -> Result<SocketWalk, LoadError> {
+        Ok(SocketWalk::new(&self.load(object, WALK, Some(kernel))?)?)
     }
 }
 
@@ -335,9 +340,11 @@ fn placed<'a>(
     let elf = Elf::parse(object)?;
     let at = elf.sections.iter().position(|one| one.name == section);
     let at = at.ok_or_else(|| Malformed::new(format!("the object has no program {section}")))?;
-    let memory = elf.section(".bss").ok_or_else(|| Malformed::new("the object has no memory"))?.size;
-    if memory != (word::ALL * 8) as u64 {
-        return Err(Malformed::new(format!("the object shares {memory} bytes, and not {}", word::ALL * 8)));
+    for (name, expected) in [(".bss", (word::ALL * 8) as u64), (".bss.table", u64::from(TABLE))] {
+        let size = elf.section(name).ok_or_else(|| Malformed::new(format!("the object has no {name}")))?.size;
+        if size != expected {
+            return Err(Malformed::new(format!("the object has {size} bytes of {name}, and not {expected}")));
+        }
     }
     let mut code = elf.sections[at].data.to_vec();
     if let Some(kernel) = kernel {

@@ -89,7 +89,7 @@ fn serve(mut client: TcpStream, listener: &TcpListener, bytes: usize) -> u32 {
 }
 
 /// Clients of many prefixes, one connection each.
-fn clients() -> impl Iterator<Item = IpAddr> {
+fn clients() -> impl Iterator<Item = IpAddr> + Clone {
     (1..=200_u8).map(|net| IpAddr::from([127, 3, net, 1]))
 }
 
@@ -224,6 +224,55 @@ fn a_ring_without_room_loses_records_and_counts_them() {
         assert_eq!(program.records().connections.len() as u64, counts.recorded);
         assert_eq!(counts.recorded + counts.lost[0], counts.assigned[0]);
         assert!(counts.recorded > 10_000, "{counts:?}");
+    });
+}
+
+/// More connections than there are places for notes in the table.
+const OPEN: usize = 8_600;
+
+fn room_for_open_connections() -> Result<(), String> {
+    let limit = wt_sys::process::raise_descriptor_limit().map_err(|error| error.to_string())?;
+    if limit < 2 * OPEN as u64 + 200 { Err(format!("no more than {limit} descriptors")) } else { Ok(()) }
+}
+
+#[test]
+fn more_open_connections_than_the_table_of_notes_has_places_are_all_listed_and_recorded() {
+    require!("bpf", available());
+    require!("descriptors", room_for_open_connections());
+    secluded(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default(); 2])).unwrap();
+        program.set_epoch(1, &EVEN);
+        let mut open = Vec::new();
+        for client in clients().cycle().take(OPEN) {
+            let client = connect(client, &listener);
+            open.push((client, listener.accept().unwrap().0));
+        }
+        let by_tag = |records: &[TrafficRecord]| {
+            records.iter().fold(BTreeMap::<(u64, usize), usize>::new(), |mut found, record| {
+                *found.entry((record.tag, record.arm)).or_default() += 1;
+                found
+            })
+        };
+        let expected =
+            |found: &BTreeMap<(u64, usize), usize>| found.len() == 200 && found.values().all(|n| *n == OPEN / 200);
+        if program.knows() >= TrafficKnowledge::Idle {
+            let found = by_tag(&program.still_open().unwrap().connections);
+            assert!(expected(&found), "{found:?}");
+        }
+        // What has been forgotten makes room: the second half lies where the first one did.
+        for _ in 0..2 {
+            open.drain(..).for_each(|(client, server)| drop((server, client)));
+            let found = by_tag(&records(&mut program, OPEN as u64));
+            assert!(expected(&found), "{found:?}");
+            for client in clients().cycle().take(OPEN) {
+                let client = connect(client, &listener);
+                open.push((client, listener.accept().unwrap().0));
+            }
+        }
+        let counts = program.counts();
+        assert_eq!((counts.without_note, counts.open(), counts.lost[0] + counts.lost[1]), (0, OPEN as u64, 0));
     });
 }
 
