@@ -103,6 +103,7 @@ bench: build
 
 truth:
 	$(CARGO) test --release -p wt-experiment --locked --test truth -- --include-ignored --nocapture
+	$(CARGO) test --release -p wt-experiment --locked --lib in_full -- --ignored --nocapture
 	$(CARGO) test --release -p wt-traffic --locked --test traffic in_full -- --ignored --nocapture
 	$(CARGO) test --release -p wt-report -p wt-tune --locked --lib in_full -- --ignored --nocapture
 

@@ -175,6 +175,7 @@ fn rounds(
     let mut notebook = Notebook::open(request.journal, &begun(request))?;
     let mut config = Config::new(2);
     config.max_trials = Some(request.rounds * 2);
+    config.twice = false;
     let mut experiment = Experiment::new(config).map_err(|error| Problem::usage(error.to_string()))?;
     let mut rng = ChaCha12Rng::seed_from_u64(monotonic_ns());
     let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];

@@ -26,6 +26,63 @@ const EARLY: usize = 12;
 /// A bound is found where ln E exceeds what is needed by no more than this.
 const CLOSE: f64 = 1e-7;
 
+/// A difference of settings that were run twice in a round is so many times as certain: their means vary by half, and of six ways to
+/// share four places four say little.
+const CERTAIN: f64 = 1.732_050_807_568_877_2;
+/// The least stake on such a round, where the rounds before agree.
+const SURE: f64 = 3.0;
+/// They agree where the square of their mean is at least this part of their mean square: a standard deviation of a third.
+const AGREE: f64 = 0.9;
+
+/// What a round says of two settings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Difference {
+    /// Each was run once, and this is by how much one lies above the other.
+    Once(f64),
+    /// Each was run twice, in an order in which each of the six ways to share their four places was as likely.
+    Twice {
+        /// The outcomes of one.
+        own: [f64; 2],
+        /// The outcomes of the other.
+        other: [f64; 2],
+    },
+}
+
+impl Difference {
+    /// By how much one lies above the other on average.
+    pub(crate) fn value(self) -> f64 {
+        match self {
+            Self::Once(d) => d,
+            Self::Twice { own: [a, b], other: [c, d] } => f64::midpoint(a, b) - f64::midpoint(c, d),
+        }
+    }
+
+    /// The same seen from the other one.
+    fn mirrored(self) -> Self {
+        match self {
+            Self::Once(d) => Self::Once(-d),
+            Self::Twice { own, other } => Self::Twice { own: other, other: own },
+        }
+    }
+
+    /// The same of settings that do not differ.
+    fn none(self) -> Self {
+        match self {
+            Self::Once(_) => Self::Once(0.0),
+            Self::Twice { .. } => Self::Twice { own: [0.0; 2], other: [0.0; 2] },
+        }
+    }
+}
+
+/// Each run once.
+fn singly(differences: &[f64]) -> Vec<Difference> {
+    differences.iter().copied().map(Difference::Once).collect()
+}
+
+fn mirrored(differences: &[Difference]) -> Vec<Difference> {
+    differences.iter().map(|d| d.mirrored()).collect()
+}
+
 /// A product of factors kept as mantissa × e^log, so that it neither overflows nor needs a logarithm per factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Product {
@@ -67,13 +124,14 @@ pub struct EProcess {
     shift: f64,
     sign: f64,
     count: usize,
+    sum: f64,
     sum_of_squares: f64,
     /// The reciprocal of the wealth at each stake: products are quicker than quotients.
     losses: [Product; 5],
     /// Whether half of the first unit is bet whole on every sign: it doubles until the first sign that is wrong.
     bold: bool,
-    /// Whether no sign was wrong so far.
-    unbroken: bool,
+    /// ln of what that half has become, as a multiple of itself.
+    unbroken: f64,
 }
 
 impl Default for EProcess {
@@ -94,7 +152,8 @@ impl EProcess {
     /// Non-inferiority within ε is `above(ln(1 − ε))`.
     #[must_use]
     pub fn above(shift: f64) -> Self {
-        Self { shift, sign: 1.0, count: 0, sum_of_squares: 0.0, losses: [Product::ONE; 5], bold: false, unbroken: true }
+        let losses = [Product::ONE; 5];
+        Self { shift, sign: 1.0, count: 0, sum: 0.0, sum_of_squares: 0.0, losses, bold: false, unbroken: 0.0 }
     }
 
     /// The same with half of the first unit bet whole on every sign: five rounds that agree are then 21 : 1.
@@ -118,6 +177,14 @@ impl EProcess {
         self
     }
 
+    /// The same after rounds of either kind.
+    fn after_all(mut self, differences: &[Difference]) -> Self {
+        for d in differences {
+            self.take(*d);
+        }
+        self
+    }
+
     /// Takes the next difference. What isn't a finite number is no observation and is ignored.
     pub fn push(&mut self, difference: f64) {
         self.scaled(difference);
@@ -130,6 +197,7 @@ impl EProcess {
             return None;
         }
         self.count += 1;
+        self.sum += d;
         self.sum_of_squares += d * d;
         let scale = (self.sum_of_squares / self.count as f64).sqrt();
         let scaled = if scale > 0.0 { d / scale } else { 0.0 };
@@ -140,8 +208,51 @@ impl EProcess {
             loss.multiply(0.5 + 0.5 * u);
             u *= u;
         }
-        self.unbroken &= x > 0.0;
+        self.unbroken += if x > 0.0 { std::f64::consts::LN_2 } else { f64::NEG_INFINITY };
         Some(scaled)
+    }
+
+    /// Takes what the next round says; gives the difference as [`scaled`](Self::scaled) does.
+    pub(crate) fn take(&mut self, difference: Difference) -> Option<f64> {
+        match difference {
+            Difference::Once(d) => self.scaled(d),
+            Difference::Twice { own, other } => self.scaled_twice(own, other),
+        }
+    }
+
+    /// Takes a round in which both were run twice. If the settings do not differ, whose of the four outcomes are whose is one of six
+    /// ways, each as likely. The bet is on the one that was: exp(gx) over the mean of the six, with stakes and a scale of the
+    /// rounds before. Where those agree, at least [`SURE`] is staked.
+    fn scaled_twice(&mut self, own: [f64; 2], other: [f64; 2]) -> Option<f64> {
+        let [a, b, c, d] = [own[0] - self.shift, own[1] - self.shift, other[0], other[1]];
+        // Half of what two of the four have more than the other two: as they were, and parted otherwise.
+        let ways = [a + b - c - d, a + c - b - d, a + d - b - c].map(|way| self.sign * way / 2.0);
+        if !ways.iter().all(|way| way.is_finite()) {
+            return None;
+        }
+        let largest = ways.iter().fold(0.0, |largest: f64, way| largest.max(way.abs()));
+        let before = self.scale();
+        let scale = if before > 0.0 { before } else { largest };
+        let x = ways.map(|way| if scale > 0.0 { (CERTAIN * way / scale).clamp(-CLIP, CLIP) } else { 0.0 });
+        let least = if self.agrees() { SURE } else { 0.0 };
+        for (loss, stake) in self.losses.iter_mut().zip(STAKES) {
+            let stake = stake.max(least);
+            let all: f64 = x.iter().map(|x| (stake * x).cosh()).sum();
+            loss.multiply(all / 3.0 * (-stake * x[0]).exp());
+        }
+        let as_large = ways.iter().filter(|way| way.abs() >= ways[0]).count();
+        let is_largest = ways[0] > 0.0 && ways[0] >= largest;
+        self.unbroken += if is_largest { (6.0 / as_large as f64).ln() } else { f64::NEG_INFINITY };
+        self.count += 1;
+        self.sum += ways[0];
+        self.sum_of_squares += largest * largest;
+        let after = self.scale();
+        Some(if after > 0.0 { ways[0] / after } else { 0.0 })
+    }
+
+    /// Whether the rounds so far lie above the shift by much more than they differ.
+    fn agrees(&self) -> bool {
+        self.sum > 0.0 && self.sum * self.sum >= AGREE * self.sum_of_squares * self.count as f64
     }
 
     /// The root mean square of the differences from the shift.
@@ -161,11 +272,7 @@ impl EProcess {
         let logs: [f64; 5] = std::array::from_fn(|m| WEIGHTS[m].ln() - self.losses[m].ln());
         let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mixed = top + logs.iter().map(|l| (l - top).exp()).sum::<f64>().ln();
-        match (self.bold, self.unbroken) {
-            (false, _) => mixed,
-            (true, false) => mixed - std::f64::consts::LN_2,
-            (true, true) => log_sum(mixed, self.count as f64 * std::f64::consts::LN_2) - std::f64::consts::LN_2,
-        }
+        if self.bold { log_sum(mixed, self.unbroken) - std::f64::consts::LN_2 } else { mixed }
     }
 
     /// The evidence: how many times the first unit has multiplied. 1 is none; "71 : 1" is 71.
@@ -203,6 +310,11 @@ pub fn evidence_series(mut process: EProcess, differences: &[f64]) -> Vec<f64> {
 /// anytime-valid inference* (arXiv 2210.01948).
 #[must_use]
 pub fn lower_bound(differences: &[f64], threshold: f64) -> f64 {
+    lower_bound_of(&singly(differences), threshold)
+}
+
+/// [`lower_bound`] of rounds of either kind.
+pub(crate) fn lower_bound_of(differences: &[Difference], threshold: f64) -> f64 {
     smallest_not_excluded(differences, threshold, EProcess::above).unwrap_or(f64::NEG_INFINITY)
 }
 
@@ -210,30 +322,40 @@ pub fn lower_bound(differences: &[f64], threshold: f64) -> f64 {
 /// after a few rounds without noise much tighter.
 #[must_use]
 pub fn bold_upper_bound(differences: &[f64], threshold: f64) -> f64 {
-    let mirrored: Vec<f64> = differences.iter().map(|d| -d).collect();
-    let bound = smallest_not_excluded(&mirrored, threshold, |shift| EProcess::above(shift).boldly());
-    -bound.unwrap_or(f64::NEG_INFINITY)
+    bold_upper_bound_of(&singly(differences), threshold)
+}
+
+/// [`bold_upper_bound`] of rounds of either kind.
+pub(crate) fn bold_upper_bound_of(differences: &[Difference], threshold: f64) -> f64 {
+    -bold_lower_bound_of(&mirrored(differences), threshold)
 }
 
 /// As [`lower_bound`], of the bets of [`bold_upper_bound`].
 #[must_use]
 pub fn bold_lower_bound(differences: &[f64], threshold: f64) -> f64 {
+    bold_lower_bound_of(&singly(differences), threshold)
+}
+
+/// [`bold_lower_bound`] of rounds of either kind.
+pub(crate) fn bold_lower_bound_of(differences: &[Difference], threshold: f64) -> f64 {
     let bound = smallest_not_excluded(differences, threshold, |shift| EProcess::above(shift).boldly());
     bound.unwrap_or(f64::NEG_INFINITY)
 }
 
-fn smallest_not_excluded(differences: &[f64], threshold: f64, above: impl Fn(f64) -> EProcess) -> Option<f64> {
+fn smallest_not_excluded(differences: &[Difference], threshold: f64, above: impl Fn(f64) -> EProcess) -> Option<f64> {
     let need = threshold.ln();
-    let excess = |shift: f64| above(shift).after(differences).log_evidence() - need;
-    let (smallest, largest) = range(differences)?;
+    let excess = |shift: f64| above(shift).after_all(differences).log_evidence() - need;
+    let values: Vec<f64> = differences.iter().map(|d| d.value()).collect();
+    let (smallest, largest) = range(&values)?;
     let width = (largest - smallest).max(largest.abs().max(1.0) * 1e-9);
     // Far below all data every scaled difference is 1: the most that so few rounds can say.
-    if above(-1.0).after(&vec![0.0; differences.len()]).log_evidence() <= need {
+    let clear: Vec<Difference> = differences.iter().map(|d| d.none()).collect();
+    if above(-1.0).after_all(&clear).log_evidence() <= need {
         return None;
     }
     if differences.len() > LONG {
         // So long a series places its bound within a few standard errors of the mean.
-        let Description { mean, sd_of_mean, .. } = describe(differences)?;
+        let Description { mean, sd_of_mean, .. } = describe(&values)?;
         let (low, high) = (mean - 8.0 * sd_of_mean?, mean);
         if excess(low) >= 0.0 && excess(high) < 0.0 {
             return Some(root(low, high, 1e-5 * (high - low), excess));
@@ -244,7 +366,7 @@ fn smallest_not_excluded(differences: &[f64], threshold: f64, above: impl Fn(f64
     let mut high = largest;
     // The evidence need not fall steadily between the two: take the first place where it is too small.
     if differences.len() <= LONG {
-        for shift in places_to_look(differences, low, high, width) {
+        for shift in places_to_look(&values, low, high, width) {
             if excess(shift) < 0.0 {
                 high = shift;
                 break;
@@ -258,8 +380,12 @@ fn smallest_not_excluded(differences: &[f64], threshold: f64, above: impl Fn(f64
 /// The largest effect that the differences do not exclude at this threshold: "at most so much"; +∞ if there is none.
 #[must_use]
 pub fn upper_bound(differences: &[f64], threshold: f64) -> f64 {
-    let mirrored: Vec<f64> = differences.iter().map(|d| -d).collect();
-    -lower_bound(&mirrored, threshold)
+    upper_bound_of(&singly(differences), threshold)
+}
+
+/// [`upper_bound`] of rounds of either kind.
+pub(crate) fn upper_bound_of(differences: &[Difference], threshold: f64) -> f64 {
+    -lower_bound_of(&mirrored(differences), threshold)
 }
 
 /// Shifts between `low` and `high`, ascending: a grid, and the places around the first differences, where the scale is still
@@ -310,6 +436,8 @@ fn root(mut low: f64, mut high: f64, tolerance: f64, f: impl Fn(f64) -> f64) -> 
 
 #[cfg(test)]
 mod tests {
+    mod twice;
+
     use super::*;
     use crate::golden::assert_golden;
     use proptest::prelude::*;

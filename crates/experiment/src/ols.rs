@@ -48,7 +48,8 @@ impl BlockedOls {
         }
     }
 
-    /// Takes a round: settings with their outcomes, each at most once. A round of one says nothing and is ignored.
+    /// Takes a round: settings with their outcomes, of one setting more than one if it was run more than once. A round of one
+    /// outcome says nothing and is ignored.
     pub fn push(&mut self, round: &[(usize, f64)]) {
         if round.len() < 2 || round.iter().any(|(arm, y)| *arm >= self.arms || !y.is_finite()) {
             return;
@@ -56,8 +57,9 @@ impl BlockedOls {
         let n = round.len() as f64;
         let mean = round.iter().map(|(_, y)| y).sum::<f64>() / n;
         for (arm, y) in round {
+            self.information.add(*arm, *arm, 1.0);
             for (other, _) in round {
-                self.information.add(*arm, *other, f64::from(u8::from(arm == other)) - 1.0 / n);
+                self.information.add(*arm, *other, -1.0 / n);
             }
             self.score[*arm] += y - mean;
             self.sum_of_squares += (y - mean) * (y - mean);

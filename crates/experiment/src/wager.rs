@@ -14,7 +14,7 @@
 //! Koning and van Meer, *Anytime validity is free: inducing sequential tests* (arXiv 2501.03982).
 
 use crate::distributions::{normal_cdf, normal_quantile};
-use crate::eprocess::{EProcess, log_sum};
+use crate::eprocess::{Difference, EProcess, log_sum};
 
 /// The share that bets on the end of the budget.
 const END_GAME: f64 = 0.8;
@@ -43,14 +43,20 @@ impl Wager {
         Self { steady: EProcess::above(shift), need: threshold.ln(), end_game: None, kept: 0.0 }
     }
 
-    /// Takes the next difference. `left` is how many rounds the budget had before it, once its last part has begun.
+    /// Takes the next difference, of settings that were run once. `left` is how many rounds the budget had before it, once its last
+    /// part has begun.
     pub(crate) fn push(&mut self, difference: f64, left: Option<usize>) {
+        self.take(Difference::Once(difference), left);
+    }
+
+    /// Takes what the next round says. What bets on the end bets on the sign alone, also where settings were run twice.
+    pub(crate) fn take(&mut self, difference: Difference, left: Option<usize>) {
         if self.end_game.is_none() && left.is_some() {
             self.end_game = Some(END_GAME.ln() + self.steady.log_evidence());
             self.kept = (1.0 - END_GAME).ln();
         }
         let others = self.kept + self.steady.log_evidence();
-        let Some(scaled) = self.steady.scaled(difference) else { return };
+        let Some(scaled) = self.steady.take(difference) else { return };
         if let (Some(own), Some(left)) = (self.end_game.as_mut(), left) {
             // What the rest lacks when the steady bets stay where they are.
             let lacks = self.need + (-(others - self.need).exp()).max(-1.0).ln_1p() + 1e-9;

@@ -2,7 +2,7 @@
 
 use super::event::{Sink, TuneEvent};
 use super::notebook::Notebook;
-use super::observed::{Attempts, CutRound, Judged, REPEATS, observation, order_of};
+use super::observed::{Attempts, CutRound, Judged, REPEATS, is_done, observation, order_of};
 use super::plan::{Plan, aside};
 use super::turns::RoundTurns;
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ impl Driver<'_> {
             }
             number = this.round;
             for (place, arm) in order.iter().enumerate() {
-                if this.done.iter().any(|run| run.arm == *arm) {
+                if is_done(&order, place, &this.done) {
                     continue;
                 }
                 let place = Place {
@@ -272,5 +272,6 @@ impl Driver<'_> {
 
 #[cfg(test)]
 mod tests {
+    mod quiet;
     mod wishful;
 }

@@ -1,6 +1,6 @@
 //! What the journal holds of an experiment: its own trials, and those of the sessions that it continues.
 
-use super::observed::{Attempts, CutRound, DIRECTED, Judged, REPEATS, SEGMENT, observation, order_of};
+use super::observed::{Attempts, CutRound, DIRECTED, Judged, REPEATS, SEGMENT, is_done, observation, order_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wt_experiment::{Config, Ended, Experiment, ExperimentError, Method, Observation, PlateauConfig, StopReason};
@@ -223,7 +223,7 @@ impl Session {
             let redrawn = || experiment.next_round(&mut order_of(self.order_seed()?, number));
             let can_be_finished = order.is_some() || self.order_seed().is_some();
             let order = order.or_else(redrawn).unwrap_or_else(|| experiment.planned());
-            let lacks = order.iter().any(|arm| done.iter().all(|seen| seen.arm != *arm));
+            let lacks = (0..order.len()).any(|place| !is_done(&order, place, &done));
             match (lacks, can_be_finished) {
                 (false, _) => drop(experiment.record(&done)?),
                 (true, true) => open = Some(CutRound { round: number, order, done, attempts }),
@@ -273,6 +273,7 @@ fn config(stored: &StoredExperiment) -> Config {
         indifference: kept.indifference(),
         relevant: kept.relevant.unwrap_or(0.0),
         method: if kept.method.as_deref() == Some(DIRECTED) { Method::Directed } else { Method::Uniform },
+        twice: kept.twice.unwrap_or(false),
         max_trials: kept.max_trials,
         weights: kept.weights.clone(),
         plateau: kept.plateau.as_ref().and_then(plateau),

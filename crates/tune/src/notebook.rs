@@ -172,6 +172,7 @@ pub(crate) fn config(request: &TuneRequest, prepared: &Prepared, plan: &Plan, mo
         indifference: Some(rules.indifference),
         relevant: Some(rules.relevant),
         method: (rules.method == Method::Directed).then(|| DIRECTED.to_owned()),
+        twice: Some(rules.twice),
         order_seed: Some(plan.order_seed),
         max_trials: rules.max_trials,
         weights: rules.weights.clone(),

@@ -66,12 +66,18 @@ impl Judged {
 #[derive(Debug, Clone)]
 pub(crate) struct CutRound {
     pub(crate) round: u32,
-    /// All of its settings, in the order in which they are run.
+    /// All of its settings, in the order in which they are run; on a quiet path each may be there twice.
     pub(crate) order: Vec<usize>,
     /// What was run.
     pub(crate) done: Vec<Observation>,
     /// What became of attempts of the settings that are still to be run.
     pub(crate) attempts: BTreeMap<usize, Attempts>,
+}
+
+/// Whether a place of a round was run: who is in it twice was run first at its first place.
+pub(crate) fn is_done(order: &[usize], place: usize, done: &[Observation]) -> bool {
+    let before = order[..place].iter().filter(|arm| **arm == order[place]).count();
+    done.iter().filter(|run| run.arm == order[place]).count() > before
 }
 
 impl CutRound {

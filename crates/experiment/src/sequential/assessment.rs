@@ -3,7 +3,7 @@ use super::plateau::{LevelState, LevelTest, Plateau, Search};
 use super::strict::Strict;
 use super::{Candidate, Config, Dropped, Experiment, Method, StopReason};
 use crate::distributions;
-use crate::eprocess::{bold_lower_bound, bold_upper_bound, lower_bound, upper_bound};
+use crate::eprocess::{bold_lower_bound_of, bold_upper_bound, bold_upper_bound_of, lower_bound_of, upper_bound_of};
 use crate::ols::BlockedFit;
 use crate::regret::anytime_half_width;
 use serde::Serialize;
@@ -268,7 +268,7 @@ fn kind(pick: usize, stop: Option<StopReason>) -> VerdictKind {
 /// The largest gain that isn't excluded. That no setting gains more is false only if one does, and that one's bound holds
 /// with probability 1 − α: an intersection–union test, that pays for no other setting.
 fn gain_at_most(e: &Experiment) -> Option<f64> {
-    let bound = |c: &Candidate| bold_upper_bound(&c.differences, 1.0 / e.config.alpha);
+    let bound = |c: &Candidate| bold_upper_bound_of(&c.compared, 1.0 / e.config.alpha);
     let bounds: Vec<(bool, f64)> = e.arms.iter().skip(1).map(|c| (c.active(), bound(c))).collect();
     let open = bounds.iter().any(|(active, bound)| *active && bound.is_infinite());
     let most =
@@ -280,7 +280,7 @@ fn gain_at_most(e: &Experiment) -> Option<f64> {
 fn all_same(e: &Experiment) -> bool {
     let (same, threshold) = (e.config.indifference.ln_1p(), 1.0 / e.config.alpha);
     e.arms.iter().skip(1).all(|c| {
-        bold_upper_bound(&c.differences, threshold) <= same && bold_lower_bound(&c.differences, threshold) >= -same
+        bold_upper_bound_of(&c.compared, threshold) <= same && bold_lower_bound_of(&c.compared, threshold) >= -same
     })
 }
 
@@ -341,10 +341,10 @@ impl Bounds {
     /// together. Each end of the interval takes half of the error.
     fn of(c: &Candidate) -> Self {
         let finite = |bound: f64| Some(bound).filter(|b| b.is_finite());
-        let at_least = finite(lower_bound(&c.differences, c.threshold));
+        let at_least = finite(lower_bound_of(&c.compared, c.threshold));
         Self {
-            lower: finite(lower_bound(&c.differences, 2.0 * c.threshold)),
-            upper: finite(upper_bound(&c.differences, 2.0 * c.threshold)),
+            lower: finite(lower_bound_of(&c.compared, 2.0 * c.threshold)),
+            upper: finite(upper_bound_of(&c.compared, 2.0 * c.threshold)),
             at_least: c
                 .claimed
                 .filter(|_| !c.is_doubtful())

@@ -1,8 +1,9 @@
 use super::observation::{Ended, Observation};
 use crate::describe::{mean, squares};
-use crate::eprocess::{EProcess, lower_bound};
+use crate::eprocess::{Difference, EProcess, lower_bound_of};
 use crate::wager::Wager;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// What a round counts that somebody interrupted, in typical differences: as much as any can.
 const LOST: f64 = -2.0;
@@ -55,6 +56,8 @@ pub(super) struct Candidate {
     owed: usize,
     /// y_i − y_0 of every round in which both have a value.
     pub(super) differences: Vec<f64>,
+    /// The same with both outcomes of each, where each was run twice.
+    pub(super) compared: Vec<Difference>,
     /// Round and ln E after it.
     pub(super) series: Vec<(usize, f64)>,
     pub(super) claimed: Option<Claim>,
@@ -104,6 +107,7 @@ impl Candidate {
             most_alone: [0; 2],
             owed: 0,
             differences: Vec::new(),
+            compared: Vec::new(),
             series: Vec::new(),
             claimed: None,
             dropped: None,
@@ -154,8 +158,8 @@ impl Candidate {
     }
 
     /// Takes what a round counts at least.
-    fn doubt(&mut self, difference: f64, left: Option<usize>) {
-        self.doubted.push(difference, left);
+    fn doubt(&mut self, difference: Difference, left: Option<usize>) {
+        self.doubted.take(difference, left);
         self.doubted_peak = self.doubted_peak.max(self.doubted.log_evidence());
     }
 
@@ -166,50 +170,69 @@ impl Candidate {
         }
         for _ in 0..std::mem::take(&mut self.owed) {
             let spread = (squares(&self.differences) / (self.differences.len() - 1) as f64).sqrt();
-            self.doubt(mean(&self.differences) + WORST_OF_MANY * spread, left);
+            self.doubt(Difference::Once(mean(&self.differences) + WORST_OF_MANY * spread), left);
         }
     }
 
-    /// Takes what a round has of it and of the current setting, where both were run. `left` is how many rounds the budget
-    /// had before this one, if its last part has begun.
-    pub(super) fn compare(&mut self, round: usize, own: &Observation, current: &Observation, left: Option<usize>) {
-        let spoilt = [own, current].map(|o| o.spoilt > 0);
+    /// Takes what a round has of it and of the current setting, once each or twice, where both were run. `left` is how many
+    /// rounds the budget had before this one, if its last part has begun.
+    pub(super) fn compare(
+        &mut self,
+        round: usize,
+        own: &[&Observation],
+        current: &[&Observation],
+        left: Option<usize>,
+    ) {
+        let spoilt = [own, current].map(|side| side.iter().any(|o| o.spoilt > 0));
         let alone = spoilt[0] != spoilt[1];
         if alone {
             self.spoilt_more.push(if spoilt[0] { 1.0 } else { -1.0 });
         }
-        let valued = own.counts() && current.counts();
-        let difference = own.y - current.y;
+        let difference = difference(own, current);
         // Whoever ends a trial that goes badly, and has it run anew, chooses among trials of both.
-        let interrupted = own.interrupted + current.interrupted > 0;
+        let interrupted = own.iter().chain(current).any(|o| o.interrupted > 0);
         let lost = alone && self.is_spoilt_more_than_ever(usize::from(spoilt[1])) && !interrupted;
         self.owed += usize::from(lost);
         if interrupted {
-            self.doubt(LOST * self.faster.scale().max(f64::MIN_POSITIVE), left);
-        } else if valued && !lost {
+            self.doubt(Difference::Once(LOST * self.faster.scale().max(f64::MIN_POSITIVE)), left);
+        } else if let Some(difference) = difference.filter(|_| !lost) {
             self.doubt(difference, left);
         }
         self.settle(left);
-        if !valued {
-            return;
+        let Some(difference) = difference else { return };
+        self.differences.push(difference.value());
+        self.compared.push(difference);
+        self.faster.take(difference, left);
+        self.slower.take(difference);
+        // Only rounds in which one of the two was completed less often say anything about failing.
+        let bad = |side: &[&Observation]| side.iter().filter(|o| o.is_bad()).count();
+        match bad(own).cmp(&bad(current)) {
+            Ordering::Greater => self.fails_more.push(1.0),
+            Ordering::Less => self.fails_more.push(-1.0),
+            Ordering::Equal => {}
         }
-        self.differences.push(difference);
-        self.faster.push(difference, left);
-        self.slower.push(difference);
-        // Only rounds in which one of the two wasn't completed say anything about failing.
-        match (own.is_bad(), current.is_bad()) {
-            (true, false) => self.fails_more.push(1.0),
-            (false, true) => self.fails_more.push(-1.0),
-            _ => {}
+        for (own, current) in own.iter().zip(current) {
+            self.counts.add_pair(own, current);
         }
-        self.counts.add_pair(own, current);
         let log_evidence = self.faster.log_evidence();
         self.series.push((round, log_evidence));
         if self.claimed.is_none() && log_evidence >= self.threshold.ln() {
             // A claim stands however the evidence moves later, and so does the bound that came with it.
-            let lower_bound = lower_bound(&self.differences, self.threshold).max(0.0);
+            let lower_bound = lower_bound_of(&self.compared, self.threshold).max(0.0);
             self.claimed = Some(Claim { round, log_evidence, lower_bound });
         }
+    }
+}
+
+/// What these outcomes of two settings say, if each has a value, and both were run as often.
+fn difference(own: &[&Observation], current: &[&Observation]) -> Option<Difference> {
+    if !own.iter().chain(current).all(|o| o.counts()) {
+        return None;
+    }
+    match (own, current) {
+        ([own], [current]) => Some(Difference::Once(own.y - current.y)),
+        ([a, b], [c, d]) => Some(Difference::Twice { own: [a.y, b.y], other: [c.y, d.y] }),
+        _ => None,
     }
 }
 

@@ -35,6 +35,9 @@ pub struct Config {
     pub relevant: f64,
     /// How rounds are drawn and what is bet on them.
     pub method: Method,
+    /// Whether a round on a path that has been quiet so far may have each of its settings twice, which shows a clear gain in
+    /// fewer trials. Only of directed rounds, where neither a level nor an interaction is sought. Default yes.
+    pub twice: bool,
     /// The search for the smallest sufficient level of an ordered knob.
     pub plateau: Option<PlateauConfig>,
     /// The settings of a 2 × 2, if its interaction is asked for: rounds count for it that have all of them, so none is
@@ -79,6 +82,7 @@ impl Config {
             indifference: 0.05,
             relevant: 0.01,
             method: Method::default(),
+            twice: true,
             plateau: None,
             cells: Vec::new(),
         }

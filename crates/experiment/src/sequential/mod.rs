@@ -31,7 +31,7 @@ pub use config::{Config, Method, PlateauConfig};
 pub use error::ExperimentError;
 pub use observation::{Ended, Observation};
 
-use crate::eprocess::bold_upper_bound;
+use crate::eprocess::bold_upper_bound_of;
 use crate::ols::{BlockedFit, BlockedOls};
 use crate::regret::anytime_half_width;
 use candidate::Candidate;
@@ -40,7 +40,7 @@ use plateau::Search;
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
-use steering::{ALIKE, T_RESOLVED, T_STEER, futile, quantile, top_two};
+use steering::{ALIKE, T_RESOLVED, T_STEER, futile, is_quiet, quantile, top_two};
 use utoipa::ToSchema;
 
 /// Why no further round is drawn.
@@ -70,7 +70,8 @@ fn in_end_game(trials: usize, most: usize) -> bool {
 /// # Errors
 /// [`ExperimentError`] if the configuration is invalid.
 pub fn fewest_rounds(config: &Config) -> Result<Option<usize>, ExperimentError> {
-    let mut experiment = Experiment::new(Config { max_trials: config.max_trials.or(Some(MANY)), ..config.clone() })?;
+    let max_trials = config.max_trials.or(Some(MANY));
+    let mut experiment = Experiment::new(Config { max_trials, twice: false, ..config.clone() })?;
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
     let needs = config.thresholds()?;
     let easiest = (1..needs.len()).min_by(|a, b| needs[*a].total_cmp(&needs[*b])).unwrap_or(1);
@@ -157,7 +158,7 @@ impl Experiment {
     }
 
     /// The settings of the next round in the order in which to run them: uniformly random, the current one (0) always
-    /// among them; `None` once the experiment has stopped.
+    /// among them; `None` once the experiment has stopped. On a quiet path each may be there twice.
     ///
     /// It depends on the rounds so far and on `rng` alone: with the generator that a journal names the same round is drawn
     /// again.
@@ -172,8 +173,24 @@ impl Experiment {
         } else {
             self.planned()
         };
+        if self.runs_twice(round.len()) {
+            round.extend_from_within(..);
+        }
         round.shuffle(rng);
         Some(round)
+    }
+
+    /// Whether a round of so many settings has each of them twice. Six ways to share four places say more than twice two ways, if
+    /// noise doesn't part them otherwise: the rounds so far have to say that the path is quiet. What is decided by the past alone
+    /// leaves bets fair.
+    fn runs_twice(&self, settings: usize) -> bool {
+        let seeks_more = self.plateau.is_some() || !self.config.cells.is_empty() || self.race.is_some();
+        if !self.config.twice || !self.is_directed() || seeks_more || self.end_game(settings).is_some() {
+            return false;
+        }
+        let Some((best, gain)) = self.leader(&self.fit, 1) else { return false };
+        let worth = is_quiet(gain, &self.fit) && !self.arms[best].is_ahead();
+        worth && self.trials_left().is_none_or(|left| left >= 2 * settings)
     }
 
     /// Takes the outcomes of a whole round, in any order.
@@ -191,7 +208,7 @@ impl Experiment {
     pub fn record(&mut self, round: &[Observation]) -> Result<Recorded, ExperimentError> {
         let by_arm = self.sort(round)?;
         let left = self.end_game(round.len());
-        if round.iter().filter(|o| o.counts()).count() < 2 {
+        if by_arm.iter().filter(|seen| seen.iter().any(|o| o.counts())).count() < 2 {
             // Nothing is compared; whose trial was spoilt is told nonetheless.
             self.compare(&by_arm, left);
             return self.cut(round);
@@ -340,7 +357,7 @@ impl Experiment {
         let candidate = &self.arms[arm];
         let failing = candidate.dropped.is_some_and(|dropped| dropped.reason == DropReason::Failing);
         let excluded =
-            || bold_upper_bound(&candidate.differences, 1.0 / self.config.alpha) < self.config.indifference.ln_1p();
+            || bold_upper_bound_of(&candidate.compared, 1.0 / self.config.alpha) < self.config.indifference.ln_1p();
         arm != 0 && !failing && (candidate.differences.len() < self.to_exclude || !excluded())
     }
 
@@ -357,35 +374,41 @@ impl Experiment {
         rounds > 0 && self.trials_left().is_none_or(|left| trials <= left)
     }
 
-    fn sort<'a>(&self, round: &'a [Observation]) -> Result<Vec<Option<&'a Observation>>, ExperimentError> {
-        let mut by_arm: Vec<Option<&Observation>> = vec![None; self.arms.len()];
+    /// The outcomes of a round by setting, at most two of each.
+    fn sort<'a>(&self, round: &'a [Observation]) -> Result<Vec<Vec<&'a Observation>>, ExperimentError> {
+        let mut by_arm: Vec<Vec<&Observation>> = vec![Vec::new(); self.arms.len()];
         for o in round {
-            let slot = by_arm.get_mut(o.arm).filter(|slot| slot.is_none());
-            let slot = slot.ok_or(ExperimentError::Arm { arm: o.arm, arms: self.arms.len() })?;
+            let places = by_arm.get_mut(o.arm).filter(|places| places.len() < 2);
+            let places = places.ok_or(ExperimentError::Arm { arm: o.arm, arms: self.arms.len() })?;
             if o.counts() && !o.y.is_finite() {
                 return Err(ExperimentError::Outcome { arm: o.arm, y: o.y });
             }
-            *slot = Some(o);
+            places.push(o);
         }
         Ok(by_arm)
     }
 
     /// Compares each setting of a round with the current one.
-    fn compare(&mut self, by_arm: &[Option<&Observation>], left: Option<usize>) {
-        let Some(current) = by_arm[0] else { return };
+    fn compare(&mut self, by_arm: &[Vec<&Observation>], left: Option<usize>) {
+        if by_arm[0].is_empty() {
+            return;
+        }
         for (arm, candidate) in self.arms.iter_mut().enumerate().skip(1) {
-            if let Some(own) = by_arm[arm] {
-                candidate.compare(self.rounds, own, current, left);
+            if !by_arm[arm].is_empty() {
+                candidate.compare(self.rounds, &by_arm[arm], &by_arm[0], left);
             }
         }
     }
 
     /// Adds a whole round to the evidence and to the estimates.
-    fn take(&mut self, by_arm: &[Option<&Observation>], left: Option<usize>) {
-        let valued = |arm: usize| by_arm[arm].filter(|o| o.counts());
+    fn take(&mut self, by_arm: &[Vec<&Observation>], left: Option<usize>) {
         self.compare(by_arm, left);
         if let Some(plateau) = &mut self.plateau {
-            plateau.record(self.rounds, |arm| valued(arm).map(|o| o.y));
+            plateau.record(self.rounds, |arm| {
+                let seen = &by_arm[arm];
+                let valued = !seen.is_empty() && seen.iter().all(|o| o.counts());
+                valued.then(|| seen.iter().map(|o| o.y).sum::<f64>() / seen.len() as f64)
+            });
         }
         let round: Vec<(usize, f64)> =
             by_arm.iter().flatten().filter(|o| o.estimates()).map(|o| (o.arm, o.y)).collect();
@@ -524,6 +547,5 @@ impl Experiment {
         }
     }
 }
-
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,12 @@ const DRAWN: f64 = 0.8;
 /// So often a second candidate is drawn before it is taken from the last draw.
 const DRAWS: usize = 20;
 
+/// A path is quiet where a difference of logs varies by no more than this, and the leader's gain is more than so many of its standard
+/// deviations. Where noise is larger than that, what is shown so soon is at least too much less than what is there: four standard
+/// deviations instead of the one and a half that settings run once each leave.
+const QUIET: f64 = 0.015;
+const CLEAR: f64 = 3.0;
+
 /// Two estimates that differ by less than this differ by rounding. In an emulated path without noise that happens.
 pub(super) const ALIKE: f64 = 1e-9;
 
@@ -45,6 +51,12 @@ pub(super) fn futile(method: Method, gain: f64, se: f64, fit: &BlockedFit, last_
     let Some((_, hoped, most)) = GIVE_UP.into_iter().find(|row| row.0 == method) else { return false };
     let small = |variance: f64| gain + hoped * se < (most * (2.0 * variance / last_round as f64).sqrt()).max(ALIKE);
     fit.variance.is_some_and(small)
+}
+
+/// Whether the rounds so far say that this gain is clear and the path quiet.
+pub(super) fn is_quiet(gain: f64, fit: &BlockedFit) -> bool {
+    let deviation = fit.variance.map_or(f64::INFINITY, |variance| (2.0 * variance).sqrt());
+    deviation <= QUIET && gain > (CLEAR * deviation).max(ALIKE)
 }
 
 /// The two of these candidates that two draws from what the rounds say of each put first.

@@ -1,3 +1,5 @@
+mod quiet;
+
 use super::*;
 use crate::simulate::{self, Continued, NoiseModel, Path};
 use proptest::prelude::*;
@@ -166,7 +168,7 @@ fn a_large_gain_is_claimed_in_about_as_few_rounds_as_signs_allow() {
     drive(&mut experiment, &[0.0, 0.0, 0.4, 0.0], 0.05, &mut rng(1));
     let a = experiment.assessment();
     assert_eq!((a.kind, a.pick, a.stop), (VerdictKind::Faster, 2, Some(StopReason::Claimed)));
-    assert!((8..=12).contains(&a.rounds), "{} rounds", a.rounds);
+    assert!((4..=12).contains(&a.rounds), "{} rounds {} trials", a.rounds, a.trials);
     let arm = &a.arms[2];
     assert!(arm.evidence >= 60.0 && arm.needed == Some(60.0) && arm.claimed == Some(a.rounds));
     assert!((0.0..0.4).contains(&arm.at_least.unwrap()) && arm.upper.is_none_or(|upper| upper > 0.4));
@@ -331,8 +333,11 @@ fn nonsense_is_refused_and_changes_nothing() {
     let zero_time = Observation::completed(1, Bytes(5), Duration::ZERO);
     let no_bytes = Observation::completed(1, Bytes(0), Duration::from_secs(1));
     let good = Observation::of(0, 1.0);
-    for round in [[good, zero_time], [good, no_bytes], [good, Observation::of(2, 1.0)], [good, good]] {
-        assert!(experiment.record(&round).is_err());
+    let thrice = [good; 3];
+    let rounds: [&[Observation]; 4] =
+        [&[good, zero_time], &[good, no_bytes], &[good, Observation::of(2, 1.0)], &thrice];
+    for round in rounds {
+        assert!(experiment.record(round).is_err());
     }
     assert_eq!((experiment.rounds(), experiment.trials()), (0, 0));
     assert_eq!(experiment.record(&[]), Ok(Recorded::Discarded));

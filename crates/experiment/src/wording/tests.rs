@@ -108,7 +108,7 @@ fn the_plateau_is_spoken_of_relative_to_the_anchor() {
 
 #[test]
 fn a_setting_that_is_typically_faster_but_stalls_is_not_called_faster_in_total() {
-    let mut e = Experiment::new(Config::new(2)).unwrap();
+    let mut e = Experiment::new(Config { twice: false, ..Config::new(2) }).unwrap();
     let mut rng = ChaCha12Rng::seed_from_u64(7);
     for n in 1..100 {
         let Some(order) = e.next_round(&mut rng) else { break };

@@ -30,6 +30,8 @@ kept_object! {
         relevant: f64,
         /// How rounds were drawn and what was bet on them: `directed`; `uniform` where nothing is said.
         method: String,
+        /// Whether a round on a quiet path may have each of its settings twice; no where nothing is said.
+        twice: bool,
         /// Seeds the order of the trials, apart from what is random on the path; the experiment's seed where nothing is said.
         order_seed: u64,
         /// Trials at most.

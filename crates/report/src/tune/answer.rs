@@ -405,7 +405,8 @@ impl TuneInputs<'_> {
 
     /// The figure of the current settings, over the rounds in which they and that arm have one.
     fn before(&self, known: &Known<'_>, arm: usize) -> Option<f64> {
-        let mut rounds: BTreeMap<u32, [Option<f64>; 2]> = BTreeMap::new();
+        // On a quiet path a round may have each of them twice.
+        let mut rounds: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
         for record in known.records {
             let counts =
                 matches!(record.outcome.status, Status::Completed | Status::Incomplete) && record.outcome.bytes > 0;
@@ -413,14 +414,15 @@ impl TuneInputs<'_> {
                 (Scale::Goodput, None) => Some(counted_bps(record)),
                 (scale, _) => record.outcome.figure(scale),
             };
-            let figure = figure.filter(|figure| counts && *figure > 0.0);
+            let Some(figure) = figure.filter(|figure| counts && *figure > 0.0) else { continue };
             for (place, of) in [0, arm].into_iter().enumerate() {
-                if record.spec.arm == of && figure.is_some() {
-                    rounds.entry(record.spec.round).or_default()[place] = figure;
+                if record.spec.arm == of {
+                    rounds.entry(record.spec.round).or_default()[place].push(figure.ln());
                 }
             }
         }
-        let logs: Vec<f64> = rounds.values().filter_map(|[own, other]| other.and(*own)).map(f64::ln).collect();
+        let both = rounds.into_values().filter(|[_, other]| !other.is_empty());
+        let logs: Vec<f64> = both.flat_map(|[own, _]| own).collect();
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 

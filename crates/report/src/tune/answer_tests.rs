@@ -173,12 +173,12 @@ fn cases() -> Vec<Case> {
 /// The geometric mean of an arm's figures over the rounds that the other has, too.
 fn typical(case: &Case, report: &TuneReport, arm: usize, other: usize) -> f64 {
     let scale = report.measured.scale;
-    let of = |arm: usize, round: u32| {
-        let own = case.story.records.iter().find(|r| r.spec.arm == arm && r.spec.round == round);
-        own.and_then(|r| r.outcome.figure(scale))
+    let figures = |arm: usize| {
+        let own = case.story.records.iter().filter(move |r| r.spec.arm == arm);
+        own.filter_map(move |r| Some((r.spec.round, r.outcome.figure(scale)?)))
     };
-    let last = case.story.records.iter().map(|r| r.spec.round).max().unwrap_or(0);
-    let logs: Vec<f64> = (1..=last).filter_map(|n| of(other, n).and(of(arm, n))).map(f64::ln).collect();
+    let shared = figures(arm).filter(|(round, _)| figures(other).any(|(also, _)| also == *round));
+    let logs: Vec<f64> = shared.map(|(_, figure)| figure.ln()).collect();
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
