@@ -1,4 +1,4 @@
-use super::observation::{Ended, Observation};
+use super::observation::{Ended, Observation, difference};
 use crate::describe::{mean, squares};
 use crate::eprocess::{Difference, EProcess, lower_bound_of};
 use crate::wager::Wager;
@@ -221,18 +221,6 @@ impl Candidate {
             let lower_bound = lower_bound_of(&self.compared, self.threshold).max(0.0);
             self.claimed = Some(Claim { round, log_evidence, lower_bound });
         }
-    }
-}
-
-/// What these outcomes of two settings say, if each has a value, and both were run as often.
-fn difference(own: &[&Observation], current: &[&Observation]) -> Option<Difference> {
-    if !own.iter().chain(current).all(|o| o.counts()) {
-        return None;
-    }
-    match (own, current) {
-        ([own], [current]) => Some(Difference::Once(own.y - current.y)),
-        ([a, b], [c, d]) => Some(Difference::Twice { own: [a.y, b.y], other: [c.y, d.y] }),
-        _ => None,
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Config {
     /// How rounds are drawn and what is bet on them.
     pub method: Method,
     /// Whether a round on a path that has been quiet so far may have each of its settings twice, which shows a clear gain in
-    /// fewer trials. Only of directed rounds, where neither a level nor an interaction is sought. Default yes.
+    /// fewer trials. Only of directed rounds, while settings race, where no interaction is sought. Default yes.
     pub twice: bool,
     /// The search for the smallest sufficient level of an ordered knob.
     pub plateau: Option<PlateauConfig>,

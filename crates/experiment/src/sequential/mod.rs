@@ -184,8 +184,8 @@ impl Experiment {
     /// noise doesn't part them otherwise: the rounds so far have to say that the path is quiet. What is decided by the past alone
     /// leaves bets fair.
     fn runs_twice(&self, settings: usize) -> bool {
-        let seeks_more = self.plateau.is_some() || !self.config.cells.is_empty() || self.race.is_some();
-        if !self.config.twice || !self.is_directed() || seeks_more || self.end_game(settings).is_some() {
+        let races = self.race.is_none() && self.config.cells.is_empty() && self.end_game(settings).is_none();
+        if !self.config.twice || !self.is_directed() || !races {
             return false;
         }
         let Some((best, gain)) = self.leader(&self.fit, 1) else { return false };
@@ -404,11 +404,7 @@ impl Experiment {
     fn take(&mut self, by_arm: &[Vec<&Observation>], left: Option<usize>) {
         self.compare(by_arm, left);
         if let Some(plateau) = &mut self.plateau {
-            plateau.record(self.rounds, |arm| {
-                let seen = &by_arm[arm];
-                let valued = !seen.is_empty() && seen.iter().all(|o| o.counts());
-                valued.then(|| seen.iter().map(|o| o.y).sum::<f64>() / seen.len() as f64)
-            });
+            plateau.record(self.rounds, by_arm);
         }
         let round: Vec<(usize, f64)> =
             by_arm.iter().flatten().filter(|o| o.estimates()).map(|o| (o.arm, o.y)).collect();

@@ -1,3 +1,4 @@
+use crate::eprocess::Difference;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wt_units::Bytes;
@@ -117,4 +118,16 @@ impl Observation {
 
 fn log_rate(bytes: Bytes, elapsed: Duration) -> f64 {
     (bytes.get() as f64 / elapsed.as_secs_f64()).ln()
+}
+
+/// What these outcomes of two settings say, if each has a value, and both were run as often.
+pub(super) fn difference(own: &[&Observation], other: &[&Observation]) -> Option<Difference> {
+    if !own.iter().chain(other).all(|o| o.counts()) {
+        return None;
+    }
+    match (own, other) {
+        ([own], [other]) => Some(Difference::Once(own.y - other.y)),
+        ([a, b], [c, d]) => Some(Difference::Twice { own: [a.y, b.y], other: [c.y, d.y] }),
+        _ => None,
+    }
 }

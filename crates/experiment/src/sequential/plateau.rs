@@ -9,6 +9,7 @@
 
 use super::config::PlateauConfig;
 use super::limits::ROUNDS_TO_GIVE_UP;
+use super::observation::{Observation, difference};
 use super::steering::{T_STEER, quantile};
 use super::strict::Strict;
 use crate::eprocess::EProcess;
@@ -51,11 +52,11 @@ impl Search {
         }
     }
 
-    /// Takes the outcomes of a round: `y(arm)` where it has a value.
-    pub(super) fn record(&mut self, round: usize, y: impl Fn(usize) -> Option<f64>) {
+    /// Takes the outcomes of a round by setting.
+    pub(super) fn record(&mut self, round: usize, seen: &[Vec<&Observation>]) {
         match self {
-            Self::Anchored(p) => p.record(round, y),
-            Self::Strict(s) => s.record(round, y),
+            Self::Anchored(p) => p.record(round, seen),
+            Self::Strict(s) => s.record(round, seen),
         }
     }
 
@@ -169,11 +170,10 @@ impl Plateau {
         !self.settled() && (arm == self.anchor || self.open().any(|t| t.arm == arm))
     }
 
-    fn record(&mut self, round: usize, y: impl Fn(usize) -> Option<f64>) {
-        let Some(anchor) = y(self.anchor) else { return };
+    fn record(&mut self, round: usize, seen: &[Vec<&Observation>]) {
         for test in &mut self.tests {
-            let Some(own) = y(test.arm) else { continue };
-            test.within.push(own - anchor);
+            let Some(difference) = difference(&seen[test.arm], &seen[self.anchor]) else { continue };
+            test.within.take(difference);
             let log_evidence = test.within.log_evidence();
             test.series.push((round, log_evidence));
             test.peak = test.peak.max(log_evidence);

@@ -9,6 +9,7 @@
 
 use super::config::PlateauConfig;
 use super::limits::{ROUNDS_TO_GIVE_UP, ROUNDS_TO_STEER};
+use super::observation::{Observation, difference};
 use super::steering::{T_STEER, quantile};
 use crate::eprocess::EProcess;
 use crate::ols::BlockedFit;
@@ -95,18 +96,18 @@ impl Strict {
         !self.settled() && self.levels.iter().any(|level| level.arm == arm && !level.given_up())
     }
 
-    pub(super) fn record(&mut self, round: usize, y: impl Fn(usize) -> Option<f64>) {
-        let outcomes: Vec<Option<f64>> = self.levels.iter().map(|level| y(level.arm)).collect();
+    pub(super) fn record(&mut self, round: usize, seen: &[Vec<&Observation>]) {
+        let outcomes: Vec<&[&Observation]> = self.levels.iter().map(|level| seen[level.arm].as_slice()).collect();
         for (i, level) in self.levels.iter_mut().enumerate() {
-            let Some(own) = outcomes[i] else { continue };
-            for (j, (process, peak)) in level.against.iter_mut().enumerate() {
-                if let Some(other) = outcomes[j].filter(|_| j != i) {
-                    process.push(own - other);
+            for (j, (process, peak)) in level.against.iter_mut().enumerate().filter(|(j, _)| *j != i) {
+                if let Some(difference) = difference(outcomes[i], outcomes[j]) {
+                    process.take(difference);
                     *peak = peak.max(process.log_evidence());
                 }
             }
         }
-        for i in (0..self.levels.len()).filter(|i| outcomes[*i].is_some()) {
+        let valued = |level: &usize| !outcomes[*level].is_empty() && outcomes[*level].iter().all(|o| o.counts());
+        for i in (0..self.levels.len()).filter(valued) {
             let log_evidence = self.log_evidence(i);
             self.levels[i].series.push((round, log_evidence));
         }

@@ -1,7 +1,7 @@
 //! Rounds that have each of their settings twice.
 
 use crate::distributions::normal;
-use crate::sequential::{Config, Experiment, Method, Observation};
+use crate::sequential::{Config, Experiment, Method, Observation, PlateauConfig};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
@@ -78,16 +78,37 @@ fn where_noise_is_as_large_as_the_gain_settings_are_run_once_and_nothing_takes_l
 }
 
 #[test]
-fn a_level_or_an_interaction_that_is_sought_and_a_small_budget_leave_rounds_as_they_are() {
+fn the_smallest_sufficient_level_of_a_quiet_path_takes_no_more_trials() {
+    let level = |twice: bool, strict: bool, effects: [f64; 4], seed: u64| {
+        let plateau = Some(PlateauConfig { strict, ..PlateauConfig::new(vec![1, 2, 0, 3]) });
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let noise = |rng: &mut ChaCha8Rng, _: usize| 0.005 * normal(rng);
+        let (experiment, doubled) = run(Config { twice, plateau, ..Config::new(4) }, &effects, &mut rng, noise);
+        assert_eq!(doubled > 0, twice && effects[3] > 0.0, "{doubled}");
+        let found = experiment.assessment().plateau.unwrap();
+        assert!(found.settled, "{found:?}");
+        (found.smallest, experiment.trials())
+    };
+    for strict in [false, true] {
+        for seed in 0..8 {
+            // The largest level gains: of it the second smallest lacks more than a tenth.
+            let ([once, twice], effects) = ([false, true], [0.0, -0.5, -0.01, 0.2]);
+            let (once, twice) = (level(once, strict, effects, seed), level(twice, strict, effects, seed));
+            assert_eq!((once.0, twice.0), (3, 3), "{strict}");
+            assert!(twice.1 <= once.1, "{strict}: {} for {} trials", twice.1, once.1);
+            // None gains: nothing is run twice.
+            assert_eq!(level(true, strict, [0.0, -0.5, -0.01, -0.005], seed).0, 2, "{strict}");
+        }
+    }
+}
+
+#[test]
+fn an_interaction_that_is_sought_and_a_small_budget_leave_rounds_as_they_are() {
     let noise = |rng: &mut ChaCha8Rng, _: usize| 0.001 * normal(rng);
     let count = |config: Config| run(config, &[0.0, 0.1, 0.0, 0.0], &mut ChaCha8Rng::seed_from_u64(1), noise).1;
     let plain = Config::new(4);
     assert!(count(plain.clone()) > 0);
     assert_eq!(count(Config { cells: vec![0, 1, 2, 3], ..plain.clone() }), 0);
-    assert_eq!(
-        count(Config { plateau: Some(crate::sequential::PlateauConfig::new(vec![1, 2, 0])), ..plain.clone() }),
-        0
-    );
     assert_eq!(count(Config { method: Method::Uniform, ..plain.clone() }), 0);
     assert_eq!(count(Config { twice: false, ..plain }), 0);
     // With 20 trials the last part of the budget begins after eight.
