@@ -330,10 +330,14 @@ impl TuneInputs<'_> {
         let a = self.assessment;
         if let Some(arm) = a.arms.iter().find(|arm| arm.doubtful) {
             let label = self.label(arm.arm);
-            return format!(
-                " {label} {} faster, but too many attempts of one of the two were refused or spoilt to say so.",
-                looks(&label)
-            );
+            let both = || std::iter::once(arm).chain(a.arms.first());
+            let interrupted = both().any(|arm| arm.interrupted > 0) && both().all(|arm| arm.spoilt == 0);
+            let why = if interrupted {
+                "a trial was interrupted, and its round counts as lost: more rounds can make up for it"
+            } else {
+                "too many attempts of one of the two were refused or spoilt to say so"
+            };
+            return format!(" {label} {} faster, but {why}.", looks(&label));
         }
         let arm = a.arms.get(a.leader).filter(|arm| arm.arm != 0);
         let ratio = arm.and_then(|arm| arm.ratio).filter(|ratio| *ratio >= 1.0 + WORTH && ratio.is_finite());

@@ -103,10 +103,13 @@ fn cases() -> Vec<Case> {
     let failing = |record: &mut TrialRecord| record.outcome.status = Status::Failed;
     let mut failed = one(with(Knob::Mss, Level::Number(1_400)), 6.0, 6.0, 0.01, 8).run();
     failed.assessment.arms.iter_mut().for_each(|arm| arm.failed = arm.trials);
-    let mut doubtful = one(with(Knob::Mtu, Level::Number(1_400)), 2.0, 4.0, 0.02, 40).run();
-    let verdict = &mut doubtful.assessment;
-    (verdict.kind, verdict.pick, verdict.gain_at_most) = (VerdictKind::NoDifference, 0, None);
-    verdict.arms[1].doubtful = true;
+    let doubtful = |interrupted: usize| {
+        let mut story = one(with(Knob::Mtu, Level::Number(1_400)), 2.0, 4.0, 0.02, 40).run();
+        let verdict = &mut story.assessment;
+        (verdict.kind, verdict.pick, verdict.gain_at_most) = (VerdictKind::NoDifference, 0, None);
+        (verdict.arms[1].doubtful, verdict.arms[0].interrupted) = (true, interrupted);
+        story
+    };
     vec![
         Case::lab("a smaller MTU is faster on the client", adsl(1.06, 200).run()),
         Case::lab(
@@ -163,7 +166,8 @@ fn cases() -> Vec<Case> {
         },
         Case::lab("stopped after two rounds", Plan { stop_after: Some(2), ..adsl(1.06, 600) }.run()),
         Case::lab("too little was measured", one(with(Knob::Mss, Level::Number(1_400)), 5.0, 5.2, 0.3, 12).run()),
-        Case::lab("attempts of one of the two were spoilt", doubtful),
+        Case::lab("attempts of one of the two were spoilt", doubtful(0)),
+        Case::lab("somebody interrupted a trial", doubtful(1)),
         Case { delay: Some(RULES), ..Case::lab("the same speed with less delay", calm(12, 36_000)) },
         Case { delay: Some(RULES), ..Case::lab("less delay isn't proven yet", calm(4, 36_000)) },
         Case::lab("every trial failed", each(failed, failing)),
