@@ -17,6 +17,7 @@ import json
 import math
 import os
 import shlex
+import statistics
 import subprocess
 import sys
 import time
@@ -120,9 +121,10 @@ def paired_logs(answer, index):
     rounds = {}
     for trial in answer["trial_table"]:
         if trial["phase"] == "round" and trial["status"] == "completed" and trial["figure"]:
-            rounds.setdefault(trial["round"], {})[trial["arm"]] = math.log(trial["figure"])
+            rounds.setdefault(trial["round"], {}).setdefault(trial["arm"], []).append(math.log(trial["figure"]))
     sign = -1 if answer["measured"]["better"] == "smaller" else 1
-    return {number: sign * (arms[index] - arms[0]) for number, arms in rounds.items() if {0, index} <= set(arms)}
+    both = {number: arms for number, arms in rounds.items() if {0, index} <= set(arms)}
+    return {number: sign * (statistics.mean(arms[index]) - statistics.mean(arms[0])) for number, arms in both.items()}
 
 
 # What each reader returns: `value`, `low` and `high` (None: not known), `proven` (whether a claim may be made of the interval),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real connections of nginx under `windtunnel traffic`: are all accounted for, what does it cost, and what does a kill leave? make traffic-soak.
 
-Usage: scripts/traffic-soak.py WINDTUNNEL [CONNECTIONS] [KILLS] [OPEN]
+Usage: scripts/traffic-soak.py WINDTUNNEL [CONNECTIONS] [KILLS] [OPEN] [PAIRS]
 
 Root, nginx, bpftool and two network namespaces of its own, joined by a veth pair. Clients come from 131,072 IPv4 networks (/24). In turn:
 1. CONNECTIONS (200,000) connections in one epoch: each is recorded, missed, lost or open, and the sum is the kernel's own count, exactly; the
@@ -10,9 +10,9 @@ Root, nginx, bpftool and two network namespaces of its own, joined by a veth pai
 3. KILLS (100) SIGKILLs at random moments amid connections, with each backend in turn: after 0.1 s nothing of it is attached, no table of nftables,
    rule, route or setting of it stands, and no connection has failed. Then one kills the guard of routes, too: what stands then steers nobody,
    `traffic status` says so, and `traffic stop` removes it.
-4. Forty pairs of blocks with and without it, in random order: processor time per connection, and connections per second (ratios; told, and held
-   against 1.05 and 0.95 only where the machine is quiet). More clients than processors, or else it is their waiting that is measured; and the
-   server's own congestion control is one of the arms', or else controls would be compared.
+4. PAIRS (60) blocks without it, with it, and with it where arms also differ in their congestion control, in random order: processor time per
+   connection, and connections per second (ratios; told, and held against 1.05 and 0.95 only where the machine is quiet). More clients than
+   processors, or else it is their waiting that is measured. What a congestion control itself costs is another's, hence the second figure.
 Ends with code 1 at the first thing that isn't so. With 0 CONNECTIONS only the last part is run.
 """
 import json
@@ -105,10 +105,10 @@ class World:
         argv = [*self.there(), sys.executable, __file__, "fetch", str(count // workers)]
         return [subprocess.Popen([*argv, str(random.random())], stdout=subprocess.PIPE, text=True) for _ in range(workers)]
 
-    def start(self, *words):
+    def start(self, *words, controls=True):
         """`traffic start`, as soon as it assigns."""
         # A namespace may have no congestion control for all that the first one doesn't allow.
-        levels = LEVELS[:2] if "slots" in words else LEVELS
+        levels = LEVELS if controls and "slots" not in words else LEVELS[:2]
         argv = [self.binary, "traffic", "start", "--port", str(PORT), *levels, "--no-ramp", "--beside-programs", "--json-stream", *words]
         traffic = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         for line in traffic.stdout:
@@ -262,12 +262,11 @@ def spent(*processes):
     return ended.ru_utime + ended.ru_stime + sum(int(f[11]) + int(f[12]) for f in fields) / os.sysconf("SC_CLK_TCK")
 
 
-def cost(world, pairs=40, connections=8000):
-    ratios = {"cpu": [], "rate": []}
+def cost(world, pairs, connections=8000):
     must("sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")  # which no kernel forbids a namespace
 
-    def block(with_it):
-        traffic = world.start("--unit", "prefix", "--epoch", "1h", "--age", "5s") if with_it else None
+    def block(kind):
+        traffic = world.start("--unit", "prefix", "--epoch", "1h", "--age", "5s", controls=kind == "with controls") if kind else None
         running = [world.nginx, *([traffic] if traffic else [])]
         cpu, began = spent(*running), time.monotonic()
         came = whole(world.clients(connections, 3 * len(os.sched_getaffinity(0))))
@@ -277,23 +276,28 @@ def cost(world, pairs=40, connections=8000):
             traffic.communicate()
         return figures
 
-    block(False)
+    block(None)
+    ratios = {"windows": ([], []), "with controls": ([], [])}
     for _ in range(pairs):
-        order = [True, False]
+        order = [None, *ratios]
         random.shuffle(order)
-        found = {with_it: block(with_it) for with_it in order}
-        for at, key in enumerate(ratios):
-            ratios[key].append(found[True][at] / found[False][at])
-    cpu, rate = (statistics.median(ratios[key]) for key in ("cpu", "rate"))
-    quartiles = {key: statistics.quantiles(ratios[key], n=4) for key in ratios}
-    told = {key: f"{low:.3f} to {high:.3f}" for key, (low, _, high) in quartiles.items()}
-    print(f"processor time per connection ×{cpu:.3f} (half of the pairs {told['cpu']}), connections per second ×{rate:.3f} ({told['rate']}); "
-          f"{pairs} pairs of {connections}")
-    # How far the median itself may be off (Tukey: 1.57 times the quartiles' distance by the root of their number).
-    off = max(1.57 * (high - low) / pairs**0.5 for low, _, high in quartiles.values())
-    if off > 0.03:
+        found = {kind: block(kind) for kind in order}
+        for kind, both in ratios.items():
+            for at, all_of in enumerate(both):
+                all_of.append(found[kind][at] / found[None][at])
+    busy = False
+    for kind, both in ratios.items():
+        quartiles = [statistics.quantiles(all_of, n=4) for all_of in both]
+        (low, cpu, high), (slow, rate, fast) = quartiles
+        # How far the median itself may be off (Tukey: 1.57 times the quartiles' distance by the root of their number).
+        off = max(1.57 * (high - low) / pairs**0.5, 1.57 * (fast - slow) / pairs**0.5)
+        busy |= off > 0.03
+        print(f"{kind}: processor time per connection ×{cpu:.3f} (half of the pairs {low:.3f} to {high:.3f}), connections per second ×{rate:.3f} "
+              f"({slow:.3f} to {fast:.3f}); {pairs} pairs of {connections}, medians off by at most {off:.3f}")
+    if busy:
         print("the machine is too busy to hold this against ×1.05 and ×0.95")
         return
+    cpu, rate = (statistics.median(all_of) for all_of in ratios["windows"])
     assert cpu <= 1.05 and rate >= 0.95, "it costs more than it may"
 
 
@@ -310,8 +314,8 @@ def main():
         os.environ["WINDTUNNEL_SOAK"] = "inside"
         os.environ["PATH"] += ":/usr/sbin:/sbin"
         os.execvp("unshare", ["unshare", "-nm", sys.executable, *sys.argv])
-    given = ((2, 200_000), (3, 100), (4, 10_000))
-    connections, count, at_once = (int(sys.argv[n]) if len(sys.argv) > n else usual for n, usual in given)
+    given = ((2, 200_000), (3, 100), (4, 10_000), (5, 60))
+    connections, count, at_once, pairs = (int(sys.argv[n]) if len(sys.argv) > n else usual for n, usual in given)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_DATA_HOME"] = os.environ["HOME"] = os.environ["WINDTUNNEL_STATE_DIR"] = folder
         world = World(os.path.abspath(sys.argv[1]), pathlib.Path(folder))
@@ -321,7 +325,7 @@ def main():
                 opens(world, at_once)
                 kills(world, count)
                 kill_with_guard(world)
-            cost(world)
+            cost(world, pairs)
         except AssertionError as error:
             sys.exit(f"not so: {error}")
         finally:

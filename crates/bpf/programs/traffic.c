@@ -62,6 +62,7 @@ INLINE int is_private6(u64 high)
 	return high >> 54 == 0x3fa || high >> 57 == 0x7e;
 }
 
+#ifdef RESPONSES
 /* Where the note of a socket with this cookie may lie (Knuth's multiplier: cookies are numbers in a row). */
 INLINE struct place *place_of(u64 cookie)
 {
@@ -95,6 +96,26 @@ INLINE void forget(u64 cookie)
 	if (place->cookie == cookie)
 		__sync_lock_test_and_set(&place->cookie, 0);
 }
+#else
+#define cookie_of(s) 0
+
+INLINE struct note *new_note(void *sk, u64 cookie)
+{
+	(void)cookie;
+	return storage_get(&notes, sk, 0, 1);
+}
+
+INLINE struct note *note_of(void *sk, u64 cookie)
+{
+	(void)cookie;
+	return storage_get(&notes, sk, 0, 0);
+}
+
+INLINE void forget(u64 cookie)
+{
+	(void)cookie;
+}
+#endif
 
 /* The name of a socket's congestion control, as two words; whether it is known. */
 INLINE int control_of(struct bpf_sock_ops *s, void *sk, u64 *name)

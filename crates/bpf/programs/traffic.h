@@ -35,7 +35,9 @@ enum { ESTABLISHED = 1, CLOSE = 7 };
 #define REPLY(s) (*(volatile u32 *)&(s)->args[0])
 
 static void *(*storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
+#ifdef RESPONSES
 static u64 (*cookie_of)(void *s) = (void *)46;
+#endif
 static u64 (*now_ns)(void) = (void *)5;
 static u32 (*processor)(void) = (void *)8;
 static long (*set_option)(void *s, int level, int name, void *value, int length) = (void *)49;
@@ -165,11 +167,12 @@ struct note {
 };
 
 /*
- * Notes lie in a table, each where its socket's cookie says. Where that place is another open connection's, the kernel keeps the note
+ * On Linux 6.15 notes lie in a table, each where its socket's cookie says (older ones of some processors can't exchange words). Where that place is another open connection's, the kernel keeps the note
  * with its socket: two pieces of memory that are counted for a control group and given back when all processors have gone on, which
  * makes a short connection some 2 µs longer. Of a socket whose flags somebody else clears the end isn't seen:
  * it holds its place until the experiment's end.
  */
+#ifdef RESPONSES
 #define PLACES 8192
 struct place {
 	u64 cookie; /* 0: free */
@@ -177,6 +180,7 @@ struct place {
 };
 struct place table[PLACES] SEC(".bss.table");
 _Static_assert(sizeof(struct place) == 128, "two cache lines");
+#endif
 
 struct record {
 	u64 tag;

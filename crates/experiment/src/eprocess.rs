@@ -1,6 +1,7 @@
 //! The evidence against "this setting behaves as the current one", from the randomisation alone.
 //!
-//! Within a round a fair coin put two settings on their two slots. If the settings do not differ, the sign of the
+//! Within a round a fair coin put two settings on their two slots (or on four, where each was run twice: there are six ways, each as
+//! likely). If the settings do not differ, the sign of the
 //! difference `d = y_i − y_0` of the logs of their goodputs is then ±1 with probability ½, given its size and all that
 //! went before: under any drift, any dependence and any tails. Betting on the sign with stakes that are fixed
 //! beforehand yields a martingale that starts at 1, so that by Ville's inequality it ever reaches `1/α` with
@@ -31,6 +32,10 @@ const CLOSE: f64 = 1e-7;
 const CERTAIN: f64 = 1.732_050_807_568_877_2;
 /// The least stake on such a round, where the rounds before agree.
 const SURE: f64 = 3.0;
+/// Of what has been won this part is staked on such a round: what is lost in one can be won again.
+const STAKED: f64 = 0.95;
+/// Ways whose sums differ by no more than rounding are alike.
+const ALIKE: f64 = 1e-12;
 /// They agree where the square of their mean is at least this part of their mean square: a standard deviation of a third.
 const AGREE: f64 = 0.9;
 
@@ -63,6 +68,11 @@ impl Difference {
             Self::Once(d) => Self::Once(-d),
             Self::Twice { own, other } => Self::Twice { own: other, other: own },
         }
+    }
+
+    /// A round of settings that were run twice, which loses as much as any of this size can: all six ways are this far below.
+    pub(crate) fn lost(d: f64) -> Self {
+        Self::Twice { own: [2.0 * d, 0.0], other: [0.0; 2] }
     }
 
     /// The same of settings that do not differ.
@@ -238,10 +248,11 @@ impl EProcess {
         for (loss, stake) in self.losses.iter_mut().zip(STAKES) {
             let stake = stake.max(least);
             let all: f64 = x.iter().map(|x| (stake * x).cosh()).sum();
-            loss.multiply(all / 3.0 * (-stake * x[0]).exp());
+            let factor = (stake * x[0]).exp() * 3.0 / all;
+            loss.multiply(1.0 / (STAKED * factor + 1.0 - STAKED));
         }
-        let as_large = ways.iter().filter(|way| way.abs() >= ways[0]).count();
-        let is_largest = ways[0] > 0.0 && ways[0] >= largest;
+        let as_large = ways.iter().filter(|way| way.abs() >= largest * (1.0 - ALIKE)).count();
+        let is_largest = ways[0] > 0.0 && ways[0] >= largest * (1.0 - ALIKE);
         self.unbroken += if is_largest { (6.0 / as_large as f64).ln() } else { f64::NEG_INFINITY };
         self.count += 1;
         self.sum += ways[0];

@@ -1,7 +1,7 @@
 //! Designs, the e-process, blocked models and verdicts: is the difference real?
 //!
-//! The method in one line: *rounds testify, the model steers*. Every round runs each setting once, the current one among
-//! them, in random order. What is claimed comes from that randomisation alone ([`EProcess`]), whatever the path does in
+//! The method in one line: *rounds testify, the model steers*. Every round runs each setting once, or on a quiet path
+//! twice, the current one among them, in random order. What is claimed comes from that randomisation alone ([`EProcess`]), whatever the path does in
 //! the meantime. A blocked model ([`BlockedOls`]) decides which settings to drop and when to give up, and sizes effects.
 //!
 //! Pure: no clock, no file, no socket; the caller gives the random generator.

@@ -142,7 +142,7 @@ fn sheet_problem(error: &SheetError) -> Problem {
         }
         SheetError::LevelTwice { .. } => problem.hint("one row for each level, one column for each series"),
         SheetError::LevelTwiceInBlock { .. } => {
-            problem.hint("--block COLUMN names a column in which each level occurs once")
+            problem.hint("--block COLUMN names a column in which each level occurs once, or each as often")
         }
         SheetError::CombinationTwice { .. } => {
             problem.hint("--block COLUMN names a column in which each combination occurs once")

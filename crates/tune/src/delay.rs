@@ -90,8 +90,14 @@ impl Driver<'_> {
             // The numbers of the race's rounds go on: each has an order of its own.
             order.shuffle(&mut order_of(self.plan.order_seed, round));
             for (place, arm) in order.into_iter().enumerate() {
-                let place =
-                    Place { round, order: place as u32 + 1, arm, phase: Phase::Delay, attempts: Attempts::default() };
+                let place = Place {
+                    round,
+                    order: place as u32 + 1,
+                    arm,
+                    phase: Phase::Delay,
+                    attempts: Attempts::default(),
+                    own_losses: false,
+                };
                 if self.place(&design.arms[arm].settings, place)?.is_none() {
                     return Ok(());
                 }

@@ -27,6 +27,9 @@ pub(crate) struct Place {
     pub(crate) phase: Phase,
     /// What became of attempts at it before.
     pub(crate) attempts: Attempts,
+    /// Whether it meets random losses of its own: all settings of a round meet the same, unless each is there twice, or else the two
+    /// trials of a setting would be one.
+    pub(crate) own_losses: bool,
 }
 
 /// An experiment under way.
@@ -121,6 +124,7 @@ impl Driver<'_> {
                 || Some(CutRound { round: number + 1, order: drawn()?, done: Vec::new(), attempts: BTreeMap::new() });
             let Some(mut this) = cut.take().or_else(fresh) else { break };
             let order = this.order.clone();
+            let own_losses = (1..order.len()).any(|place| order[..place].contains(&order[place]));
             if self.is_late(order.len()) {
                 (self.events)(TuneEvent::note("the time is up"));
                 experiment.stop(StopReason::User);
@@ -143,6 +147,7 @@ impl Driver<'_> {
                     arm: *arm,
                     phase: Phase::Round,
                     attempts: this.attempts(*arm),
+                    own_losses,
                 };
                 let before = self.records.len();
                 let Some(observation) = self.place(&design.arms[*arm].settings, place)? else {
@@ -160,6 +165,7 @@ impl Driver<'_> {
                     experiment.cut(&this.done).map_err(|error| Problem::internal(error.to_string()))?;
                     return self.end(experiment);
                 };
+                this.attempts.remove(arm);
                 this.done.push(observation);
                 if self.tunnel.gives_up_round() {
                     break;
@@ -238,7 +244,8 @@ impl Driver<'_> {
     /// # Errors
     /// A [`Problem`] when the tunnel or the journal can't.
     pub(crate) fn place(&mut self, settings: &Settings, place: Place) -> Result<Option<Observation>, Problem> {
-        let Place { round, order, arm, phase, attempts } = place;
+        let Place { round, order, arm, phase, attempts, own_losses } = place;
+        let of_place = if own_losses { u64::from(order) << 48 } else { 0 };
         let mut spoilt = 0;
         for _ in 0..=REPEATS {
             if self.waits_too_long() {
@@ -250,8 +257,7 @@ impl Driver<'_> {
                 round,
                 order,
                 arm,
-                // All settings of a round meet the same random losses.
-                seed: self.plan.seed.wrapping_add(u64::from(round)),
+                seed: self.plan.seed.wrapping_add(u64::from(round)).wrapping_add(of_place),
                 settings: settings.clone(),
                 ..aside(&self.plan, phase)
             };
@@ -272,6 +278,7 @@ impl Driver<'_> {
 
 #[cfg(test)]
 mod tests {
+    mod made_up;
     mod quiet;
     mod wishful;
 }

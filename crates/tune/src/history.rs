@@ -201,10 +201,11 @@ impl Session {
                 }
             }
             let mut order = None;
-            if let Some(before) = cut.take() {
+            if let Some(mut before) = cut.take() {
                 if before.round == number {
                     for seen in &mut done {
-                        *seen = before.attempts(seen.arm).before(*seen);
+                        // They are those of the first place of the setting that was open.
+                        *seen = before.attempts.remove(&seen.arm).unwrap_or_default().before(*seen);
                     }
                     for (arm, earlier) in before.attempts {
                         let own: &mut Attempts = attempts.entry(arm).or_default();

@@ -241,6 +241,7 @@ fn rounds_of(driver: &mut Driver<'_>, factors: &[Factor], screen: &mut Screen, m
                 arm: place as usize,
                 phase: Phase::Round,
                 attempts: Attempts::default(),
+                own_losses: false,
             };
             let Some(seen) = driver.place(&settings_of(factors, &run), at)? else { return Ok(false) };
             if seen.ended != Ended::Void {

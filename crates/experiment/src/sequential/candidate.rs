@@ -5,7 +5,7 @@ use crate::wager::Wager;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// What a round counts that somebody interrupted, in typical differences: as much as any can.
+/// What a round counts that somebody interrupted, in typical differences: nothing loses more.
 const LOST: f64 = -2.0;
 /// What a round counts that was spoilt, in standard deviations of differences from their mean: what is lost where it would have been bad
 /// is the worst of many.
@@ -194,7 +194,8 @@ impl Candidate {
         let lost = alone && self.is_spoilt_more_than_ever(usize::from(spoilt[1])) && !interrupted;
         self.owed += usize::from(lost);
         if interrupted {
-            self.doubt(Difference::Once(LOST * self.faster.scale().max(f64::MIN_POSITIVE)), left);
+            let lost = LOST * self.faster.scale().max(self.doubted.scale()).max(f64::MIN_POSITIVE);
+            self.doubt(if own.len() > 1 { Difference::lost(lost) } else { Difference::Once(lost) }, left);
         } else if let Some(difference) = difference.filter(|_| !lost) {
             self.doubt(difference, left);
         }

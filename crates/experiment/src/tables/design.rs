@@ -52,7 +52,7 @@ pub(super) struct Design {
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Every level once in every block.
+    /// Every level once in every block; the mean where each is there more than once.
     Blocked { factor: String, block: String, table: Table },
     /// Levels without blocks, as often as they come.
     Grouped { factor: String, groups: Vec<(String, Vec<f64>)> },
@@ -260,7 +260,7 @@ fn in_groups(sheet: &Sheet, factor: usize, outcomes: &[f64]) -> Result<Kind, She
     Ok(Kind::Grouped { factor: sheet.columns[factor].name.clone(), groups })
 }
 
-/// Every level once in every block; blocks that lack one are left out.
+/// Every level once in every block, or each as often; blocks that lack one are left out.
 fn in_blocks(
     sheet: &Sheet,
     factor: usize,
@@ -277,21 +277,29 @@ fn in_blocks(
     if levels.len() > MOST_LEVELS {
         return Err(too_many_levels(sheet, factor));
     }
-    let mut grid: Vec<Option<usize>> = vec![None; levels.len() * blocks.len()];
+    let mut grid: Vec<Vec<usize>> = vec![Vec::new(); levels.len() * blocks.len()];
     for row in 0..sheet.rows() {
-        let cell = &mut grid[block_of[row] * levels.len() + level_of[row]];
-        if let Some(before) = cell.replace(row) {
+        grid[block_of[row] * levels.len() + level_of[row]].push(row);
+    }
+    let in_block = |b: usize| &grid[b * levels.len()..(b + 1) * levels.len()];
+    let complete: Vec<usize> = (0..blocks.len()).filter(|b| in_block(*b).iter().all(|rows| !rows.is_empty())).collect();
+    for b in &complete {
+        let fewest = in_block(*b).iter().map(Vec::len).min().unwrap_or(0);
+        if let Some(level) = in_block(*b).iter().position(|rows| rows.len() > fewest) {
+            let rows = &in_block(*b)[level];
             return Err(SheetError::LevelTwiceInBlock {
-                cell: sheet.at(row, factor),
-                level: levels[level_of[row]].clone(),
-                block: blocks[block_of[row]].clone(),
-                before: sheet.line(before),
+                cell: sheet.at(rows[fewest], factor),
+                level: levels[level].clone(),
+                block: blocks[*b].clone(),
+                before: sheet.line(rows[0]),
             });
         }
     }
-    let complete: Vec<usize> = (0..blocks.len())
-        .filter(|b| grid[b * levels.len()..(b + 1) * levels.len()].iter().all(Option::is_some))
-        .collect();
+    let repeated = complete.iter().filter(|b| in_block(**b)[0].len() > 1).count();
+    if repeated > 0 {
+        let of = format!("{repeated} of {} blocks", blocks.len());
+        notes.push(format!("in {of} each level stands more than once, as often as the others: its mean counts"));
+    }
     if complete.is_empty() {
         return Err(SheetError::NoWholeBlock { file: sheet.file(), block: sheet.columns[block].name.clone() });
     }
@@ -304,7 +312,10 @@ fn in_blocks(
     }
     let cells = (0..levels.len())
         .flat_map(|level| complete.iter().map(move |b| (level, *b)))
-        .filter_map(|(level, b)| grid[b * levels.len() + level].map(|row| y[row]))
+        .map(|(level, b)| {
+            let rows = &in_block(b)[level];
+            rows.iter().map(|row| y[*row]).sum::<f64>() / rows.len() as f64
+        })
         .collect();
     let names = complete.iter().map(|b| blocks[*b].clone()).collect();
     let table = table(sheet, factor, names, levels, cells)?;

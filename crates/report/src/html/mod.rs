@@ -237,7 +237,8 @@ impl TuneReport {
             ("Pause after it", words::duration(run.cool_down_s)),
             (
                 "Rounds",
-                "every setting once, the current one among them, in random order, one flow at a time".to_owned(),
+                "every setting once, on a quiet path twice, the current one among them, in random order, one flow at a time"
+                    .to_owned(),
             ),
             (
                 "Decided by",

@@ -158,16 +158,16 @@ struct Pairs {
 
 impl Pairs {
     fn of(records: &[&TrialRecord], against: usize, arm: usize) -> Self {
-        let mut rounds: BTreeMap<u32, [Option<&TrialRecord>; 2]> = BTreeMap::new();
+        // By place: on a quiet path a round may have each of them twice.
+        let mut rounds: BTreeMap<u32, [BTreeMap<u32, &TrialRecord>; 2]> = BTreeMap::new();
         for record in records.iter().filter(|r| !matches!(r.outcome.status, Status::Aborted | Status::Running)) {
             // Of a trial that was repeated the last one counts.
             if let Some(place) = [against, arm].iter().position(|of| *of == record.spec.arm) {
-                rounds.entry(record.spec.round).or_default()[place] = Some(record);
+                rounds.entry(record.spec.round).or_default()[place].insert(record.spec.order, record);
             }
         }
         let mut pairs = Self { goodput: Vec::new(), delay: Vec::new() };
-        for [other, own] in rounds.values() {
-            let (Some(other), Some(own)) = (other, own) else { continue };
+        for (other, own) in rounds.values().flat_map(|[other, own]| other.values().zip(own.values())) {
             let spoilt = [other, own].map(|record| record.outcome.status == Status::Invalid);
             match spoilt {
                 // Nobody knows what spoilt it: a round in which only one of the two was is lost for the setting.

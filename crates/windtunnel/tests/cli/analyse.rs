@@ -230,6 +230,10 @@ fn what_cannot_be_concluded_is_said() {
             "Even ten times as much need not have shown",
         ),
         (b"mtu,day,rate\n1,a,3\n2,a,4\n1,b,5\n2,b,5\n1,c,5\n", "1 of 3 blocks lack a level and are left out"),
+        (
+            b"mtu,day,rate\n1,a,3\n2,a,4\n1,b,5\n2,b,5\n2,b,7\n1,b,6\n1,c,5\n1,c,5\n",
+            "in 1 of 3 blocks each level stands more than once, as often as the others: its mean counts",
+        ),
     ] {
         for args in [&[][..], &["--json"]] {
             let (code, out) = of_text(text, args);

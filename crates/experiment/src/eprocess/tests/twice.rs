@@ -89,6 +89,22 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn nothing_loses_more_than_what_counts_as_lost(
+        pairs in prop::collection::vec(-0.5f64..1.0, 1..6), four in prop::array::uniform4(-1.0f64..1.0),
+    ) {
+        let before: Vec<Difference> = pairs.iter().copied().map(Difference::Once).collect();
+        let begun = EProcess::new().after_all(&before);
+        let after = |last: Difference| begun.clone().after_all(&[last]).log_evidence();
+        let [a, b, c, d] = four;
+        let lost = after(Difference::lost(-2.0 * begun.scale()));
+        let any = after(Difference::Twice { own: [a, b], other: [c, d] });
+        prop_assert!(lost <= any + 1e-9);
+        prop_assert!(lost <= begun.log_evidence() && lost >= begun.log_evidence() + 0.05f64.ln() - 1e-9);
+    }
+}
+
 /// A gain of a tenth where hardly anything varies: pairs, then fours.
 fn quiet(pairs: usize, fours: usize) -> Vec<Difference> {
     let noise = |i: usize| 1e-3 * ((i * 37 % 19) as f64 / 19.0 - 0.5);

@@ -1,145 +1,60 @@
 //! A quiet path, on which rounds have each of their settings twice, and somebody who stops in the middle of them.
 
+use super::made_up::{MadeUp, Sessions};
 use crate::drive::*;
-use crate::history::History;
-use crate::observed::DIRECTED;
-use wt_experiment::{Assessment, Config};
-use wt_journal::{Arm, ExperimentConfig, NewExperiment, SqliteJournal, State, StoredExperiment, TuneConfig};
-use wt_setup::design;
-use wt_trial::{Amount, Direction, PathFacts, TunnelKind, Workload};
-use wt_units::Bytes;
+use std::collections::BTreeSet;
+use wt_experiment::Assessment;
 
-const TRIALS: usize = 60;
-const SETTINGS: usize = 2;
-
-/// A path on which setting 1 is a tenth faster, and what a place of a round meets is always the same.
-struct Quiet {
-    /// Trials until somebody presses Ctrl-C.
-    until: usize,
-    /// Round and place of all trials so far.
-    ran: Vec<(u32, u32, usize)>,
-}
-
-impl Tunnel for Quiet {
-    fn kind(&self) -> TunnelKind {
-        TunnelKind::Sim
-    }
-
-    fn target(&self) -> String {
-        "quiet".to_owned()
-    }
-
-    fn current(&self) -> Settings {
-        Settings::new()
-    }
-
-    fn path(&self, _: Direction) -> PathFacts {
-        PathFacts::default()
-    }
-
-    fn check(&self, _: &Settings) -> Result<(), TunnelError> {
-        Ok(())
-    }
-
-    fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
-        self.ran.push((spec.round, spec.order, spec.arm));
-        if self.ran.len().is_multiple_of(self.until) {
+/// The whole experiment, stopped after every so many trials and gone on with; what it says in the end, and round, place, setting and
+/// seed of each trial.
+fn stopped_after_every(trials: usize) -> (Assessment, Vec<(u32, u32, usize, u64)>) {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = Sessions { journal: &dir.path().join("journal.db"), settings: 2, trials: 60 };
+    let mut ran = Vec::new();
+    // Setting 1 is a tenth faster, and what a place of a round meets is always the same.
+    let mut tunnel = MadeUp(|spec: &TrialSpec, cancel: &Cancel| {
+        ran.push((spec.round, spec.order, spec.arm, spec.seed));
+        if ran.len().is_multiple_of(trials) {
             cancel.cancel();
         }
         let noise = f64::from((spec.round * 37 + spec.order * 101) % 19) / 19.0 - 0.5;
-        let bytes = (1e6 * (0.1 * spec.arm as f64 + 0.004 * noise).exp()) as u64;
-        Ok(TrialOutcome { bytes, ..TrialOutcome::empty(Status::Completed, Duration::from_secs(5), "") })
-    }
-}
-
-fn new_session(id: &str, continues: Option<&StoredExperiment>) -> NewExperiment {
-    let config = TuneConfig {
-        max_trials: Some(TRIALS),
-        order_seed: Some(1),
-        method: Some(DIRECTED.to_owned()),
-        twice: Some(true),
-        continues: continues.map(|stored| stored.id.clone()),
-        ..TuneConfig::default()
-    };
-    NewExperiment {
-        arms: (0..SETTINGS).map(|n| Arm { label: n.to_string(), settings: Settings::new() }).collect(),
-        config: ExperimentConfig::Tune(Box::new(config)),
-        ..NewExperiment::new(id.to_owned(), "quiet", "sim")
-    }
-}
-
-/// The whole experiment, stopped after every so many trials and gone on with; what it says in the end, and what was run.
-fn stopped_after_every(until: usize) -> (Assessment, Vec<(u32, u32, usize)>) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("journal.db");
-    let arm = |n: usize| design::Arm { settings: Settings::new(), label: n.to_string(), why: String::new() };
-    let design = Design { arms: (0..SETTINGS).map(arm).collect(), plateau: None };
-    let mut tunnel = Quiet { until, ran: Vec::new() };
-    let mut last: Option<StoredExperiment> = None;
+        Some(0.1 * spec.arm as f64 + 0.004 * noise)
+    });
+    let mut last = None;
     for number in 0.. {
-        let (mut experiment, cut, done) = match &last {
-            None => {
-                let config = Config { max_trials: Some(TRIALS), relevant: 0.0, ..Config::new(SETTINGS) };
-                (Experiment::new(config).unwrap(), None, 0)
-            }
-            Some(stored) => {
-                let history = History::read(&SqliteJournal::open_to_read(&path).unwrap(), stored).unwrap();
-                let (mut experiment, cut) = history.replay_open().unwrap();
-                experiment.resume(Some(TRIALS));
-                (experiment, cut, history.last_round())
-            }
-        };
-        let id = format!("session-{number}");
-        let mut notebook = Notebook::open(Some(&path), &new_session(&id, last.as_ref())).unwrap();
-        let mut driver = Driver {
-            tunnel: &mut tunnel,
-            notebook: &mut notebook,
-            events: &mut |_| {},
-            cancel: &Cancel::new(),
-            turns: &mut RoundTurns::default(),
-            plan: Plan {
-                id,
-                seed: 1,
-                order_seed: 1,
-                workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(1)) },
-                expected: Duration::from_secs(5),
-                cool_down: Duration::ZERO,
-                deadline: Duration::from_secs(10),
-            },
-            records: Vec::new(),
-            spent: Duration::ZERO,
-            ran: 0,
-            ended: None,
-            until_ns: None,
-        };
-        driver.rounds(&design, done, cut, &mut experiment).unwrap();
-        let by_user = experiment.stop_reason() == Some(StopReason::User);
-        notebook.end(if by_user { State::Stopped } else { State::Finished }, &serde_json::Value::Null).unwrap();
-        let stored = notebook.stored().unwrap();
-        if !by_user {
-            let history = History::read(&SqliteJournal::open_to_read(&path).unwrap(), &stored).unwrap();
-            let replayed = history.replay().unwrap().assessment();
+        let next = sessions.go_on(&mut tunnel, last.as_ref(), &format!("session-{number}"), 1);
+        // Whoever stops after the last trial leaves nothing to go on with.
+        let Some((experiment, stored)) = next else { break };
+        let stopped = experiment.stop_reason() == Some(StopReason::User);
+        if !stopped {
+            let replayed = sessions.history(&stored).replay().unwrap().assessment();
             assert_eq!(replayed.arms, experiment.assessment().arms, "the journal tells the same");
-            return (replayed, tunnel.ran);
         }
         last = Some(stored);
+        if !stopped {
+            break;
+        }
     }
-    unreachable!()
+    (sessions.history(&last.unwrap()).replay().unwrap().assessment(), ran)
 }
 
 #[test]
 fn rounds_with_settings_twice_are_finished_in_their_order_whenever_somebody_stops_and_goes_on() {
     let (whole, ran) = stopped_after_every(usize::MAX);
-    let twice = |round: u32| ran.iter().filter(|(of, _, arm)| *of == round && *arm == 1).count() == 2;
+    let twice = |round: u32| ran.iter().filter(|(of, _, arm, _)| *of == round && *arm == 1).count() == 2;
     assert!((1..4).all(|round| !twice(round)) && twice(4), "{ran:?}");
+    // All of a round meet the same losses, unless two trials of a setting would be one.
+    let seeds =
+        |round: u32| ran.iter().filter(|(of, ..)| *of == round).map(|(.., seed)| *seed).collect::<BTreeSet<_>>();
+    assert_eq!((seeds(3).len(), seeds(4).len()), (1, 4), "{ran:?}");
     assert!(whole.pick == 1 && whole.trials <= 14, "{whole:?}");
-    for until in 1..=9 {
-        let (stopped, again) = stopped_after_every(until);
-        assert_eq!(again, ran, "stopped after every {until}");
+    for trials in 1..=9 {
+        let (stopped, again) = stopped_after_every(trials);
+        assert_eq!(again, ran, "stopped after every {trials}");
         assert_eq!(
             (&stopped.arms, stopped.rounds, stopped.trials),
             (&whole.arms, whole.rounds, whole.trials),
-            "{until}"
+            "{trials}"
         );
     }
 }

@@ -16,8 +16,8 @@ use wt_wire::Framing;
 
 /// Finds the fastest settings, and whether the gain is real
 ///
-/// Runs real transfers in rounds: every round has each setting once, the current one among them, in random order. What
-/// is claimed holds however long you watched (95 %). Ctrl-C stops and keeps what was measured.
+/// Runs real transfers in rounds: every round has each setting once, or on a quiet path twice, the current one among them, in
+/// random order. What is claimed holds however long you watched (95 %). Ctrl-C stops and keeps what was measured.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel tune http://example.org/file.iso
