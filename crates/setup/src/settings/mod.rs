@@ -115,6 +115,9 @@ impl InForce {
     }
 }
 
+/// Whoever loses so often against others isn't alone with these settings.
+const ATTEMPTS: usize = 8;
+
 impl HostAccess {
     fn survey(&mut self) -> Result<Survey, Problem> {
         Survey::take(&mut self.system).map_err(|error| problem::system(&error))
@@ -206,8 +209,6 @@ impl HostAccess {
         Confirmation { within, at_once }: Confirmation,
         plan: impl Fn(&mut Self) -> Result<(Survey, Plan), Problem>,
     ) -> Result<ChangeAnswer, Problem> {
-        /// Whoever loses so often against others isn't alone with these settings.
-        const ATTEMPTS: usize = 8;
         if !CONFIRM_WITHIN.contains(&within) {
             return Err(Problem::usage(format!("{} s is out of range: allowed is 1s to 168h", within.as_secs_f64())));
         }
@@ -258,20 +259,26 @@ impl HostAccess {
     /// however it ends, or when `within` has passed. `None` where the host has them anyway.
     ///
     /// # Errors
-    /// As [`Self::plan`], and an environment [`Problem`] where they can't be had.
+    /// As [`Self::plan`], and an environment [`Problem`] where they can't be had. What somebody else changed in between is planned anew.
     pub fn hold(&mut self, settings: &ArmSettings, within: Duration) -> Result<Option<HeldChange>, Problem> {
         if settings.is_current() {
             return Ok(None);
         }
         let request = traffic::of_arm(settings)?;
-        let survey = self.survey()?;
-        let plan = Plan::make(&mut self.system, &survey, &request).map_err(|error| problem::plan(&error))?;
-        if plan.is_empty() {
-            return Ok(None);
-        }
         let options = ApplyOptions { confirm_within: within, yes: false, observe: false, guard: self.guard.clone() };
-        let held = wt_host::hold(&mut self.system, &self.store, &survey, &plan, &options);
-        held.map(Some).map_err(|error| problem::txn(&error))
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let survey = self.survey()?;
+            let plan = Plan::make(&mut self.system, &survey, &request).map_err(|error| problem::plan(&error))?;
+            if plan.is_empty() {
+                return Ok(None);
+            }
+            match wt_host::hold(&mut self.system, &self.store, &survey, &plan, &options) {
+                Err(TxnError::Stale { .. }) if attempts < ATTEMPTS => {}
+                held => return held.map(Some).map_err(|error| problem::txn(&error)),
+            }
+        }
     }
 
     /// Takes what is held out of the kernel, or puts it back in.
