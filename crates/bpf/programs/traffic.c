@@ -12,9 +12,10 @@
  * With -DRESPONSES it times each response by itself, to the moment at which its last byte is acknowledged: that takes Linux 6.15,
  * too. Where one of these is missing, the program without it is loaded.
  *
- * What it shares with the loader and with the kernel is in traffic.h.
+ * What it shares with the loader and with the kernel is in traffic.h, and where it keeps what it knows of a connection in notes.h.
  */
 #include "traffic.h"
+#include "notes.h"
 
 #define ROTL(x, b) ((x) << (b) | (x) >> (64 - (b)))
 #define ROUND                                                                                                            \
@@ -61,61 +62,6 @@ INLINE int is_private6(u64 high)
 {
 	return high >> 54 == 0x3fa || high >> 57 == 0x7e;
 }
-
-#ifdef RESPONSES
-/* Where the note of a socket with this cookie may lie (Knuth's multiplier: cookies are numbers in a row). */
-INLINE struct place *place_of(u64 cookie)
-{
-	return &table[(cookie * 0x9e3779b97f4a7c15ULL) >> 51 & (PLACES - 1)];
-}
-
-/* A note for this socket, of which something must be written into every field that is read; none where there is no memory. */
-INLINE struct note *new_note(void *sk, u64 cookie)
-{
-	struct place *place = place_of(cookie);
-
-	if (!__sync_val_compare_and_swap(&place->cookie, 0, cookie))
-		return &place->note;
-	return storage_get(&notes, sk, 0, 1);
-}
-
-INLINE struct note *note_of(void *sk, u64 cookie)
-{
-	struct place *place = place_of(cookie);
-
-	if (place->cookie == cookie)
-		return &place->note;
-	return storage_get(&notes, sk, 0, 0);
-}
-
-/* What the kernel keeps goes with the socket. Whoever takes the place must not write before all was read here, hence an exchange. */
-INLINE void forget(u64 cookie)
-{
-	struct place *place = place_of(cookie);
-
-	if (place->cookie == cookie)
-		__sync_lock_test_and_set(&place->cookie, 0);
-}
-#else
-#define cookie_of(s) 0
-
-INLINE struct note *new_note(void *sk, u64 cookie)
-{
-	(void)cookie;
-	return storage_get(&notes, sk, 0, 1);
-}
-
-INLINE struct note *note_of(void *sk, u64 cookie)
-{
-	(void)cookie;
-	return storage_get(&notes, sk, 0, 0);
-}
-
-INLINE void forget(u64 cookie)
-{
-	(void)cookie;
-}
-#endif
 
 /* The name of a socket's congestion control, as two words; whether it is known. */
 INLINE int control_of(struct bpf_sock_ops *s, void *sk, u64 *name)

@@ -166,22 +166,6 @@ struct note {
 	u32 busy_jiffies; /* when the last one ended */
 };
 
-/*
- * On Linux 6.15 notes lie in a table, each where its socket's cookie says (older ones of some processors can't exchange words). Where that place is another open connection's, the kernel keeps the note
- * with its socket: two pieces of memory that are counted for a control group and given back when all processors have gone on, which
- * makes a short connection some 2 µs longer. Of a socket whose flags somebody else clears the end isn't seen:
- * it holds its place until the experiment's end.
- */
-#ifdef RESPONSES
-#define PLACES 8192
-struct place {
-	u64 cookie; /* 0: free */
-	struct note note;
-};
-struct place table[PLACES] SEC(".bss.table");
-_Static_assert(sizeof(struct place) == 128, "two cache lines");
-#endif
-
 struct record {
 	u64 tag;
 	u64 epoch;
