@@ -14,6 +14,12 @@ pub(crate) const CHUNK: usize = 256 * 1024;
 /// theirs: by 2.6 with 256 KiB and a buffer of 64 KiB.
 pub(crate) const PIECE: usize = 64 * 1024;
 
+/// The longest piece for a send buffer of so many bytes: a sixteenth of it, from [`PIECE`] up to [`CHUNK`]. Longer pieces make fuller
+/// packets, since what is left of each is a short one: over a veth pair a transfer is half as fast again with 256 KiB as with 64.
+pub(crate) fn piece(send_buffer: usize) -> usize {
+    (send_buffer / 16).clamp(PIECE, CHUNK)
+}
+
 static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     // xorshift64* (Vigna 2016): incompressible, so that no link compresses it.
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
@@ -124,6 +130,12 @@ mod tests {
         let mut changed = at(0, 1000).to_vec();
         changed[0] ^= 1;
         assert_eq!((missing(0, &changed), missing(0, at(5, 7))), (None, None));
+    }
+
+    #[test]
+    fn a_piece_is_a_small_part_of_a_long_buffer_and_never_longer_than_what_is_sent_at_once() {
+        let pieces = [0, 64 << 10, 1 << 20, 2 << 20, 4 << 20, usize::MAX].map(piece);
+        assert_eq!(pieces, [PIECE, PIECE, PIECE, 2 * PIECE, CHUNK, CHUNK]);
     }
 
     #[test]

@@ -289,7 +289,7 @@ pub(crate) fn send(
         Sampler::start(stream.try_clone()?, End::Sender, start_ns, interval(expected)).map_err(|error| error.source)?;
     let mut waiting = Waiting::beside(stream)?;
     let mut turn = Turn::among(job.turns.as_ref());
-    let (mut sender, mut bytes) = (pattern::Sender::default(), 0);
+    let (mut sender, mut bytes, mut longest) = (pattern::Sender::default(), 0, pattern::PIECE);
     let (mut info, mut asked_ns) = (TcpInfo::default(), 0);
     let mut heard = LastAck::begin(0, start_ns);
     let finish = loop {
@@ -304,14 +304,16 @@ pub(crate) fn send(
             // A reset connection answers no more questions, so the last answer before it is kept.
             (info, asked_ns) = (TcpInfo::read(stream).unwrap_or(info), now);
             heard.look(&info, now);
+            longest = tcp::send_buffer(stream).map_or(longest, |bytes| pattern::piece(bytes as usize));
         }
         let allowed = job.most.left();
         if bytes >= wanted || allowed == 0 {
             waiting.end(stream)?;
             break drain(stream, limit_ns, cancel, (&mut info, &mut heard))?;
         }
-        let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(pattern::PIECE);
         let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
+        let most = if blocks { longest } else { pattern::PIECE };
+        let left = usize::try_from((wanted - bytes).min(allowed)).unwrap_or(usize::MAX).min(most);
         let mut piece = || match write_size {
             Some(size) => pattern::write(stream, bytes, left, size),
             None => sender.send(stream, bytes, left, blocks),

@@ -202,6 +202,19 @@ pub fn effective_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Whether this process, and those that it starts from now on, may have huge pages where they ask for them.
+///
+/// # Errors
+/// [`SysError`] on kernels without them.
+///
+/// # Source
+/// `PR_SET_THP_DISABLE`, prctl(2).
+pub fn allow_huge_pages(allow: bool) -> SysResult<()> {
+    // SAFETY: prctl with numbers only.
+    let done = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(!allow), 0, 0, 0) };
+    check(done, || "switch huge pages".to_owned()).map(drop)
+}
+
 /// Makes the command die with the thread that starts it, whatever kills that.
 ///
 /// # Source

@@ -1,34 +1,39 @@
-//! Our own transfer against iperf3's, over the same veth pair, in interleaved pairs, as fast as each goes and with writes of 1500 bytes.
-//! `cargo bench -p wt-load --bench engine`; needs no root. `engine loopback` takes the loopback instead,
+//! Our own transfer against iperf3's, in interleaved pairs, as fast as each goes and with writes of 1500 bytes, in each state of a
+//! machine that can be set: congestion controls, offloads, huge pages, processors.
+//! `cargo bench -p wt-load --bench engine`; needs no root. `engine -- usual loopback` takes these states only,
 //! `large` and `small` compare only the one or the other.
 //!
 //! With small writes each of ours is a buffer of its own, and those that are ready are gathered in one call; each of `iperf3 -l 1500` is a
 //! call of its own.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and stops when it can't go on")]
 
+/// Where both ends are.
+mod place;
+
+use place::{Place, STATES};
 use std::io::BufRead as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wt_load::{
     Connection, Fetch, Quota, Reference, Request, SenderOptions, Serve, ServeConfig, Server, ServerConfig, SharedKey,
     Tls, Url, download, fetch,
 };
-use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
-use wt_sys::ns::{self, NetNs};
+use wt_sys::ns;
+use wt_testing::Goal;
 use wt_trial::{Amount, Cancel, Direction};
 use wt_units::Settings;
 
 const ROLE: &str = "ENGINE_ROLE";
 const PAIRS: usize = 5;
-const TIME: Duration = Duration::from_secs(5);
+const TIME: Duration = Duration::from_secs(2);
 const PORT: u16 = 5299;
-const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-const SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 /// What is compared; all of it if none is named.
 const PARTS: [&str; 2] = ["large", "small"];
 /// The small writes, bytes.
 const SMALL: u16 = 1500;
+/// Goodput, CPU time a byte, and goodput with small writes, ours over iperf3's.
+const GOALS: [Goal; 3] = [Goal::AtLeast(1.0), Goal::AtMost(0.8), Goal::AtLeast(2.5)];
 
 fn main() -> std::process::ExitCode {
     wt_testing::bench(all_figures)
@@ -97,55 +102,30 @@ fn cpu(pid: u32) -> f64 {
     fields[11..15].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
 }
 
-/// Where both ends are.
-struct Place {
-    client: NetNs,
-    server: NetNs,
-    address: IpAddr,
-}
-
-impl Place {
-    /// Two namespaces joined by a veth pair.
-    fn veth() -> Self {
-        ns::enter_user_namespace().or_else(|_| ns::enter_network_namespace()).unwrap();
-        let (client, server) = (NetNs::create().unwrap(), NetNs::create().unwrap());
-        let end = |name, last| VethEnd { name, mac: [2, 0, 0, 0, 2, last] };
-        let far = std::os::fd::AsFd::as_fd(&server);
-        client.run(|| Netlink::open().unwrap().create_veth(&end("b0", 1), &end("b0", 2), far)).unwrap().unwrap();
-        for (ns, own) in [(&client, CLIENT), (&server, SERVER)] {
-            ns.run(|| {
-                // What the host's administrator chose, BBR perhaps, which paces with timers, shall not decide this; this one everybody may use.
-                ns::write_net_sysctl("ipv4/tcp_congestion_control", "reno").unwrap();
-                let mut netlink = Netlink::open().unwrap();
-                netlink.add_address("b0", own.into(), 32).unwrap();
-                netlink.start("b0", Some(1500), None, true).unwrap();
-                netlink.set_route("b0", Ipv4Addr::UNSPECIFIED.into(), 0, &RouteMetrics::default()).unwrap();
-            })
-            .unwrap();
-        }
-        Self { client, server, address: SERVER.into() }
-    }
-
-    fn loopback() -> Self {
-        let here = || NetNs::current().unwrap();
-        Self { client: here(), server: here(), address: Ipv4Addr::LOCALHOST.into() }
-    }
-}
-
 /// Whether a word stands on the command line.
 fn is_asked(word: &str) -> bool {
     std::env::args().any(|argument| argument == word)
 }
 
 fn compare() {
-    let place = if is_asked("loopback") { Place::loopback() } else { Place::veth() };
-    let port = PORT.to_string();
-    let quiet = |command: &mut Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let started = place.server.run(|| quiet(Command::new("iperf3").args(["-s", "-p", &port]))).unwrap();
-    let Ok(mut iperf) = started else {
+    if Command::new("iperf3").arg("-v").output().is_err() {
         println!("iperf3 isn't installed: nothing to compare with");
         return;
-    };
+    }
+    ns::enter_user_namespace().or_else(|_| ns::enter_network_namespace()).unwrap();
+    let any = STATES.iter().any(|state| is_asked(state.name));
+    for state in STATES.iter().filter(|state| !any || is_asked(state.name)) {
+        println!("{}: {}", state.name, state.what);
+        in_state(state.name, &Place::of(state));
+    }
+}
+
+/// All that is asked for, in one state.
+fn in_state(name: &str, place: &Place) {
+    let port = PORT.to_string();
+    let mut iperf = place.server_command("iperf3");
+    iperf.args(["-s", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut iperf = place.server.run(|| iperf.spawn()).unwrap().unwrap();
     // It says nothing when it listens.
     place
         .client
@@ -155,17 +135,16 @@ fn compare() {
             }
         })
         .unwrap();
-    let small = SMALL.to_string();
     let wanted = |part: &str| !PARTS.iter().any(|known| is_asked(known)) || is_asked(part);
     if wanted("large") {
-        let (goodput, cpu) = pairs(&place, "server", &iperf, &[]);
-        println!("goodput: x{goodput:.2} of iperf3's");
-        println!("CPU per byte, both ends: x{cpu:.2} of iperf3's");
+        let (goodput, cpu) = pairs(place, "server", &iperf, &[]);
+        println!("{}", GOALS[0].line(&format!("{name}: goodput over iperf3's"), goodput, "times"));
+        println!("{}", GOALS[1].line(&format!("{name}: CPU time a byte over iperf3's"), cpu, "times"));
     }
     if wanted("small") {
-        let (goodput, cpu) = pairs(&place, "plain", &iperf, &["-l", &small]);
-        println!("goodput with writes of {SMALL} bytes: x{goodput:.2} of iperf3's");
-        println!("CPU per byte with them, both ends: x{cpu:.2} of iperf3's");
+        let (goodput, cpu) = pairs(place, "plain", &iperf, &["-l", &SMALL.to_string()]);
+        println!("{}", GOALS[2].line(&format!("{name}: goodput, 1500-byte writes"), goodput, "times"));
+        println!("{}", GOALS[1].line(&format!("{name}: CPU time a byte, 1500-byte writes"), cpu, "times"));
     }
     iperf.kill().unwrap();
     iperf.wait().unwrap();
@@ -174,7 +153,8 @@ fn compare() {
 /// Pairs of transfers, ours and iperf3's with these arguments; the medians of goodput and of CPU per byte, ours over iperf3's.
 fn pairs(place: &Place, role: &str, iperf: &Child, more: &[&str]) -> (f64, f64) {
     let me = std::env::current_exe().unwrap();
-    let mut ours = Command::new(&me);
+    let me = me.to_str().unwrap();
+    let mut ours = place.server_command(me);
     let ours = ours.env(ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut ours = place.server.run(move || ours.spawn()).unwrap().unwrap();
     let mut line = String::new();
@@ -192,20 +172,20 @@ fn pairs(place: &Place, role: &str, iperf: &Child, more: &[&str]) -> (f64, f64) 
     let mut rows = Vec::new();
     for _ in 0..PAIRS {
         let mine = measure(&ours, &mut || {
-            let text = String::from_utf8(run(Command::new(&me).env(ROLE, &url))).unwrap();
+            let text = String::from_utf8(run(place.client_command(me).env(ROLE, &url))).unwrap();
             let mut words = text.split_whitespace().map(|word| word.parse::<f64>().unwrap());
             (words.next().unwrap(), words.next().unwrap())
         });
         let theirs = measure(iperf, &mut || {
             let seconds = TIME.as_secs().to_string();
             let usual = ["-c", &address, "-p", &port, "-R", "-J", "-t", &seconds];
-            let out = run(Command::new("iperf3").args(usual).args(more));
+            let out = run(place.client_command("iperf3").args(usual).args(more));
             let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
             let sum = &json["end"]["sum_received"];
             (sum["bytes"].as_f64().unwrap(), sum["seconds"].as_f64().unwrap())
         });
         println!(
-            "ours {:.1} Gbit/s, {:.2} CPU s/GB; iperf3 {:.1} Gbit/s, {:.2} CPU s/GB",
+            "  ours {:.1} Gbit/s, {:.2} CPU s/GB; iperf3 {:.1} Gbit/s, {:.2} CPU s/GB",
             mine.0, mine.1, theirs.0, theirs.1
         );
         rows.push((mine.0 / theirs.0, mine.1 / theirs.1));
