@@ -9,6 +9,7 @@ use wt_lab::{Backend, CLIENT_V4, Lab, SERVER_V4, Scenario};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
 use wt_sys::ns::NetNs;
+use wt_testing::Goal;
 
 const PORT: u16 = 9001;
 
@@ -55,11 +56,8 @@ fn set_up_and_tear_down() {
             up.push((made - begun) as f64 / 1e6);
             down.push((monotonic_ns() - made) as f64 / 1e6);
         }
-        println!(
-            "set-up over {name:<10} {:>6.1} ms, tear-down {:.1} ms   (wanted: at most 150 ms)",
-            median(up),
-            median(down)
-        );
+        println!("{}", Goal::AtMost(150.0).line(&format!("a lab's set-up over {name}"), median(up), "ms"));
+        println!("  tear-down {:.1} ms", median(down));
     }
 }
 
@@ -70,7 +68,7 @@ fn idle() {
     pause(Duration::from_secs(3));
     let spent = lab.stats().since(&before);
     let share = 100.0 * spent.cpu_ns as f64 / spent.at_ns as f64;
-    println!("idle                 {share:>6.3} % of a core   (wanted: at most 1 %)");
+    println!("{}", Goal::AtMost(1.0).line("an idle path, of a processor", share, "%"));
 }
 
 /// The emulator's CPU for one schedule of datagrams, seconds.
@@ -95,7 +93,7 @@ fn cost(links: usize) -> f64 {
 fn hops() {
     let pairs: Vec<(f64, f64)> = (0..5).map(|_| (cost(1), cost(8))).collect();
     let ratio = median(pairs.iter().map(|(one, eight)| eight / one).collect());
-    println!("eight hops           {ratio:>6.2} × the CPU of one   (wanted: at most 1.25)");
+    println!("{}", Goal::AtMost(1.25).line("eight hops, CPU time over one's", ratio, "times"));
 }
 
 /// Times at which datagrams of 1500 bytes leave a link of 10 Mbit/s that gets 12 Mbit/s, s.
@@ -129,10 +127,11 @@ fn rate() {
         }
     }
     let worst = bins.iter().map(|count| (f64::from(*count) * 12_000.0 / 1e6 - 1.0).abs() * 100.0).fold(0.0, f64::max);
-    println!("10 Mbit/s over 10 s  {:+.4} % off   (wanted: 0.01 %)", (bits / span / 1e7 - 1.0) * 100.0);
-    println!(
-        "departures' deviation {deviation:>5.0} µs of 1200 (wanted: 150, which is 0.35 of mahimahi's least, 430, measured elsewhere); worst 100 ms bin {worst:.2} % (wanted: 1)"
-    );
+    let off = (bits / span / 1e7 - 1.0).abs() * 100.0;
+    println!("{}", Goal::AtMost(0.01).line("10 Mbit/s over 10 s, off by", off, "%"));
+    // mahimahi's least, measured elsewhere, is 430.
+    println!("{}", Goal::AtMost(150.0).line("departures' deviation, of 1200 us", deviation, "us"));
+    println!("{}", Goal::AtMost(1.0).line("worst 100 ms at 10 Mbit/s, off by", worst, "%"));
 }
 
 /// Round trips of small datagrams between two namespaces, µs, sorted.
@@ -177,9 +176,9 @@ fn delay() {
     let through = round_trips(&lab.client.ns, &lab.server.ns, 200);
     let error = percentile(&through, 0.5) - 64_000.0 - percentile(&bare, 0.5);
     let spread = percentile(&through, 0.9) - percentile(&through, 0.01);
-    println!(
-        "RTT of 64 ms         {error:>+6.0} µs over a bare pair's (wanted: 150); p90 − p1 {spread:.0} µs (wanted: 279, which is 0.2 of mahimahi's least, 1393, measured elsewhere)"
-    );
+    println!("{}", Goal::AtMost(100.0).line("RTT of 64 ms, off a bare pair's by", error.abs(), "us"));
+    // mahimahi's least, measured elsewhere, is 1393.
+    println!("{}", Goal::AtMost(279.0).line("RTTs' p90 less p1", spread, "us"));
 }
 
 fn many(count: usize) {
@@ -207,12 +206,9 @@ fn many(count: usize) {
     let elapsed = (monotonic_ns() - begun) as f64 * 1e-9 - 0.010;
     let mut off: Vec<f64> = spent.iter().map(|count| (count * 8_000.0 / elapsed / 1e6 - 1.0).abs() * 100.0).collect();
     off.sort_by(f64::total_cmp);
-    println!(
-        "{} paths of 1 Mbit/s  {:>5.2} % off at most, {:.2} % in the median   (wanted: 2 %)",
-        labs.len(),
-        percentile(&off, 0.9999),
-        percentile(&off, 0.5)
-    );
+    let what = format!("{} paths of 1 Mbit/s, worst off by", labs.len());
+    println!("{}", Goal::AtMost(2.0).line(&what, percentile(&off, 0.9999), "%"));
+    println!("  {:.2} % in the median", percentile(&off, 0.5));
 }
 
 fn main() -> std::process::ExitCode {
@@ -221,8 +217,6 @@ fn main() -> std::process::ExitCode {
 
 fn all_figures() {
     wt_lab::enter().unwrap();
-    let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load before: {}", busy.trim());
     set_up_and_tear_down();
     idle();
     hops();

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 use wt_load::{EndReport, Fetch, Quota, Reference, Serve, ServeConfig, SharedKey, Tls, Url, fetch};
+use wt_testing::Goal;
 use wt_trial::{Amount, Cancel, Sample};
 use wt_units::Settings;
 
@@ -101,7 +102,8 @@ fn crowd() {
     let reports: Vec<EndReport> =
         results.into_iter().filter_map(Result::ok).filter(|report| report.bytes > 0).collect();
     tell(&reports);
-    println!("the server's memory at most: {:.0} MiB", peak as f64 / 1024.0);
+    let most = peak as f64 / 1024.0;
+    println!("{}", Goal::AtMost(100.0).line("serve's memory with 1000 clients", most, "MiB"));
 }
 
 /// How many were served, and how fairly.
@@ -137,7 +139,8 @@ fn tell(reports: &[EndReport]) {
         })
         .chain(nothing())
         .collect();
-    println!("fairness (Jain), over the {:.1} s in which all ran: {:.3}", (until - from) as f64 / 1e6, jain(&shares));
+    println!("  all ran for {:.1} s", (until - from) as f64 / 1e6);
+    println!("{}", Goal::AtLeast(0.95).line("fair shares (Jain) of 1000 clients of serve", jain(&shares), "of 1"));
 }
 
 /// The bytes that had come by then, between two samples by a straight line.

@@ -190,6 +190,8 @@ impl Goal {
     #[must_use]
     pub fn ratio(self, figure: f64) -> f64 {
         match self {
+            // None of something that nothing is wanted of.
+            Self::AtMost(most) if figure <= 0.0 && most >= 0.0 => f64::INFINITY,
             Self::AtMost(most) => most / figure,
             Self::AtLeast(least) => figure / least,
         }
@@ -251,6 +253,8 @@ mod tests {
     #[test]
     fn a_ratio_below_one_is_a_missed_goal_whichever_way() {
         assert!(Goal::AtMost(60.0).line("show", 75.0, "ms").ends_with("goal at most 60: x0.80  MISSED"));
+        assert!(Goal::AtMost(0.0).line("wrong", 0.0, "hosts").ends_with("goal at most 0: xinf"));
+        assert!(Goal::AtMost(0.0).line("wrong", 1.0, "hosts").ends_with("x0.00  MISSED"));
         assert!(Goal::AtLeast(50.0).line("speed", 100.0, "times").ends_with("goal at least 50: x2.00"));
     }
 }

@@ -11,11 +11,16 @@ mod common;
 use common::five_hosts::{V4, V6, among_five, objects};
 use common::{binary, ran, windtunnel};
 use serde_json::Value;
+use wt_testing::Goal;
 
 /// A row of the table: what it is called, and what measures it in so many runs.
 type Row = (&'static str, fn(usize));
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    wt_testing::bench(all_figures)
+}
+
+fn all_figures() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let rows: [Row; 13] = [
@@ -80,6 +85,8 @@ fn mtu(count: usize) {
                     && answer["black_hole_hop"]["ttl"].as_u64().unwrap_or(0) == hop
             };
             println!("mtu {variant} {to}: {}, {}", right(&answers, is_right), cost(&answers));
+            let what = format!("path MTU, {kind}, to {to}");
+            println!("{}", Goal::AtMost(0.5).line(&what, spread(&answers, "seconds").0, "s"));
             let reverse = right(&answers, |answer| answer["reverse_pmtu"] == 1400);
             let on_top = (spread(&answers, "reverse_seconds").0, spread(&answers, "reverse_packets").0);
             println!("mtu {variant} {to}, way back: {reverse}, {:.3} s and {} packets on top", on_top.0, on_top.1);
@@ -127,16 +134,14 @@ fn hosts(count: usize) {
         count.min(5)
     );
     let ran = among_five("blackhole", &script);
+    let mut firsts = Vec::new();
     for answer in objects(&ran) {
         let targets = answer["targets"].as_array().unwrap();
         let is_right = |answer: &Value| answer["pmtu"] == 1400 && answer["kind"] == "black-hole";
-        println!(
-            "200 hosts: {}, {} s, {} packets",
-            right(targets, is_right),
-            targets[0]["seconds"],
-            targets[0]["packets"]
-        );
+        println!("200 hosts: {}, {} packets", right(targets, is_right), targets[0]["packets"]);
+        firsts.push(targets[0].clone());
     }
+    println!("{}", Goal::AtMost(1.0).line("200 hosts behind a black hole", spread(&firsts, "seconds").0, "s"));
 }
 
 fn lossy(permille: u32, back: u32) -> String {
@@ -269,10 +274,9 @@ fn bottleneck(count: usize) {
         let right = right(&answers, |answer| off(answer).abs() <= 0.05);
         let worst = answers.iter().map(|answer| off(answer).abs()).fold(0.0, f64::max);
         let (seconds, packets) = (spread(&answers, "bottleneck_seconds").0, spread(&answers, "bottleneck_packets").1);
-        println!(
-            "bottleneck {mbit} Mbit/s: {right} to 5 %, worst {:.1} %, {seconds:.2} s, {packets} packets",
-            worst * 100.0
-        );
+        println!("bottleneck {mbit} Mbit/s: {right} to 5 %, {seconds:.2} s, {packets} packets");
+        let what = format!("narrowest link of {mbit} Mbit/s, worst off by");
+        println!("{}", Goal::AtMost(5.0).line(&what, worst * 100.0, "%"));
     }
 }
 
