@@ -1,6 +1,7 @@
 # make demo   builds, finds a known gain in about a minute, and less delay on an ADSL line in four
 # make test   everything that CI checks (20 to 27 minutes on two cores), and where the time went
 # make bench  speed, as ratios within one run
+# make results  the same, written down: docs/results/measured.md as ranges, beside goals (half an hour on an idle machine; ONLY=WORDS)
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
 # make truth  the statistics in full: false claims on every kind of noise, and the power table (an hour or more)
 # make probe-matrix  what can be wrong with a path's MTU, 20 runs in each of six modes (two hours; RUNS=N ONLY=TEXT)
@@ -34,7 +35,7 @@ CARGO ?= cargo
 BIN := target/release/windtunnel
 DEMO := target/demo
 
-.PHONY: site adoption-bench sweep-bench probe-matrix first-window-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
+.PHONY: results site adoption-bench sweep-bench probe-matrix first-window-matrix effect ansible-test python python-test packages packages-test kill-soak stacks all page page-test page-bench pictures build demo test lint unit bench truth crosscheck setup clean virtual virtual-test studies studies-full traffic-soak fleet-soak slurm-test fleet-bench model-matrix scale traffic-edges traffic-trap
 
 all: build
 
@@ -100,6 +101,9 @@ unit:
 
 bench: build
 	$(CARGO) bench --workspace --locked
+
+results: build
+	scripts/results.py $(ONLY)
 
 truth:
 	$(CARGO) test --release -p wt-experiment --locked --test truth -- --include-ignored --nocapture

@@ -49,7 +49,12 @@ fn bare() -> (NetNs, NetNs) {
 /// Goodput of one download, Gbit/s.
 fn goodput(client: &NetNs, server: &NetNs) -> f64 {
     let address = SocketAddr::new(SERVER_V4.into(), PORT);
-    let listener = server.run(|| wt_sys::tcp::listen(address)).unwrap().unwrap();
+    // A connection that begins with the host's BBR stays paced when it gets another congestion control.
+    let listen = || {
+        wt_sys::ns::write_net_sysctl("ipv4/tcp_congestion_control", "reno")?;
+        wt_sys::tcp::listen(address)
+    };
+    let listener = server.run(listen).unwrap().unwrap();
     let server = Server::start(listener, ServerConfig::default()).unwrap();
     let goodput = client.run(|| transfer(address)).unwrap();
     drop(server);
