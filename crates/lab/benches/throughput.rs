@@ -46,15 +46,15 @@ fn bare() -> (NetNs, NetNs) {
     (client, server)
 }
 
+/// Lets connections of this namespace begin with Reno: what begins with the host's BBR stays paced when it gets another one.
+fn reno() -> wt_sys::SysResult<()> {
+    wt_sys::ns::write_net_sysctl("ipv4/tcp_congestion_control", "reno")
+}
+
 /// Goodput of one download, Gbit/s.
 fn goodput(client: &NetNs, server: &NetNs) -> f64 {
     let address = SocketAddr::new(SERVER_V4.into(), PORT);
-    // A connection that begins with the host's BBR stays paced when it gets another congestion control.
-    let listen = || {
-        wt_sys::ns::write_net_sysctl("ipv4/tcp_congestion_control", "reno")?;
-        wt_sys::tcp::listen(address)
-    };
-    let listener = server.run(listen).unwrap().unwrap();
+    let listener = server.run(|| reno().and_then(|()| wt_sys::tcp::listen(address))).unwrap().unwrap();
     let server = Server::start(listener, ServerConfig::default()).unwrap();
     let goodput = client.run(|| transfer(address)).unwrap();
     drop(server);
@@ -68,6 +68,33 @@ fn transfer(address: SocketAddr) -> f64 {
     let connection = Connection::open(&address, &Settings::new(), LENGTH).unwrap();
     let report = download(connection, &request, LENGTH * 2, &Cancel::new()).unwrap();
     report.bytes as f64 * 8e-9 / report.elapsed.as_secs_f64()
+}
+
+/// The same of iperf3's download; `None` where it isn't installed.
+fn of_iperf(client: &NetNs, server: &NetNs) -> Option<f64> {
+    let port = (PORT + 1).to_string();
+    let started = server
+        .run(|| Command::new("iperf3").args(["-s", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null()).spawn());
+    let mut theirs = started.ok()?.ok()?;
+    let address = SocketAddr::new(SERVER_V4.into(), PORT + 1);
+    let (time, host) = (LENGTH.as_secs_f64().to_string(), SERVER_V4.to_string());
+    let out = client.run(|| {
+        while std::net::TcpStream::connect(address).is_err() {
+            std::thread::yield_now();
+        }
+        Command::new("iperf3").args(["-c", &host, "-p", &port, "-R", "-J", "-t", &time]).output()
+    });
+    theirs.kill().ok()?;
+    theirs.wait().ok()?;
+    let json: serde_json::Value = serde_json::from_slice(&out.ok()?.ok()?.stdout).ok()?;
+    json["end"]["sum_received"]["bits_per_second"].as_f64().map(|rate| rate * 1e-9)
+}
+
+/// Goodput through the emulator of iperf3's download, Gbit/s.
+fn iperf_through(backend: Backend, rate: &str) -> Option<f64> {
+    let lab = Lab::start(endless(rate), backend, 1).ok()?;
+    lab.server.ns.run(reno).ok()?.ok()?;
+    of_iperf(&lab.client.ns, &lab.server.ns)
 }
 
 /// Goodput through the emulator, Gbit/s, and its CPU seconds per Gbit.
@@ -141,10 +168,15 @@ fn all_figures() {
     let alone = cases.iter().any(|(name, ..)| exact(name));
     cases.retain(|(name, ..)| if alone { exact(name) } else { asked(name) });
     let mut figures = vec![(Vec::new(), Vec::new()); cases.len()];
+    let (mut bare_iperf, mut iperf) = (Vec::new(), vec![Vec::new(); cases.len()]);
     let mut rattan = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let (client, server) = bare();
         bares.push(goodput(&client, &server));
+        bare_iperf.extend(of_iperf(&client, &server));
+        for ((_, backend, rate), theirs) in cases.iter().zip(&mut iperf).filter(|((.., rate), _)| *rate == "400gbit") {
+            theirs.extend(iperf_through(*backend, rate));
+        }
         for ((_, backend, rate), (goodputs, costs)) in cases.iter().zip(&mut figures) {
             if let Some((goodput, cost)) = through(*backend, rate) {
                 goodputs.push(goodput);
@@ -157,21 +189,24 @@ fn all_figures() {
         }
     }
     let bare = median(bares);
-    println!("{:<18} {bare:>7.2} Gbit/s", "bare veth");
+    let their_bare = median(bare_iperf);
+    println!("bare veth {bare:.2} Gbit/s, iperf3's transfer {their_bare:.2} Gbit/s");
     let theirs = Peers::of(bare, rattan);
-    for ((name, _, rate), (goodputs, costs)) in cases.iter().zip(figures) {
+    for (((name, _, rate), (goodputs, costs)), iperf) in cases.iter().zip(figures).zip(iperf) {
         let (middle, cost) = (median(goodputs), median(costs));
         // 1448 of every 1500 bytes are payload.
         let ideal = |gbit: f64| middle / (gbit * 1448.0 / 1500.0);
         let (share, of, goal) = match (*name, *rate) {
-            ("TUN", _) => (middle / bare, "a bare pair", 0.8),
-            (_, "400gbit") => (middle / bare, "a bare pair", 0.65),
+            ("TUN", _) => (middle / bare, "a bare veth pair", 0.8),
+            (_, "400gbit") => (middle / bare, "a bare veth pair", 0.65),
             (_, "10gbit") => (ideal(10.0), "the ideal", 0.97),
             _ => (ideal(1.0), "the ideal", 0.99),
         };
-        println!("{}", Goal::AtLeast(goal).line(&format!("{name}: goodput over {of}'s"), share, "times"));
+        println!("{}", Goal::AtLeast(goal).line(&format!("{name}: share of {of}"), share, "times"));
         println!("  {middle:.2} Gbit/s, emulator {:.1} CPU-ms per Gbit", cost * 1e3);
         if *rate == "400gbit" {
+            let (share, what) = (median(iperf) / their_bare, format!("{name}: the same of iperf3's transfer"));
+            println!("{}", Goal::AtLeast(goal).line(&what, share, "times"));
             theirs.compare(middle / bare, cost);
         }
     }
