@@ -6,7 +6,7 @@ use std::time::Duration;
 use wt_api::{Request, Services};
 use wt_compare::side_by_side::{self, SideBySideRequest};
 use wt_journal::{Arm, Filter, Journal as _, NewExperiment, SqliteJournal, State};
-use wt_setup::journal::ExperimentRequest;
+use wt_setup::journal::{ExperimentRequest, ListRequest};
 use wt_trial::{Amount, Cancel, Direction, Phase, Sample, Status, TrialOutcome, TrialSpec, Workload};
 use wt_units::{Knob, Level, Settings};
 
@@ -72,6 +72,18 @@ pub(crate) fn list(trials: u64) {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&filled(folder.path(), 4, trials)).unwrap();
     tell(|| assert_eq!(journal.list(&Filter::default()).unwrap().len(), 4));
+}
+
+/// As the page's history does.
+pub(crate) fn page(experiments: u64) {
+    const MOST: usize = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path(), experiments, experiments);
+    tell(|| {
+        let request = ListRequest { limit: Some(MOST), kind: None, journal: Some(path.clone()) };
+        let list = wt_api::run(Request::JournalList(request), &Services::default(), &mut |_| {}, &Cancel::new());
+        assert!(serde_json::to_vec(&list.unwrap()).unwrap().len() > 100);
+    });
 }
 
 /// As `windtunnel report` does.

@@ -13,6 +13,8 @@ mod growth;
 mod journal;
 /// The page.
 mod page;
+/// Surveys of hosts.
+mod survey;
 /// Settings of a host, and the server for others.
 mod world;
 
@@ -44,9 +46,10 @@ const TO_1000: &[u64] = &[1, 3, 10, 30, 100, 300, 1_000];
 const HOPS: &[u64] = &[1, 2, 4, 8, 16, 32, 64];
 const TO_10_000: &[u64] = &[1, 10, 100, 1_000, 10_000];
 const TRIALS: &[u64] = &[100, 1_000, 10_000, 100_000, 1_000_000];
+const TO_100_000: &[u64] = &[10, 100, 1_000, 10_000, 100_000];
 const FROM_10: &[u64] = &[10, 100, 1_000, 10_000];
 
-const JOBS: [Job; 12] = [
+const JOBS: [Job; 14] = [
     Job::new("model-flows", "flows of 100 kB over one link", TO_10_000, compute::flows),
     Job::new("link-hops", "links of a path, which has 64 at most; 10,000 packets", HOPS, compute::hops),
     Job::new("lab-paths", "paths set up and taken down", TO_1000, compute::paths),
@@ -55,9 +58,11 @@ const JOBS: [Job; 12] = [
     Job::new("journal-report", "trials of an experiment", TRIALS, journal::report),
     Job::new("journal-compare", "trials of two experiments", TRIALS, journal::compare),
     Job::new("journal-export", "trials exported as Parquet", TRIALS, journal::export),
+    Job::new("page-list", "experiments in the journal, of which the page asks for 20,000", TO_100_000, journal::page),
+    Job::new("survey-hosts", "hosts of a survey, without their network", TO_100_000, survey::hosts),
     Job::new("settings-routes", "routes of the host", FROM_10, world::routes),
     Job::new("settings-devices", "devices of the host", &[10, 30, 100, 300, 1_000], world::devices),
-    Job::new("serve", "tests of 10 kB, one after the other", &[1, 10, 100, 1_000], world::serve),
+    Job::new("serve", "tests of 10 kB, one after the other", TO_10_000, world::serve),
     Job::new("serve-at-once", "clients that hold a connection", &[1, 10, 100, 1_000], world::serve_at_once),
 ];
 
