@@ -9,7 +9,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use wt_sys::{SysError, ns, process};
@@ -72,7 +71,7 @@ impl Lab {
                 Err(error) => Err(run(error)),
             }
         })??;
-        Ok(code(status))
+        Ok(process::exit_code(status))
     }
 
     /// Runs something on a thread in the client, for which the hosts have names.
@@ -139,11 +138,6 @@ impl Known {
         let mut text = || args.next()?.into_string().ok();
         Some(Self { name: text()?, v4: text()?, v6: text()?, namespace: text()?.into() })
     }
-}
-
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    u8::try_from(code).unwrap_or(255)
 }
 
 /// What process 1 of the lab does: prepares mounts, starts the programs, waits for the one in the client.

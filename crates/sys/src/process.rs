@@ -1,7 +1,7 @@
 use crate::error::check;
 use crate::{SysError, SysResult};
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, ExitStatus};
 
 /// Raises the number of descriptors that this process may have to what it may raise it to; how many that is.
 ///
@@ -302,6 +302,14 @@ pub fn default_signals(command: &mut Command) {
     unsafe { command.pre_exec(reset) };
 }
 
+/// The exit code of a process that has ended, as shells tell it: 128 and the number of the signal that killed it, 255 for what no code can
+/// hold.
+#[must_use]
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
 /// Waits for any child to end; `None` when there are none left. Returns its id and exit code (128 + signal when killed).
 ///
 /// # Errors
@@ -312,8 +320,7 @@ pub fn wait_any() -> SysResult<Option<(u32, u8)>> {
         // SAFETY: waitpid writes one int.
         let pid = unsafe { libc::waitpid(-1, &raw mut status, 0) };
         if pid >= 0 {
-            let code = if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
-            return Ok(Some((u32::try_from(pid).unwrap_or(0), u8::try_from(code).unwrap_or(255))));
+            return Ok(Some((u32::try_from(pid).unwrap_or(0), exit_code(ExitStatus::from_raw(status)))));
         }
         let error = SysError::last("wait for a child");
         match error.errno() {
@@ -394,4 +401,15 @@ pub fn signal(pid: u32, signal: i32) -> SysResult<()> {
     let id = libc::pid_t::try_from(pid).unwrap_or(libc::pid_t::MAX);
     // SAFETY: kill takes numbers.
     check(unsafe { libc::kill(id, signal) }, || format!("signal process {pid}")).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_code_is_that_of_a_shell() {
+        let ended = |script: &str| exit_code(Command::new("sh").args(["-c", script]).status().unwrap());
+        assert_eq!([ended("exit 0"), ended("exit 7"), ended("kill -9 $$")], [0, 7, 137]);
+    }
 }

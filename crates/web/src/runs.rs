@@ -391,7 +391,7 @@ async fn follow(run: Arc<Run>, mut child: Child) {
             child.wait().await
         }
     };
-    let exit_code = status.map_or(u8::MAX, worker::exit_code);
+    let exit_code = status.map_or(u8::MAX, wt_sys::process::exit_code);
     // A lab has no end of its own, and whatever was stopped needs no reason.
     let failed = match run.kind {
         Kind::Experiment | Kind::Traffic | Kind::Test | Kind::Comparison => exit_code > 1,

@@ -130,7 +130,7 @@ async fn finish(child: &mut Child) -> Result<(u8, Vec<u8>, String), ApiError> {
     let (bytes, message) = futures_util::future::join(out, message(stderr)).await;
     let status = child.wait().await;
     let failed = |error: std::io::Error| ApiError::ours(format!("can't read what the worker says: {error}"));
-    Ok((exit_code(status.map_err(failed)?), bytes.map_err(failed)?, message))
+    Ok((wt_sys::process::exit_code(status.map_err(failed)?), bytes.map_err(failed)?, message))
 }
 
 /// The beginning of what a process says on its standard error; the rest is read and forgotten.
@@ -141,11 +141,4 @@ pub(crate) async fn message(stderr: Option<tokio::process::ChildStderr>) -> Stri
     let mut rest = [0; 4096];
     while matches!(stderr.read(&mut rest).await, Ok(n) if n > 0) {}
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The exit code as shells have it: a signal is 128 and its number.
-pub(crate) fn exit_code(status: std::process::ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt as _;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }

@@ -3,7 +3,6 @@ use super::session::problem;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
@@ -108,7 +107,7 @@ pub fn run_program(request: &StackProgram, cancel: &Cancel) -> Result<StackProgr
     let done = ended.done.as_ref();
     Ok(StackProgramAnswer {
         schema_version: 1,
-        exit_code: u8::try_from(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))).unwrap_or(255),
+        exit_code: process::exit_code(status),
         stack: choice.title(),
         connections: done.map(|done| done.connections),
         bytes_in: done.map(|done| done.bytes_in),

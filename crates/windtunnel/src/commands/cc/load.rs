@@ -3,7 +3,6 @@ use crate::cli::forms::give;
 use crate::edge::{Exit, Outcome, Problem, say};
 use clap::Args;
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt as _;
 use wt_setup::controls::{LoadAnswer, LoadRequest, UnloadRequest};
 
 /// Loads one of ours into the kernel
@@ -115,8 +114,7 @@ fn run_command(argv: &[OsString], kernel_name: &str) -> Outcome {
     let status = command.status().map_err(|error| {
         Problem::usage(format!("can't run {}: {error}", program.to_string_lossy())).hint("the command stands behind --")
     })?;
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    Ok(Exit::Passed(u8::try_from(code).unwrap_or(255)))
+    Ok(Exit::Passed(wt_sys::process::exit_code(status)))
 }
 
 /// Runs `cc unload`.
