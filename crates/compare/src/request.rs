@@ -18,6 +18,8 @@ pub struct LabRequest {
     pub order_seed: Option<u64>,
     /// How the emulator reaches the hosts' kernels.
     pub backend: Backend,
+    /// Keep this machine's processors awake while the lab is up: packets wait less; it costs all of their idle time and needs root.
+    pub sharp: bool,
     /// Note stored with the comparison.
     pub comment: String,
     /// The journal's file; nothing means the usual one.
@@ -33,6 +35,7 @@ impl Default for LabRequest {
             seed: 1,
             order_seed: None,
             backend: Backend::default(),
+            sharp: false,
             comment: String::new(),
             journal: None,
             command: String::new(),
@@ -62,7 +65,7 @@ impl LabRequest {
 
     /// As the lab takes it.
     pub(super) fn options(&self) -> LabOptions {
-        LabOptions { backend: self.backend, seed: self.seed, record: None }
+        LabOptions { sharp: self.sharp, ..LabOptions::seeded(self.backend, self.seed) }
     }
 }
 

@@ -1,11 +1,11 @@
 //! How true the emulator is: set-up, idle CPU, hops, rate, delay, many paths at once. Wants a quiet machine; says how busy it was.
 //!
-//! `cargo bench -p wt-lab --bench paths`; needs no root; about two minutes.
+//! `cargo bench -p wt-lab --bench paths [-- set-up idle hops rate delay many]`; needs no root; about two minutes.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and fails loudly")]
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
-use wt_lab::{Backend, CLIENT_V4, Lab, SERVER_V4, Scenario};
+use wt_lab::{Backend, CLIENT_V4, Lab, LabOptions, SERVER_V4, Scenario};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
 use wt_sys::ns::NetNs;
@@ -96,9 +96,15 @@ fn hops() {
     println!("{}", Goal::AtMost(1.25).line("eight hops, CPU time over one's", ratio, "times"));
 }
 
+/// A lab, and whether its processors are kept awake, in words.
+fn start(scenario: Scenario, sharp: bool) -> (Lab, &'static str) {
+    let lab = Lab::with(scenario, LabOptions { sharp, ..LabOptions::seeded(Backend::Best, 1) }).unwrap();
+    (lab, if sharp { ", --sharp" } else { "" })
+}
+
 /// Times at which datagrams of 1500 bytes leave a link of 10 Mbit/s that gets 12 Mbit/s, s.
-fn rate() {
-    let lab = Lab::start(scenario(1, "10mbit", "0ms", "150kB"), Backend::Best, 1).unwrap();
+fn rate(sharp: bool) {
+    let (lab, how) = start(scenario(1, "10mbit", "0ms", "150kB"), sharp);
     let (receiver, sender) = (bind(&lab.server.ns, SERVER_V4, PORT), bind(&lab.client.ns, CLIENT_V4, 0));
     let length = Duration::from_secs(10);
     let feeder = std::thread::spawn(move || {
@@ -128,10 +134,10 @@ fn rate() {
     }
     let worst = bins.iter().map(|count| (f64::from(*count) * 12_000.0 / 1e6 - 1.0).abs() * 100.0).fold(0.0, f64::max);
     let off = (bits / span / 1e7 - 1.0).abs() * 100.0;
-    println!("{}", Goal::AtMost(0.01).line("10 Mbit/s over 10 s, off by", off, "%"));
+    println!("{}", Goal::AtMost(0.01).line(&format!("10 Mbit/s over 10 s, off by{how}"), off, "%"));
     // mahimahi's least, measured elsewhere, is 430.
-    println!("{}", Goal::AtMost(150.0).line("departures' deviation, of 1200 us", deviation, "us"));
-    println!("{}", Goal::AtMost(1.0).line("worst 100 ms at 10 Mbit/s, off by", worst, "%"));
+    println!("{}", Goal::AtMost(150.0).line(&format!("departures' deviation, of 1200 us{how}"), deviation, "us"));
+    println!("{}", Goal::AtMost(1.0).line(&format!("worst 100 ms at 10 Mbit/s, off by{how}"), worst, "%"));
 }
 
 /// Round trips of small datagrams between two namespaces, µs, sorted.
@@ -157,7 +163,7 @@ fn round_trips(client: &NetNs, server: &NetNs, count: usize) -> Vec<f64> {
     times
 }
 
-fn delay() {
+fn delay(sharp: bool) {
     let (client, server) = (NetNs::create().unwrap(), NetNs::create().unwrap());
     let end = |name, last| VethEnd { name, mac: [2, 0, 0, 0, 2, last] };
     let far = std::os::fd::AsFd::as_fd(&server);
@@ -172,13 +178,13 @@ fn delay() {
         .unwrap();
     }
     let bare = round_trips(&client, &server, 200);
-    let lab = Lab::start(scenario(1, "10gbit", "32ms", "4MiB"), Backend::Best, 1).unwrap();
+    let (lab, how) = start(scenario(1, "10gbit", "32ms", "4MiB"), sharp);
     let through = round_trips(&lab.client.ns, &lab.server.ns, 200);
     let error = percentile(&through, 0.5) - 64_000.0 - percentile(&bare, 0.5);
     let spread = percentile(&through, 0.9) - percentile(&through, 0.01);
-    println!("{}", Goal::AtMost(100.0).line("RTT of 64 ms, off a bare pair's by", error.abs(), "us"));
+    println!("{}", Goal::AtMost(100.0).line(&format!("RTT of 64 ms, off a bare pair's by{how}"), error.abs(), "us"));
     // mahimahi's least, measured elsewhere, is 1393.
-    println!("{}", Goal::AtMost(279.0).line("RTTs' p90 less p1", spread, "us"));
+    println!("{}", Goal::AtMost(279.0).line(&format!("RTTs' p90 less p1{how}"), spread, "us"));
 }
 
 fn many(count: usize) {
@@ -217,10 +223,15 @@ fn main() -> std::process::ExitCode {
 
 fn all_figures() {
     wt_lab::enter().unwrap();
-    set_up_and_tear_down();
-    idle();
-    hops();
-    rate();
-    delay();
-    many(200);
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
+    let parts: [(&str, fn()); 6] = [
+        ("set-up", set_up_and_tear_down),
+        ("idle", idle),
+        ("hops", hops),
+        ("rate", || [false, true].into_iter().for_each(rate)),
+        ("delay", || [false, true].into_iter().for_each(delay)),
+        ("many", || many(200)),
+    ];
+    parts.iter().filter(|(name, _)| wanted(name)).for_each(|(_, measure)| measure());
 }

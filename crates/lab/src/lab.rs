@@ -8,6 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wt_sys::awake::NoSleep;
 use wt_sys::poll::Waker;
 use wt_sys::{SysError, ns, process};
 
@@ -74,6 +75,17 @@ pub struct LabOptions {
     pub seed: u64,
     /// What is recorded.
     pub record: Option<Recording>,
+    /// Whether this machine's processors are kept awake as long as the lab is up, which costs all of their idle time and needs root
+    /// ([`NoSleep`]): one that has slept lets packets wait until it is awake. In virtual time nothing waits.
+    pub sharp: bool,
+}
+
+impl LabOptions {
+    /// The usual ones, with a seed.
+    #[must_use]
+    pub fn seeded(backend: Backend, seed: u64) -> Self {
+        Self { backend, seed, record: None, sharp: false }
+    }
 }
 
 /// Where a host stands.
@@ -99,6 +111,7 @@ pub struct Lab {
     engine: Option<JoinHandle<()>>,
     broken: Arc<Mutex<Option<String>>>,
     recorder: Option<Recorder>,
+    _no_sleep: Option<NoSleep>,
 }
 
 impl Lab {
@@ -107,7 +120,7 @@ impl Lab {
     /// # Errors
     /// [`LabError`].
     pub fn start(scenario: Scenario, backend: Backend, seed: u64) -> Result<Self, LabError> {
-        Self::with(scenario, LabOptions { backend, seed, record: None })
+        Self::with(scenario, LabOptions::seeded(backend, seed))
     }
 
     /// As [`Lab::start`], with all options.
@@ -115,7 +128,10 @@ impl Lab {
     /// # Errors
     /// [`LabError`].
     pub fn with(scenario: Scenario, options: LabOptions) -> Result<Self, LabError> {
-        let LabOptions { backend, seed, record } = options;
+        let LabOptions { backend, seed, record, sharp } = options;
+        let advice = "run as root, or without --sharp";
+        let sharp = (sharp && !crate::guest::is_guest()).then(NoSleep::hold);
+        let no_sleep = sharp.transpose().map_err(|source| LabError::SetUp { source, advice })?;
         let path = scenario.path();
         path.validate().map_err(|error| LabError::Engine(error.to_string()))?;
         let (client, client_port) =
@@ -173,6 +189,7 @@ impl Lab {
             engine,
             broken,
             recorder,
+            _no_sleep: no_sleep,
         })
     }
 

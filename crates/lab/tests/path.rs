@@ -77,7 +77,7 @@ fn recorded(file: &std::path::Path) -> Vec<(u32, u64, u16)> {
 }
 
 fn lab(seed: u64, record: Option<Recording>) -> Lab {
-    Lab::with(scenario(), LabOptions { backend: Backend::Best, seed, record }).unwrap()
+    Lab::with(scenario(), LabOptions { record, ..LabOptions::seeded(Backend::Best, seed) }).unwrap()
 }
 
 fn the_same_seed_loses_the_same_packets() {

@@ -1,5 +1,8 @@
 //! Processors that don't fall asleep while something short is timed.
 
+use crate::{SysError, SysResult};
+use std::fs::File;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -63,6 +66,32 @@ impl Drop for Awake {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+/// Keeps all processors of this machine from sleeping deeper than a loop, until it is dropped or its process ends.
+///
+/// What waits for a processor then finds it running, without an interrupt that wakes it: over a lab's path in a virtual machine a round
+/// trip takes a third of its excess less. It costs all idle time of all processors, so only root may.
+///
+/// # Source
+/// Documentation/power/pm_qos_interface.rst of Linux.
+#[derive(Debug)]
+pub struct NoSleep(#[expect(dead_code, reason = "the kernel heeds it as long as it is open")] File);
+
+impl NoSleep {
+    const FILE: &str = "/dev/cpu_dma_latency";
+
+    /// Begins.
+    ///
+    /// # Errors
+    /// [`SysError`]; `EACCES` for others than root, `ENOENT` where the machine has no such device.
+    pub fn hold() -> SysResult<Self> {
+        let doing = || format!("keep processors awake by {}", Self::FILE);
+        let mut file = File::options().write(true).open(Self::FILE).map_err(SysError::io(doing()))?;
+        // The latency that is borne, µs.
+        file.write_all(&0_i32.to_ne_bytes()).map_err(SysError::io(doing()))?;
+        Ok(Self(file))
     }
 }
 

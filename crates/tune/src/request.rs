@@ -66,6 +66,8 @@ pub struct TuneRequest {
     pub order_seed: Option<u64>,
     /// How the emulator reaches the hosts' kernels.
     pub backend: Backend,
+    /// Keep this machine's processors awake while the lab is up: packets wait less; it costs all of their idle time and needs root.
+    pub sharp: bool,
     /// Turns to take before each round, where others measure on the same links; nothing means none.
     pub turns: Option<TurnsRequest>,
     /// Let no model choose which settings are worth a trial, nor weigh them.
@@ -189,6 +191,7 @@ impl Default for TuneRequest {
             seed: 1,
             order_seed: None,
             backend: Backend::default(),
+            sharp: false,
             turns: None,
             no_model: false,
             comment: String::new(),
@@ -233,7 +236,7 @@ impl TuneRequest {
 
     /// As the lab takes it.
     pub(crate) fn lab_options(&self) -> LabOptions {
-        LabOptions { backend: self.backend, seed: self.seed, record: None }
+        LabOptions { sharp: self.sharp, ..LabOptions::seeded(self.backend, self.seed) }
     }
 
     /// Whether what was asked for goes together.

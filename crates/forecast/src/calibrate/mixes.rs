@@ -307,7 +307,7 @@ pub(super) fn compare(
     cancel: &Cancel,
 ) -> Result<Option<(MixRow, CalibratedEnds)>, Problem> {
     let scenario = cell.scenario().map_err(|error| Problem::internal(error.to_string()))?;
-    let started = Lab::start(scenario, request.backend, request.seed);
+    let started = Lab::with(scenario, request.lab_options());
     let mut lab = started.and_then(LabTunnel::new).map_err(|error| wt_setup::lab::problem(&error))?;
     let stack = kernel_stack(&lab);
     let rtt_excess_us = excess(cell, &mut lab, &stack, cancel)?;

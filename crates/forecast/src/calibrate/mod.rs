@@ -20,7 +20,7 @@ use mixes::MixCell;
 use row::RowInBoth;
 use serde::{Deserialize, Serialize};
 use table::Cell;
-use wt_lab::Backend;
+use wt_lab::{Backend, LabOptions};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
@@ -43,6 +43,15 @@ pub struct CalibrateRequest {
     pub seed: u64,
     /// How the lab reaches the hosts' kernels.
     pub backend: Backend,
+    /// Keep this machine's processors awake while the lab is up: packets wait less; it costs all of their idle time and needs root.
+    pub sharp: bool,
+}
+
+impl CalibrateRequest {
+    /// As the lab takes it.
+    pub(crate) fn lab_options(&self) -> LabOptions {
+        LabOptions { sharp: self.sharp, ..LabOptions::seeded(self.backend, self.seed) }
+    }
 }
 
 /// The tables.
@@ -84,6 +93,7 @@ impl Default for CalibrateRequest {
             traces: false,
             seed: 1,
             backend: Backend::default(),
+            sharp: false,
         }
     }
 }

@@ -139,7 +139,7 @@ impl RowInBoth {
 /// One row in both.
 pub(super) fn compare(cell: Cell, request: &CalibrateRequest, cancel: &Cancel) -> Result<RowInBoth, Problem> {
     let scenario = cell.scenario().map_err(Problem::internal)?;
-    let started = Lab::start(scenario.clone(), request.backend, request.seed);
+    let started = Lab::with(scenario.clone(), request.lab_options());
     let mut lab = started.and_then(LabTunnel::new).map_err(|error| wt_setup::lab::problem(&error))?;
     let mut row = RowInBoth::new(cell, kernel_stack(&lab));
     let lab_rtt = row.run_in_lab(&mut lab, request, cancel)?;

@@ -23,11 +23,13 @@ pub struct LabRequest {
     pub seed: u64,
     /// How the emulator reaches the hosts' kernels.
     pub backend: Backend,
+    /// Keep this machine's processors awake while the lab is up: packets wait less; it costs all of their idle time and needs root.
+    pub sharp: bool,
 }
 
 impl Default for LabRequest {
     fn default() -> Self {
-        Self { path: String::new(), seed: 1, backend: Backend::default() }
+        Self { path: String::new(), seed: 1, backend: Backend::default(), sharp: false }
     }
 }
 
@@ -93,7 +95,10 @@ impl RunningLab {
         let controls = Controls::load(control)?;
         let control = control.map(|name| controls.kernel_name(name)).transpose()?;
         let outside = user_namespace();
-        let lab = start(scenario, LabOptions { record, backend: request.backend, seed: request.seed })?;
+        let lab = start(
+            scenario,
+            LabOptions { record, sharp: request.sharp, ..LabOptions::seeded(request.backend, request.seed) },
+        )?;
         for host in lab.hosts() {
             let locked = control.as_deref().map_or(Ok(()), |name| host.lock_control(name));
             locked.map_err(|error| {

@@ -66,6 +66,7 @@ impl CalibrateArgs {
             traces: self.traces,
             seed: self.options.seed,
             backend: self.options.backend.into(),
+            sharp: self.options.sharp,
         }
     }
 }

@@ -82,6 +82,7 @@ impl CdnArgs {
             seed: self.options.seed,
             order_seed: self.order_seed,
             backend: self.options.backend.into(),
+            sharp: self.options.sharp,
             command: typed::command(),
             ..LabRequest::on(&self.path)
         };

@@ -48,6 +48,7 @@ impl ComparisonArgs {
             seed: self.options.seed,
             order_seed: self.order_seed,
             backend: self.options.backend.into(),
+            sharp: self.options.sharp,
             comment: self.comment.clone().unwrap_or_default(),
             journal: self.journal.clone(),
             command: typed::command(),

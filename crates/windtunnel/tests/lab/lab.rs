@@ -65,6 +65,20 @@ fn ping_sees_the_paths_delay_and_no_less() {
 }
 
 #[test]
+fn who_may_keep_processors_awake_gets_the_same_lab_and_others_are_told_who_may() {
+    let _machine = shared();
+    let may = std::fs::File::options().write(true).open("/dev/cpu_dma_latency").is_ok();
+    let ran = shell("lan", &["--sharp"], "curl -sS -m 20 http://server/bytes/800 | wc -c");
+    if may {
+        assert_eq!((ran.code, ran.out.trim()), (0, "800"), "{}", ran.err);
+    } else {
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+        let told = ["/dev/cpu_dma_latency", "run as root, or without --sharp"].map(|text| ran.err.contains(text));
+        assert_eq!(told, [true, true], "{}", ran.err);
+    }
+}
+
+#[test]
 fn curl_and_iperf3_read_the_same_path_alike() {
     let _machine = alone();
     let limit = json(&["lab", "show", "adsl", "--json"])["physical_goodput_bps"]["down"].as_f64().unwrap();

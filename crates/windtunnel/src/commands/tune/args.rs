@@ -199,6 +199,7 @@ impl TuneArgs {
             seed: self.options.seed,
             order_seed: self.order_seed,
             backend: self.options.backend.into(),
+            sharp: self.options.sharp,
             turns: self.turns.as_ref().map(|server| TurnsRequest {
                 server: server.clone(),
                 resources: self.resource.clone(),
