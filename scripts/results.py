@@ -39,8 +39,9 @@ BENCHES = [
     ("web", "The page's server", ["-p", "windtunnel", "--bench", "web"]),
 ]
 
+# As wt_testing::Goal writes it.
 LINE = re.compile(
-    r"^\s*(?P<what>\S.*?)\s+(?P<figure>-?[\d.]+|NaN|inf)\s+(?P<unit>\S.*?)\s+goal (?P<way>at most|at least) (?P<goal>[\d.]+): x"
+    r"^\s*(?P<what>\S.*?)\s+(?P<figure>-?\d+\.\d{3}|NaN|inf) (?P<unit>\S.*?)\s+goal (?P<way>at most|at least) (?P<goal>[\d.]+): x"
 )
 
 

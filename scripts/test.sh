@@ -43,6 +43,7 @@ trap 'rm -f "$log"' EXIT
 WINDTUNNEL_PAGE=must scripts/build-page.sh >"$log" 2>&1 &
 page=$!
 /usr/bin/python3 scripts/links.py
+/usr/bin/python3 scripts/results.py --check
 cargo fmt --all --check
 cargo fmt --check --manifest-path stacks/quic/Cargo.toml
 # shellcheck disable=SC2086
