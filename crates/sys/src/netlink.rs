@@ -1,10 +1,14 @@
+use crate::clock::monotonic_ns;
+use crate::poll::wait_readable;
 use crate::{SysError, SysResult};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkDeserializable,
     NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -13,6 +17,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 /// Bytes that one reply of the kernel may have; it sends dumps in pieces of at most 32 KiB.
 const REPLY: usize = 1 << 16;
@@ -203,6 +208,38 @@ impl Netlink {
         message.attributes.extend(mtu.map(LinkAttribute::Mtu));
         message.attributes.extend(queue_len.map(LinkAttribute::TxQueueLen));
         self.change(RouteNetlinkMessage::SetLink(message), 0, &format!("start the device {device}"))
+    }
+
+    /// Waits until a device that was started carries packets: before, its queue drops them without a word, also those that answer. Whether
+    /// it does within this time.
+    ///
+    /// # Errors
+    /// [`SysError`]; `ENODEV` when there is none of this name.
+    ///
+    /// # Source
+    /// `linkwatch_do_dev()` of net/core/link_watch.c of Linux: a carrier is noticed by a thread of the kernel's, which then gives the device its
+    /// queue.
+    pub fn wait_until_up(&mut self, device: &str, patience: Duration) -> SysResult<bool> {
+        /// Between two looks.
+        const LOOK: Duration = Duration::from_micros(200);
+        let began = monotonic_ns();
+        loop {
+            let mut message = LinkMessage::default();
+            message.attributes.push(LinkAttribute::IfName(device.to_owned()));
+            let answers =
+                self.request(RouteNetlinkMessage::GetLink(message), 0, &format!("look at the device {device}"))?;
+            let is_up = |answer: &RouteNetlinkMessage| match answer {
+                RouteNetlinkMessage::NewLink(link) => link.attributes.contains(&LinkAttribute::OperState(State::Up)),
+                _ => false,
+            };
+            if answers.iter().any(is_up) {
+                return Ok(true);
+            }
+            if u128::from(monotonic_ns() - began) > patience.as_nanos() {
+                return Ok(false);
+            }
+            wait_readable(&[], Some(LOOK))?;
+        }
     }
 
     /// Gives a device a hardware address.

@@ -13,8 +13,10 @@ use wt_sys::{SysResult, tcp};
 
 /// The devices of both.
 const DEVICES: [&str; 2] = ["wt0", "wt1"];
-/// A device of a pair takes a moment until it carries packets, and what is lost meanwhile comes again after seconds.
+/// A device of a pair takes a moment until it carries packets; what is lost meanwhile comes again after a second or more.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long that moment is waited for; what comes too early nevertheless comes again.
+const UNTIL_UP: Duration = Duration::from_secs(1);
 /// The MTU where the route has none.
 const USUAL_MTU: u32 = 1_500;
 
@@ -46,6 +48,8 @@ pub(super) fn over(metrics: &Metrics, v6: bool) -> SysResult<ObservedConnection>
     let peer = listener.local_addr().map_err(wt_sys::SysError::io("listen on a host of a pair"))?;
     near.run(|| {
         let mut netlink = start(0)?;
+        netlink.wait_until_up(DEVICES[0], UNTIL_UP)?;
+        far.run(|| Netlink::open()?.wait_until_up(DEVICES[1], UNTIL_UP))??;
         let leads_there = |route: &wt_sys::route::Route| {
             let (network, bits) = route.destination();
             bits == prefix && network.is_ipv6() == v6 && !network.to_string().starts_with("fe80:")

@@ -113,7 +113,8 @@ impl System for RealSystem {
                     let elsewhere = io::Error::other("the route there uses another device");
                     return Err(SysError::io("reach a neighbour")(elsewhere));
                 }
-                connection::to(SocketAddr::new(*address, connection::PORT), connection::PATIENCE)
+                // An MTU shows in the SYN's connection, whether anybody answers or not.
+                connection::begun_to(SocketAddr::new(*address, connection::PORT))
             }
             ObservedPlace::ThisHost => connection::to_this_host(),
             ObservedPlace::Pair { metrics, v6 } => super::pair::over(metrics, *v6),
