@@ -143,7 +143,7 @@ impl Head {
                 Sign::Rule => pen.dashed((x + 12, y + 1), (x + 12, y + LINE - 1)),
                 Sign::Series { index, joined } => {
                     if *joined {
-                        pen.line((*x, middle), (x + 24, middle), COLORS[index % COLORS.len()], 2);
+                        pen.line((*x, middle), (x + 24, middle), color_of(*index), 2);
                     }
                     pen.mark(*index, (x + 12, middle));
                 }
@@ -241,8 +241,13 @@ fn x_axis(pen: &mut Pen<'_>, frame: Frame, ticks: &[(f64, String)], caption: &st
     pen.text(&caption, (middle, frame.bottom + 32), HPos::Center, TEXT, false);
 }
 
+/// The colour of a series: with [`SHAPES`], the first one that looks like an earlier one comes after all pairs of both.
+fn color_of(series: usize) -> RGBColor {
+    COLORS[(series + series / SHAPES) % COLORS.len()]
+}
+
 fn draw_shape(pen: &mut Pen<'_>, index: usize, shape: &Shape, frame: Frame) {
-    let color = COLORS[index % COLORS.len()];
+    let color = color_of(index);
     for mark in &shape.marks {
         if let Some((low, high)) = mark.ends {
             let (x, low, high) = (frame.x(mark.x), frame.y(low), frame.y(high));
@@ -376,7 +381,7 @@ fn draw_rows(pen: &mut Pen<'_>, chart: &Chart, plan: &Rows, head: i32, width: i3
 }
 
 fn draw_lying(pen: &mut Pen<'_>, series: usize, mark: &Mark, frame: Frame, y: i32) {
-    let color = COLORS[series % COLORS.len()];
+    let color = color_of(series);
     if let Some((low, high)) = mark.ends {
         let (first, last) = (frame.x(low), frame.x(high));
         pen.line((first, y), (last, y), color, 2);
@@ -433,13 +438,13 @@ impl Pen<'_> {
     /// A thick line along the mark's interval.
     fn bar(&mut self, series: usize, mark: &Mark, frame: Frame, y: i32) {
         let Some((low, high)) = mark.ends else { return };
-        let style = stroke(COLORS[series % COLORS.len()], 1.0, 1);
+        let style = stroke(color_of(series), 1.0, 1);
         let _ = self.backend.draw_rect((frame.x(low), y - 6), (frame.x(high), y + 6), &style, true);
     }
 
     /// The mark of a series; the shapes differ as well as the colours.
     fn mark(&mut self, series: usize, (x, y): (i32, i32)) {
-        let style = stroke(COLORS[series % COLORS.len()], 1.0, 2);
+        let style = stroke(color_of(series), 1.0, 2);
         let mut outline = |points: &[(i32, i32)]| self.backend.draw_path(points.iter().copied(), &style);
         let _ = match series % SHAPES {
             6 => self.backend.fill_polygon([(x, y + 5), (x + 5, y - 4), (x - 5, y - 4)], &style),
