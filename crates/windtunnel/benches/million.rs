@@ -101,6 +101,7 @@ fn all_figures() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("journal.sqlite3");
     fill(&path)?;
+    let mut holds = true;
     for args in [&["report", "million", "--json"][..], &["report", "million"], &["journal", "show", "million"]] {
         let (out, took, peak) = measured(args, &path)?;
         writeln!(
@@ -117,7 +118,8 @@ fn all_figures() -> Result<(), Box<dyn std::error::Error>> {
         writeln!(std::io::stdout(), "{}", Goal::AtMost(most_ms).line(&format!("{command}: time"), ms, "ms"))?;
         writeln!(std::io::stdout(), "{}", Goal::AtMost(most_mb.round()).line(&format!("{command}: memory"), mb, "MB"))?;
         assert!(out.contains("of 1000000 trials"), "{args:?} doesn't say what it left out");
-        assert!(took < MOST_TIME && peak > 0 && peak < MOST_KIB, "{args:?}: {took:?}, {peak} KiB");
+        assert!(peak > 0, "{args:?}: nobody says how much memory it took");
+        holds &= took < MOST_TIME && peak < MOST_KIB;
     }
-    Ok(())
+    if holds { Ok(()) } else { Err("slower or larger than promised".into()) }
 }

@@ -33,14 +33,16 @@ impl Curve {
         (first.size < last.size).then(|| (last.cpu_s / first.cpu_s).ln() / (last.size / first.size).ln())
     }
 
-    /// The two sizes between which it grows faster than n log n, with slack, if it does anywhere.
+    /// The two sizes between which it grows faster than n log n, with slack, if it does anywhere: neighbours, or those a decade apart.
     pub(crate) fn too_fast(&self) -> Option<(f64, f64)> {
         let law = |size: f64| size * size.max(2.0).ln();
-        self.points.windows(2).find_map(|pair| {
-            let (a, b) = (pair[0], pair[1]);
-            let grows = a.cpu_s >= LEAST && b.cpu_s / a.cpu_s > law(b.size) / law(a.size) * SLACK;
-            grows.then_some((a.size, b.size))
-        })
+        let pairs = self.points.iter().enumerate().flat_map(|(at, b)| {
+            let within = self.points[..at].iter().filter(|a| a.size * 10.1 >= b.size);
+            within.chain(at.checked_sub(1).map(|before| &self.points[before])).map(move |a| (a, b))
+        });
+        let is_fast =
+            |(a, b): &(&Point, &Point)| a.cpu_s >= LEAST && b.cpu_s / a.cpu_s > law(b.size) / law(a.size) * SLACK;
+        pairs.filter(is_fast).map(|(a, b)| (a.size, b.size)).next()
     }
 
     pub(crate) fn is_unexplained(&self) -> bool {
