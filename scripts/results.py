@@ -22,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs/results/measured.json"
 PAGE = ROOT / "docs/results/measured.md"
 TOO_BUSY = 3
+# With it benches print figures of a busy machine.
+ANYWAY = "WINDTUNNEL_BENCH_ANYWAY"
 # Runs of one machine and bench that are kept.
 KEPT = 5
 
@@ -73,6 +75,13 @@ def run(bench):
     done = subprocess.run(["cargo", "bench", "-q", "--locked", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, end="", flush=True)
     return done.returncode, parse(done.stdout)
+
+
+def write(file, text):
+    """Whole or not at all, whatever happens meanwhile."""
+    beside = file.with_suffix(".new")
+    beside.write_text(text)
+    beside.replace(file)
 
 
 def read():
@@ -147,18 +156,26 @@ def main(arguments):
             print("docs/results/measured.md isn't what docs/results/measured.json makes: run scripts/results.py --page", file=sys.stderr)
             return 1
         return 0
+    unknown = [word for word in arguments if word != "--page" and not any(word in one[0] for one in BENCHES)]
+    if unknown:
+        names = " ".join(one[0] for one in BENCHES)
+        print(f"No bench has {' or '.join(unknown)} in its name. There are: {names}", file=sys.stderr)
+        return 2
+    if ANYWAY in os.environ:
+        print(f"{ANYWAY} is set: figures of a busy machine aren't written down. Unset it.", file=sys.stderr)
+        return 2
     failed, busy = [], []
     if arguments != ["--page"]:
         for bench in [one for one in BENCHES if not arguments or any(word in one[0] for word in arguments)]:
             code, figures = run(bench)
             if figures:
                 keep(known, bench[0], figures)
-                FIGURES.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+                write(FIGURES, json.dumps(known, indent=1, ensure_ascii=False) + "\n")
             elif code == TOO_BUSY:
                 busy.append(bench[0])
             else:
                 failed.append(bench[0])
-    PAGE.write_text(page(known))
+    write(PAGE, page(known))
     if busy:
         print(f"The machine was too busy for: {' '.join(busy)}. Their old figures stay.", file=sys.stderr)
     if failed:
