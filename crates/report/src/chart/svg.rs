@@ -476,3 +476,16 @@ impl Pen<'_> {
         let _ = self.backend.draw_text(text, &style, at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_differ_in_colour_or_shape_as_long_as_there_are_pairs_of_both() {
+        let pairs = SHAPES * COLORS.len();
+        let looks: std::collections::HashSet<_> =
+            (0..pairs).map(|series| (color_of(series).rgb(), series % SHAPES)).collect();
+        assert_eq!(looks.len(), pairs);
+    }
+}
