@@ -14,6 +14,8 @@ mod dont_fragment;
 mod evidence;
 /// Connections that load balancers may send other ways.
 mod flows;
+/// What the narrowest link needs for a packet.
+mod pace;
 /// What the next burst holds.
 mod plan;
 /// How many answers to UDP the target has left.
@@ -27,6 +29,7 @@ pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
 use crate::{Answer, Kind, LossCount, Machine, Probe, Rtt, Said, Time};
 use evidence::{Evidence, Fate};
 use flows::Flows;
+use pace::{Paced, pace};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -349,11 +352,9 @@ impl Search {
             let long = flight.item.size >= USUAL_LEAST || self.max < USUAL_LEAST;
             flight.item.purpose == Purpose::Size && flight.fate == Fate::Answered && long
         };
-        let times: Vec<(Time, Time)> = self.flights.iter().filter(answered).map(|f| (f.sent, f.answered)).collect();
-        let [(first_sent, first), .., (last_sent, last)] = times[..] else { return };
-        let drawn = last.saturating_sub(first).saturating_sub(last_sent.saturating_sub(first_sent));
-        let gaps = u32::try_from(times.len() - 1).unwrap_or(u32::MAX);
-        self.pace = (drawn / gaps).min(SLOWEST);
+        let paced = |flight: &Flight| Paced { size: flight.item.size, sent: flight.sent, answered: flight.answered };
+        let burst: Vec<Paced> = self.flights.iter().filter(answered).map(paced).collect();
+        self.pace = pace(&burst).min(SLOWEST);
     }
 
     /// Ends rounds that are over, and plans the next one.
