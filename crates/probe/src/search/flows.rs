@@ -4,8 +4,9 @@
 //! carry one packet each. A handshake shows that short packets get through; a packet that vanishes however often it is
 //! retransmitted shows a branch that is narrow and silent.
 
-use super::{Item, Purpose, Search};
-use crate::{Kind, Said, Time, repeats_for};
+use super::{Item, Purpose, Search, SizeTally};
+use crate::{Kind, LossCount, Said, Time, repeats_for};
+use statrs::distribution::{Binomial, DiscreteCDF as _};
 
 /// So many copies must all vanish where packets get lost anyway: more would take seconds, for the kernel doubles its
 /// timeout.
@@ -14,6 +15,8 @@ const MOST_COPIES: u32 = 5;
 const MOST_TIMES: u8 = 3;
 /// No connection is waited for longer.
 const LONGEST: Time = Time::from_millis(3800);
+/// Connections that lost all copies are called uneven where that happens no more often by chance.
+const BY_CHANCE: f64 = 0.01;
 /// A busy machine sees what its connections do so much later.
 const SLACK: Time = Time::from_millis(30);
 
@@ -182,12 +185,38 @@ impl Search {
         (carried + silent > 0).then_some(FlowTally { size, flows: carried + silent, carried, silent })
     }
 
-    /// Whether some connections carry longer packets than others: by chance, a retransmission would mostly help.
+    /// Whether some connections carry longer packets than others: by chance, a retransmission would mostly help, and packets that other
+    /// probes lose as well say nothing about branches.
     pub(super) fn uneven_flows(&self) -> Option<FlowTally> {
-        let late = self.flows.flows.iter().filter(|flow| flow.fate == FlowFate::Late).count();
         let tally = self.flow_tally()?;
         let hole = self.evidence.passed().is_some_and(|passed| self.hole_at(passed));
-        let uneven = if hole { tally.carried as usize > late } else { tally.silent as usize > late };
+        let uneven = if hole {
+            tally.carried as usize > self.late_flows()
+        } else {
+            tally.silent as usize > self.late_flows() && self.silent_by_chance(tally) < BY_CHANCE
+        };
         uneven.then_some(tally)
+    }
+
+    /// Whether a connection's packet that should get through vanished, for good or once.
+    pub(super) fn flows_lost_some(&self) -> bool {
+        let hole = self.evidence.passed().is_some_and(|passed| self.hole_at(passed));
+        !hole && self.flow_tally().is_some_and(|tally| tally.silent > 0 || self.late_flows() > 0)
+    }
+
+    fn late_flows(&self) -> usize {
+        self.flows.flows.iter().filter(|flow| flow.fate == FlowFate::Late).count()
+    }
+
+    /// How probably so many connections or more lose all copies of their packet where as much gets lost as the other probes of that
+    /// length may well have lost.
+    fn silent_by_chance(&self, tally: FlowTally) -> f64 {
+        let silent = self.flows.flows.iter().filter(|flow| flow.fate == FlowFate::Silent);
+        let copies = silent.map(|flow| flow.copies.0).min().unwrap_or(0);
+        let SizeTally { answered, silent, .. } = self.evidence.of(tally.size);
+        let lost = self.arms[1].plus(LossCount { sent: answered + silent, answered }).interval().1;
+        let each = lost.powi(i32::try_from(copies).unwrap_or(i32::MAX)).clamp(0.0, 1.0);
+        Binomial::new(each, tally.flows.into())
+            .map_or(1.0, |chance| chance.sf(u64::from(tally.silent).saturating_sub(1)))
     }
 }

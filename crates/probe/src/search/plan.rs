@@ -525,7 +525,8 @@ impl Search {
     /// Short and long packets in random order, when any that should get through was lost.
     fn plan_loss(&mut self) {
         let Some(pmtu) = self.evidence.passed() else { return self.finish() };
-        let lossy = self.config.losses && self.evidence.loss_below(pmtu) > 0.0 && self.kind_for(pmtu) != Kind::Udp;
+        let lost = self.evidence.loss_below(pmtu) > 0.0 || self.flows_lost_some();
+        let lossy = self.config.losses && lost && self.kind_for(pmtu) != Kind::Udp;
         let [short, long] = self.arms;
         let clear = likelihood_ratio(short, long) >= CLEAR || self.uneven_flows().is_some();
         let lossless = short.sent > 0 && short.plus(long).lost() == 0;

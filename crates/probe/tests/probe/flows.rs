@@ -91,6 +91,26 @@ fn random_loss_is_no_narrow_branch() {
 }
 
 #[test]
+fn loss_that_probes_were_spared_shows_by_the_connections() {
+    const SEEDS: u64 = 2500;
+    let mut wrong = Vec::new();
+    for kinds in USERS {
+        for back in [0.0, 0.3] {
+            for seed in 0..SEEDS {
+                let mut net = Net { retransmits: true, ..Net::new(seed) };
+                (net.links[2].loss_above, net.links[2].loss) = (1300, [0.3, back]);
+                let (report, _) = find(&net, config(&net, kinds));
+                if report.kind != PathKind::SizeDependentLoss {
+                    wrong.push((report.kind, report.method, seed));
+                }
+            }
+        }
+    }
+    // One in 800 was wrong when only the other probes' losses counted.
+    assert!(wrong.len() <= 2, "{} of {}: {wrong:?}", wrong.len(), USERS.len() as u64 * 2 * SEEDS);
+}
+
+#[test]
 fn connections_that_cannot_be_opened_leave_it_unknown() {
     let net = Net { tcp: false, retransmits: true, ..wide(false, 3) };
     let (report, _) = find(&net, config(&net, &ALL));
