@@ -10,10 +10,8 @@ pub struct SurveyConfig {
     pub sizes: [u16; 2],
     /// Hosts begun a second, all together.
     pub rate: u32,
-    /// The same for those that aren't public.
-    pub rate_private: u32,
-    /// The same for the first ones of those, as long as they are few.
-    pub peak_private: u32,
+    /// The same for those that aren't public; as many as this host, the way and the servers carry if it isn't said.
+    pub rate_private: Option<u32>,
     /// The time between two hosts of one network: a /24 of IPv4, a /48 of IPv6.
     pub apart: Duration,
     /// The same for networks that aren't public.
@@ -27,8 +25,7 @@ impl Default for SurveyConfig {
         Self {
             sizes: [1240, 64],
             rate: 100,
-            rate_private: 1700,
-            peak_private: 3000,
+            rate_private: None,
             apart: Duration::from_secs(1),
             apart_private: Duration::ZERO,
             at_once: 2000,

@@ -15,6 +15,8 @@ mod delayed;
 mod flight;
 /// The probes of one host.
 mod host;
+/// How fast hosts are begun.
+mod pace;
 /// What a server holds back.
 mod push;
 /// Hosts that wait for their turn.
@@ -34,6 +36,7 @@ pub use decide::{Decision, Limit, Verdict, Why, decide};
 pub use delayed::{Counts, Delayed, Opened};
 pub use flight::{Arrived, Flight};
 pub use host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
+pub use pace::Waited;
 pub use queue::Queue;
 pub use reading::{End, Reading};
 pub use segment::{Incoming, Outgoing, SynAck};

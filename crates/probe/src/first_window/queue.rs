@@ -1,6 +1,8 @@
 use super::config::{SurveyConfig, is_private};
-use crate::{Pacer, Time};
+use super::pace::{Pace, SeenPace};
+use crate::Time;
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -45,36 +47,15 @@ pub struct Queue<T> {
     shortest: HashMap<Net, Duration>,
 }
 
-/// Few hosts come faster than many: what their packets wait for is short as long as they are few.
-#[derive(Debug)]
-struct Pace {
-    peak: Pacer,
-    lasting: Pacer,
-}
-
-impl Pace {
-    /// So many hosts a second; but `peak` a second of the first ones, and of those after a pause.
-    fn new(peak: u32, lasting: u32) -> Self {
-        // At once: what comes in 10 ms. More than that would come back at once, too, and wait for us.
-        let peak = Pacer::new(peak, (peak / 100).max(1));
-        Self { peak, lasting: Pacer::new(lasting, (lasting / 16).max(1)) }
-    }
-
-    fn next(&self) -> Time {
-        self.peak.next().max(self.lasting.next())
-    }
-
-    fn take(&mut self, now: Time) {
-        let _ = (self.peak.take(now), self.lasting.take(now));
-    }
-}
-
 impl<T> Queue<T> {
     /// Nobody yet.
     #[must_use]
     pub fn new(config: SurveyConfig) -> Self {
         Self {
-            pacers: [Pace::new(config.rate, config.rate), Pace::new(config.peak_private, config.rate_private)],
+            pacers: [
+                Pace::fixed(config.rate),
+                config.rate_private.map_or_else(|| Pace::Seen(SeenPace::default()), Pace::fixed),
+            ],
             config,
             waiting: HashMap::new(),
             ready: [BinaryHeap::new(), BinaryHeap::new()],
@@ -95,14 +76,28 @@ impl<T> Queue<T> {
     }
 
     /// How much longer than the shortest one of its network a round trip to a host took: so long packets waited on the way.
-    /// Only of networks that aren't public, which are asked so fast that they may be what those wait for; else nothing.
-    pub fn delay(&mut self, address: IpAddr, round_trip: Duration) -> Duration {
+    /// Only of networks that aren't public, which are asked so fast that they may be what those wait for, and of hosts there
+    /// that aren't the first.
+    pub fn delay(&mut self, address: IpAddr, round_trip: Duration) -> Option<Duration> {
         if !is_private(address) {
-            return Duration::ZERO;
+            return None;
         }
-        let shortest = self.shortest.entry(Net::of(address)).or_insert(round_trip);
-        *shortest = (*shortest).min(round_trip);
-        round_trip - *shortest
+        match self.shortest.entry(Net::of(address)) {
+            Entry::Occupied(mut shortest) => {
+                let least = round_trip.min(*shortest.get());
+                shortest.insert(least);
+                Some(round_trip - least)
+            }
+            Entry::Vacant(first) => {
+                first.insert(round_trip);
+                None
+            }
+        }
+    }
+
+    /// How fast hosts that aren't public are begun.
+    pub(super) fn pace(&mut self) -> &mut Pace {
+        &mut self.pacers[1]
     }
 
     /// The next one whose turn it is, if there is one; whoever is `busy` under another name waits on.
@@ -194,8 +189,7 @@ mod tests {
         for n in 0..200u8 {
             queue.add(IpAddr::from([10, 3, 1, n]), 0);
         }
-        let all = Duration::from_secs(200) / SurveyConfig::default().peak_private;
-        assert!(drain(&mut queue, Duration::from_secs(9)).last().unwrap().0 <= all);
+        assert!(drain(&mut queue, Duration::from_secs(9)).last().unwrap().0 <= Duration::from_millis(50));
         assert!(queue.is_empty());
         let twice = IpAddr::from([10, 3, 1, 1]);
         queue.add(twice, 1);
@@ -211,11 +205,11 @@ mod tests {
         let mut queue: Queue<()> = Queue::new(SurveyConfig::default());
         let ms = Duration::from_millis;
         let mut delay = |address: &str, took: u64| queue.delay(address.parse().unwrap(), ms(took));
-        assert_eq!(delay("10.0.0.1", 40), ms(0));
-        assert_eq!(delay("10.0.0.2", 55), ms(15));
-        assert_eq!(delay("10.0.1.1", 90), ms(0), "another network");
-        assert_eq!(delay("10.0.0.3", 30), ms(0));
-        assert_eq!(delay("10.0.0.2", 55), ms(25));
-        assert_eq!((delay("8.8.8.8", 10), delay("8.8.8.9", 90)), (ms(0), ms(0)), "strangers' hosts may be anywhere");
+        assert_eq!(delay("10.0.0.1", 40), None, "nothing to compare it with");
+        assert_eq!(delay("10.0.0.2", 55), Some(ms(15)));
+        assert_eq!(delay("10.0.1.1", 90), None, "another network");
+        assert_eq!(delay("10.0.0.3", 30), Some(ms(0)));
+        assert_eq!(delay("10.0.0.2", 55), Some(ms(25)));
+        assert_eq!((delay("8.8.8.8", 10), delay("8.8.8.9", 90)), (None, None), "strangers' hosts may be anywhere");
     }
 }

@@ -1,6 +1,7 @@
 use super::config::SurveyConfig;
 use super::decide::Why;
 use super::host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
+use super::pace::Waited;
 use super::queue::Queue;
 use super::segment::Incoming;
 use crate::Time;
@@ -102,11 +103,24 @@ impl<O: Opener> Survey<O> {
             active.host.handle(now, port, to, segment, &self.opener);
             let opened = active.host.handshake(to).filter(|_| segment.flags.has(TcpFlags::SYN));
             self.after(from, now);
-            let delay = opened.map_or(Duration::ZERO, |round_trip| self.queue.delay(from, round_trip));
-            if delay >= CROWDED {
+            let delay = opened.and_then(|round_trip| self.queue.delay(from, round_trip));
+            if let Some(delay) = delay {
+                self.waited(now, Waited::There, delay);
+            }
+            if let Some(delay) = delay.filter(|delay| *delay >= CROWDED) {
                 self.hold(now + delay);
             }
         }
+    }
+
+    /// Hears how long a packet has waited: hosts that aren't public are begun more slowly where all do.
+    pub fn waited(&mut self, now: Time, place: Waited, delay: Duration) {
+        self.queue.pace().waited(now, place, delay);
+    }
+
+    /// Hears that packets found no room on this host.
+    pub fn overflown(&mut self, now: Time) {
+        self.queue.pace().overflown(now);
     }
 
     /// Begins nobody until then: packets wait longer than they should, on this host or on the way.

@@ -7,7 +7,7 @@ use super::sessions::Sessions;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use wt_probe::Time;
-use wt_probe::first_window::{Goal, Survey};
+use wt_probe::first_window::{Goal, Survey, Waited};
 use wt_problem::Problem;
 
 /// Packets that have waited so long for us mean that this host is busy: then nobody else is begun for as long. It is more
@@ -55,7 +55,9 @@ impl Connections for RawConnections<'_> {
         let survey = &mut self.survey;
         let (mut lag, mut last) = (Duration::ZERO, Time::ZERO);
         let drained = self.net.hear(BATCH, |(at, from, port, to, segment)| {
-            (lag, last) = (lag.max(now.saturating_sub(at)), at);
+            let waited = now.saturating_sub(at);
+            (lag, last) = (lag.max(waited), at);
+            survey.waited(now, Waited::Here, waited);
             survey.handle(at, from, port, to, &segment);
         });
         if lag >= LAG {
@@ -63,6 +65,7 @@ impl Connections for RawConnections<'_> {
         }
         // A ring that was full gives more than is read at once.
         if !drained && self.net.take_drops() > 0 {
+            survey.overflown(now);
             survey.hold(now + FULL);
         }
         // Timers don't overtake packets that wait.

@@ -91,8 +91,7 @@ impl FirstWindowRequest {
         SurveyConfig {
             sizes,
             rate: self.rate.unwrap_or(default.rate),
-            rate_private: self.rate.unwrap_or(default.rate_private),
-            peak_private: self.rate.unwrap_or(default.peak_private),
+            rate_private: self.rate.or(default.rate_private),
             apart: apart.unwrap_or(default.apart),
             apart_private: apart.unwrap_or(default.apart_private),
             ..default
