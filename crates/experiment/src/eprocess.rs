@@ -10,7 +10,11 @@
 //! What this leaves out: a setting's own effect on the trial after it (wash it out), and anything that depends on the
 //! schedule itself (somebody who watches the log and interferes).
 
-use crate::describe::{Description, describe};
+/// What effect isn't excluded.
+mod bounds;
+
+pub use bounds::{bold_lower_bound, bold_upper_bound, lower_bound, upper_bound};
+pub(crate) use bounds::{bold_lower_bound_of, bold_upper_bound_of, lower_bound_of, upper_bound_of};
 
 /// The stakes, as multiples of the scaled difference.
 const STAKES: [f64; 5] = [0.125, 0.25, 0.5, 1.0, 2.0];
@@ -19,14 +23,6 @@ const STAKES: [f64; 5] = [0.125, 0.25, 0.5, 1.0, 2.0];
 const WEIGHTS: [f64; 5] = [0.10, 0.20, 0.35, 0.20, 0.15];
 /// Scaled differences are clipped here; the only protection against outliers, and an odd function, so exact.
 const CLIP: f64 = 2.0;
-/// From this length on a series counts as long, and its bounds are sought near its mean.
-const LONG: usize = 4_000;
-/// How many places are looked at between the smallest and the largest difference, and around how many of the first.
-const GRID: u32 = 32;
-const EARLY: usize = 12;
-/// A bound is found where ln E exceeds what is needed by no more than this.
-const CLOSE: f64 = 1e-7;
-
 /// A difference of settings that were run twice in a round is so many times as certain: their means vary by half, and of six ways to
 /// share four places four say little.
 const CERTAIN: f64 = 1.732_050_807_568_877_2;
@@ -82,15 +78,6 @@ impl Difference {
             Self::Twice { .. } => Self::Twice { own: [0.0; 2], other: [0.0; 2] },
         }
     }
-}
-
-/// Each run once.
-fn singly(differences: &[f64]) -> Vec<Difference> {
-    differences.iter().copied().map(Difference::Once).collect()
-}
-
-fn mirrored(differences: &[Difference]) -> Vec<Difference> {
-    differences.iter().map(|d| d.mirrored()).collect()
 }
 
 /// A product of factors kept as mantissa × e^log, so that it neither overflows nor needs a logarithm per factor.
@@ -191,6 +178,33 @@ impl EProcess {
     fn after_all(mut self, differences: &[Difference]) -> Self {
         for d in differences {
             self.take(*d);
+        }
+        self
+    }
+
+    /// The same after many that are finite, each run once; to rounding, for products are tidied up once for eight of them.
+    fn after_many(mut self, differences: &[f64]) -> Self {
+        for eight in differences.chunks(8) {
+            let mut x = [0.0; 8];
+            for (x, d) in x.iter_mut().zip(eight) {
+                let d = self.sign * (d - self.shift);
+                self.count += 1;
+                self.sum += d;
+                self.sum_of_squares += d * d;
+                let mean_square = self.sum_of_squares / self.count as f64;
+                *x = if mean_square > 0.0 { d / mean_square.sqrt() } else { 0.0 };
+            }
+            let mut products = [1.0; 5];
+            for x in &x[..eight.len()] {
+                let x = x.clamp(-CLIP, CLIP);
+                let mut u = (-2.0 * STAKES[0] * x).exp();
+                for product in &mut products {
+                    *product *= 0.5 + 0.5 * u;
+                    u *= u;
+                }
+                self.unbroken += if x > 0.0 { std::f64::consts::LN_2 } else { f64::NEG_INFINITY };
+            }
+            self.losses.iter_mut().zip(products).for_each(|(loss, product)| loss.multiply(product));
         }
         self
     }
@@ -309,140 +323,6 @@ pub fn evidence_series(mut process: EProcess, differences: &[f64]) -> Vec<f64> {
             process.evidence()
         })
         .collect()
-}
-
-/// The smallest effect that the differences do not exclude at this threshold: "at least so much".
-///
-/// The set of shifts δ with `E(δ) < threshold` covers the true one with probability at least `1 − 1/threshold` at all
-/// times together. Its infimum is returned, −∞ as long as there are too few rounds to exclude anything.
-///
-/// # Source
-/// Ville's inequality; inversion of the tests as in Ramdas, Grünwald, Vovk, Shafer, *Game-theoretic statistics and safe
-/// anytime-valid inference* (arXiv 2210.01948).
-#[must_use]
-pub fn lower_bound(differences: &[f64], threshold: f64) -> f64 {
-    lower_bound_of(&singly(differences), threshold)
-}
-
-/// [`lower_bound`] of rounds of either kind.
-pub(crate) fn lower_bound_of(differences: &[Difference], threshold: f64) -> f64 {
-    smallest_not_excluded(differences, threshold, EProcess::above).unwrap_or(f64::NEG_INFINITY)
-}
-
-/// As [`upper_bound`], of bets half of which stake everything on each sign: finite from the fifth round on at 20 : 1, and
-/// after a few rounds without noise much tighter.
-#[must_use]
-pub fn bold_upper_bound(differences: &[f64], threshold: f64) -> f64 {
-    bold_upper_bound_of(&singly(differences), threshold)
-}
-
-/// [`bold_upper_bound`] of rounds of either kind.
-pub(crate) fn bold_upper_bound_of(differences: &[Difference], threshold: f64) -> f64 {
-    -bold_lower_bound_of(&mirrored(differences), threshold)
-}
-
-/// As [`lower_bound`], of the bets of [`bold_upper_bound`].
-#[must_use]
-pub fn bold_lower_bound(differences: &[f64], threshold: f64) -> f64 {
-    bold_lower_bound_of(&singly(differences), threshold)
-}
-
-/// [`bold_lower_bound`] of rounds of either kind.
-pub(crate) fn bold_lower_bound_of(differences: &[Difference], threshold: f64) -> f64 {
-    let bound = smallest_not_excluded(differences, threshold, |shift| EProcess::above(shift).boldly());
-    bound.unwrap_or(f64::NEG_INFINITY)
-}
-
-fn smallest_not_excluded(differences: &[Difference], threshold: f64, above: impl Fn(f64) -> EProcess) -> Option<f64> {
-    let need = threshold.ln();
-    let excess = |shift: f64| above(shift).after_all(differences).log_evidence() - need;
-    let values: Vec<f64> = differences.iter().map(|d| d.value()).collect();
-    let (smallest, largest) = range(&values)?;
-    let width = (largest - smallest).max(largest.abs().max(1.0) * 1e-9);
-    // Far below all data every scaled difference is 1: the most that so few rounds can say.
-    let clear: Vec<Difference> = differences.iter().map(|d| d.none()).collect();
-    if above(-1.0).after_all(&clear).log_evidence() <= need {
-        return None;
-    }
-    if differences.len() > LONG {
-        // So long a series places its bound within a few standard errors of the mean.
-        let Description { mean, sd_of_mean, .. } = describe(&values)?;
-        let (low, high) = (mean - 8.0 * sd_of_mean?, mean);
-        if excess(low) >= 0.0 && excess(high) < 0.0 {
-            return Some(root(low, high, 1e-5 * (high - low), excess));
-        }
-    }
-    let mut low = (0..60).map(|j| smallest - width * f64::from(j).exp2()).find(|s| excess(*s) >= 0.0)?;
-    // At the largest difference no scaled difference is positive, so the evidence is at most 1.
-    let mut high = largest;
-    // The evidence need not fall steadily between the two: take the first place where it is too small.
-    if differences.len() <= LONG {
-        for shift in places_to_look(&values, low, high, width) {
-            if excess(shift) < 0.0 {
-                high = shift;
-                break;
-            }
-            low = shift;
-        }
-    }
-    Some(root(low, high, 1e-9 * width, excess))
-}
-
-/// The largest effect that the differences do not exclude at this threshold: "at most so much"; +∞ if there is none.
-#[must_use]
-pub fn upper_bound(differences: &[f64], threshold: f64) -> f64 {
-    upper_bound_of(&singly(differences), threshold)
-}
-
-/// [`upper_bound`] of rounds of either kind.
-pub(crate) fn upper_bound_of(differences: &[Difference], threshold: f64) -> f64 {
-    -lower_bound_of(&mirrored(differences), threshold)
-}
-
-/// Shifts between `low` and `high`, ascending: a grid, and the places around the first differences, where the scale is still
-/// that of a few and a change of sign makes the evidence jump.
-fn places_to_look(differences: &[f64], low: f64, high: f64, width: f64) -> Vec<f64> {
-    let grid = (1..=GRID).map(|j| low + (high - low) * f64::from(j) / f64::from(GRID));
-    let around = [-1e-2, -1e-9, 1e-9, 1e-2].map(|share| share * width);
-    let early = differences.iter().take(EARLY).flat_map(|d| around.map(|a| d + a));
-    let mut places: Vec<f64> = grid.chain(early.filter(|s| low < *s && *s < high)).collect();
-    places.sort_by(f64::total_cmp);
-    places
-}
-
-fn range(values: &[f64]) -> Option<(f64, f64)> {
-    let finite = values.iter().copied().filter(|v| v.is_finite());
-    finite.fold(None, |range, v| Some(range.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v)))))
-}
-
-/// Where `f` falls through zero between `low` (f ≥ 0) and `high` (f < 0), on the side where it is still ≥ 0.
-fn root(mut low: f64, mut high: f64, tolerance: f64, f: impl Fn(f64) -> f64) -> f64 {
-    let (mut f_low, mut f_high) = (f(low), f(high));
-    let mut raised_low = None;
-    for step in 0..200 {
-        if high - low <= tolerance {
-            break;
-        }
-        // Regula falsi (Illinois) with every fifth step a bisection: few evaluations, and a certain end.
-        let secant = low + (high - low) * f_low / (f_low - f_high);
-        let bisect = step % 5 == 4 || !(low < secant && secant < high);
-        let middle = if bisect { 0.5 * (low + high) } else { secant };
-        let value = f(middle);
-        let raises_low = value >= 0.0;
-        if raises_low && value <= CLOSE {
-            return middle;
-        }
-        let again = raised_low == Some(raises_low);
-        if raises_low {
-            (low, f_low) = (middle, value);
-            f_high *= if again { 0.5 } else { 1.0 };
-        } else {
-            (high, f_high) = (middle, value);
-            f_low *= if again { 0.5 } else { 1.0 };
-        }
-        raised_low = Some(raises_low);
-    }
-    low
 }
 
 #[cfg(test)]
