@@ -235,6 +235,8 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
     let fit = e.fit.clone();
     let pick = e.best_claimed(&fit).unwrap_or(0);
     let leader = e.leader(&fit, 0).map_or(0, |(arm, _)| arm);
+    let most: Vec<f64> =
+        e.arms.iter().skip(1).map(|c| bold_upper_bound_of(&c.compared, 1.0 / e.config.alpha)).collect();
     let noise = fit.variance.map(|v| Noise { sigma: v.sqrt(), cv: v.exp_m1().sqrt(), df: fit.df });
     Assessment {
         kind: kind(pick, e.stop),
@@ -247,8 +249,8 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
         alpha: e.config.alpha,
         indifference: e.config.indifference,
         relevant: e.config.relevant,
-        gain_at_most: gain_at_most(e),
-        all_same: all_same(e),
+        gain_at_most: gain_at_most(e, &most),
+        all_same: all_same(e, &most),
         arms: e.arms.iter().enumerate().map(|(arm, c)| assess_arm(arm, c, &fit, &e.config)).collect(),
         regret: regret(&fit, pick, e.config.alpha, e.config.arms),
         needed: noise.filter(|_| e.stop.is_some() && pick == 0).map(|n| needed(e, n, leader)).unwrap_or_default(),
@@ -265,23 +267,19 @@ fn kind(pick: usize, stop: Option<StopReason>) -> VerdictKind {
     }
 }
 
-/// The largest gain that isn't excluded. That no setting gains more is false only if one does, and that one's bound holds
-/// with probability 1 − α: an intersection–union test, that pays for no other setting.
-fn gain_at_most(e: &Experiment) -> Option<f64> {
-    let bound = |c: &Candidate| bold_upper_bound_of(&c.compared, 1.0 / e.config.alpha);
-    let bounds: Vec<(bool, f64)> = e.arms.iter().skip(1).map(|c| (c.active(), bound(c))).collect();
-    let open = bounds.iter().any(|(active, bound)| *active && bound.is_infinite());
-    let most =
-        bounds.iter().map(|(_, bound)| *bound).filter(|bound| bound.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+/// The largest gain that isn't excluded, by what each candidate gains at most. That no setting gains more is false only if one does, and
+/// that one's bound holds with probability 1 − α: an intersection–union test, that pays for no other setting.
+fn gain_at_most(e: &Experiment, most: &[f64]) -> Option<f64> {
+    let open = e.arms.iter().skip(1).zip(most).any(|(c, bound)| c.active() && bound.is_infinite());
+    let most = most.iter().copied().filter(|bound| bound.is_finite()).fold(f64::NEG_INFINITY, f64::max);
     (!open && most.is_finite()).then_some(most)
 }
 
 /// Whether all settings are the same within the indifference: an intersection–union test, too.
-fn all_same(e: &Experiment) -> bool {
+fn all_same(e: &Experiment, most: &[f64]) -> bool {
     let (same, threshold) = (e.config.indifference.ln_1p(), 1.0 / e.config.alpha);
-    e.arms.iter().skip(1).all(|c| {
-        bold_upper_bound_of(&c.compared, threshold) <= same && bold_lower_bound_of(&c.compared, threshold) >= -same
-    })
+    most.iter().all(|most| *most <= same)
+        && e.arms.iter().skip(1).all(|c| bold_lower_bound_of(&c.compared, threshold) >= -same)
 }
 
 fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> ArmAssessment {
