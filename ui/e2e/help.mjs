@@ -46,6 +46,11 @@ export function helped() {
   const wait = async ({ id }) => (await fetch(`${served.url}api/v1/runs/${id}/events`)).text();
   /** Whatever a test left running would be in the way of the next one: only one thing is measured at a time. */
   const tidy = async () => {
+    // A test that failed leaves its page open: what it shows says why.
+    for (const page of chrome.contexts().flatMap((context) => context.pages())) {
+      console.log(`left open: ${page.url()}\n${await page.evaluate(() => document.body.innerText).catch(String)}`);
+    }
+    for (const context of chrome.contexts()) await context.close();
     for (const run of await (await fetch(`${served.url}api/v1/runs`)).json()) {
       if (run.end) continue;
       await fetch(`${served.url}api/v1/runs/${run.id}`, { method: "DELETE" });

@@ -63,11 +63,13 @@ test("an experiment is started, watched to its end and read, and stays in the hi
   await page.getByRole("button", { name: "Start" }).click();
   await page.getByRole("progressbar", { name: "Trials" }).waitFor(PATIENCE);
   await page.getByRole("heading", { name: "The transfer that runs" }).waitFor(PATIENCE);
-  await page.getByRole("heading", { name: "Goodput" }).waitFor(PATIENCE);
+  // On a busy machine no trial may count, and then there is no goodput to draw.
+  const over = page.getByRole("link", { name: "Another experiment" });
+  await page.getByRole("heading", { name: "Goodput" }).or(over).first().waitFor(PATIENCE);
   // Whoever loads the page again goes on watching, and so does whoever gets the address.
   assert.match(new URL(page.url()).pathname, /^\/experiment\/[0-9a-f]{12}$/);
   await page.reload();
-  await page.getByRole("link", { name: "Another experiment" }).waitFor(PATIENCE);
+  await over.waitFor(PATIENCE);
   const verdict = await page.locator(".verdict h2").innerText();
   await page.getByRole("heading", { name: "Evidence" }).waitFor();
   assert.deepEqual(await serious(page), []);
