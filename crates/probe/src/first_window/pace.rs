@@ -31,7 +31,7 @@ pub(super) enum Pace {
 
 impl Pace {
     pub(super) fn fixed(per_second: u32) -> Self {
-        Self::Fixed(Pacer::new(per_second, (per_second / 16).max(1)))
+        Self::Fixed(Pacer::new(per_second, (f64::from(per_second) * BURST.as_secs_f64()).max(1.0) as u32))
     }
 
     /// When the next one may begin.
@@ -98,8 +98,7 @@ impl Least {
     }
 }
 
-/// A rate that grows while nothing waits for this survey's own packets, and is lowered when something does: additive by host,
-/// so exponential in time, and multiplicative (Chiu and Jain, Computer Networks 17 (1989), 1–14, show that the lowering makes it stable).
+/// A rate that grows with each host while nothing waits, so exponentially in time, and is lowered by a part of itself where packets wait.
 #[derive(Debug)]
 pub(super) struct SeenPace {
     /// Hosts a second.
@@ -208,7 +207,7 @@ mod tests {
         pace.waited(Time::ZERO, Waited::Here, Duration::from_secs(1));
         pace.overflown(Time::ZERO);
         let mut now = Time::ZERO;
-        for _ in 0..106 {
+        for _ in 0..=100 {
             now = now.max(pace.next());
             pace.take(now);
         }

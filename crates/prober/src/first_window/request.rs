@@ -14,7 +14,7 @@ use wt_problem::Problem;
 pub struct FirstWindowRequest {
     /// What to ask for.
     pub targets: Vec<UrlRequest>,
-    /// Hosts begun a second, all together; 100 if it isn't said, and more for private addresses.
+    /// Hosts begun a second, all together; 100 if it isn't said, and for private addresses as many as this host and the path carry.
     pub rate: Option<u32>,
     /// Hosts begun a second of one /24 (IPv6: /48); one if it isn't said, and without limit for private addresses.
     pub per_network: Option<u32>,

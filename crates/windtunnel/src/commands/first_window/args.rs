@@ -24,7 +24,7 @@ pub(crate) struct FirstWindowArgs {
     /// Read URLs from a file, too, one per line, optionally followed by the provider's name
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Hosts begun a second, all together [default: 100; for private addresses 1700, the first two hundred faster]
+    /// Hosts begun a second, all together [default: 100; for private addresses as many as this host and the path carry]
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate: Option<u32>,
     /// Hosts begun a second of one /24 (IPv6: /48) [default: 1, without limit for private addresses]
