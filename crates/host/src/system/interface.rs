@@ -92,4 +92,9 @@ pub trait System {
 
     /// What tells this machine, boot and network namespace from others.
     fn identity(&mut self) -> Identity;
+
+    /// The user on whose behalf this runs, as in [`Self::identity`], of which all else costs far more.
+    fn uid(&mut self) -> u32 {
+        self.identity().uid
+    }
 }

@@ -236,6 +236,10 @@ impl System for RealSystem {
         Now { boottime_ns: wt_sys::guard::boottime_ns(), unix_s }
     }
 
+    fn uid(&mut self) -> u32 {
+        wt_sys::process::effective_uid()
+    }
+
     fn identity(&mut self) -> Identity {
         let network = |path: &str| fs::read_link(path).map(|link| link.to_string_lossy().into_owned());
         let own = network("/proc/thread-self/ns/net").unwrap_or_default();

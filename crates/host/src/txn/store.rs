@@ -89,7 +89,7 @@ impl Store {
         const OTHERS: u32 = 0o022;
         let Some(found) = system.ownership(path)? else { return Ok(false) };
         let path = || path.to_owned();
-        let uid = system.identity().uid;
+        let uid = system.uid();
         if !kind(&found) {
             Err(StoreError::NotAFile { path: path() })
         } else if found.uid != uid && found.uid != 0 {
