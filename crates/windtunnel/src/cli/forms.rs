@@ -28,11 +28,22 @@ pub(crate) struct Forms {
 /// # Errors
 /// A [`Problem`] that names the file.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
-    wt_setup::files::write_whole(path, text.as_bytes()).map_err(|error| {
-        Problem::environment(error.to_string())
-            .hint("name another file; everything that was measured is in the journal: windtunnel report")
+    wt_setup::files::write_whole(path, text.as_bytes())
+        .map_err(|error| Problem::environment(error.to_string()).hint("name another file"))
+}
+
+/// The same of what was measured and is in the journal, from where this command shows it.
+///
+/// # Errors
+/// A [`Problem`] that names the file, and says that nothing is lost.
+pub(crate) fn write_measured(path: &Path, text: &str, shown_by: &str) -> Result<(), Problem> {
+    write_whole(path, text).map_err(|problem| {
+        problem.hint(format!("name another file; everything that was measured is in the journal: {shown_by}"))
     })
 }
+
+/// What shows experiments of the journal.
+pub(crate) const REPORT: &str = "windtunnel report";
 
 /// Prints an answer as its JSON contract, names in alphabetical order.
 ///

@@ -1,6 +1,6 @@
 //! `windtunnel page`: how long a real browser takes for a page.
 
-use crate::cli::forms::write_whole;
+use crate::cli::forms::{REPORT, write_measured};
 use crate::cli::typed;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
@@ -78,10 +78,10 @@ impl PageArgs {
 pub(crate) fn run(args: &PageArgs) -> Outcome {
     let answer = page_load::run(&args.request())?;
     if let (Some(file), Some(waterfall)) = (&args.svg, answer.waterfall()) {
-        write_whole(file, &waterfall.to_svg(1000, 400))?;
+        write_measured(file, &waterfall.to_svg(1000, 400), REPORT)?;
     }
     if let Some(file) = &args.html {
-        write_whole(file, &answer.html())?;
+        write_measured(file, &answer.html(), REPORT)?;
     }
     if args.json {
         // By way of a value: its fields come in the order of their names.

@@ -1,6 +1,6 @@
 //! `windtunnel report`: an experiment assessed again from the journal, in any form. `tune` ends with the same code.
 
-use crate::cli::forms::{Forms, write_whole};
+use crate::cli::forms::{Forms, REPORT, write_measured};
 use crate::commands::{cc, stacks, traffic};
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use crate::screen::Screen;
@@ -77,10 +77,10 @@ fn no_table(args: &ReportArgs, compared: &str) -> Result<(), Problem> {
 /// A [`Problem`] that names the file.
 pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
     if let Some(path) = &forms.html {
-        write_whole(path, &report.to_html())?;
+        write_measured(path, &report.to_html(), REPORT)?;
     }
     if let Some(path) = &forms.csv {
-        write_whole(path, &report.to_csv())?;
+        write_measured(path, &report.to_csv(), REPORT)?;
     }
     if json {
         let text = serde_json::to_string(report).map_err(|error| Problem::internal(error.to_string()))?;
@@ -106,7 +106,7 @@ pub(crate) fn give_screen(screen: &ScreenReport, forms: &Forms, json: bool) -> O
             .hint("windtunnel journal export last --format csv writes every trial"));
     }
     if let Some(path) = &forms.html {
-        write_whole(path, &screen.html())?;
+        write_measured(path, &screen.html(), REPORT)?;
     }
     if json {
         emit!("{}", screen.json());

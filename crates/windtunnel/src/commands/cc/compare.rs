@@ -1,6 +1,6 @@
 //! `windtunnel cc compare`: several congestion controls over one emulated path, in rounds.
 
-use crate::cli::forms::{self, write_whole};
+use crate::cli::forms::{self, REPORT, write_measured};
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::values::trial_time;
 use crate::commands::comparison::{ComparisonArgs, ends, progress};
@@ -126,7 +126,7 @@ fn draw(folder: &Path, answer: &ControlsAnswer) -> Result<(), Problem> {
 /// A [`Problem`] that names the file.
 pub(crate) fn give(answer: &ControlsAnswer, html: Option<&Path>, json: bool) -> Outcome {
     if let Some(file) = html {
-        write_whole(file, &answer.html())?;
+        write_measured(file, &answer.html(), REPORT)?;
     }
     forms::give(answer, json, |answer| {
         print(answer);

@@ -95,7 +95,10 @@ impl FirstWindowArgs {
             rate: self.rate,
             per_network: self.per_network,
             mss: self.mss.clone(),
-            opt_out: opt_out.map(|file| read(&file)).transpose()?.map_or(Vec::new(), |list| opt_out_of(&list)),
+            opt_out: opt_out
+                .map(|file| read(&file, "a host, address or network"))
+                .transpose()?
+                .map_or(Vec::new(), |list| opt_out_of(&list)),
             contact: self.contact.clone(),
             ip: self.ip.map(IpVersion::from),
             unprivileged: self.unprivileged,
@@ -115,7 +118,8 @@ impl FirstWindowArgs {
 
     fn targets(&self) -> Result<Vec<UrlRequest>, Problem> {
         let named = self.urls.iter().map(|url| UrlRequest { url: url.clone(), ..UrlRequest::default() });
-        let listed = self.file.as_deref().map(read).transpose()?.map(|list| urls_of(&list));
+        let listed =
+            self.file.as_deref().map(|file| read(file, "a URL or host")).transpose()?.map(|list| urls_of(&list));
         Ok(named.chain(listed.into_iter().flatten()).collect())
     }
 }

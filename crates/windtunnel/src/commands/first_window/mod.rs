@@ -13,11 +13,14 @@ mod table;
 
 pub(crate) use args::FirstWindowArgs;
 
-use crate::cli::forms::{say_json, write_whole};
+use crate::cli::forms::{say_json, write_measured};
 use crate::cli::signals::cancel_on_signals;
 use crate::edge::{Exit, Outcome, Problem, emit, note};
 use table::Table;
 use wt_prober::first_window::{FirstWindowEvent, HostFinding, Providers, first_window};
+
+/// What shows findings of earlier runs.
+const HISTORY: &str = "windtunnel first-window --history";
 
 /// Runs the command.
 ///
@@ -88,10 +91,10 @@ impl<'a> Output<'a> {
             providers::print(&self.providers, crate::screen::Screen::stdout().color);
         }
         if let (Some(file), Some(table)) = (&self.args.csv, self.table) {
-            write_whole(file, &table.text())?;
+            write_measured(file, &table.text(), HISTORY)?;
         }
         if let Some(file) = &self.args.svg {
-            write_whole(file, &providers::chart(&self.providers).to_svg(900, 400))?;
+            write_measured(file, &providers::chart(&self.providers).to_svg(900, 400), HISTORY)?;
         }
         Ok(())
     }

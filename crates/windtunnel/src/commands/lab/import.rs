@@ -44,7 +44,7 @@ pub(super) fn import(args: &ImportArgs) -> Outcome {
     match &args.output {
         None => emit!("{}", made.text.trim_end()),
         Some(file) => {
-            write_whole(file, &made.text).map_err(|problem| problem.hint("name another file"))?;
+            write_whole(file, &made.text)?;
             say!("{}: {} and {} opportunities", file.display(), made.down, made.up);
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &MtuArgs) -> Outcome {
         // Last, so that a file that can't be written costs nothing.
         if let Some(file) = &args.svg {
             let svg = print_scan::chart(&answer.search, scan).to_svg(720, 400);
-            write_whole(file, &svg).map_err(|failure| failure.hint("name another file"))?;
+            write_whole(file, &svg)?;
         }
     }
     match answers.0.iter().find_map(|answer| answer.problem()) {

@@ -1,4 +1,4 @@
-use crate::cli::forms::{self, write_whole};
+use crate::cli::forms::{self, REPORT, write_measured};
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::values::{DirectionName, trial_time};
 use crate::commands::comparison::{ComparisonArgs, ends, progress};
@@ -99,7 +99,7 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
 /// A [`Problem`] that names the file.
 pub(crate) fn give(answer: &StacksAnswer, html: Option<&Path>, json: bool) -> Outcome {
     if let Some(file) = html {
-        write_whole(file, &answer.html())?;
+        write_measured(file, &answer.html(), REPORT)?;
     }
     forms::give(answer, json, |answer| {
         print(answer);
