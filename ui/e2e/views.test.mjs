@@ -29,6 +29,23 @@ const drawn = (page, text) =>
     text,
   );
 
+test("a scan of sizes says how far it is", async () => {
+  const { page } = await open("calculator");
+  const run = { id: "feedfacecafe", kind: "probe", request: { kind: "scan" }, started_unix_us: 0, experiment: null, end: null };
+  const stream = [["scanning", { packets: 4800, per_second: 80 }], ["scanned", { packets: 1200 }]];
+  await page.route("**/api/v1/runs/feedfacecafe", (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(run) }));
+  await page.route("**/api/v1/runs/feedfacecafe/events", (route) =>
+    route.fulfill({ contentType: "text/event-stream", body: stream.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify({ event, ...data })}\n\n`).join("") }),
+  );
+  await page.goto(`${served().url}path?scan=feedfacecafe`);
+  await page.getByText("1\u202f200 of at most 4\u202f800 packets sent, up to 45 s more").waitFor();
+  // Where losses are split by direction, more leave than was said first.
+  stream.push(["scanned", { packets: 5000 }]);
+  await page.reload();
+  await page.getByText("5\u202f000 of at most 5\u202f000 packets sent", { exact: true }).waitFor();
+  await page.context().close();
+});
+
 test("a server's first window is asked for in the lab, has an address, and a real server needs the token", async () => {
   const { page, complaints } = await open("path");
   await page.getByRole("link", { name: "First window", exact: true }).click();

@@ -21,7 +21,7 @@ export function useEvents<T>(run: Run | null, nothing: T, take: (heard: T, told:
     if (!run) return;
     let over = false;
     const source = new EventSource(`/api/v1/runs/${run.id}/events`);
-    for (const kind of ["begin", "start", "sample", "trial", "round", "line", "epoch", "progress", "stopped", "holdback", "draining", "note", "warning", "result", "end"]) {
+    for (const kind of ["begin", "start", "sample", "trial", "round", "line", "epoch", "progress", "stopped", "holdback", "draining", "scanning", "scanned", "note", "warning", "result", "end"]) {
       source.addEventListener(kind, (event) => {
         const data: unknown = JSON.parse((event as MessageEvent<string>).data);
         setHeard((heard) => take(heard, { kind, data }));
@@ -63,12 +63,13 @@ export function useRun(id: string | null): [Run | "gone" | null, (run: Run) => v
   return [run, setRun];
 }
 
-/** What a run says: its answer, its end, its lines and samples. */
+/** What a run says: its answer, its end, its lines and samples, and how far a scan of sizes is. */
 export interface Answered<T> {
   result: T | null;
   end: End | null;
   lines: string[];
   samples: Sample[];
+  scan: { most: number; per_second: number; sent: number } | null;
 }
 
 /** How a transfer stands. */
@@ -81,13 +82,22 @@ export interface Sample {
   retransmits: number;
 }
 
-const NOTHING: Answered<never> = { result: null, end: null, lines: [], samples: [] };
+const NOTHING: Answered<never> = { result: null, end: null, lines: [], samples: [], scan: null };
 
 export function useAnswer<T>(run: Run | null): Answered<T> {
   return useEvents<Answered<T>>(run, NOTHING, (heard, { kind, data }) => {
     if (kind === "result") return { ...heard, result: data as T };
     if (kind === "end") return { ...heard, end: data as End };
     if (kind === "line") return { ...heard, lines: [...heard.lines, (data as { text: string }).text] };
+    if (kind === "scanning") {
+      const { packets, per_second } = data as { packets: number; per_second: number };
+      return { ...heard, scan: { most: packets, per_second, sent: 0 } };
+    }
+    if (kind === "scanned" && heard.scan) {
+      const sent = (data as { packets: number }).packets;
+      // Where losses are split by direction, more may leave than was said first.
+      return { ...heard, scan: { ...heard.scan, sent, most: Math.max(sent, heard.scan.most) } };
+    }
     return kind === "sample" ? { ...heard, samples: [...heard.samples, data as Sample] } : heard;
   });
 }

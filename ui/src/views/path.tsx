@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { post } from "../api";
 import { Chart } from "../chart";
-import { count, mbit, ms, percent, rate, when } from "../format";
+import { count, duration, mbit, ms, percent, rate, when } from "../format";
 import { AsCommand, command, word } from "../keep";
 import { Figure, Section, Sentences, Table, Trouble, useDoing, useGet, Wide } from "../parts";
 import { usePlace, type Place } from "../place";
@@ -175,10 +175,18 @@ function narrowest({ bottleneck_bps: bps, bottleneck_low_bps: low, bottleneck_hi
 
 /** What of a run there is to see: its answer, its failure, or that it goes on. */
 function useFound(run: Run, doing: string): [Found | null, ComponentChildren] {
-  const { result, end } = useAnswer<Found>(run);
+  const { result, end, scan } = useAnswer<Found>(run);
   if (result) return [result, null];
   if (end?.error) return [null, <Trouble problem={end.error} />];
-  return [null, end ? <p class="quiet">Stopped.</p> : <p class="progress" role="status">{doing} …</p>];
+  if (end) return [null, <p class="quiet">Stopped.</p>];
+  const left = scan ? Math.ceil((scan.most - scan.sent) / scan.per_second) : 0;
+  return [
+    null,
+    <>
+      <p class="progress" role="status">{doing} …</p>
+      {scan && <p class="quiet">{count(scan.sent)} of at most {count(scan.most)} packets sent{left > 1 && `, up to ${duration(left)} more`}</p>}
+    </>,
+  ];
 }
 
 function Probed({ run }: { run: Run }) {
