@@ -78,6 +78,12 @@ impl PostgresServer {
         format!("postgresql://wt@/{name}?host={socket}{port}")
     }
 
+    /// The number of its process, whose children serve connections.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.server.id()
+    }
+
     /// What psql prints, without headings.
     ///
     /// # Errors

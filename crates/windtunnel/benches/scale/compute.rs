@@ -1,7 +1,9 @@
 //! Captures, the model, the lab.
 
 use super::{tell, tell_with_all};
-use std::io::{Cursor, Write as _};
+use std::io::{Cursor, Read};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use wt_flow::{Bounds, Tracker};
 use wt_lab::scenario::{Direction as Way, Link, QueueBound};
@@ -73,16 +75,50 @@ pub(crate) fn paths(count: u64) {
     });
 }
 
-/// A classic capture of connections that are opened, ask, are answered and closed, a hundred at a time.
-fn write_capture(connections: u64) -> Vec<u8> {
+/// A classic capture, the pieces of which another thread writes as they are read, so that a file of any length needs no memory.
+struct Pieces {
+    next: Receiver<Vec<u8>>,
+    piece: Cursor<Vec<u8>>,
+}
+
+impl Pieces {
+    fn new(connections: u64) -> Self {
+        let (piece, next) = sync_channel(64);
+        std::thread::spawn(move || {
+            let mut header = Vec::new();
+            for number in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1] {
+                header.extend(number.to_le_bytes());
+            }
+            let groups = (0..connections).step_by(100).map(|first| group(first..connections.min(first + 100)));
+            // The reader that goes ends it.
+            std::iter::once(header).chain(groups).try_for_each(|bytes| piece.send(bytes))
+        });
+        Self { next, piece: Cursor::default() }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = self.piece.read(into)?;
+            if read > 0 || into.is_empty() {
+                return Ok(read);
+            }
+            match self.next.recv() {
+                Ok(piece) => self.piece = Cursor::new(piece),
+                Err(_) => return Ok(0),
+            }
+        }
+    }
+}
+
+/// Connections that are opened, ask, are answered and closed, all at once: eight segments each, of which one begins every 100 µs.
+fn group(clients: Range<u64>) -> Vec<u8> {
     const SYN: u8 = 2;
     const ACK: u8 = 16;
     const FIN: u8 = 1;
-    let mut out = Vec::new();
-    for number in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1] {
-        out.write_all(&number.to_le_bytes()).unwrap();
-    }
-    let mut at_us = 0_u64;
+    let mut out = Vec::with_capacity(100_000);
+    let mut at_us = clients.start * 800;
     let mut segment = |client: u64, from_client: bool, flags: u8, (seq, ack): (u32, u32), len: u32| {
         at_us += 100;
         let near = [10, (client >> 30) as u8, (client >> 22) as u8, (client >> 14) as u8];
@@ -101,23 +137,20 @@ fn write_capture(connections: u64) -> Vec<u8> {
         packet.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
         let numbers = [1_700_000_000 + (at_us / 1_000_000) as u32, (at_us % 1_000_000) as u32];
         let lengths = [packet.len() as u32, 14 + total];
-        numbers.iter().chain(&lengths).for_each(|number| out.write_all(&number.to_le_bytes()).unwrap());
-        out.write_all(&packet).unwrap();
+        numbers.iter().chain(&lengths).for_each(|number| out.extend(number.to_le_bytes()));
+        out.extend(&packet);
     };
-    for first in (0..connections).step_by(100) {
-        let group = first..connections.min(first + 100);
-        for step in 0..8 {
-            for client in group.clone() {
-                match step {
-                    0 => segment(client, true, SYN, (0, 0), 0),
-                    1 => segment(client, false, SYN | ACK, (0, 1), 0),
-                    2 => segment(client, true, ACK, (1, 1), 0),
-                    3 => segment(client, true, ACK, (1, 1), 100),
-                    4 => segment(client, false, ACK, (1, 101), 1_000),
-                    5 => segment(client, true, FIN | ACK, (101, 1_001), 0),
-                    6 => segment(client, false, FIN | ACK, (1_001, 102), 0),
-                    _ => segment(client, true, ACK, (102, 1_002), 0),
-                }
+    for step in 0..8 {
+        for client in clients.clone() {
+            match step {
+                0 => segment(client, true, SYN, (0, 0), 0),
+                1 => segment(client, false, SYN | ACK, (0, 1), 0),
+                2 => segment(client, true, ACK, (1, 1), 0),
+                3 => segment(client, true, ACK, (1, 1), 100),
+                4 => segment(client, false, ACK, (1, 101), 1_000),
+                5 => segment(client, true, FIN | ACK, (101, 1_001), 0),
+                6 => segment(client, false, FIN | ACK, (1_001, 102), 0),
+                _ => segment(client, true, ACK, (102, 1_002), 0),
             }
         }
     }
@@ -126,9 +159,8 @@ fn write_capture(connections: u64) -> Vec<u8> {
 
 /// As `windtunnel analyse` reads it.
 pub(crate) fn capture(connections: u64) {
-    let file = write_capture(connections);
     tell(|| {
-        let mut reader = CaptureReader::new(Cursor::new(&file)).unwrap();
+        let mut reader = CaptureReader::new(Pieces::new(connections)).unwrap();
         let mut tracker = Tracker::new(Bounds { told: 10, ..Bounds::default() }, None);
         while let Some(record) = reader.next_record().unwrap() {
             match record.link.ip(record.bytes) {

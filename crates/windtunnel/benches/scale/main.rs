@@ -19,11 +19,14 @@ mod survey;
 mod world;
 
 use growth::{Curve, Point};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use wt_sys::process::usage;
 
 /// Names the job and its size that a process of its own measures.
 const ROLE: &str = "SCALE_ROLE";
+/// Names the folder of journals that several jobs read; it goes with the bench.
+const SHARED: &str = "SCALE_SHARED";
 
 /// A job, and the sizes at which it is measured.
 struct Job {
@@ -45,7 +48,8 @@ impl Job {
 const TO_1000: &[u64] = &[1, 3, 10, 30, 100, 300, 1_000];
 const HOPS: &[u64] = &[1, 2, 4, 8, 16, 32, 64];
 const TO_10_000: &[u64] = &[1, 10, 100, 1_000, 10_000];
-const TRIALS: &[u64] = &[100, 1_000, 10_000, 100_000, 1_000_000];
+const TRIALS: &[u64] = &[100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+const CONNECTIONS: &[u64] = &[10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 const TO_100_000: &[u64] = &[10, 100, 1_000, 10_000, 100_000];
 const FROM_10: &[u64] = &[10, 100, 1_000, 10_000];
 
@@ -56,24 +60,31 @@ const ONE_CHAIN: &str = "the kernel looks for a file of /proc/sys among those of
 const OUT_OF_CACHE: &str = "what is kept for each host no longer stays in the processor's caches: 2.3 µs a host become 4.7, a hundredth of \
                             a processor at 1,700 hosts a second";
 
-const JOBS: [Job; 14] = [
+const JOBS: [Job; 16] = [
     Job::new("model-flows", "flows of 100 kB over one link", TO_10_000, compute::flows),
     Job::new("link-hops", "links of a path, which has 64 at most; 10,000 packets", HOPS, compute::hops),
     Job { reason: Some(ONE_CHAIN), ..Job::new("lab-paths", "paths set up and taken down", TO_1000, compute::paths) },
-    Job::new("captures", "connections in a capture", &[10, 100, 1_000, 10_000, 100_000, 1_000_000], compute::capture),
+    Job::new("captures", "connections in a capture", CONNECTIONS, compute::capture),
     Job::new("journal-list", "trials in the journal", TRIALS, journal::list),
     Job::new("journal-report", "trials of an experiment", TRIALS, journal::report),
     Job::new("journal-compare", "trials of two experiments", TRIALS, journal::compare),
     Job::new("journal-export", "trials exported as Parquet", TRIALS, journal::export),
+    Job::new("journal-push", "trials pushed to PostgreSQL, its time among it", TRIALS, journal::push),
     Job::new("page-list", "experiments in the journal, of which the page asks for 20,000", TO_100_000, journal::page),
     Job {
         reason: Some(OUT_OF_CACHE),
         ..Job::new("survey-hosts", "hosts of a survey, without their network", TO_100_000, survey::hosts)
     },
     Job::new("settings-routes", "routes of the host", FROM_10, world::routes),
-    Job::new("settings-devices", "devices of the host", &[10, 30, 100, 300, 1_000], world::devices),
+    Job::new("settings-devices", "devices of the host", FROM_10, world::devices),
+    Job::new(
+        "settings-changes",
+        "changes that were made and undone, where settings are shown",
+        FROM_10,
+        world::changes,
+    ),
     Job::new("serve", "tests of 10 kB, one after the other", TO_10_000, world::serve),
-    Job::new("serve-at-once", "clients that hold a connection", &[1, 10, 100, 1_000], world::serve_at_once),
+    Job::new("serve-at-once", "clients that hold a connection", TO_10_000, world::serve_at_once),
 ];
 
 fn main() -> ExitCode {
@@ -91,9 +102,10 @@ fn main() -> ExitCode {
     // Without --bench all targets are run as tests: then it is enough that the smallest runs.
     let quick = !std::env::args().any(|arg| arg == "--bench");
     let mut curves = Vec::new();
+    let shared = tempfile::tempdir().unwrap();
     for job in JOBS.iter().filter(|job| words.is_empty() || words.iter().any(|word| job.name.contains(word.as_str()))) {
         let sizes = if quick { &job.sizes[..1] } else { job.sizes };
-        let points = sizes.iter().map_while(|size| point(job, *size)).collect();
+        let points = sizes.iter().map_while(|size| point(job, *size, shared.path())).collect();
         let curve = Curve { name: job.name, of: job.of, reason: job.reason, points };
         println!("{}", curve.line());
         curves.push(curve);
@@ -108,9 +120,9 @@ fn main() -> ExitCode {
 }
 
 /// One size of a job, measured in a process of its own; `None`, told, where it didn't run.
-fn point(job: &Job, size: u64) -> Option<Point> {
+fn point(job: &Job, size: u64, shared: &Path) -> Option<Point> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.env(ROLE, format!("{}:{size}", job.name)).output().unwrap();
+    let output = command.env(ROLE, format!("{}:{size}", job.name)).env(SHARED, shared).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let mut numbers = text.lines().last().unwrap_or_default().split_whitespace().map(str::parse::<f64>);
     if let (Some(Ok(cpu_s)), Some(Ok(peak_mib))) = (numbers.next(), numbers.next()) {

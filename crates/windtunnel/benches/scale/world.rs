@@ -4,6 +4,7 @@ use super::say;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,19 +28,20 @@ fn with_ip(commands: &str) {
     assert!(ip.wait().unwrap().success(), "ip -batch failed");
 }
 
+/// `windtunnel settings` with its state in this folder.
+fn settings(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windtunnel"));
+    command.arg("settings").arg("--state-dir").arg(folder).arg("--root").arg(folder.join("root"));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
 /// Runs `windtunnel settings show --json` several times: CPU time of one, and the most memory.
-fn show() {
-    let folder = tempfile::tempdir().unwrap();
+fn show(folder: &Path) {
     let before = super::own_cpu(true);
     let (mut peak, mut turns) = (0, 0);
     while turns == 0 || super::own_cpu(true) - before < 0.5 && turns < 40 {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_windtunnel"))
-            .args(["settings", "show", "--json", "--state-dir"])
-            .arg(folder.path())
-            .stdout(Stdio::null())
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = settings(folder).args(["show", "--json"]).spawn().unwrap();
         // Its peak can be read only while it lives.
         while child.try_wait().unwrap().is_none() {
             peak = usage(child.id()).map_or(0, |used| used.peak_bytes).max(peak);
@@ -53,13 +55,33 @@ fn show() {
 pub(crate) fn routes(count: u64) {
     let route = |n: u64| format!("route add 10.{}.{}.{}/32 via 10.255.0.2\n", n / 62_500, n / 250 % 250, n % 250 + 1);
     with_ip(&(0..count).map(route).collect::<String>());
-    show();
+    show(tempfile::tempdir().unwrap().path());
 }
 
 pub(crate) fn devices(count: u64) {
     let pair = |n: u64| format!("link add d{n} type veth peer name e{n}\n");
     with_ip(&(0..count / 2).map(pair).collect::<String>());
-    show();
+    show(tempfile::tempdir().unwrap().path());
+}
+
+/// One that is really made and undone, and copies of what is kept of it.
+pub(crate) fn changes(count: u64) {
+    with_ip("");
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| assert!(settings(folder.path()).args(words).status().unwrap().success());
+    run(&["apply", "ttl=65", "initcwnd=20", "--confirm-within", "1h", "--json"]);
+    run(&["undo"]);
+    let kept = folder.path().join("checkpoints");
+    let read = |name: &str| std::fs::read(kept.join("1").join(name)).unwrap();
+    let mut checkpoint: serde_json::Value = serde_json::from_slice(&read("checkpoint.json")).unwrap();
+    for number in 2..=count {
+        let change = kept.join(number.to_string());
+        std::fs::create_dir(&change).unwrap();
+        checkpoint["id"] = number.into();
+        std::fs::write(change.join("checkpoint.json"), checkpoint.to_string()).unwrap();
+        std::fs::write(change.join("state.json"), read("state.json")).unwrap();
+    }
+    show(folder.path());
 }
 
 /// Serves until its parent ends it.
