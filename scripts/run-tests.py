@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -27,10 +28,12 @@ TUN = "/dev/net/tun"
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 # At once, of each kind.
 LIMITS = {"waits": 3, "computes": os.cpu_count() or 2, "beside": 1, "quiet": 4, "loads": 2, "alone": 1}
+# More of those that wait, while processors have had this share of the last second for more, up to so many.
+IDLE_ENOUGH, MOST_WAITS = 0.45, 8
 # Of these together: a test that wants it quiet and loads a processor itself takes the room of two that hardly use one.
 ROOM, TAKES = 4, {"quiet": 1, "loads": 2}
 # What computes leaves the processors to what waits and has to be woken in time; what is beside takes only what nobody wants.
-GIVES_WAY = {"computes": ["nice", "-n", "10"], "beside": ["chrt", "--idle", "0"]}
+GIVES_WAY = {"computes": ["nice", "-n", "10"], "beside": ["nice", "-n", "19", "chrt", "--idle", "0"]}
 # One stage after the other.
 STAGES = [{"waits", "computes", "beside"}, {"quiet", "loads"}, {"alone"}]
 USERS = ("nobody", "tun", "root")
@@ -45,7 +48,7 @@ class Job:
     def __init__(self, name, command, kind="computes", user="", cwd=ROOT, env=None, binary="", first=0):
         self.name, self.command, self.kind, self.user, self.cwd = name, command, kind, user, cwd
         self.env, self.binary, self.first = env or {}, binary, first
-        self.process = self.output = None
+        self.process = self.output = self.ends = None
         self.began = self.wall = self.cpu = 0.0
         self.late = self.ok = False
         self.not_run = []
@@ -63,6 +66,8 @@ class Job:
         self.process = subprocess.Popen(
             command, cwd=self.cwd, env={**os.environ, **self.env}, stdin=subprocess.DEVNULL,
             stdout=self.output, stderr=subprocess.STDOUT, process_group=0)
+        # Readable once it has ended.
+        self.ends = os.pidfd_open(self.process.pid)
 
     def kill(self):
         try:
@@ -73,6 +78,7 @@ class Job:
     def ended(self, status, usage):
         self.wall = time.monotonic() - self.began
         self.cpu = usage.ru_utime + usage.ru_stime
+        os.close(self.ends)
         self.process.returncode = os.waitstatus_to_exitcode(status)
         text = self.text()
         # A name that the harness doesn't know would pass; a crate without examples is no failure.
@@ -204,12 +210,32 @@ def tests(table, binaries, program, place, only):
     return jobs
 
 
+class Processors:
+    """What processors still had time for in the last second: idle, or with what gives way (the kernel counts what is nice apart)."""
+
+    def __init__(self):
+        self.before, self.share = self.times(), 0.0
+
+    @staticmethod
+    def times():
+        with open("/proc/stat", encoding="ascii") as stat:
+            user, nice, system, idle, iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+        return nice + idle + iowait, user + nice + system + idle + iowait + irq + softirq + steal
+
+    def look(self):
+        now = self.times()
+        passed = now[1] - self.before[1]
+        self.share = (now[0] - self.before[0]) / passed if passed else 0.0
+        self.before = now
+
+
 class Runner:
     def __init__(self, jobs):
         # What is beside the tests comes first, so that it is done when they are.
         stages = [[job for job in jobs if job.kind in stage] for stage in STAGES]
         self.stages = [sorted(stage, key=lambda job: (job.kind != "beside", job.first)) for stage in stages]
         self.total, self.running, self.done = len(jobs), {}, []
+        self.processors, self.most = Processors(), dict(LIMITS)
 
     def start_some(self):
         """Starts what may run now: of the first stage that isn't done, as many of each kind as its limit says."""
@@ -218,24 +244,38 @@ class Runner:
         for job in list(self.stages[0]) if self.stages else []:
             kinds = [other.kind for other in self.running.values()]
             room = ROOM - sum(TAKES.get(kind, 0) for kind in kinds)
-            if kinds.count(job.kind) < LIMITS[job.kind] and TAKES.get(job.kind, 0) <= room:
+            if kinds.count(job.kind) < self.most[job.kind] and TAKES.get(job.kind, 0) <= room:
                 self.stages[0].remove(job)
                 job.start()
                 self.running[job.process.pid] = job
         return bool(self.running)
 
     def run(self):
-        signal.signal(signal.SIGALRM, lambda *_: self.stop_late())
-        signal.setitimer(signal.ITIMER_REAL, 1, 1)
+        looked = time.monotonic()
         try:
             while self.start_some():
-                pid, status, usage = os.wait4(-1, 0)
-                if pid in self.running:
-                    self.report(self.running.pop(pid), status, usage)
+                left = looked + 1 - time.monotonic()
+                ends = select.poll()
+                for job in self.running.values():
+                    ends.register(job.ends, select.POLLIN)
+                ended = {number for number, _ in ends.poll(max(left, 0) * 1000)}
+                for job in [job for job in self.running.values() if job.ends in ended]:
+                    del self.running[job.process.pid]
+                    self.report(job, *os.wait4(job.process.pid, 0)[1:])
+                if time.monotonic() >= looked + 1:
+                    looked = time.monotonic()
+                    self.each_second()
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             for job in self.running.values():
                 job.kill()
+
+    def each_second(self):
+        self.stop_late()
+        self.processors.look()
+        waits = sum(job.kind == "waits" for job in self.running.values())
+        # One more at a time, so that what it takes is seen before the next.
+        more = waits + (self.processors.share >= IDLE_ENOUGH)
+        self.most["waits"] = max(LIMITS["waits"], min(more, MOST_WAITS))
 
     def stop_late(self):
         for job in list(self.running.values()):
