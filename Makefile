@@ -28,7 +28,7 @@
 # make python-test  proves it in a fresh environment (a minute)
 # make adoption-bench  what Python costs on top of the program, and how quickly metrics are read during a trial (needs python3-pandas)
 # make ansible-test  the Ansible collection in network namespaces (needs ansible-core; root for a play that cuts its own connection)
-# make effect  what hangs on chance or on a quiet machine: verdicts' gains against curl's (SACK, timestamps, MSS, MTU, ...), cells
+# make effect  what depends on chance or on a quiet machine: verdicts' gains against curl's (SACK, timestamps, MSS, MTU, ...), cells
 # make page-test  the page in headless Chromium
 # make page-bench  how quick the page and its server are
 CARGO ?= cargo

@@ -48,7 +48,7 @@ LINE = re.compile(
 
 
 def machine():
-    """This machine in words: what figures hang on."""
+    """This machine in words: what figures depend on."""
     cpu = open("/proc/cpuinfo").read()
     model = re.search(r"model name\s*: (.*)", cpu)
     model = model.group(1).strip() if model else platform.machine()

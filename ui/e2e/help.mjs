@@ -70,7 +70,7 @@ export async function serious(page, rules = null) {
   return found.violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
-/** The rules of axe whose outcome hangs on colours, and nothing else does between light and dark. */
+/** The rules of axe whose outcome depends on colours, and nothing else does between light and dark. */
 const OF_COLOURS = ["color-contrast", "link-in-text-block"];
 
 /** A view as it is now is accessible and as wide as its screen, on this screen, in the colours it has and in the others. */

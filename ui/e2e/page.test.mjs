@@ -83,7 +83,7 @@ test("an experiment is started, watched to its end and read, and stays in the hi
 });
 
 test("an experiment is analysed: intervals, plateau, what TCP did over time, throughput against delay, beside another one", async () => {
-  // A measured one whose figures don't hang on how busy this machine is now.
+  // A measured one whose figures don't depend on how busy this machine is now.
   const { id, text } = sampled("adsl");
   execFileSync(BINARY, ["journal", "import", "-"], { env: served().env, input: text });
   const { page, complaints } = await open(`analysis?of=${id}`);

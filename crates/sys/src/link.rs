@@ -93,7 +93,7 @@ pub struct Qdisc {
     pub device: u32,
     /// Its handle; 0 for one that the kernel chose itself.
     pub handle: u32,
-    /// What it hangs on.
+    /// The qdisc or class that it is attached to.
     pub parent: u32,
     /// `fq`, `fq_codel`, `pfifo_fast`, …
     pub kind: String,

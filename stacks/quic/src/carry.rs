@@ -26,7 +26,7 @@ const ROOM: Duration = Duration::from_millis(1);
 pub(crate) enum Role {
     /// The adapter: each connection to the local socket becomes one of QUIC's.
     Near { listener: UnixListener, config: ClientConfig, server: SocketAddr },
-    /// The far end: each of QUIC's becomes one to the server.
+    /// The remote end: each of QUIC's becomes one to the server.
     Far { config: ServerConfig, server: SocketAddr },
 }
 
@@ -294,7 +294,7 @@ impl Carried {
         self.stream.is_some() && matches!(plain.write(&[CONNECTED]), Ok(1))
     }
 
-    /// The adapter has opened the stream: the far end connects to the server.
+    /// The adapter has opened the stream: the remote end connects to the server.
     fn opened(&mut self, role: &Role) -> bool {
         let (Role::Far { server, .. }, None) = (role, self.stream) else { return true };
         self.stream = self.connection.streams().accept(Dir::Bi);

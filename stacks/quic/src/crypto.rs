@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The name that both ends use.
 pub(crate) const SERVER: &str = "server";
 
-/// A certificate that the far end signs itself, anew each time.
+/// A certificate that the remote end signs itself, anew each time.
 ///
 /// # Errors
 /// When there is no randomness.

@@ -1,6 +1,6 @@
 //! QUIC behind a stack adapter: carries bytes between local stream sockets and QUIC connections over a TUN device.
 //!
-//! The stack is quinn's protocol machine, which touches no socket: IPv4 and UDP are written here, onto the device. Its far end
+//! The stack is quinn's protocol machine, which touches no socket: IPv4 and UDP are written here, onto the device. Its remote end
 //! is this program, too: started with `--far-end ADDRESS:PORT` it takes QUIC connections there, and carries each to the TCP
 //! server of the same address. The protocol is told in docs/guide/stacks.md and crates/stacks/src/protocol.rs.
 //!

@@ -119,7 +119,7 @@ impl Candidate {
         self.dropped.is_none()
     }
 
-    /// The bets on it so far that a claim hangs on.
+    /// The bets on it so far that a claim depends on.
     pub(super) fn bets(&self) -> Wager {
         self.doubted.clone()
     }

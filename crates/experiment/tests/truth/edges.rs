@@ -1,4 +1,4 @@
-//! Where a coin isn't all that decides: trials that are lost, refused, cut off or fail, and hang on what they would have given.
+//! Where a coin isn't all that decides: trials that are lost, refused, cut off or fail, and depend on what they would have given.
 
 use crate::noise::{Noise, World};
 use crate::tally::Tally;

@@ -1,6 +1,6 @@
 //! Several downloads that share a path, in the lab and in the model: who gets which share, and how long they take.
 //!
-//! Which flow loses a packet hangs on a microsecond, and whatever follows on that. So a cell is run with several draws of
+//! Which flow loses a packet depends on a microsecond, and whatever follows on that. So a cell is run with several draws of
 //! starts, the same ones in both, and the means over them are compared, by congestion control.
 
 use super::{CalibrateRequest, CalibratedEnds};

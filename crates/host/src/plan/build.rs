@@ -504,7 +504,7 @@ impl Builder<'_> {
         if let (LinkKnob::Qdisc, Some(qdisc)) = (kind, qdisc.filter(|qdisc| qdisc.is_tree())) {
             return Err(PlanError::Irreversible {
                 what: format!("the qdisc {} of {}", qdisc.kind, link.name),
-                why: "other qdiscs hang on it, with classes and filters".to_owned(),
+                why: "other qdiscs are attached to it, with classes and filters".to_owned(),
             });
         }
         Ok(())

@@ -67,7 +67,7 @@ pub struct QdiscState {
     pub handle: u32,
     /// Its parameters as the kernel describes them, in hexadecimal digits.
     pub options: String,
-    /// Whether others hang on it that somebody put there: those can't be put back.
+    /// Whether other qdiscs are attached to it that somebody put there: those can't be put back.
     pub has_children: bool,
 }
 

@@ -59,7 +59,7 @@ pub fn apply(
     options: &ApplyOptions,
 ) -> Result<Applied, TxnError> {
     let (mut transaction, _lock) = begin(system, store, survey, plan, options.confirm_within)?;
-    // The guards hang on this process until it is done: they see its end, however it comes.
+    // The guards depend on this process until it is done: they see its end, however it comes.
     let guards = transaction.prepare(options)?;
     let result = transaction.run(options);
     drop(guards);

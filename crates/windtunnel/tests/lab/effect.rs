@@ -111,7 +111,7 @@ fn the_printed_command_brings_the_windows_gain_to_curl_and_undo_takes_it_away() 
 }
 
 #[test]
-#[ignore = "`make effect`: what a short buffer costs hangs on how soon its program is woken, on a quiet machine"]
+#[ignore = "`make effect`: what a short buffer costs depends on how soon its program is woken, on a quiet machine"]
 fn the_printed_command_brings_the_send_buffers_gain_to_curl_and_undo_takes_it_away() {
     require!("bpf", attachable());
     a_sockets_gain_is_curls(

@@ -197,7 +197,7 @@ fn one_screen_says_all_about_a_path() {
     let rtt = &answer["rtt_us"];
     let [min, median, p99] = ["min", "median", "p99"].map(|name| rtt[name].as_f64().unwrap());
     assert!(40_000.0 - 2.0 * WAKE_US <= min && min <= median && median <= p99 && min < 45_000.0, "{rtt}");
-    // How near it comes hangs on what else this machine does; what is told has an interval, or isn't told at all.
+    // How near it comes depends on what else this machine does; what is told has an interval, or isn't told at all.
     match (answer["bottleneck_bps"].as_f64(), answer["bottleneck_low_bps"].as_f64()) {
         (Some(rate), Some(low)) => {
             let high = answer["bottleneck_high_bps"].as_f64();
