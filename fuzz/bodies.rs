@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use wt_probe::codec::{read_icmp, read_tcp};
 use wt_probe::{
-    Answer, Kind, Machine, Quote, Reverse, Said, Scan, ScanConfig, Search, SearchConfig, SynOptions, Trace,
+    Answer, Kind, Machine, ProbeAnswer, Quote, Reverse, Scan, ScanConfig, Search, SearchConfig, SynOptions, Trace,
     TraceConfig, Train,
 };
 use wt_wire::{
@@ -184,19 +184,19 @@ fn drive(machine: &mut impl Machine, bytes: &[u8], most: u32) {
         let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
         let number = u32::from(at(1)) << 8 | u32::from(at(2));
         let said = match at(0) % 11 {
-            0 | 1 => Said::Reached { ttl: Some(at(3)) },
-            2 => Said::TooBig { mtu: number.wrapping_mul(u32::from(at(3) % 3)) },
+            0 | 1 => ProbeAnswer::Reached { ttl: Some(at(3)) },
+            2 => ProbeAnswer::TooBig { mtu: number.wrapping_mul(u32::from(at(3) % 3)) },
             3 => {
                 let (options, dont_fragment) = (Some(SynOptions::default()), Some(at(2) % 2 == 0));
-                Said::Expired { quote: Quote { tos: Some(at(1)), dont_fragment, options } }
+                ProbeAnswer::Expired { quote: Quote { tos: Some(at(1)), dont_fragment, options } }
             }
-            4 => Said::Open { mss: Some(number as u16), sack: at(3) % 2 == 0 },
-            5 => Said::Refused,
-            6 => Said::LocalTooBig,
-            7 => Said::Connected,
-            8 => Said::Retransmitted { copies: u32::from(at(3)) },
-            9 => Said::Late,
-            _ => Said::Unreachable { code: at(3) },
+            4 => ProbeAnswer::Open { mss: Some(number as u16), sack: at(3) % 2 == 0 },
+            5 => ProbeAnswer::Refused,
+            6 => ProbeAnswer::LocalTooBig,
+            7 => ProbeAnswer::Connected,
+            8 => ProbeAnswer::Retransmitted { copies: u32::from(at(3)) },
+            9 => ProbeAnswer::Late,
+            _ => ProbeAnswer::Unreachable { code: at(3) },
         };
         let id = sent.saturating_sub(1 + u32::from(at(3) % 16));
         machine.handle(&Answer { id, at: now, from: (at(0) & 8 > 0).then_some(V4), said });

@@ -20,7 +20,7 @@ const REACH: Duration = Duration::from_secs(10);
 /// What this host did of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "did", rename_all = "snake_case")]
-enum Done {
+enum ChangeStep {
     /// It began to apply it; whether it finished isn't known.
     Began,
     /// It is in force as this change of the host, to be confirmed.
@@ -40,9 +40,9 @@ pub(crate) struct HostChanges {
 }
 
 /// What is said of a change, and why.
-type Said = Option<(Phase, String)>;
+type PhaseReport = Option<(Phase, String)>;
 
-fn said(phase: Phase, why: impl Into<String>) -> Result<Said, Problem> {
+fn said(phase: Phase, why: impl Into<String>) -> Result<PhaseReport, Problem> {
     Ok(Some((phase, why.into())))
 }
 
@@ -58,20 +58,20 @@ impl HostChanges {
     ///
     /// # Errors
     /// A [`Problem`] where this host can't write down what it does.
-    pub(crate) fn carry_out(&self, task: &RolloutTask, policy: &Policy) -> Result<Said, Problem> {
+    pub(crate) fn carry_out(&self, task: &RolloutTask, policy: &Policy) -> Result<PhaseReport, Problem> {
         let done = self.read()?.remove(&self.key(task.number));
         match (task.ordered, task.phase, done) {
             (Order::Undo, ..) => self.undo(task),
             (Order::Apply, Phase::Applying, None) => self.apply(task, policy),
-            (_, Phase::Applying, Some(Done::Began)) => match host()?.pending().pending {
+            (_, Phase::Applying, Some(ChangeStep::Began)) => match host()?.pending().pending {
                 Some(_) => Ok(None),
                 None => said(Phase::Failed, "the agent ended while it applied it; it isn't in force"),
             },
-            (Order::Confirm, Phase::Applied, Some(Done::Applied { change })) => self.confirm(task, &change),
-            (_, Phase::Applying, Some(Done::Applied { change })) => Ok(self.gone(task, &change)?.or(applied())),
-            (_, _, Some(Done::Applied { change })) => self.gone(task, &change),
-            (_, Phase::Applying | Phase::Applied, Some(Done::Confirmed { .. })) => said(Phase::Confirmed, ""),
-            (_, Phase::Applying | Phase::Applied, Some(Done::Over { why })) => said(Phase::Undone, why),
+            (Order::Confirm, Phase::Applied, Some(ChangeStep::Applied { change })) => self.confirm(task, &change),
+            (_, Phase::Applying, Some(ChangeStep::Applied { change })) => Ok(self.gone(task, &change)?.or(applied())),
+            (_, _, Some(ChangeStep::Applied { change })) => self.gone(task, &change),
+            (_, Phase::Applying | Phase::Applied, Some(ChangeStep::Confirmed { .. })) => said(Phase::Confirmed, ""),
+            (_, Phase::Applying | Phase::Applied, Some(ChangeStep::Over { why })) => said(Phase::Undone, why),
             _ => Ok(None),
         }
     }
@@ -82,7 +82,7 @@ impl HostChanges {
     /// A [`Problem`] where that can't be.
     pub(crate) fn leave(&self) -> Result<(), Problem> {
         let applied = self.read()?.into_iter().filter_map(|(key, done)| match done {
-            Done::Applied { change } => Some((key, change)),
+            ChangeStep::Applied { change } => Some((key, change)),
             _ => None,
         });
         for (key, change) in applied {
@@ -90,12 +90,12 @@ impl HostChanges {
             if phase_of(&mut host, &change)? == "applied" {
                 host.undo(Some(&change))?;
             }
-            self.note(key, Done::Over { why: "the agent was stopped before it was confirmed".to_owned() })?;
+            self.note(key, ChangeStep::Over { why: "the agent was stopped before it was confirmed".to_owned() })?;
         }
         Ok(())
     }
 
-    fn apply(&self, task: &RolloutTask, policy: &Policy) -> Result<Said, Problem> {
+    fn apply(&self, task: &RolloutTask, policy: &Policy) -> Result<PhaseReport, Problem> {
         let spec: RolloutSpec = match serde_json::from_str(&task.spec) {
             Ok(spec) => spec,
             Err(error) => return said(Phase::Refused, format!("the change isn't understood: {error}")),
@@ -117,16 +117,16 @@ impl HostChanges {
         }
         let key = self.key(task.number);
         if plan.is_empty() {
-            self.note(key, Done::Confirmed { change: None })?;
+            self.note(key, ChangeStep::Confirmed { change: None })?;
             return said(Phase::Confirmed, "it was so already");
         }
-        self.note(key.clone(), Done::Began)?;
+        self.note(key.clone(), ChangeStep::Began)?;
         let confirmation = Confirmation { within: spec.pace.within, at_once: false };
         let failed = match host.apply(&ApplyRequest { change, confirmation }) {
             Ok(answer) => match answer.problem {
                 None => {
                     let change = answer.applied.id.to_string();
-                    self.note(key, Done::Applied { change: change.clone() })?;
+                    self.note(key, ChangeStep::Applied { change: change.clone() })?;
                     return match unreachable(&spec.reach) {
                         None => Ok(applied()),
                         Some(why) => self.take_back(task, &change, why),
@@ -136,12 +136,12 @@ impl HostChanges {
             },
             Err(problem) => problem,
         };
-        self.note(key, Done::Over { why: failed.what.clone() })?;
+        self.note(key, ChangeStep::Over { why: failed.what.clone() })?;
         said(Phase::Failed, failed.what)
     }
 
     /// Makes it stay, if what is to be reached still is.
-    fn confirm(&self, task: &RolloutTask, change: &str) -> Result<Said, Problem> {
+    fn confirm(&self, task: &RolloutTask, change: &str) -> Result<PhaseReport, Problem> {
         if let Some(gone) = self.gone(task, change)? {
             return Ok(Some(gone));
         }
@@ -151,7 +151,7 @@ impl HostChanges {
         }
         match host()?.confirm(Some(change)) {
             Ok(_) => {
-                self.note(self.key(task.number), Done::Confirmed { change: Some(change.to_owned()) })?;
+                self.note(self.key(task.number), ChangeStep::Confirmed { change: Some(change.to_owned()) })?;
                 said(Phase::Confirmed, "")
             }
             Err(problem) => match self.gone(task, change)? {
@@ -162,36 +162,36 @@ impl HostChanges {
     }
 
     /// Takes back what isn't well here.
-    fn take_back(&self, task: &RolloutTask, change: &str, why: String) -> Result<Said, Problem> {
+    fn take_back(&self, task: &RolloutTask, change: &str, why: String) -> Result<PhaseReport, Problem> {
         let why = match host()?.undo(Some(change)) {
             Ok(_) => why,
             // Its guard goes on trying.
             Err(problem) => format!("{why}; and it can't be taken back: {}", problem.what),
         };
-        self.note(self.key(task.number), Done::Over { why: why.clone() })?;
+        self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
         said(Phase::Failed, why)
     }
 
     /// What is to be said where a change that was applied isn't in force any more.
-    fn gone(&self, task: &RolloutTask, change: &str) -> Result<Said, Problem> {
+    fn gone(&self, task: &RolloutTask, change: &str) -> Result<PhaseReport, Problem> {
         let phase = phase_of(&mut host()?, change)?;
         if ["applied", "confirming", "confirmed"].contains(&phase.as_str()) {
             return Ok(None);
         }
         let why = format!("the change is {phase} here");
-        self.note(self.key(task.number), Done::Over { why: why.clone() })?;
+        self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
         said(Phase::Reverted, why)
     }
 
-    fn undo(&self, task: &RolloutTask) -> Result<Said, Problem> {
+    fn undo(&self, task: &RolloutTask) -> Result<PhaseReport, Problem> {
         let key = self.key(task.number);
         let change = match self.read()?.remove(&key) {
-            Some(Done::Applied { change } | Done::Confirmed { change: Some(change) }) => change,
+            Some(ChangeStep::Applied { change } | ChangeStep::Confirmed { change: Some(change) }) => change,
             // Its guard is at it; whose change it is that waits isn't known.
-            Some(Done::Began) if host()?.pending().pending.is_some() => return Ok(None),
+            Some(ChangeStep::Began) if host()?.pending().pending.is_some() => return Ok(None),
             // So that an order to apply it that comes late finds that it is over.
             _ => {
-                self.note(key, Done::Over { why: "it was called off".to_owned() })?;
+                self.note(key, ChangeStep::Over { why: "it was called off".to_owned() })?;
                 return said(Phase::Undone, "");
             }
         };
@@ -201,7 +201,7 @@ impl HostChanges {
         if is_in_force && let Err(problem) = host.undo(Some(&change)) {
             return said(task.phase, format!("it can't be taken back: {}", problem.what));
         }
-        self.note(key, Done::Over { why: "it was taken back".to_owned() })?;
+        self.note(key, ChangeStep::Over { why: "it was taken back".to_owned() })?;
         said(Phase::Undone, "")
     }
 
@@ -209,7 +209,7 @@ impl HostChanges {
         format!("{}#{number}", self.server)
     }
 
-    fn read(&self) -> Result<BTreeMap<String, Done>, Problem> {
+    fn read(&self) -> Result<BTreeMap<String, ChangeStep>, Problem> {
         match std::fs::read(&self.file) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| self.problem(&error)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
@@ -217,7 +217,7 @@ impl HostChanges {
         }
     }
 
-    fn note(&self, key: String, done: Done) -> Result<(), Problem> {
+    fn note(&self, key: String, done: ChangeStep) -> Result<(), Problem> {
         let mut all = self.read()?;
         all.insert(key, done);
         let text = serde_json::to_string(&all).map_err(|error| self.problem(&error))?;
@@ -231,7 +231,7 @@ impl HostChanges {
     }
 }
 
-fn applied() -> Said {
+fn applied() -> PhaseReport {
     Some((Phase::Applied, String::new()))
 }
 
@@ -292,7 +292,7 @@ mod tests {
         let other = HostChanges::beside(&folder.path().join("j"), "postgresql://t/d".to_owned());
         assert_eq!(other.read().unwrap().remove(&other.key(7)), None);
         // What was confirmed and not heard of is said again.
-        changes().note(changes().key(7), Done::Confirmed { change: None }).unwrap();
+        changes().note(changes().key(7), ChangeStep::Confirmed { change: None }).unwrap();
         let again = changes().carry_out(&task(Order::Confirm, Phase::Applied), &policy).unwrap();
         assert_eq!(again, Some((Phase::Confirmed, String::new())));
         std::fs::write(folder.path().join("j.changes"), "{").unwrap();

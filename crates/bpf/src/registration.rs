@@ -80,7 +80,7 @@ pub fn missing_capabilities() -> Vec<&'static str> {
 
 /// How it is registered.
 #[derive(Debug)]
-enum Held {
+enum RegistrationKind {
     /// As long as the link is open or pinned: since Linux 6.4.
     Link(OwnedFd),
     /// Until the map is cleared. A kill of this process leaves it behind.
@@ -92,7 +92,7 @@ enum Held {
 pub struct Loaded {
     name: String,
     operations: Map,
-    held: Held,
+    held: RegistrationKind,
     pinned: bool,
     shared: SharedWords,
 }
@@ -174,7 +174,7 @@ impl Loaded {
     /// Whether it goes with this process even when that is killed, unless pinned.
     #[must_use]
     pub fn goes_with_process(&self) -> bool {
-        matches!(self.held, Held::Link(_))
+        matches!(self.held, RegistrationKind::Link(_))
     }
 
     /// Keeps it in the kernel when this process has ended.
@@ -185,8 +185,8 @@ impl Loaded {
         pins.prepare()?;
         let path = pins.path(&self.name);
         match &self.held {
-            Held::Link(link) => bpf::pin(link, &path)?,
-            Held::Map => bpf::pin(&self.operations, &path)?,
+            RegistrationKind::Link(link) => bpf::pin(link, &path)?,
+            RegistrationKind::Map => bpf::pin(&self.operations, &path)?,
         }
         self.pinned = true;
         Ok(())
@@ -195,7 +195,7 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        if matches!(self.held, Held::Map) && !self.pinned {
+        if matches!(self.held, RegistrationKind::Map) && !self.pinned {
             let _ = bpf::clear_map(&self.operations);
         }
     }
@@ -375,7 +375,7 @@ impl Layout {
 }
 
 /// Registers by a link where the kernel has that, and else by the map itself.
-fn register(name: &str, layout: &Layout, value: &[u8]) -> Result<(Map, Held), LoadError> {
+fn register(name: &str, layout: &Layout, value: &[u8]) -> Result<(Map, RegistrationKind), LoadError> {
     let taken = |error: SysError| match error.errno() {
         Some(17) => LoadError::NameTaken { name: name.to_owned() },
         _ => LoadError::System(error),
@@ -391,13 +391,13 @@ fn register(name: &str, layout: &Layout, value: &[u8]) -> Result<(Map, Held), Lo
         Ok(map) => {
             bpf::write_map(&map, value).map_err(taken)?;
             let link = bpf::link_struct_ops(&map).map_err(taken)?;
-            Ok((map, Held::Link(link)))
+            Ok((map, RegistrationKind::Link(link)))
         }
         // EINVAL: the flag is of Linux 6.4.
         Err(error) if error.errno() == Some(22) => {
             let map = bpf::create_map(&spec(0))?;
             bpf::write_map(&map, value).map_err(taken)?;
-            Ok((map, Held::Map))
+            Ok((map, RegistrationKind::Map))
         }
         Err(error) => Err(error.into()),
     }

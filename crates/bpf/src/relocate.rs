@@ -66,14 +66,14 @@ pub fn accesses(extension: &[u8], own: &Btf) -> Result<Vec<Access>, Malformed> {
 }
 
 /// A field within its struct, and how it is called.
-struct Found {
+struct NamedField {
     name: String,
     field: Field,
     size: u32,
 }
 
 /// Follows an access in the object's own types and, by names, in the kernel's.
-fn follow(access: &Access, own: &Btf, kernel: &Btf) -> Result<(Found, Found), Malformed> {
+fn follow(access: &Access, own: &Btf, kernel: &Btf) -> Result<(NamedField, NamedField), Malformed> {
     let own_root = own.resolve(access.type_id)?;
     let root = own.name(own_root)?;
     let kernel_root =
@@ -96,7 +96,10 @@ fn follow(access: &Access, own: &Btf, kernel: &Btf) -> Result<(Found, Found), Ma
         there = step(there, kernel.member(outer, member)?.ok_or_else(missing)?);
     }
     let (own_size, kernel_size) = (own.size(here.type_id)?, kernel.size(there.type_id)?);
-    Ok((Found { name: name.clone(), field: here, size: own_size }, Found { name, field: there, size: kernel_size }))
+    Ok((
+        NamedField { name: name.clone(), field: here, size: own_size },
+        NamedField { name, field: there, size: kernel_size },
+    ))
 }
 
 /// Where a bit field is to be loaded from, and how many bytes: the smallest aligned word that holds it.
@@ -115,7 +118,7 @@ fn word(field: Field, size: u32) -> (u32, u32) {
 }
 
 /// The value that an access wants of the running kernel.
-fn value(kind: u32, found: &Found) -> Result<u32, Malformed> {
+fn value(kind: u32, found: &NamedField) -> Result<u32, Malformed> {
     let (at, size) = word(found.field, found.size);
     let bits = if found.field.bits == 0 { found.size * 8 } else { found.field.bits };
     match kind {

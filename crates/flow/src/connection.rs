@@ -1,6 +1,6 @@
 //! One connection: its two halves, its handshake, and where its time went.
 
-use crate::half::{Half, Known};
+use crate::half::{Half, KnownTimes};
 use crate::packet::{Segment, TooBig};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
@@ -180,7 +180,7 @@ impl Connection {
         let now = now.max(self.last_ns);
         self.spend(now, end, s);
         self.handshake(end, s, now);
-        let known = Known {
+        let known = KnownTimes {
             first_rtt_ns: self.first_rtt_ns,
             back_ns: self.loop_ns(end).unwrap_or(0),
             forth_ns: self.loop_ns(end.other()).unwrap_or(0),

@@ -30,7 +30,7 @@ const LARGEST_LINK: u32 = 9216;
 
 /// A segment that waits for its ACK.
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct SentSegment {
     seq: Seq,
     end: Seq,
     at_ns: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Half {
     sacks: [(Seq, Seq); MOST_SACKS],
     sack_count: usize,
     was: Was,
-    outstanding: VecDeque<Sent>,
+    outstanding: VecDeque<SentSegment>,
     /// Payload that passed here before, bytes.
     repeated: u64,
     /// Not all that waits for its ACK is known.
@@ -135,7 +135,7 @@ impl Half {
 
     /// A segment of this end; `rev` is the other one. `first_rtt_ns` is that of the handshake, `back_ns` the time from
     /// here to this end and back, and `room` how many more segments may wait for their ACKs in the whole table.
-    pub(crate) fn sent(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &Known, room: &mut usize) {
+    pub(crate) fn sent(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &KnownTimes, room: &mut usize) {
         let syn = s.has(TcpFlags::SYN);
         let control = s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
         self.count(s);
@@ -311,7 +311,8 @@ impl Half {
             *room += 1;
         }
         *room -= 1;
-        let sent = Sent { seq: s.seq, end, at_ns: now, packet_len: len, times: 1 + u8::from(again), shrunk: false };
+        let sent =
+            SentSegment { seq: s.seq, end, at_ns: now, packet_len: len, times: 1 + u8::from(again), shrunk: false };
         if again {
             let place = self.outstanding.partition_point(|other| other.seq.is_before(s.seq));
             self.outstanding.insert(place, sent);
@@ -345,7 +346,7 @@ impl Half {
     }
 
     /// What the segment says about what its sender received.
-    fn receive_side(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &Known, room: &mut usize) {
+    fn receive_side(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &KnownTimes, room: &mut usize) {
         if s.has(TcpFlags::RST) {
             return;
         }
@@ -373,7 +374,7 @@ impl Half {
         }
     }
 
-    fn note_window(&mut self, rev: &Self, s: &Segment, now: u64, known: &Known) {
+    fn note_window(&mut self, rev: &Self, s: &Segment, now: u64, known: &KnownTimes) {
         self.window = s.window;
         let shift = if s.has(TcpFlags::SYN) { 0 } else { self.shift(rev) };
         self.window_bytes = u32::from(s.window) << shift;
@@ -480,7 +481,7 @@ impl Half {
     }
 
     /// A segment was acknowledged at last.
-    fn passed(&mut self, sent: &Sent) {
+    fn passed(&mut self, sent: &SentSegment) {
         let len = self.on_the_wire(sent.packet_len);
         if sent.shrunk && sent.times >= 3 {
             self.stuck(sent, true);
@@ -489,7 +490,7 @@ impl Half {
         }
     }
 
-    fn stuck(&mut self, sent: &Sent, shrunk: bool) {
+    fn stuck(&mut self, sent: &SentSegment, shrunk: bool) {
         let len = self.on_the_wire(sent.packet_len);
         if self.sizes.smallest_stuck.is_none_or(|least| len < least) {
             self.sizes.smallest_stuck = Some(len);
@@ -534,7 +535,7 @@ impl Half {
 
 /// What the connection knows of its times.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownTimes {
     /// Of the handshake, from SYN to the last ACK.
     pub(crate) first_rtt_ns: Option<u64>,
     /// From here to the sender of the segment and back.

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use wt_problem::Problem;
-use wt_report::Measured;
+use wt_report::TrialFigure;
 use wt_setup::Arm;
 use wt_sim::{SimError, SimTunnel};
 use wt_trial::{Amount, Cancel, Phase, Sample, Scale, Status, TrialOutcome, TrialSpec, Workload};
@@ -79,10 +79,10 @@ const LEAST_EVENTS: u64 = 200_000;
 const SEGMENTS_OF_A_THREAD: u64 = 3_000;
 
 /// What the figures of a workload are: of a transfer of fixed size, its time.
-pub(crate) fn measured(workload: &Workload) -> Measured {
+pub(crate) fn measured(workload: &Workload) -> TrialFigure {
     match workload {
-        Workload::Bulk { amount: Amount::Size(_), .. } => Measured::completion(),
-        _ => Measured::of_workload(workload),
+        Workload::Bulk { amount: Amount::Size(_), .. } => TrialFigure::completion(),
+        _ => TrialFigure::of_workload(workload),
     }
 }
 

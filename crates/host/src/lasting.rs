@@ -1,6 +1,6 @@
 //! What makes settings of devices and routes stay, in the words of whoever configures the device.
 
-use crate::change::{Lasting, Plan, ScopeName};
+use crate::change::{LastingFile, Plan, ScopeName};
 use crate::export::{self, Item};
 use crate::read::{Manager, ManagerKind, Survey};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) fn lasting(
     commands: &[String],
     name: &str,
     survey: &Survey,
-) -> Lasting {
+) -> LastingFile {
     let word = shell_word(device);
     let (path, content, mode, skipped) = match manager.kind {
         ManagerKind::Networkd => {
@@ -61,11 +61,11 @@ pub(crate) fn lasting(
             (format!("/etc/dhcp/dhclient-exit-hooks.d/{name}"), script(&test, commands), 0o755, Vec::new())
         }
     };
-    Lasting { device: device.to_owned(), manager: manager.to_string(), path, content, mode, skipped }
+    LastingFile { device: device.to_owned(), manager: manager.to_string(), path, content, mode, skipped }
 }
 
 /// The files that would keep the changes of a plan, one for each device that somebody configures.
-pub(crate) fn of_plan(plan: &Plan, survey: &Survey) -> Vec<Lasting> {
+pub(crate) fn of_plan(plan: &Plan, survey: &Survey) -> Vec<LastingFile> {
     let changed = plan.changes.iter().filter(|change| !change.unchanged && change.scope != ScopeName::Host);
     let mut devices: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     for item in export::items(changed, &plan.wanted, survey) {

@@ -7,7 +7,7 @@ mod held;
 pub use held::hold_connections;
 
 use crate::boot::ends_with_the_boot;
-use crate::change::{Change, Checkpoint, DROP_IN, FileChange, Lasting, Place, Risk, ScopeName};
+use crate::change::{Change, Checkpoint, DROP_IN, FileChange, LastingFile, Place, Risk, ScopeName};
 use crate::drop_in::merged;
 use crate::export;
 use crate::hex::{from_hex, to_hex};
@@ -150,7 +150,7 @@ fn manager_file(
         persisted.notes.push(Risk::new(device, text));
         return Ok(());
     };
-    let Lasting { path, content, mode, skipped, .. } =
+    let LastingFile { path, content, mode, skipped, .. } =
         lasting(device, manager, &items, &commands, &format!("windtunnel-{id}"), survey);
     persisted.notes.extend(
         skipped.into_iter().map(|risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text))),

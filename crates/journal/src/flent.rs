@@ -12,7 +12,7 @@ const MOST_POINTS: usize = 2_000;
 /// What flent has no place for, so that [`import_json`](crate::import_json) can read the experiment again: in `metadata`, which flent
 /// keeps as it is, under `WINDTUNNEL`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct FlentMetadata {
     pub(crate) schema_version: u32,
     pub(crate) experiment: StoredExperiment,
     pub(crate) trials: Vec<KeptTrial>,
@@ -85,7 +85,7 @@ pub fn export_flent(journal: &dyn Journal, key: &str, out: &mut dyn Write) -> Re
             "BATCH_NAME": experiment.id,
             "BATCH_TIME": null,
             "WINDTUNNEL_VERSION": experiment.version,
-            "WINDTUNNEL": Kept { schema_version: crate::export::SCHEMA_VERSION, experiment, trials: kept },
+            "WINDTUNNEL": FlentMetadata { schema_version: crate::export::SCHEMA_VERSION, experiment, trials: kept },
         },
         "version": FORMAT,
         "x_values": chart.x,

@@ -1,4 +1,4 @@
-use crate::flent::{Kept, KeptTrial, Series};
+use crate::flent::{FlentMetadata, KeptTrial, Series};
 use crate::id::{experiment_id, parse_iso_time};
 use crate::{Arm, ExperimentConfig, FlentConfig, Owner, State, StoredExperiment};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ pub(crate) struct Metadata {
     title: Option<String>,
     flent_version: Option<String>,
     step_size: Option<f64>,
-    windtunnel: Option<Kept>,
+    windtunnel: Option<FlentMetadata>,
 }
 
 /// A data file of flent.
@@ -62,8 +62,8 @@ impl FlentFile {
     }
 
     /// Everything but the samples stands in the metadata; those are made of the series.
-    fn ours(&self, kept: Kept) -> Result<(StoredExperiment, Vec<TrialRecord>), String> {
-        let Kept { schema_version, experiment, trials } = kept;
+    fn ours(&self, kept: FlentMetadata) -> Result<(StoredExperiment, Vec<TrialRecord>), String> {
+        let FlentMetadata { schema_version, experiment, trials } = kept;
         if schema_version != crate::export::SCHEMA_VERSION {
             return Err(format!(
                 "its schema_version is {schema_version}, and this program reads {}",

@@ -104,7 +104,7 @@ struct Words {
 
 /// What was read of texts that come again and again: of settings the word of each knob's level, in the order of the knobs.
 #[derive(Debug, Default)]
-struct Kept {
+struct ParsedTexts {
     settings: HashMap<String, Rc<Vec<Option<LevelCell>>>>,
     workloads: HashMap<String, Rc<Words>>,
 }
@@ -152,7 +152,7 @@ fn trials(journal: &SqliteJournal, experiment: &StoredExperiment, out: impl Writ
     let mut table = ParquetTable::new(out, columns).map_err(JournalError::Export)?;
     let config = serde_json::to_value(&experiment.config).unwrap_or_default();
     let site = config["host"]["name"].as_str();
-    let mut known = Kept::default();
+    let mut known = ParsedTexts::default();
     journal.for_each_table_trial(&experiment.id, &mut |trial| {
         let row = trial.row;
         let bad = |what: &str, error: &serde_json::Error| JournalError::Damaged {

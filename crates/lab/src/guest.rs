@@ -160,7 +160,7 @@ impl VirtualKernel {
             .process_group(0);
         process::die_with_parent(&mut command);
         let no_kernel = |source| GuestError::NoKernel { kernel: self.file.clone(), source };
-        let mut child = Running(command.spawn().map_err(no_kernel)?);
+        let mut child = RunningKernel(command.spawn().map_err(no_kernel)?);
         loop {
             let ended = child.0.try_wait().map_err(no_kernel)?.is_some();
             for (file, to_stderr) in &mut said {
@@ -180,9 +180,9 @@ impl VirtualKernel {
 }
 
 /// The kernel while it runs: whatever ends us, it ends, too.
-struct Running(Child);
+struct RunningKernel(Child);
 
-impl Drop for Running {
+impl Drop for RunningKernel {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
             let _ = process::signal_group(self.0.id(), 9);

@@ -126,14 +126,14 @@ fn an_etc_with_hosts() -> io::Result<()> {
 }
 
 /// What process 1 knows of a host.
-struct Known {
+struct KnownHost {
     name: String,
     v4: String,
     v6: String,
     namespace: PathBuf,
 }
 
-impl Known {
+impl KnownHost {
     fn read(args: &mut impl Iterator<Item = OsString>) -> Option<Self> {
         let mut text = || args.next()?.into_string().ok();
         Some(Self { name: text()?, v4: text()?, v6: text()?, namespace: text()?.into() })
@@ -150,7 +150,7 @@ pub fn init(mut args: impl Iterator<Item = OsString>) -> u8 {
         process::wait_for_ever();
     }
     let Some(count) = first.and_then(|count| count.to_str()?.parse::<usize>().ok()) else { return 5 };
-    let hosts: Vec<Known> = (0..count).map_while(|_| Known::read(&mut args)).collect();
+    let hosts: Vec<KnownHost> = (0..count).map_while(|_| KnownHost::read(&mut args)).collect();
     let Some(beside) = args.next() else { return 5 };
     let mut argv = args.skip(1);
     let Some(program) = argv.next() else { return 5 };
@@ -169,8 +169,8 @@ fn complain(text: &str) {
 }
 
 /// The lab's own view of the system: `ip netns exec server …` works, the hosts have names. Gives the server's namespace.
-fn prepare(hosts: &[Known]) -> Result<File, SysError> {
-    let open = |host: &Known| {
+fn prepare(hosts: &[KnownHost]) -> Result<File, SysError> {
+    let open = |host: &KnownHost| {
         File::open(&host.namespace).map_err(SysError::io(format!("open the namespace of {}", host.name)))
     };
     let namespaces = hosts.iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -220,7 +220,7 @@ fn close_host_settings() -> Result<(), SysError> {
 struct Beside<'a> {
     command: OsString,
     namespace: File,
-    hosts: &'a [Known],
+    hosts: &'a [KnownHost],
 }
 
 /// `MS_BIND` of mount(2).
@@ -233,7 +233,7 @@ const MS_RDONLY: u64 = 1;
 /// `SIGINT` of signal(7).
 const SIGINT: i32 = 2;
 
-fn environment(command: &mut Command, hosts: &[Known]) {
+fn environment(command: &mut Command, hosts: &[KnownHost]) {
     for host in hosts {
         let name = format!("WT_{}", host.name.to_ascii_uppercase().replace('-', "_"));
         command.env(format!("{name}6"), &host.v6).env(name, &host.v4);

@@ -227,7 +227,7 @@ impl Tunnel for LabTunnel {
                 _ => self.work(spec, sender, cancel),
             })
         })?;
-        let Ran { client, server, connect_time, socket } = match ran.map_err(|error| broken(&error))? {
+        let TrialViews { client, server, connect_time, socket } = match ran.map_err(|error| broken(&error))? {
             Ok(done) => done,
             Err(LoadError::Refused { knob, source }) => {
                 let level = spec.settings.get(knob).cloned().unwrap_or(Level::Auto);
@@ -289,7 +289,7 @@ fn broken(error: &dyn std::fmt::Display) -> TunnelError {
 }
 
 /// What both ends saw of a trial.
-struct Ran {
+struct TrialViews {
     client: EndReport,
     server: Option<EndReport>,
     connect_time: Duration,
@@ -298,7 +298,7 @@ struct Ran {
 }
 
 /// What the trials of a tunnel do, each on a thread in the client's namespace. The outer error means that the lab is gone.
-type RanOrNot = Result<Result<Ran, LoadError>, wt_sys::SysError>;
+type TrialRun = Result<Result<TrialViews, LoadError>, wt_sys::SysError>;
 
 impl LabTunnel {
     /// One transfer.
@@ -310,13 +310,13 @@ impl LabTunnel {
         sender: SenderOptions,
         clock: &Clock,
         cancel: &Cancel,
-    ) -> RanOrNot {
+    ) -> TrialRun {
         let window = small(&spec.settings, Knob::Rwin).filter(|_| direction == Direction::Up);
         let request = Request { direction, amount, token: token(spec), sender, window };
         let transfer = self.lab.client.run(|| transfer(spec, &request, clock, cancel))?;
         Ok(transfer.map(|(client, connect_time, socket)| {
             let server = self.server.take_report(request.token, client.patience(REPORT_WAIT));
-            Ran { client, server, connect_time, socket }
+            TrialViews { client, server, connect_time, socket }
         }))
     }
 }

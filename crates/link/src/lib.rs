@@ -37,9 +37,9 @@ mod trace;
 mod validate;
 
 pub use config::{
-    AirtimeConfig, CoDelConfig, Counted, Discipline, Distribution, FqCoDelConfig, JitterConfig, LinkConfig, LossConfig,
-    ModemConfig, OutageConfig, PathConfig, PieConfig, PipeConfig, PolicerConfig, QueueBound, QueueConfig, RateConfig,
-    RedConfig, RetrainConfig, StageConfig, StepsConfig, ThinningConfig, TokenBucketConfig, TraceConfig,
+    AirtimeConfig, CoDelConfig, Discipline, Distribution, FqCoDelConfig, JitterConfig, LinkConfig, LossConfig,
+    ModemConfig, OutageConfig, PathConfig, PieConfig, PipeConfig, PolicerConfig, QueueBound, QueueConfig, QueueLayer,
+    RateConfig, RedConfig, RetrainConfig, StageConfig, StepsConfig, ThinningConfig, TokenBucketConfig, TraceConfig,
 };
 pub use framing::WireLen;
 pub use medium::MediumConfig;

@@ -6,7 +6,7 @@
 use crate::dice::Dice;
 use crate::stage::Bound;
 use crate::stats::MediumStats;
-use crate::{Counted, DropReason, Event, Packet, QueueBound, Side, Time, time::nanos};
+use crate::{DropReason, Event, Packet, QueueBound, QueueLayer, Side, Time, time::nanos};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wt_units::BitsPerSecond;
@@ -51,7 +51,7 @@ impl MediumConfig {
         Self {
             rate: BitsPerSecond(10_000_000),
             extent: Duration::from_nanos(2_500),
-            bound: QueueBound { packets: Some(packets), bytes: None, counted: Counted::IpLen },
+            bound: QueueBound { packets: Some(packets), bytes: None, counted: QueueLayer::IpLen },
         }
     }
 

@@ -1,4 +1,4 @@
-use crate::stage::{Held, Stage, Timed, Verdict};
+use crate::stage::{HoldEvent, Stage, Timed, Verdict};
 use crate::{ConfigError, DropReason, Event, Packet, PipeConfig, PipeStats, StageStats, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -46,7 +46,7 @@ pub struct Pipe<P> {
     /// [`MAX_HELD`], but for tests.
     max_held: u64,
     /// What a holding stage has just let go of; kept for its memory.
-    released: Vec<Held<P>>,
+    released: Vec<HoldEvent<P>>,
 }
 
 /// A stage that holds packets, and when it next does something: kept here to be looked through fast.
@@ -329,8 +329,8 @@ impl<P: Clone> Pipe<P> {
         self.holding[slot].due = self.stages[index].due();
         for held in released.drain(..) {
             match held {
-                Held::Pass { at, packet } => self.walk(index + 1, at.0, packet),
-                Held::Drop { at, reason, packet } => self.drop_at(at.0, index, reason, packet),
+                HoldEvent::Pass { at, packet } => self.walk(index + 1, at.0, packet),
+                HoldEvent::Drop { at, reason, packet } => self.drop_at(at.0, index, reason, packet),
             }
         }
         self.released = released;

@@ -46,7 +46,7 @@ pub enum ChangeError {
 
 /// A change that is in force.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct ChangeInForce {
     id: Option<CheckpointId>,
     /// What the kernel says.
     pub(crate) granted: Settings,
@@ -70,7 +70,12 @@ pub(crate) enum Place {
 
 impl Changer {
     /// Makes it, for a trial that is over after `at_most`.
-    pub(crate) fn make(&mut self, settings: &Settings, place: Place, at_most: Duration) -> Result<Made, ChangeError> {
+    pub(crate) fn make(
+        &mut self,
+        settings: &Settings,
+        place: Place,
+        at_most: Duration,
+    ) -> Result<ChangeInForce, ChangeError> {
         let pairs: Vec<String> = settings.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
         let request = Request {
             target: match place {
@@ -89,13 +94,13 @@ impl Changer {
             }
             Ok(Some(wt_host::apply(&mut self.system, &self.store, &survey, &plan, &options)?))
         })?;
-        let Some(applied) = applied else { return Ok(Made { id: None, granted: settings.clone() }) };
+        let Some(applied) = applied else { return Ok(ChangeInForce { id: None, granted: settings.clone() }) };
         let level = |(knob, asked): (Knob, &Level)| {
             let row = applied.applied.iter().find(|row| row.key == knob.name());
             let granted = row.and_then(|row| row.granted.as_ref()).map(|value| knob.parse_level(&value.to_string()));
             (knob, granted.and_then(Result::ok).unwrap_or_else(|| asked.clone()))
         };
-        Ok(Made { id: Some(applied.id), granted: settings.iter().map(level).collect() })
+        Ok(ChangeInForce { id: Some(applied.id), granted: settings.iter().map(level).collect() })
     }
 
     /// What to do about a change that still waits, if there is one: no other one can be made meanwhile.
@@ -114,7 +119,7 @@ impl Changer {
     }
 
     /// Puts it back.
-    pub(crate) fn put_back(&mut self, made: &Made) -> Result<(), ChangeError> {
+    pub(crate) fn put_back(&mut self, made: &ChangeInForce) -> Result<(), ChangeError> {
         let Some(id) = made.id else { return Ok(()) };
         match patiently(|| Ok(wt_host::undo(&mut self.system, &self.store, Some(id), &self.guard)?)) {
             // The guard was first.

@@ -8,7 +8,7 @@ pub enum Scope {
     /// On the connection's own socket.
     Socket,
     /// Asked of the remote host, which sets it on its socket.
-    FarEnd,
+    RemoteHost,
     /// On a route to the target only.
     Route,
     /// On the whole host.
@@ -35,7 +35,7 @@ pub fn scope_of(knob: Knob, direction: Direction, scheme: Scheme) -> Result<Scop
         });
     }
     if far_end_sets(knob, scheme) {
-        return Ok(Scope::FarEnd);
+        return Ok(Scope::RemoteHost);
     }
     Err(match knob.side() {
         Side::Receiver => "the remote host receives, and its window isn't ours to set; try --direction down",
@@ -59,7 +59,7 @@ fn far_end_sets(knob: Knob, scheme: Scheme) -> bool {
 #[must_use]
 pub(crate) fn usual_knobs(direction: Direction, scheme: Scheme) -> Vec<Knob> {
     let knobs = [Knob::Rwin, Knob::Mtu, Knob::Cc];
-    let narrow = |knob: &Knob| matches!(scope_of(*knob, direction, scheme), Ok(Scope::Socket | Scope::FarEnd));
+    let narrow = |knob: &Knob| matches!(scope_of(*knob, direction, scheme), Ok(Scope::Socket | Scope::RemoteHost));
     knobs.into_iter().filter(narrow).collect()
 }
 
@@ -86,9 +86,9 @@ mod tests {
             (&[Knob::Mss, Knob::Mtu, Knob::Ttl, Knob::Cc, Knob::Sndbuf], Up, Scheme::Wt, Some(Scope::Socket)),
             (&[Knob::Initrwnd], Down, Scheme::Wt, Some(Scope::Route)),
             (&[Knob::Initcwnd], Up, Scheme::Http, Some(Scope::Route)),
-            (&[Knob::Cc], Down, Scheme::Iperf3, Some(Scope::FarEnd)),
-            (&[Knob::Cc, Knob::Sndbuf], Down, Scheme::Wt, Some(Scope::FarEnd)),
-            (&[Knob::Rwin], Up, Scheme::Wt, Some(Scope::FarEnd)),
+            (&[Knob::Cc], Down, Scheme::Iperf3, Some(Scope::RemoteHost)),
+            (&[Knob::Cc, Knob::Sndbuf], Down, Scheme::Wt, Some(Scope::RemoteHost)),
+            (&[Knob::Rwin], Up, Scheme::Wt, Some(Scope::RemoteHost)),
             (&[Knob::Cc, Knob::Sndbuf, Knob::Initcwnd], Down, Scheme::Https, None),
             (&[Knob::Rwin, Knob::Initrwnd], Up, Scheme::Ftp, None),
             (&[Knob::Initrwnd], Up, Scheme::Wt, None),

@@ -1,4 +1,4 @@
-use crate::change::{ChangeError, Changer, InTheWay, Made, Place};
+use crate::change::{ChangeError, ChangeInForce, Changer, InTheWay, Place};
 use crate::lost::{self, Lost};
 use crate::manners::{Manners, clock, leave_alone};
 use crate::outcome::{by_thirds, outcome, tell_granted};
@@ -167,14 +167,15 @@ impl LiveTunnel {
     }
 
     /// Makes what isn't a socket's own.
-    fn change(&mut self, settings: &Settings, deadline: Duration) -> Result<Option<(Made, &'static str)>, TunnelError> {
+    fn change(
+        &mut self,
+        settings: &Settings,
+        deadline: Duration,
+    ) -> Result<Option<(ChangeInForce, &'static str)>, TunnelError> {
         let of = |wanted: Scope| -> Settings {
             let here = |knob| self.scope(knob) == Ok(wanted);
-            settings
-                .iter()
-                .filter(|(knob, level)| here(*knob) && **level != Level::Auto)
-                .map(|(k, l)| (k, l.clone()))
-                .collect()
+            let wanted = settings.iter().filter(|(knob, level)| here(*knob) && **level != Level::Auto);
+            wanted.map(|(knob, level)| (knob, level.clone())).collect()
         };
         let (route, host) = (of(Scope::Route), of(Scope::Host));
         let peer = self.config.targets[self.turn].peer.ip();
@@ -347,11 +348,8 @@ impl LiveTunnel {
                     self.given_up = Some(spec.round);
                 }
                 self.refusal.clone_from(&why);
-                let note = format!(
-                    "{} refuses: {why}; it is left alone for {:.0} s",
-                    self.config.targets[self.turn].url,
-                    pause.as_secs_f64()
-                );
+                let (url, for_s) = (&self.config.targets[self.turn].url, pause.as_secs_f64());
+                let note = format!("{url} refuses: {why}; it is left alone for {for_s:.0} s");
                 Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note))
             }
             FetchError::Cancelled => Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, STOPPED)),
@@ -369,11 +367,12 @@ impl LiveTunnel {
                 Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note))
             }
             FetchError::Never(why) => {
-                Err(TunnelError::FarEnd { why: format!("{}: {why}", self.config.targets[self.turn].url), advice: None })
+                let why = format!("{}: {why}", self.config.targets[self.turn].url);
+                Err(TunnelError::RemoteHost { why, advice: None })
             }
             FetchError::Distrusted { cause, remedy, .. } | FetchError::Kept { cause, remedy, .. } => {
                 let why = format!("{}: {error}", self.config.targets[self.turn].url);
-                Err(TunnelError::FarEnd { why, advice: Some(Advice { cause, remedy }) })
+                Err(TunnelError::RemoteHost { why, advice: Some(Advice { cause, remedy }) })
             }
             other => Ok(TrialOutcome::empty(Status::Failed, spec.deadline, other.to_string())),
         }
@@ -484,7 +483,7 @@ impl Tunnel for LiveTunnel {
             let url = &self.config.targets[self.turn].url;
             let (for_s, because) = (wait.as_secs_f64(), &self.refusal);
             let why = format!("{url} wants to be left alone for {for_s:.0} s ({because}); --resume goes on later");
-            return Err(TunnelError::FarEnd { why, advice: None });
+            return Err(TunnelError::RemoteHost { why, advice: None });
         }
         if !leave_alone(wait, cancel) {
             return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, STOPPED));
@@ -537,7 +536,7 @@ impl Tunnel for LiveTunnel {
             outcome.observed.target = Some(self.config.targets[self.turn].url.to_string());
         }
         by_thirds(&mut outcome, spec);
-        tell_granted(&mut outcome, spec, headers, &|knob| self.scope(knob) == Ok(Scope::FarEnd));
+        tell_granted(&mut outcome, spec, headers, &|knob| self.scope(knob) == Ok(Scope::RemoteHost));
         if let Some(control) = &control {
             outcome.name_control_as_asked(spec, &control.kernel_name);
             mark_skipped(&mut outcome, hits(control).saturating_sub(hits_before));

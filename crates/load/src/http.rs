@@ -83,18 +83,18 @@ struct Exchange<'a> {
     /// The kernel's view before the first byte.
     start: TcpInfo,
     /// What a client of ours asked for.
-    ours: Option<Ours>,
+    ours: Option<OwnClient>,
 }
 
 /// What a client of ours asked for, and what the kernel said.
-struct Ours {
+struct OwnClient {
     token: u64,
     start: TcpInfo,
     last: TcpInfo,
     refused: Vec<String>,
 }
 
-impl Ours {
+impl OwnClient {
     /// Asks the kernel; a connection that was reset answers no more questions.
     fn look(&mut self, socket: &TcpStream) {
         if let Ok(now) = TcpInfo::read(socket)
@@ -116,7 +116,7 @@ impl Ours {
 
 /// What a request says of the connection.
 #[derive(Debug, PartialEq, Eq, Default)]
-struct Manner {
+struct ConnectionHeaders {
     /// It is to be kept.
     keep: bool,
     /// A client of ours wants the server's view under this token.
@@ -130,7 +130,7 @@ const MOST_REQUESTS: usize = 10_000;
 
 /// What the head of a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedResource {
     /// The first `size` of `whole` bytes; `part` if a range was asked for.
     Bytes {
         size: u64,
@@ -182,8 +182,8 @@ impl Exchange<'_> {
             match parse(&self.head) {
                 Some(parsed) => break parsed,
                 None if self.head.len() >= HEAD => {
-                    let wrong = Asked::Wrong("431 Request Header Fields Too Large", "");
-                    break (self.head.len(), wrong, Manner::default());
+                    let wrong = RequestedResource::Wrong("431 Request Header Fields Too Large", "");
+                    break (self.head.len(), wrong, ConnectionHeaders::default());
                 }
                 None => {
                     let mut more = [0; 1024];
@@ -199,10 +199,10 @@ impl Exchange<'_> {
             self.ours = manner.begin(self.wire.socket(), self.start);
         }
         // Only where it is known where the next request begins.
-        let keep = manner.keep && matches!(asked, Asked::Bytes { .. } | Asked::Help { .. });
+        let keep = manner.keep && matches!(asked, RequestedResource::Bytes { .. } | RequestedResource::Help { .. });
         let connection = if keep { "keep-alive" } else { "close" };
         match asked {
-            Asked::Bytes { size, whole, part, head_only } => {
+            RequestedResource::Bytes { size, whole, part, head_only } => {
                 let status = if part { "206 Partial Content" } else { "200 OK" };
                 let range = format!("Content-Range: bytes 0-{}/{whole}\r\n", size.saturating_sub(1));
                 let more = format!(
@@ -214,15 +214,17 @@ impl Exchange<'_> {
                     self.body(size)?;
                 }
             }
-            Asked::Upload { size, waits } => {
+            RequestedResource::Upload { size, waits } => {
                 if waits {
                     self.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
                 }
                 self.take(size.saturating_sub((head.len() - length) as u64))?;
                 self.text("200 OK", &format!("{size} bytes received\n"), false, connection)?;
             }
-            Asked::Help { head_only } => self.text("200 OK", &format!("{HELP:<HELP_LEN$}"), head_only, connection)?,
-            Asked::Wrong(status, why) => self.text(status, why, false, connection)?,
+            RequestedResource::Help { head_only } => {
+                self.text("200 OK", &format!("{HELP:<HELP_LEN$}"), head_only, connection)?
+            }
+            RequestedResource::Wrong(status, why) => self.text(status, why, false, connection)?,
         }
         // A head that nothing follows.
         self.write(&[])?;
@@ -326,15 +328,15 @@ impl Exchange<'_> {
 }
 
 /// How long the head is, what is asked for and how; `None` while it isn't whole.
-fn parse(head: &[u8]) -> Option<(usize, Asked, Manner)> {
+fn parse(head: &[u8]) -> Option<(usize, RequestedResource, ConnectionHeaders)> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(head) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return None,
         Err(_) => {
-            let wrong = Asked::Wrong("400 Bad Request", "This is no HTTP request.\n");
-            return Some((head.len(), wrong, Manner::default()));
+            let wrong = RequestedResource::Wrong("400 Bad Request", "This is no HTTP request.\n");
+            return Some((head.len(), wrong, ConnectionHeaders::default()));
         }
     };
     let header = |name: &str| {
@@ -342,11 +344,11 @@ fn parse(head: &[u8]) -> Option<(usize, Asked, Manner)> {
         found.and_then(|header| std::str::from_utf8(header.value).ok())
     };
     let asked = asked(request.method.unwrap_or(""), request.path.unwrap_or(""), &header);
-    Some((length, asked, Manner::of(&header)))
+    Some((length, asked, ConnectionHeaders::of(&header)))
 }
 
 /// What a request is for; `header` finds a field of it.
-fn asked<'a>(method: &str, path: &str, header: &dyn Fn(&str) -> Option<&'a str>) -> Asked {
+fn asked<'a>(method: &str, path: &str, header: &dyn Fn(&str) -> Option<&'a str>) -> RequestedResource {
     match method {
         "GET" | "HEAD" => {
             let head_only = method == "HEAD";
@@ -354,25 +356,25 @@ fn asked<'a>(method: &str, path: &str, header: &dyn Fn(&str) -> Option<&'a str>)
                 Some(Ok(whole)) if whole.get() <= LARGEST => {
                     let whole = whole.get();
                     let first = header("range").and_then(first_bytes).map(|n| n.min(whole)).filter(|n| *n > 0);
-                    Asked::Bytes { size: first.unwrap_or(whole), whole, part: first.is_some(), head_only }
+                    RequestedResource::Bytes { size: first.unwrap_or(whole), whole, part: first.is_some(), head_only }
                 }
-                Some(_) => Asked::Wrong("400 Bad Request", "Write a size up to 1TiB: /bytes/12MB\n"),
-                None if path == "/" => Asked::Help { head_only },
-                None => Asked::Wrong("404 Not Found", "There is / and /bytes/SIZE.\n"),
+                Some(_) => RequestedResource::Wrong("400 Bad Request", "Write a size up to 1TiB: /bytes/12MB\n"),
+                None if path == "/" => RequestedResource::Help { head_only },
+                None => RequestedResource::Wrong("404 Not Found", "There is / and /bytes/SIZE.\n"),
             }
         }
         "PUT" | "POST" => match header("content-length").map(str::parse::<u64>) {
             Some(Ok(size)) => {
                 let waits = header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
-                Asked::Upload { size, waits }
+                RequestedResource::Upload { size, waits }
             }
-            _ => Asked::Wrong("411 Length Required", "Say with Content-Length how much you send.\n"),
+            _ => RequestedResource::Wrong("411 Length Required", "Say with Content-Length how much you send.\n"),
         },
-        _ => Asked::Wrong("405 Method Not Allowed", "GET, HEAD, PUT and POST are served.\n"),
+        _ => RequestedResource::Wrong("405 Method Not Allowed", "GET, HEAD, PUT and POST are served.\n"),
     }
 }
 
-impl Manner {
+impl ConnectionHeaders {
     fn of<'a>(header: &dyn Fn(&str) -> Option<&'a str>) -> Self {
         Self {
             keep: header("connection").is_some_and(|value| value.eq_ignore_ascii_case("keep-alive")),
@@ -388,12 +390,12 @@ impl Manner {
     }
 
     /// Does as a client of ours asks; `start` is what the kernel said at the beginning.
-    fn begin(&self, socket: &TcpStream, start: TcpInfo) -> Option<Ours> {
+    fn begin(&self, socket: &TcpStream, start: TcpInfo) -> Option<OwnClient> {
         let token = self.token?;
         let refused = self.sender.apply(socket);
         // Where one answer follows the other, none waits for the last one's ACK.
         let _ = socket.set_nodelay(true);
-        Some(Ours { token, start, last: start, refused })
+        Some(OwnClient { token, start, last: start, refused })
     }
 }
 
@@ -406,8 +408,8 @@ fn first_bytes(range: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn bytes(size: u64, whole: u64, part: bool, head_only: bool) -> Asked {
-        Asked::Bytes { size, whole, part, head_only }
+    fn bytes(size: u64, whole: u64, part: bool, head_only: bool) -> RequestedResource {
+        RequestedResource::Bytes { size, whole, part, head_only }
     }
 
     #[test]
@@ -420,9 +422,9 @@ mod tests {
             ("GET /bytes/1000 HTTP/1.1\r\nRange: bytes=5-9\r\n\r\n", bytes(1000, 1000, false, false)),
             (
                 "PUT /x HTTP/1.1\r\nContent-Length: 7\r\nExpect: 100-continue\r\n\r\n",
-                Asked::Upload { size: 7, waits: true },
+                RequestedResource::Upload { size: 7, waits: true },
             ),
-            ("GET / HTTP/1.1\r\n\r\n", Asked::Help { head_only: false }),
+            ("GET / HTTP/1.1\r\n\r\n", RequestedResource::Help { head_only: false }),
         ] {
             assert_eq!(parse(head.as_bytes()).map(|(_, asked, _)| asked), Some(asked), "{head}");
         }
@@ -438,7 +440,7 @@ mod tests {
             "BREW / HTTP/1.1\r\n\r\n",
             "GET /../etc HTTP/1.1\r\n\r\n",
         ] {
-            assert!(matches!(parse(head.as_bytes()), Some((_, Asked::Wrong(..), _))), "{head}");
+            assert!(matches!(parse(head.as_bytes()), Some((_, RequestedResource::Wrong(..), _))), "{head}");
         }
     }
 }

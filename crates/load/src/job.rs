@@ -49,7 +49,7 @@ pub struct Fetched {
     /// What a person should know.
     pub notes: Vec<String>,
     /// What the peer says of itself.
-    pub far: Option<Far>,
+    pub far: Option<PeerReport>,
     /// What windtunnel serve saw.
     pub other: Option<EndReport>,
 }
@@ -72,7 +72,7 @@ impl Fetched {
 
 /// What a peer that speaks of itself says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Far {
+pub struct PeerReport {
     /// Segments that it retransmitted.
     pub retransmits: Option<u64>,
     /// What it used to send.
@@ -114,7 +114,7 @@ pub struct Opened {
 }
 
 /// Somebody who speaks our protocol.
-pub trait FarEnd: Sync {
+pub trait RemoteEnd: Sync {
     /// Opens the connection with this number, 0 being the first one.
     ///
     /// # Errors

@@ -39,12 +39,12 @@ pub fn listen(listener: Listener) {
 #[derive(Debug)]
 pub(crate) struct Sampler {
     stop: Arc<Waker>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<SamplerRecord>,
 }
 
 /// What a sampler saw.
 #[derive(Debug, Default)]
-struct Seen {
+struct SamplerRecord {
     samples: Vec<Sample>,
     /// When data was under way: the time and for how long no ACK had come, both in µs.
     silences: Vec<(u64, u64)>,
@@ -61,7 +61,7 @@ impl Sampler {
         let stop = Arc::new(Waker::new()?);
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut seen = Seen::default();
+            let mut seen = SamplerRecord::default();
             let every = |alive: usize| every.as_nanos() as u64 * (alive / OFTEN).max(1) as u64;
             let mut due = start_ns + every(SAMPLED.fetch_add(1, Ordering::Relaxed) + 1);
             while seen.samples.len() < MOST {
@@ -98,7 +98,7 @@ impl Sampler {
 
     /// Stops and hands over the samples, and of a transfer of a time that is long enough the gaps between ACKs by its thirds.
     pub(crate) fn finish_with_gaps(self, amount: Amount, elapsed: Duration) -> (Vec<Sample>, Vec<Third>) {
-        let Seen { samples, silences } = self.stop();
+        let SamplerRecord { samples, silences } = self.stop();
         let gaps = match amount {
             Amount::Time(time) if time >= SHORTEST_SOAK => ack_gaps(&silences, time.min(elapsed)),
             Amount::Time(_) | Amount::Size(_) => Vec::new(),
@@ -106,7 +106,7 @@ impl Sampler {
         (samples, gaps)
     }
 
-    fn stop(self) -> Seen {
+    fn stop(self) -> SamplerRecord {
         self.stop.wake();
         self.thread.join().unwrap_or_default()
     }

@@ -158,11 +158,11 @@ fn moved(result: io::Result<usize>) -> (io::Result<usize>, u64) {
 
 /// How a socket waits: in the kernel's own read or write, which takes one call and no timer for each piece, or beside it, where others
 /// want their turn too or the end is so near that a wait of the kernel's could miss it.
-struct Waiting {
+struct WaitMode {
     blocks: bool,
 }
 
-impl Waiting {
+impl WaitMode {
     /// Not in reads and writes, for now.
     fn beside(stream: &TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(GLANCE))?;
@@ -198,7 +198,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
     let sampler = Sampler::start(stream.try_clone()?, End::Receiver, start_ns, interval(expected))
         .map_err(|error| error.source)?;
-    let mut waiting = Waiting::beside(stream)?;
+    let mut waiting = WaitMode::beside(stream)?;
     // The system gives it memory as far as it is used.
     let mut buffer = vec![0; pattern::CHUNK];
     let mut turn = Turn::among(job.turns.as_ref());
@@ -287,7 +287,7 @@ pub(crate) fn send(
     let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64).saturating_add(2_000_000_000);
     let sampler =
         Sampler::start(stream.try_clone()?, End::Sender, start_ns, interval(expected)).map_err(|error| error.source)?;
-    let mut waiting = Waiting::beside(stream)?;
+    let mut waiting = WaitMode::beside(stream)?;
     let mut turn = Turn::among(job.turns.as_ref());
     let (mut sender, mut bytes, mut longest) = (pattern::Sender::default(), 0, pattern::PIECE);
     let (mut info, mut asked_ns) = (TcpInfo::default(), 0);

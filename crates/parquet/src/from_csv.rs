@@ -3,14 +3,14 @@ use std::io::{Error, Read, Seek, SeekFrom, Write};
 
 /// What the cells of a column have been so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct CellKinds {
     any: bool,
     integer: bool,
     real: bool,
     switch: bool,
 }
 
-impl Seen {
+impl CellKinds {
     const NOTHING: Self = Self { any: false, integer: true, real: true, switch: true };
 
     fn see(&mut self, cell: &str) {
@@ -63,7 +63,7 @@ pub fn from_csv<W: Write + Send>(mut csv: impl Read + Seek, out: W, known: &[(&s
     csv.seek(SeekFrom::Start(0))?;
     let mut reader = csv::Reader::from_reader(&mut csv);
     let names = reader.headers()?.clone();
-    let mut seen = vec![Seen::NOTHING; names.len()];
+    let mut seen = vec![CellKinds::NOTHING; names.len()];
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record)? {
         seen.iter_mut().zip(&record).for_each(|(seen, cell)| seen.see(cell));

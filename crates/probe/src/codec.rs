@@ -3,7 +3,7 @@
 //! An answer is matched by what a router must quote, the first eight bytes after the IP header (RFC 792): the identifier
 //! and number of an echo request, the ports and length of a datagram, the ports and sequence number of a segment.
 
-use crate::{Quote, Said, SynOptions};
+use crate::{ProbeAnswer, Quote, SynOptions};
 use std::net::IpAddr;
 use wt_wire::{
     Checksum, Icmpv4Kind, Icmpv4View, Icmpv6Kind, Icmpv6View, IpView, Protocol, Seq, TcpFlags, TcpOption, TcpView,
@@ -35,13 +35,13 @@ pub enum Token {
 
 /// What was heard, about which probe to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReceivedAnswer {
     /// Where the probe went.
     pub target: IpAddr,
     /// Which one it was.
     pub token: Token,
     /// What is said.
-    pub said: Said,
+    pub said: ProbeAnswer,
 }
 
 /// An echo request of `len` bytes of ICMP. Its checksum is the same whatever the number, so that load balancers which
@@ -134,7 +134,7 @@ pub fn full_options(mss: u16) -> Vec<u8> {
 ///
 /// `ident` is the identifier of our echo requests. Gives nothing for what is not about a probe.
 #[must_use]
-pub fn read_icmp(bytes: &[u8], from: IpAddr, ttl: Option<u8>, ident: u16) -> Option<Heard> {
+pub fn read_icmp(bytes: &[u8], from: IpAddr, ttl: Option<u8>, ident: u16) -> Option<ReceivedAnswer> {
     if from.is_ipv6() {
         return read_icmpv6(bytes, from, ttl, ident);
     }
@@ -142,32 +142,32 @@ pub fn read_icmp(bytes: &[u8], from: IpAddr, ttl: Option<u8>, ident: u16) -> Opt
     let view = Icmpv4View::new(message).ok().filter(|view| protocol == Protocol::ICMP && view.checksum_ok())?;
     let said = match view.kind() {
         Icmpv4Kind::EchoReply { ident: whose, seq } if whose == ident => {
-            return Some(Heard { target: from, token: Token::Echo(seq), said: Said::Reached { ttl } });
+            return Some(ReceivedAnswer { target: from, token: Token::Echo(seq), said: ProbeAnswer::Reached { ttl } });
         }
-        Icmpv4Kind::FragNeeded { mtu } => Said::TooBig { mtu: u32::from(mtu) },
-        Icmpv4Kind::TimeExceeded { code: 0 } => Said::Expired { quote: Quote::default() },
-        Icmpv4Kind::Unreachable { code } => Said::Unreachable { code },
+        Icmpv4Kind::FragNeeded { mtu } => ProbeAnswer::TooBig { mtu: u32::from(mtu) },
+        Icmpv4Kind::TimeExceeded { code: 0 } => ProbeAnswer::Expired { quote: Quote::default() },
+        Icmpv4Kind::Unreachable { code } => ProbeAnswer::Unreachable { code },
         _ => return None,
     };
     about(IpView::V4(view.quote()?), from, ttl, ident, said)
 }
 
-fn read_icmpv6(bytes: &[u8], from: IpAddr, ttl: Option<u8>, ident: u16) -> Option<Heard> {
+fn read_icmpv6(bytes: &[u8], from: IpAddr, ttl: Option<u8>, ident: u16) -> Option<ReceivedAnswer> {
     let view = Icmpv6View::new(bytes).ok()?;
     let said = match view.kind() {
         Icmpv6Kind::EchoReply { ident: whose, seq } if whose == ident => {
-            return Some(Heard { target: from, token: Token::Echo(seq), said: Said::Reached { ttl } });
+            return Some(ReceivedAnswer { target: from, token: Token::Echo(seq), said: ProbeAnswer::Reached { ttl } });
         }
-        Icmpv6Kind::PacketTooBig { mtu } => Said::TooBig { mtu },
-        Icmpv6Kind::TimeExceeded { code: 0 } => Said::Expired { quote: Quote::default() },
-        Icmpv6Kind::Unreachable { code } => Said::Unreachable { code },
+        Icmpv6Kind::PacketTooBig { mtu } => ProbeAnswer::TooBig { mtu },
+        Icmpv6Kind::TimeExceeded { code: 0 } => ProbeAnswer::Expired { quote: Quote::default() },
+        Icmpv6Kind::Unreachable { code } => ProbeAnswer::Unreachable { code },
         _ => return None,
     };
     about(IpView::V6(view.quote()?), from, ttl, ident, said)
 }
 
 /// Which probe an error is about.
-fn about(quoted: IpView<'_>, from: IpAddr, ttl: Option<u8>, ident: u16, said: Said) -> Option<Heard> {
+fn about(quoted: IpView<'_>, from: IpAddr, ttl: Option<u8>, ident: u16, said: ProbeAnswer) -> Option<ReceivedAnswer> {
     let (target, v6) = (quoted.dst(), quoted.dst().is_ipv6());
     let (protocol, bytes) = quoted.transport()?;
     let mut options = None;
@@ -204,12 +204,14 @@ fn about(quoted: IpView<'_>, from: IpAddr, ttl: Option<u8>, ident: u16, said: Sa
         IpView::V6(view) => (view.traffic_class(), None),
     };
     let said = match said {
-        Said::Expired { .. } => Said::Expired { quote: Quote { tos: Some(tos), dont_fragment, options } },
+        ProbeAnswer::Expired { .. } => ProbeAnswer::Expired { quote: Quote { tos: Some(tos), dont_fragment, options } },
         // The target itself says that nobody listens on the port: it was reached.
-        Said::Unreachable { code } if code == port_unreachable(v6) && from == target => Said::Reached { ttl },
+        ProbeAnswer::Unreachable { code } if code == port_unreachable(v6) && from == target => {
+            ProbeAnswer::Reached { ttl }
+        }
         other => other,
     };
-    Some(Heard { target, token, said })
+    Some(ReceivedAnswer { target, token, said })
 }
 
 /// The code of "port unreachable" (RFC 792; RFC 4443 section 3.1).

@@ -42,7 +42,7 @@ mod train;
 pub use cells::{Cells, cell_sizes, cells, cells_may_hide};
 pub use loss::{LossCount, likelihood_ratio, repeats_for};
 pub use pacer::Pacer;
-pub use probe::{Answer, Kind, Machine, Probe, Quote, Said, SynOptions, Time};
+pub use probe::{Answer, Kind, Machine, Probe, ProbeAnswer, Quote, SynOptions, Time};
 pub use reverse::Reverse;
 pub use scan::{Directions, Goodput, Loose, RateCheck, Scan, ScanConfig, ScanSize, Threshold, goodput};
 pub use search::{Clamp, Finding, FlowTally, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};

@@ -79,7 +79,7 @@ pub struct SynOptions {
 
 /// What came back for a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum ProbeAnswer {
     /// The target answered.
     Reached {
         /// The time to live with which the answer arrived.
@@ -132,7 +132,7 @@ pub struct Answer {
     /// Whose address it bears; `None` for this host's own.
     pub from: Option<IpAddr>,
     /// What it says.
-    pub said: Said,
+    pub said: ProbeAnswer,
 }
 
 /// Something that probes. Ask [`poll_probe`](Self::poll_probe) until it gives nothing, then wait for an answer or for

@@ -3,7 +3,7 @@
 //! # What this leaves out
 //! Aliases: a router that answers from another address for every interface counts as several.
 
-use crate::{Answer, Kind, LossCount, Machine, Probe, Quote, Rtt, Said, SynOptions, Time};
+use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Quote, Rtt, SynOptions, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
@@ -433,26 +433,26 @@ impl Machine for Trace {
             self.heard = Some(answer.at);
         }
         match (answer.said, flight.probe.ttl) {
-            (Said::Expired { quote }, Some(ttl)) => {
+            (ProbeAnswer::Expired { quote }, Some(ttl)) => {
                 if flight.probe.kind == Kind::Syn {
                     self.quotes.entry(ttl).or_insert(quote);
                 }
                 self.answered(answer, flight, ttl, false);
             }
-            (Said::Reached { ttl: reply }, Some(ttl)) => {
+            (ProbeAnswer::Reached { ttl: reply }, Some(ttl)) => {
                 self.reply_ttl = self.reply_ttl.or(reply);
                 self.answered(answer, flight, ttl, true);
             }
-            (Said::Open { .. } | Said::Refused, Some(ttl)) => {
+            (ProbeAnswer::Open { .. } | ProbeAnswer::Refused, Some(ttl)) => {
                 self.by_tcp |= self.target().is_none();
                 self.answered(answer, flight, ttl, true);
             }
-            (Said::Open { .. } | Said::Refused, None) => {
+            (ProbeAnswer::Open { .. } | ProbeAnswer::Refused, None) => {
                 self.open = true;
                 self.longest = self.longest.max(Some(answer.at.saturating_sub(flight.sent)));
             }
-            (Said::Reached { .. }, None) => self.arrived = self.arrived.max(Some(flight.probe.ip_len)),
-            (Said::TooBig { mtu }, None) => {
+            (ProbeAnswer::Reached { .. }, None) => self.arrived = self.arrived.max(Some(flight.probe.ip_len)),
+            (ProbeAnswer::TooBig { mtu }, None) => {
                 let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
                 let (Some(router), true) = (answer.from, (68..self.following).contains(&mtu)) else { return };
                 self.told.push((router, mtu));

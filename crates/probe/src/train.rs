@@ -4,7 +4,7 @@
 //! Other traffic, which makes the rate look smaller: it is what a new connection would get at this moment.
 
 use crate::rate::{Passage, Spacing, spacing};
-use crate::{Answer, Kind, Machine, Probe, Rtt, Said, Time};
+use crate::{Answer, Kind, Machine, Probe, ProbeAnswer, Rtt, Time};
 use wt_units::upper_median;
 
 /// Packets of one train.
@@ -189,9 +189,9 @@ impl Machine for Train {
     fn handle(&mut self, answer: &Answer) {
         let Some(flight) = self.flights.get_mut(answer.id as usize).filter(|flight| flight.1.is_none()) else { return };
         match answer.said {
-            Said::Open { sack: true, .. } => self.opened = true,
-            Said::Open { .. } | Said::Refused => self.done = true,
-            Said::Reached { .. } => {}
+            ProbeAnswer::Open { sack: true, .. } => self.opened = true,
+            ProbeAnswer::Open { .. } | ProbeAnswer::Refused => self.done = true,
+            ProbeAnswer::Reached { .. } => {}
             _ => return,
         }
         flight.1 = Some(answer.at);
@@ -269,12 +269,16 @@ mod tests {
         fn measure(mut self, kind: Kind) -> (Train, Time) {
             let mut train = Train::new(kind, 1400, Some(BASE));
             let (mut now, mut free, mut delivered) = (Time::ZERO, Time::ZERO, Time::ZERO);
-            let mut pending: Vec<(Time, u32, Said)> = Vec::new();
+            let mut pending: Vec<(Time, u32, ProbeAnswer)> = Vec::new();
             while !train.is_done() {
                 now = Self::free(&self.sending, now);
                 if let Some(probe) = train.poll_probe(now) {
                     let opens = probe.kind == Kind::Syn;
-                    let said = if opens { Said::Open { mss: None, sack: true } } else { Said::Reached { ttl: None } };
+                    let said = if opens {
+                        ProbeAnswer::Open { mss: None, sack: true }
+                    } else {
+                        ProbeAnswer::Reached { ttl: None }
+                    };
                     free = free.max(now) + self.gap;
                     let late = self.jitter.mul_f64(self.rng.random::<f64>());
                     let due = Self::free(&self.delivering, free + BASE + late);
@@ -382,7 +386,7 @@ mod tests {
         }
         for id in 0..10 {
             let at = Time::from_millis(40) + gap * (id + 1);
-            train.handle(&Answer { id, at, from: None, said: Said::Reached { ttl: None } });
+            train.handle(&Answer { id, at, from: None, said: ProbeAnswer::Reached { ttl: None } });
         }
         let found = train.bottleneck().unwrap();
         assert!((found.bps / (1400.0 * 8.0 / 0.011) - 1.0).abs() < 1e-6, "{found:?}");

@@ -4,12 +4,12 @@ use crate::ProbeOptions;
 use crate::clock::now;
 use crate::reverse::ReverseSearch;
 use crate::target::Target;
-use crate::wire::{Connection, Mark, Reply, Sent, Wire};
+use crate::wire::{Connection, Mark, Reply, SendOutcome, Wire};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 use wt_probe::codec::{TcpHeard, Token};
-use wt_probe::{Answer, Kind, Machine, Pacer, Said, Search, Time};
+use wt_probe::{Answer, Kind, Machine, Pacer, ProbeAnswer, Search, Time};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
                 any = true;
                 pacer.take(at);
                 match wire.send(&job.target.endpoints(), &probe, &mut job.connection)? {
-                    Sent::Gone(mark) => {
+                    SendOutcome::Gone(mark) => {
                         self.packets += 1;
                         if let Mark::Handshake(_) = mark {
                             job.opener = Some(probe.id);
@@ -245,10 +245,10 @@ impl<'a> Run<'a> {
                         }
                         self.marks.insert((job.target.ip, mark), probe.id);
                     }
-                    Sent::TooBig => {
-                        job.machine.handle(&Answer { id: probe.id, at, from: None, said: Said::LocalTooBig });
+                    SendOutcome::TooBig => {
+                        job.machine.handle(&Answer { id: probe.id, at, from: None, said: ProbeAnswer::LocalTooBig });
                     }
-                    Sent::Never => {}
+                    SendOutcome::Never => {}
                 }
             }
             if !any {
@@ -283,7 +283,7 @@ impl<'a> Run<'a> {
             if let TcpHeard::Reset { ack } = heard {
                 let token = Token::Tcp { port, seq: job.connection.refused_by(ack) };
                 if let Some(id) = marks.get(&(from, Mark::Token(token))) {
-                    let said = Said::Reached { ttl: None };
+                    let said = ProbeAnswer::Reached { ttl: None };
                     return job.machine.handle(&Answer { id: *id, at, from: Some(from), said });
                 }
             }
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
                 if let TcpHeard::SynAck { .. } = heard {
                     wire.refuse(&job.target.endpoints(), port, ack);
                 }
-                return job.machine.handle(&Answer { id, at, from: Some(from), said: Said::Refused });
+                return job.machine.handle(&Answer { id, at, from: Some(from), said: ProbeAnswer::Refused });
             }
             let Some(id) = job.opener.filter(|_| marks.contains_key(&(from, Mark::Handshake(port)))) else { return };
             let expected = job.connection.isn.wrapping_add(1);
@@ -306,9 +306,9 @@ impl<'a> Run<'a> {
                         wire.complete(&job.target.endpoints(), &job.connection);
                         *packets += 1;
                     }
-                    Said::Open { mss: options.mss, sack: options.sack }
+                    ProbeAnswer::Open { mss: options.mss, sack: options.sack }
                 }
-                TcpHeard::Reset { ack } if ack == expected => Said::Refused,
+                TcpHeard::Reset { ack } if ack == expected => ProbeAnswer::Refused,
                 _ => return,
             };
             job.machine.handle(&Answer { id, at, from: Some(from), said });

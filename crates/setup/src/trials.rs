@@ -5,10 +5,10 @@ use wt_trial::TunnelError;
 pub fn tunnel_problem(error: &TunnelError) -> Problem {
     match error {
         TunnelError::Broken { .. } => Problem::internal(error.to_string()),
-        TunnelError::FarEnd { advice: Some(advice), .. } => {
+        TunnelError::RemoteHost { advice: Some(advice), .. } => {
             Problem::new(Fault::Remote, error.to_string()).because(advice.cause).hint(advice.remedy)
         }
-        TunnelError::FarEnd { .. } => Problem::new(Fault::Remote, error.to_string()),
+        TunnelError::RemoteHost { .. } => Problem::new(Fault::Remote, error.to_string()),
         TunnelError::Lost { here, .. } => {
             let fault = if *here { Fault::Environment } else { Fault::Remote };
             Problem::new(fault, error.to_string())

@@ -10,7 +10,7 @@
 /// The workloads of trials, as jobs of flows; and what was measured.
 mod work;
 
-use self::work::Judged;
+use self::work::WorkOutcome;
 use crate::cc;
 use crate::report::{FlowReport, Report};
 use crate::run::Simulation;
@@ -228,7 +228,7 @@ fn set(end: &mut StackConfig, knob: Knob, settings: &Settings) {
 
 /// What a simulation says, in the words of a trial.
 fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
-    let Judged { bytes, elapsed, measures, flow } = work::judge(spec, &report);
+    let WorkOutcome { bytes, elapsed, measures, flow } = work::judge(spec, &report);
     let Report { queue_drops, losses, too_big, cut_short, ended, .. } = report;
     // All connections of a page are one work; elsewhere the others aren't judged.
     let sum = |of: fn(&FlowReport) -> u64| -> u64 {

@@ -7,7 +7,7 @@
 mod peer;
 
 use crate::catalogue::{Built, Choice, Stack};
-use peer::{Heard, Peer, Scene};
+use peer::{Peer, Scene, StackSegment};
 use serde::{Deserialize, Serialize};
 use std::net::Shutdown;
 use std::time::Duration;
@@ -135,13 +135,13 @@ fn timestamps(scene: &Scene<'_>) -> Result<bool, String> {
 fn pmtu(scene: &Scene<'_>) -> Result<bool, String> {
     let mut peer = Peer::open(scene, 60_000)?;
     peer.write(&[1; 3000])?;
-    let large = |heard: &Heard| heard.packet.len() > 1000 && !heard.payload.is_empty();
+    let large = |heard: &StackSegment| heard.packet.len() > 1000 && !heard.payload.is_empty();
     let first = peer.hear_that(SOON, large).ok_or("it sends no large packet")?;
     if !first.dont_fragment {
         return Ok(false);
     }
     peer.too_big(&first.packet, 600)?;
-    let again = |heard: &Heard| heard.seq == first.seq && !heard.payload.is_empty() && heard.packet.len() <= 600;
+    let again = |heard: &StackSegment| heard.seq == first.seq && !heard.payload.is_empty() && heard.packet.len() <= 600;
     Ok(peer.hear_that(PATIENCE, again).is_some())
 }
 

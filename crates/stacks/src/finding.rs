@@ -1,6 +1,6 @@
 //! What is wrong with a stack, by name and date.
 
-use crate::seen::{AckDelay, Seen};
+use crate::seen::{AckDelay, StackObservation};
 use serde::Serialize;
 use wt_experiment::drift;
 
@@ -77,7 +77,7 @@ fn chance(course: &[(f64, f64)]) -> Option<f64> {
 impl Finding {
     /// The growth of ACK delays in a trial, if there is any.
     #[must_use]
-    pub fn ack_delay(seen: &Seen) -> Option<Self> {
+    pub fn ack_delay(seen: &StackObservation) -> Option<Self> {
         let course = &seen.ack_delay.as_ref()?.course;
         if chance(course)? > CHANCE {
             return None;
@@ -97,7 +97,7 @@ impl Finding {
 
     /// What became of the data of a trial, if it isn't as it was sent.
     #[must_use]
-    pub fn data(integrity: &str, took_us: u64, what: &str, seen: &Seen) -> Option<Self> {
+    pub fn data(integrity: &str, took_us: u64, what: &str, seen: &StackObservation) -> Option<Self> {
         let at_s = took_us as f64 / 1e6;
         let what = what.to_owned();
         match integrity {
@@ -217,9 +217,12 @@ mod tests {
         }
     }
 
-    fn seen(course: Vec<(f64, f64)>) -> Seen {
+    fn seen(course: Vec<(f64, f64)>) -> StackObservation {
         let ends_us = Some((course[0].1, course[course.len() - 1].1));
-        Seen { ack_delay: Some(AckDelay { median_us: 500.0, ends_us, course }), ..Seen::default() }
+        StackObservation {
+            ack_delay: Some(AckDelay { median_us: 500.0, ends_us, course }),
+            ..StackObservation::default()
+        }
     }
 
     #[test]
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn data_that_goes_wrong_is_dated_in_milliseconds_within_the_first_second() {
-        let seen = Seen { answer_us: Some(1_830.0), ..Seen::default() };
+        let seen = StackObservation { answer_us: Some(1_830.0), ..StackObservation::default() };
         let text = |integrity, took_us| Finding::data(integrity, took_us, "byte 0", &seen).unwrap().text();
         let lost = "data is lost that it had acknowledged (byte 0); the answer came 1.83 ms after its request";
         assert_eq!(text("lost", 2_340), format!("after 2.3 ms {lost}"));
@@ -268,7 +271,7 @@ mod tests {
     fn what_does_not_grow_is_no_finding() {
         assert_eq!(Finding::ack_delay(&seen(course(1e9, 300.0, 1))), None);
         assert_eq!(Finding::ack_delay(&seen(vec![(0.0, 1.0), (1.0, 2.0)])), None);
-        assert_eq!(Finding::ack_delay(&Seen::default()), None);
-        assert_eq!(Finding::data("ok", 1, "", &Seen::default()), None);
+        assert_eq!(Finding::ack_delay(&StackObservation::default()), None);
+        assert_eq!(Finding::data("ok", 1, "", &StackObservation::default()), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Programs of others through a stack: what connects to a local address goes on by a connection of the stack's own.
 
 use crate::catalogue::Choice;
-use crate::protocol::{Arguments, Done};
-use crate::running::{Ended, Running, connect};
+use crate::protocol::{AdapterDone, Arguments};
+use crate::running::{AdapterEnd, AdapterProcess, connect};
 use crate::tunnel::{STACK_DEVICE, STACK_V4, bring_up, forward_between};
 use std::io;
 use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(130);
 /// thread that made it.
 #[derive(Debug)]
 pub struct Forward {
-    running: Running,
+    running: AdapterProcess,
     _folder: Folder,
     at: SocketAddr,
 }
@@ -31,7 +31,7 @@ pub struct Forward {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forwarded {
     /// What the adapter says it did, if it said so.
-    pub done: Option<Done>,
+    pub done: Option<AdapterDone>,
     /// What went wrong with it, if anything did.
     pub trouble: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Forward {
             window: choice.window,
             options: choice.options.clone(),
         };
-        let running = Running::start(choice, &arguments)?;
+        let running = AdapterProcess::start(choice, &arguments)?;
         bring_up(arguments.mtu).map_err(|error| format!("its device: {error}"))?;
         let path = arguments.listen;
         std::thread::spawn(move || accept(&listener, &path));
@@ -79,7 +79,7 @@ impl Forward {
     /// Ends the stack, and says what it did.
     #[must_use]
     pub fn end(self) -> Forwarded {
-        let Ended { done, trouble, .. } = self.running.end();
+        let AdapterEnd { done, trouble, .. } = self.running.end();
         Forwarded { done, trouble }
     }
 }

@@ -1,6 +1,6 @@
 //! What adapters say, as a function of bytes: for fuzzing (`fuzz/`), and for a test with random bytes.
 
-use crate::protocol::{Arguments, Description, Done, Ready};
+use crate::protocol::{AdapterDone, Arguments, Description, Ready};
 use crate::talk::Lines;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -26,7 +26,7 @@ pub fn adapter(bytes: &[u8]) {
             let again = serde_json::to_string(&ready).expect("what was read can be written");
             assert_eq!(serde_json::from_str::<Ready>(&again).expect("and read again"), ready);
         }
-        let _ = serde_json::from_str::<Done>(&line);
+        let _ = serde_json::from_str::<AdapterDone>(&line);
     }
     assert!(length <= bytes.len());
     let words = bytes.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec()));

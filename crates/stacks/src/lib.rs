@@ -35,5 +35,5 @@ pub mod fuzzing;
 pub use adapter::{ADAPTER, adapter};
 pub use catalogue::{Built, Choice, ChoiceError, Stack};
 pub use forward::{Forward, Forwarded};
-pub use seen::{Offer, Seen};
+pub use seen::{Offer, StackObservation};
 pub use tunnel::{StackError, StackTunnel, tun_device};

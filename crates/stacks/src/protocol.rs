@@ -9,7 +9,7 @@
 //! 3. for each connection to that socket opens one connection of its stack to `--server`, writes the byte [`CONNECTED`] into the
 //!    local one when the handshake is done (or closes it when it can't be), and then carries the bytes both ways. An end
 //!    of one direction is carried too;
-//! 4. when its standard input ends, writes a [`Done`] line and ends with code 0.
+//! 4. when its standard input ends, writes a [`AdapterDone`] line and ends with code 0.
 //!
 //! A stack that isn't TCP says `far_end` in its description. Its adapter is then also started in the server, as
 //! `ADAPTER --far-end ADDRESS:PORT`. There it listens at that address for its own protocol, writes a [`Ready`] line, and carries
@@ -69,7 +69,7 @@ pub struct Ready {
 
 /// The adapter ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct AdapterDone {
     /// Always true.
     pub done: bool,
     /// Connections that it opened.

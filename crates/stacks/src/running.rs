@@ -1,6 +1,6 @@
 use crate::adapter::ADAPTER;
 use crate::catalogue::{Built, Choice};
-use crate::protocol::{Arguments, CONNECTED, Done, FAR_END, Ready};
+use crate::protocol::{AdapterDone, Arguments, CONNECTED, FAR_END, Ready};
 use crate::talk::{Lines, PARTING};
 use std::ffi::OsString;
 use std::fs::File;
@@ -23,7 +23,7 @@ const MOST_TOLD: usize = 2_000;
 
 /// An adapter's process; ends with this value.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct AdapterProcess {
     child: Child,
     lines: Lines<ChildStdout>,
     /// What it said when it was ready.
@@ -34,16 +34,16 @@ pub(crate) struct Running {
 
 /// What became of an adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct AdapterEnd {
     /// What it had used at the end of its work.
     pub(crate) usage: Option<Usage>,
     /// Its last line.
-    pub(crate) done: Option<Done>,
+    pub(crate) done: Option<AdapterDone>,
     /// Why that isn't how it should have ended, if it isn't.
     pub(crate) trouble: Option<String>,
 }
 
-impl Running {
+impl AdapterProcess {
     /// Starts an adapter in this thread's network namespace. It dies with this thread.
     ///
     /// # Errors
@@ -99,12 +99,12 @@ impl Running {
     }
 
     /// Ends it, and says how that went.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> AdapterEnd {
         let usage = self.usage();
         // Before it is told to end: whoever has ended by now wasn't asked to.
         let early = self.child.try_wait().ok().flatten();
         drop(self.child.stdin.take());
-        let done = self.lines.next(PARTING).and_then(|line| serde_json::from_str::<Done>(&line).ok());
+        let done = self.lines.next(PARTING).and_then(|line| serde_json::from_str::<AdapterDone>(&line).ok());
         // A process that is on its way out writes no last line, and has a status a moment later.
         let late = if done.is_none() { self.exit_within(PARTING) } else { None };
         let trouble = match (early.or(late), &done) {
@@ -121,11 +121,11 @@ impl Running {
         let _ = self.child.wait();
         let told = complaint(&mut self.child);
         let trouble = trouble.map(|what| if told.is_empty() { what } else { format!("{what}: {told}") });
-        Ended { usage, done, trouble }
+        AdapterEnd { usage, done, trouble }
     }
 }
 
-impl Running {
+impl AdapterProcess {
     /// How it ended, if it does in time.
     fn exit_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         let limit = monotonic_ns() + patience.as_nanos() as u64;
@@ -142,7 +142,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for AdapterProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -15,7 +15,7 @@ const LAST: u32 = 100_000;
 
 /// What is seen of a stack at its own device: nothing that the stack says of itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Seen {
+pub struct StackObservation {
     /// How late it acknowledges, if it acknowledged anything.
     pub ack_delay: Option<AckDelay>,
     /// What its SYN offered.
@@ -109,10 +109,10 @@ impl Watcher {
     }
 
     /// What was seen.
-    pub(crate) fn finish(self) -> Seen {
+    pub(crate) fn finish(self) -> StackObservation {
         self.stop.store(true, Ordering::Release);
-        let Ok((analysis, missed)) = self.thread.join() else { return Seen::default() };
-        Seen { missed, ..Seen::of(&analysis.connections) }
+        let Ok((analysis, missed)) = self.thread.join() else { return StackObservation::default() };
+        StackObservation { missed, ..StackObservation::of(&analysis.connections) }
     }
 }
 
@@ -129,7 +129,7 @@ impl AckDelay {
     }
 }
 
-impl Seen {
+impl StackObservation {
     /// What its window allows a sender that nothing else holds, over an RTT, bit/s: what can be under way with the windows that it
     /// offered, in the mean over time, once in each round trip and the time that a byte waits for its ACK, in the mean over bytes. Unknown of what isn't TCP.
     ///

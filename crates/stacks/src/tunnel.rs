@@ -5,9 +5,9 @@ mod pairs;
 
 use crate::catalogue::{Built, Choice};
 use crate::protocol::Arguments;
-use crate::running::{Ended, Running, connect};
-use crate::seen::{Seen, Watcher};
-use outcome::Ran;
+use crate::running::{AdapterEnd, AdapterProcess, connect};
+use crate::seen::{StackObservation, Watcher};
+use outcome::TrialRun;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wt_lab::{CLIENT_V4, DEVICE, Folder, Lab, SERVER_V4};
 use wt_load::page::load_page_from;
-use wt_load::work::{FarEnd, Leg, Opened, Worked, join, work};
+use wt_load::work::{Leg, Opened, RemoteEnd, Worked, join, work};
 use wt_load::{Connection, EndReport, FetchError, LoadError, Request, SenderOptions, Server, ServerConfig};
 use wt_sys::SysError;
 use wt_sys::awake::Awake;
@@ -128,14 +128,14 @@ impl StackTunnel {
     }
 
     /// The other end of the stack's connections, if it isn't the server's kernel.
-    fn far_end(&self, choice: &Choice) -> Result<Option<Running>, String> {
+    fn far_end(&self, choice: &Choice) -> Result<Option<AdapterProcess>, String> {
         let Built::Program(program) = choice.stack.built() else { return Ok(None) };
         if !self.far_ends.contains(choice.stack.name) {
             return Ok(None);
         }
         let path = format!("/proc/self/fd/{}", self.lab.server.ns.as_fd().as_raw_fd());
         let namespace = File::open(path).map_err(|error| format!("can't open the server's namespace: {error}"))?;
-        Running::far_end(&program, SocketAddrV4::new(SERVER_V4, PORT), namespace).map(Some)
+        AdapterProcess::far_end(&program, SocketAddrV4::new(SERVER_V4, PORT), namespace).map(Some)
     }
 
     fn arguments(&self, choice: &Choice) -> Arguments {
@@ -169,7 +169,7 @@ pub(crate) fn bring_up(mtu: u32) -> Result<(), SysError> {
 }
 
 /// A connection to the lab's server through a stack.
-struct Far<'a> {
+struct StackConnector<'a> {
     spec: &'a TrialSpec,
     choice: &'a Choice,
     /// The adapter's local socket; without one the kernel itself.
@@ -177,7 +177,7 @@ struct Far<'a> {
     token: u64,
 }
 
-impl FarEnd for Far<'_> {
+impl RemoteEnd for StackConnector<'_> {
     fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
         let token = self.token.wrapping_add(number.into());
         let (direction, amount) = match *leg {
@@ -220,7 +220,7 @@ impl Choice {
     }
 }
 
-impl Far<'_> {
+impl StackConnector<'_> {
     /// Runs the workload.
     fn work(&self, cancel: &Cancel) -> Result<Worked, FetchError> {
         let deadline = self.spec.deadline;
@@ -240,7 +240,11 @@ impl Far<'_> {
     }
 
     /// The same, watched.
-    fn watched(&self, device: &str, cancel: &Cancel) -> Result<(Result<Worked, FetchError>, Duration, Seen), SysError> {
+    fn watched(
+        &self,
+        device: &str,
+        cancel: &Cancel,
+    ) -> Result<(Result<Worked, FetchError>, Duration, StackObservation), SysError> {
         // What waits for each answer is woken once more behind an adapter, and nobody shall be judged by how slowly a processor
         // wakes up. A transfer keeps it awake by itself.
         let page = matches!(self.spec.workload, Workload::Page { .. });
@@ -264,25 +268,25 @@ impl StackTunnel {
     }
 
     /// One trial, on a thread in the client's namespace. The outer error means that the lab is broken.
-    fn trial(&self, spec: &TrialSpec, choice: &Choice, token: u64, cancel: &Cancel) -> Result<Ran, SysError> {
+    fn trial(&self, spec: &TrialSpec, choice: &Choice, token: u64, cancel: &Cancel) -> Result<TrialRun, SysError> {
         if choice.stack.built() == Built::Direct {
             let default = choice.options.get("cc").map(|_| read_net_sysctl(DEFAULT_CC)).transpose()?;
             if default.is_some() {
                 write_net_sysctl(DEFAULT_CC, "reno")?;
             }
-            let far = Far { spec, choice, adapter: None, token };
+            let far = StackConnector { spec, choice, adapter: None, token };
             let (worked, took, seen) = far.watched(DEVICE, cancel)?;
             if let Some(default) = default {
                 // A user may not be allowed to choose it anew; then reno stays the default of the lab's client.
                 let _ = write_net_sysctl(DEFAULT_CC, &default);
             }
             let servers = self.reports(&worked);
-            return Ok(Ran { worked, servers, took, seen, ready: None, used: None, trouble: None });
+            return Ok(TrialRun { worked, servers, took, seen, ready: None, used: None, trouble: None });
         }
         let arguments = self.arguments(choice);
         let failed = |why: String| {
-            let (worked, seen) = (Err(FetchError::Never(why.clone())), Seen::default());
-            Ok(Ran {
+            let (worked, seen) = (Err(FetchError::Never(why.clone())), StackObservation::default());
+            Ok(TrialRun {
                 worked,
                 servers: Vec::new(),
                 took: Duration::ZERO,
@@ -292,7 +296,8 @@ impl StackTunnel {
                 trouble: Some(why),
             })
         };
-        let started = self.far_end(choice).and_then(|far_end| Ok((far_end, Running::start(choice, &arguments)?)));
+        let started =
+            self.far_end(choice).and_then(|far_end| Ok((far_end, AdapterProcess::start(choice, &arguments)?)));
         let (far_end, running) = match started {
             Ok(both) => both,
             Err(why) => return failed(why),
@@ -303,16 +308,16 @@ impl StackTunnel {
             return failed(why);
         }
         let (ready, at_start) = (running.ready.clone(), running.at_start);
-        let far = Far { spec, choice, adapter: Some(arguments.listen.clone()), token };
+        let far = StackConnector { spec, choice, adapter: Some(arguments.listen.clone()), token };
         let (worked, took, seen) = far.watched(STACK_DEVICE, cancel)?;
         // While the stack lives, so that the server sees its connections end.
         let servers = self.reports(&worked);
-        let Ended { usage, mut trouble, .. } = running.end();
+        let AdapterEnd { usage, mut trouble, .. } = running.end();
         if let Some(far) = far_end.and_then(|far_end| far_end.end().trouble) {
             trouble.get_or_insert(format!("its peer: {far}"));
         }
         let used = usage.map(|usage| (at_start, usage));
-        Ok(Ran { worked, servers, took, seen, ready: Some(ready), used, trouble })
+        Ok(TrialRun { worked, servers, took, seen, ready: Some(ready), used, trouble })
     }
 }
 

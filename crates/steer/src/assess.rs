@@ -1,4 +1,4 @@
-use crate::record::{Kept, KeptAnswer};
+use crate::record::{KeptAnswer, StoredReport};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_problem::Problem;
@@ -64,7 +64,7 @@ impl Assessor {
     }
 
     /// How it stands, as it is kept.
-    pub(crate) fn kept(&self, run: TrafficRun<'_>, tally: TrafficTally, draw: DrawKey) -> Kept {
+    pub(crate) fn kept(&self, run: TrafficRun<'_>, tally: TrafficTally, draw: DrawKey) -> StoredReport {
         let report = self.analysis.report(run, &tally);
         let kind = serde_json::to_value(report.verdict.kind).ok();
         let kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
@@ -77,7 +77,7 @@ impl Assessor {
             headline.clone_from(&holdback.text);
         }
         let answer = KeptAnswer::of(&report);
-        Kept { kind, headline, answer, tally, report, servers: self.analysis.server_evidence(draw) }
+        StoredReport { kind, headline, answer, tally, report, servers: self.analysis.server_evidence(draw) }
     }
 }
 

@@ -31,7 +31,7 @@ enum Account {
 
 /// A connection that was seen before its end.
 #[derive(Debug)]
-struct Seen {
+struct OpenConnection {
     account: Account,
     epoch: u64,
     since_ns: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Census {
     listening: HashSet<u16>,
     /// Connections that were there before.
     before: HashSet<u64>,
-    seen: HashMap<u64, Seen>,
+    seen: HashMap<u64, OpenConnection>,
     epoch: Option<(u64, ArmOf)>,
     counts: TrafficCounts,
     records: Vec<TrafficRecord>,
@@ -173,7 +173,7 @@ impl Census {
         let changed_cc = matches!(account, Account::Arm(arm) if differs(&self.arms[arm], socket));
         let since_ns = self.begins(now);
         let request = socket.is_request();
-        self.seen.insert(socket.cookie, Seen { account, epoch, since_ns, last_ns: now, request, changed_cc });
+        self.seen.insert(socket.cookie, OpenConnection { account, epoch, since_ns, last_ns: now, request, changed_cc });
     }
 
     /// When a connection began that was first seen now: each a nanosecond later, since it is known by that.
@@ -210,7 +210,7 @@ impl Census {
                 let (account, epoch) = self.account(socket);
                 count(&mut self.counts, account);
                 let since_ns = self.begins(now);
-                Seen { account, epoch, since_ns, last_ns: now, request: false, changed_cc: false }
+                OpenConnection { account, epoch, since_ns, last_ns: now, request: false, changed_cc: false }
             }
         };
         let Account::Arm(arm) = seen.account else { return };
@@ -220,7 +220,7 @@ impl Census {
         };
         self.counts.recorded += 1;
         let tag = self.tag.tag(ClientPrefix::of(socket.remote.ip()));
-        self.records.push(record(&seen, &info, Told { arm, tag, now, initcwnd: self.arms[arm].initcwnd() }));
+        self.records.push(record(&seen, &info, RecordContext { arm, tag, now, initcwnd: self.arms[arm].initcwnd() }));
     }
 
     /// What has become of connections since the last call.
@@ -239,7 +239,11 @@ impl Census {
             let seen = self.seen.get(&socket.cookie).filter(|seen| !seen.request)?;
             let Account::Arm(arm) = seen.account else { return None };
             let tag = self.tag.tag(ClientPrefix::of(socket.remote.ip()));
-            Some(record(seen, socket.info.as_ref()?, Told { arm, tag, now, initcwnd: self.arms[arm].initcwnd() }))
+            Some(record(
+                seen,
+                socket.info.as_ref()?,
+                RecordContext { arm, tag, now, initcwnd: self.arms[arm].initcwnd() },
+            ))
         };
         Ok(TrafficRecords { connections: all.iter().filter_map(of).collect(), ..TrafficRecords::default() })
     }
@@ -277,7 +281,7 @@ fn differs(arm: &ArmSettings, socket: &DiagSocket) -> bool {
     arm.cc().zip(socket.congestion_control.as_deref()).is_some_and(|(asked, has)| asked != has)
 }
 
-struct Told {
+struct RecordContext {
     arm: usize,
     tag: u64,
     now: u64,
@@ -285,7 +289,7 @@ struct Told {
 }
 
 /// The kernel's last figures as a record. They don't say how it ended: in order is what had its FIN acknowledged.
-fn record(seen: &Seen, info: &TcpInfo, told: Told) -> TrafficRecord {
+fn record(seen: &OpenConnection, info: &TcpInfo, told: RecordContext) -> TrafficRecord {
     /// `TCP_LAST_ACK` and `TCP_ESTABLISHED`: in order, and not.
     const LAST_ACK: u32 = 9;
     const ESTABLISHED: u32 = 1;
@@ -327,13 +331,13 @@ fn record(seen: &Seen, info: &TcpInfo, told: Told) -> TrafficRecord {
 mod tests {
     use super::*;
 
-    fn told() -> Told {
-        Told { arm: 1, tag: 7, now: 3_000_000_000, initcwnd: Some(32) }
+    fn told() -> RecordContext {
+        RecordContext { arm: 1, tag: 7, now: 3_000_000_000, initcwnd: Some(32) }
     }
 
-    fn seen() -> Seen {
+    fn seen() -> OpenConnection {
         let (since_ns, last_ns) = (1_000_000_000, 2_000_000_000);
-        Seen { account: Account::Arm(1), epoch: 4, since_ns, last_ns, request: false, changed_cc: false }
+        OpenConnection { account: Account::Arm(1), epoch: 4, since_ns, last_ns, request: false, changed_cc: false }
     }
 
     #[test]

@@ -23,7 +23,7 @@ const SIGINT: i32 = 2;
 
 /// What is kept of a state of affairs: everything that a report says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredReport {
     pub(crate) kind: String,
     pub(crate) headline: String,
     /// What lists show of it.
@@ -129,7 +129,7 @@ impl Record {
     ///
     /// # Errors
     /// A [`Problem`] that names the journal.
-    pub(crate) fn note(&mut self, kept: &Kept) -> Result<(), Problem> {
+    pub(crate) fn note(&mut self, kept: &StoredReport) -> Result<(), Problem> {
         let found = serde_json::to_value(kept).map_err(|error| Problem::internal(error.to_string()))?;
         let seen = Sighting { host: self.id.to_lowercase(), at_unix_us: clock::unix_us(), found };
         self.journal.note(KIND, &[seen]).map_err(|error| problem(&error))
@@ -139,7 +139,7 @@ impl Record {
     ///
     /// # Errors
     /// A [`Problem`] that names the journal.
-    pub(crate) fn end(mut self, state: State, kept: &Kept) -> Result<(), Problem> {
+    pub(crate) fn end(mut self, state: State, kept: &StoredReport) -> Result<(), Problem> {
         let verdict = serde_json::to_value(kept).map_err(|error| Problem::internal(error.to_string()))?;
         let ended = self.journal.finish_experiment(&self.id, state, clock::unix_us(), Some(&verdict));
         ended.map_err(|error| problem(&error))
@@ -151,7 +151,7 @@ fn config_of(stored: &StoredExperiment) -> Option<TrafficConfig> {
     config.traffic.clone().and_then(|config| serde_json::from_value(config).ok())
 }
 
-fn kept(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Option<Kept>, Problem> {
+fn kept(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Option<StoredReport>, Problem> {
     let last = || {
         let seen = journal.sightings(KIND, Some(&stored.id.to_lowercase()), 1).map_err(|error| problem(&error))?;
         Ok::<_, Problem>(seen.into_iter().next_back().map(|sighting| sighting.found))
@@ -213,7 +213,7 @@ fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Fini
         Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
             .hint(format!("windtunnel report {}", stored.id))
     })?;
-    let Kept { report, servers, .. } = kept(journal, stored)?.ok_or_else(|| {
+    let StoredReport { report, servers, .. } = kept(journal, stored)?.ok_or_else(|| {
         Problem::usage(format!("{} has written nothing down yet", stored.id)).hint("wait a few seconds")
     })?;
     Ok(Finished { id: stored.id.clone(), config, report, servers })

@@ -4,7 +4,7 @@ use crate::assign;
 use crate::assigner::Assigner;
 use crate::backend::{Outcomes, Secrets};
 use crate::opens::Opens;
-use crate::record::{Kept, Record};
+use crate::record::{Record, StoredReport};
 use crate::{OpenNow, PlannedArm, TrafficAnswer, TrafficEvent, TrafficPlan, TrafficRequest};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -302,7 +302,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn say_holdback(&mut self, kept: &Kept) {
+    fn say_holdback(&mut self, kept: &StoredReport) {
         if let Some(holdback) = kept.report.holdback.as_ref().filter(|now| self.holdback != Some(now.state)) {
             self.holdback = Some(holdback.state);
             (self.events)(TrafficEvent::Holdback { holdback: holdback.clone() });
@@ -344,7 +344,7 @@ impl Session<'_> {
         Ok(TrafficAnswer::Report(Box::new(kept.report)))
     }
 
-    fn kept(&mut self) -> Result<Kept, Problem> {
+    fn kept(&mut self) -> Result<StoredReport, Problem> {
         let (opens, counts) = self.opens.now(self.backend.as_mut())?;
         // What the count saw end is taken, too: no account is ahead of another.
         self.take()?;

@@ -29,7 +29,7 @@ pub(crate) fn refusal(config: &TrafficConfig) -> Option<String> {
 
 /// What the host has while an arm has its turn.
 #[derive(Debug)]
-struct Held {
+struct ArmInForce {
     arm: usize,
     change: HeldChange,
     on: bool,
@@ -42,7 +42,7 @@ pub(crate) struct SlotsBackend {
     census: Census,
     host: HostAccess,
     arms: Vec<ArmSettings>,
-    held: Option<Held>,
+    held: Option<ArmInForce>,
 }
 
 impl SlotsBackend {
@@ -57,7 +57,7 @@ impl SlotsBackend {
 
     /// Gives the host the settings of an arm, which may be those that it has.
     fn give(&mut self, arm: usize) -> Result<(), Problem> {
-        let old = |held: &Held| clock::monotonic_ns().saturating_sub(held.since_ns) > RENEW_NS;
+        let old = |held: &ArmInForce| clock::monotonic_ns().saturating_sub(held.since_ns) > RENEW_NS;
         if let Some(held) = self.held.as_mut().filter(|held| held.arm == arm && !old(held)) {
             if !held.on {
                 self.host.switch_held(&held.change, true)?;
@@ -74,7 +74,7 @@ impl SlotsBackend {
         }
         let since_ns = clock::monotonic_ns();
         if let Some(change) = self.host.hold(&self.arms[arm], HOLD)? {
-            self.held = Some(Held { arm, change, on: true, since_ns });
+            self.held = Some(ArmInForce { arm, change, on: true, since_ns });
         }
         Ok(())
     }

@@ -237,11 +237,12 @@ impl Serialize for ArmSettings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(untagged)]
-        enum Written {
+        enum NumberOrText {
             Number(u64),
             Text(String),
         }
-        let written = self.iter().map(|(name, text)| (name, text.parse().map_or(Written::Text(text), Written::Number)));
+        let written =
+            self.iter().map(|(name, text)| (name, text.parse().map_or(NumberOrText::Text(text), NumberOrText::Number)));
         serializer.collect_map(written)
     }
 }

@@ -85,9 +85,9 @@ mod tests {
 
     /// Takes down what it is asked for.
     #[derive(Default)]
-    struct Asked(RefCell<Vec<String>>);
+    struct RecordingTunnel(RefCell<Vec<String>>);
 
-    impl Tunnel for Asked {
+    impl Tunnel for RecordingTunnel {
         fn kind(&self) -> TunnelKind {
             TunnelKind::Sim
         }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_held_is_current_and_part_of_every_trial_and_what_is_asked_for_wins() {
         let held = Settings::new().with(Knob::Cc, Level::Name("reno".into())).with(Knob::Mss, Level::Number(1000));
-        let mut holding = Holding::new(Asked::default(), held);
+        let mut holding = Holding::new(RecordingTunnel::default(), held);
         assert_eq!(holding.current().to_string(), "mtu=1500 cc=reno mss=1000");
         let (none, own) = (Settings::new(), Settings::new().with(Knob::Mss, Level::Number(500)));
         holding.check(&own).unwrap();
@@ -140,7 +140,7 @@ mod tests {
         let words = ["check", "ready", "ready", "run", "run"];
         let wanted: Vec<String> = words.iter().zip(all).map(|(word, what)| format!("{word} {what}")).collect();
         assert_eq!(*holding.tunnel.0.borrow(), wanted);
-        let plain = Holding::new(Asked::default(), Settings::new());
-        assert_eq!(plain.current(), Asked::default().current());
+        let plain = Holding::new(RecordingTunnel::default(), Settings::new());
+        assert_eq!(plain.current(), RecordingTunnel::default().current());
     }
 }

@@ -89,7 +89,7 @@ pub enum TunnelError {
     },
     /// The remote host can't or won't, and trying again helps nobody.
     #[error("{why}")]
-    FarEnd {
+    RemoteHost {
         /// What it said or did.
         why: String,
         /// Why that is so and what to try, where that is known.

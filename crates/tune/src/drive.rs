@@ -2,7 +2,7 @@
 
 use super::event::{Sink, TuneEvent};
 use super::notebook::Notebook;
-use super::observed::{Attempts, CutRound, Judged, REPEATS, is_done, observation, order_of};
+use super::observed::{Attempts, CutRound, REPEATS, TrialFigures, is_done, observation, order_of};
 use super::plan::{Plan, aside};
 use super::turns::RoundTurns;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl Driver<'_> {
             Err(error) => {
                 let aborted = TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string());
                 self.notebook.finish(id, &aborted)?;
-                if let TunnelError::FarEnd { .. } | TunnelError::Lost { .. } | TunnelError::Spent { .. } = error {
+                if let TunnelError::RemoteHost { .. } | TunnelError::Lost { .. } | TunnelError::Spent { .. } = error {
                     self.records.push(TrialRecord { id, spec, started_unix_us: started, outcome: aborted });
                     self.ended = Some(error);
                     return Ok(None);
@@ -176,7 +176,7 @@ impl Driver<'_> {
             given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
             if given_up == GIVEN_UP {
                 let why = "the remote host refuses again and again".to_owned();
-                self.ended = Some(TunnelError::FarEnd { why, advice: None });
+                self.ended = Some(TunnelError::RemoteHost { why, advice: None });
                 experiment.stop(StopReason::User);
                 return self.end(experiment);
             }
@@ -264,7 +264,7 @@ impl Driver<'_> {
             let Some(outcome) = self.trial(spec)? else { return Ok(None) };
             if outcome.status != Status::Invalid {
                 let had = self.plan.workload.time().unwrap_or(self.plan.deadline);
-                let seen = observation(arm, &Judged::of(&outcome, had)).after(spoilt);
+                let seen = observation(arm, &TrialFigures::of(&outcome, had)).after(spoilt);
                 return Ok(Some(attempts.before(seen)));
             }
             spoilt += 1;

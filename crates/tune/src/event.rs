@@ -4,7 +4,7 @@ use super::plan::Plan;
 use serde::Serialize;
 use std::time::Duration;
 use wt_experiment::Experiment;
-use wt_report::tune::Measured;
+use wt_report::tune::TrialFigure;
 use wt_trial::{Phase, Status, TrialOutcome, TrialSpec};
 use wt_units::Settings;
 
@@ -38,7 +38,7 @@ pub enum TuneEvent {
         /// How long those take, seconds.
         expected_s: f64,
         /// What is compared.
-        measured: Measured,
+        measured: TrialFigure,
     },
     /// A trial begins.
     Start {
@@ -105,7 +105,7 @@ impl TuneEvent {
 
     /// An experiment begins.
     pub(crate) fn begin(plan: &Plan, arms: Vec<String>, max_trials: usize, at_most: Duration) -> Self {
-        let (id, measured) = (plan.id.clone(), Measured::of_workload(&plan.workload));
+        let (id, measured) = (plan.id.clone(), TrialFigure::of_workload(&plan.workload));
         Self::Begin { id, arms, max_trials, expected_s: at_most.as_secs_f64(), measured }
     }
 

@@ -2,7 +2,7 @@
 
 use super::answer::TuneAnswer;
 use super::history::History;
-use super::measure::Measured;
+use super::measure::MeasuredExperiment;
 use super::report::Reported;
 use wt_experiment::StopReason;
 use wt_journal::{State, StoredExperiment};
@@ -12,9 +12,9 @@ use wt_problem::Problem;
 ///
 /// # Errors
 /// A [`Problem`] when something can't be written; what was measured is in the journal all the same.
-pub(crate) fn conclude(mut measured: Measured, history: Option<&History>) -> Result<TuneAnswer, Problem> {
+pub(crate) fn conclude(mut measured: MeasuredExperiment, history: Option<&History>) -> Result<TuneAnswer, Problem> {
     let stored = close(&mut measured, history)?;
-    let Measured { experiment, records, .. } = &measured;
+    let MeasuredExperiment { experiment, records, .. } = &measured;
     Ok(TuneAnswer::Report(Box::new(Reported { stored: &stored, records, experiment, history }.report())))
 }
 
@@ -22,8 +22,8 @@ pub(crate) fn conclude(mut measured: Measured, history: Option<&History>) -> Res
 ///
 /// # Errors
 /// A [`Problem`] that names the journal.
-pub(crate) fn close(measured: &mut Measured, history: Option<&History>) -> Result<StoredExperiment, Problem> {
-    let Measured { notebook, experiment, records } = measured;
+pub(crate) fn close(measured: &mut MeasuredExperiment, history: Option<&History>) -> Result<StoredExperiment, Problem> {
+    let MeasuredExperiment { notebook, experiment, records } = measured;
     let stored = notebook.stored()?;
     let told = Reported { stored: &stored, records, experiment, history };
     let verdict = serde_json::to_value(told.report().verdict).map_err(|error| Problem::internal(error.to_string()))?;

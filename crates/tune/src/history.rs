@@ -1,9 +1,9 @@
 //! What the journal holds of an experiment: its own trials, and those of the sessions that it continues.
 
-use super::observed::{Attempts, CutRound, DIRECTED, Judged, REPEATS, SEGMENT, is_done, observation, order_of};
+use super::observed::{Attempts, CutRound, DIRECTED, REPEATS, SEGMENT, TrialFigures, is_done, observation, order_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wt_experiment::{Config, Ended, Experiment, ExperimentError, Method, Observation, PlateauConfig, StopReason};
+use wt_experiment::{Config, Experiment, ExperimentError, Method, Observation, PlateauConfig, StopReason, TrialEnd};
 use wt_journal::{ExperimentConfig, Journal, State, StoredExperiment, TrialId, TrialRow, WithSamples};
 use wt_problem::Problem;
 use wt_report::AllTrials;
@@ -106,8 +106,8 @@ impl History {
         let of = |session: &Session| {
             let planned = session.planned();
             let rows = session.rows.iter().filter(move |row| row.arm == arm);
-            let judged = rows.map(move |row| observation(arm, &Judged::in_journal(row, planned)));
-            let says = judged.filter(|seen| seen.ended != Ended::Void);
+            let judged = rows.map(move |row| observation(arm, &TrialFigures::in_journal(row, planned)));
+            let says = judged.filter(|seen| seen.ended != TrialEnd::Void);
             says.map(|seen| seen.bytes.max(SEGMENT).get() as f64 * 8.0 / seen.elapsed.as_secs_f64()).collect::<Vec<_>>()
         };
         self.sessions.iter().flat_map(of).collect()
@@ -243,7 +243,7 @@ impl Session {
         let last = rows.iter().rev().find(|row| !matches!(row.status, Status::Running | Status::Aborted))?;
         let spoilt = rows.iter().filter(|row| row.status == Status::Invalid).count();
         let given_up = !is_open || last.status != Status::Invalid || spoilt > REPEATS || self.order_seed().is_none();
-        let seen = observation(last.arm, &Judged::in_journal(last, self.planned()));
+        let seen = observation(last.arm, &TrialFigures::in_journal(last, self.planned()));
         given_up.then(|| self.attempts(rows).before(seen))
     }
 

@@ -7,7 +7,7 @@ use super::live::Live;
 use super::notebook::{Notebook, config};
 use super::observed::CutRound;
 use super::plan::Plan;
-use super::session::{Pilot, Prepared, Session};
+use super::session::{Pilot, PreparedExperiment, Session};
 use std::time::Duration;
 use wt_experiment::Experiment;
 use wt_forecast::Expected;
@@ -18,7 +18,7 @@ use wt_trial::{TrialRecord, TrialSpec, Tunnel};
 use wt_units::format_minutes;
 
 /// An experiment that has been run, with its verdict not yet written down.
-pub(crate) struct Measured {
+pub(crate) struct MeasuredExperiment {
     pub(crate) notebook: Notebook,
     pub(crate) experiment: Experiment,
     pub(crate) records: Vec<TrialRecord>,
@@ -42,7 +42,7 @@ pub(crate) struct Start {
 
 impl Start {
     /// From nothing.
-    pub(crate) fn fresh(prepared: &Prepared, pilot: Option<Pilot>) -> Result<Self, Problem> {
+    pub(crate) fn fresh(prepared: &PreparedExperiment, pilot: Option<Pilot>) -> Result<Self, Problem> {
         let experiment = Experiment::new(prepared.config.clone()).map_err(|error| Problem::usage(error.to_string()))?;
         Ok(Self {
             experiment,
@@ -60,11 +60,11 @@ impl<T: Tunnel> Session<'_, T> {
     /// Runs the rounds and journals them.
     pub(crate) fn measure(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedExperiment,
         plan: Plan,
         start: Start,
         events: Sink<'_>,
-    ) -> Result<Measured, Problem> {
+    ) -> Result<MeasuredExperiment, Problem> {
         let Start { mut experiment, rounds, cut, mut records, pilot, order_seed, more } = start;
         let plan = Plan { order_seed: order_seed.map_or_else(|| self.request.draw_order_seed(), Ok)?, ..plan };
         let more = TuneConfig {
@@ -110,11 +110,11 @@ impl<T: Tunnel> Session<'_, T> {
         driver.turns.give_back();
         (driver.events)(TuneEvent::Finished);
         let records = driver.records;
-        Ok(Measured { notebook, experiment, records })
+        Ok(MeasuredExperiment { notebook, experiment, records })
     }
 
     /// Says how long it may take.
-    fn announce(&self, prepared: &Prepared, plan: &Plan, most: usize, events: Sink<'_>) {
+    fn announce(&self, prepared: &PreparedExperiment, plan: &Plan, most: usize, events: Sink<'_>) {
         let expected = whole_time(plan, &prepared.path, most);
         events(TuneEvent::begin(plan, prepared.design.labels(), most, expected));
         events(TuneEvent::note(format!(

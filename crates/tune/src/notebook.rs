@@ -3,7 +3,7 @@
 use super::observed::DIRECTED;
 use super::plan::Plan;
 use super::request::TuneRequest;
-use super::session::Prepared;
+use super::session::PreparedExperiment;
 use std::path::Path;
 use std::time::Duration;
 use wt_experiment::Method;
@@ -38,7 +38,7 @@ impl Notebook {
     pub(crate) fn create(
         request: &TuneRequest,
         tunnel: &dyn Tunnel,
-        prepared: &Prepared,
+        prepared: &PreparedExperiment,
         plan: &Plan,
         config: ExperimentConfig,
     ) -> Result<Self, Problem> {
@@ -151,7 +151,12 @@ pub fn begun(tunnel: &dyn Tunnel) -> NewExperiment {
 }
 
 /// All that is needed to assess the journaled rounds again; `more` is what only some experiments have.
-pub(crate) fn config(request: &TuneRequest, prepared: &Prepared, plan: &Plan, more: TuneConfig) -> TuneConfig {
+pub(crate) fn config(
+    request: &TuneRequest,
+    prepared: &PreparedExperiment,
+    plan: &Plan,
+    more: TuneConfig,
+) -> TuneConfig {
     let rules = &prepared.config;
     let plateau = prepared.design.plateau.as_ref().zip(rules.plateau.as_ref()).map(|((knob, _), rules)| {
         let (knob, levels) = (Some(*knob), Some(rules.levels.clone()));

@@ -4,7 +4,7 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_experiment::{Ended, Observation};
+use wt_experiment::{Observation, TrialEnd};
 use wt_journal::TrialRow;
 use wt_trial::{Status, TrialOutcome, TrialRecord};
 use wt_units::Bytes;
@@ -26,7 +26,7 @@ pub(crate) const DIRECTED: &str = "directed";
 
 /// What of a trial is judged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judged {
+pub(crate) struct TrialFigures {
     pub(crate) status: Status,
     pub(crate) bytes: u64,
     pub(crate) elapsed_us: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Judged {
     pub(crate) had_us: Option<u64>,
 }
 
-impl Judged {
+impl TrialFigures {
     /// As the journal has it; `planned` is the time of a workload that has one.
     pub(crate) fn in_journal(row: &TrialRow, planned: Option<Duration>) -> Self {
         let had_us = planned.map(|time| time.as_micros() as u64).or(row.deadline_us);
@@ -120,18 +120,18 @@ impl Attempts {
 }
 
 /// What a trial is to the experiment.
-pub(crate) fn observation(arm: usize, trial: &Judged) -> Observation {
-    let Judged { status, bytes, score, .. } = *trial;
+pub(crate) fn observation(arm: usize, trial: &TrialFigures) -> Observation {
+    let TrialFigures { status, bytes, score, .. } = *trial;
     let elapsed = trial.elapsed();
     let ended = match status {
-        Status::Completed => Ended::Completed,
-        Status::Incomplete => Ended::Incomplete,
-        Status::Failed => Ended::Failed,
-        Status::Running | Status::Aborted | Status::Invalid => Ended::Void,
+        Status::Completed => TrialEnd::Completed,
+        Status::Incomplete => TrialEnd::Incomplete,
+        Status::Failed => TrialEnd::Failed,
+        Status::Running | Status::Aborted | Status::Invalid => TrialEnd::Void,
     };
     if let Some(score) = score {
         return match ended {
-            Ended::Void => Observation::void(arm),
+            TrialEnd::Void => Observation::void(arm),
             ended => Observation::scored(arm, score, ended, Bytes(bytes), elapsed),
         };
     }

@@ -5,7 +5,7 @@ use super::event::{Sink, TuneEvent};
 use super::hold::held_in;
 use super::inspect::{reached, unfound};
 use super::live::{ASSUMED, Live};
-use super::profile::{self, Named};
+use super::profile::{self, ProfileRemote};
 use super::request::{TrialDirection, TuneRequest};
 use super::session::Session;
 use super::turns::RoundTurns;
@@ -41,11 +41,11 @@ pub(crate) fn run(
             return Err(Problem::usage(why).hint("or --direction up and --direction down, one after the other"));
         }
     }
-    session(request, named, &names, &Again::default(), cancel, events)?.run(events)
+    session(request, named, &names, &FixedChoices::default(), cancel, events)?.run(events)
 }
 
 /// The servers that a target stands for. Those of ours that have no key in their address get this one.
-pub(crate) fn named(target: &str, key: Option<&SharedKey>) -> Result<Vec<Named>, Problem> {
+pub(crate) fn named(target: &str, key: Option<&SharedKey>) -> Result<Vec<ProfileRemote>, Problem> {
     let mut all = servers(target)?;
     for url in all.iter_mut().map(|one| &mut one.url).filter(|url| url.scheme == Scheme::Wt && url.login.is_none()) {
         let missing = || {
@@ -58,12 +58,12 @@ pub(crate) fn named(target: &str, key: Option<&SharedKey>) -> Result<Vec<Named>,
     Ok(all)
 }
 
-fn servers(target: &str) -> Result<Vec<Named>, Problem> {
+fn servers(target: &str) -> Result<Vec<ProfileRemote>, Problem> {
     if !profile::is_profile(target) {
         let url: Url = target.parse().map_err(|error: wt_load::UrlError| {
             Problem::usage(error.to_string()).hint("or name a profile, a .toml file with [[target]] url = \"…\"")
         })?;
-        return Ok(vec![Named { url, comment: String::new() }]);
+        return Ok(vec![ProfileRemote { url, comment: String::new() }]);
     }
     let text = std::fs::read_to_string(target).map_err(|error| Problem::usage(format!("{target}: {error}")))?;
     profile::parse(&text).map_err(|error| Problem::usage(format!("{target}: {error}")))
@@ -102,7 +102,7 @@ pub(crate) fn again<'a>(
     let held = held_in(stored)?;
     let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
     let names = arms.filter_map(|settings| settings.name(Knob::Cc).map(str::to_owned));
-    let fixed = Again {
+    let fixed = FixedChoices {
         direction: config.workload.as_ref().map(Workload::direction),
         v6: before.address.map(|address| address.is_ipv6()),
         held: Some(held.clone()),
@@ -117,7 +117,7 @@ pub(crate) fn again<'a>(
 
 /// What an experiment that is gone on with has fixed, whatever is said now.
 #[derive(Debug, Default)]
-pub(crate) struct Again {
+pub(crate) struct FixedChoices {
     direction: Option<Direction>,
     v6: Option<bool>,
     held: Option<Settings>,
@@ -126,9 +126,9 @@ pub(crate) struct Again {
 /// Opens the remote hosts; `names` are the levels that may be congestion controls of ours.
 pub(crate) fn session<'a>(
     request: &'a TuneRequest,
-    named: Vec<Named>,
+    named: Vec<ProfileRemote>,
     names: &[String],
-    before: &Again,
+    before: &FixedChoices,
     cancel: &'a Cancel,
     events: Sink<'_>,
 ) -> Result<Session<'a, LiveTunnel>, Problem> {
@@ -143,7 +143,7 @@ pub(crate) fn session<'a>(
         return Err(Problem::stopped("stopped before anything was measured; nothing was journaled"));
     }
     // Of several, those that aren't there are passed over.
-    for Named { url, comment } in named {
+    for ProfileRemote { url, comment } in named {
         let mut found = Target::find(url.clone(), v6).map_err(|error| unfound(&error));
         if first_found.is_none() && found.is_ok() {
             found = reached(request, &url, v6, cancel, events).map(|(target, inspected)| {

@@ -30,7 +30,7 @@ struct Entry {
 
 /// A remote host of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct ProfileRemote {
     pub(crate) url: Url,
     pub(crate) comment: String,
 }
@@ -44,7 +44,7 @@ pub(crate) fn is_profile(target: &str) -> bool {
 ///
 /// # Errors
 /// What is wrong, with line or field.
-pub(crate) fn parse(text: &str) -> Result<Vec<Named>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<ProfileRemote>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     if file.targets.is_empty() || file.targets.len() > MOST {
         let count = file.targets.len();
@@ -57,7 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Named>, String> {
     let named = file.targets.into_iter().enumerate().map(|(number, entry)| {
         let comment = entry.comment.clone();
         let url = entry.url().and_then(|url| url.parse().map_err(|error: wt_load::UrlError| error.to_string()));
-        url.map(|url| Named { url, comment }).map_err(|error| format!("target {}: {error}", number + 1))
+        url.map(|url| ProfileRemote { url, comment }).map_err(|error| format!("target {}: {error}", number + 1))
     });
     named.collect()
 }

@@ -10,7 +10,7 @@ use super::hold::held_in;
 use super::measure::Start;
 use super::plan::Plan;
 use super::request::TuneRequest;
-use super::session::{Prepared, Session};
+use super::session::{PreparedExperiment, Session};
 use super::turns::RoundTurns;
 use super::{finish, open};
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl<T: Tunnel> Session<'_, T> {
             return Err(Problem::usage(format!("{} can't be continued: {why}", stored.id))
                 .hint(format!("windtunnel report {}", stored.id)));
         }
-        let prepared = Prepared {
+        let prepared = PreparedExperiment {
             path: stored.path.clone(),
             current,
             design: design_again(stored),

@@ -10,12 +10,12 @@ use super::observed::Attempts;
 use super::plan::Plan;
 use super::report::Reported;
 use super::screen_report::{ScreenReport, Screened, settings_of};
-use super::session::{Pilot, Prepared, Session};
+use super::session::{Pilot, PreparedExperiment, Session};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
 use wt_experiment::factorial::{Run, Screen, ScreenError};
-use wt_experiment::{Config, Ended};
+use wt_experiment::{Config, TrialEnd};
 use wt_journal::{ExperimentConfig, Factor, ScreenConfig, ScreenRules, State, TuneConfig};
 use wt_problem::Problem;
 use wt_report::TuneReport;
@@ -73,9 +73,9 @@ impl<T: Tunnel> Session<'_, T> {
     }
 
     /// What a screen compares.
-    fn screened(&self, factors: &[Factor], path: PathFacts) -> Prepared {
+    fn screened(&self, factors: &[Factor], path: PathFacts) -> PreparedExperiment {
         let (current, design) = (self.tunnel.current(), design_of(factors));
-        Prepared { current, design, expected: None, config: Config::new(2), delay: None, path }
+        PreparedExperiment { current, design, expected: None, config: Config::new(2), delay: None, path }
     }
 
     /// What would be run.
@@ -117,7 +117,12 @@ impl<T: Tunnel> Session<'_, T> {
     }
 
     /// How many rounds fit into the screen's part of the budget, and the trials of all of it.
-    fn affordable(&self, screen: &Screen, prepared: &Prepared, plan: &Plan) -> Result<(usize, usize), Problem> {
+    fn affordable(
+        &self,
+        screen: &Screen,
+        prepared: &PreparedExperiment,
+        plan: &Plan,
+    ) -> Result<(usize, usize), Problem> {
         let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
         let bytes = prepared.path.physical_goodput_bps.unwrap_or(100_000_000) / 8 * plan.length().as_secs().max(1);
         let round = screen.trials_per_round();
@@ -141,7 +146,7 @@ impl<T: Tunnel> Session<'_, T> {
     #[expect(clippy::too_many_arguments, reason = "all of them are different things that a screen starts from")]
     fn run_screen(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedExperiment,
         plan: &Plan,
         factors: Vec<Factor>,
         mut screen: Screen,
@@ -194,7 +199,7 @@ impl<T: Tunnel> Session<'_, T> {
     fn confirm(
         &mut self,
         screening: &ScreenReport,
-        prepared: &Prepared,
+        prepared: &PreparedExperiment,
         plan: &Plan,
         left: usize,
         events: Sink<'_>,
@@ -211,7 +216,7 @@ impl<T: Tunnel> Session<'_, T> {
         };
         let arms =
             vec![arm(&Settings::new(), format!("current ({})", prepared.current)), arm(&chosen, chosen.to_string())];
-        let prepared = Prepared {
+        let prepared = PreparedExperiment {
             path: prepared.path.clone(),
             current: prepared.current.clone(),
             design: Design { arms, plateau: None },
@@ -244,7 +249,7 @@ fn rounds_of(driver: &mut Driver<'_>, factors: &[Factor], screen: &mut Screen, m
                 own_losses: false,
             };
             let Some(seen) = driver.place(&settings_of(factors, &run), at)? else { return Ok(false) };
-            if seen.ended != Ended::Void {
+            if seen.ended != TrialEnd::Void {
                 round.push((run, seen.y));
             }
         }

@@ -1,10 +1,10 @@
 //! Report of a screening experiment: an object beside that of `tune`.
 
-use super::observed::{Judged, observation};
+use super::observed::{TrialFigures, observation};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wt_experiment::factorial::{EffectAssessment, Run, Screen, ScreenAssessment};
-use wt_experiment::{Ended, VerdictKind};
+use wt_experiment::{TrialEnd, VerdictKind};
 use wt_journal::{Factor, Filter, Journal, StoredExperiment, WithSamples};
 use wt_problem::Problem;
 use wt_report::{Axis, Chart, Rule, Series, TuneReport};
@@ -42,13 +42,13 @@ impl Screened {
             let run = if factors.iter().any(|f| f.high == Level::Auto) { run_with_auto(&factors, record) } else { run };
             let round = rounds.entry(record.spec.round).or_default();
             let outcome = &record.outcome;
-            let seen = observation(record.spec.arm, &Judged::in_record(record));
-            if seen.ended == Ended::Void || outcome.status == Status::Running {
+            let seen = observation(record.spec.arm, &TrialFigures::in_record(record));
+            if seen.ended == TrialEnd::Void || outcome.status == Status::Running {
                 // It may be that an earlier trial in this place was void as well; a later one takes its place.
                 round.remove(&record.spec.order);
                 continue;
             }
-            if seen.ended != Ended::Failed {
+            if seen.ended != TrialEnd::Failed {
                 let (sum, count) = means.entry(run.clone()).or_default();
                 *sum += seen.y;
                 *count += 1;

@@ -39,7 +39,7 @@ pub(crate) struct Session<'a, T> {
 pub(crate) type Pilot = (TrialSpec, TrialOutcome, i64);
 
 /// What is fixed before the first round.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedExperiment {
     pub(crate) path: PathFacts,
     pub(crate) current: Settings,
     pub(crate) design: Design,
@@ -58,7 +58,7 @@ fn enough(usual: usize, arms: usize, alpha: f64) -> usize {
 }
 
 /// That a budget is too small for the clearest gain, and what isn't.
-fn can_show_nothing(prepared: &Prepared) -> String {
+fn can_show_nothing(prepared: &PreparedExperiment) -> String {
     let (most, arms) = (prepared.config.max_trials.unwrap_or(0), prepared.design.arms.len());
     format!(
         "this budget can show no gain, however clear: {most} trials are {} of {arms} settings; a larger --budget or fewer \
@@ -69,14 +69,14 @@ fn can_show_nothing(prepared: &Prepared) -> String {
 
 impl<T: Tunnel> Session<'_, T> {
     /// Says before the first trial if none of them can show anything.
-    pub(crate) fn warn_of_a_small_budget(prepared: &Prepared, events: Sink<'_>) {
+    pub(crate) fn warn_of_a_small_budget(prepared: &PreparedExperiment, events: Sink<'_>) {
         if matches!(wt_experiment::fewest_rounds(&prepared.config), Ok(None)) {
             events(TuneEvent::note(can_show_nothing(prepared)));
         }
     }
 
     /// What would be run.
-    pub(crate) fn planned(&self, prepared: &Prepared, plan: &Plan) -> TuneAnswer {
+    pub(crate) fn planned(&self, prepared: &PreparedExperiment, plan: &Plan) -> TuneAnswer {
         let most = prepared.config.max_trials.unwrap_or(0);
         let (model, model_notes) = model_of(prepared.expected.as_ref());
         let fewest_rounds = wt_experiment::fewest_rounds(&prepared.config).ok().flatten();
@@ -156,7 +156,7 @@ impl<T: Tunnel> Session<'_, T> {
     }
 
     /// Chooses what is compared.
-    pub(crate) fn prepare(&self, path: PathFacts, plan: &Plan) -> Result<Prepared, Problem> {
+    pub(crate) fn prepare(&self, path: PathFacts, plan: &Plan) -> Result<PreparedExperiment, Problem> {
         let current = self.tunnel.current();
         let known = DesignFacts {
             current: &current,
@@ -216,11 +216,11 @@ impl<T: Tunnel> Session<'_, T> {
             strict: self.request.strict,
             ..PlateauConfig::new(levels.clone())
         });
-        Ok(Prepared { path, current, design, expected, config, delay })
+        Ok(PreparedExperiment { path, current, design, expected, config, delay })
     }
 
     /// Whether anything stands in the way of the trials right now.
-    pub(crate) fn stands_ready(&mut self, prepared: &Prepared) -> Result<(), Problem> {
+    pub(crate) fn stands_ready(&mut self, prepared: &PreparedExperiment) -> Result<(), Problem> {
         let arms: Vec<&Settings> = prepared.design.arms.iter().map(|arm| &arm.settings).collect();
         self.tunnel.stands_ready(&arms).map_err(|error| tunnel_problem(&error))
     }

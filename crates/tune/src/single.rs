@@ -3,7 +3,7 @@
 use super::event::{Sink, TuneEvent};
 use super::logged::Covariate;
 use super::notebook::{Notebook, begun, host};
-use super::open::{Again, named, session};
+use super::open::{FixedChoices, named, session};
 use super::request::{LiveRequest, TuneRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -210,7 +210,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
                 break;
             }
             let name = server.url.to_string();
-            let mut opened = match session(&tune, vec![server.clone()], &[], &Again::default(), cancel, events) {
+            let mut opened = match session(&tune, vec![server.clone()], &[], &FixedChoices::default(), cancel, events) {
                 Ok(opened) => opened,
                 Err(problem) if servers.len() == 1 => return Err(problem),
                 Err(problem) => {
@@ -275,7 +275,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
         let what = format!("none of the {} servers of {} could be reached", servers.len(), request.target);
         return Err(Problem::remote(what).hint("windtunnel path HOST tells what is in the way"));
     };
-    let host = |(server, (address, hops, reply_ttl)): (&super::profile::Named, (_, _, _))| {
+    let host = |(server, (address, hops, reply_ttl)): (&super::profile::ProfileRemote, (_, _, _))| {
         let name = server.url.to_string();
         let own: Vec<&LoggedTest> = tests.iter().filter(|test| test.server == name).collect();
         let done = || own.iter().filter(|test| test.status == Status::Completed.name() && test.bytes > 0);

@@ -1,5 +1,5 @@
 use crate::error::ApiError;
-use crate::guest::Who;
+use crate::guest::GuestId;
 use crate::secret::Secret;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -32,7 +32,7 @@ pub(crate) struct Door {
 /// Wrong guesses, as buckets that empty with time.
 #[derive(Debug, Default)]
 struct Guesses {
-    by: HashMap<Who, Bucket>,
+    by: HashMap<GuestId, Bucket>,
     all: Bucket,
 }
 
@@ -59,12 +59,12 @@ impl Bucket {
 }
 
 impl Guesses {
-    fn wait_s(&self, who: Who, now_ns: u64) -> f64 {
+    fn wait_s(&self, who: GuestId, now_ns: u64) -> f64 {
         let own = self.by.get(&who).copied().unwrap_or_default();
         own.wait_s(now_ns, BURST, REFILL_S).max(self.all.wait_s(now_ns, BURST_OF_ALL, REFILL_OF_ALL_S))
     }
 
-    fn add(&mut self, who: Who, now_ns: u64) {
+    fn add(&mut self, who: GuestId, now_ns: u64) {
         if self.by.len() >= MOST_ADDRESSES && !self.by.contains_key(&who) {
             self.by.retain(|_, bucket| bucket.at(now_ns, REFILL_S) > 0.0);
             let least = self.by.iter().min_by(|a, b| a.1.at(now_ns, REFILL_S).total_cmp(&b.1.at(now_ns, REFILL_S)));
@@ -92,7 +92,7 @@ impl Door {
 
     fn knock_at(&self, from: IpAddr, headers: &HeaderMap, now_ns: u64) -> Result<(), Box<Response>> {
         // Accounts of this host share one: one more costs nothing to make.
-        let who = Who::of(from, None);
+        let who = GuestId::of(from, None);
         let Some(given) = headers.get(header::AUTHORIZATION) else {
             return Err(closed(ApiError::new(StatusCode::UNAUTHORIZED, "this server asks for its password")));
         };
@@ -185,7 +185,7 @@ mod tests {
         let let_try = (0..20_000).filter(|n| guess(format!("10.{}.{}.1", n / 256, n % 256)) == 401).count();
         assert!(let_try <= 100, "{let_try}");
         for n in 0..10_000_u32 {
-            door.guesses.lock().unwrap().add(Who::of(IpAddr::from(n.to_be_bytes()), None), 100 * SECOND);
+            door.guesses.lock().unwrap().add(GuestId::of(IpAddr::from(n.to_be_bytes()), None), 100 * SECOND);
         }
         assert!(door.guesses.lock().unwrap().by.len() <= MOST_ADDRESSES);
     }

@@ -1,6 +1,6 @@
 use crate::checked::text;
 use crate::error::ApiError;
-use crate::kept::{Kept, KeptRequest};
+use crate::kept::{KeptRequest, KeptStages};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -103,12 +103,12 @@ pub(crate) struct HopRequest {
 
 /// A file of a request, such as the scenario of a drawn path, in a folder that nobody else can read; it goes away when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Drawn {
+pub(crate) struct RequestFile {
     folder: TempDir,
     name: &'static str,
 }
 
-impl Drawn {
+impl RequestFile {
     /// Writes a file.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl PathRequest {
             if let Some(framing) = &link.framing {
                 string(&mut out, "framing", framing)?;
             }
-            let kept = link.keeps.as_ref().map_or_else(|| Ok(Kept::default()), KeptRequest::stages)?;
+            let kept = link.keeps.as_ref().map_or_else(|| Ok(KeptStages::default()), KeptRequest::stages)?;
             for field in with_kept(Vec::new(), &kept.link) {
                 let _ = writeln!(out, "{field}");
             }
@@ -249,8 +249,8 @@ impl PathRequest {
     ///
     /// # Errors
     /// As [`Self::toml`], and where there is no room for a file.
-    pub(crate) fn write(&self) -> Result<Drawn, ApiError> {
-        Drawn::write(FILE, &self.toml()?)
+    pub(crate) fn write(&self) -> Result<RequestFile, ApiError> {
+        RequestFile::write(FILE, &self.toml()?)
     }
 }
 
@@ -276,7 +276,7 @@ impl Scenario {
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) argument: String,
-    pub(crate) drawn: Option<Drawn>,
+    pub(crate) drawn: Option<RequestFile>,
 }
 
 /// A preset or a drawn path, whichever is given.

@@ -1,5 +1,5 @@
 use crate::checked::{key, limited, maybe, maybe_time, name, parsed, read, text, url, workload};
-use crate::drawn::{Drawn, PathRequest, scenario};
+use crate::drawn::{PathRequest, RequestFile, scenario};
 use crate::error::ApiError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ pub(crate) struct ExperimentRequest {
 #[derive(Debug)]
 pub(crate) struct Experiment {
     pub(crate) request: TuneRequest,
-    pub(crate) kept: Vec<Drawn>,
+    pub(crate) kept: Vec<RequestFile>,
 }
 
 impl ExperimentRequest {
@@ -147,7 +147,7 @@ impl ExperimentRequest {
             strict: self.strict,
             identical: self.identical,
             screen: self.screen,
-            live: LiveRequest { ca: ca.as_ref().map(Drawn::file), ..self.live(usual.live)? },
+            live: LiveRequest { ca: ca.as_ref().map(RequestFile::file), ..self.live(usual.live)? },
             seed: self.seed.unwrap_or(usual.seed),
             no_model: self.no_model,
             comment: self.comment.as_deref().map_or(Ok(""), |comment| text("comment", comment))?.to_owned(),
@@ -202,11 +202,11 @@ impl ExperimentRequest {
 }
 
 /// Certificates in a file of their own. No request may name a file.
-fn authorities(pem: &str) -> Result<Drawn, ApiError> {
+fn authorities(pem: &str) -> Result<RequestFile, ApiError> {
     if pem.len() > LONGEST_PEM || !pem.trim_start().starts_with("-----BEGIN CERTIFICATE-----") {
         return Err(ApiError::bad("ca: write certificates in PEM form, at most 32 KiB"));
     }
-    Drawn::write("ca.pem", pem)
+    RequestFile::write("ca.pem", pem)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use crate::checked::text;
 use crate::error::ApiError;
-use crate::guest::Who;
+use crate::guest::GuestId;
 use crate::inside::Inside;
 use crate::turns::Turn;
 use axum::body::Body;
@@ -78,7 +78,7 @@ impl AnalyseQuery {
 /// [`ApiError`]: what is wrong with the file, or that it is too large or too slow.
 pub(crate) async fn analyse(
     inside: &Inside,
-    who: Who,
+    who: GuestId,
     ask: &AnalyseQuery,
     body: Body,
 ) -> Result<(Analysed, Turn), ApiError> {

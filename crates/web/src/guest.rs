@@ -3,12 +3,12 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// One of those who ask, and who share what the server has: an address, of IPv6 a whole /64, since one host has all of it; on
 /// loopback an address and an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Who {
+pub(crate) struct GuestId {
     network: IpAddr,
     account: Option<u32>,
 }
 
-impl Who {
+impl GuestId {
     pub(crate) fn of(address: IpAddr, account: Option<u32>) -> Self {
         let network = match address.to_canonical() {
             IpAddr::V6(v6) if !v6.is_loopback() => Ipv6Addr::from(u128::from(v6) & (u128::MAX << 64)).into(),
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn one_network_of_ipv6_is_one_and_accounts_of_this_host_are_several() {
-        let who = |address: &str, account| Who::of(address.parse().unwrap(), account);
+        let who = |address: &str, account| GuestId::of(address.parse().unwrap(), account);
         assert_eq!(who("2001:db8::1", None), who("2001:db8::2", None));
         assert_ne!(who("2001:db8::1", None), who("2001:db8:0:1::1", None));
         assert_eq!(who("::ffff:192.0.2.1", None), who("192.0.2.1", None));

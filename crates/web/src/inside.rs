@@ -1,5 +1,5 @@
 use crate::error::ApiError;
-use crate::guest::Who;
+use crate::guest::GuestId;
 use crate::turns::{Turn, Turns};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Inside {
     ///
     /// # Errors
     /// [`ApiError`] for a [`Problem`](wt_problem::Problem), or for one who asks for too much at once.
-    pub(crate) async fn answer(&self, who: Who, request: Request) -> Result<(Vec<u8>, Turn), ApiError> {
+    pub(crate) async fn answer(&self, who: GuestId, request: Request) -> Result<(Vec<u8>, Turn), ApiError> {
         let (json, turn) = self.compute(who, request, |answer| serde_json::to_vec(&answer)).await?;
         Ok((json.map_err(|error| ApiError::ours(error.to_string()))?, turn))
     }
@@ -54,7 +54,7 @@ impl Inside {
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
-    pub(crate) async fn ask(&self, who: Who, request: Request) -> Result<(Answer, Turn), ApiError> {
+    pub(crate) async fn ask(&self, who: GuestId, request: Request) -> Result<(Answer, Turn), ApiError> {
         self.compute(who, request, |answer| answer).await
     }
 
@@ -64,7 +64,7 @@ impl Inside {
     /// [`ApiError`] for one who asks for too much at once.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        who: Who,
+        who: GuestId,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(T, Turn), ApiError> {
         let turn = self.quick.take(who).await?;
@@ -74,7 +74,7 @@ impl Inside {
 
     async fn compute<T: Send + 'static>(
         &self,
-        who: Who,
+        who: GuestId,
         request: Request,
         shaped: fn(Answer) -> T,
     ) -> Result<(T, Turn), ApiError> {

@@ -27,7 +27,7 @@ pub(crate) struct KeptRequest {
 
 /// Those stages.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptStages {
     pub(crate) link: Map<String, Value>,
     pub(crate) down: Map<String, Value>,
     pub(crate) up: Map<String, Value>,
@@ -54,10 +54,10 @@ impl KeptRequest {
     ///
     /// # Errors
     /// [`ApiError`] where there is no such link.
-    pub(crate) fn stages(&self) -> Result<Kept, ApiError> {
+    pub(crate) fn stages(&self) -> Result<KeptStages, ApiError> {
         let links = links(&self.preset)?;
         let none = || ApiError::bad(format!("the preset {} has no link {}", self.preset, self.link));
-        let mut kept = Kept::of(links.get(self.link).ok_or_else(none)?);
+        let mut kept = KeptStages::of(links.get(self.link).ok_or_else(none)?);
         for key in &self.without {
             let (part, key) = match text("without", key)?.split_once('.') {
                 Some(("down", key)) => (&mut kept.down, key),
@@ -71,7 +71,7 @@ impl KeptRequest {
     }
 }
 
-impl Kept {
+impl KeptStages {
     pub(crate) fn of(link: &Value) -> Self {
         let down = &link["down"];
         let up = if link["up"].is_null() { down } else { &link["up"] };

@@ -1,5 +1,5 @@
 use crate::checked::{limited, limited_number, maybe_time, read, text, url};
-use crate::drawn::Drawn;
+use crate::drawn::RequestFile;
 use crate::error::{ApiError, ErrorBody};
 use crate::guard;
 use crate::jobs::as_json;
@@ -68,7 +68,7 @@ impl TestBody {
             several => {
                 // Control characters were refused: JSON's strings are TOML's then.
                 let entries = several.iter().map(|url| format!("[[target]]\nurl = {}\n", Value::from(*url)));
-                let file = Drawn::write("servers.toml", &entries.collect::<String>())?;
+                let file = RequestFile::write("servers.toml", &entries.collect::<String>())?;
                 (file.file().display().to_string(), Some(file))
             }
         };
@@ -133,7 +133,7 @@ async fn logged(State(app): Shared, peer: Peer, name: Place) -> Result<Response,
 mod tests {
     use super::*;
 
-    fn asked(body: Value) -> Result<(TestRequest, Vec<Drawn>), ApiError> {
+    fn asked(body: Value) -> Result<(TestRequest, Vec<RequestFile>), ApiError> {
         let body: TestBody = serde_json::from_value(body).unwrap();
         let Job { work, kept, .. } = body.job()?;
         let Work::Request { request, .. } = work else { panic!("another program") };

@@ -1,5 +1,5 @@
 use crate::error::ApiError;
-use crate::guest::Who;
+use crate::guest::GuestId;
 use crate::places::Seat;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,7 +12,7 @@ pub(crate) struct Peer {
     /// The address.
     pub(crate) ip: IpAddr,
     /// With whom it shares.
-    pub(crate) who: Who,
+    pub(crate) who: GuestId,
     /// Whether a process of the owner asks, on this host.
     pub(crate) own: bool,
     /// Its connection's place.

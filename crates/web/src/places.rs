@@ -1,4 +1,4 @@
-use crate::guest::Who;
+use crate::guest::GuestId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ const MOST_OF_ONE: usize = 256;
 
 /// The places of all connections.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Mutex<Vec<(Who, Arc<Seat>)>>);
+pub(crate) struct Places(Mutex<Vec<(GuestId, Arc<Seat>)>>);
 
 /// One connection's place.
 #[derive(Debug)]
@@ -61,16 +61,16 @@ impl Drop for Place {
 }
 
 impl Places {
-    fn list(&self) -> MutexGuard<'_, Vec<(Who, Arc<Seat>)>> {
+    fn list(&self) -> MutexGuard<'_, Vec<(GuestId, Arc<Seat>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for somebody new.
-    pub(crate) fn take(self: &Arc<Self>, who: Who) -> Place {
+    pub(crate) fn take(self: &Arc<Self>, who: GuestId) -> Place {
         self.take_at(who, wt_sys::clock::monotonic_ns())
     }
 
-    fn take_at(self: &Arc<Self>, who: Who, now_ns: u64) -> Place {
+    fn take_at(self: &Arc<Self>, who: GuestId, now_ns: u64) -> Place {
         let mut list = self.list();
         if list.iter().filter(|(other, _)| *other == who).count() >= MOST_OF_ONE {
             remove_idle(&mut list, who);
@@ -88,8 +88,8 @@ impl Places {
     }
 }
 
-fn remove_of_most(list: &mut Vec<(Who, Arc<Seat>)>) {
-    let mut counts: HashMap<Who, usize> = HashMap::new();
+fn remove_of_most(list: &mut Vec<(GuestId, Arc<Seat>)>) {
+    let mut counts: HashMap<GuestId, usize> = HashMap::new();
     for (who, _) in list.iter() {
         *counts.entry(*who).or_default() += 1;
     }
@@ -99,7 +99,7 @@ fn remove_of_most(list: &mut Vec<(Who, Arc<Seat>)>) {
 }
 
 /// Ends the connection of one that has been idle longest.
-fn remove_idle(list: &mut Vec<(Who, Arc<Seat>)>, who: Who) {
+fn remove_idle(list: &mut Vec<(GuestId, Arc<Seat>)>, who: GuestId) {
     let of_one = list.iter().enumerate().filter(|(_, (other, _))| *other == who);
     let idle = of_one.min_by_key(|(_, (_, seat))| seat.moved_ns.load(Ordering::Relaxed)).map(|(at, _)| at);
     if let Some(at) = idle {
@@ -112,8 +112,8 @@ mod tests {
     use super::*;
     use std::net::IpAddr;
 
-    fn who(last: u8) -> Who {
-        Who::of(IpAddr::from([192, 0, 2, last]), None)
+    fn who(last: u8) -> GuestId {
+        GuestId::of(IpAddr::from([192, 0, 2, last]), None)
     }
 
     fn count(places: &Places, last: u8) -> usize {
@@ -149,7 +149,9 @@ mod tests {
         assert_eq!(places.list().len(), MOST);
         // Thousands of addresses with one each: then the newcomer takes somebody's.
         let _crowd: Vec<_> = (0..2000_u16)
-            .map(|n| places.take_at(Who::of(IpAddr::from([10, 0, n.to_be_bytes()[0], n.to_be_bytes()[1]]), None), 2))
+            .map(|n| {
+                places.take_at(GuestId::of(IpAddr::from([10, 0, n.to_be_bytes()[0], n.to_be_bytes()[1]]), None), 2)
+            })
             .collect();
         assert_eq!(places.list().len(), MOST);
     }

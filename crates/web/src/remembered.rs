@@ -10,10 +10,10 @@ const LARGEST: usize = 64 << 10;
 /// Answers that depend on nothing but the question: whoever moves a slider to and fro, or reads what others read, needn't wait for the
 /// model again.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered(Mutex<Kept>);
+pub(crate) struct Remembered(Mutex<AnswerCache>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct AnswerCache {
     answers: HashMap<String, Vec<u8>>,
     /// The oldest first.
     order: VecDeque<String>,
@@ -73,7 +73,7 @@ mod tests {
         }
         let kept = |n: u32| remembered.get(&n.to_string()).is_some();
         assert!(kept(999) && !kept(0));
-        let bytes = |kept: &Kept| kept.answers.iter().map(|(key, answer)| size(key, answer)).sum::<usize>();
+        let bytes = |kept: &AnswerCache| kept.answers.iter().map(|(key, answer)| size(key, answer)).sum::<usize>();
         let inner = remembered.0.lock().unwrap();
         assert!(inner.bytes <= MOST && inner.bytes == bytes(&inner) && inner.order.len() == inner.answers.len());
         drop(inner);

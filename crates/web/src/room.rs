@@ -1,5 +1,5 @@
 use crate::error::ApiError;
-use crate::guest::Who;
+use crate::guest::GuestId;
 use crate::peer::Peer;
 use crate::places::Seat;
 use crate::turns::busy;
@@ -40,21 +40,21 @@ pub(crate) struct Room {
 #[derive(Debug)]
 struct Answer {
     number: u64,
-    who: Who,
+    who: GuestId,
     bytes: usize,
     seat: Arc<Seat>,
 }
 
 /// Room, until it is dropped.
 #[derive(Debug)]
-struct Held {
+struct RoomHold {
     room: Arc<Room>,
     number: u64,
     /// Ends the connection of who reads too slowly.
     timer: Option<tokio::task::AbortHandle>,
 }
 
-impl Drop for Held {
+impl Drop for RoomHold {
     fn drop(&mut self) {
         if let Some(timer) = &self.timer {
             timer.abort();
@@ -103,7 +103,7 @@ impl Room {
     ///
     /// # Errors
     /// [`ApiError`], 429 if that takes too long.
-    pub(crate) async fn ready(&self, who: Who) -> Result<(), ApiError> {
+    pub(crate) async fn ready(&self, who: GuestId) -> Result<(), ApiError> {
         self.until(PATIENCE, || (taken(&self.list(), who) < MUCH).then_some(())).await
     }
 
@@ -122,7 +122,7 @@ impl Room {
         tokio::time::timeout(patience, looks).await.map_err(|_| busy("earlier answers aren't read yet"))
     }
 
-    async fn wait(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Result<Held, ApiError> {
+    async fn wait(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Result<RoomHold, ApiError> {
         let mut held = self.until(BRIEFLY, || self.take(peer.who, bytes, &peer.seat)).await?;
         let (seat, within) = (Arc::clone(&peer.seat), READ_BY + Duration::from_secs((bytes / SLOWEST) as u64));
         let timer = tokio::spawn(async move {
@@ -134,7 +134,7 @@ impl Room {
     }
 
     /// Room for an answer, if its reader has less than a share; whoever has most makes room for others.
-    fn take(self: &Arc<Self>, who: Who, bytes: usize, seat: &Arc<Seat>) -> Option<Held> {
+    fn take(self: &Arc<Self>, who: GuestId, bytes: usize, seat: &Arc<Seat>) -> Option<RoomHold> {
         let bytes = bytes.min(MOST_OF_ONE);
         let mut list = self.list();
         if taken(&list, who) + bytes > MOST_OF_ONE {
@@ -151,18 +151,18 @@ impl Room {
         }
         let number = wt_sys::clock::monotonic_ns().max(list.last().map_or(0, |last| last.number + 1));
         list.push(Answer { number, who, bytes, seat: Arc::clone(seat) });
-        Some(Held { room: Arc::clone(self), number, timer: None })
+        Some(RoomHold { room: Arc::clone(self), number, timer: None })
     }
 }
 
-fn taken(list: &[Answer], who: Who) -> usize {
+fn taken(list: &[Answer], who: GuestId) -> usize {
     list.iter().filter(|answer| answer.who == who).map(|answer| answer.bytes).sum()
 }
 
 /// A body in pieces, whose length is known.
 struct Pieces {
     rest: Bytes,
-    held: Option<Held>,
+    held: Option<RoomHold>,
 }
 
 /// What never changes, in pieces.
@@ -199,8 +199,8 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn take(room: &Arc<Room>, last: u8, bytes: usize) -> Option<Held> {
-        room.take(Who::of(IpAddr::from([192, 0, 2, last]), None), bytes, &Seat::test())
+    fn take(room: &Arc<Room>, last: u8, bytes: usize) -> Option<RoomHold> {
+        room.take(GuestId::of(IpAddr::from([192, 0, 2, last]), None), bytes, &Seat::test())
     }
 
     fn all(room: &Room) -> usize {
@@ -224,7 +224,7 @@ mod tests {
     async fn those_with_most_make_room_for_one_with_little() {
         let room = Arc::new(Room::default());
         let seat = Seat::test();
-        let who = |last| Who::of(IpAddr::from([192, 0, 2, last]), None);
+        let who = |last| GuestId::of(IpAddr::from([192, 0, 2, last]), None);
         let _first = room.take(who(1), 10 * MIB, &seat).unwrap();
         let _second = take(&room, 2, 9 * MIB).unwrap();
         let third = take(&room, 3, 2 * MIB);

@@ -1,4 +1,4 @@
-use crate::drawn::Drawn;
+use crate::drawn::RequestFile;
 use crate::error::{ApiError, Problem};
 use crate::worker::{self, Program, Work};
 use axum::http::StatusCode;
@@ -65,7 +65,7 @@ pub(crate) struct Job {
     pub(crate) request: serde_json::Value,
     pub(crate) work: Work,
     /// Files that are needed for as long as it runs.
-    pub(crate) kept: Vec<Drawn>,
+    pub(crate) kept: Vec<RequestFile>,
 }
 
 /// Something that this server started and that takes its time.
@@ -77,7 +77,7 @@ pub(crate) struct Run {
     /// Whether it says lines for people, rather than one object a line.
     lines: bool,
     /// Until it ends: then its files go away.
-    kept: Mutex<Vec<Drawn>>,
+    kept: Mutex<Vec<RequestFile>>,
     started_unix_us: i64,
     log: Mutex<Log>,
     grown: watch::Sender<()>,
@@ -243,7 +243,7 @@ impl Run {
                 grown.mark_unchanged();
                 match run.after(at) {
                     Some(Ok((event, next))) => return Some((event, (run, grown, next))),
-                    Some(Err(Ended)) => return None,
+                    Some(Err(RunOver)) => return None,
                     None => grown.changed().await.ok()?,
                 }
             }
@@ -251,7 +251,7 @@ impl Run {
     }
 
     /// The first event from a place on, and the place behind it.
-    fn after(&self, at: Place) -> Option<Result<(Arc<Event>, Place), Ended>> {
+    fn after(&self, at: Place) -> Option<Result<(Arc<Event>, Place), RunOver>> {
         let log = self.log();
         let first = log.next - log.events.len() as u64;
         let number = usize::try_from(at.event.saturating_sub(first)).unwrap_or(usize::MAX);
@@ -261,7 +261,7 @@ impl Run {
         if let Some(sample) = log.samples.iter().find(|sample| sample.number >= at.sample) {
             return Some(Ok((Arc::clone(sample), Place { sample: sample.number + 1, ..at })));
         }
-        log.end.is_some().then_some(Err(Ended))
+        log.end.is_some().then_some(Err(RunOver))
     }
 }
 
@@ -273,7 +273,7 @@ struct Place {
 }
 
 /// Nothing comes any more.
-struct Ended;
+struct RunOver;
 
 /// All that this server started.
 #[derive(Debug, Default)]

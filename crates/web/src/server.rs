@@ -1,6 +1,6 @@
 use crate::api;
 use crate::door::Door;
-use crate::guest::{Owner, Who, account};
+use crate::guest::{GuestId, Owner, account};
 use crate::inside::Inside;
 use crate::names::Names;
 use crate::peer::Peer;
@@ -184,7 +184,7 @@ async fn accept(listener: TcpListener, app: &App, router: Router, tls: Option<Tl
             }
         };
         let account = stream.local_addr().ok().and_then(|ours| account(theirs, ours));
-        let who = Who::of(theirs.ip(), account);
+        let who = GuestId::of(theirs.ip(), account);
         let place = places.take(who);
         let peer = Peer { ip: theirs.ip(), who, own: app.owner.is(account), seat: Arc::clone(&place.seat) };
         let (router, tls) = (router.clone(), tls.clone());

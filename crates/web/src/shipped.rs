@@ -1,6 +1,6 @@
 use crate::drawn::{HopRequest, LinkRequest, PathRequest, WayRequest};
 use crate::error::ApiError;
-use crate::kept::{Kept, KeptRequest, KeptStage, links_of, number, said, scenario};
+use crate::kept::{KeptRequest, KeptStage, KeptStages, links_of, number, said, scenario};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -25,7 +25,7 @@ impl DrawnPreset {
         let whole = scenario(name)?;
         let (mut links, mut stages) = (Vec::new(), Vec::new());
         for (place, link) in links_of(&whole).iter().enumerate() {
-            let kept = Kept::of(link);
+            let kept = KeptStages::of(link);
             stages.extend(kept.stages(place));
             let keeps =
                 (!kept.is_empty()).then(|| KeptRequest { preset: name.to_owned(), link: place, without: Vec::new() });

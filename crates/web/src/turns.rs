@@ -1,5 +1,5 @@
 use crate::error::ApiError;
-use crate::guest::Who;
+use crate::guest::GuestId;
 use axum::http::StatusCode;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,10 +19,10 @@ pub(crate) struct Turns(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     at_once: usize,
-    running: HashMap<Who, usize>,
-    waiting: VecDeque<(Who, oneshot::Sender<Turn>)>,
+    running: HashMap<GuestId, usize>,
+    waiting: VecDeque<(GuestId, oneshot::Sender<Turn>)>,
     /// When each was last served, counted in turns.
-    served: HashMap<Who, u64>,
+    served: HashMap<GuestId, u64>,
     count: u64,
 }
 
@@ -30,7 +30,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Option<Turns>,
-    who: Who,
+    who: GuestId,
 }
 
 impl Drop for Turn {
@@ -49,7 +49,7 @@ impl Drop for Turn {
 
 impl Turn {
     /// For what takes no time.
-    pub(crate) fn instant(who: Who) -> Self {
+    pub(crate) fn instant(who: GuestId) -> Self {
         Self { turns: None, who }
     }
 }
@@ -69,11 +69,11 @@ impl Turns {
     ///
     /// # Errors
     /// [`ApiError`], 429 where too many wait.
-    pub(crate) async fn take(&self, who: Who) -> Result<Turn, ApiError> {
+    pub(crate) async fn take(&self, who: GuestId) -> Result<Turn, ApiError> {
         self.ask(who)?.await.map_err(|_| ApiError::ours("the server is ending"))
     }
 
-    fn ask(&self, who: Who) -> Result<oneshot::Receiver<Turn>, ApiError> {
+    fn ask(&self, who: GuestId) -> Result<oneshot::Receiver<Turn>, ApiError> {
         let mut state = self.lock();
         state.waiting.retain(|(_, waiting)| !waiting.is_closed());
         let own = state.waiting.iter().filter(|(other, _)| *other == who).count();
@@ -90,7 +90,7 @@ impl Turns {
     fn begin(&self, state: &mut State) {
         while state.running.values().sum::<usize>() < state.at_once {
             let share = (state.at_once - 1).max(1);
-            let running = |who: &Who| state.running.get(who).copied().unwrap_or(0);
+            let running = |who: &GuestId| state.running.get(who).copied().unwrap_or(0);
             let may = state.waiting.iter().enumerate().filter(|(_, (who, _))| running(who) < share);
             let next = may.min_by_key(|(_, (who, _))| (running(who), state.served.get(who).copied().unwrap_or(0)));
             let Some((who, waiting)) = next.map(|(at, _)| at).and_then(|at| state.waiting.remove(at)) else { return };
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use std::net::IpAddr;
 
-    fn who(last: u8) -> Who {
-        Who::of(IpAddr::from([192, 0, 2, last]), None)
+    fn who(last: u8) -> GuestId {
+        GuestId::of(IpAddr::from([192, 0, 2, last]), None)
     }
 
     fn now(receiver: &mut oneshot::Receiver<Turn>) -> Option<Turn> {

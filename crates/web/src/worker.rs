@@ -1,5 +1,5 @@
 use crate::error::ApiError;
-use crate::guest::Who;
+use crate::guest::GuestId;
 use crate::turns::{Turn, Turns};
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -91,7 +91,7 @@ impl Program {
     /// [`ApiError`] with the worker's problem, if its exit code is neither 0 nor 1.
     pub(crate) async fn answer(
         &self,
-        who: Who,
+        who: GuestId,
         operation: &str,
         request: &(impl Serialize + Sync),
     ) -> Result<(Vec<u8>, Turn), ApiError> {

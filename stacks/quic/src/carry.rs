@@ -1,5 +1,5 @@
 use crate::crypto::SERVER;
-use crate::protocol::{CONNECTED, Done};
+use crate::protocol::{AdapterDone, CONNECTED};
 use crate::wire::{Received, Wire};
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
@@ -103,7 +103,7 @@ pub(crate) struct Carrier {
     wire: Wire,
     endpoint: Endpoint,
     carried: BTreeMap<usize, Carried>,
-    pub(crate) done: Done,
+    pub(crate) done: AdapterDone,
     /// For datagrams on their way out, and bytes on their way in.
     datagram: Vec<u8>,
     buffer: Vec<u8>,
@@ -130,7 +130,7 @@ impl Carrier {
             wire,
             endpoint: Endpoint::new(Arc::new(config), server, true, None),
             carried: BTreeMap::new(),
-            done: Done { done: true, connections: 0, bytes_in: 0, bytes_out: 0 },
+            done: AdapterDone { done: true, connections: 0, bytes_in: 0, bytes_out: 0 },
             datagram: Vec::with_capacity(AT_ONCE),
             buffer: vec![0; AT_ONCE],
         })
@@ -242,7 +242,7 @@ impl Carrier {
 
 impl Carried {
     /// Carries what can be carried now; whether there may be more.
-    fn carry(&mut self, role: &Role, buffer: &mut [u8], done: &mut Done) -> bool {
+    fn carry(&mut self, role: &Role, buffer: &mut [u8], done: &mut AdapterDone) -> bool {
         let mut moved = false;
         while let Some(event) = self.connection.poll() {
             moved = true;
@@ -308,7 +308,7 @@ impl Carried {
     }
 
     /// False when the connection can't go on.
-    fn carry_out(&mut self, buffer: &mut [u8], done: &mut Done, moved: &mut bool) -> bool {
+    fn carry_out(&mut self, buffer: &mut [u8], done: &mut AdapterDone, moved: &mut bool) -> bool {
         let (Some(id), Some(plain)) = (self.stream, &mut self.plain) else { return true };
         while !self.out_ended {
             if self.out.is_empty() {
@@ -341,7 +341,7 @@ impl Carried {
     }
 
     /// From QUIC to the other end; whether something was. Without the other end when it has gone.
-    fn carry_in(&mut self, done: &mut Done) -> bool {
+    fn carry_in(&mut self, done: &mut AdapterDone) -> bool {
         let (Some(id), Some(plain)) = (self.stream, &mut self.plain) else { return false };
         let mut moved = false;
         while !self.in_ended {

@@ -34,12 +34,12 @@ pub struct LoadedResource {
     /// What the answer's head took and says of its body, and what came of that: the browser may tell of the end before it has
     /// counted all.
     #[serde(skip)]
-    pub(super) counted: Counted,
+    pub(super) counted: BodyCount,
 }
 
 /// What is known of an answer's bytes while it comes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counted {
+pub(super) struct BodyCount {
     head: f64,
     /// By the head.
     body: f64,
@@ -68,7 +68,7 @@ pub struct PageLoad {
 
 /// What has been seen of a load so far; times are the browser's, seconds.
 #[derive(Default)]
-struct Seen {
+struct LoadTimes {
     begin: Option<f64>,
     dom: Option<f64>,
     load: Option<f64>,
@@ -110,7 +110,7 @@ fn follow(
         browser.ask(session, method, &how)?;
     }
     let navigation = browser.send(session, "Page.navigate", &json!({ "url": url }))?;
-    let mut seen = Seen::default();
+    let mut seen = LoadTimes::default();
     let mut end = monotonic_ns() + deadline.as_nanos() as u64;
     while let Some(message) = browser.receive(end)? {
         if message["id"] == navigation
@@ -142,7 +142,7 @@ fn follow(
 /// What a browser says, each message ended by a zero byte, read to its end; and the load as it is drawn.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn read_all(bytes: &[u8]) {
-    let (mut seen, mut film) = (Seen::default(), Film::default());
+    let (mut seen, mut film) = (LoadTimes::default(), Film::default());
     for message in bytes.split(|byte| *byte == 0) {
         let message = serde_json::from_slice(message).unwrap_or(Value::Null);
         seen.take(&message);
@@ -162,7 +162,7 @@ fn length_of(headers: &Value) -> Option<f64> {
     headers.as_object()?.iter().find(named)?.1.as_str()?.trim().parse::<u64>().ok().map(|length| length as f64)
 }
 
-impl Seen {
+impl LoadTimes {
     fn take(&mut self, message: &Value) {
         let params = &message["params"];
         let id = params["requestId"].as_str().unwrap_or_default();
@@ -197,7 +197,7 @@ impl Seen {
             "Network.loadingFinished" => {
                 let ended = at.and_then(|at| self.since(at));
                 if let Some(resource) = self.resource(id) {
-                    let Counted { head, body, came, kept } = resource.counted;
+                    let BodyCount { head, body, came, kept } = resource.counted;
                     let whole = if kept { 0.0 } else { head + body.max(came) };
                     resource.end_ms = ended;
                     resource.bytes = params["encodedDataLength"].as_f64().map(|told| told.max(whole));
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn events_become_times_after_the_first_request() {
-        let mut seen = Seen::default();
+        let mut seen = LoadTimes::default();
         for message in [
             json!({"method": "Page.loadEventFired", "params": {"timestamp": 99.0}}),
             json!({"method": "Network.requestWillBeSent", "params":
@@ -284,13 +284,13 @@ mod tests {
         assert_eq!((load.first_byte_ms, load.dom_content_loaded_ms, load.load_ms), (Some(125.0), Some(750.0), 1000.0));
         assert_eq!(load.resources.len(), 1);
         assert_eq!((load.resources[0].end_ms, load.resources[0].bytes), (Some(500.0), Some(1234.0)));
-        assert!(Seen::default().finish().is_none());
+        assert!(LoadTimes::default().finish().is_none());
     }
 
     #[test]
     fn bytes_are_whole_though_the_browser_tells_of_the_end_before_it_has_counted_them() {
         let bytes = |between: &[Value], told: f64| {
-            let mut seen = Seen::default();
+            let mut seen = LoadTimes::default();
             seen.take(&json!({"method": "Network.requestWillBeSent", "params":
                 {"requestId": "1", "timestamp": 100.0, "request": {"url": "http://x/"}}}));
             between.iter().for_each(|message| seen.take(message));
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_status_is_that_of_the_page_behind_its_redirects() {
-        let mut seen = Seen::default();
+        let mut seen = LoadTimes::default();
         assert_eq!(seen.document_status(), None);
         let asked = |id: &str, url: &str| {
             json!({"method": "Network.requestWillBeSent", "params":

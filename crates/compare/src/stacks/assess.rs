@@ -10,7 +10,7 @@ use super::verdict::{SAME, StackVerdict, threshold};
 use super::{charts, page, windows};
 use crate::rounds::key;
 use std::collections::BTreeMap;
-use wt_stacks::Seen;
+use wt_stacks::StackObservation;
 use wt_stacks::finding::Trend;
 use wt_trial::bulk::PathNow;
 use wt_trial::{Exchanges, Status, TrialOutcome, Workload};
@@ -152,8 +152,8 @@ fn workload_result(stack: &StackTrials, workload: &str, path: &PathNow) -> Workl
     let exchanges = |of: fn(&Exchanges) -> f64| {
         median(done.iter().filter_map(|outcome| outcome.measures.exchanges.as_ref().map(of)).collect())
     };
-    let all_seen: Vec<Seen> = done.iter().filter_map(|outcome| seen(outcome)).collect();
-    let middle = |of: fn(&Seen) -> Option<f64>| median(all_seen.iter().filter_map(of).collect());
+    let all_seen: Vec<StackObservation> = done.iter().filter_map(|outcome| seen(outcome)).collect();
+    let middle = |of: fn(&StackObservation) -> Option<f64>| median(all_seen.iter().filter_map(of).collect());
     let flow = |at: usize| of(&|outcome| outcome.measures.flows_bps.get(at).copied());
     let up = kind(workload) != workload;
     WorkloadResult {

@@ -1,5 +1,5 @@
 use serde::Deserialize as _;
-use wt_stacks::Seen;
+use wt_stacks::StackObservation;
 use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
 use wt_trial::{Scale, Status, TrialOutcome, Workload};
 use wt_units::RateUnit;
@@ -63,8 +63,8 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// What was seen at the stack's device.
-pub(super) fn seen(outcome: &TrialOutcome) -> Option<Seen> {
-    Seen::deserialize(outcome.observed.seen.as_ref()?).ok()
+pub(super) fn seen(outcome: &TrialOutcome) -> Option<StackObservation> {
+    StackObservation::deserialize(outcome.observed.seen.as_ref()?).ok()
 }
 
 /// When 90 % of the rate was reached, s, from what the server's kernel saw acknowledged, or received.

@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wt_stacks::conformance::Conformance;
 use wt_stacks::finding::Finding;
-use wt_stacks::{Choice, Seen};
+use wt_stacks::{Choice, StackObservation};
 use wt_trial::{Status, TrialOutcome};
 
 /// One stack with one window, and its trials.
@@ -72,7 +72,7 @@ impl StackTrials {
     }
 
     /// What was seen in the trial that lasted longest.
-    pub(super) fn longest_seen(&self) -> Option<Seen> {
+    pub(super) fn longest_seen(&self) -> Option<StackObservation> {
         let with_delay = self.all().filter_map(|(_, outcome)| Some((outcome.observed.took_us?, seen(outcome)?)));
         let longest = with_delay.filter(|(_, seen)| seen.ack_delay.is_some()).max_by_key(|(took_us, _)| *took_us);
         longest.map(|(_, seen)| seen)
@@ -198,7 +198,7 @@ impl StackTrials {
 
     /// Segments that were retransmitted in all of its trials, by it and to it; `None` where nobody saw them.
     pub(super) fn retransmitted(&self) -> Option<u64> {
-        let of = |seen: Seen| Some(seen.retransmissions? + seen.server_retransmissions?);
+        let of = |seen: StackObservation| Some(seen.retransmissions? + seen.server_retransmissions?);
         let counts: Vec<u64> = self.all().filter_map(|(_, outcome)| of(seen(outcome)?)).collect();
         (!counts.is_empty()).then(|| counts.iter().sum())
     }

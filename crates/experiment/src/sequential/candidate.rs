@@ -1,4 +1,4 @@
-use super::observation::{Ended, Observation, difference};
+use super::observation::{Observation, TrialEnd, difference};
 use crate::describe::{mean, squares};
 use crate::eprocess::{Difference, EProcess, lower_bound_of};
 use crate::wager::Wager;
@@ -231,10 +231,10 @@ impl Counts {
         self.spoilt += observation.spoilt as usize;
         self.interrupted += observation.interrupted as usize;
         match observation.ended {
-            Ended::Completed => self.completed += 1,
-            Ended::Incomplete => self.incomplete += 1,
-            Ended::Failed => self.failed += 1,
-            Ended::Void => self.void += 1,
+            TrialEnd::Completed => self.completed += 1,
+            TrialEnd::Incomplete => self.incomplete += 1,
+            TrialEnd::Failed => self.failed += 1,
+            TrialEnd::Void => self.void += 1,
         }
     }
 

@@ -29,7 +29,7 @@ pub use assessment::{
 pub use candidate::{DropReason, Dropped};
 pub use config::{Config, Method, PlateauConfig};
 pub use error::ExperimentError;
-pub use observation::{Ended, Observation};
+pub use observation::{Observation, TrialEnd};
 
 use crate::eprocess::bold_upper_bound_of;
 use crate::ols::{BlockedFit, BlockedOls};
@@ -195,7 +195,7 @@ impl Experiment {
 
     /// Takes the outcomes of a whole round, in any order.
     ///
-    /// A place that says nothing, or that the tunnel gave up, is handed in as [`Ended::Void`] or left out: it takes with it
+    /// A place that says nothing, or that the tunnel gave up, is handed in as [`TrialEnd::Void`] or left out: it takes with it
     /// its own comparisons. Whoever is in the round under "no difference" doesn't decide that; where trials of one setting are
     /// spoilt more often than those of the current one, rounds in which only one of the two was spoilt count as lost. A
     /// round that somebody cut short is finished first, in its drawn order, or [`cut`](Self::cut).

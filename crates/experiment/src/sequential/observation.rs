@@ -6,7 +6,7 @@ use wt_units::Bytes;
 /// How the trial of an observation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum TrialEnd {
     /// The workload was done.
     Completed,
     /// The deadline came first; what was moved until then counts.
@@ -25,7 +25,7 @@ pub struct Observation {
     /// The outcome, larger is better: ln(payload / elapsed), payload in bytes and elapsed in seconds.
     pub y: f64,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: TrialEnd,
     /// The payload that arrived.
     pub bytes: Bytes,
     /// From the request to the last byte, stalls included; for a trial that didn't end, the deadline.
@@ -40,7 +40,7 @@ pub struct Observation {
 const NO_ATTEMPT: Observation = Observation {
     arm: 0,
     y: f64::NAN,
-    ended: Ended::Void,
+    ended: TrialEnd::Void,
     bytes: Bytes(0),
     elapsed: Duration::ZERO,
     spoilt: 0,
@@ -51,27 +51,27 @@ impl Observation {
     /// A trial whose workload was done.
     #[must_use]
     pub fn completed(arm: usize, bytes: Bytes, elapsed: Duration) -> Self {
-        Self { arm, y: log_rate(bytes, elapsed), ended: Ended::Completed, bytes, elapsed, ..NO_ATTEMPT }
+        Self { arm, y: log_rate(bytes, elapsed), ended: TrialEnd::Completed, bytes, elapsed, ..NO_ATTEMPT }
     }
 
     /// A trial that the deadline cut off after `bytes`, counted as at least one segment.
     #[must_use]
     pub fn incomplete(arm: usize, bytes: Bytes, deadline: Duration, mss: Bytes) -> Self {
         let y = log_rate(bytes.max(mss), deadline);
-        Self { arm, y, ended: Ended::Incomplete, bytes, elapsed: deadline, ..NO_ATTEMPT }
+        Self { arm, y, ended: TrialEnd::Incomplete, bytes, elapsed: deadline, ..NO_ATTEMPT }
     }
 
     /// A trial without a connection or a byte; its slot counts as one segment in the whole deadline, and clipping
     /// bounds the pull of that.
     #[must_use]
     pub fn failed(arm: usize, deadline: Duration, mss: Bytes) -> Self {
-        Self { arm, y: log_rate(mss, deadline), ended: Ended::Failed, elapsed: deadline, ..NO_ATTEMPT }
+        Self { arm, y: log_rate(mss, deadline), ended: TrialEnd::Failed, elapsed: deadline, ..NO_ATTEMPT }
     }
 
     /// A trial of a workload that isn't judged by payload over time: by a score that is the larger the better. What such a
     /// trial counts as if it failed, the workload knows; `ended` only says whether it may enter the estimates.
     #[must_use]
-    pub fn scored(arm: usize, score: f64, ended: Ended, bytes: Bytes, elapsed: Duration) -> Self {
+    pub fn scored(arm: usize, score: f64, ended: TrialEnd, bytes: Bytes, elapsed: Duration) -> Self {
         let known = score.is_finite() && score > 0.0;
         if known { Self { arm, y: score.ln(), ended, bytes, elapsed, ..NO_ATTEMPT } } else { Self::void(arm) }
     }
@@ -85,7 +85,7 @@ impl Observation {
     /// A completed trial of which only the log outcome is known: a model's, or one column of a table.
     #[must_use]
     pub fn of(arm: usize, y: f64) -> Self {
-        Self { arm, y, ended: Ended::Completed, ..NO_ATTEMPT }
+        Self { arm, y, ended: TrialEnd::Completed, ..NO_ATTEMPT }
     }
 
     /// The same after so many more attempts that said nothing.
@@ -102,17 +102,17 @@ impl Observation {
 
     /// Whether it has a value.
     pub(super) fn counts(&self) -> bool {
-        self.ended != Ended::Void
+        self.ended != TrialEnd::Void
     }
 
     /// Whether it was run and not completed.
     pub(super) fn is_bad(&self) -> bool {
-        matches!(self.ended, Ended::Incomplete | Ended::Failed)
+        matches!(self.ended, TrialEnd::Incomplete | TrialEnd::Failed)
     }
 
     /// Whether it may enter the estimates.
     pub(super) fn estimates(&self) -> bool {
-        matches!(self.ended, Ended::Completed | Ended::Incomplete)
+        matches!(self.ended, TrialEnd::Completed | TrialEnd::Incomplete)
     }
 }
 

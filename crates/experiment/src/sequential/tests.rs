@@ -473,7 +473,7 @@ proptest! {
             plateau: Some(PlateauConfig::new(vec![1, 0, 3])), ..budget(4, 100)
         }).unwrap();
         for round in rounds {
-            let ended = [Ended::Completed, Ended::Incomplete, Ended::Failed, Ended::Void];
+            let ended = [TrialEnd::Completed, TrialEnd::Incomplete, TrialEnd::Failed, TrialEnd::Void];
             let round: Vec<Observation> = round
                 .into_iter()
                 .map(|(arm, y, e)| Observation { ended: ended[usize::from(e)], ..Observation::of(arm, y) })

@@ -41,7 +41,7 @@ fn claim(experiments: &[Vec<f64>], how: Combination) -> bool {
 
 /// Which experiments are put together.
 #[derive(Debug, Clone, Copy)]
-enum Which {
+enum Arrangement {
     /// Two, each with an order of its own, one after another on one path.
     Separate,
     /// Two that meet the very same hours: trial by trial the path is the same.
@@ -52,12 +52,12 @@ enum Which {
     Forked,
 }
 
-fn claims(noise: Noise, which: Which, seed: u64) -> bool {
+fn claims(noise: Noise, which: Arrangement, seed: u64) -> bool {
     let mut path = ChaCha8Rng::seed_from_u64(seed);
     let coins = |n: u64| ChaCha8Rng::seed_from_u64(seed.wrapping_mul(4).wrapping_add(n) ^ 0x5EED);
     let mut world = World::new(noise, &mut path);
     let mut first = fresh();
-    if let Which::SameHours = which {
+    if let Arrangement::SameHours = which {
         let both = [0, 1].map(|n| {
             let (mut experiment, mut path) = (fresh(), ChaCha8Rng::seed_from_u64(seed));
             let mut world = World::new(noise, &mut path);
@@ -67,7 +67,7 @@ fn claims(noise: Noise, which: Which, seed: u64) -> bool {
         return claim(&both, Combination::Product);
     }
     run(&mut first, &mut world, &mut coins(0), &mut path);
-    if let Which::Separate = which {
+    if let Arrangement::Separate = which {
         let mut second = fresh();
         run(&mut second, &mut world, &mut coins(1), &mut path);
         return claim(&[evidence(&first), evidence(&second)], Combination::Product);
@@ -80,12 +80,13 @@ fn claims(noise: Noise, which: Which, seed: u64) -> bool {
     });
     let [one, other] = on;
     match which {
-        Which::Continued => claim(&[evidence(&first), one], Combination::Mean),
+        Arrangement::Continued => claim(&[evidence(&first), one], Combination::Mean),
         _ => claim(&[one, other], Combination::Mean),
     }
 }
 
-const ALL: [Which; 4] = [Which::Separate, Which::SameHours, Which::Continued, Which::Forked];
+const ALL: [Arrangement; 4] =
+    [Arrangement::Separate, Arrangement::SameHours, Arrangement::Continued, Arrangement::Forked];
 
 #[test]
 fn experiments_together_hardly_ever_show_what_isnt_there() {

@@ -3,7 +3,7 @@ use crate::surface::{SettingForecast, measured};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wt_lab::Scenario;
-use wt_report::Measured;
+use wt_report::TrialFigure;
 use wt_setup::Design;
 use wt_trial::{Direction, PathFacts, SampleColumns, Workload};
 use wt_units::{Bytes, Knob, Level, Settings};
@@ -30,7 +30,7 @@ pub struct PredictAnswer {
     /// What was done.
     pub workload: Workload,
     /// What is compared.
-    pub measured: Measured,
+    pub measured: TrialFigure,
     /// Payload of the workload, bytes; nothing where it goes by time.
     pub bytes: Option<u64>,
     /// Time of the workload, µs; nothing where it goes by size.
@@ -127,7 +127,7 @@ impl PredictAnswer {
 }
 
 /// The gain of a setting over the current one: the ratio of what is compared, less one; more is better.
-fn gain(forecast: &SettingForecast, current: &SettingForecast, measured: &Measured) -> Option<f64> {
+fn gain(forecast: &SettingForecast, current: &SettingForecast, measured: &TrialFigure) -> Option<f64> {
     let ratio = match (forecast.figure, current.figure) {
         (Some(figure), Some(now)) if measured.better == "smaller" => now / figure,
         (Some(figure), Some(now)) => figure / now,

@@ -4,7 +4,7 @@ use wt_trial::Workload;
 use wt_units::{Knob, RateUnit};
 
 /// As what an arm is drawn.
-struct Drawn {
+struct ArmLine {
     name: &'static str,
     unit: &'static str,
     is_goodput: bool,
@@ -12,7 +12,7 @@ struct Drawn {
     scale: f64,
 }
 
-impl Drawn {
+impl ArmLine {
     fn of(answer: &PredictAnswer) -> Self {
         let measured = &answer.measured;
         let is_goodput = measured.is_goodput() || matches!(answer.workload, Workload::Bulk { .. });
@@ -31,7 +31,7 @@ impl PredictAnswer {
     /// What is compared against the knob with most levels; without one, each setting in a row of its own.
     #[must_use]
     pub fn chart(&self) -> Chart {
-        let drawn = Drawn::of(self);
+        let drawn = ArmLine::of(self);
         let varies = |arm: &PredictedArm, knob: Knob| arm.varied().is_some_and(|(varied, _)| varied == knob);
         let count = |knob: Knob| self.arms.iter().filter(|arm| varies(arm, knob)).count();
         let ordered = Knob::all().into_iter().filter(|knob| knob.is_ordered());
@@ -42,7 +42,7 @@ impl PredictAnswer {
         }
     }
 
-    fn over_levels(&self, knob: Knob, drawn: &Drawn) -> Chart {
+    fn over_levels(&self, knob: Knob, drawn: &ArmLine) -> Chart {
         let point = |arm: &PredictedArm| match arm.varied() {
             Some((varied, level)) if varied == knob => Some((level.number()? as f64, drawn.figure(arm)?)),
             _ => None,
@@ -71,7 +71,7 @@ impl PredictAnswer {
     }
 
     /// Each setting, one row each; goodput with the range of nine in ten seeds.
-    fn by_name(&self, drawn: &Drawn) -> Chart {
+    fn by_name(&self, drawn: &ArmLine) -> Chart {
         let points = self.arms.iter().enumerate().filter_map(|(number, arm)| {
             let middle = drawn.figure(arm)?;
             let range = (arm.goodput_p5_bps * drawn.scale, arm.goodput_p95_bps * drawn.scale);

@@ -28,7 +28,7 @@ pub struct Plan {
     pub skipped: Vec<Risk>,
     /// What makes whoever configures the devices keep it; a confirmation writes that.
     #[serde(default)]
-    pub lasting: Vec<Lasting>,
+    pub lasting: Vec<LastingFile>,
     /// The experiment that it rests on, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
@@ -77,7 +77,7 @@ impl Plan {
 
 /// A file for whoever configures a device, with which it keeps settings that it would set back otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Lasting {
+pub struct LastingFile {
     /// The device.
     pub device: String,
     /// Who configures it.

@@ -1,4 +1,4 @@
-use super::file::{ExportFile, Files, Made};
+use super::file::{ExportFile, FileDraft, Files};
 use super::item::{Item, ItemPlace, RouteItem};
 use crate::knob::Value;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ struct Bsd {
     sysctl: BTreeMap<&'static str, String>,
     loader: BTreeMap<String, String>,
     shell: Vec<String>,
-    made: Made,
+    made: FileDraft,
 }
 
 impl Bsd {

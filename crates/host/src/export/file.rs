@@ -13,14 +13,14 @@ pub struct ExportFile {
 
 /// One file in the making, and what didn't go into it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Made {
+pub(crate) struct FileDraft {
     /// The file; empty if nothing went in.
     pub(crate) content: String,
     /// What didn't, and why.
     pub(crate) skipped: Vec<Risk>,
 }
 
-impl Made {
+impl FileDraft {
     /// Notes that an item can't be expressed.
     pub(crate) fn skip(&mut self, item: &Item, why: &str) {
         let risk = Risk { key: item.key.to_owned(), text: format!("{}={}{}: {why}", item.key, item.value, item.on()) };

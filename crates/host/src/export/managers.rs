@@ -1,4 +1,4 @@
-use super::file::{ExportFile, Files, Made};
+use super::file::{ExportFile, FileDraft, Files};
 use super::item::{Item, ItemPlace, RouteItem};
 use super::quote::{keyfile_value, pattern, yaml_word};
 use crate::knob::Value;
@@ -11,7 +11,7 @@ const PROTO_DHCP: u8 = 16;
 const FIRST_LINE: &str = "# Written by windtunnel.\n";
 
 /// The settings of each device; those of the whole host are noted as left out.
-fn by_device<'a>(items: &'a [Item], made: &mut Made, whole_host: &str) -> BTreeMap<&'a str, Vec<&'a Item>> {
+fn by_device<'a>(items: &'a [Item], made: &mut FileDraft, whole_host: &str) -> BTreeMap<&'a str, Vec<&'a Item>> {
     let mut devices: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
     for item in items {
         match item.device() {
@@ -50,7 +50,7 @@ fn yes(item: &Item) -> &'static str {
 /// # Source
 /// systemd.network(5), systemd.link(5).
 pub(super) fn networkd(items: &[Item], survey: &Survey) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     let mut files = Vec::new();
     let devices =
         by_device(items, &mut made, "systemd reads settings of the whole host from sysctl.d; see --to sysctl.d");
@@ -76,8 +76,8 @@ pub(super) fn networkd(items: &[Item], survey: &Survey) -> Files {
 }
 
 /// The drop-in for the `.network` file of a device. What belongs into a `.link` file is noted as left out.
-pub(crate) fn networkd_drop_in(items: &[Item], device: &str) -> Made {
-    let mut made = Made::default();
+pub(crate) fn networkd_drop_in(items: &[Item], device: &str) -> FileDraft {
+    let mut made = FileDraft::default();
     let items: Vec<&Item> = items.iter().filter(|item| item.device() == Some(device)).collect();
     let mut text = String::new();
     for item in links(&items) {
@@ -144,7 +144,7 @@ fn networkd_target(route: &RouteItem) -> String {
     text
 }
 
-fn networkd_route(settings: &[&Item], made: &mut Made) -> String {
+fn networkd_route(settings: &[&Item], made: &mut FileDraft) -> String {
     let mut text = String::new();
     for item in settings {
         let Some(number) = item.number() else {
@@ -230,7 +230,7 @@ fn networkd_link(items: &[&Item], device: &str) -> String {
 /// # Source
 /// nm-settings-keyfile(5), the attributes of routes in nm-settings-nmcli(5).
 pub(super) fn network_manager(items: &[Item], survey: &Survey) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     let mut files = Vec::new();
     let devices = by_device(items, &mut made, "NetworkManager has no settings of the whole host; see --to sysctl.d");
     for (device, items) in devices {
@@ -278,7 +278,7 @@ fn nm_type(kind: &str) -> &'static str {
     }
 }
 
-fn nm_link(items: &[&Item], kind: &str, made: &mut Made) -> String {
+fn nm_link(items: &[&Item], kind: &str, made: &mut FileDraft) -> String {
     let mut sections: BTreeMap<&str, String> = BTreeMap::new();
     // A virtual Ethernet device has its MTU in the section of Ethernet.
     let ethernet = if matches!(kind, "wireguard") { "wireguard" } else { "ethernet" };
@@ -314,7 +314,7 @@ fn nm_link(items: &[&Item], kind: &str, made: &mut Made) -> String {
     })
 }
 
-fn nm_route(settings: &[&Item], made: &mut Made) -> Vec<String> {
+fn nm_route(settings: &[&Item], made: &mut FileDraft) -> Vec<String> {
     let mut options = Vec::new();
     for item in settings {
         match (item.key, item.number()) {
@@ -336,7 +336,7 @@ fn nm_route(settings: &[&Item], made: &mut Made) -> Vec<String> {
 /// # Source
 /// netplan-yaml reference, "Properties for all device types" and "Routing".
 pub(super) fn netplan(items: &[Item], survey: &Survey) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     let mut files = Vec::new();
     let devices = by_device(items, &mut made, "netplan has no settings of the whole host; see --to sysctl.d");
     let mut kinds: BTreeMap<&str, String> = BTreeMap::new();
@@ -355,8 +355,8 @@ pub(super) fn netplan(items: &[Item], survey: &Survey) -> Files {
 }
 
 /// The file of one device.
-pub(crate) fn netplan_file(items: &[Item], device: &str, survey: &Survey) -> Made {
-    let mut made = Made::default();
+pub(crate) fn netplan_file(items: &[Item], device: &str, survey: &Survey) -> FileDraft {
+    let mut made = FileDraft::default();
     let (kind, text) = netplan_device(items, device, survey, &mut made);
     if !text.is_empty() {
         made.content = netplan_document(&BTreeMap::from([(kind, text)]));
@@ -372,7 +372,7 @@ fn netplan_document(kinds: &BTreeMap<&str, String>) -> String {
     format!("{FIRST_LINE}network:\n  version: 2\n{body}")
 }
 
-fn netplan_device(items: &[Item], device: &str, survey: &Survey, made: &mut Made) -> (&'static str, String) {
+fn netplan_device(items: &[Item], device: &str, survey: &Survey, made: &mut FileDraft) -> (&'static str, String) {
     let items: Vec<&Item> = items.iter().filter(|item| item.device() == Some(device)).collect();
     let kind = match survey.link(device).and_then(|link| link.kind.as_deref()) {
         Some("bridge") => "bridges",
@@ -401,7 +401,7 @@ fn netplan_device(items: &[Item], device: &str, survey: &Survey, made: &mut Made
     if text.is_empty() { (kind, text) } else { (kind, format!("    {}:\n{text}", yaml_word(device))) }
 }
 
-fn netplan_route(route: &RouteItem, settings: &[&Item], made: &mut Made) -> Option<String> {
+fn netplan_route(route: &RouteItem, settings: &[&Item], made: &mut FileDraft) -> Option<String> {
     let mut lines = String::new();
     for item in settings {
         match (item.key, item.number()) {
@@ -432,7 +432,7 @@ fn netplan_route(route: &RouteItem, settings: &[&Item], made: &mut Made) -> Opti
 /// # Source
 /// The types `RouteEntry`, `EthtoolConfig` and `BaseInterface` of nmstate 2.2.
 pub(super) fn nmstate(items: &[Item], survey: &Survey) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     let devices = by_device(items, &mut made, "nmstate has no settings of the whole host; see --to sysctl.d");
     let (mut interfaces, mut routes) = (String::new(), String::new());
     for (device, items) in devices {
@@ -452,7 +452,7 @@ pub(super) fn nmstate(items: &[Item], survey: &Survey) -> Files {
     (if text.is_empty() { Vec::new() } else { vec![file] }, made.skipped)
 }
 
-fn nmstate_interface(device: &str, items: &[&Item], survey: &Survey, made: &mut Made) -> String {
+fn nmstate_interface(device: &str, items: &[&Item], survey: &Survey, made: &mut FileDraft) -> String {
     let (mut top, mut features, mut rings) = (String::new(), String::new(), String::new());
     for item in items {
         match item.key {
@@ -490,7 +490,7 @@ fn nmstate_interface(device: &str, items: &[&Item], survey: &Survey, made: &mut 
     text
 }
 
-fn nmstate_route(route: &RouteItem, settings: &[&Item], made: &mut Made) -> Option<String> {
+fn nmstate_route(route: &RouteItem, settings: &[&Item], made: &mut FileDraft) -> Option<String> {
     let mut lines = BTreeSet::new();
     for item in settings {
         match (item.key, item.number()) {

@@ -23,7 +23,7 @@ use crate::change::{DROP_IN, Plan, Risk};
 use crate::drop_in::assignment;
 use crate::knob::Value;
 use crate::read::Survey;
-use file::{Files, Made};
+use file::{FileDraft, Files};
 use item::ItemPlace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ pub fn export(format: ExportFormat, plan: &Plan, cc: Option<&Value>, survey: &Su
 
 fn sysctl_d(items: &[Item]) -> Files {
     let mut settings = BTreeMap::new();
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     for item in items {
         match &item.place {
             ItemPlace::Host { sysctl, text } => drop(settings.insert(sysctl.clone(), text.clone())),
@@ -161,7 +161,7 @@ fn sysctl_file(settings: &BTreeMap<String, String>) -> ExportFile {
 }
 
 fn iproute2(plan: &Plan, items: &[Item]) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     for item in items {
         match &item.place {
             ItemPlace::Host { .. } => {

@@ -1,4 +1,4 @@
-use super::file::{ExportFile, Files, Made};
+use super::file::{ExportFile, FileDraft, Files};
 use super::item::{Item, ItemPlace};
 use crate::knob::Value;
 use crate::read::Survey;
@@ -30,7 +30,7 @@ impl Values {
 /// Microsoft's "TCP/IP and NBT configuration parameters": Windows 2000, XP and 2003 under `Tcpip\Parameters` and its
 /// interfaces, all values `REG_DWORD`. Vista and later ignore the window and the options of RFC 1323.
 pub(super) fn registry(items: &[Item], survey: &Survey) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     let mut values = Values::default();
     let mut options_1323 = options_now(survey);
     let mut has_1323 = false;
@@ -125,7 +125,7 @@ const BINDING: &str = r"HKEY_LOCAL_MACHINE\System\CurrentControlSet\Services\Cla
 /// Microsoft Knowledge Base Q158474 (values of `VxD\MSTCP`, strings in Windows 98 and ME), Q188307 (SACK). The MTU is of the
 /// binding in `Class\NetTrans` whose `DriverDesc` is TCP/IP. A `-` deletes a value: the way back is the first file's.
 pub(super) fn registry_98(items: &[Item], survey: &Survey) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     let (mut mstcp, mut binding) = (BTreeMap::new(), BTreeMap::new());
     let (mut options_1323, mut has_1323) = (options_now(survey), false);
     let switch = |on: bool| u64::from(on);
@@ -174,7 +174,7 @@ pub(super) fn registry_98(items: &[Item], survey: &Survey) -> Files {
 /// Microsoft Learn: Set-NetTCPSetting, Set-NetIPInterface, Set-NetIPv4Protocol, Enable-NetAdapterLso,
 /// Enable-NetAdapterRsc.
 pub(super) fn powershell(items: &[Item]) -> Files {
-    let mut made = Made::default();
+    let mut made = FileDraft::default();
     let (mut tcp, mut lines) = (BTreeMap::new(), Vec::new());
     for item in items {
         if let ItemPlace::Route(route) = &item.place
@@ -253,7 +253,7 @@ pub(super) fn powershell(items: &[Item]) -> Files {
 /// A parameter of Set-NetTCPSetting, which may be given once only, while IPv4 and IPv6 may differ here.
 fn parameter(
     all: &mut BTreeMap<&'static str, String>,
-    made: &mut Made,
+    made: &mut FileDraft,
     item: &Item,
     name: &'static str,
     value: impl ToString,

@@ -16,7 +16,7 @@ pub(super) fn observe(
     wanted: &Snapshot,
     rows: &mut [AppliedRow],
 ) -> Result<(), String> {
-    let mut seen = Seen { system, places: Vec::new() };
+    let mut seen = ConnectionObserver { system, places: Vec::new() };
     let mut wrong = Vec::new();
     let routes = RouteIndex::of(&wanted.routes);
     for (change, row) in changes.iter().zip(rows).filter(|(change, _)| !change.unchanged) {
@@ -33,12 +33,12 @@ pub(super) fn observe(
 }
 
 /// Connections that were made, each once.
-struct Seen<'a> {
+struct ConnectionObserver<'a> {
     system: &'a mut dyn System,
     places: Vec<(ObservedPlace, Option<ObservedConnection>)>,
 }
 
-impl Seen<'_> {
+impl ConnectionObserver<'_> {
     /// What the connection at a place had; `None` where none can be made, or where there were enough.
     fn at(&mut self, place: ObservedPlace) -> Option<&ObservedConnection> {
         let known = self.places.iter().position(|(at, _)| *at == place);

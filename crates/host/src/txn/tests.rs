@@ -178,7 +178,7 @@ fn link(name: &str, index: u32, mtu: u32) -> Link {
 }
 
 /// A change that is in force, and its store.
-struct Made {
+struct ChangeInForce {
     _folder: tempfile::TempDir,
     store: Store,
     checkpoint: Checkpoint,
@@ -186,7 +186,7 @@ struct Made {
 }
 
 /// Makes a change of kernel settings, and of the MTU of d0 if that is there, and stores it as applied until 5,000 ns.
-fn made(paper: &mut Paper, sysctls: &[(&str, &str)]) -> Made {
+fn made(paper: &mut Paper, sysctls: &[(&str, &str)]) -> ChangeInForce {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::at(folder.path().join("state"));
     store.prepare(paper).unwrap();
@@ -234,10 +234,10 @@ fn made(paper: &mut Paper, sysctls: &[(&str, &str)]) -> Made {
     let state = State { phase: Phase::Applied, deadline_ns: Some(5_000), ..State::prepared(now, 1) };
     store.write(paper, &checkpoint).unwrap();
     store.write_state(paper, id, &state).unwrap();
-    Made { _folder: folder, store, checkpoint, state }
+    ChangeInForce { _folder: folder, store, checkpoint, state }
 }
 
-impl Made {
+impl ChangeInForce {
     fn revert(&mut self, paper: &mut Paper) -> Result<(), Vec<String>> {
         revert(paper, &self.store, &self.checkpoint, &mut self.state, true)
     }

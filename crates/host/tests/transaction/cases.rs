@@ -2,7 +2,7 @@
 
 use crate::faults::{Fault, Kind, Step, Tally};
 use crate::roles::Orders;
-use crate::world::{Ran, World, files};
+use crate::world::{ChildOutput, World, files};
 use std::time::Duration;
 use wt_host::{Phase, Snapshot};
 
@@ -47,7 +47,7 @@ impl Bench {
         Self { world, old, new }
     }
 
-    fn is_old_or_new(&self, fault: Fault, ran: &Ran) -> bool {
+    fn is_old_or_new(&self, fault: Fault, ran: &ChildOutput) -> bool {
         let now = self.world.snapshot();
         let is_new = now == self.new;
         assert!(is_new || now == self.old, "fault {fault}: a mixture\n{ran:?}\nold {:#?}\nnow {now:#?}", self.old);
@@ -77,7 +77,7 @@ impl Bench {
 }
 
 /// Every fault that can happen at the steps that a child took.
-fn points(ran: &Ran) -> Vec<Fault> {
+fn points(ran: &ChildOutput) -> Vec<Fault> {
     let faults = |(at, step): (usize, &Step)| step.faults().into_iter().map(move |kind| Fault { at: at + 1, kind });
     ran.steps.iter().enumerate().flat_map(faults).collect()
 }
@@ -261,7 +261,7 @@ fn faults_of_guard() -> String {
     assert!(!bench.is_old_or_new(Fault::NONE, &ran));
     let steps = guard_steps(&orders);
     bench.clean_up(&orders, Fault::NONE);
-    let counted = Ran { code: None, steps, text: String::new() };
+    let counted = ChildOutput { code: None, steps, text: String::new() };
     let points = points(&counted);
     for fault in &points {
         let orders = Orders { within_ms, guard_fault: *fault, ..bench.world.orders("apply") };

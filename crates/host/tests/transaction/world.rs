@@ -28,7 +28,7 @@ pub(crate) struct World {
 
 /// What a child did.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct ChildOutput {
     /// Its exit code; `None` if it was killed.
     pub(crate) code: Option<i32>,
     /// The steps that it took.
@@ -122,7 +122,7 @@ impl World {
     }
 
     /// Runs a child to its end; its guards may go on.
-    pub(crate) fn start(&self, orders: &Orders) -> (Ran, Rest) {
+    pub(crate) fn start(&self, orders: &Orders) -> (ChildOutput, Rest) {
         let (reader, writer) = std::io::pipe().unwrap();
         let mut command = Command::new("/proc/self/exe");
         command.args(orders.args()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -139,11 +139,11 @@ impl World {
         assert!(!error.contains("panicked"), "{orders:?}: {error}");
         let steps = text.lines().find_map(|line| line.strip_prefix("steps ")).unwrap_or_default();
         let steps = steps.chars().map(Step::of_letter).collect();
-        (Ran { code: output.status.code(), steps, text }, Rest(reader))
+        (ChildOutput { code: output.status.code(), steps, text }, Rest(reader))
     }
 
     /// Runs a child and waits for its guards too.
-    pub(crate) fn run(&self, orders: &Orders) -> Ran {
+    pub(crate) fn run(&self, orders: &Orders) -> ChildOutput {
         let (ran, rest) = self.start(orders);
         rest.wait();
         ran

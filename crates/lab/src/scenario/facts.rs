@@ -1,7 +1,7 @@
 use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use std::time::Duration;
 use wt_link::{
-    Counted, Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, QueueConfig,
+    Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, QueueConfig, QueueLayer,
     RateConfig, StageConfig, WireLen,
 };
 use wt_trial::PathFacts;
@@ -193,7 +193,7 @@ impl Direction {
             QueueBound::Bytes(bytes) => (None, Some(bytes)),
             QueueBound::Packets(packets) => (Some(packets), None),
         };
-        wt_link::QueueBound { packets, bytes, counted: Counted::IpLen }
+        wt_link::QueueBound { packets, bytes, counted: QueueLayer::IpLen }
     }
 
     pub(super) fn drop_tail(&self, framing: WireLen) -> QueueConfig {

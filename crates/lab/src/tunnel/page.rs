@@ -1,4 +1,4 @@
-use super::{LabTunnel, PORT, REPORT_WAIT, Ran, RanOrNot, own_settings, token};
+use super::{LabTunnel, PORT, REPORT_WAIT, TrialRun, TrialViews, own_settings, token};
 use crate::host::SERVER_V4;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(super) fn serving() -> SysResult<(ServerConfig, ServerTls)> {
 
 impl LabTunnel {
     /// A page of our own server over cold connections: HTTP/1.1, plain or through TLS, or HTTP/2.
-    pub(super) fn page(&self, spec: &TrialSpec, page: &Page, sender: SenderOptions, cancel: &Cancel) -> RanOrNot {
+    pub(super) fn page(&self, spec: &TrialSpec, page: &Page, sender: SenderOptions, cancel: &Cancel) -> TrialRun {
         let peer = SocketAddr::new(SERVER_V4.into(), PORT);
         let own = own_settings(&spec.settings, Direction::Down);
         let (token, shown) = (token(spec), &self.tls);
@@ -61,7 +61,7 @@ impl LabTunnel {
             .collect();
         let connect_time = loaded.connections.first().map_or(Duration::ZERO, |end| end.connect_time);
         let socket = loaded.connections.first().map_or_else(Settings::new, |end| end.granted.clone());
-        Ok(Ok(Ran {
+        Ok(Ok(TrialViews {
             client: EndReport::of_page(loaded, spec.deadline),
             server: EndReport::joined(reports, true),
             connect_time,

@@ -1,8 +1,8 @@
-use super::{LabTunnel, PORT, REPORT_WAIT, Ran, RanOrNot, own_settings, small, token};
+use super::{LabTunnel, PORT, REPORT_WAIT, TrialRun, TrialViews, own_settings, small, token};
 use crate::host::SERVER_V4;
 use std::net::SocketAddr;
 use std::time::Duration;
-use wt_load::work::{FarEnd, Leg, Opened, Worked, join, work};
+use wt_load::work::{Leg, Opened, RemoteEnd, Worked, join, work};
 use wt_load::{Connection, FetchError, LoadError, Request, SenderOptions};
 use wt_trial::{Amount, Cancel, Direction, TrialSpec};
 use wt_units::{Knob, Settings};
@@ -14,7 +14,7 @@ struct Server<'a> {
     token: u64,
 }
 
-impl FarEnd for Server<'_> {
+impl RemoteEnd for Server<'_> {
     fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
         let peer = SocketAddr::new(SERVER_V4.into(), PORT);
         let token = self.token.wrapping_add(number.into());
@@ -34,7 +34,7 @@ impl FarEnd for Server<'_> {
 
 impl LabTunnel {
     /// Whatever is done over connections of our own protocol.
-    pub(super) fn work(&self, spec: &TrialSpec, sender: SenderOptions, cancel: &Cancel) -> RanOrNot {
+    pub(super) fn work(&self, spec: &TrialSpec, sender: SenderOptions, cancel: &Cancel) -> TrialRun {
         let far = Server { spec, sender, token: token(spec) };
         let worked = self.lab.client.run(|| work(&spec.workload, &far, spec.deadline, cancel))?;
         let mut worked = match worked {
@@ -49,6 +49,6 @@ impl LabTunnel {
         join(&spec.workload, &mut worked, &servers);
         let Worked { report, connect_time, granted, .. } = worked;
         let server = if servers.is_empty() { None } else { servers.swap_remove(0) };
-        Ok(Ok(Ran { client: report, server, connect_time, socket: granted }))
+        Ok(Ok(TrialViews { client: report, server, connect_time, socket: granted }))
     }
 }

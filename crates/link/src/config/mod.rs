@@ -6,7 +6,7 @@ mod queue;
 mod radio;
 
 pub use queue::{
-    CoDelConfig, Counted, Discipline, FqCoDelConfig, ModemConfig, PieConfig, QueueBound, QueueConfig, RateConfig,
+    CoDelConfig, Discipline, FqCoDelConfig, ModemConfig, PieConfig, QueueBound, QueueConfig, QueueLayer, RateConfig,
     RedConfig, RetrainConfig, StepsConfig, TokenBucketConfig, TraceConfig,
 };
 pub use radio::{AirtimeConfig, PolicerConfig, ThinningConfig};

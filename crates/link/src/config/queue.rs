@@ -22,7 +22,7 @@ impl QueueConfig {
         Self {
             framing: WireLen::IP,
             rate: RateConfig::Constant(rate),
-            bound: QueueBound { packets: Some(packets), bytes: None, counted: Counted::IpLen },
+            bound: QueueBound { packets: Some(packets), bytes: None, counted: QueueLayer::IpLen },
             discipline: Discipline::DropTail,
         }
     }
@@ -117,12 +117,12 @@ pub struct QueueBound {
     /// At most so many bytes; a longer packet never fits.
     pub bytes: Option<Bytes>,
     /// Which bytes.
-    pub counted: Counted,
+    pub counted: QueueLayer,
 }
 
 /// The layer at which a queue counts bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Counted {
+pub enum QueueLayer {
     /// The bytes of IP packets.
     #[default]
     IpLen,

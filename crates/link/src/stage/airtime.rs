@@ -1,5 +1,5 @@
 use super::line::time_of;
-use super::{Bound, Held};
+use super::{Bound, HoldEvent};
 use crate::dice::{Chance, Dice};
 use crate::framing::Meter;
 use crate::{AirtimeConfig, DropReason, Packet, Time, time::nanos};
@@ -91,7 +91,7 @@ impl<P> Airtime<P> {
         self.assembly.unwrap_or(u64::MAX).min(arrival)
     }
 
-    pub(crate) fn step(&mut self, out: &mut Vec<Held<P>>) {
+    pub(crate) fn step(&mut self, out: &mut Vec<HoldEvent<P>>) {
         let assembly = self.assembly.unwrap_or(u64::MAX);
         match self.arriving.front() {
             Some((at, _)) if *at <= assembly => {
@@ -109,12 +109,12 @@ impl<P> Airtime<P> {
         (self.waiting.len() as u64 + leaving.0, self.waiting_bytes + leaving.1)
     }
 
-    fn arrive(&mut self, at: u64, packet: Packet<P>, out: &mut Vec<Held<P>>) {
+    fn arrive(&mut self, at: u64, packet: Packet<P>, out: &mut Vec<HoldEvent<P>>) {
         let wire_len = self.meter.wire_len(packet.ip_len);
         let len = self.bound.len_of(packet.ip_len, wire_len);
         let (packets, bytes) = self.at(at);
         if !self.bound.admits(packets as usize, bytes, len) {
-            out.push(Held::Drop { at: Time(at), reason: DropReason::QueueFull, packet });
+            out.push(HoldEvent::Drop { at: Time(at), reason: DropReason::QueueFull, packet });
             return;
         }
         self.waiting.push_back(Frame { packet, wire_len, len, ready: at, tries: 0, state: State::Waiting });
@@ -137,7 +137,7 @@ impl<P> Airtime<P> {
     }
 
     /// Sends what is ready in one piece, and lets go of what has arrived in order.
-    fn exchange(&mut self, now: u64, out: &mut Vec<Held<P>>) {
+    fn exchange(&mut self, now: u64, out: &mut Vec<HoldEvent<P>>) {
         let mut sent = std::mem::take(&mut self.sent);
         let mut bytes = 0_u64;
         for (index, frame) in self.waiting.iter().take(self.max_packets).enumerate() {
@@ -167,15 +167,15 @@ impl<P> Airtime<P> {
         self.prepare(end);
     }
 
-    fn release(&mut self, end: u64, out: &mut Vec<Held<P>>) {
+    fn release(&mut self, end: u64, out: &mut Vec<HoldEvent<P>>) {
         while self.waiting.front().is_some_and(|frame| frame.state != State::Waiting) {
             let Some(frame) = self.waiting.pop_front() else { return };
             self.waiting_bytes -= u64::from(frame.len);
             self.leaving = (self.leaving.0 + 1, self.leaving.1 + u64::from(frame.len));
             let (at, packet) = (Time(end), frame.packet);
             out.push(match frame.state {
-                State::GivenUp => Held::Drop { at, reason: DropReason::Retries, packet },
-                _ => Held::Pass { at, packet },
+                State::GivenUp => HoldEvent::Drop { at, reason: DropReason::Retries, packet },
+                _ => HoldEvent::Pass { at, packet },
             });
         }
     }

@@ -5,7 +5,7 @@ use super::loss::{Loss, Outages};
 use super::queue::{FairQueue, FifoQueue};
 use super::shuffle::Shuffle;
 use super::thin::Thinning;
-use super::{Held, Verdict};
+use super::{HoldEvent, Verdict};
 use crate::dice::{Chance, Dice};
 use crate::framing::Meter;
 use crate::stats::StageStats;
@@ -189,7 +189,7 @@ impl<P> Kind<P> {
         }
     }
 
-    pub(super) fn step(&mut self, out: &mut Vec<Held<P>>) {
+    pub(super) fn step(&mut self, out: &mut Vec<HoldEvent<P>>) {
         match self {
             Self::Gate(shuffle) | Self::Reorder { shuffle, .. } => shuffle.step(out),
             Self::JitterShuffle(both) => both.1.step(out),

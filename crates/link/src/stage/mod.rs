@@ -36,7 +36,7 @@ pub(crate) enum Verdict {
 
 /// What a holding stage lets go of.
 #[derive(Debug)]
-pub(crate) enum Held<P> {
+pub(crate) enum HoldEvent<P> {
     Pass { at: Time, packet: Packet<P> },
     Drop { at: Time, reason: DropReason, packet: Packet<P> },
 }
@@ -134,9 +134,9 @@ impl<P> Stage<P> {
     }
 
     /// Does the one thing that is due, and adds what it lets go of.
-    pub(crate) fn step(&mut self, out: &mut Vec<Held<P>>) {
+    pub(crate) fn step(&mut self, out: &mut Vec<HoldEvent<P>>) {
         self.kind.step(out);
-        self.stats.dropped += out.iter().filter(|held| matches!(held, Held::Drop { .. })).count() as u64;
+        self.stats.dropped += out.iter().filter(|held| matches!(held, HoldEvent::Drop { .. })).count() as u64;
     }
 
     /// The counters, with the queue as it is at `now`.

@@ -1,4 +1,4 @@
-use super::Held;
+use super::HoldEvent;
 use crate::{Packet, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -63,8 +63,8 @@ impl<P> Shuffle<P> {
         in_order.min(other)
     }
 
-    pub(crate) fn step(&mut self, out: &mut Vec<Held<P>>) {
-        out.extend(self.pop().map(|(at, packet)| Held::Pass { at: Time(at), packet }));
+    pub(crate) fn step(&mut self, out: &mut Vec<HoldEvent<P>>) {
+        out.extend(self.pop().map(|(at, packet)| HoldEvent::Pass { at: Time(at), packet }));
     }
 
     /// The first packet with its time.

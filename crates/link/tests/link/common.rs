@@ -1,13 +1,13 @@
 //! What the tests share: pipes from stages, and what came out of them.
 
 use wt_link::{
-    Counted, Discipline, DropReason, Event, Packet, Pipe, PipeConfig, QueueBound, QueueConfig, RateConfig, StageConfig,
-    Time, WireLen,
+    Discipline, DropReason, Event, Packet, Pipe, PipeConfig, QueueBound, QueueConfig, QueueLayer, RateConfig,
+    StageConfig, Time, WireLen,
 };
 use wt_units::BitsPerSecond;
 
 /// No bound at all.
-pub(crate) const UNBOUNDED: QueueBound = QueueBound { packets: None, bytes: None, counted: Counted::IpLen };
+pub(crate) const UNBOUNDED: QueueBound = QueueBound { packets: None, bytes: None, counted: QueueLayer::IpLen };
 
 /// A bound in packets.
 pub(crate) const fn packets(packets: u32) -> QueueBound {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 use wt_link::{
-    AirtimeConfig, CoDelConfig, ConfigError, Counted, Discipline, Distribution, FqCoDelConfig, JitterConfig,
-    LinkConfig, LossConfig, MediumConfig, ModemConfig, OutageConfig, Path, PathConfig, PieConfig, Pipe, PipeConfig,
-    PolicerConfig, QueueBound, QueueConfig, RateConfig, RedConfig, RetrainConfig, StageConfig, StepsConfig,
+    AirtimeConfig, CoDelConfig, ConfigError, Discipline, Distribution, FqCoDelConfig, JitterConfig, LinkConfig,
+    LossConfig, MediumConfig, ModemConfig, OutageConfig, Path, PathConfig, PieConfig, Pipe, PipeConfig, PolicerConfig,
+    QueueBound, QueueConfig, QueueLayer, RateConfig, RedConfig, RetrainConfig, StageConfig, StepsConfig,
     ThinningConfig, TokenBucketConfig, WireLen,
 };
 use wt_units::{BitsPerSecond, Bytes, Ratio};
@@ -25,7 +25,7 @@ fn queue(rate: RateConfig, bound: QueueBound, discipline: Discipline) -> StageCo
 }
 
 fn bound(packets: Option<u32>, bytes: Option<u64>) -> QueueBound {
-    QueueBound { packets, bytes: bytes.map(Bytes), counted: Counted::IpLen }
+    QueueBound { packets, bytes: bytes.map(Bytes), counted: QueueLayer::IpLen }
 }
 
 fn line(rate: RateConfig) -> StageConfig {

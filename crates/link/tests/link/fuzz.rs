@@ -4,9 +4,9 @@ use crate::common::{UNBOUNDED, packets, queue_of, seeded};
 use proptest::prelude::*;
 use std::time::Duration;
 use wt_link::{
-    AirtimeConfig, CoDelConfig, Counted, Discipline, Distribution, DropReason, Event, FqCoDelConfig, JitterConfig,
-    LinkConfig, LossConfig, MediumConfig, ModemConfig, OutageConfig, Packet, Path, PathConfig, PathEvent, PieConfig,
-    PipeConfig, PolicerConfig, QueueBound, QueueConfig, RateConfig, RedConfig, RetrainConfig, Side, StageConfig,
+    AirtimeConfig, CoDelConfig, Discipline, Distribution, DropReason, Event, FqCoDelConfig, JitterConfig, LinkConfig,
+    LossConfig, MediumConfig, ModemConfig, OutageConfig, Packet, Path, PathConfig, PathEvent, PieConfig, PipeConfig,
+    PolicerConfig, QueueBound, QueueConfig, QueueLayer, RateConfig, RedConfig, RetrainConfig, Side, StageConfig,
     StepsConfig, ThinningConfig, Time, TokenBucketConfig, Trace, TraceConfig, WireLen,
 };
 use wt_units::{BitsPerSecond, Bytes, Ratio};
@@ -63,7 +63,7 @@ fn discipline() -> impl Strategy<Value = Discipline> {
 
 fn bound() -> impl Strategy<Value = QueueBound> {
     (prop::option::of(1..30_u32), prop::option::of(1..50_000_u64), any::<bool>()).prop_map(|(packets, bytes, wire)| {
-        let counted = if wire { Counted::WireLen } else { Counted::IpLen };
+        let counted = if wire { QueueLayer::WireLen } else { QueueLayer::IpLen };
         QueueBound { packets, bytes: bytes.map(Bytes), counted }
     })
 }
@@ -382,7 +382,7 @@ proptest! {
             while pipe.poll(Time(now)).is_some() {}
             let queue = &pipe.stats().stages[0];
             prop_assert!(bound.packets.is_none_or(|most| queue.max_queue_packets <= most.into()));
-            prop_assert!(bound.counted == Counted::WireLen || bound.bytes.is_none_or(|most| queue.max_queue_bytes <= most.get()));
+            prop_assert!(bound.counted == QueueLayer::WireLen || bound.bytes.is_none_or(|most| queue.max_queue_bytes <= most.get()));
             prop_assert!(queue.queue_packets <= queue.max_queue_packets && queue.queue_bytes <= queue.max_queue_bytes);
         }
     }

@@ -3,7 +3,7 @@
 use crate::common::{UNBOUNDED, all, deliveries, drops, packets, pipe, queue, queue_of, run, seeded};
 use std::time::Duration;
 use wt_link::{
-    Counted, Discipline, DropReason, Event, LossConfig, OutageConfig, Packet, QueueBound, QueueConfig, RateConfig,
+    Discipline, DropReason, Event, LossConfig, OutageConfig, Packet, QueueBound, QueueConfig, QueueLayer, RateConfig,
     StageConfig, Time, WireLen,
 };
 use wt_units::{BitsPerSecond, Bytes, Ratio};
@@ -102,9 +102,9 @@ fn a_queue_counts_bytes_at_the_layer_it_says() {
         (0..100).for_each(|number| line.push(Time(0), Packet::new(1_000, number)));
         deliveries(&all(&mut line)).len()
     };
-    assert_eq!(held(Counted::IpLen), 10);
+    assert_eq!(held(QueueLayer::IpLen), 10);
     // 1008 bytes fill 21 cells, 1113 bytes.
-    assert_eq!(held(Counted::WireLen), 9);
+    assert_eq!(held(QueueLayer::WireLen), 9);
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(crate) fn intake(
     let mut buffer = vec![0; pattern::CHUNK];
     let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
     let waited_before = waited_for_processor();
-    let mut taken = Taken { bytes: 0, wanted, last_ns: start_ns };
+    let mut taken = IntakeProgress { bytes: 0, wanted, last_ns: start_ns };
     buffer[..begun.len().min(pattern::CHUNK)].copy_from_slice(&begun[..begun.len().min(pattern::CHUNK)]);
     let mut finish = taken.add(&mut buffer[..begun.len().min(pattern::CHUNK)], &mut body, check);
     while finish.is_none() {
@@ -95,13 +95,13 @@ pub(crate) fn intake(
 }
 
 /// What has come so far.
-struct Taken {
+struct IntakeProgress {
     bytes: u64,
     wanted: u64,
     last_ns: u64,
 }
 
-impl Taken {
+impl IntakeProgress {
     fn add(&mut self, bytes: &mut [u8], body: &mut Body, check: &mut dyn Check) -> Option<Finish> {
         let kept = match body.take(bytes) {
             Ok(kept) => kept,

@@ -2,7 +2,7 @@
 //!
 //! What this leaves out: uploads, priorities and server push. Answers that are under way at once get their frames in turn.
 
-use super::{Asked, HELP, IDLE_NS, Manner, Ours, asked};
+use super::{ConnectionHeaders, HELP, IDLE_NS, OwnClient, RequestedResource, asked};
 use crate::pattern;
 use crate::polled::{Door, Polled};
 use crate::transfer::{EndReport, Finish};
@@ -47,7 +47,7 @@ struct Serving<'a> {
     sent: u64,
     /// The kernel's view before the first byte.
     start: TcpInfo,
-    ours: Option<Ours>,
+    ours: Option<OwnClient>,
 }
 
 /// Answers the requests on a connection that speaks HTTP/2; what a client of ours asked to be taken down.
@@ -114,13 +114,13 @@ impl Serving<'_> {
         }
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
         if self.ours.is_none() {
-            self.ours = Manner::of(&header).begin(self.shared.wire.borrow().socket(), self.start);
+            self.ours = ConnectionHeaders::of(&header).begin(self.shared.wire.borrow().socket(), self.start);
         }
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let mut head = http::Response::builder().header("cache-control", "no-store");
         let (status, size, text, head_only): (&str, u64, Option<Bytes>, bool) =
             match asked(request.method().as_str(), path, &header) {
-                Asked::Bytes { size, whole, part, head_only } => {
+                RequestedResource::Bytes { size, whole, part, head_only } => {
                     head = head.header("etag", format!("\"{whole}\"")).header("accept-ranges", "bytes");
                     if part {
                         let range = format!("bytes 0-{}/{whole}", size.saturating_sub(1));
@@ -128,9 +128,9 @@ impl Serving<'_> {
                     }
                     (if part { "206" } else { "200" }, size, None, head_only)
                 }
-                Asked::Help { head_only } => ("200", HELP.len() as u64, Some(HELP.as_bytes()), head_only),
-                Asked::Wrong(status, why) => (status, why.len() as u64, Some(why.as_bytes()), false),
-                Asked::Upload { .. } => ("405", 0, Some(b""), false),
+                RequestedResource::Help { head_only } => ("200", HELP.len() as u64, Some(HELP.as_bytes()), head_only),
+                RequestedResource::Wrong(status, why) => (status, why.len() as u64, Some(why.as_bytes()), false),
+                RequestedResource::Upload { .. } => ("405", 0, Some(b""), false),
             };
         // A line of status has its number first.
         let head = head.status(status.get(..3).unwrap_or("500")).header("content-length", size).body(());

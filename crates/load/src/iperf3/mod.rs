@@ -7,7 +7,7 @@ use crate::client::Connection;
 use crate::control::ControlConnection;
 use crate::error::{FetchError, LoadError, lost, refused_or_not};
 use crate::fetch::{Body, Framing, intake, outflow};
-use crate::job::{CONNECT, Far, Fetch, Fetched};
+use crate::job::{CONNECT, Fetch, Fetched, PeerReport};
 use crate::pattern;
 use crate::transfer::{EndReport, Finish, Job};
 use crate::wire::Wire;
@@ -96,7 +96,7 @@ fn settle(fetched: &mut Fetched, results: &Results, reverse: bool) {
             fetched.report.elapsed = Duration::from_secs_f64(seconds);
         }
     }
-    fetched.far = Some(Far {
+    fetched.far = Some(PeerReport {
         retransmits: results.retransmits.filter(|_| reverse),
         congestion_control: results.congestion_control.clone().filter(|_| reverse),
     });

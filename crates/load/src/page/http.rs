@@ -1,4 +1,4 @@
-use super::{Brought, ConnectionEnd, PageConnection, PageStop};
+use super::{ConnectionEnd, FetchedObject, PageConnection, PageStop};
 use crate::error::FetchError;
 use crate::fetch::{Body, BodyError, Exchange, Framing, Head, USER_AGENT};
 use crate::job::Fetch;
@@ -24,10 +24,10 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// What each object was when it came first: later loads must bring the same.
 #[derive(Debug, Default)]
-pub struct PageMemory(Mutex<HashMap<(String, u64), Known>>);
+pub struct PageMemory(Mutex<HashMap<(String, u64), ObjectVersion>>);
 
 /// What an object was: its version, if the server names it, and a hash of its bytes.
-type Known = (Option<String>, u64);
+type ObjectVersion = (Option<String>, u64);
 
 impl PageMemory {
     /// Whether this is what came before: of another version it is something else, and learnt anew.
@@ -224,14 +224,14 @@ impl HttpConnection<'_> {
 }
 
 impl PageConnection for HttpConnection<'_> {
-    fn bring(&mut self, object: &PageObject) -> Result<Brought, PageStop> {
+    fn bring(&mut self, object: &PageObject) -> Result<FetchedObject, PageStop> {
         let (path, first) = self.page.ask(object);
         self.exchange.send(&self.request(&path, first))?;
         let (head, begun) = self.exchange.head(self.exchange.wire.give_up_ns())?;
         let first_byte_ns = monotonic_ns();
         self.judge(&head, &path, first, object)?;
         let (done_ns, bytes) = self.take(&head, begun, &path)?;
-        Ok(Brought { first_byte_ns, done_ns, bytes, open: !head.close })
+        Ok(FetchedObject { first_byte_ns, done_ns, bytes, open: !head.close })
     }
 
     fn leave(&mut self) {

@@ -16,7 +16,7 @@ use talk::TalkPage;
 
 use crate::error::FetchError;
 use crate::transfer::Finish;
-use crate::work::FarEnd;
+use crate::work::RemoteEnd;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -67,7 +67,7 @@ impl From<FetchError> for PageStop {
 
 /// What came of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Brought {
+pub struct FetchedObject {
     /// When the first byte of the answer came, ns of the monotonic clock.
     pub first_byte_ns: u64,
     /// When the last one came.
@@ -95,7 +95,7 @@ pub trait PageConnection {
     ///
     /// # Errors
     /// [`PageStop`].
-    fn bring(&mut self, object: &PageObject) -> Result<Brought, PageStop>;
+    fn bring(&mut self, object: &PageObject) -> Result<FetchedObject, PageStop>;
 
     /// Says that nothing more will be asked, and waits for nothing.
     fn leave(&mut self) {}
@@ -234,7 +234,7 @@ impl Shared<'_> {
 /// # Errors
 /// [`FetchError`] when the peer refuses; a load that broke off is a result.
 pub fn load_page_from(
-    far: &dyn FarEnd,
+    far: &dyn RemoteEnd,
     page: &Page,
     deadline: Duration,
     cancel: &Cancel,

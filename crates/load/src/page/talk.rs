@@ -1,8 +1,8 @@
-use super::{Brought, ConnectionEnd, PageConnection, PageStop};
+use super::{ConnectionEnd, FetchedObject, PageConnection, PageStop};
 use crate::allowance::Allowance;
 use crate::error::{FetchError, LoadError};
 use crate::transfer::Finish;
-use crate::work::{FarEnd, Leg, Opened, Record, Talk};
+use crate::work::{Leg, Opened, Record, RemoteEnd, Talk};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::TcpInfo;
@@ -15,7 +15,7 @@ const REQUEST: u32 = 400;
 /// A page over our own protocol: requests and answers of the same sizes as over HTTP, over connections of the same kind.
 pub(crate) struct TalkPage<'a> {
     /// Who serves it.
-    pub(crate) far: &'a dyn FarEnd,
+    pub(crate) far: &'a dyn RemoteEnd,
     /// After this long it is given up.
     pub(crate) deadline: Duration,
 }
@@ -42,7 +42,7 @@ struct TalkConnection<'a> {
 }
 
 impl PageConnection for TalkConnection<'_> {
-    fn bring(&mut self, object: &PageObject) -> Result<Brought, PageStop> {
+    fn bring(&mut self, object: &PageObject) -> Result<FetchedObject, PageStop> {
         let answer = u32::try_from(object.size.get()).unwrap_or(u32::MAX);
         let asked = self.talk.ask(Record::Exchange { request: REQUEST, answer });
         let taken = asked.and_then(|()| self.talk.take(u64::from(answer), &"an object of the page"));
@@ -50,7 +50,7 @@ impl PageConnection for TalkConnection<'_> {
             (Finish::Corrupt(at), Some(bytes)) => PageStop::Missing { at, bytes },
             (finish, _) => PageStop::Finish(finish),
         })?;
-        Ok(Brought { first_byte_ns, done_ns, bytes: object.size.get(), open: true })
+        Ok(FetchedObject { first_byte_ns, done_ns, bytes: object.size.get(), open: true })
     }
 
     fn close(self: Box<Self>) -> ConnectionEnd {

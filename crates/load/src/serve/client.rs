@@ -5,7 +5,7 @@ use super::message::{ANSWER, Answer, Ask, LONGEST_REPORT, PIECE, report_from_jso
 use crate::client::Connection;
 use crate::control::read_some;
 use crate::error::{FetchError, LoadError, lost, refused_or_not};
-use crate::job::{CONNECT, Far, Fetch, Fetched};
+use crate::job::{CONNECT, Fetch, Fetched, PeerReport};
 use crate::proto::{Request, SenderOptions};
 use crate::transfer::{EndReport, Finish, receive, send};
 use crate::wire::Wire;
@@ -114,7 +114,7 @@ pub(super) fn far(
     direction: Direction,
     granted: &mut Settings,
     notes: &mut Vec<String>,
-) -> Far {
+) -> PeerReport {
     notes.extend(other.refused.iter().cloned());
     match direction {
         Direction::Down => {
@@ -124,7 +124,7 @@ pub(super) fn far(
             if let Some(size) = request.sender.send_buffer.filter(|_| other.refused.is_empty()) {
                 granted.set(Knob::Sndbuf, Level::Number(size.into()));
             }
-            Far {
+            PeerReport {
                 retransmits: Some(other.info.total_retrans.into()),
                 congestion_control: Some(other.congestion_control.clone()),
             }
@@ -133,7 +133,7 @@ pub(super) fn far(
             if let Some(window) = request.window {
                 granted.set(Knob::Rwin, Level::Number(window.into()));
             }
-            Far::default()
+            PeerReport::default()
         }
     }
 }

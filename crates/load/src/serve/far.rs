@@ -9,7 +9,7 @@ use crate::job::{CONNECT, Fetch, Fetched};
 use crate::page::{PageLoad, load_page_from};
 use crate::proto::SenderOptions;
 use crate::transfer::{EndReport, Finish};
-use crate::work::{FarEnd, Leg, Opened, Worked, join, work};
+use crate::work::{Leg, Opened, RemoteEnd, Worked, join, work};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Amount, Cancel, Direction, Measures, Page, Workload};
@@ -24,7 +24,7 @@ struct Served<'a> {
     cancel: &'a Cancel,
 }
 
-impl FarEnd for Served<'_> {
+impl RemoteEnd for Served<'_> {
     fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
         let (direction, amount, tried, talk) = match *leg {
             Leg::Transfer { direction, amount, tried } => (direction, amount, tried, false),

@@ -68,7 +68,7 @@ struct Fresh {
 }
 
 /// A client that waits for its turn.
-struct Waiting {
+struct WaitingClient {
     stream: TcpStream,
     secure: Secure,
     request: Request,
@@ -78,9 +78,9 @@ struct Waiting {
 }
 
 /// What became of a connection that was heard.
-enum Heard {
+enum HeardRequest {
     More(Fresh),
-    Test(IpAddr, Box<Waiting>),
+    Test(IpAddr, Box<WaitingClient>),
     Gone,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Gate {
     listeners: Vec<TcpListener>,
     shared: Arc<Shared>,
     fresh: Vec<Fresh>,
-    waiting: Queue<Waiting>,
+    waiting: Queue<WaitingClient>,
     hellos: Hellos,
     reporting: Arc<std::sync::atomic::AtomicU64>,
     /// Until when nobody is let in, since there are no descriptors.
@@ -162,12 +162,12 @@ impl Gate {
         let at = now();
         let mut kept = Vec::with_capacity(self.fresh.len());
         for (number, fresh) in std::mem::take(&mut self.fresh).into_iter().enumerate() {
-            let fresh = if heard.contains(&number) { self.hear(fresh) } else { Heard::More(fresh) };
+            let fresh = if heard.contains(&number) { self.hear(fresh) } else { HeardRequest::More(fresh) };
             match fresh {
-                Heard::More(fresh) if at.saturating_sub(fresh.since) < PATIENCE => kept.push(fresh),
-                Heard::Test(client, waiting) => self.waiting.push(client, *waiting),
-                Heard::More(_) => Metrics::add(&self.shared.metrics.strangers, 1),
-                Heard::Gone => {}
+                HeardRequest::More(fresh) if at.saturating_sub(fresh.since) < PATIENCE => kept.push(fresh),
+                HeardRequest::Test(client, waiting) => self.waiting.push(client, *waiting),
+                HeardRequest::More(_) => Metrics::add(&self.shared.metrics.strangers, 1),
+                HeardRequest::Gone => {}
             }
         }
         self.fresh = kept;
@@ -215,7 +215,7 @@ impl Gate {
     }
 
     /// Reads what came of one connection, and answers if it is understood.
-    fn hear(&mut self, mut fresh: Fresh) -> Heard {
+    fn hear(&mut self, mut fresh: Fresh) -> HeardRequest {
         let wanted = match fresh.stage {
             Stage::Hello => HELLO,
             Stage::Ask(_) => ASK + TAG,
@@ -224,12 +224,12 @@ impl Gate {
         match fresh.stream.read(&mut buffer[..wanted - fresh.heard.len()]) {
             Ok(n) if n > 0 => fresh.heard.extend_from_slice(&buffer[..n]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return Heard::More(fresh);
+                return HeardRequest::More(fresh);
             }
             _ => return self.stranger(),
         }
         if fresh.heard.len() < wanted {
-            return Heard::More(fresh);
+            return HeardRequest::More(fresh);
         }
         let heard = std::mem::take(&mut fresh.heard);
         match fresh.stage {
@@ -239,7 +239,7 @@ impl Gate {
                 if !self.hellos.is_new(&hello) || !matches!(fresh.stream.write(&answer), Ok(HELLO)) {
                     return self.stranger();
                 }
-                Heard::More(Fresh { stage: Stage::Ask(secure), ..fresh })
+                HeardRequest::More(Fresh { stage: Stage::Ask(secure), ..fresh })
             }
             Stage::Ask(mut secure) => {
                 let asked = secure.open(&heard).ok().and_then(|text| Ask::from_bytes(&text));
@@ -247,11 +247,11 @@ impl Gate {
                     Some(Ask::Test(request, talk)) => self.asked(fresh.stream, fresh.client, secure, request, talk),
                     Some(Ask::Side(request, talk)) => {
                         self.side(fresh.stream, fresh.client, secure, request, talk);
-                        Heard::Gone
+                        HeardRequest::Gone
                     }
                     Some(Ask::Report(token)) => {
                         self.report(fresh.stream, secure, token);
-                        Heard::Gone
+                        HeardRequest::Gone
                     }
                     None => self.stranger(),
                 }
@@ -259,20 +259,27 @@ impl Gate {
         }
     }
 
-    fn stranger(&self) -> Heard {
+    fn stranger(&self) -> HeardRequest {
         Metrics::add(&self.shared.metrics.strangers, 1);
-        Heard::Gone
+        HeardRequest::Gone
     }
 
     /// Lets a client wait, or says why not.
-    fn asked(&self, mut stream: TcpStream, client: IpAddr, mut secure: Secure, request: Request, talk: bool) -> Heard {
+    fn asked(
+        &self,
+        mut stream: TcpStream,
+        client: IpAddr,
+        mut secure: Secure,
+        request: Request,
+        talk: bool,
+    ) -> HeardRequest {
         if let Some((why, pause)) = self.objection(client, &request) {
             Metrics::add(&self.shared.metrics.refused, 1);
             say(&mut stream, &mut secure, &Answer::Refused { why, pause });
-            return Heard::Gone;
+            return HeardRequest::Gone;
         }
         let told = now();
-        Heard::Test(client, Box::new(Waiting { stream, secure, request, talk, told }))
+        HeardRequest::Test(client, Box::new(WaitingClient { stream, secure, request, talk, told }))
     }
 
     fn objection(&self, client: IpAddr, request: &Request) -> Option<(String, Option<Duration>)> {
@@ -321,7 +328,7 @@ impl Gate {
             return;
         };
         let most = most.clone();
-        let waiting = Waiting { stream, secure, request, talk, told: now() };
+        let waiting = WaitingClient { stream, secure, request, talk, told: now() };
         let run = {
             let shared = Arc::clone(&shared);
             move || {
@@ -418,11 +425,11 @@ fn say(stream: &mut TcpStream, secure: &mut Secure, answer: &Answer) -> bool {
 }
 
 /// Runs a test; the payload that it moved.
-fn run_test(mut waiting: Waiting, most: &Allowance, shared: &Shared) -> u64 {
+fn run_test(mut waiting: WaitingClient, most: &Allowance, shared: &Shared) -> u64 {
     if !say(&mut waiting.stream, &mut waiting.secure, &Answer::Go) {
         return 0;
     }
-    let Waiting { mut stream, request, talk, .. } = waiting;
+    let WaitingClient { mut stream, request, talk, .. } = waiting;
     // From the beginning: if this process is killed, nothing shall go on without it and hold its congestion control.
     let _ = tcp::reset_on_close(&stream);
     let Ok(report) = transfer(&mut stream, &request, talk, most, shared) else { return 0 };

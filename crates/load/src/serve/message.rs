@@ -117,7 +117,7 @@ impl Answer {
 /// A report as it goes over the wire.
 #[derive(Serialize, Deserialize)]
 struct Report {
-    finish: Ended,
+    finish: EndReason,
     bytes: u64,
     elapsed_us: u64,
     #[serde(default)]
@@ -132,7 +132,7 @@ struct Report {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Ended {
+enum EndReason {
     Done,
     Deadline,
     Cancelled,
@@ -191,13 +191,13 @@ info_of_tcp! {
 pub(super) fn report_to_json(report: &EndReport) -> Vec<u8> {
     let mut wire = Report {
         finish: match &report.finish {
-            Finish::Done => Ended::Done,
-            Finish::Deadline => Ended::Deadline,
-            Finish::Cancelled => Ended::Cancelled,
-            Finish::PeerLeft(why) => Ended::PeerLeft(why.clone()),
-            Finish::Garbage(why) => Ended::Garbage(why.clone()),
-            Finish::Corrupt(at) => Ended::Corrupt(*at),
-            Finish::Lost(why) => Ended::Lost(why.clone()),
+            Finish::Done => EndReason::Done,
+            Finish::Deadline => EndReason::Deadline,
+            Finish::Cancelled => EndReason::Cancelled,
+            Finish::PeerLeft(why) => EndReason::PeerLeft(why.clone()),
+            Finish::Garbage(why) => EndReason::Garbage(why.clone()),
+            Finish::Corrupt(at) => EndReason::Corrupt(*at),
+            Finish::Lost(why) => EndReason::Lost(why.clone()),
         },
         bytes: report.bytes,
         elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
@@ -223,13 +223,13 @@ pub(super) fn report_from_json(json: &[u8]) -> Option<EndReport> {
     let clean = |text: String| -> String { text.chars().filter(|c| !c.is_control()).take(200).collect() };
     Some(EndReport {
         finish: match finish {
-            Ended::Done => Finish::Done,
-            Ended::Deadline => Finish::Deadline,
-            Ended::Cancelled => Finish::Cancelled,
-            Ended::PeerLeft(why) => Finish::PeerLeft(clean(why)),
-            Ended::Garbage(why) => Finish::Garbage(clean(why)),
-            Ended::Corrupt(at) => Finish::Corrupt(at),
-            Ended::Lost(why) => Finish::Lost(clean(why)),
+            EndReason::Done => Finish::Done,
+            EndReason::Deadline => Finish::Deadline,
+            EndReason::Cancelled => Finish::Cancelled,
+            EndReason::PeerLeft(why) => Finish::PeerLeft(clean(why)),
+            EndReason::Garbage(why) => Finish::Garbage(clean(why)),
+            EndReason::Corrupt(at) => Finish::Corrupt(at),
+            EndReason::Lost(why) => Finish::Lost(clean(why)),
         },
         bytes,
         elapsed: Duration::from_micros(elapsed_us),

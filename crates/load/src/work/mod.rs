@@ -1,5 +1,5 @@
 //! Workloads beyond a single transfer: exchanges, bursts, streams, several flows at once, latency under load. They run
-//! against any [`FarEnd`] that speaks our protocol: the lab's server, or one that was reached with its key.
+//! against any [`RemoteHost`] that speaks our protocol: the lab's server, or one that was reached with its key.
 //!
 //! The first connection stands for the whole: others are opened only once it is served.
 
@@ -16,7 +16,7 @@ mod several;
 /// One connection on which both take turns.
 mod talk;
 
-pub use crate::job::{FarEnd, Leg, Opened};
+pub use crate::job::{Leg, Opened, RemoteEnd};
 pub use join::join;
 pub use pairs::{Paired, Turns, in_pairs};
 pub(crate) use record::Record;
@@ -65,7 +65,12 @@ pub struct Worked {
 ///
 /// # Errors
 /// [`FetchError`] when a connection can't be had; what broke off later is a report.
-pub fn work(workload: &Workload, far: &dyn FarEnd, deadline: Duration, cancel: &Cancel) -> Result<Worked, FetchError> {
+pub fn work(
+    workload: &Workload,
+    far: &dyn RemoteEnd,
+    deadline: Duration,
+    cancel: &Cancel,
+) -> Result<Worked, FetchError> {
     match workload {
         Workload::Bulk { direction, amount } => single(far, *direction, *amount, deadline, cancel),
         Workload::Soak { direction, time } => single(far, *direction, Amount::Time(*time), deadline, cancel),
@@ -83,7 +88,7 @@ pub fn work(workload: &Workload, far: &dyn FarEnd, deadline: Duration, cancel: &
 
 /// One transfer.
 fn single(
-    far: &dyn FarEnd,
+    far: &dyn RemoteEnd,
     direction: Direction,
     amount: Amount,
     deadline: Duration,
@@ -115,7 +120,7 @@ fn transfer(
 }
 
 /// What was done on a connection on which both take turns.
-struct Done {
+struct TurnsDone {
     finish: Finish,
     /// Payload both ways.
     bytes: u64,
@@ -125,7 +130,7 @@ struct Done {
 }
 
 /// Exchanges, bursts and streams.
-fn talked(workload: &Workload, far: &dyn FarEnd, deadline: Duration, cancel: &Cancel) -> Result<Worked, FetchError> {
+fn talked(workload: &Workload, far: &dyn RemoteEnd, deadline: Duration, cancel: &Cancel) -> Result<Worked, FetchError> {
     let time = workload.time().unwrap_or(deadline);
     let Opened { mut stream, window, connect_time, granted, token } = far.open(0, &Leg::Talk { time })?;
     let start_ns = monotonic_ns();
@@ -149,7 +154,7 @@ fn talked(workload: &Workload, far: &dyn FarEnd, deadline: Duration, cancel: &Ca
             let count = u32::try_from(count).unwrap_or(u32::MAX).clamp(1, MOST_MESSAGES);
             stream_of(&mut talk, *direction, (small(*message), count, *interval), deadline)
         }
-        _ => Done::nothing(),
+        _ => TurnsDone::nothing(),
     };
     let info = TcpInfo::read(&stream).unwrap_or_default();
     let congestion_control = tcp::congestion_control(&stream).unwrap_or_default();
@@ -173,7 +178,7 @@ fn small(size: Bytes) -> u32 {
     u32::try_from(size.get()).unwrap_or(u32::MAX)
 }
 
-impl Done {
+impl TurnsDone {
     fn nothing() -> Self {
         Self { finish: Finish::Done, bytes: 0, busy: Duration::ZERO, measures: Measures::default() }
     }
@@ -205,7 +210,7 @@ struct Rhythm {
 }
 
 /// Exchanges one after the other, again and again.
-fn exchanges(talk: &mut Talk<'_>, blocks: &[(u32, u32)], rhythm: Rhythm) -> Done {
+fn exchanges(talk: &mut Talk<'_>, blocks: &[(u32, u32)], rhythm: Rhythm) -> TurnsDone {
     let start_ns = monotonic_ns();
     let end_ns = match rhythm.amount {
         Repeat::Time(time) => start_ns.saturating_add(time.as_nanos() as u64),
@@ -249,7 +254,7 @@ fn exchanges(talk: &mut Talk<'_>, blocks: &[(u32, u32)], rhythm: Rhythm) -> Done
     let done = times.len() as f64;
     let latency = Spread::of(times);
     let per_second = if whole.is_zero() { 0.0 } else { done / whole.as_secs_f64() };
-    Done {
+    TurnsDone {
         finish,
         bytes: talk.sent + talk.received,
         busy: Duration::from_nanos(busy_ns),
@@ -266,7 +271,7 @@ fn stream_of(
     direction: Direction,
     (size, count, interval): (u32, u32, Duration),
     deadline: Duration,
-) -> Done {
+) -> TurnsDone {
     let start_ns = monotonic_ns();
     let (finish, arrivals) = match direction {
         Direction::Down => {
@@ -289,7 +294,7 @@ fn stream_of(
         }
     };
     let lateness = arrivals.as_ref().and_then(|arrivals| arrivals.lateness_with_missing(deadline));
-    Done {
+    TurnsDone {
         finish,
         bytes: if direction == Direction::Down { talk.received } else { talk.sent },
         busy: Duration::from_nanos(monotonic_ns() - start_ns),

@@ -3,7 +3,7 @@
 
 use super::record::Record;
 use super::talk::Talk;
-use super::{FarEnd, Leg, close};
+use super::{Leg, RemoteEnd, close};
 use crate::allowance::Allowance;
 use crate::error::{FetchError, LoadError};
 use crate::transfer::Finish;
@@ -44,7 +44,7 @@ pub struct Paired {
 /// # Errors
 /// [`FetchError`] when a connection can't be had; what broke off later is in [`Paired::finish`].
 pub fn in_pairs(
-    ways: [&dyn FarEnd; 2],
+    ways: [&dyn RemoteEnd; 2],
     turns: &Turns,
     mut first: impl FnMut() -> usize,
     cancel: &Cancel,

@@ -2,7 +2,7 @@
 
 use super::record::Record;
 use super::talk::Talk;
-use super::{FarEnd, Leg, Opened, Worked, close, transfer};
+use super::{Leg, Opened, RemoteEnd, Worked, close, transfer};
 use crate::allowance::Allowance;
 use crate::error::{FetchError, LoadError};
 use crate::transfer::EndReport;
@@ -19,15 +19,15 @@ const PROBE: u32 = 64;
 const PROBE_EVERY: Duration = Duration::from_millis(20);
 
 /// What came of a thread.
-type Ended = Result<EndReport, FetchError>;
+type ThreadResult = Result<EndReport, FetchError>;
 
-fn joined(thread: std::thread::ScopedJoinHandle<'_, Ended>) -> Ended {
+fn joined(thread: std::thread::ScopedJoinHandle<'_, ThreadResult>) -> ThreadResult {
     thread.join().unwrap_or_else(|_| Err(FetchError::Never("a transfer died".to_owned())))
 }
 
 /// A download and an upload at once.
 pub(super) fn duplex(
-    far: &dyn FarEnd,
+    far: &dyn RemoteEnd,
     time: Duration,
     deadline: Duration,
     cancel: &Cancel,
@@ -52,7 +52,7 @@ pub(super) fn duplex(
 
 /// One flow beside others that began before it.
 pub(super) fn competing(
-    far: &dyn FarEnd,
+    far: &dyn RemoteEnd,
     direction: Direction,
     rivals: u32,
     time: Duration,
@@ -89,7 +89,7 @@ pub(super) fn competing(
 
 /// Small round trips: on the idle path, then beside a transfer.
 pub(super) fn under_load(
-    far: &dyn FarEnd,
+    far: &dyn RemoteEnd,
     direction: Direction,
     time: Duration,
     deadline: Duration,

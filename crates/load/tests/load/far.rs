@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
-use wt_load::work::{FarEnd, Leg, Opened};
+use wt_load::work::{Leg, Opened, RemoteEnd};
 use wt_load::{Connection, FetchError, Request, SenderOptions};
 use wt_trial::{Amount, Direction};
 use wt_units::Settings;
 
 /// Where it is, and how long a connection to it may take.
-pub(crate) struct Far(pub(crate) SocketAddr, pub(crate) Duration);
+pub(crate) struct TestConnector(pub(crate) SocketAddr, pub(crate) Duration);
 
-impl FarEnd for Far {
+impl RemoteEnd for TestConnector {
     fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
         let (direction, amount) = match *leg {
             Leg::Transfer { direction, amount, .. } => (direction, amount),

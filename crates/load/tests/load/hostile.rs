@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::far::Far;
+use crate::far::TestConnector;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn ends_in_time_and_not_well(workload: &Workload) {
 
 fn at(workload: &Workload, (kind, act): &(&str, Act)) {
     let begun = monotonic_ns();
-    let worked = work(workload, &Far(hostile(*act), DEADLINE), DEADLINE, &Cancel::new());
+    let worked = work(workload, &TestConnector(hostile(*act), DEADLINE), DEADLINE, &Cancel::new());
     let took = Duration::from_nanos(monotonic_ns() - begun);
     assert!(took < IN_TIME, "{} at one that {kind}: {took:?}", workload.name());
     if let Ok(worked) = worked {

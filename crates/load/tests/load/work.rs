@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::far::Far;
+use crate::far::TestConnector;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn server() -> Server {
 /// Runs a workload at our server, both views joined.
 fn run(workload: &Workload) -> Worked {
     let server = server();
-    let mut worked = work(workload, &Far(server.address(), PATIENCE), PATIENCE, &Cancel::new()).unwrap();
+    let mut worked = work(workload, &TestConnector(server.address(), PATIENCE), PATIENCE, &Cancel::new()).unwrap();
     let servers: Vec<_> = worked.tokens.iter().map(|token| server.take_report(*token, PATIENCE)).collect();
     assert!(servers.iter().all(Option::is_some), "every connection has its report");
     join(workload, &mut worked, &servers);
@@ -54,7 +54,7 @@ fn so_many_transactions_are_done_and_every_byte_of_them_counts() {
 #[test]
 fn two_ways_take_turns_and_every_byte_of_both_counts() {
     let server = server();
-    let far = Far(server.address(), PATIENCE);
+    let far = TestConnector(server.address(), PATIENCE);
     let turns = Turns { request: 100, answer: 3000, count: 20, deadline: PATIENCE };
     let mut asked = 0;
     let first = || {
@@ -180,7 +180,7 @@ fn pattern(from: usize, count: usize) -> Vec<u8> {
 }
 
 fn at(address: SocketAddr, workload: &Workload, patience: Duration) -> Worked {
-    work(workload, &Far(address, PATIENCE), patience, &Cancel::new()).unwrap()
+    work(workload, &TestConnector(address, PATIENCE), patience, &Cancel::new()).unwrap()
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn cancelling_ends_each_of_them_at_once() {
         Workload::Competing { direction: Direction::Down, rivals: 2, time: hour },
         Workload::Duplex { time: hour },
     ] {
-        let (cancel, far) = (Cancel::new(), Far(server.address(), PATIENCE));
+        let (cancel, far) = (Cancel::new(), TestConnector(server.address(), PATIENCE));
         let stopper = cancel.clone();
         let worked = std::thread::scope(|scope| {
             let running = scope.spawn(|| work(&workload, &far, hour, &cancel).unwrap());

@@ -49,7 +49,7 @@ fn an_echo_reply_is_ours_by_its_identifier_only() {
     let sum = Checksum::new().with(&reply).finish();
     reply[2..4].copy_from_slice(&sum.to_be_bytes());
     let packet = ip(1, TARGET, ME, &reply);
-    let heard = Heard { target: TARGET, token: Token::Echo(42), said: Said::Reached { ttl: Some(61) } };
+    let heard = ReceivedAnswer { target: TARGET, token: Token::Echo(42), said: ProbeAnswer::Reached { ttl: Some(61) } };
     assert_eq!(read_icmp(&packet, TARGET, Some(61), 7), Some(heard));
     assert_eq!(read_icmp(&packet, TARGET, Some(61), 8), None);
     let mut broken = packet;
@@ -70,7 +70,7 @@ fn too_big_names_the_probe_that_it_quotes() {
     let probe = ip(1, ME, TARGET, &echo_request(false, 7, 43, 0, 1480));
     let error = wt_wire::frag_needed(&probe, router(), 1400).unwrap();
     let heard = read_icmp(&error, ROUTER, None, 7).unwrap();
-    assert_eq!((heard.target, heard.token, heard.said), (TARGET, Token::Echo(43), Said::TooBig { mtu: 1400 }));
+    assert_eq!((heard.target, heard.token, heard.said), (TARGET, Token::Echo(43), ProbeAnswer::TooBig { mtu: 1400 }));
     assert_eq!(read_icmp(&error, ROUTER, None, 9), None, "another program's");
 }
 
@@ -79,7 +79,7 @@ fn a_quoted_syn_shows_what_the_router_saw() {
     let error = wt_wire::time_exceeded(&ip(6, ME, TARGET, &syn()), ROUTER).unwrap();
     let heard = read_icmp(&error, ROUTER, None, 7).unwrap();
     assert_eq!(heard.token, Token::Tcp { port: 40_000, seq: 77 });
-    let Said::Expired { quote } = heard.said else { panic!("{heard:?}") };
+    let ProbeAnswer::Expired { quote } = heard.said else { panic!("{heard:?}") };
     let seen =
         SynOptions { mss: Some(1460), window_scale: Some(7), sack: true, timestamps: true, fast_open: true, ecn: true };
     assert_eq!((quote.tos, quote.options), (Some(0), Some(seen)));
@@ -96,7 +96,7 @@ fn a_quotation_of_eight_bytes_names_the_probe_and_leaves_the_rest_unknown() {
     short[22..24].copy_from_slice(&sum.to_be_bytes());
     let heard = read_icmp(&short, ROUTER, None, 7).unwrap();
     assert_eq!(heard.token, Token::Tcp { port: 40_000, seq: 77 });
-    assert!(matches!(heard.said, Said::Expired { quote: Quote { options: None, .. } }));
+    assert!(matches!(heard.said, ProbeAnswer::Expired { quote: Quote { options: None, .. } }));
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub enum Limit {
 
 /// Why no more is claimed than is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum DecisionReason {
     /// Probes with different MSS agree, and the server had more to send.
     Agreed,
     /// The response is too short to fill the window.
@@ -51,7 +51,7 @@ pub enum Why {
     NoData,
 }
 
-impl Why {
+impl DecisionReason {
     /// In words.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -86,7 +86,7 @@ pub struct Decision {
     /// What the numbers follow.
     pub limit: Option<Limit>,
     /// Why.
-    pub why: Why,
+    pub why: DecisionReason,
 }
 
 /// RFC 5681 section 3.1: the upper bound of the initial window in segments.
@@ -133,10 +133,10 @@ pub fn decide(readings: &[Reading]) -> Decision {
     let largest = flights.iter().map(|r| shown(r)).max().unwrap_or(0);
     let agreeing: Vec<&Reading> = whole.iter().copied().filter(|r| r.firm && r.segments == largest).collect();
     if let Some(longest) = agreed(&agreeing) {
-        return with(longest, longest.segments, Verdict::Exact, Some(Limit::Segments), Why::Agreed);
+        return with(longest, longest.segments, Verdict::Exact, Some(Limit::Segments), DecisionReason::Agreed);
     }
     if let Some(longest) = by_size(&flights, &whole) {
-        return with(longest, longest.segments, Verdict::Exact, Some(Limit::Rfc5681), Why::Agreed);
+        return with(longest, longest.segments, Verdict::Exact, Some(Limit::Rfc5681), DecisionReason::Agreed);
     }
     let limit = if same_bytes(&whole) { Some(Limit::Bytes) } else { None };
     with(most, least(most), Verdict::AtLeast, limit, doubt(&flights, &whole, &agreeing))
@@ -218,34 +218,34 @@ fn same_bytes(whole: &[&Reading]) -> bool {
 }
 
 /// Why "at least".
-fn doubt(flights: &[&Reading], whole: &[&Reading], agreeing: &[&Reading]) -> Why {
+fn doubt(flights: &[&Reading], whole: &[&Reading], agreeing: &[&Reading]) -> DecisionReason {
     if flights.iter().any(|r| r.late) && agreeing.len() < 2 {
-        Why::Late
+        DecisionReason::Late
     } else if flights.iter().any(|r| r.capped) {
-        Why::Capped
+        DecisionReason::Capped
     } else if flights.iter().any(|r| r.exhausted) && agreeing.len() < 2 {
-        Why::ShortResponse
+        DecisionReason::ShortResponse
     } else if same_bytes(whole) {
-        Why::Paused
+        DecisionReason::Paused
     } else if flights.iter().any(|r| shown(r) != shown(flights[0])) {
-        Why::Disagree
+        DecisionReason::Disagree
     } else if !whole.is_empty() && !whole.iter().any(|r| is_full(r)) {
-        Why::SmallSegments
+        DecisionReason::SmallSegments
     } else if whole.len() < 2 && flights.len() > 1 {
-        Why::Paused
+        DecisionReason::Paused
     } else {
-        Why::OneProbe
+        DecisionReason::OneProbe
     }
 }
 
 /// Why nothing is known.
-fn nothing(readings: &[Reading]) -> Why {
+fn nothing(readings: &[Reading]) -> DecisionReason {
     let any = |end| readings.iter().any(|r| r.end == end);
     match () {
-        () if any(End::Refused) => Why::Refused,
-        () if any(End::Reset) => Why::Reset,
-        () if any(End::NoData) || any(End::Flight) => Why::NoData,
-        () => Why::Silent,
+        () if any(End::Refused) => DecisionReason::Refused,
+        () if any(End::Reset) => DecisionReason::Reset,
+        () if any(End::NoData) || any(End::Flight) => DecisionReason::NoData,
+        () => DecisionReason::Silent,
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    fn claim(readings: &[Reading]) -> (Verdict, u32, Why) {
+    fn claim(readings: &[Reading]) -> (Verdict, u32, DecisionReason) {
         let decision = decide(readings);
         (decision.verdict, decision.segments, decision.why)
     }
@@ -289,19 +289,23 @@ mod tests {
         let unsure = |mss, n| Reading { sure: false, ..seen(mss, n) };
         let short = |mss, n| Reading { more: false, exhausted: true, ..seen(mss, n) };
         for (readings, n, why) in [
-            (vec![seen(1240, 10)], 10, Why::OneProbe),
-            (vec![seen(64, 10), seen(64, 10)], 10, Why::OneProbe),
-            (vec![unsure(1240, 9), unsure(64, 9)], 9, Why::OneProbe),
-            (vec![seen(1240, 9), seen(64, 10)], 10, Why::Disagree),
-            (vec![seen(1240, 10), seen(64, 10), unsure(536, 11)], 11, Why::Disagree),
-            (vec![short(1240, 3), seen(64, 10)], 10, Why::ShortResponse),
-            (vec![seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }], 58, Why::Paused),
-            (vec![Reading { bytes: 100, ..seen(88, 2) }, Reading { bytes: 100, ..seen(64, 2) }], 2, Why::OneProbe),
-            (vec![Reading { capped: true, ..seen(1240, 52) }, seen(64, 52)], 52, Why::Capped),
+            (vec![seen(1240, 10)], 10, DecisionReason::OneProbe),
+            (vec![seen(64, 10), seen(64, 10)], 10, DecisionReason::OneProbe),
+            (vec![unsure(1240, 9), unsure(64, 9)], 9, DecisionReason::OneProbe),
+            (vec![seen(1240, 9), seen(64, 10)], 10, DecisionReason::Disagree),
+            (vec![seen(1240, 10), seen(64, 10), unsure(536, 11)], 11, DecisionReason::Disagree),
+            (vec![short(1240, 3), seen(64, 10)], 10, DecisionReason::ShortResponse),
+            (vec![seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }], 58, DecisionReason::Paused),
+            (
+                vec![Reading { bytes: 100, ..seen(88, 2) }, Reading { bytes: 100, ..seen(64, 2) }],
+                2,
+                DecisionReason::OneProbe,
+            ),
+            (vec![Reading { capped: true, ..seen(1240, 52) }, seen(64, 52)], 52, DecisionReason::Capped),
             (
                 vec![Reading { max_segment: 40, ..seen(1240, 1) }, Reading { max_segment: 40, ..seen(64, 1) }],
                 1,
-                Why::SmallSegments,
+                DecisionReason::SmallSegments,
             ),
         ] {
             assert_eq!(claim(&readings), (Verdict::AtLeast, n, why), "{readings:?}");
@@ -313,7 +317,7 @@ mod tests {
         // 63 bytes of header and 60 of each event: of an MSS of 64 the first is full, of 1240 none.
         let trickled = |mss, longest| Reading { bytes: 63 + 2 * 60, max_segment: longest, ..seen(mss, 3) };
         let other = Reading { bytes: 66 + 2 * 60, ..trickled(1240, 66) };
-        assert_eq!(claim(&[other, trickled(64, 63)]), (Verdict::AtLeast, 3, Why::OneProbe));
+        assert_eq!(claim(&[other, trickled(64, 63)]), (Verdict::AtLeast, 3, DecisionReason::OneProbe));
         assert_eq!(claim(&[other, trickled(64, 63), seen(536, 3)]).0, Verdict::Exact, "so much was there to send");
     }
 
@@ -328,7 +332,7 @@ mod tests {
             [((256, 200), (524, 200)), ((256, 256), (524, 524)), ((256, 44), (524, 300)), ((256, 256), (524, 512))]
         {
             let readings = [merged(short.0, 10, short.1), merged(long.0, 10, long.1)];
-            assert_eq!(claim(&readings), (Verdict::Exact, 10, Why::Agreed), "{short:?} {long:?}");
+            assert_eq!(claim(&readings), (Verdict::Exact, 10, DecisionReason::Agreed), "{short:?} {long:?}");
         }
         // Sixteen segments of a server that writes 5, 1400 and 2 bytes.
         let pieces = [merged(256, 15, 104), merged(388, 15, 59), merged(524, 14, 329)];
@@ -342,20 +346,34 @@ mod tests {
         for n in [10, 11] {
             // Either number would do, so a pause of the other one's application would go unnoticed.
             assert_eq!(claim(&[seen(1240, 10), spare(64, n)]).0, Verdict::AtLeast, "{n}");
-            assert_eq!(claim(&[seen(1240, 10), spare(64, n), seen(536, 10)]), (Verdict::Exact, 10, Why::Agreed), "{n}");
+            assert_eq!(
+                claim(&[seen(1240, 10), spare(64, n), seen(536, 10)]),
+                (Verdict::Exact, 10, DecisionReason::Agreed),
+                "{n}"
+            );
         }
-        assert_eq!(claim(&[seen(1240, 10), spare(64, 12)]), (Verdict::AtLeast, 11, Why::Disagree));
-        assert_eq!(claim(&[seen(1240, 10), spare(64, 12), seen(536, 10)]), (Verdict::AtLeast, 11, Why::Disagree));
+        assert_eq!(claim(&[seen(1240, 10), spare(64, 12)]), (Verdict::AtLeast, 11, DecisionReason::Disagree));
+        assert_eq!(
+            claim(&[seen(1240, 10), spare(64, 12), seen(536, 10)]),
+            (Verdict::AtLeast, 11, DecisionReason::Disagree)
+        );
         assert_eq!(claim(&[spare(1240, 11), spare(64, 11)]).0, Verdict::AtLeast);
         let firm = |mss, n| Reading { spare: 1, ..seen(mss, n) };
-        assert_eq!(claim(&[seen(1240, 10), firm(64, 10)]), (Verdict::Exact, 10, Why::Agreed), "none of the ten is one");
-        assert_eq!(claim(&[seen(1240, 10), firm(64, 11), seen(536, 10)]), (Verdict::AtLeast, 10, Why::Disagree));
+        assert_eq!(
+            claim(&[seen(1240, 10), firm(64, 10)]),
+            (Verdict::Exact, 10, DecisionReason::Agreed),
+            "none of the ten is one"
+        );
+        assert_eq!(
+            claim(&[seen(1240, 10), firm(64, 11), seen(536, 10)]),
+            (Verdict::AtLeast, 10, DecisionReason::Disagree)
+        );
     }
 
     #[test]
     fn three_unsure_probes_stand_for_a_sure_one() {
         let unsure = |mss| Reading { sure: false, ..seen(mss, 10) };
-        assert_eq!(claim(&[unsure(1240), unsure(64), unsure(536)]), (Verdict::Exact, 10, Why::Agreed));
+        assert_eq!(claim(&[unsure(1240), unsure(64), unsure(536)]), (Verdict::Exact, 10, DecisionReason::Agreed));
     }
 
     #[test]
@@ -363,7 +381,7 @@ mod tests {
         let decision = decide(&[seen(1240, 3), seen(64, 4)]);
         assert_eq!((decision.verdict, decision.segments, decision.limit), (Verdict::Exact, 3, Some(Limit::Rfc5681)));
         let paused = Reading { limited: false, ..seen(1240, 3) };
-        assert_eq!(claim(&[paused, seen(64, 4)]), (Verdict::AtLeast, 4, Why::Disagree), "perhaps it paused");
+        assert_eq!(claim(&[paused, seen(64, 4)]), (Verdict::AtLeast, 4, DecisionReason::Disagree), "perhaps it paused");
         assert_eq!(may_be_lawful(&[paused, seen(64, 4)]), Some(1163));
         assert_eq!(may_be_lawful(&[seen(1240, 3), seen(64, 4)]), None);
         let third = decide(&[paused, seen(64, 4), seen(1163, 3)]);
@@ -377,13 +395,13 @@ mod tests {
     fn what_showed_no_flight_says_why() {
         let nothing = |end| Reading { end, segments: 0, bytes: 0, max_segment: 0, ..seen(64, 0) };
         for (end, why) in [
-            (End::Refused, Why::Refused),
-            (End::Silent, Why::Silent),
-            (End::Reset, Why::Reset),
-            (End::NoData, Why::NoData),
+            (End::Refused, DecisionReason::Refused),
+            (End::Silent, DecisionReason::Silent),
+            (End::Reset, DecisionReason::Reset),
+            (End::NoData, DecisionReason::NoData),
         ] {
             assert_eq!(claim(&[nothing(end)]), (Verdict::Unknown, 0, why));
         }
-        assert_eq!(claim(&[]), (Verdict::Unknown, 0, Why::Silent));
+        assert_eq!(claim(&[]), (Verdict::Unknown, 0, DecisionReason::Silent));
     }
 }

@@ -1,6 +1,6 @@
 use super::config::is_private;
 use super::connection::{Connection, Setup};
-use super::decide::{Decision, Verdict, Why, decide, may_be_lawful};
+use super::decide::{Decision, DecisionReason, Verdict, decide, may_be_lawful};
 use super::reading::{End, Reading};
 use super::segment::{Incoming, Outgoing, SynAck};
 use super::session::{Head, Session};
@@ -87,7 +87,7 @@ pub struct Send {
 
 /// What was found out about one host.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct HostResult {
     /// What is claimed.
     pub decision: Decision,
     /// What the SYN-ACK said, of the probe that offered most.
@@ -106,12 +106,12 @@ pub struct Found {
     pub quiet_at: Time,
 }
 
-impl Found {
+impl HostResult {
     /// Of a host that has refused before and isn't asked again.
     #[must_use]
     pub fn refused(goal: Goal, now: Time) -> Self {
         Self {
-            decision: Decision { why: Why::Refused, ..decide(&[]) },
+            decision: Decision { why: DecisionReason::Refused, ..decide(&[]) },
             syn_ack: None,
             offered_all: false,
             goal,
@@ -138,7 +138,7 @@ pub struct Host {
     /// When the next probe begins, with which MSS, and whether it offers all options.
     next_at: Option<(Time, u16, bool)>,
     redirects: u8,
-    found: Option<Found>,
+    found: Option<HostResult>,
 }
 
 impl Host {
@@ -162,7 +162,7 @@ impl Host {
 
     /// What was found out, once that is so.
     #[must_use]
-    pub fn found(&self) -> Option<&Found> {
+    pub fn found(&self) -> Option<&HostResult> {
         self.found.as_ref()
     }
 
@@ -330,7 +330,7 @@ impl Host {
         self.next_at = None;
         let told = || self.connections.iter().filter(|(_, c)| c.syn_ack().is_some());
         let best = told().find(|(_, c)| c.setup().full).or_else(|| told().next());
-        self.found = Some(Found {
+        self.found = Some(HostResult {
             decision,
             syn_ack: best.and_then(|(_, c)| c.syn_ack()),
             offered_all: best.is_some_and(|(_, c)| c.setup().full),

@@ -32,10 +32,10 @@ mod survey;
 
 pub use config::{SurveyConfig, is_private};
 pub use connection::{Connection, Setup};
-pub use decide::{Decision, Limit, Verdict, Why, decide};
+pub use decide::{Decision, DecisionReason, Limit, Verdict, decide};
 pub use delayed::{Counts, Delayed, Opened};
 pub use flight::{Arrived, Flight};
-pub use host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
+pub use host::{Goal, Host, HostResult, MOST_PROBES, Opener, Send};
 pub use pace::Waited;
 pub use queue::Queue;
 pub use reading::{End, Reading};

@@ -1,6 +1,6 @@
 use super::config::SurveyConfig;
-use super::decide::Why;
-use super::host::{Found, Goal, Host, MOST_PROBES, Opener, Send};
+use super::decide::DecisionReason;
+use super::host::{Goal, Host, HostResult, MOST_PROBES, Opener, Send};
 use super::pace::Waited;
 use super::queue::Queue;
 use super::segment::Incoming;
@@ -51,7 +51,7 @@ pub struct Survey<O> {
     timers: BinaryHeap<Reverse<(Time, IpAddr)>>,
     done: VecDeque<(Time, IpAddr)>,
     sends: VecDeque<Send>,
-    found: Vec<(usize, Found)>,
+    found: Vec<(usize, HostResult)>,
 }
 
 impl<O: Opener> Survey<O> {
@@ -143,7 +143,7 @@ impl<O: Opener> Survey<O> {
     }
 
     /// What was found out since this was last asked.
-    pub fn take_found(&mut self) -> Vec<(usize, Found)> {
+    pub fn take_found(&mut self) -> Vec<(usize, HostResult)> {
         std::mem::take(&mut self.found)
     }
 
@@ -199,7 +199,7 @@ impl<O: Opener> Survey<O> {
             self.timers.push(Reverse((at, address)));
         }
         if let Some(found) = active.host.found().filter(|_| !active.told) {
-            if found.decision.why == Why::Refused {
+            if found.decision.why == DecisionReason::Refused {
                 self.refused.insert((address, found.goal.port));
             }
             self.found.push((active.job, found.clone()));
@@ -216,7 +216,7 @@ impl<O: Opener> Survey<O> {
             let busy = |address| active.get(&address).is_some_and(|active: &Active| !active.told);
             let Some((address, (job, goal))) = self.queue.next(now, busy) else { return };
             if self.refused.contains(&(address, goal.port)) {
-                self.found.push((job, Found::refused(goal, now)));
+                self.found.push((job, HostResult::refused(goal, now)));
                 continue;
             }
             let host = Host::start(goal, self.config.sizes, self.rng.next_u32(), &self.opener, now);

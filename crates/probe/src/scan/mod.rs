@@ -16,7 +16,7 @@ mod weigh;
 
 pub use goodput::{Goodput, goodput};
 
-use crate::{Answer, Kind, LossCount, Machine, Probe, Rtt, Said, Time};
+use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Rtt, Time};
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
@@ -471,8 +471,8 @@ impl Machine for Scan {
         let index = answer.id as usize;
         let Some(flight) = self.flights.get_mut(index).filter(|flight| flight.answered.is_none()) else { return };
         match answer.said {
-            Said::Open { sack, .. } if flight.kind == Kind::Syn => self.open |= sack,
-            Said::Reached { .. } if flight.kind != Kind::Syn => {
+            ProbeAnswer::Open { sack, .. } if flight.kind == Kind::Syn => self.open |= sack,
+            ProbeAnswer::Reached { .. } if flight.kind != Kind::Syn => {
                 // What routers put together again says nothing about the others' time.
                 if flight.kind != Kind::LooseEcho {
                     self.rtt.sample(answer.at.saturating_sub(flight.sent));

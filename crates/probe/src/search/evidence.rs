@@ -1,5 +1,5 @@
 use super::{Hint, Hop, SizeTally};
-use crate::{LossCount, Said, Time};
+use crate::{LossCount, ProbeAnswer, Time};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -69,8 +69,8 @@ impl Evidence {
     }
 
     /// Takes a router's word, if it can be true at all.
-    pub(super) fn hint(&mut self, router: Option<IpAddr>, said: Said, size: u16, least: u32) -> bool {
-        let Said::TooBig { mtu } = said else { return false };
+    pub(super) fn hint(&mut self, router: Option<IpAddr>, said: ProbeAnswer, size: u16, least: u32) -> bool {
+        let ProbeAnswer::TooBig { mtu } = said else { return false };
         let possible = u16::try_from(mtu).ok().filter(|mtu| (least..u32::from(size)).contains(&u32::from(*mtu)));
         let Some(mtu) = possible else {
             self.absurd = self.absurd.saturating_add(1);

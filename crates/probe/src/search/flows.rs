@@ -5,7 +5,7 @@
 //! retransmitted shows a branch that is narrow and silent.
 
 use super::{Item, Purpose, Search, SizeTally};
-use crate::{Kind, LossCount, Said, Time, repeats_for};
+use crate::{Kind, LossCount, ProbeAnswer, Time, repeats_for};
 use statrs::distribution::{Binomial, DiscreteCDF as _};
 
 /// So many copies must all vanish where packets get lost anyway: more would take seconds, for the kernel doubles its
@@ -85,15 +85,15 @@ impl Flows {
     }
 
     /// Takes what became of one.
-    pub(super) fn hear(&mut self, id: u32, said: Said, at: Time) {
+    pub(super) fn hear(&mut self, id: u32, said: ProbeAnswer, at: Time) {
         let Some((_, first)) = self.asked else { return };
         let Some(flow) = id.checked_sub(first).and_then(|index| self.flows.get_mut(index as usize)) else { return };
         match said {
-            Said::Connected => (flow.connected, flow.copies) = (Some(at), (1, at)),
-            Said::Retransmitted { copies } => flow.copies = (copies, at),
-            Said::Reached { .. } => flow.fate = FlowFate::Carried,
-            Said::Late => flow.fate = FlowFate::Late,
-            Said::LocalTooBig => flow.fate = FlowFate::Unknown,
+            ProbeAnswer::Connected => (flow.connected, flow.copies) = (Some(at), (1, at)),
+            ProbeAnswer::Retransmitted { copies } => flow.copies = (copies, at),
+            ProbeAnswer::Reached { .. } => flow.fate = FlowFate::Carried,
+            ProbeAnswer::Late => flow.fate = FlowFate::Late,
+            ProbeAnswer::LocalTooBig => flow.fate = FlowFate::Unknown,
             _ => {}
         }
     }

@@ -26,7 +26,7 @@ mod report;
 pub use flows::FlowTally;
 pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
 
-use crate::{Answer, Kind, LossCount, Machine, Probe, Rtt, Said, Time};
+use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Rtt, Time};
 use evidence::{Evidence, Fate};
 use flows::Flows;
 use pace::{Paced, pace};
@@ -519,20 +519,20 @@ impl Machine for Search {
             return self.flows.hear(answer.id, answer.said, answer.at);
         }
         match answer.said {
-            Said::Reached { ttl } => self.reached(index, answer.at, ttl),
-            Said::Open { mss, sack } if flight.item.kind == Kind::Syn => {
+            ProbeAnswer::Reached { ttl } => self.reached(index, answer.at, ttl),
+            ProbeAnswer::Open { mss, sack } if flight.item.kind == Kind::Syn => {
                 self.open |= sack || self.config.kinds.contains(&Kind::Stream);
                 self.flows.possible = true;
                 // The first SYN-ACK counts: a later one would be for a SYN whose hops should have run out.
                 self.mss = self.mss.or(mss);
                 self.reached(index, answer.at, None);
             }
-            Said::Refused if flight.item.kind == Kind::Syn => {
+            ProbeAnswer::Refused if flight.item.kind == Kind::Syn => {
                 self.refused |= flight.item.purpose == Purpose::Open;
                 self.reached(index, answer.at, None);
             }
-            Said::Unreachable { .. } | Said::TooBig { .. } if flight.item.kind == Kind::Stream => {}
-            Said::TooBig { .. } => {
+            ProbeAnswer::Unreachable { .. } | ProbeAnswer::TooBig { .. } if flight.item.kind == Kind::Stream => {}
+            ProbeAnswer::TooBig { .. } => {
                 let least = u32::from(self.least());
                 let believable = self.evidence.hint(answer.from, answer.said, flight.item.size, least);
                 // Late words count, too: nothing else can have become of it.
@@ -540,7 +540,7 @@ impl Machine for Search {
                     self.set_fate(index, Fate::TooBig);
                 }
             }
-            Said::Expired { quote } => {
+            ProbeAnswer::Expired { quote } => {
                 let (Some(ttl), Some(from)) = (flight.item.ttl, answer.from) else { return };
                 if flight.fate == Fate::Waiting {
                     self.set_fate(index, Fate::Expired);
@@ -556,18 +556,22 @@ impl Machine for Search {
                     self.quoted_mss.entry(ttl).or_insert((from, mss));
                 }
             }
-            Said::LocalTooBig if flight.item.kind == Kind::Stream => {
+            ProbeAnswer::LocalTooBig if flight.item.kind == Kind::Stream => {
                 self.stream_limit = self.stream_limit.min(flight.item.size.saturating_sub(1));
                 self.set_fate(index, Fate::Void);
             }
-            Said::LocalTooBig => {
+            ProbeAnswer::LocalTooBig => {
                 self.max = self.max.min(flight.item.size.saturating_sub(1)).max(self.least());
                 if flight.fate == Fate::Waiting {
                     self.set_fate(index, Fate::TooBig);
                 }
             }
-            Said::Unreachable { code } => self.unreachable = self.unreachable.or(Some(code)),
-            Said::Open { .. } | Said::Refused | Said::Connected | Said::Retransmitted { .. } | Said::Late => {}
+            ProbeAnswer::Unreachable { code } => self.unreachable = self.unreachable.or(Some(code)),
+            ProbeAnswer::Open { .. }
+            | ProbeAnswer::Refused
+            | ProbeAnswer::Connected
+            | ProbeAnswer::Retransmitted { .. }
+            | ProbeAnswer::Late => {}
         }
     }
 

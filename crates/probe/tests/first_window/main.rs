@@ -14,13 +14,13 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use std::time::Duration;
 use world::{Client, RTO, RTT, Weather, World};
-use wt_probe::first_window::{Found, Limit, Verdict};
+use wt_probe::first_window::{HostResult, Limit, Verdict};
 
-fn linux(kind: Kind, loss: f64, seed: u64) -> Found {
+fn linux(kind: Kind, loss: f64, seed: u64) -> HostResult {
     weathered(kind, Weather { loss, ..Weather::default() }, seed)
 }
 
-fn weathered(kind: Kind, weather: Weather, seed: u64) -> Found {
+fn weathered(kind: Kind, weather: Weather, seed: u64) -> HostResult {
     let client = Client { after: kind.greeting };
     World::new(seed, weather, move |isn| Box::new(Linux::new(kind, isn))).with_client(client).run(seed)
 }
@@ -35,7 +35,7 @@ struct Tally {
 
 impl Tally {
     /// Counts one against the window that the server really has.
-    fn count(&mut self, found: &Found, n: u32, name: impl std::fmt::Display) {
+    fn count(&mut self, found: &HostResult, n: u32, name: impl std::fmt::Display) {
         let decision = found.decision;
         self.probes += found.readings.len();
         self.exact += usize::from(decision.verdict == Verdict::Exact);

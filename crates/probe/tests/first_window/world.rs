@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use wt_probe::first_window::{
-    Found, Goal, Incoming, Opener, Outgoing, Plain, Send, Session, Survey, SurveyConfig, request,
+    Goal, HostResult, Incoming, Opener, Outgoing, Plain, Send, Session, Survey, SurveyConfig, request,
 };
 use wt_probe::{SynOptions, Time};
 use wt_wire::TcpFlags;
@@ -163,7 +163,7 @@ impl World {
     }
 
     /// Runs one host to its verdict.
-    pub(crate) fn run(&mut self, seed: u64) -> Found {
+    pub(crate) fn run(&mut self, seed: u64) -> HostResult {
         let config = SurveyConfig::default();
         let mut survey = Survey::new(config, self.client, ChaCha8Rng::seed_from_u64(seed));
         let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));

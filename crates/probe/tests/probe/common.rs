@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
-use wt_probe::{Answer, Kind, Machine, Pacer, Probe, Quote, Said, SynOptions, Time};
+use wt_probe::{Answer, Kind, Machine, Pacer, Probe, ProbeAnswer, Quote, SynOptions, Time};
 
 /// What a SYN offers, and its type-of-service byte.
 pub const OFFERED: (SynOptions, u8) = (
@@ -141,7 +141,7 @@ impl Net {
 
 /// What a run cost.
 #[derive(Debug, Clone)]
-pub struct Ran {
+pub struct RunCost {
     pub packets: u32,
     pub time: Time,
     pub sent: Vec<(Time, Probe)>,
@@ -186,10 +186,10 @@ impl World<'_> {
             return first.into_iter().collect();
         }
         let (id, from, rtt) = (probe.id, Some(self.net.target()), self.net.rtt);
-        if !self.net.tcp || first.is_some_and(|answer| answer.said == Said::LocalTooBig) {
+        if !self.net.tcp || first.is_some_and(|answer| answer.said == ProbeAnswer::LocalTooBig) {
             return first.into_iter().collect();
         }
-        let connected = Answer { id, at: now + rtt, from, said: Said::Connected };
+        let connected = Answer { id, at: now + rtt, from, said: ProbeAnswer::Connected };
         let mut answers = vec![connected];
         if let Some(first) = first {
             answers.push(first);
@@ -202,9 +202,9 @@ impl World<'_> {
         let rto = rtt + Duration::from_millis(200);
         let mut at = now + rtt * 3 + Duration::from_millis(200);
         for copies in 2..=6 {
-            answers.push(Answer { id, at, from, said: Said::Retransmitted { copies } });
+            answers.push(Answer { id, at, from, said: ProbeAnswer::Retransmitted { copies } });
             if let Some(answer) = self.once(probe, at - rtt) {
-                answers.push(Answer { said: Said::Late, ..answer });
+                answers.push(Answer { said: ProbeAnswer::Late, ..answer });
                 break;
             }
             at += rto * (1 << (copies - 2));
@@ -220,11 +220,11 @@ impl World<'_> {
         let stream = matches!(probe.kind, Kind::Stream | Kind::LastingStream);
         let connects = if stream { net.rtt } else { Duration::ZERO };
         let answer = |hops: u32, from, said| {
-            let heard = !stream || !matches!(said, Said::TooBig { .. } | Said::Expired { .. });
+            let heard = !stream || !matches!(said, ProbeAnswer::TooBig { .. } | ProbeAnswer::Expired { .. });
             heard.then_some(Answer { id: probe.id, at: now + connects + each * hops * 2, from, said })
         };
         if stream && probe.ip_len > net.stream_limit {
-            return answer(0, None, Said::LocalTooBig);
+            return answer(0, None, ProbeAnswer::LocalTooBig);
         }
         let (mut options, mut tos) = OFFERED;
         let links = net.later.as_ref().filter(|(at, _)| now >= *at).map_or(&net.links, |(_, links)| links);
@@ -238,19 +238,19 @@ impl World<'_> {
             if number > 0 && probe.ttl.is_some_and(|ttl| usize::from(ttl) <= number) {
                 let options = (probe.kind == Kind::Syn).then_some(options);
                 let quote = Quote { tos: Some(tos), dont_fragment: (!net.v6).then_some(dont_fragment), options };
-                return (net.expires && !link.mute).then(|| answer(hops, router, Said::Expired { quote }))?;
+                return (net.expires && !link.mute).then(|| answer(hops, router, ProbeAnswer::Expired { quote }))?;
             }
             if !allowed(&mut self.policers[number], link.police, now) {
                 return None;
             }
             if probe.ip_len > link.mtu && (dont_fragment || number == 0) {
                 if number == 0 {
-                    return answer(0, None, Said::LocalTooBig);
+                    return answer(0, None, ProbeAnswer::LocalTooBig);
                 }
                 let mtu = u32::from(link.says.unwrap_or(link.mtu));
                 let heard = net.hush.is_none_or(|(from, until)| !(from..until).contains(&now));
                 let says = link.icmp && allowed(&mut self.limits[number], link.limit, now) && heard;
-                return says.then(|| answer(hops, router, Said::TooBig { mtu }))?;
+                return says.then(|| answer(hops, router, ProbeAnswer::TooBig { mtu }))?;
             }
             if link.drop_above.is_some_and(|most| probe.ip_len > most) || self.lost(link, probe.ip_len, 0) {
                 return None;
@@ -262,16 +262,16 @@ impl World<'_> {
             }
         }
         let (said, back) = match probe.kind {
-            Kind::Echo | Kind::LooseEcho if net.echo => (Said::Reached { ttl: Some(61) }, probe.ip_len),
-            Kind::OldSegment if net.tcp => (Said::Reached { ttl: Some(61) }, 52),
+            Kind::Echo | Kind::LooseEcho if net.echo => (ProbeAnswer::Reached { ttl: Some(61) }, probe.ip_len),
+            Kind::OldSegment if net.tcp => (ProbeAnswer::Reached { ttl: Some(61) }, 52),
             Kind::Stream | Kind::LastingStream if net.tcp && probe.ip_len <= net.stream_limit => {
-                (Said::Reached { ttl: None }, 52)
+                (ProbeAnswer::Reached { ttl: None }, 52)
             }
-            Kind::Syn if net.refuses => (Said::Refused, 40),
-            Kind::RefusedSyn if net.refuses => (Said::Reached { ttl: None }, 40),
-            Kind::Syn if net.tcp => (Said::Open { mss: options.mss.min(Some(net.mss)), sack: true }, 44),
+            Kind::Syn if net.refuses => (ProbeAnswer::Refused, 40),
+            Kind::RefusedSyn if net.refuses => (ProbeAnswer::Reached { ttl: None }, 40),
+            Kind::Syn if net.tcp => (ProbeAnswer::Open { mss: options.mss.min(Some(net.mss)), sack: true }, 44),
             Kind::Udp if net.udp.is_some() && allowed(&mut self.limits[0], net.udp, now) => {
-                (Said::Reached { ttl: Some(61) }, 56)
+                (ProbeAnswer::Reached { ttl: Some(61) }, 56)
             }
             _ => return None,
         };
@@ -285,12 +285,12 @@ impl World<'_> {
 }
 
 /// Runs a machine over a path that loses everything at first.
-pub fn run_with_outage(net: &Net, machine: &mut impl Machine, outage: Duration) -> Ran {
+pub fn run_with_outage(net: &Net, machine: &mut impl Machine, outage: Duration) -> RunCost {
     run_over(net, machine, |_, _| Vec::new(), outage)
 }
 
 /// Runs a machine over a path until it is done; `forge` may add answers of its own to each probe.
-pub fn run_with(net: &Net, machine: &mut impl Machine, forge: impl FnMut(&Probe, Time) -> Vec<Answer>) -> Ran {
+pub fn run_with(net: &Net, machine: &mut impl Machine, forge: impl FnMut(&Probe, Time) -> Vec<Answer>) -> RunCost {
     run_over(net, machine, forge, Duration::ZERO)
 }
 
@@ -299,7 +299,7 @@ fn run_over(
     machine: &mut impl Machine,
     mut forge: impl FnMut(&Probe, Time) -> Vec<Answer>,
     outage: Duration,
-) -> Ran {
+) -> RunCost {
     let limits = std::iter::once(net.udp).chain(net.links.iter().skip(1).map(|link| link.limit));
     let limits = limits.enumerate().map(|(number, limit)| {
         let full = limit.filter(|_| number == 0 || !net.spent).map_or(0.0, |(burst, _)| burst);
@@ -345,10 +345,10 @@ fn run_over(
         }
     }
     assert!(machine.is_done(), "nothing more can happen, and it isn't done");
-    Ran { packets: u32::try_from(sent.len()).unwrap_or(u32::MAX), time: now, sent }
+    RunCost { packets: u32::try_from(sent.len()).unwrap_or(u32::MAX), time: now, sent }
 }
 
-pub fn run(net: &Net, machine: &mut impl Machine) -> Ran {
+pub fn run(net: &Net, machine: &mut impl Machine) -> RunCost {
     run_with(net, machine, |_, _| Vec::new())
 }
 

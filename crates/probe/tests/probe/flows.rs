@@ -1,13 +1,13 @@
 //! Load balancers that send flows over unequal branches.
 
-use crate::common::{Link, Net, Ran, rng, run};
+use crate::common::{Link, Net, RunCost, rng, run};
 use crate::search::{ALL, USERS, config, everybody};
 use std::time::Duration;
 use wt_probe::{FlowTally, PathKind, Search, SearchConfig, SearchReport};
 
 const FLOWS: u8 = 12;
 
-fn find(net: &Net, config: SearchConfig) -> (SearchReport, Ran) {
+fn find(net: &Net, config: SearchConfig) -> (SearchReport, RunCost) {
     let mut search = Search::new(SearchConfig { flows: FLOWS, ..config }, rng(net.seed));
     let ran = run(net, &mut search);
     (search.report(), ran)

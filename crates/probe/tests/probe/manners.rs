@@ -1,12 +1,12 @@
 //! Searches among routers and targets with manners of their own: words that are spent, ports that refuse, and flags that are
 //! cleared.
 
-use crate::common::{Link, Net, Ran, rng, run};
+use crate::common::{Link, Net, RunCost, rng, run};
 use crate::search::{ALL, config, everybody};
 use std::time::Duration;
 use wt_probe::{Finding, Kind, PathKind, Search, SearchConfig, SearchReport};
 
-fn find(net: &Net, config: SearchConfig) -> (SearchReport, Ran) {
+fn find(net: &Net, config: SearchConfig) -> (SearchReport, RunCost) {
     let mut search = Search::new(config, rng(net.seed));
     let ran = run(net, &mut search);
     (search.report(), ran)

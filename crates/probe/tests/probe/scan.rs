@@ -1,6 +1,6 @@
 //! Scans of loss by size over simulated paths.
 
-use crate::common::{Link, Net, Ran, rng, run, run_with_outage};
+use crate::common::{Link, Net, RunCost, rng, run, run_with_outage};
 use std::time::Duration;
 use wt_probe::{Kind, Scan, ScanConfig, goodput};
 
@@ -24,7 +24,7 @@ fn config(sizes: Vec<u16>) -> ScanConfig {
     }
 }
 
-fn scan(net: &Net, sizes: Vec<u16>) -> (Scan, Ran) {
+fn scan(net: &Net, sizes: Vec<u16>) -> (Scan, RunCost) {
     let mut scan = Scan::new(config(sizes), rng(net.seed));
     let ran = run(net, &mut scan);
     (scan, ran)

@@ -1,9 +1,9 @@
 //! The search against simulated paths: the nine variants of the published measurements, and worse.
 
-use crate::common::{Link, Net, Ran, rng, run, run_with, run_with_outage};
+use crate::common::{Link, Net, RunCost, rng, run, run_with, run_with_outage};
 use proptest::prelude::*;
 use std::time::Duration;
-use wt_probe::{Answer, Finding, Kind, PathKind, Said, Search, SearchConfig, SearchReport};
+use wt_probe::{Answer, Finding, Kind, PathKind, ProbeAnswer, Search, SearchConfig, SearchReport};
 
 pub(crate) const ALL: [Kind; 3] = [Kind::Echo, Kind::OldSegment, Kind::Udp];
 
@@ -25,7 +25,7 @@ pub(crate) fn config(net: &Net, kinds: &[Kind]) -> SearchConfig {
     }
 }
 
-fn find(net: &Net, kinds: &[Kind]) -> (SearchReport, Ran) {
+fn find(net: &Net, kinds: &[Kind]) -> (SearchReport, RunCost) {
     let mut search = search(net, kinds);
     let ran = run(net, &mut search);
     (search.report(), ran)
@@ -412,7 +412,7 @@ fn a_flood_of_forged_icmp_changes_no_verdict() {
                     // Most are about no probe; some about this one, or one of those around it.
                     let id = if number.is_multiple_of(4) { probe.id ^ (number >> 2 & 7) } else { number | 1 << 20 };
                     let at = now + Duration::from_micros(u64::from(number % 2000) * 10);
-                    Answer { id, at, from: Some(liar), said: Said::TooBig { mtu: said } }
+                    Answer { id, at, from: Some(liar), said: ProbeAnswer::TooBig { mtu: said } }
                 };
                 (0..200).map(|_| forge()).collect()
             });
@@ -425,12 +425,12 @@ fn a_flood_of_forged_icmp_changes_no_verdict() {
 }
 
 /// Whatever anybody answers in place of a router.
-fn forged() -> impl Strategy<Value = Said> {
+fn forged() -> impl Strategy<Value = ProbeAnswer> {
     let mtu = prop_oneof![Just(0u32), Just(68), Just(576), Just(1280), Just(65_535), Just(u32::MAX), 0u32..2000];
     prop_oneof![
-        4 => mtu.prop_map(|mtu| Said::TooBig { mtu }),
-        1 => Just(Said::Unreachable { code: 13 }),
-        1 => Just(Said::Expired { quote: wt_probe::Quote::default() }),
+        4 => mtu.prop_map(|mtu| ProbeAnswer::TooBig { mtu }),
+        1 => Just(ProbeAnswer::Unreachable { code: 13 }),
+        1 => Just(ProbeAnswer::Expired { quote: wt_probe::Quote::default() }),
     ]
 }
 
@@ -444,8 +444,8 @@ proptest! {
         let mut net = Net::new(seed);
         net.links[2].icmp = !hole;
         let mut search = search(&net, &ALL);
-        let quotes_truth = said.contains(&Said::TooBig { mtu: 1400 });
-        let expires = said.iter().any(|said| matches!(said, Said::Expired { .. }));
+        let quotes_truth = said.contains(&ProbeAnswer::TooBig { mtu: 1400 });
+        let expires = said.iter().any(|said| matches!(said, ProbeAnswer::Expired { .. }));
         let mut turn = said.into_iter().cycle();
         let liar = net.router(66);
         run_with(&net, &mut search, |probe, now| {
@@ -472,13 +472,13 @@ proptest! {
         let ran = run_with(&net, &mut search, |_, now| {
             rest.by_ref().take(3).map(|(id, at, what, number)| {
                 let said = match what {
-                    0 => Said::Reached { ttl: Some(number as u8) },
-                    1 => Said::Open { mss: Some(number as u16), sack: number % 2 == 0 },
-                    2 => Said::Refused,
-                    3 => Said::TooBig { mtu: number },
-                    4 => Said::LocalTooBig,
-                    5 => Said::Unreachable { code: number as u8 },
-                    _ => Said::Expired { quote: wt_probe::Quote::default() },
+                    0 => ProbeAnswer::Reached { ttl: Some(number as u8) },
+                    1 => ProbeAnswer::Open { mss: Some(number as u16), sack: number % 2 == 0 },
+                    2 => ProbeAnswer::Refused,
+                    3 => ProbeAnswer::TooBig { mtu: number },
+                    4 => ProbeAnswer::LocalTooBig,
+                    5 => ProbeAnswer::Unreachable { code: number as u8 },
+                    _ => ProbeAnswer::Expired { quote: wt_probe::Quote::default() },
                 };
                 Answer { id, at: now + Duration::from_micros(at), from: None, said }
             }).collect()

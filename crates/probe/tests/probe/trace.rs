@@ -1,11 +1,11 @@
 //! Traces over simulated paths.
 
-use crate::common::{Link, Net, OFFERED, Ran, run, run_with};
+use crate::common::{Link, Net, OFFERED, RunCost, run, run_with};
 use proptest::prelude::*;
 use std::time::Duration;
-use wt_probe::{Answer, Change, Kind, Said, Trace, TraceConfig};
+use wt_probe::{Answer, Change, Kind, ProbeAnswer, Trace, TraceConfig};
 
-fn trace(net: &Net, flows: u8, probes: u8) -> (Trace, Ran) {
+fn trace(net: &Net, flows: u8, probes: u8) -> (Trace, RunCost) {
     let mut trace = Trace::new(config(flows, probes));
     let ran = run(net, &mut trace);
     (trace, ran)
@@ -111,12 +111,12 @@ proptest! {
         let ran = run_with(&net, &mut trace, |_, now| {
             rest.by_ref().take(3).map(|(id, at, what, number)| {
                 let said = match what {
-                    0 => Said::Reached { ttl: Some(number as u8) },
-                    1 => Said::Open { mss: Some(number as u16), sack: false },
-                    2 => Said::Refused,
-                    3 => Said::TooBig { mtu: number },
-                    4 => Said::Unreachable { code: number as u8 },
-                    _ => Said::Expired { quote: wt_probe::Quote::default() },
+                    0 => ProbeAnswer::Reached { ttl: Some(number as u8) },
+                    1 => ProbeAnswer::Open { mss: Some(number as u16), sack: false },
+                    2 => ProbeAnswer::Refused,
+                    3 => ProbeAnswer::TooBig { mtu: number },
+                    4 => ProbeAnswer::Unreachable { code: number as u8 },
+                    _ => ProbeAnswer::Expired { quote: wt_probe::Quote::default() },
                 };
                 let from = (number % 2 == 0).then(|| net.router(7));
                 Answer { id, at: now + Duration::from_micros(at), from, said }

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use std::net::IpAddr;
-use wt_probe::first_window::{Found, Limit, Verdict};
+use wt_probe::first_window::{HostResult, Limit, Verdict};
 
 /// What is known of one URL; its JSON is what `--json` and the journal hold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -115,7 +115,7 @@ impl HostFinding {
     }
 
     /// What connections of our own have shown.
-    pub(super) fn of(found: &Found) -> Self {
+    pub(super) fn of(found: &HostResult) -> Self {
         let decision = found.decision;
         let syn_ack = found.syn_ack.map(|said| SynAck {
             mss: said.options.mss,

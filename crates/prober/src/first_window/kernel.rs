@@ -9,7 +9,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 use wt_probe::Time;
 use wt_probe::first_window::{
-    Counts, Decision, Delayed, End, Goal, HEAD, Head, Opened, Opener as _, Queue, Reading, Verdict, Why, decide,
+    Counts, Decision, DecisionReason, Delayed, End, Goal, HEAD, Head, Opened, Opener as _, Queue, Reading, Verdict,
+    decide,
 };
 use wt_problem::Problem;
 use wt_sys::SysResult;
@@ -290,7 +291,7 @@ impl Connections for KernelConnections<'_> {
             let busy = |address| self.active.iter().any(|host| host.goal.address == address);
             let Some((address, (number, goal))) = self.queue.next(now, busy) else { break };
             if self.refused.contains(&(address, goal.port)) {
-                let why = Why::Refused.text().to_owned();
+                let why = DecisionReason::Refused.text().to_owned();
                 found.push((number, HostFinding { address: Some(address), why, ..HostFinding::default() }));
                 continue;
             }

@@ -144,7 +144,7 @@ fn open_net(hosts: usize, events: &mut dyn FnMut(FirstWindowEvent)) -> Result<Op
 }
 
 /// Whether findings are kept.
-enum Keeping {
+enum FindingsLog {
     NotYet,
     On(Recorder),
     Off,
@@ -154,7 +154,7 @@ enum Keeping {
 struct Survey<'a> {
     request: &'a FirstWindowRequest,
     events: &'a mut dyn FnMut(FirstWindowEvent),
-    keeping: Keeping,
+    keeping: FindingsLog,
     answer: FirstWindowAnswer,
 }
 
@@ -162,8 +162,8 @@ impl<'a> Survey<'a> {
     fn open(request: &'a FirstWindowRequest, events: &'a mut dyn FnMut(FirstWindowEvent)) -> Result<Self, Problem> {
         // One that was named must be there before anybody is asked; the usual one is opened while hosts are asked.
         let keeping = match &request.journal {
-            Some(file) => Keeping::On(Recorder::open(Some(file))?),
-            None => Keeping::NotYet,
+            Some(file) => FindingsLog::On(Recorder::open(Some(file))?),
+            None => FindingsLog::NotYet,
         };
         let answer = FirstWindowAnswer { schema_version: 1, targets: Vec::new(), answered: 0, stopped: false };
         Ok(Self { request, events, keeping, answer })
@@ -184,7 +184,7 @@ impl<'a> Survey<'a> {
             }
             SurveyEvent::All => {
                 let kept = self.keep(Recorder::flush);
-                self.keeping = Keeping::Off;
+                self.keeping = FindingsLog::Off;
                 kept
             }
         }
@@ -192,21 +192,21 @@ impl<'a> Survey<'a> {
 
     /// Writes into the journal; one that fails stops nobody who hasn't named it.
     fn keep(&mut self, write: impl FnOnce(&mut Recorder) -> Result<(), Problem>) -> Result<(), Problem> {
-        if let Keeping::NotYet = self.keeping {
+        if let FindingsLog::NotYet = self.keeping {
             self.keeping = match Recorder::open(None) {
-                Ok(recorder) => Keeping::On(recorder),
+                Ok(recorder) => FindingsLog::On(recorder),
                 // Whoever has no place for a journal can ask all the same.
                 Err(problem) => {
                     (self.events)(FirstWindowEvent::NotKept { problem, began: false });
-                    Keeping::Off
+                    FindingsLog::Off
                 }
             };
         }
-        let Keeping::On(recorder) = &mut self.keeping else { return Ok(()) };
+        let FindingsLog::On(recorder) = &mut self.keeping else { return Ok(()) };
         match write(recorder) {
             Err(problem) if self.request.journal.is_none() => {
                 (self.events)(FirstWindowEvent::NotKept { problem, began: true });
-                self.keeping = Keeping::Off;
+                self.keeping = FindingsLog::Off;
                 Ok(())
             }
             result => result,

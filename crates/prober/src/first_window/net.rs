@@ -41,7 +41,7 @@ pub(super) struct Net {
 const MOST_SOURCES: usize = 4096;
 
 /// What a listener is told: when, from which address and port, to which of our ports, and what.
-pub(super) type Heard<'a> = (Time, IpAddr, u16, usize, Incoming<'a>);
+pub(super) type IncomingPacket<'a> = (Time, IpAddr, u16, usize, Incoming<'a>);
 
 impl Net {
     /// Opens them; so many segments may wait to be heard.
@@ -98,7 +98,7 @@ impl Net {
     }
 
     /// Tells the next segments, at most so many; false if there may be more.
-    pub(super) fn hear(&mut self, most: usize, mut each: impl FnMut(Heard<'_>)) -> bool {
+    pub(super) fn hear(&mut self, most: usize, mut each: impl FnMut(IncomingPacket<'_>)) -> bool {
         let Self { tap: Some(tap), numbers, .. } = self else { return true };
         !(0..most).all(|_| {
             tap.receive(|tapped| {
@@ -131,7 +131,7 @@ impl Net {
     }
 }
 
-fn read<'a>(tapped: &Tapped<'a>, numbers: &HashMap<(bool, u16), usize>) -> Option<Heard<'a>> {
+fn read<'a>(tapped: &Tapped<'a>, numbers: &HashMap<(bool, u16), usize>) -> Option<IncomingPacket<'a>> {
     let packet = IpView::quoted(tapped.bytes).ok()?;
     let cut = packet.total_len().saturating_sub(tapped.bytes.len());
     let (protocol, bytes) = packet.transport()?;

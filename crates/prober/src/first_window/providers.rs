@@ -33,7 +33,7 @@ impl ProviderTally {
 }
 
 /// What is known of a host: how sure (1 at least, 2 exact; 0 nothing), and the segments.
-type Known = (u8, u32);
+type HostRank = (u8, u32);
 
 /// Hosts counted by their providers. A host is an address, however many of its URLs were asked: what is surest of it counts.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ pub struct Providers(BTreeMap<String, Hosts>);
 
 #[derive(Debug, Clone, Default)]
 struct Hosts {
-    known: HashMap<IpAddr, Known>,
+    known: HashMap<IpAddr, HostRank>,
     /// Names without an address.
     unresolved: usize,
 }

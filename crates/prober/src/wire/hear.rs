@@ -4,7 +4,7 @@ use super::{Mark, Reply, Wire};
 use std::net::IpAddr;
 use std::time::Duration;
 use wt_probe::codec::{self, TcpHeard, Token};
-use wt_probe::{Quote, Said, Time};
+use wt_probe::{ProbeAnswer, Quote, Time};
 use wt_sys::probe::{ProbeSocket, Received};
 
 impl Wire {
@@ -39,7 +39,7 @@ impl Wire {
                         mark: Mark::Token(Token::Echo(seq)),
                         at: Duration::from_nanos(received.at_ns),
                         from: Some(from),
-                        said: Said::Reached { ttl: received.ttl },
+                        said: ProbeAnswer::Reached { ttl: received.ttl },
                     });
                 },
             );
@@ -61,7 +61,7 @@ impl Wire {
                     let at = Duration::from_nanos(received.at_ns);
                     if let TcpHeard::Duplicate { start } = heard {
                         let mark = Mark::Token(Token::Tcp { port, seq: start });
-                        let said = Said::Reached { ttl: received.ttl };
+                        let said = ProbeAnswer::Reached { ttl: received.ttl };
                         each(Reply { target: from, mark, at, from: Some(from), said });
                     } else {
                         handshake(from, port, heard, at);
@@ -88,10 +88,10 @@ impl Wire {
                 let (Some(mark), true) = (mark(bytes), error.icmp) else { return };
                 let reached = error.offender == Some(target) && error.code == codec::port_unreachable(self.v6);
                 let said = match (self.v6, error.kind, error.code) {
-                    (false, 3, 4) | (true, 2, _) => Said::TooBig { mtu: error.info },
-                    (false, 11, 0) | (true, 3, 0) => Said::Expired { quote: Quote::default() },
-                    (false, 3, _) | (true, 1, _) if reached => Said::Reached { ttl: received.ttl },
-                    (false, 3, code) | (true, 1, code) => Said::Unreachable { code },
+                    (false, 3, 4) | (true, 2, _) => ProbeAnswer::TooBig { mtu: error.info },
+                    (false, 11, 0) | (true, 3, 0) => ProbeAnswer::Expired { quote: Quote::default() },
+                    (false, 3, _) | (true, 1, _) if reached => ProbeAnswer::Reached { ttl: received.ttl },
+                    (false, 3, code) | (true, 1, code) => ProbeAnswer::Unreachable { code },
                     _ => return,
                 };
                 each(Reply { target, mark, at: Duration::from_nanos(received.at_ns), from: error.offender, said });

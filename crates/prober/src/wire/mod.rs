@@ -8,7 +8,7 @@ mod send;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use wt_probe::codec::Token;
-use wt_probe::{Kind, Said, Time};
+use wt_probe::{Kind, ProbeAnswer, Time};
 use wt_problem::Problem;
 use wt_sys::probe::{ProbeSocket, QuietPort};
 use wt_sys::stream::DataProbe;
@@ -37,7 +37,7 @@ pub(crate) struct Reply {
     pub(crate) mark: Mark,
     pub(crate) at: Time,
     pub(crate) from: Option<IpAddr>,
-    pub(crate) said: Said,
+    pub(crate) said: ProbeAnswer,
 }
 
 /// A TCP connection of ours that the kernel doesn't know.
@@ -75,7 +75,7 @@ impl Connection {
 
 /// What a send led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SendOutcome {
     /// It left.
     Gone(Mark),
     /// This host's device doesn't take it.

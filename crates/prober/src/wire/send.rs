@@ -1,12 +1,12 @@
 //! Probes as they leave, and connections that carry one.
 
-use super::{Connection, Endpoints, Mark, RawSegment, Reply, SIDE_TOS, Sent, Stream, Wire};
+use super::{Connection, Endpoints, Mark, RawSegment, Reply, SIDE_TOS, SendOutcome, Stream, Wire};
 use crate::clock::now;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 use wt_probe::codec::{self, Segment, Token};
-use wt_probe::{Kind, Probe, Said, Time};
+use wt_probe::{Kind, Probe, ProbeAnswer, Time};
 use wt_problem::Problem;
 use wt_sys::probe::ProbeSocket;
 use wt_sys::stream::{DataProbe, DataState};
@@ -48,20 +48,20 @@ impl Wire {
         ends: &Endpoints,
         probe: &Probe,
         connection: &mut Connection,
-    ) -> Result<Sent, Problem> {
+    ) -> Result<SendOutcome, Problem> {
         let header = if self.v6 { 40 } else { 20 };
         let len = usize::from(probe.ip_len).saturating_sub(header);
         self.number = self.number.wrapping_add(1);
         match probe.kind {
             Kind::Echo | Kind::LooseEcho => {
                 let bytes = codec::echo_request(self.v6, self.ident, self.number, probe.flow, len);
-                let Some(socket) = self.raw.as_ref().or(self.ping.as_ref()) else { return Ok(Sent::Never) };
-                let gone = Sent::Gone(Mark::Token(Token::Echo(self.number)));
+                let Some(socket) = self.raw.as_ref().or(self.ping.as_ref()) else { return Ok(SendOutcome::Never) };
+                let gone = SendOutcome::Gone(Mark::Token(Token::Echo(self.number)));
                 if probe.kind == Kind::Echo {
                     return transmit(socket, ends, 0, &bytes, probe.ttl, gone);
                 }
                 if socket.let_routers_fragment(true).is_err() {
-                    return Ok(Sent::Never);
+                    return Ok(SendOutcome::Never);
                 }
                 let sent = transmit(socket, ends, 0, &bytes, probe.ttl, gone);
                 let _ = socket.let_routers_fragment(false);
@@ -71,7 +71,14 @@ impl Wire {
                 let mut bytes = vec![0; len.saturating_sub(8).max(2)];
                 bytes[..2].copy_from_slice(&self.number.to_be_bytes());
                 let port = UDP_PORT + u16::from(probe.flow);
-                transmit(&self.udp, ends, port, &bytes, probe.ttl, Sent::Gone(Mark::Token(Token::Number(self.number))))
+                transmit(
+                    &self.udp,
+                    ends,
+                    port,
+                    &bytes,
+                    probe.ttl,
+                    SendOutcome::Gone(Mark::Token(Token::Number(self.number))),
+                )
             }
             Kind::Syn if self.tcp.is_none() => Ok(self.connect(ends, None, true)),
             Kind::Stream => Ok(self.connect(ends, Some(probe.ip_len), true)),
@@ -83,15 +90,15 @@ impl Wire {
     }
 
     /// Lets the kernel connect, and send one packet of this length when it has.
-    fn connect(&mut self, ends: &Endpoints, ip_len: Option<u16>, brief: bool) -> Sent {
+    fn connect(&mut self, ends: &Endpoints, ip_len: Option<u16>, brief: bool) -> SendOutcome {
         let mark = Mark::Stream(self.number);
-        let Some(streams) = &mut self.streams else { return Sent::Never };
+        let Some(streams) = &mut self.streams else { return SendOutcome::Never };
         // One that is refused at once, or can't be opened, stays without an answer.
         if let Ok(probe) = DataProbe::open(SocketAddr::new(ends.target, ends.port)) {
             let since = now();
             streams.push(Stream { probe, target: ends.target, mark, ip_len, since, brief, sent: None, copies: 0 });
         }
-        Sent::Gone(mark)
+        SendOutcome::Gone(mark)
     }
 
     /// Whether connections must be looked at from time to time.
@@ -112,31 +119,31 @@ impl Wire {
                 (DataState::Waiting, _) => {
                     let copies = stream.probe.copies();
                     if std::mem::replace(&mut stream.copies, copies) < copies && copies > 1 {
-                        tell(Said::Retransmitted { copies });
+                        tell(ProbeAnswer::Retransmitted { copies });
                     }
                     return at < stream.since + LONGEST_STREAM;
                 }
-                (DataState::Refused, None) => tell(Said::Refused),
-                (DataState::Open { mss, .. }, None) => tell(Said::Open { mss, sack: false }),
+                (DataState::Refused, None) => tell(ProbeAnswer::Refused),
+                (DataState::Open { mss, .. }, None) => tell(ProbeAnswer::Open { mss, sack: false }),
                 (DataState::Open { .. }, Some(ip_len)) => match stream.probe.send(ip_len) {
                     Ok(()) => {
-                        tell(Said::Connected);
+                        tell(ProbeAnswer::Connected);
                         stream.sent = Some(at);
                         return true;
                     }
-                    Err(_) => tell(Said::LocalTooBig),
+                    Err(_) => tell(ProbeAnswer::LocalTooBig),
                 },
-                (DataState::Acknowledged { again: false }, _) => tell(Said::Reached { ttl: None }),
-                (DataState::Acknowledged { again: true }, _) => tell(Said::Late),
-                (DataState::Split, _) => tell(Said::LocalTooBig),
+                (DataState::Acknowledged { again: false }, _) => tell(ProbeAnswer::Reached { ttl: None }),
+                (DataState::Acknowledged { again: true }, _) => tell(ProbeAnswer::Late),
+                (DataState::Split, _) => tell(ProbeAnswer::LocalTooBig),
                 (DataState::Refused, _) => {}
             }
             false
         });
     }
 
-    fn send_syn(&self, ends: &Endpoints, probe: &Probe, connection: &Connection) -> Result<Sent, Problem> {
-        let Some(tcp) = &self.tcp else { return Ok(Sent::Never) };
+    fn send_syn(&self, ends: &Endpoints, probe: &Probe, connection: &Connection) -> Result<SendOutcome, Problem> {
+        let Some(tcp) = &self.tcp else { return Ok(SendOutcome::Never) };
         let (port, flags, options, seq) = if probe.ttl.is_none() {
             (tcp.main.port(), TcpFlags::SYN, codec::opening_options(ends.mss), connection.isn)
         } else {
@@ -148,7 +155,7 @@ impl Wire {
         // Whether ECT survives shows in quotations; on a SYN that arrives it would make Linux refuse ECN.
         let tos = if probe.ttl.is_none() { 0 } else { SIDE_TOS };
         let _ = tcp.socket.set_tos(tos);
-        let sent = transmit(&tcp.socket, ends, 0, &bytes, probe.ttl, Sent::Gone(mark));
+        let sent = transmit(&tcp.socket, ends, 0, &bytes, probe.ttl, SendOutcome::Gone(mark));
         let _ = tcp.socket.set_tos(0);
         sent
     }
@@ -167,12 +174,12 @@ impl Wire {
         len: usize,
         probe: &Probe,
         connection: &Connection,
-    ) -> Result<Sent, Problem> {
-        let Some(tcp) = &self.tcp else { return Ok(Sent::Never) };
+    ) -> Result<SendOutcome, Problem> {
+        let Some(tcp) = &self.tcp else { return Ok(SendOutcome::Never) };
         let (port, seq) = (tcp.side.port(), connection.refused_seq(probe.id));
         let payload_len = len.saturating_sub(20);
         let segment = Segment { payload_len, ..segment(ends, port, seq, 0, TcpFlags::SYN) };
-        let gone = Sent::Gone(Mark::Token(Token::Tcp { port, seq }));
+        let gone = SendOutcome::Gone(Mark::Token(Token::Tcp { port, seq }));
         transmit(&tcp.socket, ends, 0, &segment.to_bytes(), probe.ttl, gone)
     }
 
@@ -182,8 +189,8 @@ impl Wire {
         len: usize,
         ttl: Option<u8>,
         connection: &mut Connection,
-    ) -> Result<Sent, Problem> {
-        let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return Ok(Sent::Never) };
+    ) -> Result<SendOutcome, Problem> {
+        let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return Ok(SendOutcome::Never) };
         let payload_len = len.saturating_sub(20).max(1);
         // It ends before the first byte that the target expects, and begins at a place of its own.
         let below = LONGEST_OLD.max(u32::try_from(payload_len).unwrap_or(0)) + connection.count % OLD_DATA;
@@ -191,7 +198,7 @@ impl Wire {
         let seq = connection.isn.wrapping_add(1).wrapping_sub(below);
         let port = tcp.main.port();
         let segment = Segment { payload_len, ..segment(ends, port, seq, ack, TcpFlags::ACK) };
-        let gone = Sent::Gone(Mark::Token(Token::Tcp { port, seq }));
+        let gone = SendOutcome::Gone(Mark::Token(Token::Tcp { port, seq }));
         transmit(&tcp.socket, ends, 0, &segment.to_bytes(), ttl, gone)
     }
 
@@ -243,8 +250,8 @@ fn transmit(
     port: u16,
     bytes: &[u8],
     ttl: Option<u8>,
-    gone: Sent,
-) -> Result<Sent, Problem> {
+    gone: SendOutcome,
+) -> Result<SendOutcome, Problem> {
     let to = SocketAddr::new(ends.target, port);
     let mut last = None;
     // With an error queue a send may fail for what an earlier packet met; that uses the error up. In a burst the next one's may
@@ -252,7 +259,7 @@ fn transmit(
     for attempt in 0..ATTEMPTS {
         match socket.send(to, bytes, ttl) {
             Ok(()) => return Ok(gone),
-            Err(error) if error.errno() == Some(EMSGSIZE) && attempt + 1 == ATTEMPTS => return Ok(Sent::TooBig),
+            Err(error) if error.errno() == Some(EMSGSIZE) && attempt + 1 == ATTEMPTS => return Ok(SendOutcome::TooBig),
             Err(error) if matches!(error.errno(), Some(EAGAIN | ENOBUFS)) => {
                 let _ = wt_sys::poll::wait_writable(&[socket.as_fd()], Some(Duration::from_millis(1)));
                 last = Some(error);

@@ -2,7 +2,7 @@
 //! do now, where it is kept.
 
 use super::figures::counted_bps;
-use super::{DelayReport, LimitedBy, LimitsReport, Measured, TuneInputs};
+use super::{DelayReport, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
 use crate::words;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -119,16 +119,16 @@ impl AnswerHost {
 }
 
 /// What the answer is made of beside the inputs.
-pub(super) struct Known<'a> {
+pub(super) struct AnswerInputs<'a> {
     pub(super) records: &'a [&'a TrialRecord],
-    pub(super) measured: &'a Measured,
+    pub(super) measured: &'a TrialFigure,
     pub(super) limits: &'a LimitsReport,
     pub(super) delay: Option<&'a DelayReport>,
 }
 
 impl TuneInputs<'_> {
     /// The answer; `known` is what the report found already.
-    pub(super) fn answer(&self, known: &Known<'_>) -> Answer {
+    pub(super) fn answer(&self, known: &AnswerInputs<'_>) -> Answer {
         let a = self.assessment;
         let ran = a.arms.iter().map(|arm| arm.trials - arm.void).sum::<usize>();
         let failed = ran > 0 && a.arms.iter().all(|arm| arm.failed == arm.trials - arm.void);
@@ -182,7 +182,7 @@ impl TuneInputs<'_> {
         answer
     }
 
-    fn recommend(&self, answer: &mut Answer, arm: &ArmAssessment, known: &Known<'_>) {
+    fn recommend(&self, answer: &mut Answer, arm: &ArmAssessment, known: &AnswerInputs<'_>) {
         let settings = self.asked(arm.arm);
         let direction = known.records.first().map_or(Direction::Down, |r| direction_of(&r.spec.workload));
         let changed = |ratio: f64| if known.measured.better == "smaller" { 1.0 / ratio } else { ratio };
@@ -235,7 +235,7 @@ impl TuneInputs<'_> {
     }
 
     /// The same speed with less delay.
-    fn calm(&self, answer: &mut Answer, delay: &DelayReport, known: &Known<'_>) {
+    fn calm(&self, answer: &mut Answer, delay: &DelayReport, known: &AnswerInputs<'_>) {
         let direction = known.records.first().map_or(Direction::Down, |r| direction_of(&r.spec.workload));
         let (name, several) = self.place(answer, delay.arm, &self.asked(delay.arm), direction);
         (answer.measure, answer.unit) = ("delay under load", "ms");
@@ -266,7 +266,7 @@ impl TuneInputs<'_> {
         )
     }
 
-    fn keep(&self, answer: &mut Answer, known: &Known<'_>) {
+    fn keep(&self, answer: &mut Answer, known: &AnswerInputs<'_>) {
         let full = answer.reached.filter(|share| *share >= FULL);
         let nothing = self.nothing_faster();
         let carries = |share: f64| format!("{} of what it can carry", words::whole_percent(share * 100.0));
@@ -408,7 +408,7 @@ impl TuneInputs<'_> {
     }
 
     /// The figure of the current settings, over the rounds in which they and that arm have one.
-    fn before(&self, known: &Known<'_>, arm: usize) -> Option<f64> {
+    fn before(&self, known: &AnswerInputs<'_>, arm: usize) -> Option<f64> {
         // On a quiet path a round may have each of them twice.
         let mut rounds: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
         for record in known.records {
@@ -524,7 +524,7 @@ fn does(workload: &Workload, gain: &str) -> String {
 }
 
 /// What the current settings do now.
-fn now(answer: &Answer, measured: &Measured) -> String {
+fn now(answer: &Answer, measured: &TrialFigure) -> String {
     let figure =
         answer.before.map(|before| format!(" You have a {} of {} now.", measured.name, measured.show(Some(before))));
     figure.unwrap_or_default()

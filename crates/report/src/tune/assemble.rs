@@ -1,10 +1,10 @@
-use super::answer::{Answer, Known};
+use super::answer::{Answer, AnswerInputs};
 use super::delay::DelayRules;
 use super::figures::{device, figures, geometric_mean, goodputs, mean_seen, seen_level};
 use super::granted::granted;
 use super::traces::traces;
 use super::{
-    Arm, ArmState, Measured, Path, Plateau, PlateauPoint, RunReport, SCHEMA_VERSION, Trial, TuneReport, Verdict,
+    Arm, ArmState, Path, Plateau, PlateauPoint, RunReport, SCHEMA_VERSION, Trial, TrialFigure, TuneReport, Verdict,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
@@ -140,9 +140,9 @@ impl TuneReport {
         for (arm, goodput_bps) in arms.iter_mut().zip(left_out.iter().flat_map(|all| &all.goodput_bps)) {
             arm.goodput_bps = *goodput_bps;
         }
-        let measured = Measured::of(&records);
+        let measured = TrialFigure::of(&records);
         let delay = inputs.facts.delay.and_then(|rules| rules.report(inputs.records, a.pick));
-        let known = Known { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref() };
+        let known = AnswerInputs { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref() };
         let (answer, cells) = (inputs.answer(&known), inputs.cells(&known));
         let (plan, apply) = inputs.apply();
         // What was measured here is applied first; after a rehearsal come the words on it.
@@ -422,7 +422,7 @@ impl TuneInputs<'_> {
         }
         warnings.extend(why_all_failed(records));
         warnings.extend(not_completed(records));
-        let is_goodput = Measured::of(records).is_goodput();
+        let is_goodput = TrialFigure::of(records).is_goodput();
         if let Some(limit) = self.path.physical_goodput_bps.filter(|limit| *limit > 0 && is_goodput) {
             let best = arms.iter().filter_map(|arm| arm.goodput_bps).fold(0.0, f64::max);
             if best > limit as f64 * 1.02 {
@@ -443,7 +443,7 @@ impl TuneInputs<'_> {
     /// hold of it is lost.
     fn price(&self, records: &[&TrialRecord], arms: &[Arm]) -> Vec<String> {
         let usual = arms.first().and_then(|arm| arm.retransmits).unwrap_or(0.0);
-        if Measured::of(records).scale != Scale::Time {
+        if TrialFigure::of(records).scale != Scale::Time {
             return Vec::new();
         }
         let costly = arms.iter().skip(1).filter_map(|arm| Some((arm, arm.retransmits?)));

@@ -1,7 +1,7 @@
 //! Two settings, each alone and both together: the four cells of a 2 × 2, and what they do beyond the two effects.
 
 use super::TuneInputs;
-use super::answer::Known;
+use super::answer::AnswerInputs;
 use super::figures::counted_bps;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub struct FourCells {
 
 impl TuneInputs<'_> {
     /// The first four arms that are such a square.
-    pub(super) fn cells(&self, known: &Known<'_>) -> Option<FourCells> {
+    pub(super) fn cells(&self, known: &AnswerInputs<'_>) -> Option<FourCells> {
         let square = self.square()?;
         let mut rounds: BTreeMap<u32, [Option<f64>; 4]> = BTreeMap::new();
         for record in known.records {

@@ -6,7 +6,7 @@
 //!
 //! What this leaves out: the delay of packets that the sender's smoothed RTT doesn't see, and of other flows.
 
-use super::Measured;
+use super::TrialFigure;
 use super::figures::counted_bps;
 use super::granted::granted;
 use serde::Serialize;
@@ -83,7 +83,7 @@ impl DelayRules {
     pub fn candidate(&self, records: &[TrialRecord], against: usize) -> Option<usize> {
         let rounds: Vec<&TrialRecord> = records.iter().filter(|r| r.spec.phase == Phase::Round).collect();
         let bulk = rounds.first().is_some_and(|r| matches!(r.spec.workload, Workload::Bulk { .. }));
-        if !bulk || !Measured::of(&rounds).is_goodput() {
+        if !bulk || !TrialFigure::of(&rounds).is_goodput() {
             return None;
         }
         let not_set: Vec<usize> = granted(&rounds).iter().filter(|g| g.mostly_differs()).map(|g| g.arm).collect();

@@ -2,7 +2,7 @@
 //!
 //! By the medians of their trials, so an estimate: what is claimed of delay is [`DelayReport`](super::DelayReport)'s.
 
-use super::{Arm, ArmState, Measured};
+use super::{Arm, ArmState, TrialFigure};
 use crate::{Axis, Chart, Series};
 
 /// So many settings of the frontier have a name of their own in the picture.
@@ -10,7 +10,7 @@ const MOST_NAMED: usize = 4;
 
 /// The settings, by their places, that no other equals or beats in both goodput and delay, ascending in both. None where delay
 /// isn't known, or something else than goodput is compared; those that couldn't be set, or fail, don't count.
-pub(super) fn frontier(arms: &[Arm], measured: &Measured) -> Vec<usize> {
+pub(super) fn frontier(arms: &[Arm], measured: &TrialFigure) -> Vec<usize> {
     let mut known: Vec<(usize, f64, f64)> = placed(arms, measured).collect();
     known.sort_by(|a, b| a.1.total_cmp(&b.1).then(b.2.total_cmp(&a.2)));
     let mut most = 0.0;
@@ -23,7 +23,7 @@ pub(super) fn frontier(arms: &[Arm], measured: &Measured) -> Vec<usize> {
 }
 
 /// Each setting whose goodput and delay are known, with them.
-fn placed<'a>(arms: &'a [Arm], measured: &Measured) -> impl Iterator<Item = (usize, f64, f64)> + 'a {
+fn placed<'a>(arms: &'a [Arm], measured: &TrialFigure) -> impl Iterator<Item = (usize, f64, f64)> + 'a {
     let goodput = measured.is_goodput();
     let counts = |state| !matches!(state, ArmState::NotSet | ArmState::Failing);
     let known = arms.iter().enumerate().filter(move |(_, arm)| goodput && counts(arm.state));
@@ -103,9 +103,9 @@ mod tests {
             arm("not set", Some(1.0), 9.0, ArmState::NotSet),
             arm("the same", Some(36.0), 6.65, ArmState::Open),
         ];
-        let goodput = Measured::of(&[]);
+        let goodput = TrialFigure::of(&[]);
         assert_eq!(frontier(&arms, &goodput), [3, 1, 0]);
         assert_eq!(frontier(&arms[4..6], &goodput), [] as [usize; 0]);
-        assert_eq!(frontier(&arms, &Measured::completion()), [] as [usize; 0]);
+        assert_eq!(frontier(&arms, &TrialFigure::completion()), [] as [usize; 0]);
     }
 }

@@ -1,7 +1,7 @@
 //! What held workloads back that aren't a transfer as fast as it goes.
 
 use super::limits::{LimitedBy, LimitsReport, of_transfers};
-use super::measured::Measured;
+use super::measured::TrialFigure;
 use std::collections::BTreeMap;
 use wt_trial::{Observed, PathFacts, Scale, Spread, Status, TrialRecord, Workload};
 use wt_units::{BitsPerSecond, Knob, upper_median};
@@ -35,7 +35,7 @@ pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f6
 fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
     let Some(workload) = records.first().map(|record| &record.spec.workload) else { return };
     let own = current(records);
-    let measured = Measured::of_workload(workload);
+    let measured = TrialFigure::of_workload(workload);
     let figure = upper_median(own.iter().filter_map(|r| r.outcome.figure(measured.scale)));
     if let Workload::Competing { .. } = workload {
         report.text.push_str(&shares(&own));

@@ -7,7 +7,7 @@ use wt_units::{BitsPerSecond, RateUnit};
 
 /// The figure by which people know a trial of this experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Measured {
+pub struct TrialFigure {
     /// What kind of figure it is.
     pub scale: Scale,
     /// What it is called: `goodput`, `load time`.
@@ -18,7 +18,7 @@ pub struct Measured {
     pub better: &'static str,
 }
 
-impl Measured {
+impl TrialFigure {
     pub(super) fn of(records: &[&TrialRecord]) -> Self {
         records.first().map_or_else(Self::goodput, |record| Self::of_workload(&record.spec.workload))
     }
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn a_slow_line_has_an_axis_in_its_own_unit() {
-        assert_eq!(Measured::goodput().axis(24_100.0), ("goodput", "kbit/s", 1e-3));
-        assert_eq!(Measured::goodput().axis(6.8e6), ("goodput", "Mbit/s", 1e-6));
+        assert_eq!(TrialFigure::goodput().axis(24_100.0), ("goodput", "kbit/s", 1e-3));
+        assert_eq!(TrialFigure::goodput().axis(6.8e6), ("goodput", "Mbit/s", 1e-6));
         assert_eq!([0.0, 999_999.0, 1e6].map(|most| RateUnit::of_axis(most).0), ["Mbit/s", "kbit/s", "Mbit/s"]);
-        assert_eq!(Measured::completion().axis(0.3), ("completion time", "s", 1.0));
+        assert_eq!(TrialFigure::completion().axis(0.3), ("completion time", "s", 1.0));
     }
 }

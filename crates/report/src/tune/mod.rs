@@ -45,7 +45,7 @@ pub use ceiling::Ceiling;
 pub use cells::{FourCells, square};
 pub use delay::{DelayReport, DelayRules};
 pub use limits::{LimitedBy, LimitsReport};
-pub use measured::Measured;
+pub use measured::TrialFigure;
 pub use servers::ServerTrials;
 pub use soak::SoakReport;
 
@@ -94,7 +94,7 @@ pub struct TuneReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
     /// What was compared, and what the `figure` fields are.
-    pub measured: Measured,
+    pub measured: TrialFigure,
     /// What held the current settings back.
     pub limits: LimitsReport,
     /// The setting that may have less delay at the same speed; `null` where none was tested.

@@ -1,6 +1,6 @@
 //! Which server served the trials, where a profile names several.
 
-use super::{Measured, TuneReport};
+use super::{TrialFigure, TuneReport};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wt_trial::{Status, TrialRecord};
@@ -20,7 +20,7 @@ pub struct ServerTrials {
 }
 
 /// Server by server, in the order in which they were first asked; nothing where only one was.
-pub(super) fn servers(records: &[&TrialRecord], measured: &Measured) -> Vec<ServerTrials> {
+pub(super) fn servers(records: &[&TrialRecord], measured: &TrialFigure) -> Vec<ServerTrials> {
     let mut all: Vec<(ServerTrials, Vec<f64>)> = Vec::new();
     for record in records {
         let Some(server) = &record.outcome.observed.target else { continue };

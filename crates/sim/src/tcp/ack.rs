@@ -265,7 +265,7 @@ impl Endpoint {
     }
 
     /// The echo proves that it wasn't the copy that arrived.
-    fn is_echo_of_original(&self, sent: &super::scoreboard::Sent, ecr: u32) -> bool {
+    fn is_echo_of_original(&self, sent: &super::scoreboard::SentSegment, ecr: u32) -> bool {
         sent.has(mark::RETRANS) && self.timestamps && u64::from(ecr) < sent.sent_ns / 1_000_000 + 1
     }
 

@@ -14,7 +14,7 @@
 //! | `tcp_should_expand_sndbuf`, `tcp_sndbuf_expand` | – | [`Endpoint::grow_send_buffer`], [`Endpoint::expand_buffer`] |
 
 use super::pmtu::MtuProbe;
-use super::scoreboard::{Id, Sent, mark};
+use super::scoreboard::{Id, SentSegment, mark};
 use super::state::{Endpoint, Kind, Out, Phase, Waiting};
 use crate::cc::{CaEvent, CaState};
 use crate::segment::{Segment, TIMESTAMPS, flag};
@@ -254,7 +254,7 @@ impl Endpoint {
         let mut at = 0;
         while at < len {
             let size = mss.min(len - at);
-            let mut sent = Sent::new(begin + at, size as u16);
+            let mut sent = SentSegment::new(begin + at, size as u16);
             sent.sent_ns = departure;
             if at == 0 {
                 sent.flags |= mark::HEAD;

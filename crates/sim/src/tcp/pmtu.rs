@@ -10,7 +10,7 @@
 //! | `tcp_mtu_probe`, `tcp_mtup_probe_success`, `tcp_mtup_probe_failed` | 4821 §7.3–7.5 | [`Endpoint::probe_mtu`]: halves what is open, down to 8 bytes |
 //! | `tcp_mtu_probing` after `tcp_retries1` | 4821 §7.7 | [`Endpoint::detect_black_hole`]: after about three seconds without an answer |
 
-use super::scoreboard::{Sent, mark};
+use super::scoreboard::{SentSegment, mark};
 use super::state::{BASE_MSS, Endpoint, Out, Phase, Pmtu};
 use crate::cc::CaState;
 use crate::segment::Range;
@@ -166,7 +166,7 @@ impl Endpoint {
     }
 
     /// Takes for lost what can't have arrived, which isn't congestion's fault; true if anything is lost.
-    fn lose(&mut self, which: impl Fn(&Sent) -> bool) -> bool {
+    fn lose(&mut self, which: impl Fn(&SentSegment) -> bool) -> bool {
         let mut next = (!self.snd.board.is_empty()).then(|| self.snd.board.first_id());
         while let Some(id) = next {
             next = self.snd.board.following(id);

@@ -9,7 +9,7 @@
 //! | `tcp_rate_gen` | §3.3 | [`Endpoint::rate_sample`] |
 //! | `tcp_rate_check_app_limited` | §3.4 | [`Endpoint::check_app_limited`] |
 
-use super::scoreboard::{Id, Sent, mark};
+use super::scoreboard::{Id, SentSegment, mark};
 use super::state::Endpoint;
 use crate::cc::{CaState, RateSample};
 
@@ -32,7 +32,7 @@ impl Rating {
 
 impl Endpoint {
     /// Notes in a segment what was delivered when it leaves.
-    pub(super) fn rate_sent(&mut self, sent: &mut Sent) {
+    pub(super) fn rate_sent(&mut self, sent: &mut SentSegment) {
         let now_us = sent.sent_ns / 1_000;
         if self.tcb.packets_out == 0 {
             (self.tcb.first_tx_us, self.tcb.delivered_us) = (now_us, now_us);

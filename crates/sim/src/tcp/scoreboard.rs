@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// No segment.
 const NIL: u32 = u32::MAX;
 
-/// Bits of [`Sent::flags`].
+/// Bits of [`SentSegment::flags`].
 pub(super) mod mark {
     pub(crate) const SACKED: u8 = 1;
     pub(crate) const LOST: u8 = 2;
@@ -32,7 +32,7 @@ pub(super) mod mark {
 
 /// A segment that was sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sent {
+pub(super) struct SentSegment {
     pub(super) seq: u64,
     pub(super) len: u16,
     pub(super) flags: u8,
@@ -45,7 +45,7 @@ pub(super) struct Sent {
     pub(super) delivered: u64,
 }
 
-impl Sent {
+impl SentSegment {
     pub(super) const fn new(seq: u64, len: u16) -> Self {
         Self { seq, len, flags: 0, prev: NIL, next: NIL, sent_ns: 0, first_tx_us: 0, delivered_us: 0, delivered: 0 }
     }
@@ -65,7 +65,7 @@ pub(super) type Id = u32;
 /// The ring with its list.
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
-    ring: VecDeque<Sent>,
+    ring: VecDeque<SentSegment>,
     /// Number of the first one in the ring.
     base: Id,
     /// First and last in the order of sending.
@@ -85,7 +85,7 @@ impl Scoreboard {
         self.ring.is_empty()
     }
 
-    pub(super) fn front(&self) -> Option<&Sent> {
+    pub(super) fn front(&self) -> Option<&SentSegment> {
         self.ring.front()
     }
 
@@ -105,11 +105,11 @@ impl Scoreboard {
         (id.wrapping_sub(self.base) & MASK) as usize
     }
 
-    pub(super) fn get(&self, id: Id) -> &Sent {
+    pub(super) fn get(&self, id: Id) -> &SentSegment {
         &self.ring[self.index(id)]
     }
 
-    pub(super) fn get_mut(&mut self, id: Id) -> &mut Sent {
+    pub(super) fn get_mut(&mut self, id: Id) -> &mut SentSegment {
         let index = self.index(id);
         &mut self.ring[index]
     }
@@ -126,7 +126,7 @@ impl Scoreboard {
     }
 
     /// Adds what was just sent for the first time.
-    pub(super) fn push(&mut self, sent: Sent) {
+    pub(super) fn push(&mut self, sent: SentSegment) {
         self.bursts += u32::from(sent.has(mark::HEAD));
         let id = self.id(self.ring.len());
         self.ring.push_back(sent);
@@ -134,7 +134,7 @@ impl Scoreboard {
     }
 
     /// Takes the first one out.
-    pub(super) fn pop(&mut self) -> Option<Sent> {
+    pub(super) fn pop(&mut self) -> Option<SentSegment> {
         let first = self.base;
         self.unlink(first);
         let sent = self.ring.pop_front()?;
@@ -172,7 +172,7 @@ impl Scoreboard {
         if self.ring.is_empty() {
             return;
         }
-        let Sent { prev, next, .. } = *self.get(id);
+        let SentSegment { prev, next, .. } = *self.get(id);
         if prev == NIL && next == NIL && self.oldest != Some(id) {
             return;
         }
@@ -224,7 +224,7 @@ impl Scoreboard {
         let mut rest = self.ring.iter().peekable();
         while let Some(sent) = rest.next() {
             let (begin, mut whole, mut members) = (ring.len(), u64::from(sent.len), 1);
-            let is_same = |next: &&Sent| {
+            let is_same = |next: &&SentSegment| {
                 next.flags == sent.flags & !mark::HEAD && next.sent_ns == sent.sent_ns && !next.has(mark::HEAD)
             };
             while let Some(next) = rest.next_if(is_same) {
@@ -235,7 +235,14 @@ impl Scoreboard {
             while at < whole {
                 let len = u64::from(mss).min(whole - at);
                 let flags = if at == 0 { sent.flags } else { sent.flags & !mark::HEAD };
-                ring.push_back(Sent { seq: sent.seq + at, len: len as u16, flags, prev: NIL, next: NIL, ..*sent });
+                ring.push_back(SentSegment {
+                    seq: sent.seq + at,
+                    len: len as u16,
+                    flags,
+                    prev: NIL,
+                    next: NIL,
+                    ..*sent
+                });
                 at += len;
             }
             parts.push((begin, ring.len()));
@@ -261,7 +268,7 @@ mod tests {
 
     fn board(count: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
-        (0..count).for_each(|n| board.push(Sent::new(n * 1000, 1000)));
+        (0..count).for_each(|n| board.push(SentSegment::new(n * 1000, 1000)));
         board
     }
 
@@ -288,7 +295,7 @@ mod tests {
         assert_eq!(order(&board), [2, 4, 1, 3]);
         while board.pop().is_some() {}
         assert_eq!(order(&board), Vec::<u64>::new());
-        board.push(Sent::new(9000, 1));
+        board.push(SentSegment::new(9000, 1));
         assert_eq!(order(&board), [9]);
     }
 
@@ -312,7 +319,7 @@ mod tests {
     fn a_burst_is_cut_anew_as_the_one_buffer_that_it_is() {
         let mut board = Scoreboard::default();
         for n in 0..4 {
-            let mut sent = Sent::new(n * 1448, 1448);
+            let mut sent = SentSegment::new(n * 1448, 1448);
             sent.flags = if n % 2 == 0 { mark::HEAD } else { 0 };
             board.push(sent);
         }

@@ -148,7 +148,7 @@ fn conversation(
 
 /// Outcome of a trial.
 #[derive(Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct WorkOutcome {
     /// Of all that was to be moved, what has come.
     pub(crate) bytes: u64,
     /// How long that took; `None` if not all was done in time.
@@ -175,9 +175,9 @@ fn rate_between(flow: &FlowReport, from: Duration, until: Duration) -> f64 {
 }
 
 /// Results of the flows of a trial, by the lab's rules.
-pub(crate) fn judge(spec: &TrialSpec, report: &Report) -> Judged {
-    let Some(first) = report.flows.first() else { return Judged::default() };
-    let judged = Judged { bytes: first.bytes, elapsed: first.elapsed, ..Judged::default() };
+pub(crate) fn judge(spec: &TrialSpec, report: &Report) -> WorkOutcome {
+    let Some(first) = report.flows.first() else { return WorkOutcome::default() };
+    let judged = WorkOutcome { bytes: first.bytes, elapsed: first.elapsed, ..WorkOutcome::default() };
     let measures = match &spec.workload {
         Workload::Soak { .. } => Measures {
             thirds: thirds(&first.sender, &first.receiver, first.elapsed.unwrap_or(report.ended), &[]),
@@ -207,7 +207,7 @@ pub(crate) fn judge(spec: &TrialSpec, report: &Report) -> Judged {
         }
         Workload::Bulk { .. } => Measures::default(),
     };
-    Judged { measures, ..judged }
+    WorkOutcome { measures, ..judged }
 }
 
 /// How late messages came; those that never did count as late as the deadline allowed.
@@ -232,7 +232,7 @@ fn under_load(time: Duration, transfer: &FlowReport, trips: &FlowReport) -> Opti
 }
 
 /// Exchanges: the client has the clock, and only while it waits.
-fn judge_talk(spec: &TrialSpec, flow: &FlowReport) -> Judged {
+fn judge_talk(spec: &TrialSpec, flow: &FlowReport) -> WorkOutcome {
     let times: Vec<u64> = flow.exchanges.iter().map(|one| micros(one.done - one.asked)).collect();
     let busy = flow.exchanges.iter().map(|one| one.done - one.asked).sum();
     let whole = match (flow.exchanges.first(), flow.exchanges.last()) {
@@ -247,11 +247,11 @@ fn judge_talk(spec: &TrialSpec, flow: &FlowReport) -> Judged {
     let bytes = flow.exchanges.iter().map(|one| one.bytes + request).sum();
     let exchanges = Spread::of(times).map(|latency| Exchanges { latency, per_second });
     let measures = Measures { exchanges, ..Measures::default() };
-    Judged { bytes, elapsed: flow.elapsed.map(|_| busy), measures, flow: 0 }
+    WorkOutcome { bytes, elapsed: flow.elapsed.map(|_| busy), measures, flow: 0 }
 }
 
 /// A page is there when its last object is.
-fn judge_page(wanted: usize, report: &Report) -> Judged {
+fn judge_page(wanted: usize, report: &Report) -> WorkOutcome {
     let mut objects = Vec::new();
     for (connection, flow) in report.flows.iter().enumerate() {
         objects.extend(flow.exchanges.iter().map(|one| ObjectTime {
@@ -266,7 +266,7 @@ fn judge_page(wanted: usize, report: &Report) -> Judged {
     objects.sort_by_key(|object| object.object);
     let last = report.flows.iter().flat_map(|flow| &flow.exchanges).map(|one| one.done).max();
     let flow = (0..report.flows.len()).max_by_key(|flow| report.flows[*flow].bytes).unwrap_or(0);
-    Judged {
+    WorkOutcome {
         bytes: objects.iter().map(|object| object.bytes).sum(),
         elapsed: last.filter(|_| objects.len() == wanted),
         measures: Measures { objects, ..Measures::default() },

@@ -14,14 +14,14 @@ const GRID: &str = include_str!("golden/grid.json");
 const LOSSY: &str = include_str!("golden/lossy.json");
 
 /// The error of one cell.
-struct Judged {
+struct CellError {
     name: String,
     kernel_us: f64,
     model_us: f64,
     drops: [u64; 2],
 }
 
-impl Judged {
+impl CellError {
     fn error(&self) -> f64 {
         self.model_us / self.kernel_us - 1.0
     }
@@ -65,10 +65,10 @@ fn simulate(golden: &Value, row: &Value, seed: u64) -> Report {
     simulation.run(Duration::from_secs(600))
 }
 
-fn judge(golden: &Value, row: &Value) -> Judged {
+fn judge(golden: &Value, row: &Value) -> CellError {
     let report = simulate(golden, row, 1);
     let kernel: Vec<u64> = row["lab_us"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
-    Judged {
+    CellError {
         name: row["name"].as_str().unwrap().to_owned(),
         kernel_us: *kernel.iter().min().unwrap() as f64,
         model_us: report.flows[0].elapsed.unwrap().as_secs_f64() * 1e6,
@@ -82,7 +82,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 #[expect(clippy::print_stdout, reason = "what misses is to be read, with --nocapture where nothing fails")]
-fn print(rows: &[Judged]) -> (f64, f64, f64, usize) {
+fn print(rows: &[CellError]) -> (f64, f64, f64, usize) {
     for row in rows.iter().filter(|row| row.error().abs() > 0.02) {
         println!(
             "misses: {:<32} kernel {:>9.0} µs, model {:>9.0} µs, {:+.2} %; drops {} and {}",
@@ -112,7 +112,7 @@ fn print(rows: &[Judged]) -> (f64, f64, f64, usize) {
 #[test]
 fn completion_times_are_those_of_a_real_kernel() {
     let golden: Value = serde_json::from_str(GRID).unwrap();
-    let rows: Vec<Judged> = golden["rows"].as_array().unwrap().iter().map(|row| judge(&golden, row)).collect();
+    let rows: Vec<CellError> = golden["rows"].as_array().unwrap().iter().map(|row| judge(&golden, row)).collect();
     assert_eq!(rows.len(), 72);
     let (median, p90, worst, within) = print(&rows);
     assert!(median <= 0.001 && p90 <= 0.02 && worst <= 0.06 && within >= 66, "what misses is printed above");

@@ -3,7 +3,7 @@
 
 use super::fault::{Faults, LateAcks, Spoiler};
 use super::local::{self, AT_ONCE};
-use crate::protocol::{Arguments, Done, Ready};
+use crate::protocol::{AdapterDone, Arguments, Ready};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, IoSlice, Read as _, Write as _};
@@ -39,7 +39,7 @@ pub(super) fn version() -> String {
 ///
 /// # Errors
 /// What can't be set up.
-pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String> {
+pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<AdapterDone, String> {
     let told = |error: SysError| error.to_string();
     let outer = Tun::create(&arguments.device).map_err(told)?;
     let ns = NetNs::create().map_err(told)?;
@@ -202,7 +202,7 @@ pub(super) struct Carrier {
     pump: Option<Pump>,
     carried: Vec<Carried>,
     buffer: Vec<u8>,
-    done: Done,
+    done: AdapterDone,
 }
 
 /// One connection from its first byte to its last.
@@ -287,11 +287,11 @@ impl Carrier {
 
 impl Carried {
     /// Carries what can be carried now; false when the connection is over.
-    fn carry(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done) -> bool {
+    fn carry(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut AdapterDone) -> bool {
         self.carry_in(window, buffer, done) && self.carry_out(buffer, done) && !(self.out_ended && self.in_ended)
     }
 
-    fn carry_out(&mut self, buffer: &mut [u8], done: &mut Done) -> bool {
+    fn carry_out(&mut self, buffer: &mut [u8], done: &mut AdapterDone) -> bool {
         while !self.out_ended {
             if self.out.is_empty() {
                 match self.near.read(buffer) {
@@ -318,7 +318,7 @@ impl Carried {
         true
     }
 
-    fn carry_in(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut Done) -> bool {
+    fn carry_in(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut AdapterDone) -> bool {
         while !self.in_ended {
             if self.waiting.is_empty() {
                 let n = match self.far.read(buffer) {

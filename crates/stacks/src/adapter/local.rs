@@ -1,4 +1,4 @@
-use crate::protocol::{CONNECTED, Done, Ready};
+use crate::protocol::{AdapterDone, CONNECTED, Ready};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -52,8 +52,8 @@ pub(super) fn wait_for_room(stream: &UnixStream) {
 }
 
 /// Nothing was carried yet.
-pub(super) fn nothing_done() -> Done {
-    Done { done: true, connections: 0, bytes_in: 0, bytes_out: 0 }
+pub(super) fn nothing_done() -> AdapterDone {
+    AdapterDone { done: true, connections: 0, bytes_in: 0, bytes_out: 0 }
 }
 
 /// Devices end with this process. To take one away before may wait for others that change theirs, and the last line would come late.

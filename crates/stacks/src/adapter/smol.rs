@@ -2,7 +2,7 @@
 
 use super::fault::{Faults, LateAcks, Spoiler};
 use super::local::{self, AT_ONCE};
-use crate::protocol::{Arguments, Done, Ready};
+use crate::protocol::{AdapterDone, Arguments, Ready};
 use serde_json::json;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, DeviceCapabilities, Medium};
@@ -146,7 +146,7 @@ fn now() -> Instant {
 ///
 /// # Errors
 /// What can't be set up.
-pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<Done, String> {
+pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<AdapterDone, String> {
     let options = Options::of(&arguments.options, arguments.window)?;
     let mtu = arguments.mss.map_or(arguments.mtu, |mss| arguments.mtu.min(mss.saturating_add(HEADERS)));
     let mut device = Device {
@@ -232,7 +232,7 @@ struct Loop<'a> {
     interface: Interface,
     sockets: SocketSet<'static>,
     carried: Vec<Carried>,
-    done: Done,
+    done: AdapterDone,
     /// Where local ports begin.
     first: u64,
 }
@@ -280,7 +280,7 @@ impl Loop<'_> {
 
 impl Carried {
     /// False when the connection is over.
-    fn carry(&mut self, socket: &mut Socket<'_>, done: &mut Done, moved: &mut bool) -> bool {
+    fn carry(&mut self, socket: &mut Socket<'_>, done: &mut AdapterDone, moved: &mut bool) -> bool {
         if !self.told {
             match socket.state() {
                 State::Closed => return false,
@@ -292,7 +292,7 @@ impl Carried {
         self.carry_out(socket, done, moved) && self.carry_in(socket, done, moved)
     }
 
-    fn carry_out(&mut self, socket: &mut Socket<'_>, done: &mut Done, moved: &mut bool) -> bool {
+    fn carry_out(&mut self, socket: &mut Socket<'_>, done: &mut AdapterDone, moved: &mut bool) -> bool {
         while !self.ended && socket.can_send() {
             let near = &mut self.near;
             let read = socket.send(|room| match near.read(room) {
@@ -317,7 +317,7 @@ impl Carried {
         true
     }
 
-    fn carry_in(&mut self, socket: &mut Socket<'_>, done: &mut Done, moved: &mut bool) -> bool {
+    fn carry_in(&mut self, socket: &mut Socket<'_>, done: &mut AdapterDone, moved: &mut bool) -> bool {
         loop {
             if !self.waiting.is_empty() {
                 match local::write_some(&self.near, &self.waiting) {

@@ -5,7 +5,7 @@
 
 use super::linux;
 use super::local;
-use crate::protocol::{Arguments, Done, Ready};
+use crate::protocol::{AdapterDone, Arguments, Ready};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -94,7 +94,7 @@ fn ready(arguments: &Arguments, version: String) -> Ready {
 ///
 /// # Errors
 /// What can't be set up.
-pub(super) fn run(arguments: &Arguments) -> Result<Done, String> {
+pub(super) fn run(arguments: &Arguments) -> Result<AdapterDone, String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let kernel = kernel().ok_or_else(|| format!("there is no {KERNEL}"))?;
     let version = version().ok_or_else(|| format!("{} names no release", kernel.display()))?;
@@ -134,7 +134,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Done, String> {
         }
     }
     let [connections, bytes_in, bytes_out] = [0, 1, 2].map(|at| counted[at].load(Ordering::Relaxed));
-    Ok(Done { connections, bytes_in, bytes_out, ..local::nothing_done() })
+    Ok(AdapterDone { connections, bytes_in, bytes_out, ..local::nothing_done() })
 }
 
 /// The running kernel; ends with this value.
@@ -287,7 +287,7 @@ pub(super) fn check(options: &BTreeMap<String, String>) -> Result<(), String> {
 }
 
 /// What process 1 in there does; comes back only where it isn't that, or can't be.
-pub(super) fn guest(arguments: &Arguments) -> Result<Done, String> {
+pub(super) fn guest(arguments: &Arguments) -> Result<AdapterDone, String> {
     if std::process::id() != 1 {
         return Err("only process 1 is a guest".to_owned());
     }

@@ -1,7 +1,7 @@
 use super::{PATIENCE, SOON};
 use crate::catalogue::Choice;
 use crate::protocol::{Arguments, CONNECTED};
-use crate::running::Running;
+use crate::running::AdapterProcess;
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -33,12 +33,12 @@ const FIRST: u32 = 1_000_000;
 pub(super) struct Scene<'a> {
     tun: RefCell<Tun>,
     listen: PathBuf,
-    _running: &'a Running,
+    _running: &'a AdapterProcess,
 }
 
 /// What a SYN offered.
 pub(super) struct Syn {
-    heard: Heard,
+    heard: StackSegment,
     near: UnixStream,
     pub(super) scale: bool,
     pub(super) sack: bool,
@@ -46,7 +46,7 @@ pub(super) struct Syn {
 }
 
 /// A segment of the stack's.
-pub(super) struct Heard {
+pub(super) struct StackSegment {
     pub(super) packet: Vec<u8>,
     pub(super) port: u16,
     pub(super) seq: u32,
@@ -78,7 +78,7 @@ impl Scene<'_> {
             window: choice.window,
             options: choice.options.clone(),
         };
-        let running = Running::start(choice, &arguments)?;
+        let running = AdapterProcess::start(choice, &arguments)?;
         bring_up(STACK_DEVICE, STACK).map_err(told)?;
         script(&Scene { tun: RefCell::new(tun), listen: arguments.listen, _running: &running })
     }
@@ -98,7 +98,7 @@ impl Scene<'_> {
     }
 
     /// The next segment of the stack's that is wanted.
-    fn hear(&self, patience: Duration, wanted: impl Fn(&Heard) -> bool) -> Option<Heard> {
+    fn hear(&self, patience: Duration, wanted: impl Fn(&StackSegment) -> bool) -> Option<StackSegment> {
         let limit = monotonic_ns() + patience.as_nanos() as u64;
         let mut buffer = vec![0; 65_536];
         let mut tun = self.tun.borrow_mut();
@@ -139,10 +139,10 @@ fn bring_up(device: &str, behind: Ipv4Addr) -> SysResult<()> {
     netlink.set_route(device, behind.into(), 32, &RouteMetrics::default())
 }
 
-fn read(packet: &[u8]) -> Option<Heard> {
+fn read(packet: &[u8]) -> Option<StackSegment> {
     let view = Ipv4View::new(packet).ok()?;
     let tcp = TcpView::new(view.payload()).ok().filter(|_| view.src() == STACK)?;
-    Some(Heard {
+    Some(StackSegment {
         packet: packet.to_vec(),
         port: tcp.src_port(),
         seq: tcp.seq().0,
@@ -223,7 +223,11 @@ impl<'a> Peer<'a> {
     }
 
     /// The next segment of the stack's that is wanted.
-    pub(super) fn hear_that(&mut self, patience: Duration, wanted: impl Fn(&Heard) -> bool) -> Option<Heard> {
+    pub(super) fn hear_that(
+        &mut self,
+        patience: Duration,
+        wanted: impl Fn(&StackSegment) -> bool,
+    ) -> Option<StackSegment> {
         let port = self.port;
         self.scene.hear(patience, |heard| heard.port == port && wanted(heard))
     }
@@ -232,7 +236,7 @@ impl<'a> Peer<'a> {
     pub(super) fn takes(&mut self, mut count: u32, patience: Duration) -> bool {
         while count > 0 {
             let due = self.ack;
-            let next = |heard: &Heard| heard.seq == due && !heard.payload.is_empty();
+            let next = |heard: &StackSegment| heard.seq == due && !heard.payload.is_empty();
             let Some(heard) = self.hear_that(patience.min(PATIENCE), next) else { return false };
             let length = u32::try_from(heard.payload.len()).unwrap_or(u32::MAX);
             self.ack = self.ack.wrapping_add(length);

@@ -1,6 +1,6 @@
 use crate::catalogue::Choice;
 use crate::protocol::Ready;
-use crate::seen::Seen;
+use crate::seen::StackObservation;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use wt_trial::{Direction, Limits, Observed, Status, TrialOutcome, TrialSpec, say
 
 /// Outcome of one trial, before the server's view is known.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct TrialRun {
     pub(super) worked: Result<Worked, FetchError>,
     /// The server's views, in the order of the connections.
     pub(super) servers: Vec<Option<EndReport>>,
     pub(super) took: Duration,
-    pub(super) seen: Seen,
+    pub(super) seen: StackObservation,
     pub(super) ready: Option<Ready>,
     pub(super) used: Option<(Usage, Usage)>,
     pub(super) trouble: Option<String>,
@@ -48,8 +48,8 @@ fn status(finish: &Finish) -> (Status, Option<String>) {
 }
 
 /// Joins what the engine, the server, the listener and the operating system saw.
-pub(super) fn of(spec: &TrialSpec, choice: &Choice, ran: Ran, server: Option<EndReport>) -> TrialOutcome {
-    let Ran { worked, took, seen, ready, used, trouble, .. } = ran;
+pub(super) fn of(spec: &TrialSpec, choice: &Choice, ran: TrialRun, server: Option<EndReport>) -> TrialOutcome {
+    let TrialRun { worked, took, seen, ready, used, trouble, .. } = ran;
     let name = ready.as_ref().map_or(choice.stack.name, |ready| ready.name.as_str());
     let mut observed = Observed {
         stack: Some(name.to_owned()),

@@ -1,10 +1,10 @@
 //! Two stacks exchange by exchange in turn: what an adapter costs, where the machine's noise is larger than that.
 
-use super::{Far, StackTunnel, bring_up};
+use super::{StackConnector, StackTunnel, bring_up};
 use crate::catalogue::{Built, Choice};
-use crate::running::Running;
+use crate::running::AdapterProcess;
 use std::time::Duration;
-use wt_load::work::{FarEnd, Paired, Turns, in_pairs};
+use wt_load::work::{Paired, RemoteEnd, Turns, in_pairs};
 use wt_sys::awake::Awake;
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Cancel, TrialSpec, Workload};
@@ -61,13 +61,13 @@ impl StackTunnel {
             } else {
                 let arguments = self.arguments(choice);
                 running.extend(self.far_end(choice)?);
-                running.push(Running::start(choice, &arguments)?);
+                running.push(AdapterProcess::start(choice, &arguments)?);
                 bring_up(arguments.mtu).map_err(|error| error.to_string())?;
                 Some(arguments.listen)
             };
-            ways.push(Far { spec, choice, adapter, token });
+            ways.push(StackConnector { spec, choice, adapter, token });
         }
-        let [one, other] = [&ways[0], &ways[1]].map(|way| way as &dyn FarEnd);
+        let [one, other] = [&ways[0], &ways[1]].map(|way| way as &dyn RemoteEnd);
         // Nobody listens at a device meanwhile: who did at one way's would make that way slower.
         let _awake = Awake::keep();
         let done = in_pairs([one, other], turns, first, cancel).map_err(|error| error.to_string());

@@ -105,7 +105,7 @@ fn a_round_cut_short_in_a_journal_from_before_orders_could_be_drawn_again_does_n
 fn a_transfer_that_was_reset_early_counts_over_the_time_that_it_had() {
     let judged = |status, planned| {
         let row = row(1, 0, 1, status, 200_000, 50_000);
-        observation(1, &Judged::in_journal(&row, planned))
+        observation(1, &TrialFigures::in_journal(&row, planned))
     };
     let slow = (50_000.0f64 / 10.0).ln();
     assert!((judged(Status::Incomplete, None).y - slow).abs() < 1e-9);

@@ -8,7 +8,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_journal::{ExperimentConfig, StoredExperiment, TrialId};
-use wt_report::tune::Measured;
+use wt_report::tune::TrialFigure;
 use wt_setup::journal::{
     self, ExperimentRequest, ExportFormat, ExportRequest, ImportAnswer, ListAnswer, ListRequest, PruneAnswer,
     PruneRequest, PushAnswer, PushRequest, SamplesAnswer, SamplesRequest, ShowAnswer, StatusRequest,
@@ -289,7 +289,7 @@ fn show(answer: &ShowAnswer) {
     }
     // The pilot is a transfer, whatever the trials do.
     let of_rounds = trials.iter().find(|trial| trial.spec.round > 0).or(trials.last());
-    let measured = of_rounds.map_or("goodput", |trial| Measured::of_workload(&trial.spec.workload).head());
+    let measured = of_rounds.map_or("goodput", |trial| TrialFigure::of_workload(&trial.spec.workload).head());
     say!("\n{:>5} {:>5}  {:<34}  {:>12}  status", "round", "order", "settings", measured);
     for trial in trials {
         show_trial(found, trial);
@@ -308,7 +308,7 @@ fn show_trial(found: &StoredExperiment, trial: &TrialRecord) {
     };
     let (round, order, status) = (trial.spec.round, trial.spec.order, trial.outcome.status.name());
     let workload = &trial.spec.workload;
-    let figure = Measured::of_workload(workload).show(trial.outcome.figure(workload.scale()));
+    let figure = TrialFigure::of_workload(workload).show(trial.outcome.figure(workload.scale()));
     say!("{round:>5} {order:>5}  {label:<34}  {figure:>12}  {status}");
     trial.outcome.observed.target.iter().for_each(|server| say!("{:>13}{server}", ""));
     trial.outcome.notes.iter().for_each(|note| say!("{:>13}{note}", ""));

@@ -18,11 +18,11 @@ use wt_tune::{LabClaims, PowerRow, SelfTestAnswer, SelfTestRequest};
   windtunnel self-test statistics --lab lan")]
 pub(crate) struct SelfTestArgs {
     #[command(subcommand)]
-    what: What,
+    what: SelfTestCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum SelfTestCommand {
     Statistics(StatisticsArgs),
 }
 
@@ -72,7 +72,7 @@ struct StatisticsArgs {
 /// A [`Problem`] if the budget has no room for a round.
 pub(crate) fn run(args: &SelfTestArgs) -> Outcome {
     match &args.what {
-        What::Statistics(args) => statistics(args),
+        SelfTestCommand::Statistics(args) => statistics(args),
     }
 }
 

@@ -46,14 +46,14 @@ pub(super) fn took_ms(work: impl FnOnce()) -> u64 {
 }
 
 /// What was seen beside a flood.
-pub(super) struct Seen {
+pub(super) struct FloodReport {
     pub(super) flood: &'static str,
     pub(super) connections: usize,
     pub(super) served_ms: Vec<u64>,
     pub(super) memory_kb: u64,
 }
 
-impl Seen {
+impl FloodReport {
     /// That a client was served within a second, with room for a moment in which this machine had something else to do, and that
     /// the server kept within its memory.
     #[expect(clippy::print_stdout, reason = "what a test measured")]

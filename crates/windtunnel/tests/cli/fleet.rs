@@ -1,7 +1,7 @@
 //! The journal of many hosts, in PostgreSQL: what is pushed to it, and what reads it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common::{Ran, ran, windtunnel};
+use crate::common::{RunOutput, ran, windtunnel};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wt_testing::{PostgresServer, require};
@@ -29,7 +29,7 @@ fn every_report_is_the_same_from_both_stores_to_the_byte() {
     let secret = url.replace("wt@", "wt:hunter%32@");
     let home = folder.path().join("home");
     let run = |args: &[&str]| ran(windtunnel(&home).args(args).output().unwrap());
-    let json = |ran: Ran| serde_json::from_str::<Value>(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.err));
+    let json = |ran: RunOutput| serde_json::from_str::<Value>(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.err));
 
     let none = run(&["journal", "status"]);
     assert!(none.code == 2 && none.err.contains("nothing was ever pushed"), "{}", none.err);

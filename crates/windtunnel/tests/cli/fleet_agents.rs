@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "what is on the link is timed as it passes")]
 
-use crate::common::{Ran, ran, windtunnel};
+use crate::common::{RunOutput, ran, windtunnel};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -139,7 +139,7 @@ impl Fleet {
         path
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> RunOutput {
         ran(windtunnel(&self.home).args(args).output().unwrap())
     }
 

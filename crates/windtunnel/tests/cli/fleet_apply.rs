@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "what takes its time in other processes is looked at now and then")]
 
 use crate::common::host::WORLD;
-use crate::common::{Ran, binary, ran, windtunnel};
+use crate::common::{RunOutput, binary, ran, windtunnel};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ impl Fleet {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> RunOutput {
         ran(self.command(args).output().unwrap())
     }
 

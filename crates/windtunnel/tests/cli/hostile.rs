@@ -1,7 +1,7 @@
 //! Far ends that lie, drip, loop, reset or never end: every one gets a clear answer, in bounded time and memory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, ran, windtunnel};
+use crate::common::{RunOutput, ran, windtunnel};
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,12 +68,12 @@ impl Server {
     }
 
     /// Tunes with short trials.
-    fn tune(&self, more: &[&str]) -> Ran {
+    fn tune(&self, more: &[&str]) -> RunOutput {
         self.tune_as("http://", "/file", more)
     }
 
     /// The same by another protocol, and another path.
-    fn tune_as(&self, scheme: &str, path: &str, more: &[&str]) -> Ran {
+    fn tune_as(&self, scheme: &str, path: &str, more: &[&str]) -> RunOutput {
         let home = tempfile::tempdir().unwrap();
         let url = format!("{scheme}{}{path}", self.address);
         let mut command = windtunnel(home.path());
@@ -100,7 +100,7 @@ fn reset(stream: &TcpStream) {
     wt_sys::tcp::reset_on_close(stream).unwrap();
 }
 
-fn told(ran: &Ran, code: i32, wanted: &str) {
+fn told(ran: &RunOutput, code: i32, wanted: &str) {
     assert_eq!(ran.code, code, "{}{}", ran.out, ran.err);
     assert!(ran.err.contains(wanted) || ran.out.contains(wanted), "{wanted}: {}{}", ran.out, ran.err);
 }

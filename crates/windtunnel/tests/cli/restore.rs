@@ -172,7 +172,7 @@ fn makes(kind: &Kind) -> Result<(), String> {
     if ran.code == 0 { Ok(()) } else { Err(format!("{}: {}", kind.name, ran.err.trim())) }
 }
 
-fn run(text: &str, directory: &std::path::Path) -> crate::common::Ran {
+fn run(text: &str, directory: &std::path::Path) -> crate::common::RunOutput {
     // The machine's root needs no namespace of users.
     let root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     script_as(&[if root { "-nm" } else { "-Urnm" }], directory, text)

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;
-use crate::common::{Ran, eventually, ran, windtunnel};
+use crate::common::{RunOutput, eventually, ran, windtunnel};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -45,7 +45,7 @@ impl Served {
         Self { child, url, address, metrics, home }
     }
 
-    pub(super) fn tune(&self, url: &str, more: &[&str]) -> Ran {
+    pub(super) fn tune(&self, url: &str, more: &[&str]) -> RunOutput {
         let home = tempfile::tempdir().unwrap();
         let mut command = command(home.path());
         command.args(["tune", url, "--levels", "mss=1000", "--trial", "200ms", "--json", "--pause", "10ms"]);
@@ -87,7 +87,7 @@ fn free_port() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-fn json_of(ran: &Ran) -> Value {
+fn json_of(ran: &RunOutput) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 

@@ -1,7 +1,7 @@
 //! `windtunnel serve` beside twenty thousand strangers: none hears anything, and a client with the key is answered as if they weren't
 //! there.
 
-use super::crowd::{Seen, from, most_memory_kb, took_ms};
+use super::crowd::{FloodReport, from, most_memory_kb, took_ms};
 use super::serve::Served;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -124,7 +124,7 @@ fn of_twenty_thousand_strangers_none_hears_anything_and_a_client_is_answered_wit
             through += usize::from(heard(stream) > 0);
         }
         let memory_kb = most_memory_kb(served.child.id());
-        count += Seen { flood, connections: of_kind, served_ms, memory_kb }.check();
+        count += FloodReport { flood, connections: of_kind, served_ms, memory_kb }.check();
     }
     println!("{count} strangers: {through} heard anything");
     assert!(count >= 19_500 && through == 0, "{count} strangers, {through} of whom heard something");

@@ -1,13 +1,13 @@
 //! `windtunnel traffic` without connections: plans, files, refusals, and what its exit codes say.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, ran, windtunnel};
+use crate::common::{RunOutput, ran, windtunnel};
 use serde_json::{Value, json};
 use std::path::Path;
 use wt_journal::{ExperimentConfig, Journal as _, NewExperiment, ServerTrafficConfig, Sighting, SqliteJournal, State};
 use wt_traffic::{TrafficAnalysis, TrafficArm, TrafficConfig, TrafficReport, TrafficRun, TrafficTally};
 
-fn traffic(home: &Path, args: &[&str]) -> Ran {
+fn traffic(home: &Path, args: &[&str]) -> RunOutput {
     ran(windtunnel(home).arg("traffic").args(args).output().unwrap())
 }
 

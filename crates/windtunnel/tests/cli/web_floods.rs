@@ -1,7 +1,7 @@
 //! `windtunnel web` beside those who keep all its connections, its turns and its memory busy: a client from another address is served
 //! as if they weren't there.
 
-use super::crowd::{Seen, from, most_memory_kb, stuff, took_ms};
+use super::crowd::{FloodReport, from, most_memory_kb, stuff, took_ms};
 use super::web::{JSON, Server};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ fn serve(server: &Server, headers: &[(&str, &str)]) -> Vec<u64> {
 
 fn seen(server: &Server, flood: &'static str, connections: usize, headers: &[(&str, &str)]) -> usize {
     let served_ms = serve(server, headers);
-    Seen { flood, connections, served_ms, memory_kb: most_memory_kb(server.child.id()) }.check()
+    FloodReport { flood, connections, served_ms, memory_kb: most_memory_kb(server.child.id()) }.check()
 }
 
 #[test]

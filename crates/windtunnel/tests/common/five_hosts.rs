@@ -1,7 +1,7 @@
 //! Five hosts with kernels of their own, for tests and benchmarks.
 #![allow(dead_code, reason = "tests and benchmarks use other parts")]
 
-use super::{Ran, binary, ran, windtunnel};
+use super::{RunOutput, binary, ran, windtunnel};
 use serde_json::Value;
 
 /// The link that delays: RTT 40 ms.
@@ -13,7 +13,7 @@ pub(crate) const V4: &str = "10.3.0.2";
 pub(crate) const V6: &str = "fd00:3::2";
 
 /// Runs a script among the five hosts, where `at c` is the client and `$WT` the program.
-pub(crate) fn among_five(variant: &str, script: &str) -> Ran {
+pub(crate) fn among_five(variant: &str, script: &str) -> RunOutput {
     let home = tempfile::tempdir().unwrap();
     let link = home.path().join("link.toml");
     std::fs::write(&link, LINK).unwrap();
@@ -25,7 +25,7 @@ pub(crate) fn among_five(variant: &str, script: &str) -> Ran {
 }
 
 /// One JSON object a run, as many as there are.
-pub(crate) fn objects(ran: &Ran) -> Vec<Value> {
+pub(crate) fn objects(ran: &RunOutput) -> Vec<Value> {
     let stream = serde_json::Deserializer::from_str(&ran.out).into_iter::<Value>();
     stream.map(|value| value.unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))).collect()
 }

@@ -1,6 +1,6 @@
 //! The host's settings in a namespace, so that nothing of this machine is touched.
 
-use super::{Ran, binary, ran};
+use super::{RunOutput, binary, ran};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,12 +36,12 @@ pub(crate) fn directory() -> tempfile::TempDir {
 }
 
 /// Runs a script in a new namespace, as root of it.
-pub(crate) fn script(directory: &Path, text: &str) -> Ran {
+pub(crate) fn script(directory: &Path, text: &str) -> RunOutput {
     script_as(&["-Urnm"], directory, text)
 }
 
 /// The same, with other arguments of unshare(1).
-pub(crate) fn script_as(how: &[&str], directory: &Path, text: &str) -> Ran {
+pub(crate) fn script_as(how: &[&str], directory: &Path, text: &str) -> RunOutput {
     let output = Command::new("unshare")
         .args(how)
         .args(["sh", "-c", &format!("{WORLD}{text}")])

@@ -40,21 +40,21 @@ fn at_home(mut command: Command, home: &std::path::Path) -> Command {
 }
 
 /// What a run gave.
-pub(crate) struct Ran {
+pub(crate) struct RunOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
 /// Runs it to its end.
-pub(crate) fn run(args: &[&str]) -> Ran {
+pub(crate) fn run(args: &[&str]) -> RunOutput {
     let home = tempfile::tempdir().unwrap();
     ran(windtunnel(home.path()).args(args).output().unwrap())
 }
 
 /// Text and exit code.
-pub(crate) fn ran(output: Output) -> Ran {
-    Ran {
+pub(crate) fn ran(output: Output) -> RunOutput {
+    RunOutput {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),

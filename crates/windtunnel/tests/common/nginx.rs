@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "tests and benchmarks use other parts")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use super::{Ran, binary, ran, windtunnel};
+use super::{RunOutput, binary, ran, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 
@@ -32,12 +32,12 @@ fn nginx(home: &Path) -> String {
 }
 
 /// Runs a script in the client, with nginx on the server; `$WT` is the program.
-pub(crate) fn shell(script: &str) -> Ran {
+pub(crate) fn shell(script: &str) -> RunOutput {
     over(PATH, script)
 }
 
 /// The same over another path.
-pub(crate) fn over(path: &str, script: &str) -> Ran {
+pub(crate) fn over(path: &str, script: &str) -> RunOutput {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path();
     std::fs::create_dir(dir.join("www")).unwrap();
@@ -66,7 +66,7 @@ pub(crate) fn over(path: &str, script: &str) -> Ran {
 }
 
 /// Each line's object; all of them have the fields that are promised.
-pub(crate) fn findings(ran: &Ran) -> Vec<Value> {
+pub(crate) fn findings(ran: &RunOutput) -> Vec<Value> {
     let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}{}", ran.err));
     let all: Vec<Value> = ran.out.lines().filter(|line| line.starts_with('{')).map(read).collect();
     for one in &all {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;
-use crate::common::{Ran, alone, eventually, json, ran, run, shared, windtunnel};
+use crate::common::{RunOutput, alone, eventually, json, ran, run, shared, windtunnel};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
@@ -377,7 +377,7 @@ fn every_disturbance_happens_on_a_real_kernels_path_and_the_recovery_is_timed() 
 }
 
 /// Downloads in the lab with a program that knows nothing of congestion controls; what ss shows at the server meanwhile.
-fn control_of_curls_server(cc: &str) -> Ran {
+fn control_of_curls_server(cc: &str) -> RunOutput {
     let home = tempfile::tempdir().unwrap();
     let script = "curl -s -o /dev/null http://server/bytes/3MB & \
         n=0; until ip netns exec server ss -tinH state established '( sport = :80 )' | grep bytes_acked; do \
@@ -404,7 +404,7 @@ fn an_unmodified_program_gets_the_control_of_the_lab() {
 
 /// A copy by OpenSSH's own scp to OpenSSH's own server in the lab, under a congestion control; what `ss` said meanwhile, and
 /// `same` in the end.
-fn secure_copy(cc: &str) -> Ran {
+fn secure_copy(cc: &str) -> RunOutput {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(
         home.path().join("path.toml"),

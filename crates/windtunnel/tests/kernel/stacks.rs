@@ -1,7 +1,7 @@
 //! `windtunnel stacks`: stacks behind adapters, in labs of their own.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, json, ran, run, shared, windtunnel};
+use crate::common::{RunOutput, json, ran, run, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 use wt_sys::clock::monotonic_ns;
@@ -23,7 +23,7 @@ fn path(folder: &Path, rtt_ms: u32) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-fn compare(folder: &Path, more: &[&str]) -> (Ran, Value) {
+fn compare(folder: &Path, more: &[&str]) -> (RunOutput, Value) {
     let lab = path(folder, 10);
     let mut command = windtunnel(folder);
     command.args(["stacks", "compare", "--json", "-q", "--no-conformance", "--lab", &lab, "--rounds", "1"]).args(more);

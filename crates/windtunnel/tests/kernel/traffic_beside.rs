@@ -1,7 +1,7 @@
 //! `windtunnel traffic` beside BPF programs of others that see the same connections. Needs root.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, binary, ran};
+use crate::common::{RunOutput, binary, ran};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use wt_testing::require;
@@ -15,7 +15,7 @@ fn available() -> Result<(), String> {
 }
 
 /// Runs a shell script with the program, a Python script and a folder of its own.
-fn script(shell: &str, python: &str) -> Ran {
+fn script(shell: &str, python: &str) -> RunOutput {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new("sh")
         .args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin\n{shell}")])

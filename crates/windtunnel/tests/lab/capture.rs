@@ -1,17 +1,17 @@
 //! Captures as other programs and the lab write them, and devices watched, as a person does it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, binary, ran, shared, windtunnel};
+use crate::common::{RunOutput, binary, ran, shared, windtunnel};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn wt(home: &Path, args: &[&str]) -> Ran {
+fn wt(home: &Path, args: &[&str]) -> RunOutput {
     ran(windtunnel(home).args(args).current_dir(home).output().unwrap())
 }
 
-fn object(ran: &Ran) -> Value {
+fn object(ran: &RunOutput) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 
@@ -138,7 +138,7 @@ fn what_is_no_capture_or_no_filter_says_what_to_do() {
 }
 
 /// Runs a script as root of a namespace of its own.
-fn in_namespace(script: &str) -> Ran {
+fn in_namespace(script: &str) -> RunOutput {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new("unshare");
     command.args(["-Urn", "timeout", "60", "sh", "-c", script]).env("WT", binary()).env("HOME", home.path());

@@ -2,7 +2,7 @@
 //! measured, and an experiment that can be gone on with.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, binary, ran, shared, windtunnel};
+use crate::common::{RunOutput, binary, ran, shared, windtunnel};
 use serde_json::Value;
 
 /// A fast and near path.
@@ -36,7 +36,7 @@ snap > before
 // decided.
 
 /// Runs a script in the client of the path, within minutes on the slowest machine.
-fn script(text: &str) -> (Ran, tempfile::TempDir) {
+fn script(text: &str) -> (RunOutput, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("path.toml"), NEAR).unwrap();
     let mut command = windtunnel(home.path());
@@ -46,7 +46,7 @@ fn script(text: &str) -> (Ran, tempfile::TempDir) {
 }
 
 /// The objects that a script has printed, one a line.
-fn objects(ran: &Ran) -> Vec<Value> {
+fn objects(ran: &RunOutput) -> Vec<Value> {
     let lines = ran.out.lines().filter(|line| line.starts_with('{'));
     lines.map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
@@ -162,7 +162,7 @@ fn a_route_is_lost() {
 }
 
 /// What a lost network leaves: the report, the journal and the report of what went on.
-fn lost_and_resumed(ran: &Ran) {
+fn lost_and_resumed(ran: &RunOutput) {
     assert!(ran.err.contains("windtunnel tune --resume 2"), "{}", ran.err);
     let objects = objects(ran);
     let [report, shown, resumed] = objects.as_slice() else { panic!("{}{}", ran.out, ran.err) };

@@ -6,7 +6,7 @@
 //! 3 the lab, 4 the real path, 5 the host, 6 weights and a model, 7 what is held.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, ran, shared, windtunnel};
+use crate::common::{RunOutput, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -59,11 +59,11 @@ fn export(name: &str) -> Value {
     serde_json::from_str(&text(&format!("{name}.json"))).unwrap()
 }
 
-fn wt(home: &Path, args: &[&str]) -> Ran {
+fn wt(home: &Path, args: &[&str]) -> RunOutput {
     ran(windtunnel(home).args(args).current_dir(home).output().unwrap())
 }
 
-fn object(ran: &Ran) -> Value {
+fn object(ran: &RunOutput) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 

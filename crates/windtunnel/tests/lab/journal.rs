@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;
-use crate::common::{Ran, eventually_within, ran, shared, windtunnel};
+use crate::common::{RunOutput, eventually_within, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use std::path::Path;
 const PATH: &str = "title = \"t\"\nsource = \"a test\"\n[[link]]\nname = \"line\"\nmtu = 1500\n\
     down = { rate = \"20mbit\", delay = \"4ms\", loss = \"0.5%\" }\nup = { rate = \"20mbit\", delay = \"4ms\" }\n";
 
-fn wt(home: &Path, args: &[&str]) -> Ran {
+fn wt(home: &Path, args: &[&str]) -> RunOutput {
     ran(windtunnel(home).args(args).current_dir(home).output().unwrap())
 }
 
-fn object(ran: &Ran) -> Value {
+fn object(ran: &RunOutput) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 

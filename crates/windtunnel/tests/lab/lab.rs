@@ -5,7 +5,7 @@ use crate::common::{alone, eventually, json, processes_with, ran, run, shared, w
 use std::process::Stdio;
 
 /// Runs a shell script in the client of a preset.
-fn shell(preset: &str, options: &[&str], script: &str) -> common::Ran {
+fn shell(preset: &str, options: &[&str], script: &str) -> common::RunOutput {
     let mut args = vec!["lab", "run", preset];
     args.extend(options);
     args.extend(["--", "sh", "-c", script]);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs a shell script in the client of a path.
-fn shell(path: &str, options: &[&str], script: &str) -> common::Ran {
+fn shell(path: &str, options: &[&str], script: &str) -> common::RunOutput {
     let mut args = vec!["lab", "run", path];
     args.extend(options);
     args.extend(["--", "sh", "-c", script]);

@@ -1,7 +1,7 @@
 //! The real path: `tune TARGET` against real servers that run in the lab's far host, each with its own configuration.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, alone, binary, ran, shared, windtunnel};
+use crate::common::{RunOutput, alone, binary, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ until curl -s -o /dev/null http://server:8080/file; do :; done
 "#;
 
 /// Runs a shell script in the client of a path, where `$WT` is the program; its working directory goes away with `home`.
-pub(super) fn shell(home: &Path, path: &str, script: &str) -> Ran {
+pub(super) fn shell(home: &Path, path: &str, script: &str) -> RunOutput {
     let file = home.join("path.toml");
     std::fs::write(&file, path).unwrap();
     let mut command = windtunnel(home);
@@ -39,13 +39,13 @@ pub(super) fn shell(home: &Path, path: &str, script: &str) -> Ran {
 }
 
 /// The same with nginx in the far host.
-fn nginx(site: &str, script: &str) -> (Ran, tempfile::TempDir) {
+fn nginx(site: &str, script: &str) -> (RunOutput, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     let ran = shell(home.path(), NEAR, &format!("SITE='{site}'\n{NGINX}\n{script}"));
     (ran, home)
 }
 
-pub(super) fn json_of(ran: &Ran) -> Value {
+pub(super) fn json_of(ran: &RunOutput) -> Value {
     let line = ran.out.lines().find(|line| line.starts_with('{')).unwrap_or_default();
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.out, ran.err))
 }

@@ -1,7 +1,7 @@
 //! Path probing over the lab, as a person uses it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, binary, ran, run, windtunnel};
+use crate::common::{RunOutput, binary, ran, run, windtunnel};
 use serde_json::Value;
 use std::fmt::Write as _;
 use wt_testing::require;
@@ -19,7 +19,7 @@ fn topology(silent: &[usize]) -> String {
 }
 
 /// Runs a shell script in the client of a topology, where `$WT` is the program.
-fn shell(topology: &str, script: &str) -> Ran {
+fn shell(topology: &str, script: &str) -> RunOutput {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("path.toml");
     std::fs::write(&file, topology).unwrap();
@@ -33,7 +33,7 @@ fn shell(topology: &str, script: &str) -> Ran {
     ran(command.output().unwrap())
 }
 
-fn json_of(ran: &Ran) -> Value {
+fn json_of(ran: &RunOutput) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 

@@ -2,7 +2,7 @@
 //! method tested on itself.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use crate::common::{Ran, eventually_within, ran, shared, windtunnel};
+use crate::common::{RunOutput, eventually_within, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -27,11 +27,11 @@ fn home() -> tempfile::TempDir {
     home
 }
 
-fn wt(home: &Path, args: &[&str]) -> Ran {
+fn wt(home: &Path, args: &[&str]) -> RunOutput {
     ran(windtunnel(home).args(args).current_dir(home).output().unwrap())
 }
 
-fn object(ran: &Ran) -> Value {
+fn object(ran: &RunOutput) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 

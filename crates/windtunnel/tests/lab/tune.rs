@@ -2,12 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;
-use crate::common::{Ran, alone, eventually, ran, run, shared, windtunnel};
+use crate::common::{RunOutput, alone, eventually, ran, run, shared, windtunnel};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
 /// Runs `tune` with these arguments and reads its object.
-fn tune(args: &[&str]) -> (Value, Ran) {
+fn tune(args: &[&str]) -> (Value, RunOutput) {
     let mut all = vec!["tune", "--quiet", "--json"];
     all.extend(args);
     let ran = run(&all);
@@ -202,7 +202,7 @@ fn a_second_experiment_on_this_machine_is_noticed() {
     let run = |args: &[&str]| ran(windtunnel(home.path()).args(args).output().unwrap());
     let lab = || run(&["lab", "run", "lan", "--", "true"]);
     let tune = || run(&["tune", "--lab", "lan", "--levels", "rwin=4x", "--trial", "200ms", "--budget", "4 trials"]);
-    let noticed = |ran: &Ran| ran.err.contains("20261124-000000-adsl-0001");
+    let noticed = |ran: &RunOutput| ran.err.contains("20261124-000000-adsl-0001");
     let alone = [lab(), tune()];
     assert!(!alone.iter().any(noticed) && alone[0].code == 0 && alone[1].code <= 1, "{}{}", alone[0].err, alone[1].err);
     let journal = home.path().join("data/windtunnel/journal.sqlite3");

@@ -2,13 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;
-use crate::common::{Ran, alone, eventually, ran, shared, windtunnel};
+use crate::common::{RunOutput, alone, eventually, ran, shared, windtunnel};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs `tune` on a lab path with these arguments; its object, and what else it said.
-fn tune(home: &Path, args: &[&str]) -> (Value, Ran) {
+fn tune(home: &Path, args: &[&str]) -> (Value, RunOutput) {
     let ran = ran(windtunnel(home).args(["tune", "--quiet", "--json"]).args(args).output().unwrap());
     let value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
     (value, ran)

@@ -14,6 +14,15 @@ const UNTYPED: &[&str] = &[];
 /// The file of the page's server that starts our own program, for `worker` only.
 const SUBPROCESS: &[&str] = &["crates/web/src/worker.rs"];
 
+/// Words that say nothing outside their file, as names of types: whose, of what?
+const VAGUE: [&str; 62] = [
+    "Again", "Asked", "Begun", "Between", "Both", "Brought", "Chosen", "Counted", "Cut", "Done", "Drawn", "Each",
+    "Ended", "Far", "Found", "Given", "Gone", "Heard", "Held", "How", "Judged", "Keeping", "Kept", "Known", "Lasting",
+    "Left", "Listed", "Made", "Manner", "Measured", "Named", "News", "One", "Other", "Others", "Ours", "Prepared",
+    "Raised", "Ran", "RanOrNot", "Read", "Running", "Said", "Same", "Seen", "Sent", "Shown", "Taken", "Talking",
+    "Theirs", "Told", "Waiting", "Wanted", "What", "When", "Where", "Which", "Who", "Whom", "Whose", "Why", "Written",
+];
+
 /// The crate that is the command line.
 const TOP: &str = "windtunnel";
 /// Those from which on a failure has the words that people read.
@@ -88,6 +97,17 @@ fn the_page_starts_no_command_of_ours_but_the_worker() {
     only("crates/web writes no command of ours", &files_with(&others, words), &[]);
 }
 
+/// Whether a type has one of the names that say nothing outside their file.
+fn names_vaguely(tokens: &[Token]) -> bool {
+    let is_type = |word: &Token| ["struct", "enum", "trait", "type"].iter().any(|kind| word.is(kind));
+    tokens.windows(2).any(|pair| is_type(&pair[0]) && VAGUE.iter().any(|name| pair[1].is(name)))
+}
+
+#[test]
+fn types_are_named_by_nouns_that_say_of_what() {
+    only("no type is named by a participle or a pronoun alone", &files_with(&[], names_vaguely), &[]);
+}
+
 #[test]
 fn no_file_is_longer_than_can_be_read_in_one_go() {
     let folder = workspace().join("crates");
@@ -160,6 +180,8 @@ fn the_checks_see_what_they_are_for() {
     assert!(has(&crate::tokens::tokens("x.config[\"a\"]"), &["config", "[", "\""]));
     assert!(!has(&crate::tokens::tokens("// config[\"a\"]\nconfig[0]; \"config[\""), &["config", "[", "\""]));
     assert!(!has(&crate::tokens::tokens("#[cfg(test)]\nfn f() { println!() }"), &["println", "!"]));
+    assert!(names_vaguely(&crate::tokens::tokens("pub(crate) enum Seen<'a> {}")));
+    assert!(!names_vaguely(&crate::tokens::tokens("// struct Seen\nstruct SeenConnection; Kind::Seen")));
     let found = BTreeSet::from(["a".to_owned()]);
     only("fine", &found, &["a"]);
     for exceptions in [&[][..], &["a", "b"]] {

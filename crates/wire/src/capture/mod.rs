@@ -171,7 +171,7 @@ impl<R: Read> CaptureReader<R> {
 
 /// A packet within the buffer, until more is read.
 #[derive(Debug)]
-struct Found {
+struct BufferedPacket {
     interface: usize,
     at_ns: u64,
     original_len: usize,

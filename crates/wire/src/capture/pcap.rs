@@ -1,4 +1,4 @@
-use super::{BigEndian, CaptureError, CaptureInterface, Found, LinkLayer, MOST_CAPTURED, Source};
+use super::{BigEndian, BufferedPacket, CaptureError, CaptureInterface, LinkLayer, MOST_CAPTURED, Source};
 use std::io::Read;
 
 /// How the numbers of a classic capture are written.
@@ -42,7 +42,7 @@ impl Layout {
     }
 
     /// The next packet.
-    pub(super) fn next<R: Read>(&self, source: &mut Source<R>) -> Result<Option<Found>, CaptureError> {
+    pub(super) fn next<R: Read>(&self, source: &mut Source<R>) -> Result<Option<BufferedPacket>, CaptureError> {
         let begun = source.at;
         let header = source.peek(self.header)?;
         match header.len() {
@@ -62,6 +62,6 @@ impl Layout {
         let fraction = if self.nanoseconds { u64::from(fraction) } else { u64::from(fraction) * 1000 };
         let at_ns = u64::from(seconds) * 1_000_000_000 + fraction;
         let start = place.start + self.header;
-        Ok(Some(Found { interface: 0, at_ns, original_len: original as usize, start, end: place.end }))
+        Ok(Some(BufferedPacket { interface: 0, at_ns, original_len: original as usize, start, end: place.end }))
     }
 }

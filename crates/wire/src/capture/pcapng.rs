@@ -1,4 +1,6 @@
-use super::{BigEndian, CaptureError, CaptureInterface, Found, LinkLayer, MOST_CAPTURED, MOST_INTERFACES, Source};
+use super::{
+    BigEndian, BufferedPacket, CaptureError, CaptureInterface, LinkLayer, MOST_CAPTURED, MOST_INTERFACES, Source,
+};
 use std::io::Read;
 
 /// The type of a section header block, which reads the same both ways.
@@ -66,7 +68,7 @@ impl Section {
         &mut self,
         source: &mut Source<R>,
         interfaces: &mut Vec<CaptureInterface>,
-    ) -> Result<Option<Found>, CaptureError> {
+    ) -> Result<Option<BufferedPacket>, CaptureError> {
         loop {
             let begun = source.at;
             let head = source.peek(8)?;
@@ -109,7 +111,7 @@ impl Section {
                 _ => self.packet(block, self.order.u32(block, 0)),
             };
             return match found {
-                Some(found) => Ok(Some(Found { start: start + found.start, end: start + found.end, ..found })),
+                Some(found) => Ok(Some(BufferedPacket { start: start + found.start, end: start + found.end, ..found })),
                 None => Err(CaptureError::Damaged {
                     at: begun,
                     what: "a packet is longer than its block, or of no interface",
@@ -161,7 +163,7 @@ impl Section {
     }
 
     /// An enhanced packet, or one of the obsolete kind, whose fields have the same places from the time on.
-    fn packet(&self, block: &[u8], interface: u32) -> Option<Found> {
+    fn packet(&self, block: &[u8], interface: u32) -> Option<BufferedPacket> {
         let interface = usize::try_from(interface).ok()?;
         let clock = self.clocks.get(interface)?;
         if block.len() < 20 {
@@ -171,7 +173,7 @@ impl Section {
         let kept = self.order.u32(block, 12) as usize;
         let original_len = self.order.u32(block, 16) as usize;
         let end = 20usize.checked_add(kept).filter(|end| *end <= block.len())?;
-        Some(Found {
+        Some(BufferedPacket {
             interface: self.before + interface,
             at_ns: clock.nanoseconds(ticks),
             original_len,
@@ -181,11 +183,11 @@ impl Section {
     }
 
     /// A simple packet: of the first interface, without a time.
-    fn simple(&self, block: &[u8]) -> Option<Found> {
+    fn simple(&self, block: &[u8]) -> Option<BufferedPacket> {
         let clock = self.clocks.first()?;
         let original_len = self.order.u32(block, 0) as usize;
         let snap = if clock.snap_len == 0 { usize::MAX } else { clock.snap_len as usize };
         let end = 4usize.checked_add(original_len.min(snap)).filter(|end| *end <= block.len())?;
-        Some(Found { interface: self.before, at_ns: 0, original_len, start: 4, end })
+        Some(BufferedPacket { interface: self.before, at_ns: 0, original_len, start: 4, end })
     }
 }

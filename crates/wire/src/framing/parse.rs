@@ -66,12 +66,12 @@ fn but_was(text: &str) -> String {
 }
 
 /// A word as it was written, with its number.
-struct Written {
+struct WrittenWord {
     word: &'static Word,
     number: i32,
 }
 
-impl Written {
+impl WrittenWord {
     fn canonical(&self) -> String {
         match self.word.body {
             Body::Overhead => format!("overhead={}", self.number),
@@ -86,12 +86,12 @@ pub(super) fn parse(text: &str) -> Result<Framing, FramingError> {
     let first_link = words.iter().rposition(|w| matches!(w.word.body, Body::Tunnel(..))).map_or(0, |last| last + 1);
     let layers = tunnel_layers(&words[..first_link])?;
     let link = link(&words[first_link..]);
-    let text = words.iter().map(Written::canonical).collect::<Vec<_>>().join("+");
+    let text = words.iter().map(WrittenWord::canonical).collect::<Vec<_>>().join("+");
     Ok(Framing::new(text, layers, link))
 }
 
 /// Splits the text into words and looks each up.
-fn read(text: &str) -> Result<Vec<Written>, FramingError> {
+fn read(text: &str) -> Result<Vec<WrittenWord>, FramingError> {
     let lower = text.to_ascii_lowercase();
     let mut pieces = lower
         .split(|c: char| c.is_whitespace() || matches!(c, '+' | '/' | ',' | '='))
@@ -115,7 +115,7 @@ fn read(text: &str) -> Result<Vec<Written>, FramingError> {
             Body::Mpu => number("mpu", pieces.next(), 0, 256, 84)?,
             Body::Tunnel(..) | Body::Link(_) => 0,
         };
-        words.push(Written { word, number });
+        words.push(WrittenWord { word, number });
     }
     if words.is_empty() { Err(FramingError::Empty) } else { Ok(words) }
 }
@@ -140,7 +140,7 @@ fn unknown(piece: &str) -> FramingError {
 }
 
 /// The layers of the tunnels, from the packet outwards, with the carriers that go without saying.
-fn tunnel_layers(words: &[Written]) -> Result<Vec<Layer>, FramingError> {
+fn tunnel_layers(words: &[WrittenWord]) -> Result<Vec<Layer>, FramingError> {
     let mut layers = Vec::new();
     let mut needs = Needs::Nothing;
     for (index, written) in words.iter().enumerate() {
@@ -168,8 +168,8 @@ fn tunnel_layers(words: &[Written]) -> Result<Vec<Layer>, FramingError> {
                 layers.extend_from_slice(link.adds);
             }
             Body::Link(_) | Body::Overhead | Body::Mpu => {
-                let is_tunnel = |w: &&Written| matches!(w.word.body, Body::Tunnel(..));
-                let tunnel = words[index..].iter().find(is_tunnel).map_or(String::new(), Written::canonical);
+                let is_tunnel = |w: &&WrittenWord| matches!(w.word.body, Body::Tunnel(..));
+                let tunnel = words[index..].iter().find(is_tunnel).map_or(String::new(), WrittenWord::canonical);
                 return Err(FramingError::LinkInTunnel { link: written.canonical(), tunnel });
             }
         }
@@ -183,7 +183,7 @@ fn tunnel_layers(words: &[Written]) -> Result<Vec<Layer>, FramingError> {
 }
 
 /// The link, with the medium that goes without saying.
-fn link(words: &[Written]) -> Link {
+fn link(words: &[WrittenWord]) -> Link {
     let mut link = Link { layers: Vec::new(), mpu: 0, coding: Coding::Plain };
     let mut wanted = Medium::Itself;
     let mut has_medium = false;

@@ -183,7 +183,7 @@ fn rounds_that_lack_a_trial_or_were_interrupted_say_what_they_say_and_no_more() 
     interrupted.record(&[four[0], four[1].interrupted(1), four[2], four[3]]).unwrap();
     assert!(!interrupted.is_shown(1) && interrupted.arms[1].is_doubtful());
     let mut failing = begun();
-    let failed = Observation { ended: crate::sequential::Ended::Failed, ..seen(1, -9.0) };
+    let failed = Observation { ended: crate::sequential::TrialEnd::Failed, ..seen(1, -9.0) };
     failing.record(&[four[0], failed, failed, four[3]]).unwrap();
     assert_eq!(failing.arms[1].counts.failed, 2);
     assert!(failing.arms[1].fails_more.count() == 1 && !failing.is_shown(1));

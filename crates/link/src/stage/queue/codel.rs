@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 
 /// A packet that waits.
 #[derive(Debug)]
-pub(crate) struct Waiting<P> {
+pub(crate) struct QueuedPacket<P> {
     pub(crate) since: u64,
     pub(crate) wire_len: u32,
     /// The length that the queue's bound counts.
@@ -16,7 +16,7 @@ pub(crate) struct Waiting<P> {
 /// Packets that wait in one queue, with CoDel at its exit.
 #[derive(Debug)]
 pub(crate) struct CoDelQueue<P> {
-    waiting: VecDeque<Waiting<P>>,
+    waiting: VecDeque<QueuedPacket<P>>,
     /// Bytes on the wire that wait.
     bytes: u64,
     law: Law,
@@ -65,7 +65,7 @@ impl<P> CoDelQueue<P> {
         Self { waiting: VecDeque::new(), bytes: 0, law: Law::default() }
     }
 
-    pub(crate) fn push(&mut self, waiting: Waiting<P>) {
+    pub(crate) fn push(&mut self, waiting: QueuedPacket<P>) {
         self.bytes += u64::from(waiting.wire_len);
         self.waiting.push_back(waiting);
     }
@@ -75,7 +75,7 @@ impl<P> CoDelQueue<P> {
     }
 
     /// Takes the head out because there is no room; CoDel counts it as a drop of its own.
-    pub(crate) fn drop_head(&mut self) -> Option<Waiting<P>> {
+    pub(crate) fn drop_head(&mut self) -> Option<QueuedPacket<P>> {
         self.law.count = self.law.count.saturating_add(1);
         self.pop()
     }
@@ -84,7 +84,12 @@ impl<P> CoDelQueue<P> {
     ///
     /// # Source
     /// RFC 8289, the dequeue routine of its pseudocode.
-    pub(crate) fn take(&mut self, now: u64, limits: &Limits, dropped: &mut Vec<Waiting<P>>) -> Option<Waiting<P>> {
+    pub(crate) fn take(
+        &mut self,
+        now: u64,
+        limits: &Limits,
+        dropped: &mut Vec<QueuedPacket<P>>,
+    ) -> Option<QueuedPacket<P>> {
         let (mut head, mut late) = self.inspect(now, limits);
         if self.law.dropping {
             self.law.dropping = late;
@@ -109,7 +114,7 @@ impl<P> CoDelQueue<P> {
     }
 
     /// Takes the head out, and says whether it may be dropped: the delay has been above the target for an interval.
-    fn inspect(&mut self, now: u64, limits: &Limits) -> (Option<Waiting<P>>, bool) {
+    fn inspect(&mut self, now: u64, limits: &Limits) -> (Option<QueuedPacket<P>>, bool) {
         let Some(head) = self.pop() else {
             self.law.above_until = None;
             return (None, false);
@@ -133,7 +138,7 @@ impl<P> CoDelQueue<P> {
         law.next_drop = limits.next_drop(now, law.count);
     }
 
-    fn pop(&mut self) -> Option<Waiting<P>> {
+    fn pop(&mut self) -> Option<QueuedPacket<P>> {
         let head = self.waiting.pop_front()?;
         self.bytes -= u64::from(head.wire_len);
         Some(head)
@@ -141,7 +146,7 @@ impl<P> CoDelQueue<P> {
 }
 
 /// Marks the packet instead of dropping it, if both ends can.
-fn mark<P>(head: &mut Option<Waiting<P>>, ecn: bool) -> bool {
+fn mark<P>(head: &mut Option<QueuedPacket<P>>, ecn: bool) -> bool {
     match head {
         Some(waiting) if ecn && waiting.packet.ect => {
             waiting.packet.ce = true;

@@ -1,8 +1,8 @@
-use super::codel::{CoDelQueue, Limits, Waiting};
+use super::codel::{CoDelQueue, Limits, QueuedPacket};
 use super::{Bound, Line};
 use crate::dice::{Dice, mix};
 use crate::framing::Meter;
-use crate::stage::Held;
+use crate::stage::HoldEvent;
 use crate::{CoDelConfig, DropReason, FqCoDelConfig, Packet, QueueConfig, Time};
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ pub(crate) struct FairQueue<P> {
     pub(crate) fullest: (u64, u64),
     /// Packets that were marked.
     pub(crate) marked: u64,
-    dropped: Vec<Waiting<P>>,
+    dropped: Vec<QueuedPacket<P>>,
 }
 
 /// What waits, and what the line is busy with.
@@ -102,7 +102,7 @@ impl<P> FairQueue<P> {
         arrival.min(send)
     }
 
-    pub(crate) fn step(&mut self, out: &mut Vec<Held<P>>) {
+    pub(crate) fn step(&mut self, out: &mut Vec<HoldEvent<P>>) {
         match self.arriving.front() {
             Some((at, _)) if self.inside.packets == 0 || *at <= self.line.free() => {
                 if let Some((at, packet)) = self.arriving.pop_front() {
@@ -119,18 +119,18 @@ impl<P> FairQueue<P> {
         (packets as u64, bytes)
     }
 
-    fn arrive(&mut self, at: u64, packet: Packet<P>, out: &mut Vec<Held<P>>) {
+    fn arrive(&mut self, at: u64, packet: Packet<P>, out: &mut Vec<HoldEvent<P>>) {
         let wire_len = self.meter.wire_len(packet.ip_len);
         let len = self.bound.len_of(packet.ip_len, wire_len);
         self.limits.saw(wire_len);
         let (packets, bytes) = self.inside.at(at);
         if !self.bound.admits(packets, bytes, len) && (self.flows.len() == 1 || !self.make_room(at, len, out)) {
-            out.push(Held::Drop { at: Time(at), reason: DropReason::QueueFull, packet });
+            out.push(HoldEvent::Drop { at: Time(at), reason: DropReason::QueueFull, packet });
             return;
         }
         let index = (u128::from(mix(self.salt, packet.flow.into())) * self.flows.len() as u128) >> 64;
         let flow = &mut self.flows[index as usize];
-        flow.queue.push(Waiting { since: at, wire_len, len, marked: false, packet });
+        flow.queue.push(QueuedPacket { since: at, wire_len, len, marked: false, packet });
         if !flow.listed {
             (flow.listed, flow.credit) = (true, self.quantum);
             self.new.push_back(index as usize);
@@ -145,14 +145,14 @@ impl<P> FairQueue<P> {
     }
 
     /// Drops from the head of the longest flow until one more fits; says whether it does.
-    fn make_room(&mut self, at: u64, len: u32, out: &mut Vec<Held<P>>) -> bool {
+    fn make_room(&mut self, at: u64, len: u32, out: &mut Vec<HoldEvent<P>>) -> bool {
         let Some(longest) = self.flows.iter_mut().max_by_key(|flow| flow.queue.bytes()) else { return false };
         let half = longest.queue.bytes() / 2;
         for _ in 0..BATCH {
             let Some(head) = longest.queue.drop_head() else { break };
             self.inside.packets -= 1;
             self.inside.bytes -= u64::from(head.len);
-            out.push(Held::Drop { at: Time(at), reason: DropReason::QueueFull, packet: head.packet });
+            out.push(HoldEvent::Drop { at: Time(at), reason: DropReason::QueueFull, packet: head.packet });
             if longest.queue.bytes() <= half {
                 break;
             }
@@ -162,27 +162,27 @@ impl<P> FairQueue<P> {
     }
 
     /// The line takes the next packet.
-    fn send(&mut self, now: u64, out: &mut Vec<Held<P>>) {
+    fn send(&mut self, now: u64, out: &mut Vec<HoldEvent<P>>) {
         let next = self.next(now);
         for gone in self.dropped.drain(..) {
             self.inside.packets -= 1;
             self.inside.bytes -= u64::from(gone.len);
-            out.push(Held::Drop { at: Time(now), reason: DropReason::Aqm, packet: gone.packet });
+            out.push(HoldEvent::Drop { at: Time(now), reason: DropReason::Aqm, packet: gone.packet });
         }
-        let Some(Waiting { since, wire_len, len, marked, packet }) = next else { return };
+        let Some(QueuedPacket { since, wire_len, len, marked, packet }) = next else { return };
         self.inside.packets -= 1;
         self.inside.bytes -= u64::from(len);
         self.marked += u64::from(marked);
         let departure = self.line.finish_waiting(since, now, wire_len);
         self.inside.sending = (departure, len);
-        out.push(Held::Pass { at: Time(departure), packet });
+        out.push(HoldEvent::Pass { at: Time(departure), packet });
     }
 
     /// Takes the next packet out of the flow whose turn it is.
     ///
     /// # Source
     /// RFC 8290, dequeueing.
-    fn next(&mut self, now: u64) -> Option<Waiting<P>> {
+    fn next(&mut self, now: u64) -> Option<QueuedPacket<P>> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };

@@ -10,7 +10,7 @@ pub(crate) use fair::FairQueue;
 use super::line::{Line, time_of};
 use crate::dice::Dice;
 use crate::framing::Meter;
-use crate::{Counted, Discipline, DropReason, Packet, QueueBound, QueueConfig, RateConfig};
+use crate::{Discipline, DropReason, Packet, QueueBound, QueueConfig, QueueLayer, RateConfig};
 use pie::Pie;
 use red::Red;
 use std::collections::VecDeque;
@@ -108,7 +108,7 @@ fn mean_rate(config: &RateConfig) -> u64 {
 pub(crate) struct Bound {
     packets: usize,
     bytes: u64,
-    counted: Counted,
+    counted: QueueLayer,
 }
 
 impl Bound {
@@ -123,8 +123,8 @@ impl Bound {
     /// The length that counts.
     pub(crate) const fn len_of(self, ip_len: u32, wire_len: u32) -> u32 {
         match self.counted {
-            Counted::IpLen => ip_len,
-            Counted::WireLen => wire_len,
+            QueueLayer::IpLen => ip_len,
+            QueueLayer::WireLen => wire_len,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::edge::{emit, say};
 use serde_json::json;
 use std::io::Write as _;
-use wt_host::{Applied, Confirmed, Export, Lasting, Plan, Released, Risk, Undone, VerifyReport};
+use wt_host::{Applied, Confirmed, Export, LastingFile, Plan, Released, Risk, Undone, VerifyReport};
 use wt_setup::settings::{CheckReport, Circumstance, DefaultsAnswer, HistoryAnswer, VerdictCheck};
 
 pub(super) fn plan(plan: &Plan) {
@@ -29,7 +29,7 @@ pub(super) fn plan(plan: &Plan) {
     list("What could go wrong:", &risks(&plan.risks));
     list("Left out:", &risks(&plan.skipped));
     for file in &plan.lasting {
-        let Lasting { device, manager, path, content, .. } = file;
+        let LastingFile { device, manager, path, content, .. } = file;
         say!("\n{manager} configures {device}. It keeps this if {path} says (a confirmation writes it):");
         content.lines().for_each(|line| emit!("  {line}"));
         risks(&file.skipped).iter().for_each(|line| say!("  {line}"));
