@@ -4,7 +4,7 @@
 //! carry one packet each. A handshake shows that short packets get through; a packet that vanishes however often it is
 //! retransmitted shows a branch that is narrow and silent.
 
-use super::{Item, Purpose, Search, SizeTally};
+use super::{Item, Purpose, Search, SizeTally, Stage};
 use crate::{Kind, LossCount, ProbeAnswer, Time, repeats_for};
 use statrs::distribution::{Binomial, DiscreteCDF as _};
 
@@ -112,7 +112,9 @@ impl Search {
 
     fn ask_flows(&mut self, packet: FlowPacket) {
         let times = self.flows.times + 1;
-        if !self.flows.possible || self.config.flows < 2 || times > MOST_TIMES {
+        // Once more when all sizes are known: whatever was asked along with them may have been of other lengths.
+        let most = MOST_TIMES + u8::from(self.stage == Stage::Flows);
+        if !self.flows.possible || self.config.flows < 2 || times > most {
             return;
         }
         // What waits in the queue leaves before.
@@ -208,13 +210,17 @@ impl Search {
         self.flows.flows.iter().filter(|flow| flow.fate == FlowFate::Late).count()
     }
 
-    /// How probably so many connections or more lose all copies of their packet where as much gets lost as the other probes of that
-    /// length may well have lost.
+    /// How probably so many connections or more lose all copies of their packet where as much gets lost as may well be: by what the
+    /// other probes of that length have lost, and by what the connections' first copies have. Where each of those probes was a connection of
+    /// its own, it was the branch that decided its fate, and only a second copy tells the two apart.
     fn silent_by_chance(&self, tally: FlowTally) -> f64 {
         let silent = self.flows.flows.iter().filter(|flow| flow.fate == FlowFate::Silent);
         let copies = silent.map(|flow| flow.copies.0).min().unwrap_or(0);
         let SizeTally { answered, silent, .. } = self.evidence.of(tally.size);
-        let lost = self.arms[1].plus(LossCount { sent: answered + silent, answered }).interval().1;
+        let others = self.arms[1].plus(LossCount { sent: answered + silent, answered });
+        let late = u32::try_from(self.late_flows()).unwrap_or(u32::MAX);
+        let first = LossCount { sent: tally.flows, answered: tally.carried.saturating_sub(late) };
+        let lost = others.interval().1.min(first.interval().1);
         let each = lost.powi(i32::try_from(copies).unwrap_or(i32::MAX)).clamp(0.0, 1.0);
         Binomial::new(each, tally.flows.into())
             .map_or(1.0, |chance| chance.sf(u64::from(tally.silent).saturating_sub(1)))

@@ -64,8 +64,8 @@ impl Link {
     }
 }
 
-/// Another way: its links, which TCP connections take it by their number, and whether everything else does.
-pub type Branch = (Vec<Link>, fn(u32) -> bool, bool);
+/// Another way: its links, which TCP connections take it by their number and the path's seed, and whether everything else does.
+pub type Branch = (Vec<Link>, fn(u32, u64) -> bool, bool);
 
 #[derive(Debug, Clone)]
 pub struct Net {
@@ -228,8 +228,10 @@ impl World<'_> {
         }
         let (mut options, mut tos) = OFFERED;
         let links = net.later.as_ref().filter(|(at, _)| now >= *at).map_or(&net.links, |(_, links)| links);
-        let branch =
-            net.branch.as_ref().filter(|(_, connection, others)| if stream { connection(probe.id) } else { *others });
+        let branch = net
+            .branch
+            .as_ref()
+            .filter(|(_, connection, others)| if stream { connection(probe.id, net.seed) } else { *others });
         let links = branch.map_or(links, |(links, ..)| links);
         let mut dont_fragment = probe.kind != Kind::LooseEcho;
         for (number, link) in links.iter().enumerate() {

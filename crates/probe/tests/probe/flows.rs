@@ -2,6 +2,7 @@
 
 use crate::common::{Link, Net, RunCost, rng, run};
 use crate::search::{ALL, USERS, config, everybody};
+use rand::RngExt as _;
 use std::time::Duration;
 use wt_probe::{FlowTally, PathKind, Search, SearchConfig, SearchReport};
 
@@ -17,7 +18,7 @@ fn find(net: &Net, config: SearchConfig) -> (SearchReport, RunCost) {
 fn balanced(narrow: u16, silent: bool, others: bool, net: Net) -> Net {
     let mut branch = net.links.clone();
     branch[2] = Link { icmp: !silent, ..Link::mtu(narrow) };
-    Net { branch: Some((branch, |id| id.is_multiple_of(3), others)), retransmits: true, ..net }
+    Net { branch: Some((branch, |id, _| id.is_multiple_of(3), others)), retransmits: true, ..net }
 }
 
 fn wide(v6: bool, seed: u64) -> Net {
@@ -70,6 +71,33 @@ fn flows_that_all_take_one_way_change_no_verdict_and_cost_a_round_trip() {
             assert!(ran.time <= most, "{kinds:?}, hole {hole}: {:?} and {:?}", ran.time, least.time);
         }
     }
+}
+
+/// Whether a hash sends this connection over the second of two branches.
+fn by_chance(id: u32, seed: u64) -> bool {
+    rng(seed << 32 | u64::from(id)).random()
+}
+
+#[test]
+fn a_narrow_branch_of_two_is_told_by_connections_that_lose_all_or_nothing() {
+    const SEEDS: u64 = 1000;
+    let mut wrong = Vec::new();
+    for kinds in USERS {
+        for others in [false, true] {
+            for seed in 0..SEEDS {
+                let net = balanced(1400, true, others, wide(false, seed));
+                let branch = net.branch.map(|(links, _, others)| (links, by_chance as fn(u32, u64) -> bool, others));
+                let net = Net { branch, ..net };
+                let mut search = Search::new(SearchConfig { flows: 24, ..config(&net, kinds) }, rng(seed));
+                run(&net, &mut search);
+                let report = search.report();
+                if report.kind != PathKind::NarrowBranch {
+                    wrong.push((report.kind, report.method, report.flows, seed));
+                }
+            }
+        }
+    }
+    assert!(wrong.len() <= 2, "{} of {}: {wrong:?}", wrong.len(), USERS.len() as u64 * 2 * SEEDS);
 }
 
 #[test]
