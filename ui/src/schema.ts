@@ -1015,7 +1015,7 @@ export type LabRequest = {
 };
 
 /** A file for whoever configures a device, with which it keeps settings that it would set back otherwise. */
-export type Lasting = {
+export type LastingFile = {
   /** What it holds; empty if that manager has no words for any of it. */
   content: string;
   /** The device. */
@@ -1236,18 +1236,6 @@ export type LoggedTests = {
   standard_error_bps?: number | null;
   /** The transfers, in the order in which they ran. */
   tests: Array<LoggedTest>;
-};
-
-/** The figure by which people know a trial of this experiment. */
-export type Measured = {
-  /** Whether `larger` or `smaller` is better. Ratios are always so that larger is better. */
-  better: string;
-  /** What it is called: `goodput`, `load time`. */
-  name: string;
-  /** What kind of figure it is. */
-  scale: Scale;
-  /** Its unit in `figure` fields: `bit/s`, `s`, `1/s`, `1/min`. */
-  unit: string;
 };
 
 /** What a workload measures beyond payload and time. What it doesn't measure is empty. */
@@ -1581,7 +1569,7 @@ export type PredictAnswer = {
   /** Which way the payload went. */
   direction: TransferDirection;
   /** What is compared. */
-  measured: Measured;
+  measured: TrialFigure;
   model_error?: KnownError | null;
   /** The path's name. */
   path: string;
@@ -2164,7 +2152,7 @@ export type SettingsPlan = {
   /** The commands that would do it. */
   commands: Array<string>;
   /** What makes whoever configures the devices keep it; a confirmation writes that. */
-  lasting?: Array<Lasting>;
+  lasting?: Array<LastingFile>;
   /** The commands that would undo it. */
   revert_commands: Array<string>;
   /** What could go wrong. */
@@ -2747,6 +2735,18 @@ export type TrafficVerdictKind = "faster" | "slower" | "stopped" | "undecided" |
 /** Which way the payload goes, seen from the client. */
 export type TransferDirection = "down" | "up";
 
+/** The figure by which people know a trial of this experiment. */
+export type TrialFigure = {
+  /** Whether `larger` or `smaller` is better. Ratios are always so that larger is better. */
+  better: string;
+  /** What it is called: `goodput`, `load time`. */
+  name: string;
+  /** What kind of figure it is. */
+  scale: Scale;
+  /** Its unit in `figure` fields: `bit/s`, `s`, `1/s`, `1/min`. */
+  unit: string;
+};
+
 /** What held the transfer back, as shares of its time. From the sender's `tcp_info`. */
 export type TrialLimits = {
   /** Time in which there was something to send, µs. */
@@ -2882,7 +2882,7 @@ export type TuneReport = {
   /** What held the current settings back. */
   limits: LimitsReport;
   /** What was compared, and what the `figure` fields are. */
-  measured: Measured;
+  measured: TrialFigure;
   /** What a model expected of each setting before the first trial: `known_error` (a share), and of each `expected_gain`, its `weight` and whether it was `left_out`. It chose and weighed candidates and is no evidence. There only where one was asked. */
   model?: unknown;
   /** What to do next. */

@@ -15,7 +15,7 @@
 
 use super::pmtu::MtuProbe;
 use super::scoreboard::{Id, SentSegment, mark};
-use super::state::{Endpoint, Kind, Out, Phase, Waiting};
+use super::state::{Endpoint, Kind, Out, Phase, SenderLimit};
 use crate::cc::{CaEvent, CaState};
 use crate::segment::{Segment, TIMESTAMPS, flag};
 
@@ -151,13 +151,13 @@ impl Endpoint {
 
     fn note_waiting(&mut self, window_limited: bool) {
         let waiting = if window_limited {
-            Waiting::Window
+            SenderLimit::Window
         } else if !self.has_unsent() && self.snd.no_space {
-            Waiting::Buffer
+            SenderLimit::Buffer
         } else if self.tcb.packets_out > 0 || self.has_unsent() {
-            Waiting::Network
+            SenderLimit::Network
         } else {
-            Waiting::Idle
+            SenderLimit::Idle
         };
         self.wait_for(waiting);
     }

@@ -51,7 +51,7 @@ pub(crate) struct Counters {
 
 /// What the sender waits for while it has something to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::tcp) enum Waiting {
+pub(in crate::tcp) enum SenderLimit {
     #[default]
     Idle,
     Network,
@@ -101,7 +101,7 @@ pub(in crate::tcp) struct Sender {
     pub(in crate::tcp) small_end: u64,
     pub(in crate::tcp) send_cwr: bool,
     pub(in crate::tcp) ecn: bool,
-    pub(in crate::tcp) waiting: Waiting,
+    pub(in crate::tcp) waiting: SenderLimit,
     pub(in crate::tcp) waiting_since: u64,
 }
 
@@ -163,7 +163,7 @@ impl Endpoint {
             small_end: 0,
             send_cwr: false,
             ecn: false,
-            waiting: Waiting::Idle,
+            waiting: SenderLimit::Idle,
             waiting_since: 0,
         };
         Self {
@@ -276,7 +276,7 @@ impl Endpoint {
     }
 
     /// Takes note of what the sender waits for.
-    pub(in crate::tcp) fn wait_for(&mut self, waiting: Waiting) {
+    pub(in crate::tcp) fn wait_for(&mut self, waiting: SenderLimit) {
         if self.snd.waiting == waiting {
             return;
         }
@@ -300,13 +300,13 @@ impl Endpoint {
         let time = self.tcb.now_ns.saturating_sub(self.snd.waiting_since);
         let counters = &mut self.counters;
         match self.snd.waiting {
-            Waiting::Idle => {}
-            Waiting::Network => counters.busy_ns += time,
-            Waiting::Window => {
+            SenderLimit::Idle => {}
+            SenderLimit::Network => counters.busy_ns += time,
+            SenderLimit::Window => {
                 (counters.busy_ns, counters.rwnd_limited_ns) =
                     (counters.busy_ns + time, counters.rwnd_limited_ns + time)
             }
-            Waiting::Buffer => {
+            SenderLimit::Buffer => {
                 (counters.busy_ns, counters.sndbuf_limited_ns) =
                     (counters.busy_ns + time, counters.sndbuf_limited_ns + time)
             }
