@@ -28,8 +28,8 @@ TUN = "/dev/net/tun"
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 # At once, of each kind.
 LIMITS = {"waits": 3, "computes": os.cpu_count() or 2, "beside": 1, "quiet": 4, "loads": 2, "alone": 1}
-# More of those that wait, while processors have had this share of the last second for more, up to so many.
-IDLE_ENOUGH, MOST_WAITS = 0.45, 8
+# More of those that wait, while processors have had this share of the last second for more, up to so many; fewer where they had less than this.
+IDLE_ENOUGH, IDLE_TOO_LITTLE, MOST_WAITS = 0.45, 0.2, 8
 # Of these together: a test that wants it quiet and loads a processor itself takes the room of two that hardly use one.
 ROOM, TAKES = 4, {"quiet": 1, "loads": 2}
 # What computes leaves the processors to what waits and has to be woken in time; what is beside takes only what nobody wants.
@@ -273,9 +273,9 @@ class Runner:
         self.stop_late()
         self.processors.look()
         waits = sum(job.kind == "waits" for job in self.running.values())
-        # One more at a time, so that what it takes is seen before the next.
-        more = waits + (self.processors.share >= IDLE_ENOUGH)
-        self.most["waits"] = max(LIMITS["waits"], min(more, MOST_WAITS))
+        # One more or less at a time, so that what it takes is seen before the next.
+        step = (self.processors.share >= IDLE_ENOUGH) - (self.processors.share < IDLE_TOO_LITTLE)
+        self.most["waits"] = max(LIMITS["waits"], min(waits + step, MOST_WAITS))
 
     def stop_late(self):
         for job in list(self.running.values()):
