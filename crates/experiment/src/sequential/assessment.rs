@@ -232,7 +232,7 @@ pub enum LevelVerdict {
 
 /// Everything that can be said of the experiment now.
 pub(super) fn assess(e: &Experiment) -> Assessment {
-    let fit = e.fit.clone();
+    let fit = e.fit().clone();
     let pick = e.best_claimed(&fit).unwrap_or(0);
     let leader = e.leader(&fit, 0).map_or(0, |(arm, _)| arm);
     let most: Vec<f64> =

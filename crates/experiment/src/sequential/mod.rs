@@ -40,6 +40,7 @@ use plateau::Search;
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use serde::Serialize;
+use std::sync::OnceLock;
 use steering::{ALIKE, T_RESOLVED, T_STEER, futile, is_quiet, quantile, top_two};
 use utoipa::ToSchema;
 
@@ -111,8 +112,8 @@ pub struct Experiment {
     config: Config,
     arms: Vec<Candidate>,
     ols: BlockedOls,
-    /// What it says of the rounds so far.
-    fit: BlockedFit,
+    /// What it says of the rounds so far, once somebody wants to know: a long journal is replayed without.
+    fit: OnceLock<BlockedFit>,
     rounds: usize,
     trials: usize,
     discarded: usize,
@@ -141,7 +142,7 @@ impl Experiment {
         let ols = BlockedOls::new(config.arms);
         Ok(Self {
             arms,
-            fit: ols.fit(),
+            fit: OnceLock::new(),
             ols,
             rounds: 0,
             trials: 0,
@@ -168,7 +169,7 @@ impl Experiment {
         }
         let racing = self.racing();
         let mut round = if self.is_directed() && racing.len() > 2 {
-            let chosen = top_two(&racing, &self.fit, rng);
+            let chosen = top_two(&racing, self.fit(), rng);
             (0..self.arms.len()).filter(|arm| chosen.contains(arm) || self.is_planned_beside(*arm)).collect()
         } else {
             self.planned()
@@ -188,8 +189,8 @@ impl Experiment {
         if !self.config.twice || !self.is_directed() || !races {
             return false;
         }
-        let Some((best, gain)) = self.leader(&self.fit, 1) else { return false };
-        let worth = is_quiet(gain, &self.fit) && !self.arms[best].is_ahead();
+        let Some((best, gain)) = self.leader(self.fit(), 1) else { return false };
+        let worth = is_quiet(gain, self.fit()) && !self.arms[best].is_ahead();
         worth && self.trials_left().is_none_or(|left| left >= 2 * settings)
     }
 
@@ -298,7 +299,7 @@ impl Experiment {
     /// [`Experiment::assessment`].
     #[must_use]
     pub fn pick(&self) -> usize {
-        self.best_claimed(&self.fit).unwrap_or(0)
+        self.best_claimed(self.fit()).unwrap_or(0)
     }
 
     /// Whether a setting is shown to be faster than the current one.
@@ -409,7 +410,7 @@ impl Experiment {
         let round: Vec<(usize, f64)> =
             by_arm.iter().flatten().filter(|o| o.estimates()).map(|o| (o.arm, o.y)).collect();
         self.ols.push(&round);
-        self.fit = self.ols.fit();
+        self.fit = OnceLock::new();
         let has = |arm: &usize| round.iter().any(|(other, _)| other == arm);
         self.whole += usize::from(self.config.cells.iter().all(has));
     }
@@ -420,7 +421,7 @@ impl Experiment {
         if self.rounds < ROUNDS_TO_STEER || settled {
             return;
         }
-        let fit = self.fit.clone();
+        let fit = self.fit().clone();
         if self.race.is_none() {
             self.drop_failing();
             self.drop_behind(&fit);
@@ -478,9 +479,14 @@ impl Experiment {
         racing.filter_map(|arm| Some((arm, fit.estimate(arm)?))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
+    /// What all rounds so far say.
+    fn fit(&self) -> &BlockedFit {
+        self.fit.get_or_init(|| self.ols.fit())
+    }
+
     /// The candidate with the largest estimate, whether or not it still races.
     fn candidate_ahead(&self) -> usize {
-        let fit = &self.fit;
+        let fit = self.fit();
         let estimated = (1..self.arms.len()).filter_map(|arm| Some((arm, fit.estimate(arm)?)));
         estimated.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(arm, _)| arm)
     }
