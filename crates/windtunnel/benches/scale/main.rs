@@ -84,7 +84,12 @@ const JOBS: [Job; 16] = [
         world::changes,
     ),
     Job::new("serve", "tests of 10 kB, one after the other", TO_10_000, world::serve),
-    Job::new("serve-at-once", "clients that hold a connection", TO_10_000, world::serve_at_once),
+    Job::new(
+        "serve-at-once",
+        "clients that come 1 ms after each other, and wait for their turn among four",
+        TO_10_000,
+        world::serve_at_once,
+    ),
 ];
 
 fn main() -> ExitCode {

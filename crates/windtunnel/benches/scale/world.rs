@@ -84,6 +84,11 @@ pub(crate) fn changes(count: u64) {
     show(folder.path());
 }
 
+/// Tests that run at once; other clients wait.
+const AT_ONCE: usize = 4;
+/// From one client's first connection to the next one's.
+const APART: Duration = Duration::from_millis(1);
+
 /// Serves until its parent ends it.
 pub(crate) fn server(at_once: &str) {
     wt_sys::process::raise_descriptor_limit().unwrap();
@@ -91,7 +96,7 @@ pub(crate) fn server(at_once: &str) {
     let key = SharedKey::generate().unwrap();
     let config = ServeConfig {
         key: key.clone(),
-        max_tests: at_once,
+        max_tests: AT_ONCE,
         max_waiting: at_once,
         longest: Duration::from_secs(60),
         quota: Quota::default(),
@@ -125,17 +130,25 @@ fn served(tests: u64, at_once: u64, amount: Amount) {
     let (mut turns, most) = (0, if tests < 100 { 200 / tests } else { 1 });
     while turns == 0 || turns < most && cpu_of(&child) - before < 0.3 {
         next.store(0, Ordering::Relaxed);
-        let one = || {
+        let one = |number: u32| {
+            let _ = wt_sys::poll::wait_readable(&[], Some(APART * number));
             while next.fetch_add(1, Ordering::Relaxed) < tests {
                 let settings = Settings::new();
                 let deadline = Duration::from_secs(120);
                 let job = Fetch { url: &url, peer, settings: &settings, amount, deadline, tls: &tls };
-                fetch(&job, &mut Reference::new(), &cancel).unwrap();
+                // Of one address, few may come at the same moment, and 10,000 threads of clients leave the server little of two
+                // processors: who is turned away or isn't heard comes again.
+                let mut tries = 0;
+                while let Err(error) = fetch(&job, &mut Reference::new(), &cancel) {
+                    tries += 1;
+                    assert!(tries < 1_000, "{error}");
+                    let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(50)));
+                }
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..at_once {
-                std::thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, one).unwrap();
+            for number in 0..at_once as u32 {
+                std::thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || one(number)).unwrap();
             }
         });
         turns += 1;
