@@ -1,5 +1,5 @@
 # make demo   builds, finds a known gain in about a minute, and less delay on an ADSL line in four
-# make test   everything that CI checks (20 to 27 minutes on two cores), and where the time went
+# make test   everything that CI checks (19 to 27 minutes on two cores), and where the time went
 # make bench  speed, as ratios within one run
 # make results  the same, written down: docs/results/measured.md as ranges, beside goals (half an hour on an idle machine; ONLY=WORDS)
 # make crosscheck  the statistics against scipy, statsmodels and pingouin; captures against tshark
