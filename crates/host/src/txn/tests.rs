@@ -2,7 +2,7 @@
 
 use super::confirm::confirm;
 use super::error::TxnError;
-use super::history::{drift, history};
+use super::history::{drift, history, pending};
 use super::recovery::{damaged, recover};
 use super::revert::revert;
 use super::store::Store;
@@ -38,6 +38,8 @@ struct Paper {
     stuck: Vec<&'static str>,
     boottime_ns: u64,
     cookie: u64,
+    /// How often it was asked what tells it from other machines.
+    identities: usize,
 }
 
 impl Paper {
@@ -52,6 +54,7 @@ impl Paper {
             stuck: Vec::new(),
             boottime_ns: 1_000,
             cookie: 7,
+            identities: 0,
         }
     }
 
@@ -149,7 +152,11 @@ impl System for Paper {
     fn now(&mut self) -> Now {
         Now { boottime_ns: self.boottime_ns, unix_s: 0 }
     }
+    fn uid(&mut self) -> u32 {
+        self.files.uid()
+    }
     fn identity(&mut self) -> Identity {
+        self.identities += 1;
         Identity {
             boot_id: "this boot".to_owned(),
             network: "net:[1]".to_owned(),
@@ -401,4 +408,26 @@ fn a_damaged_state_is_found_unless_what_it_belongs_to_is_over() {
     std::fs::write(&state, b"{\"format\":").unwrap();
     let found = damaged(&mut paper, &made.store).unwrap();
     assert!(found.len() == 1 && found[0].id == "damaged-state" && found[0].text.contains("state.json"), "{found:?}");
+}
+
+#[test]
+fn changes_that_are_over_cost_no_further_look_at_the_machine() {
+    let mut paper = Paper::new();
+    let made = made(&mut paper, &[(TTL, "65")]);
+    let over = State { phase: Phase::Undone, ..made.state.clone() };
+    made.store.write_state(&mut paper, made.checkpoint.id, &over).unwrap();
+    let mut looks = |changes: u64| {
+        for _ in 1..changes {
+            let id = made.store.create(&mut paper).unwrap();
+            made.store.write(&mut paper, &Checkpoint { id, ..made.checkpoint.clone() }).unwrap();
+            made.store.write_state(&mut paper, id, &over).unwrap();
+        }
+        paper.identities = 0;
+        assert!(recover(&mut paper, &made.store).unwrap().is_empty());
+        assert!(pending(&mut paper, &made.store).unwrap().is_none());
+        assert!(damaged(&mut paper, &made.store).unwrap().is_empty());
+        paper.identities
+    };
+    let one = looks(1);
+    assert_eq!(looks(50), one);
 }

@@ -56,17 +56,17 @@ impl From<Ip> for IpVersion {
 /// # Errors
 /// A usage problem where the file can't be read.
 pub(crate) fn hosts(named: &[String], file: Option<&Path>) -> Result<Vec<String>, Problem> {
-    let listed = file.map(|file| read(file, "a host")).transpose()?.map(|text| wt_prober::hosts_of(&text));
+    let listed = file.map(|file| read(file, "host")).transpose()?.map(|text| wt_prober::hosts_of(&text));
     Ok(named.iter().cloned().chain(listed.into_iter().flatten()).collect())
 }
 
-/// A file that the user named, which has `each` in every line.
+/// A file that the user named, with one `each` per line.
 ///
 /// # Errors
 /// A usage problem where it can't be read.
 pub(crate) fn read(file: &Path, each: &str) -> Result<String, Problem> {
     std::fs::read_to_string(file).map_err(|error| {
         let problem = Problem::usage(format!("can't read {}", file.display())).because(error.to_string());
-        problem.hint(format!("name a file that has {each} in every line"))
+        problem.hint(format!("name a file with one {each} per line"))
     })
 }

@@ -96,7 +96,7 @@ impl FirstWindowArgs {
             per_network: self.per_network,
             mss: self.mss.clone(),
             opt_out: opt_out
-                .map(|file| read(&file, "a host, address or network"))
+                .map(|file| read(&file, "host, address or network"))
                 .transpose()?
                 .map_or(Vec::new(), |list| opt_out_of(&list)),
             contact: self.contact.clone(),
@@ -118,8 +118,7 @@ impl FirstWindowArgs {
 
     fn targets(&self) -> Result<Vec<UrlRequest>, Problem> {
         let named = self.urls.iter().map(|url| UrlRequest { url: url.clone(), ..UrlRequest::default() });
-        let listed =
-            self.file.as_deref().map(|file| read(file, "a URL or host")).transpose()?.map(|list| urls_of(&list));
+        let listed = self.file.as_deref().map(|file| read(file, "URL or host")).transpose()?.map(|list| urls_of(&list));
         Ok(named.chain(listed.into_iter().flatten()).collect())
     }
 }
