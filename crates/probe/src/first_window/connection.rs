@@ -24,6 +24,12 @@ const LATE: Duration = Duration::from_millis(900);
 const THINKING: Duration = Duration::from_secs(5);
 /// How long nothing new comes until a flight counts as over without a retransmission.
 const QUIET: Duration = Duration::from_secs(4);
+/// The same once the handshake was repeated: a server whose own timer took part in that waits for 3 s before it retransmits
+/// (RFC 6298 section 5.7), and what it says about its flight is as sure.
+const QUIET_REPEATED: Duration = Duration::from_millis(1200);
+/// A SYN is repeated after so many round trips of its network, if those are known, and after this at least.
+const SYN_TRIPS: u32 = 4;
+const SYN_LEAST: Duration = Duration::from_millis(250);
 /// How long packets of a connection that is closed may still be under way, beside the RTT.
 const SETTLING: Duration = Duration::from_millis(5);
 /// How long new data may take once it has been allowed, beside the RTT.
@@ -40,6 +46,8 @@ pub struct Setup {
     pub full: bool,
     /// Our first sequence number.
     pub isn: u32,
+    /// The shortest round trip to the host's network, if it is known: a SYN that gets lost is repeated sooner then.
+    pub trip: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -386,7 +394,7 @@ impl Connection {
             }
             State::Flying if arrived == Arrived::New => {
                 self.push.came(now, self.asked_at, self.rtt);
-                self.deadline = now + QUIET;
+                self.deadline = now + self.quiet();
             }
             State::Flying if arrived == Arrived::Copy && start == 0 => self.push.repeated(),
             State::Held | State::Asking if arrived == Arrived::New && start >= known => self.grew = true,
@@ -416,11 +424,15 @@ impl Connection {
             return self.say_again(now);
         }
         match self.flight.last_new() {
-            Some(last) if now >= last + QUIET || self.flight.probe().is_some() => self.state = State::Held,
-            Some(last) => self.deadline = last + QUIET,
+            Some(last) if now >= last + self.quiet() || self.flight.probe().is_some() => self.state = State::Held,
+            Some(last) => self.deadline = last + self.quiet(),
             None if now >= self.sent_at + THINKING => self.stop(now, End::NoData),
             None => self.deadline = self.sent_at + THINKING,
         }
+    }
+
+    fn quiet(&self) -> Duration {
+        if self.repeated { QUIET_REPEATED.max(3 * self.rtt) } else { QUIET }
     }
 
     /// Sends what the server hasn't acknowledged; but nothing of the server's is ever acknowledged by it.
@@ -477,7 +489,8 @@ impl Connection {
 
     fn send_syn(&mut self, now: Time) {
         self.sent_at = now;
-        self.deadline = now + Duration::from_secs(1 << self.tries.min(4));
+        let first = self.setup.trip.filter(|_| self.tries == 0).map(|trip| (trip * SYN_TRIPS).max(SYN_LEAST));
+        self.deadline = now + first.unwrap_or(Duration::from_secs(1 << self.tries.min(4)));
         self.tries += 1;
         let [high, low] = self.setup.mss.to_be_bytes();
         let mut options = vec![2, 4, high, low];

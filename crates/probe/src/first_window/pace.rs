@@ -5,20 +5,29 @@ use std::time::Duration;
 const FIRST: u32 = 256;
 const FIRST_RATE: f64 = 4000.0;
 /// Those after them come at this rate at first, a second.
-const THEN: f64 = 1300.0;
-/// By so much the rate grows with each host while nothing waits, hosts a second: it doubles in 2.8 s.
-const GROWTH: f64 = 0.25;
+const THEN: f64 = 1400.0;
+/// So long after the first ones they may still be what packets wait behind: it says nothing about the rate.
+const SETTLES: Duration = Duration::from_millis(150);
+/// By so much the rate grows with each host while nothing waits, hosts a second: it doubles in 4 s.
+const GROWTH: f64 = 0.17;
+/// For so long after packets have waited the rate grows slower: by this part where it comes to what was carried then, and the
+/// more the farther it is from that. What carries little more than it is asked for gets no time to fall behind; but what made
+/// packets wait may have been another program.
+const MEMORY: Duration = Duration::from_millis(1500);
+const CAREFUL: f64 = 0.1;
+/// Of the rate at which packets waited so much was carried: it had grown on until they were seen.
+const CARRIED: f64 = 0.92;
 /// Where every packet of such a time has waited for longer than this, something is asked for more than it can do: then the rate is
 /// lowered to this part. Single ones wait for other programs, or for a hypervisor.
 const INTERVAL: Duration = Duration::from_millis(50);
 const STANDING: Duration = Duration::from_millis(2);
-const CUT: f64 = 0.9;
+const CUT: f64 = 0.85;
 /// Not before so long after the last time, and no growth either: what was begun before goes on.
 const AGAIN: Duration = Duration::from_millis(300);
 /// The rate gets no lower.
 const LEAST: f64 = 20.0;
 /// At once: what comes in this time. More than that would come back at once, too, and wait for us.
-const BURST: Duration = Duration::from_millis(10);
+const BURST: Duration = Duration::from_millis(4);
 
 /// How fast hosts are begun.
 #[derive(Debug)]
@@ -103,6 +112,8 @@ impl Least {
 pub(super) struct SeenPace {
     /// Hosts a second.
     rate: f64,
+    /// What was carried when packets waited last; infinite before.
+    carried: f64,
     begun: u32,
     /// When the next slot is, if none is left over.
     slot: Time,
@@ -114,7 +125,14 @@ pub(super) struct SeenPace {
 
 impl Default for SeenPace {
     fn default() -> Self {
-        Self { rate: FIRST_RATE, begun: 0, slot: Time::ZERO, least: Default::default(), cut_at: Time::ZERO }
+        Self {
+            rate: FIRST_RATE,
+            carried: f64::INFINITY,
+            begun: 0,
+            slot: Time::ZERO,
+            least: Default::default(),
+            cut_at: Time::ZERO,
+        }
     }
 }
 
@@ -128,8 +146,11 @@ impl SeenPace {
         self.begun = self.begun.saturating_add(1);
         if self.begun == FIRST {
             self.rate = self.rate.min(THEN);
+            self.cut_at = self.cut_at.max(now + SETTLES);
         } else if self.begun > FIRST && now >= self.cut_at {
-            self.rate += GROWTH;
+            let remembered = self.carried.is_finite() && now < self.cut_at + MEMORY;
+            let distance = if remembered { (self.rate / self.carried - 1.0).abs() } else { 1.0 };
+            self.rate += GROWTH * (distance / CAREFUL).clamp(CAREFUL, 1.0);
         }
     }
 
@@ -145,7 +166,8 @@ impl SeenPace {
             return;
         }
         let most = if self.begun < FIRST { THEN } else { f64::INFINITY };
-        self.rate = (self.rate.min(most) * CUT).max(LEAST);
+        let rate = self.rate.min(most);
+        (self.rate, self.carried) = ((rate * CUT).max(LEAST), rate * CARRIED);
         self.cut_at = now + AGAIN;
     }
 }

@@ -95,6 +95,11 @@ impl<T> Queue<T> {
         }
     }
 
+    /// The shortest round trip to a host's network, if it isn't public and has answered.
+    pub(super) fn shortest(&self, address: IpAddr) -> Option<Duration> {
+        self.shortest.get(&Net::of(address)).copied()
+    }
+
     /// How fast hosts that aren't public are begun.
     pub(super) fn pace(&mut self) -> &mut Pace {
         &mut self.pacers[1]

@@ -219,7 +219,8 @@ impl<O: Opener> Survey<O> {
                 self.found.push((job, HostResult::refused(goal, now)));
                 continue;
             }
-            let host = Host::start(goal, self.config.sizes, self.rng.next_u32(), &self.opener, now);
+            let trip = self.queue.shortest(address);
+            let host = Host::start(goal, self.config.sizes, self.rng.next_u32(), trip, &self.opener, now);
             self.active.insert(address, Active { job, host, begun: now, timer: None, told: false });
             self.running += 1;
             self.after(address, now);
