@@ -33,6 +33,8 @@ mod now;
 mod opens;
 /// The options of an experiment as texts.
 mod options;
+/// A report as a page.
+mod page;
 /// What the journal keeps.
 mod record;
 /// What is asked for.
@@ -57,6 +59,7 @@ pub use event::TrafficEvent;
 pub use guard::guard;
 pub use now::OpenNow;
 pub use options::{TrafficInclusion, TrafficOptions};
+pub use page::page;
 pub use record::{report, report_of, status, stop};
 pub use request::{
     HoldbackRequest, TrafficCombineRequest, TrafficReportRequest, TrafficRequest, arms_of_levels, identical_arms,

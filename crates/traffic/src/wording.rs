@@ -60,12 +60,23 @@ fn odds(evidence: f64) -> String {
 }
 
 impl TrafficReport {
+    /// What is shown, how sure it is, what to do and what is claimed: a sentence each.
+    #[must_use]
+    pub fn answer(&self) -> [String; 4] {
+        let first = self.holdback.as_ref().map_or(&self.verdict.text, |holdback| &holdback.text);
+        [first.clone(), self.how_sure(self.leading()), self.what_to_do(), self.what_is_claimed()]
+    }
+
+    /// The effect that the verdict is about.
+    fn leading(&self) -> Option<&TrafficEffect> {
+        self.verdict.arm.as_ref().and_then(|arm| self.effects.iter().find(|effect| effect.arm == *arm))
+    }
+
     /// What it says to a person, at most 80 columns wide.
     #[must_use]
     pub fn text(&self) -> String {
-        let effect = self.verdict.arm.as_ref().and_then(|arm| self.effects.iter().find(|effect| effect.arm == *arm));
-        let first = self.holdback.as_ref().map_or(&self.verdict.text, |holdback| &holdback.text);
-        let mut lines = vec![first.clone(), self.how_sure(effect), self.what_to_do(), self.what_is_claimed()];
+        let effect = self.leading();
+        let mut lines = self.answer().to_vec();
         lines.push(String::new());
         lines.push("arm              connections  retransmitted  RTOs/1000  aborted  settings".to_owned());
         lines.extend(self.arms.iter().map(arm_row));

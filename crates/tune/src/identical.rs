@@ -75,6 +75,7 @@ pub(crate) fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Re
         turns: crate::turns::RoundTurns::default(),
         oracle: None,
         live: None,
+        warned: false,
     }
     .identical(what, events)
 }

@@ -75,10 +75,7 @@ impl<T: Tunnel> Session<'_, T> {
         };
         let config = ExperimentConfig::Tune(Box::new(config(self.request, prepared, &plan, more)));
         let mut notebook = Notebook::create(self.request, &self.tunnel, prepared, &plan, config)?;
-        if let [other, ..] = notebook.others().as_slice() {
-            let text = format!("{other} runs on this machine, too: each disturbs the other; wait for it, or stop one");
-            events(TuneEvent::Warning { text });
-        }
+        self.warn_of_others(&notebook.others(), events);
         let plan = Plan { id: notebook.id().to_owned(), ..plan };
         if let Some((spec, outcome, started)) = pilot {
             let spec = TrialSpec { experiment: plan.id.clone(), ..spec };

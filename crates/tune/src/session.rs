@@ -33,6 +33,8 @@ pub(crate) struct Session<'a, T> {
     pub(crate) oracle: Option<Oracle>,
     /// On the real path: what is known of the remote host.
     pub(crate) live: Option<live::Live>,
+    /// It was told that another experiment runs on this machine.
+    pub(crate) warned: bool,
 }
 
 /// The trial from which the path was learnt, and when it began.
@@ -129,8 +131,18 @@ impl<T: Tunnel> Session<'_, T> {
         }
     }
 
+    /// Says once if other experiments run on this machine.
+    pub(crate) fn warn_of_others(&mut self, others: &[String], events: Sink<'_>) {
+        let Some(other) = others.first().filter(|_| !self.warned) else { return };
+        self.warned = true;
+        let text = format!("{other} runs on this machine, too: each disturbs the other; wait for it, or stop one");
+        events(TuneEvent::Warning { text });
+    }
+
     /// Learns the RTT that TCP sees: with a window of half the bandwidth-delay product no queue builds up.
     pub(crate) fn pilot(&mut self, facts: &PathFacts, events: Sink<'_>) -> Result<Pilot, Problem> {
+        // Before anything is measured: what the path is taken for comes from here.
+        self.warn_of_others(&wt_setup::journal::running(), events);
         if self.live.is_some() {
             return self.pilot_live(facts, events);
         }

@@ -77,18 +77,19 @@ impl PageArgs {
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &PageArgs) -> Outcome {
     let answer = page_load::run(&args.request())?;
-    if let (Some(file), Some(waterfall)) = (&args.svg, answer.waterfall()) {
-        write_measured(file, &waterfall.to_svg(1000, 400), REPORT)?;
-    }
-    if let Some(file) = &args.html {
-        write_measured(file, &answer.html(), REPORT)?;
-    }
     if args.json {
         // By way of a value: its fields come in the order of their names.
         let value = serde_json::to_value(&answer).map_err(|error| Problem::internal(error.to_string()))?;
         emit!("{value:#}");
     } else {
         print(&answer);
+    }
+    // Last, so that a file that can't be written costs nothing.
+    if let (Some(file), Some(waterfall)) = (&args.svg, answer.waterfall()) {
+        write_measured(file, &waterfall.to_svg(1000, 400), REPORT)?;
+    }
+    if let Some(file) = &args.html {
+        write_measured(file, &answer.html(), REPORT)?;
     }
     Ok(if answer.is_no() { Exit::No } else { Exit::Done })
 }

@@ -71,17 +71,11 @@ fn no_table(args: &ReportArgs, compared: &str) -> Result<(), Problem> {
         .hint(format!("windtunnel journal export {} --format csv writes every trial", args.experiment)))
 }
 
-/// Writes the files that were asked for, prints a report, and says with the exit code what it is.
+/// Prints a report, writes the files that were asked for, and says with the exit code what it is.
 ///
 /// # Errors
 /// A [`Problem`] that names the file.
 pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
-    if let Some(path) = &forms.html {
-        write_measured(path, &report.to_html(), REPORT)?;
-    }
-    if let Some(path) = &forms.csv {
-        write_measured(path, &report.to_csv(), REPORT)?;
-    }
     if json {
         let text = serde_json::to_string(report).map_err(|error| Problem::internal(error.to_string()))?;
         emit!("{text}");
@@ -89,7 +83,13 @@ pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
         let Screen { width, color, .. } = Screen::stdout();
         let text = if forms.full { report.to_terminal(width, color) } else { report.answer_to_terminal(width, color) };
         say!("{}", text.trim_end());
-        for path in [&forms.html, &forms.csv].into_iter().flatten() {
+    }
+    // Last, so that a file that can't be written costs nothing.
+    let files: [(_, &dyn Fn() -> String); 2] = [(&forms.html, &|| report.to_html()), (&forms.csv, &|| report.to_csv())];
+    for (path, text) in files {
+        let Some(path) = path else { continue };
+        write_measured(path, &text(), REPORT)?;
+        if !json {
             say!("Written: {}", path.display());
         }
     }
@@ -105,13 +105,13 @@ pub(crate) fn give_screen(screen: &ScreenReport, forms: &Forms, json: bool) -> O
         return Err(Problem::usage("a screen has no table of settings")
             .hint("windtunnel journal export last --format csv writes every trial"));
     }
-    if let Some(path) = &forms.html {
-        write_measured(path, &screen.html(), REPORT)?;
-    }
     if json {
         emit!("{}", screen.json());
     } else {
         say!("{}", screen.text());
+    }
+    if let Some(path) = &forms.html {
+        write_measured(path, &screen.html(), REPORT)?;
     }
     Ok(if screen.kind() == VerdictKind::Faster { Exit::Done } else { Exit::No })
 }

@@ -1,6 +1,6 @@
 //! `windtunnel traffic`: settings of a server's own connections, assigned at random, and what became of them.
 
-use crate::cli::forms::{give, write_whole};
+use crate::cli::forms::{REPORT, give, write_measured};
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::typed;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
@@ -362,11 +362,11 @@ fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
 /// # Errors
 /// A [`Problem`] that names the file.
 pub(crate) fn give_report(report: &TrafficReport, html: Option<&Path>, json: bool) -> Outcome {
-    if let Some(path) = html {
-        let text = report.text().replace('&', "&amp;").replace('<', "&lt;");
-        write_whole(path, &format!("<!doctype html><meta charset=utf-8><title>Windtunnel</title><pre>{text}</pre>\n"))?;
-    }
     give(report, json, |report| say!("{}", report.text().trim_end()))?;
+    // Last, so that a file that can't be written costs nothing.
+    if let Some(path) = html {
+        write_measured(path, &wt_steer::page(report), REPORT)?;
+    }
     let good = report.holdback.as_ref().map_or(report.verdict.kind == TrafficVerdictKind::Faster, |now| !is_gone(now));
     Ok(if good { Exit::Done } else { Exit::No })
 }

@@ -169,10 +169,11 @@ fn what_is_measured_on_the_same_machine_is_noticed_whatever_its_journal_is() {
     eventually_within(60, "another experiment", || {
         std::fs::read_to_string("/proc/net/unix").is_ok_and(|sockets| sockets.contains(&name))
     });
-    let short =
-        ["tune", "--lab", "lan", "--levels", "rwin=64KiB", "--trial", "200ms", "--budget", "4 trials", "--quiet"];
+    let short = ["tune", "--lab", "lan", "--levels", "rwin=64KiB", "--trial", "200ms", "--budget", "4 trials"];
     let told = ran(windtunnel(here.path()).args(short).output().unwrap());
-    assert!(told.err.contains(" runs on this machine, too: each disturbs the other"), "{}", told.err);
+    let warned = told.err.find(" runs on this machine, too: each disturbs the other");
+    let learns = told.err.find("measuring the RTT first");
+    assert!(warned.is_some() && warned < learns, "before anything is measured: {}", told.err);
     let told = ran(windtunnel(here.path()).args(["lab", "run", "lan", "--", "true"]).output().unwrap());
     assert!(told.code == 0 && told.err.contains(" is being measured on this machine"), "{}", told.err);
 }

@@ -101,10 +101,11 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     args.common.units.choose();
     let cancel = cancel_on_signals()?;
     let answer = controls::run(&args.request(), &cancel, &mut progress(args.common.quiet))?;
+    let ends = give(&answer, args.common.html.as_deref(), args.common.json)?;
     if let Some(folder) = &args.svg {
         draw(folder, &answer)?;
     }
-    give(&answer, args.common.html.as_deref(), args.common.json)
+    Ok(ends)
 }
 
 /// Draws all pictures into a folder.
@@ -120,18 +121,19 @@ fn draw(folder: &Path, answer: &ControlsAnswer) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Writes the page that was asked for, prints the answer, and says with the exit code whether a difference is shown.
+/// Prints the answer, writes the page that was asked for, and says with the exit code whether a difference is shown.
 ///
 /// # Errors
 /// A [`Problem`] that names the file.
 pub(crate) fn give(answer: &ControlsAnswer, html: Option<&Path>, json: bool) -> Outcome {
-    if let Some(file) = html {
-        write_measured(file, &answer.html(), REPORT)?;
-    }
     forms::give(answer, json, |answer| {
         print(answer);
         say!("In the journal: {}", answer.id);
     })?;
+    // Last, so that a file that can't be written costs nothing.
+    if let Some(file) = html {
+        write_measured(file, &answer.html(), REPORT)?;
+    }
     Ok(ends(answer.is_no()))
 }
 

@@ -93,18 +93,19 @@ pub(super) fn run(args: &CompareArgs) -> Outcome {
     give(&answer, args.common.html.as_deref(), args.common.json)
 }
 
-/// Writes the page that was asked for, prints the answer, and says with the exit code whether a difference is shown.
+/// Prints the answer, writes the page that was asked for, and says with the exit code whether a difference is shown.
 ///
 /// # Errors
 /// A [`Problem`] that names the file.
 pub(crate) fn give(answer: &StacksAnswer, html: Option<&Path>, json: bool) -> Outcome {
-    if let Some(file) = html {
-        write_measured(file, &answer.html(), REPORT)?;
-    }
     forms::give(answer, json, |answer| {
         print(answer);
         say!("In the journal: {}", answer.id);
     })?;
+    // Last, so that a file that can't be written costs nothing.
+    if let Some(file) = html {
+        write_measured(file, &answer.html(), REPORT)?;
+    }
     Ok(ends(answer.is_no()))
 }
 
