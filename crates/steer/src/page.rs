@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn before_the_first_figure_there_is_a_page_without_charts() {
         let mut report = report("Wait.");
-        (report.effects.clear(), report.classes.clear());
+        report.effects.clear();
+        report.classes.clear();
         let html = page(&report);
         assert!(!html.contains("<svg") && html.contains("cc=cubic"), "{html}");
     }
