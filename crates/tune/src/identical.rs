@@ -66,18 +66,8 @@ pub(crate) fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Re
     let tunnel = LabTunnel::new(wt_setup::lab::start(wt_setup::lab::load(what.lab)?, request.lab_options())?)
         .map_err(|e| wt_setup::lab::problem(&e))?;
     let controls = tunnel.congestion_controls().to_vec();
-    Session {
-        request: &request,
-        tunnel: Holding::new(tunnel, Settings::new()),
-        best_mtu: &|_| None,
-        controls,
-        cancel,
-        turns: crate::turns::RoundTurns::default(),
-        oracle: None,
-        live: None,
-        warned: false,
-    }
-    .identical(what, events)
+    let (tunnel, turns) = (Holding::new(tunnel, Settings::new()), crate::turns::RoundTurns::default());
+    Session::new(&request, tunnel, controls, turns, cancel).identical(what, events)
 }
 
 impl<T: Tunnel> Session<'_, T> {

@@ -198,17 +198,7 @@ pub(crate) fn session<'a>(
     let held = before.held.clone().map_or_else(|| request.held(&tunnel), Ok)?;
     let tunnel = Holding::new(tunnel, held);
     let turns = RoundTurns::of(request.turns.as_ref())?;
-    Ok(Session {
-        request,
-        tunnel,
-        best_mtu: &|_| None,
-        controls,
-        cancel,
-        turns,
-        oracle: None,
-        live: Some(live),
-        warned: false,
-    })
+    Ok(Session { live: Some(live), ..Session::new(request, tunnel, controls, turns, cancel) })
 }
 
 /// Congestion controls of ours among these names: loaded here where this end sends; where the remote host does, the name under

@@ -51,18 +51,7 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     let controls = tunnel.congestion_controls().to_vec();
     let tunnel = Holding::new(tunnel, held);
     let turns = RoundTurns::of(request.turns.as_ref())?;
-    let session = Session {
-        request,
-        tunnel,
-        best_mtu: &|_| None,
-        controls,
-        cancel,
-        turns,
-        oracle: None,
-        live: None,
-        warned: false,
-    };
-    session.resume(&stored, &history, events)
+    Session::new(request, tunnel, controls, turns, cancel).resume(&stored, &history, events)
 }
 
 impl<T: Tunnel> Session<'_, T> {

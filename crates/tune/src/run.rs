@@ -46,18 +46,8 @@ pub fn run(request: &TuneRequest, cancel: &Cancel, events: Sink<'_>) -> Result<T
         let controls = wt_sim::cc::NAMES.map(str::to_owned).to_vec();
         let tunnel = Holding::new(tunnel, held);
         let turns = RoundTurns::of(request.turns.as_ref())?;
-        return Session {
-            request,
-            tunnel,
-            best_mtu: &best_mtu,
-            controls,
-            cancel,
-            turns,
-            oracle: None,
-            live: None,
-            warned: false,
-        }
-        .run(events);
+        let session = Session::new(request, tunnel, controls, turns, cancel);
+        return Session { best_mtu: &best_mtu, ..session }.run(events);
     }
     let loaded = Controls::load(request.names())?;
     let path = scenario.clone();
@@ -72,8 +62,8 @@ pub fn run(request: &TuneRequest, cancel: &Cancel, events: Sink<'_>) -> Result<T
     let controls = tunnel.congestion_controls().to_vec();
     let tunnel = Holding::new(tunnel, held);
     let turns = RoundTurns::of(request.turns.as_ref())?;
-    Session { request, tunnel, best_mtu: &best_mtu, controls, cancel, turns, oracle, live: None, warned: false }
-        .run(events)
+    let session = Session::new(request, tunnel, controls, turns, cancel);
+    Session { best_mtu: &best_mtu, oracle, ..session }.run(events)
 }
 
 impl<T: Tunnel> Session<'_, T> {

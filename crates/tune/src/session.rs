@@ -37,6 +37,20 @@ pub(crate) struct Session<'a, T> {
     pub(crate) warned: bool,
 }
 
+impl<'a, T> Session<'a, T> {
+    /// One of which nothing else is known: no model, no remote host, no MTU that wastes least.
+    pub(crate) fn new(
+        request: &'a TuneRequest,
+        tunnel: Holding<T>,
+        controls: Vec<String>,
+        turns: RoundTurns,
+        cancel: &'a Cancel,
+    ) -> Self {
+        let best_mtu = &|_| None;
+        Self { request, tunnel, best_mtu, controls, cancel, turns, oracle: None, live: None, warned: false }
+    }
+}
+
 /// The trial from which the path was learnt, and when it began.
 pub(crate) type Pilot = (TrialSpec, TrialOutcome, i64);
 

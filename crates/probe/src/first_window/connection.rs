@@ -24,11 +24,11 @@ const LATE: Duration = Duration::from_millis(900);
 const THINKING: Duration = Duration::from_secs(5);
 /// How long nothing new comes until a flight counts as over without a retransmission.
 const QUIET: Duration = Duration::from_secs(4);
-/// The same once the handshake was repeated: a server whose own timer took part in that waits for 3 s before it retransmits
-/// (RFC 6298 section 5.7), and what it says about its flight is as sure.
+/// The same once the handshake was repeated: a server whose SYN-ACK timer has fired retransmits after 3 s only (RFC 6298
+/// section 5.7). How much it has sent, it says when it is asked, as after any silence.
 const QUIET_REPEATED: Duration = Duration::from_millis(1200);
-/// A SYN is repeated after so many round trips of its network, if those are known, and after this at least.
-const SYN_TRIPS: u32 = 4;
+/// A SYN is repeated after so many RTTs of its network, if one is known, and after this at least.
+const SYN_RTTS: u32 = 4;
 const SYN_LEAST: Duration = Duration::from_millis(250);
 /// How long packets of a connection that is closed may still be under way, beside the RTT.
 const SETTLING: Duration = Duration::from_millis(5);
@@ -46,8 +46,8 @@ pub struct Setup {
     pub full: bool,
     /// Our first sequence number.
     pub isn: u32,
-    /// The shortest round trip to the host's network, if it is known: a SYN that gets lost is repeated sooner then.
-    pub trip: Option<Duration>,
+    /// The shortest RTT to the host's network, if it is known: a SYN that gets lost is repeated sooner then.
+    pub net_rtt: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -431,6 +431,7 @@ impl Connection {
         }
     }
 
+    /// How long nothing new comes until the flight counts as over.
     fn quiet(&self) -> Duration {
         if self.repeated { QUIET_REPEATED.max(3 * self.rtt) } else { QUIET }
     }
@@ -489,7 +490,7 @@ impl Connection {
 
     fn send_syn(&mut self, now: Time) {
         self.sent_at = now;
-        let first = self.setup.trip.filter(|_| self.tries == 0).map(|trip| (trip * SYN_TRIPS).max(SYN_LEAST));
+        let first = self.setup.net_rtt.filter(|_| self.tries == 0).map(|rtt| (rtt * SYN_RTTS).max(SYN_LEAST));
         self.deadline = now + first.unwrap_or(Duration::from_secs(1 << self.tries.min(4)));
         self.tries += 1;
         let [high, low] = self.setup.mss.to_be_bytes();

@@ -134,8 +134,8 @@ pub struct Host {
     /// The first connection for the present goal.
     first: usize,
     isn: u32,
-    /// The shortest round trip to its network, if known.
-    trip: Option<Duration>,
+    /// The shortest RTT to its network, if known.
+    net_rtt: Option<Duration>,
     begun: Time,
     /// When the next probe begins, with which MSS, and whether it offers all options.
     next_at: Option<(Time, u16, bool)>,
@@ -144,13 +144,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// Opens two connections, with these sizes of segments; `trip` is the shortest round trip to the host's network, if known.
+    /// Opens two connections, with these sizes of segments; `net_rtt` is the shortest RTT to the host's network, if known.
     #[must_use]
     pub fn start(
         goal: Goal,
         sizes: [u16; 2],
         isn: u32,
-        trip: Option<Duration>,
+        net_rtt: Option<Duration>,
         opener: &dyn Opener,
         now: Time,
     ) -> Self {
@@ -160,7 +160,7 @@ impl Host {
             connections: Vec::with_capacity(2),
             first: 0,
             isn,
-            trip,
+            net_rtt,
             begun: now,
             next_at: None,
             redirects: 0,
@@ -233,7 +233,8 @@ impl Host {
 
     fn open(&mut self, mss: u16, full: bool, opener: &dyn Opener, now: Time) {
         let number = self.connections.len() as u32;
-        let setup = Setup { mss, full, isn: self.isn.wrapping_add(number.wrapping_mul(0x9E37_79B9)), trip: self.trip };
+        let setup =
+            Setup { mss, full, isn: self.isn.wrapping_add(number.wrapping_mul(0x9E37_79B9)), net_rtt: self.net_rtt };
         self.connections.push((self.goal.port, Connection::open(setup, opener.open(&self.goal), now)));
     }
 

@@ -95,8 +95,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The shortest round trip to a host's network, if it isn't public and has answered.
-    pub(super) fn shortest(&self, address: IpAddr) -> Option<Duration> {
+    /// The shortest RTT to a host's network, if it isn't public and has answered.
+    pub(super) fn shortest_rtt(&self, address: IpAddr) -> Option<Duration> {
         self.shortest.get(&Net::of(address)).copied()
     }
 

@@ -219,8 +219,8 @@ impl<O: Opener> Survey<O> {
                 self.found.push((job, HostResult::refused(goal, now)));
                 continue;
             }
-            let trip = self.queue.shortest(address);
-            let host = Host::start(goal, self.config.sizes, self.rng.next_u32(), trip, &self.opener, now);
+            let net_rtt = self.queue.shortest_rtt(address);
+            let host = Host::start(goal, self.config.sizes, self.rng.next_u32(), net_rtt, &self.opener, now);
             self.active.insert(address, Active { job, host, begun: now, timer: None, told: false });
             self.running += 1;
             self.after(address, now);
@@ -243,14 +243,29 @@ mod tests {
         }
     }
 
+    fn goal(address: [u8; 4]) -> Goal {
+        Goal { address: IpAddr::from(address), port: 80, tls: false, host: "x".into(), path: "/".into() }
+    }
+
+    fn syn_ack(syn: &Send) -> Incoming<'static> {
+        Incoming {
+            seq: 7,
+            ack: syn.segment.seq.wrapping_add(1),
+            flags: TcpFlags::SYN | TcpFlags::ACK,
+            window: 1000,
+            options: Some(SynOptions::default()),
+            timestamp: None,
+            payload: &[],
+            len: 0,
+            unit: None,
+        }
+    }
+
     /// When a third host of a network begins, after two that were begun at 100 ms have answered after so many milliseconds.
     fn next_begins(first: u64, second: u64) -> Time {
         let ms = Duration::from_millis;
         let mut survey = Survey::new(SurveyConfig::default(), Nothing, ChaCha8Rng::seed_from_u64(1));
-        let goal = |n: u8| {
-            let address = IpAddr::from([10, 0, 0, n]);
-            Goal { address, port: 80, tls: false, host: "x".into(), path: "/".into() }
-        };
+        let goal = |n: u8| goal([10, 0, 0, n]);
         let mut syns = Vec::new();
         for (n, took) in [(1, first), (2, second)] {
             survey.add(0, goal(n));
@@ -259,18 +274,7 @@ mod tests {
             syns.push((ms(100 + took), syn));
         }
         for (at, syn) in syns {
-            let answer = Incoming {
-                seq: 7,
-                ack: syn.segment.seq.wrapping_add(1),
-                flags: TcpFlags::SYN | TcpFlags::ACK,
-                window: 1000,
-                options: Some(SynOptions::default()),
-                timestamp: None,
-                payload: &[],
-                len: 0,
-                unit: None,
-            };
-            survey.handle(at, syn.address, 80, 0, &answer);
+            survey.handle(at, syn.address, 80, 0, &syn_ack(&syn));
         }
         survey.add(0, goal(3));
         let mut now = ms(100 + second);
@@ -288,5 +292,32 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(next_begins(40, 45), ms(145), "a little more is no sign");
         assert_eq!(next_begins(40, 70), ms(170 + 30));
+    }
+
+    /// After how long a SYN to the second address is repeated, once the first one has answered after so many milliseconds.
+    fn syn_repeated(first: [u8; 4], second: [u8; 4], rtt: u64) -> Duration {
+        let mut survey = Survey::new(SurveyConfig::default(), Nothing, ChaCha8Rng::seed_from_u64(1));
+        survey.add(0, goal(first));
+        survey.wake(Time::ZERO);
+        let syn = std::iter::from_fn(|| survey.poll()).find(|send| send.from == 0).unwrap();
+        survey.handle(Duration::from_millis(rtt), syn.address, 80, 0, &syn_ack(&syn));
+        survey.add(1, goal(second));
+        let (mut now, mut syns) = (Duration::from_millis(rtt), Vec::new());
+        while syns.len() < 2 {
+            survey.wake(now);
+            let to_second = |send: &Send| send.address == IpAddr::from(second) && send.from == 0;
+            syns.extend(std::iter::from_fn(|| survey.poll()).filter(to_second).map(|_| now));
+            now = survey.wakeup().unwrap();
+        }
+        syns[1] - syns[0]
+    }
+
+    #[test]
+    fn a_lost_syn_is_repeated_by_the_rtt_of_its_network_if_that_is_known_and_not_public() {
+        let ms = Duration::from_millis;
+        assert_eq!(syn_repeated([10, 0, 0, 1], [10, 0, 0, 2], 90), ms(360));
+        assert_eq!(syn_repeated([10, 0, 0, 1], [10, 0, 0, 2], 2), ms(250), "servers think, too");
+        assert_eq!(syn_repeated([10, 0, 0, 1], [10, 0, 1, 2], 90), ms(1000), "nothing is known of another network");
+        assert_eq!(syn_repeated([9, 9, 9, 1], [9, 9, 9, 2], 90), ms(1000), "strangers have the usual second");
     }
 }
