@@ -1,6 +1,6 @@
 //! What makes settings of devices and routes stay, in the words of whoever configures the device.
 
-use crate::change::{LastingFile, Plan, ScopeName};
+use crate::change::{LastingFile, Plan, Risk, ScopeName};
 use crate::export::{self, Item};
 use crate::read::{Manager, ManagerKind, Survey};
 use std::collections::BTreeMap;
@@ -9,11 +9,44 @@ use wt_units::shell_word;
 /// The first line of what a confirmation writes.
 pub(crate) const HEADER: &str = "# Written by windtunnel settings confirm; windtunnel settings undo takes it back.\n";
 
-/// The file for these settings of a device; `name` is part of the file's.
+/// The file for these settings of a device; `name` is part of the file's. Where it is one of `taken`, the name gets a number.
+pub(crate) fn lasting(
+    device: &str,
+    manager: &Manager,
+    items: &[Item],
+    commands: &[String],
+    name: &str,
+    survey: &Survey,
+    taken: &dyn Fn(&str) -> bool,
+) -> LastingFile {
+    if let Some(others) = sharing(device, manager, survey) {
+        let path = manager.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+        let text = format!(
+            "{path} configures {others} as well, which would get it, too; with a .network file of its own for {device} it can stay"
+        );
+        let skipped = vec![Risk::new(device, text)];
+        let (device, manager) = (device.to_owned(), manager.to_string());
+        return LastingFile { device, manager, path, content: String::new(), mode: 0o644, skipped };
+    }
+    let first = made(device, manager, items, commands, name, survey);
+    let mut numbered = (2..).map(|number| made(device, manager, items, commands, &format!("{name}-{number}"), survey));
+    if taken(&first.path) { numbered.find(|file| !taken(&file.path)).unwrap_or(first) } else { first }
+}
+
+/// The other devices that a file of systemd-networkd is for.
+fn sharing(device: &str, manager: &Manager, survey: &Survey) -> Option<String> {
+    let file = manager.file.as_ref().filter(|_| manager.kind == ManagerKind::Networkd)?;
+    let others =
+        survey.managers.devices.iter().filter(|(name, other)| *name != device && other.file.as_ref() == Some(file));
+    let names: Vec<&str> = others.map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The file by whoever configures the device.
 ///
 /// # Source
 /// systemd.network(5); netplan(5); NetworkManager-dispatcher(8); interfaces(5); dhclient-script(8).
-pub(crate) fn lasting(
+fn made(
     device: &str,
     manager: &Manager,
     items: &[Item],
@@ -73,13 +106,17 @@ pub(crate) fn of_plan(plan: &Plan, survey: &Survey) -> Vec<LastingFile> {
             devices.entry(device).or_default().push(item);
         }
     }
-    let file = |(device, items): (String, Vec<Item>)| {
-        let manager = survey.managers.devices.get(&device)?;
+    let mut files: Vec<LastingFile> = Vec::new();
+    for (device, items) in devices {
+        let Some(manager) = survey.managers.devices.get(&device) else { continue };
         let commands = export::commands_for(&plan.actions, &survey.snapshot, survey, &device);
-        let made = lasting(&device, manager, &items, &commands, "windtunnel", survey);
-        (!made.content.is_empty() || !made.skipped.is_empty()).then_some(made)
-    };
-    devices.into_iter().filter_map(file).collect()
+        let taken = |path: &str| files.iter().any(|file| file.path == path);
+        let file = lasting(&device, manager, &items, &commands, "windtunnel", survey, &taken);
+        if !file.content.is_empty() || !file.skipped.is_empty() {
+            files.push(file);
+        }
+    }
+    files
 }
 
 fn script(test: &str, commands: &[String]) -> String {

@@ -150,8 +150,9 @@ fn manager_file(
         persisted.notes.push(Risk::new(device, text));
         return Ok(());
     };
+    let taken = |path: &str| persisted.files.iter().any(|file| file.path == Path::new(path));
     let LastingFile { path, content, mode, skipped, .. } =
-        lasting(device, manager, &items, &commands, &format!("windtunnel-{id}"), survey);
+        lasting(device, manager, &items, &commands, &format!("windtunnel-{id}"), survey, &taken);
     persisted.notes.extend(
         skipped.into_iter().map(|risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
     );

@@ -45,10 +45,28 @@ impl Checkpoint {
         self.identity.boot_id == here.boot_id && self.identity.is_same_network(here)
     }
 
-    /// Whether it was made on this machine before it last booted.
+    /// Whether it was made before this machine last booted, in the network namespace that is this one's again: the one of process 1,
+    /// or one that has an /etc of its own. Any other ended with the boot, and what was changed in it.
     #[must_use]
     pub fn is_of_an_earlier_boot(&self, here: &Identity) -> bool {
-        self.identity.boot_id != here.boot_id
+        let then = &self.identity;
+        // Who isn't root can't tell, and changes nothing.
+        let is_hidden = here.network_of_init.is_none() && here.uid != 0;
+        let is_alike = then.network_of_init == here.network_of_init || is_hidden;
+        then.boot_id != here.boot_id && is_alike && then.owns_etc && here.owns_etc
+    }
+
+    /// Whether it ended with the network namespace that it was made in, at the latest when this machine last booted.
+    #[must_use]
+    pub(crate) fn ended_with_its_network(&self, here: &Identity) -> bool {
+        let comes_again = self.identity.network_of_init == Some(true) || self.is_of_an_earlier_boot(here);
+        self.identity.boot_id != here.boot_id && !comes_again
+    }
+
+    /// Whether it was made here, or here before the last boot.
+    #[must_use]
+    pub(crate) fn concerns(&self, here: &Identity) -> bool {
+        self.is_of(here) || self.is_of_an_earlier_boot(here)
     }
 
     /// Whether one of its steps can cut the machine off.

@@ -1,6 +1,6 @@
 use super::error::PlanError;
 use super::finish::finish;
-use super::request::{ETHERNET_QUEUE, Request, Target, masked};
+use super::request::{ETHERNET_QUEUE, Request, Target};
 use super::risks;
 use crate::change::{Change, Place, Plan, Risk, ScopeName};
 use crate::hex::to_hex;
@@ -11,7 +11,6 @@ use crate::snapshot::{CHOSEN, DevicePart, QdiscState, RouteIndex, is_unicast, ro
 use crate::system::System;
 use sizes::headers_of;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use wt_sys::link::Link;
 use wt_sys::route::{Metric, PROTO_RA, Route, TABLE_MAIN};
 use wt_units::nearest;
@@ -23,6 +22,8 @@ const LEAST_MSS: u64 = 256;
 
 /// Connections with one target.
 mod connections;
+/// Routes to one target.
+mod narrow;
 /// Bytes that follow from the MTU and the MSS.
 mod sizes;
 /// Devices that lie on others.
@@ -310,43 +311,6 @@ impl Builder<'_> {
     fn too_small_for_ipv6(&self, knob: &Knob, route: &Route, asked: &Value) -> Option<String> {
         let small = asked.number().is_some_and(|mtu| mtu < u64::from(IPV6_LEAST_MTU));
         (knob.name == "mtu" && route.is_v6() && small).then(|| "IPv6 has no MTU below 1280 (RFC 8200)".to_owned())
-    }
-
-    fn on_target(
-        &mut self,
-        knob: &'static Knob,
-        address: IpAddr,
-        bits: Option<u8>,
-        asked: &Value,
-    ) -> Result<(), PlanError> {
-        let host_bits = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.unwrap_or(host_bits);
-        let wanted = (masked(address, bits), bits);
-        let exact = self.plan.wanted.routes.iter().find(|route| {
-            route.destination() == wanted && route.table() == TABLE_MAIN && route.tos() == 0 && is_unicast(route)
-        });
-        let target = if bits == host_bits { address.to_string() } else { format!("{}/{bits}", wanted.0) };
-        let why = format!("on the route to {target}: the narrowest place; other traffic isn't touched");
-        if let Some(exact) = exact.cloned() {
-            if exact.protocol() == PROTO_RA {
-                return Err(PlanError::Irreversible {
-                    what: format!("the route to {target}"),
-                    why: "it comes from router advertisements, and the kernel rewrites it with each".to_owned(),
-                });
-            }
-            return self.on_route(knob, &exact, &exact, asked, &why);
-        }
-        let covering =
-            self.system.route_to(address).map_err(|source| PlanError::NoRoute { target: target.clone(), source })?;
-        if !is_unicast(&covering) || covering.hops().is_empty() {
-            return Err(PlanError::WrongPlace {
-                key: knob.name,
-                place: format!("a route to {target}"),
-                instead: "the address is this host's own, or nothing leads there".to_owned(),
-            });
-        }
-        let narrow = covering.narrowed(wanted.0, bits);
-        self.on_route(knob, &covering, &narrow, asked, &why)
     }
 
     /// `old` is the route that holds now, `new` the one that is to have the setting.

@@ -3,7 +3,7 @@
 use super::error::TxnError;
 use super::revert::revert;
 use super::store::Store;
-use crate::change::{CheckpointId, Phase};
+use crate::change::{CheckpointId, Phase, State};
 use crate::read::{KernelVersion, Values};
 use crate::snapshot::Snapshot;
 use crate::system::System;
@@ -32,6 +32,13 @@ pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<Checkpoi
     let _lock = store.lock(system)?;
     let id = which(system, store, id)?;
     let (checkpoint, mut state) = (store.read(system, id)?, store.read_state(system, id)?);
+    let here = system.identity();
+    if checkpoint.ended_with_its_network(&here) && state.files.is_empty() {
+        return close(system, store, id, &mut state, Phase::Lapsed);
+    }
+    if !checkpoint.concerns(&here) {
+        return Err(TxnError::OtherNetwork { id, network: checkpoint.identity.network.clone() });
+    }
     let last = if state.phase == Phase::Confirmed { Phase::Undone } else { Phase::Reverted };
     let errors = revert(system, store, &checkpoint, &mut state, false).err().unwrap_or_default();
     state.phase = last;
@@ -47,20 +54,36 @@ pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<Checkpoi
 pub fn forget(system: &mut dyn System, store: &Store, id: CheckpointId) -> Result<Released, TxnError> {
     let _lock = store.lock(system)?;
     let mut state = store.read_state(system, id)?;
-    state.phase = Phase::Forgotten;
+    close(system, store, id, &mut state, Phase::Forgotten)
+}
+
+/// Is done with a change, and touches nothing.
+fn close(
+    system: &mut dyn System,
+    store: &Store,
+    id: CheckpointId,
+    state: &mut State,
+    phase: Phase,
+) -> Result<Released, TxnError> {
+    state.phase = phase;
     state.since_unix_s = system.now().unix_s;
-    store.write_state(system, id, &state)?;
+    store.write_state(system, id, state)?;
     released(system, store, id, Vec::new())
 }
 
-/// The change that is named, or else the latest that has something left to do or is in force.
+/// The change that is named, or else the latest of here that has something left to do or is in force.
 fn which(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<CheckpointId, TxnError> {
     if let Some(id) = id {
         return Ok(id);
     }
+    let here = system.identity();
     for id in store.ids(system)?.into_iter().rev() {
         let Ok(state) = store.read_state(system, id) else { continue };
-        if !state.phase.is_over() || state.phase == Phase::Confirmed {
+        if state.phase.is_over() && state.phase != Phase::Confirmed {
+            continue;
+        }
+        // One whose checkpoint can't be read may be of here: whoever goes on is told why it can't be taken back.
+        if store.read(system, id).map_or(true, |checkpoint| checkpoint.concerns(&here)) {
             return Ok(id);
         }
     }

@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Pauses before what couldn't be put back is tried again: drivers come back, links come up.
 const RETRIES_S: [u64; 6] = [1, 2, 5, 15, 60, 300];
 
+/// Pause before what couldn't be stored is stored again, ns.
+const SETTLE_AGAIN_NS: u64 = 1_000_000_000;
+
 /// What starts a guard: this program, with arguments that lead to [`guard`].
 #[derive(Debug, Clone)]
 pub struct GuardCommand {
@@ -148,6 +151,8 @@ fn watch(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first:
         match step(system, store, checkpoint, first) {
             Next::Done => return,
             Next::Wait { until_ns } => pause(until_ns, watch.as_ref()),
+            // What is tried again makes files itself, which would end the wait at once.
+            Next::Again { at_ns } => pause(at_ns, None),
             Next::Retry => {
                 let Some(seconds) = retries.next() else { return };
                 pause(system.now().boottime_ns.saturating_add(seconds * 1_000_000_000), None);
@@ -157,13 +162,15 @@ fn watch(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first:
 }
 
 /// What the guard has to do next.
-enum Next {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
     Done,
     Wait { until_ns: u64 },
+    Again { at_ns: u64 },
     Retry,
 }
 
-fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: &State) -> Next {
+pub(super) fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: &State) -> Next {
     let Ok(_lock) = store.lock_by_force(PATIENCE) else {
         // Without a directory nobody can confirm any more.
         return undo_blindly(system, checkpoint, first);
@@ -179,7 +186,7 @@ fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: 
         }
         Phase::Confirming => {
             settle(system, store, checkpoint, &mut state);
-            Next::Wait { until_ns: 0 }
+            settled(system, store, checkpoint, state)
         }
         Phase::Undoing => {
             if undo_stale(system, store, checkpoint, &mut state) {
@@ -201,6 +208,22 @@ fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: 
             }
         }
     }
+}
+
+/// What follows once a confirmation whose process ended half-way was settled. Where that can't be stored, as on a full disk, it is tried
+/// again for as long as somebody could still confirm, and then everything is put back all the same.
+fn settled(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, mut state: State) -> Next {
+    let is_stored = store.read_state(system, checkpoint.id).is_ok_and(|stored| stored.phase == state.phase);
+    let now_ns = system.now().boottime_ns;
+    if is_stored {
+        // What is stored says what is next.
+        return Next::Again { at_ns: now_ns };
+    }
+    if state.phase == Phase::Applied && state.is_expired(now_ns) {
+        return if revert(system, store, checkpoint, &mut state, true).is_ok() { Next::Done } else { Next::Retry };
+    }
+    let again_ns = now_ns.saturating_add(SETTLE_AGAIN_NS);
+    Next::Again { at_ns: state.deadline_ns.map_or(again_ns, |deadline| deadline.min(again_ns)) }
 }
 
 /// The state is gone: whatever it was, nobody can confirm the change any more.

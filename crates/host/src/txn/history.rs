@@ -1,5 +1,5 @@
 use super::error::{StoreError, TxnError};
-use super::recovery::{concerns, is_guarded, waiting};
+use super::recovery::{is_guarded, waiting};
 use super::relocation::Relocation;
 use super::store::Store;
 use crate::calendar::utc;
@@ -136,7 +136,7 @@ pub fn verify(system: &mut dyn System, store: &Store, survey: &Survey) -> Result
             continue;
         }
         let checkpoint = store.read(system, id)?;
-        if !concerns(&checkpoint, &here) {
+        if !checkpoint.concerns(&here) {
             continue;
         }
         report.checked.push(id);

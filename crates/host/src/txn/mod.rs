@@ -21,6 +21,8 @@ mod held;
 mod history;
 /// What connections show of a change.
 mod observe;
+/// Routes that others have changed meanwhile.
+mod others;
 /// What came of a change.
 mod outcome;
 /// Changes that nobody watches any more.

@@ -79,8 +79,12 @@ pub fn is_unwatched(system: &mut dyn System, store: &Store) -> Result<bool, TxnE
 /// The same by somebody who has the lock.
 pub(crate) fn recover_locked(system: &mut dyn System, store: &Store) -> Result<Vec<Recovered>, TxnError> {
     let mut recovered = Vec::new();
+    let here = system.identity();
     for (checkpoint, mut state) in stale(system, store, Locked::Yes)? {
         bring_to_end(system, store, &checkpoint, &mut state);
+        if checkpoint.ended_with_its_network(&here) {
+            continue;
+        }
         let State { phase, errors, notes, .. } = state;
         recovered.push(Recovered { checkpoint: checkpoint.id, phase, errors, notes });
     }
@@ -108,16 +112,15 @@ fn stale(system: &mut dyn System, store: &Store, locked: Locked) -> Result<Vec<(
         }
         let Ok(checkpoint) = store.read(system, id) else { continue };
         let half_way = locked == Locked::Yes && is_half_way(state.phase);
-        if concerns(&checkpoint, &here) && (half_way || is_stale(&checkpoint, &state, &here, boottime_ns, store)) {
+        // Whoever has the lock also closes what ended with its namespace.
+        let has_ended = locked == Locked::Yes && checkpoint.ended_with_its_network(&here) && state.files.is_empty();
+        if has_ended
+            || checkpoint.concerns(&here) && (half_way || is_stale(&checkpoint, &state, &here, boottime_ns, store))
+        {
             found.push((checkpoint, state));
         }
     }
     Ok(found)
-}
-
-/// Whether a change was made here, or before the last reboot.
-pub(crate) fn concerns(checkpoint: &Checkpoint, here: &Identity) -> bool {
-    checkpoint.is_of(here) || checkpoint.is_of_an_earlier_boot(here)
 }
 
 /// Findings on changes whose files can't be read: nobody knows whether those are in force.
@@ -159,6 +162,10 @@ fn is_stale(checkpoint: &Checkpoint, state: &State, here: &Identity, boottime_ns
 fn bring_to_end(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &mut State) {
     let here = system.identity();
     let is_of_now = checkpoint.is_of(&here);
+    if checkpoint.ended_with_its_network(&here) {
+        let _ = enter(system, store, checkpoint, state, Phase::Lapsed);
+        return;
+    }
     match state.phase {
         Phase::Confirming => {
             settle(system, store, checkpoint, state);

@@ -1,3 +1,4 @@
+use super::others::OthersRoutes;
 use super::relocation::Relocation;
 use super::store::Store;
 use crate::change::{Checkpoint, Phase, State};
@@ -81,6 +82,9 @@ pub(crate) fn put_back(system: &mut dyn System, checkpoint: &Checkpoint, state: 
         converge(system, |now, available| {
             let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
             notes = devices.notes(&scope, &checkpoint.before, now);
+            if checkpoint.is_of(&here) {
+                notes.extend(OthersRoutes::of(now, checkpoint).notes(&checkpoint.before));
+            }
             let target = target(now, checkpoint, &here, &devices, available);
             (devices.scope(&scope), without_controls(target, now, gone))
         })
@@ -165,9 +169,11 @@ fn allowed_before(now: &Snapshot, checkpoint: &Checkpoint, available: &BTreeSet<
 /// Brings the kernel to where a change wanted it; returns what couldn't be.
 pub(crate) fn put_forward(system: &mut dyn System, checkpoint: &Checkpoint) -> Vec<String> {
     let here = system.identity();
+    // What changes along with a device the kernel changes again; whatever else leads through that device isn't ours.
+    let scope = Scope { routes_through: BTreeSet::new(), ..checkpoint.scope.clone() };
     converge(system, |now, _| {
         let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
-        (devices.scope(&checkpoint.scope), overlay(now, &checkpoint.wanted, &checkpoint.scope, &devices))
+        (devices.scope(&scope), overlay(now, checkpoint, &scope, &devices))
     })
 }
 
@@ -221,7 +227,10 @@ fn target(
     let mut sysctls = before.sysctls.clone();
     sysctls.extend(allowed_before(now, checkpoint, available).map(|list| (ALLOWED_CC.to_owned(), list)));
     let routes = if checkpoint.is_of(here) {
-        before.routes.iter().filter(|route| devices.carries(route)).cloned().collect()
+        let others = OthersRoutes::of(now, checkpoint);
+        let back =
+            before.routes.iter().filter(|route| devices.carries(route)).map(|route| others.with_metrics_of(route));
+        back.chain(others.made_anew(before)).collect()
     } else {
         routes_of_another_time(now, checkpoint)
     };
@@ -231,11 +240,14 @@ fn target(
 }
 
 /// The present state with what a change wanted in its place.
-fn overlay(now: &Snapshot, wanted: &Snapshot, scope: &Scope, devices: &Relocation) -> Snapshot {
+fn overlay(now: &Snapshot, checkpoint: &Checkpoint, scope: &Scope, devices: &Relocation) -> Snapshot {
+    let wanted = &checkpoint.wanted;
     let mut sysctls = now.sysctls.clone();
     sysctls.extend(wanted.sysctls.clone());
     let outside = now.routes.iter().filter(|route| !scope.has_route(route)).cloned();
-    let inside = wanted.routes.iter().filter(|route| devices.carries(route)).cloned();
+    let inside = wanted.routes.iter().filter(|route| scope.has_route(route) && devices.carries(route));
+    let others = OthersRoutes::of(now, checkpoint);
+    let inside = inside.map(|route| others.with_metrics_of(route));
     let routes = outside.chain(inside).collect();
     let mut states = now.devices.clone();
     states.extend(devices.states(&wanted.devices, now));

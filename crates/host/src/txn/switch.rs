@@ -4,7 +4,7 @@ use super::store::Store;
 use crate::change::{Change, CheckpointId};
 use crate::system::System;
 
-/// What a change in force made, and which it is: the latest if none is named.
+/// What a change in force made, and which it is: the latest of here if none is named.
 ///
 /// # Errors
 /// [`TxnError::NothingToUndo`] and [`TxnError::NotInForce`].
@@ -13,6 +13,7 @@ pub fn in_force(
     store: &Store,
     id: Option<CheckpointId>,
 ) -> Result<(CheckpointId, Vec<Change>), TxnError> {
+    let here = system.identity();
     let ids = match id {
         Some(id) => vec![id],
         None => store.ids(system)?,
@@ -20,7 +21,10 @@ pub fn in_force(
     for each in ids.into_iter().rev() {
         let state = store.read_state(system, each)?;
         if state.phase.is_in_force() {
-            return Ok((each, store.read(system, each)?.changes));
+            let checkpoint = store.read(system, each)?;
+            if id.is_some() || checkpoint.concerns(&here) {
+                return Ok((each, checkpoint.changes));
+            }
         }
         if id.is_some() {
             return Err(TxnError::NotInForce { id: each, phase: state.phase });

@@ -2,12 +2,13 @@
 
 use super::confirm::confirm;
 use super::error::TxnError;
+use super::guard::{Next, step};
 use super::history::{drift, history, pending};
 use super::recovery::{damaged, recover};
 use super::revert::revert;
 use super::store::Store;
 use crate::change::{
-    CHECKPOINT_FORMAT, Change, Checkpoint, CheckpointId, Phase, Place, SCHEMA_VERSION, ScopeName, State,
+    CHECKPOINT_FORMAT, Change, Checkpoint, CheckpointId, FileChange, Phase, Place, SCHEMA_VERSION, ScopeName, State,
 };
 use crate::knob::Value;
 use crate::read::KernelVersion;
@@ -26,6 +27,7 @@ use wt_sys::{SysError, SysResult};
 const TTL: &str = "net.ipv4.ip_default_ttl";
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
+const ENOSPC: i32 = 28;
 
 /// A kernel of paper beside real files.
 struct Paper {
@@ -36,6 +38,8 @@ struct Paper {
     list_is_writable: bool,
     /// Settings that can't be written.
     stuck: Vec<&'static str>,
+    /// There is no room for files.
+    is_full: bool,
     boottime_ns: u64,
     cookie: u64,
     /// How often it was asked what tells it from other machines.
@@ -52,6 +56,7 @@ impl Paper {
             links: Vec::new(),
             list_is_writable: true,
             stuck: Vec::new(),
+            is_full: false,
             boottime_ns: 1_000,
             cookie: 7,
             identities: 0,
@@ -147,6 +152,9 @@ impl System for Paper {
         self.files.ownership(path)
     }
     fn file(&mut self, step: &FileStep) -> SysResult<()> {
+        if self.is_full && matches!(step, FileStep::Create { .. }) {
+            return Err(error(ENOSPC));
+        }
         self.files.file(step)
     }
     fn now(&mut self) -> Now {
@@ -350,6 +358,26 @@ fn what_somebody_left_half_way_is_brought_to_its_end_before_anything_is_built_on
         let state = made.store.read_state(&mut paper, id).unwrap();
         assert_eq!((state.phase, paper.sysctls[TTL].as_str()), (wanted, then), "{phase}");
     }
+}
+
+#[test]
+fn a_confirmation_that_was_cut_off_on_a_full_disk_is_tried_again_and_put_back_when_its_time_is_up() {
+    let mut paper = Paper::new();
+    let mut made = made(&mut paper, &[(TTL, "77")]);
+    let id = made.checkpoint.id;
+    let path = made.store.of(id).join("a file that was to make it stay");
+    made.state.files = vec![FileChange { path, old: None, new: Some("00".to_owned()), mode: 0o644 }];
+    made.state.phase = Phase::Confirming;
+    made.store.write_state(&mut paper, id, &made.state).unwrap();
+    made.store.stage_last_state(&mut paper, id, &State { phase: Phase::Reverted, ..made.state.clone() }).unwrap();
+    paper.is_full = true;
+    // Nothing changes by itself until somebody makes room, or until 5,000 ns, whichever is first.
+    let next = step(&mut paper, &made.store, &made.checkpoint, &made.state);
+    assert_eq!((next, paper.sysctls[TTL].as_str()), (Next::Again { at_ns: 5_000 }, "77"));
+    paper.boottime_ns = 5_000;
+    let next = step(&mut paper, &made.store, &made.checkpoint, &made.state);
+    assert_eq!((next, paper.sysctls[TTL].as_str()), (Next::Done, "64"));
+    assert_eq!(made.store.read_state(&mut paper, id).unwrap().phase, Phase::Reverted);
 }
 
 #[test]

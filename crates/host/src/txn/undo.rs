@@ -91,7 +91,7 @@ fn latest(system: &mut dyn System, store: &Store) -> Result<Option<(Checkpoint, 
         };
         if state.phase.is_in_force() || state.phase == Phase::RevertFailed {
             let checkpoint = store.read(system, id)?;
-            if checkpoint.is_of(&here) || checkpoint.is_of_an_earlier_boot(&here) {
+            if checkpoint.concerns(&here) {
                 return Ok(Some((checkpoint, state)));
             }
         }
@@ -107,7 +107,7 @@ pub(super) fn check(
 ) -> Result<(), TxnError> {
     let here = system.identity();
     let id = checkpoint.id;
-    if !checkpoint.is_of(&here) && !checkpoint.is_of_an_earlier_boot(&here) {
+    if !checkpoint.concerns(&here) {
         return Err(TxnError::OtherNetwork { id, network: checkpoint.identity.network.clone() });
     }
     if !state.phase.is_in_force() && state.phase != Phase::RevertFailed {
@@ -122,7 +122,9 @@ pub(super) fn check(
             continue;
         }
         let other = store.read(system, later)?;
-        if other.scope.overlaps(&checkpoint.scope) && other.is_of(&checkpoint.identity) {
+        // What wasn't confirmed ended with the boot.
+        let holds = other.is_of(&here) || (other.is_of_an_earlier_boot(&here) && state.phase == Phase::Confirmed);
+        if holds && other.scope.overlaps(&checkpoint.scope) {
             return Err(TxnError::Later { later });
         }
     }

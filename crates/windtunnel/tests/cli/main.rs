@@ -22,6 +22,7 @@ mod serve;
 mod serve_floods;
 mod settings;
 mod settings_check;
+mod settings_others;
 mod settings_whole;
 mod studies;
 mod traffic;

@@ -30,7 +30,13 @@ pub(super) fn plan(plan: &Plan) {
     list("Left out:", &risks(&plan.skipped));
     for file in &plan.lasting {
         let LastingFile { device, manager, path, content, .. } = file;
-        say!("\n{manager} configures {device}. It keeps this if {path} says (a confirmation writes it):");
+        if content.is_empty() {
+            say!(
+                "\n{manager} configures {device}, and nothing is written for it, so that this ends with the next reboot:"
+            );
+        } else {
+            say!("\n{manager} configures {device}. It keeps this if {path} says (a confirmation writes it):");
+        }
         content.lines().for_each(|line| emit!("  {line}"));
         risks(&file.skipped).iter().for_each(|line| say!("  {line}"));
     }
