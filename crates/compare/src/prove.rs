@@ -87,6 +87,39 @@ struct Proof<'a> {
     by: &'a ProvenBy,
     rounds: usize,
     journal: Option<&'a std::path::Path>,
+    /// Until when rounds may take, by the monotonic clock, ns: a change that waits for its confirmation is put back otherwise.
+    until_ns: Option<u64>,
+}
+
+impl Proof<'_> {
+    /// Whether a round that takes so long still ends in time, ns.
+    fn has_time(&self, takes_ns: u64) -> bool {
+        self.until_ns.is_none_or(|until| monotonic_ns().saturating_add(takes_ns) < until)
+    }
+
+    /// What went wrong if a change isn't there any more to be switched.
+    fn too_late(&self, problem: Problem) -> Problem {
+        if self.has_time(0) {
+            return problem;
+        }
+        Problem::environment(format!(
+            "change {} was put back while it was proved: one round takes longer than it waits for its confirmation",
+            self.change
+        ))
+        .because(problem.what)
+        .hint("apply it with a longer --confirm-within, or confirm it first and then: windtunnel settings prove")
+    }
+}
+
+/// Of the time that a change waits for its confirmation so much is left for confirming it: a quarter, and at most this.
+const TO_CONFIRM: Duration = Duration::from_secs(30);
+
+/// Until when a change may be proved that waits for its confirmation, by the monotonic clock, ns.
+fn proved_until(host: &mut HostAccess, change: &str) -> Option<u64> {
+    let waiting = host.pending().pending.filter(|pending| pending.id.to_string() == change)?;
+    let left = Duration::from_secs(waiting.seconds_left);
+    let for_rounds = left - TO_CONFIRM.min(left / 4);
+    Some(monotonic_ns().saturating_add(u64::try_from(for_rounds.as_nanos()).unwrap_or(u64::MAX)))
 }
 
 /// What came out.
@@ -142,13 +175,14 @@ pub fn prove(
         by: &request.by,
         rounds: request.rounds.into(),
         journal: request.journal.as_deref(),
+        until_ns: proved_until(host, &id.to_string()),
     };
     let mut switch = |on: bool| host.switch(id, on);
     let mut switched = Switched { switch: &mut switch, on: true };
     let result = rounds(&proof, &mut switched, cancel, events);
     // Whatever happened: the change is in force as it was.
     let restored = switched.set(true);
-    result.and_then(|answer| restored.map(|()| answer))
+    result.and_then(|answer| restored.map(|()| answer)).map_err(|problem| proof.too_late(problem))
 }
 
 struct Switched<'a> {
@@ -180,7 +214,12 @@ fn rounds(
     let mut rng = ChaCha12Rng::seed_from_u64(monotonic_ns());
     let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
     let mut trial = 0;
+    let mut longest_ns = 0;
     while let Some(order) = experiment.next_round(&mut rng).filter(|_| !cancel.is_cancelled()) {
+        let began_ns = monotonic_ns();
+        if !request.has_time(longest_ns) {
+            break;
+        }
         let mut observations = Vec::new();
         for arm in order {
             switched.set(arm == 1)?;
@@ -218,8 +257,16 @@ fn rounds(
         if observations.len() == 2 {
             experiment.record(&observations).map_err(|error| Problem::internal(error.to_string()))?;
         }
+        longest_ns = longest_ns.max(monotonic_ns().saturating_sub(began_ns));
     }
-    let why = ended_early(experiment.rounds(), request.rounds, cancel.is_cancelled());
+    let why = if cancel.is_cancelled() {
+        Ending::Cancelled
+    } else if request.has_time(longest_ns) {
+        Ending::ByItself
+    } else {
+        Ending::OutOfTime
+    };
+    let why = ended_early(experiment.rounds(), request.rounds, why);
     let answer = answer(request, notebook.id(), &experiment.assessment(), times, &why);
     let verdict = serde_json::json!({
         "kind": answer.verdict, "headline": answer.text, "settings": request.settings, "proof": answer,
@@ -300,12 +347,25 @@ fn at_least(ratio: f64) -> Option<String> {
     (told > 1.0).then(|| share(told))
 }
 
+/// What ended the rounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    ByItself,
+    Cancelled,
+    /// The change is put back soon unless somebody confirms it.
+    OutOfTime,
+}
+
 /// Why fewer rounds were run than were asked for, if nothing was shown; empty where all were.
-fn ended_early(rounds: usize, asked: usize, cancelled: bool) -> String {
-    match rounds {
+fn ended_early(rounds: usize, asked: usize, why: Ending) -> String {
+    match why {
         _ if rounds >= asked => String::new(),
-        _ if cancelled => format!(" It was stopped after {rounds} of {asked} rounds."),
-        _ => format!(
+        Ending::Cancelled => format!(" It was stopped after {rounds} of {asked} rounds."),
+        Ending::OutOfTime => format!(
+            " It ended after {rounds} of {asked} rounds, since the change is put back unless it is confirmed: confirm it and then \
+             windtunnel settings prove, or apply it with a longer --confirm-within."
+        ),
+        Ending::ByItself => format!(
             " It ended after {rounds} of {asked} rounds: by estimate the rest would hardly have shown a gain (begin it anew if you \
              doubt that)."
         ),

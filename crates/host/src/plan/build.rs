@@ -1,3 +1,4 @@
+use super::IPV6_LEAST_MTU;
 use super::error::PlanError;
 use super::finish::finish;
 use super::request::{ETHERNET_QUEUE, Request, Target};
@@ -15,8 +16,6 @@ use wt_sys::link::Link;
 use wt_sys::route::{Metric, PROTO_RA, Route, TABLE_MAIN};
 use wt_units::nearest;
 
-/// The least MTU of IPv6 (RFC 8200, section 5).
-const IPV6_LEAST_MTU: u32 = 1_280;
 /// What Linux announces as MSS at least: `net.ipv4.route.min_adv_mss`.
 const LEAST_MSS: u64 = 256;
 

@@ -21,6 +21,9 @@ use crate::snapshot::Snapshot;
 use crate::surroundings::Surroundings;
 use crate::system::System;
 
+/// The least MTU of IPv6 (RFC 8200, section 5), bytes: below it Linux takes IPv6 off a device.
+pub(crate) const IPV6_LEAST_MTU: u32 = 1_280;
+
 impl Plan {
     /// Works out what is to be done. Nothing is written.
     ///

@@ -1,3 +1,4 @@
+use super::IPV6_LEAST_MTU;
 use super::finish::finish;
 use crate::change::{Change, Place, Plan, Risk, ScopeName};
 use crate::hex::to_hex;
@@ -148,6 +149,15 @@ impl Restoration<'_> {
                 );
                 self.leave_out("qdisc", text);
                 state.qdisc = now.qdisc.clone();
+            }
+            if state.mtu < IPV6_LEAST_MTU && now.mtu >= IPV6_LEAST_MTU && self.survey.has_ipv6(now.index) {
+                let text = format!(
+                    "the MTU of {now_name} was {} and is {}: below {IPV6_LEAST_MTU} it would lose the addresses of IPv6 that it has now; \
+                     settings apply mtu={} --to {now_name} gives it to routes of IPv4",
+                    state.mtu, now.mtu, state.mtu
+                );
+                self.leave_out("mtu", text);
+                state.mtu = now.mtu;
             }
             wanted.insert(now_name.clone(), state);
         }

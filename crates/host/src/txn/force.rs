@@ -54,6 +54,9 @@ pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<Checkpoi
 pub fn forget(system: &mut dyn System, store: &Store, id: CheckpointId) -> Result<Released, TxnError> {
     let _lock = store.lock(system)?;
     let mut state = store.read_state(system, id)?;
+    if state.phase.is_over() && state.phase != Phase::Confirmed {
+        return Err(TxnError::NotInForce { id, phase: state.phase });
+    }
     close(system, store, id, &mut state, Phase::Forgotten)
 }
 

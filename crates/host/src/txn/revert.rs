@@ -3,9 +3,11 @@ use super::relocation::Relocation;
 use super::store::Store;
 use crate::change::{Checkpoint, Phase, State};
 use crate::persist;
+use crate::plan::IPV6_LEAST_MTU;
 use crate::snapshot::{ALLOWED_CC, AVAILABLE_CC, CC, DevicePart, Scope, Snapshot, route_key, steps};
 use crate::system::{Identity, System};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use wt_sys::route::Route;
 
 /// Times that putting everything back is tried: one step can make another one necessary, and drivers can be busy.
@@ -85,7 +87,11 @@ pub(crate) fn put_back(system: &mut dyn System, checkpoint: &Checkpoint, state: 
             if checkpoint.is_of(&here) {
                 notes.extend(OthersRoutes::of(now, checkpoint).notes(&checkpoint.before));
             }
-            let target = target(now, checkpoint, &here, &devices, available);
+            let mut target = target(now, checkpoint, &here, &devices, available);
+            // Whoever was cut off by a change wants all of it back, whatever came meanwhile; who kept it and takes it back later doesn't.
+            if matches!(state.phase, Phase::Confirmed | Phase::Undoing) {
+                notes.extend(spare_ipv6(&mut target, now));
+            }
             (devices.scope(&scope), without_controls(target, now, gone))
         })
     };
@@ -99,6 +105,32 @@ pub(crate) fn put_back(system: &mut dyn System, checkpoint: &Checkpoint, state: 
     notes.extend(gone.iter().map(told));
     notes.extend(take_back_permission(system, checkpoint));
     PutBack { errors, notes }
+}
+
+/// Leaves devices the MTU that they have where the one before would take IPv6 from them, which they have got since; returns what is
+/// to be told.
+fn spare_ipv6(target: &mut Snapshot, now: &Snapshot) -> Vec<String> {
+    let has_ipv6 = |device: u32| {
+        let is_of_nobody = |address: IpAddr| match address {
+            IpAddr::V6(address) => address.is_unicast_link_local() || address.is_multicast(),
+            IpAddr::V4(_) => true,
+        };
+        now.routes.iter().any(|route| route.is_v6() && route.uses(device) && !is_of_nobody(route.destination().0))
+    };
+    let mut notes = Vec::new();
+    for (name, state) in &mut target.devices {
+        let Some(present) = now.devices.get(name) else { continue };
+        if state.mtu < IPV6_LEAST_MTU && present.mtu >= IPV6_LEAST_MTU && has_ipv6(present.index) {
+            notes.push(format!(
+                "the MTU of {name} stays {}: with {}, which it had before, it would lose IPv6, which it has got since",
+                present.mtu, state.mtu
+            ));
+            state.mtu = present.mtu;
+            let theirs = now.routes.iter().filter(|route| route.is_v6() && route.uses(present.index));
+            target.routes.extend(theirs.cloned());
+        }
+    }
+    notes
 }
 
 /// Controls that were in force before and that this kernel has no more: whoever loaded them has taken them away. One that the kernel

@@ -42,7 +42,9 @@ impl ChangeRequest {
             merge(&mut request, read_file(file)?);
         }
         if let Some(id) = &self.verdict {
-            merge(&mut request, self.read_verdict(id)?);
+            let recommended = self.read_verdict(id)?;
+            not_another_level(id, &request, &recommended)?;
+            merge(&mut request, recommended);
         }
         if let Some(to) = &self.to {
             request.target = to.parse().unwrap_or_default();
@@ -152,6 +154,21 @@ impl ChangeRequest {
     }
 }
 
+/// Refuses a level that somebody names beside an experiment that recommends another one: what is stored would say that it was measured.
+fn not_another_level(id: &str, asked: &Request, recommended: &Request) -> Result<(), Problem> {
+    for (knob, value) in &asked.pairs {
+        let other = recommended.pairs.iter().find(|(of, measured)| of.name == knob.name && measured != value);
+        if let Some((_, measured)) = other {
+            return Err(Problem::usage(format!(
+                "{}={value} isn't what {id} recommends: that is {}={measured}",
+                knob.name, knob.name
+            ))
+            .hint(format!("leave out {}={value}, or apply it without --verdict", knob.name)));
+        }
+    }
+    Ok(())
+}
+
 /// A congestion control's name as the kernel has it: one of ours may be named with its variant or parameters, `chd@freebsd-hz100`.
 fn name_in_kernel(name: &str) -> Result<String, Problem> {
     match controls::ours(name).filter(|_| name.contains('@')) {
@@ -190,6 +207,11 @@ fn read_file(path: &Path) -> Result<Request, Problem> {
     /// More than any plan has.
     const LARGEST: u64 = 1 << 20;
     let name = path.display().to_string();
+    if name.is_empty() {
+        return Err(
+            Problem::usage("an empty word names no setting").hint("write settings as KEY=VALUE, or name a plan's file")
+        );
+    }
     let wrong = |error: std::io::Error| {
         let failure = Problem::usage(format!("{name}: {error}"));
         match Knob::find(&name) {

@@ -339,7 +339,12 @@ impl HostAccess {
             made.sync_all()
         };
         write().map_err(|error| {
-            Problem::environment(format!("{}: {error}", file.display())).hint("name a file that doesn't exist yet")
+            let hint = match error.kind() {
+                std::io::ErrorKind::AlreadyExists => "name a file that doesn't exist yet",
+                std::io::ErrorKind::NotFound => "make the folder first, or name a file in one that is there",
+                _ => "name a file in a folder that you may write to, with room on its disk",
+            };
+            Problem::environment(format!("{}: {error}", file.display())).hint(hint)
         })?;
         Ok(BackupAnswer::of(&backup))
     }
@@ -384,7 +389,11 @@ impl HostAccess {
     /// A usage [`Problem`] where there is none.
     pub fn in_force(&mut self, which: Option<&str>) -> Result<InForce, Problem> {
         let found = wt_host::in_force(&mut self.system, &self.store, id(which)?);
-        found.map(|(id, changes)| InForce::of(id, &changes)).map_err(|error| problem::txn(&error))
+        found.map(|(id, changes)| InForce::of(id, &changes)).map_err(|error| match error {
+            TxnError::NothingToUndo => Problem::usage("no change is in force")
+                .hint("windtunnel settings apply makes one; windtunnel settings history lists those that were made"),
+            error => problem::txn(&error),
+        })
     }
 
     /// Takes a change in force out of the kernel for a while, or puts it back in.

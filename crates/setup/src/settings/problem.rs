@@ -131,10 +131,9 @@ pub(super) fn txn(error: &TxnError) -> Problem {
         TxnError::NotPutBack { backup, as_before: false, .. } => Problem::environment(text)
             .because(format!("see windtunnel settings show; the old state is in {backup}"))
             .hint("undo --force puts back what can be; forget N leaves everything as it is"),
-        TxnError::NotPutBack { backup, as_before, .. } => {
-            let state = if *as_before { "everything is as it was before" } else { "see windtunnel settings show" };
-            Problem::environment(text).because(format!("{state}; the old state is in {backup}"))
-        }
+        TxnError::NotPutBack { backup, .. } => Problem::environment(text)
+            .because(format!("the change is in force again, as it was; the old state is in {backup}"))
+            .hint("undo --force puts back what can be; forget N leaves everything as it is"),
     }
 }
 

@@ -148,3 +148,45 @@ fn what_was_changed_in_another_namespace_is_neither_undone_here_nor_by_force_and
     let phases: Vec<&str> = rows(&history, "changes").iter().map(|row| row["phase"].as_str().unwrap()).collect();
     assert_eq!(phases, ["confirmed", "lapsed", "confirmed"], "{history:#}");
 }
+
+#[test]
+fn a_device_keeps_ipv6_that_a_backup_or_an_older_state_would_take_from_it() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "ip -6 route del default; ip -6 addr flush dev v0; ip link set v0 mtu 576; wt backup small.json > out; wt apply mtu=1500 --to v0 --yes > out
+         sysctl -qw net.ipv6.conf.v0.disable_ipv6=0; ip -6 addr add 2001:db8::1/64 dev v0 nodad; ip -6 route add default via 2001:db8::2; ip -6 route > before
+         wt restore small.json --yes; echo restored $?; wt undo > out; wt undo 1; echo undone $?; ip -6 route > after; cmp before after && echo SAME; ip -o link show v0 | grep -o 'mtu [0-9]*'",
+    );
+    let words =
+        ["restored 0", "undone 0", "SAME", "mtu 1500", "would lose the addresses of IPv6", "which it has got since"];
+    assert!(words.iter().all(|word| ran.out.contains(word)), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_proof_says_at_once_what_it_lacks_ends_in_time_and_is_one_object() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply ttl=70 --prove; echo code $?; wt apply ttl=70 --by true; echo code $?; cat /proc/sys/net/ipv4/ip_default_ttl
+         wt prove --by true; wt apply ttl=70 --confirm-within 4s --prove --by 'sleep 0.3' --rounds 10 --json > proof; echo code $?
+         wc -l < proof; unguarded 1; cat /proc/sys/net/ipv4/ip_default_ttl; wt forget 1; echo code $?; cat proof",
+    );
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(
+        lines[..8],
+        ["code 2", "code 2", "64", "code 1", "1", "64", "code 2", lines[7]],
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    let proof: serde_json::Value =
+        serde_json::from_str(lines[7]).unwrap_or_else(|error| panic!("{error}: {}", ran.out));
+    assert_eq!((&proof["applied"][0]["key"], &proof["proof"]["change"]), (&"ttl".into(), &"1".into()), "{proof}");
+    let rounds = proof["proof"]["rounds"].as_u64().unwrap();
+    assert!((1..10).contains(&rounds), "{proof}");
+    assert!(proof["proof"]["text"].as_str().unwrap().contains("longer --confirm-within"), "{proof}");
+    let words =
+        ["nothing is said that could be timed", "--prove isn't there", "no change is in force", "it is reverted"];
+    assert!(words.iter().all(|word| ran.err.contains(word)), "{}", ran.err);
+}

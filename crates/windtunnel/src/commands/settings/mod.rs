@@ -220,12 +220,11 @@ fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -
         SettingsCommand::Plan { request, json } => give(&host.plan(&request.request())?, *json, print::plan),
         SettingsCommand::Apply { request, how, prove, proof } => {
             let request = ApplyRequest { change: request.request(), confirmation: how.confirmation() };
-            let exit = changed(host.apply(&request)?, how.json, said)?;
-            if !prove {
-                return Ok(exit);
+            if *prove {
+                return prove::apply_and_prove(&request, proof, how.json, said, host);
             }
-            let ApplyRequest { change, .. } = request;
-            prove::prove(None, proof, change.measured()?, change.journal, how.json, host)
+            proof.is_unused()?;
+            changed(host.apply(&request)?, how.json, said)
         }
         SettingsCommand::Prove(args) => prove::run(args, host),
         SettingsCommand::Confirm { id, json } => give(&host.confirm(id.as_deref())?, *json, print::confirmed),
@@ -252,17 +251,14 @@ fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -
             Ok(Exit::Done)
         }
         SettingsCommand::Restore { file, dry_run: true, how } => give(&host.plan_backup(file)?, how.json, print::plan),
-        SettingsCommand::Restore { file, how, .. }
-            if host.plan_backup(file).is_ok_and(|plan| plan.is_empty() && plan.skipped.is_empty()) =>
-        {
-            if how.json {
-                emit!("{}", json!({"schema_version": 1, "applied": []}));
-            } else {
-                say!("Nothing differs from {}: nothing was changed.", file.display());
+        SettingsCommand::Restore { file, how, .. } => {
+            let plan = host.plan_backup(file)?;
+            if !plan.is_empty() {
+                return changed(host.restore(file, how.confirmation())?, how.json, said);
             }
-            Ok(Exit::Done)
+            let nothing = json!({"schema_version": 1, "applied": [], "skipped": plan.skipped});
+            give(&nothing, how.json, |_| print::nothing_to_restore(&plan, file))
         }
-        SettingsCommand::Restore { file, how, .. } => changed(host.restore(file, how.confirmation())?, how.json, said),
         SettingsCommand::Export(args) => {
             let (export, left_out) = host.export(&args.request())?;
             give(&export, args.json, |export| print::exported(export, &left_out))

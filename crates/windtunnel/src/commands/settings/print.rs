@@ -47,6 +47,15 @@ pub(super) fn plan(plan: &Plan) {
     }
 }
 
+pub(super) fn nothing_to_restore(plan: &Plan, file: &std::path::Path) {
+    if plan.skipped.is_empty() {
+        say!("Nothing differs from {}: nothing was changed.", file.display());
+        return;
+    }
+    plan.skipped.iter().for_each(|risk| say!("{}: {}", risk.key, risk.text));
+    say!("Nothing else differs from {}: nothing was changed.", file.display());
+}
+
 pub(super) fn applied(applied: &Applied) {
     let head = ["setting", "asked", "granted", "on a connection", "on"].map(str::to_owned).to_vec();
     let row = |row: &wt_host::AppliedRow| {

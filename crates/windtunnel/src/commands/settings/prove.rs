@@ -6,9 +6,10 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write as _;
 use std::path::PathBuf;
-use wt_compare::prove::{ProveEvent, ProveRequest, ProvenBy, usual_rounds};
+use wt_compare::prove::{ProveAnswer, ProveEvent, ProveRequest, ProvenBy, usual_rounds};
 use wt_experiment::VerdictKind;
 use wt_setup::HostAccess;
+use wt_setup::settings::ApplyRequest;
 
 /// Measures whether a change that is in force makes anything faster: on and off in random order
 ///
@@ -40,33 +41,80 @@ pub(super) struct ProveHow {
     /// Run this command in a shell; its time counts
     #[arg(long, value_name = "CMD")]
     by: Option<String>,
-    /// Rounds at most, of two runs each, so that 20 take 40 times as long as one; fewer than seven can't show anything
-    #[arg(long, value_name = "N", default_value_t = usual_rounds(), value_parser = clap::value_parser!(u16).range(2..=1000))]
-    rounds: u16,
+    /// Rounds at most, of two runs each, so that 20 take 40 times as long as one; fewer than seven can't show anything [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000))]
+    rounds: Option<u16>,
+}
+
+impl ProveHow {
+    /// Refuses what says how to measure where nothing is measured.
+    pub(super) fn is_unused(&self) -> Result<(), Problem> {
+        let words = [("--url", self.url.is_some()), ("--by", self.by.is_some()), ("--rounds", self.rounds.is_some())];
+        match words.iter().find(|(_, given)| *given) {
+            Some((word, _)) => {
+                Err(Problem::usage(format!("{word} says how to prove the change, and --prove isn't there"))
+                    .hint("add --prove, or leave it out"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What is to be proved; where nobody says what is to measure, by what the experiment measured.
+    fn request(
+        &self,
+        id: Option<&str>,
+        measured: Option<String>,
+        journal: Option<PathBuf>,
+    ) -> Result<ProveRequest, Problem> {
+        let url = self.url.clone().or(measured).map(ProvenBy::Url);
+        let by = self.by.clone().map(ProvenBy::Command).or(url).ok_or_else(|| {
+            Problem::usage("nothing is said that could be timed")
+                .hint("name what curl is to fetch, --url URL, or a command, --by 'CMD'")
+        })?;
+        Ok(ProveRequest { id: id.map(str::to_owned), by, rounds: self.rounds.unwrap_or_else(usual_rounds), journal })
+    }
 }
 
 pub(super) fn run(args: &ProveArgs, host: &mut HostAccess) -> Outcome {
-    prove(args.id.as_deref(), &args.how, None, args.journal.clone(), args.json, host)
+    let answer = prove(&args.how.request(args.id.as_deref(), None, args.journal.clone())?, host)?;
+    told(&answer, args.json)
 }
 
-/// Proves a change; where nobody says what is to measure, by what the experiment measured.
-pub(super) fn prove(
-    id: Option<&str>,
+/// Makes a change and proves it. All that can be refused is refused before anything is changed.
+pub(super) fn apply_and_prove(
+    request: &ApplyRequest,
     how: &ProveHow,
-    measured: Option<String>,
-    journal: Option<PathBuf>,
     json: bool,
+    said: &mut bool,
     host: &mut HostAccess,
 ) -> Outcome {
-    let url = how.url.clone().or(measured).map(ProvenBy::Url);
-    let by = how.by.clone().map(ProvenBy::Command).or(url).ok_or_else(|| {
-        Problem::usage("nothing is said that could be timed")
-            .hint("name what curl is to fetch, --url URL, or a command, --by 'CMD'")
-    })?;
-    let request = ProveRequest { id: id.map(str::to_owned), by, rounds: how.rounds, journal };
+    let change = &request.change;
+    let proof = how.request(None, change.measured()?, change.journal.clone())?;
+    let changed = host.apply(request)?;
+    if !json || changed.problem.is_some() {
+        super::changed(changed, json, said)?;
+        return told(&prove(&proof, host)?, json);
+    }
+    let proved = prove(&proof, host);
+    // One object of both; without a proof it says what was changed all the same.
+    let mut object = json!(changed);
+    if let Ok(answer) = &proved {
+        object["proof"] = json!(answer);
+    }
+    emit!("{object}");
+    *said = true;
+    proved.map(|answer| exit_of(&answer))
+}
+
+/// Proves a change.
+fn prove(request: &ProveRequest, host: &mut HostAccess) -> Result<ProveAnswer, Problem> {
     let cancel = cancel_on_signals()?;
     let mut events = |event: ProveEvent| drop(writeln!(std::io::stderr().lock(), "{event}"));
-    let answer = wt_compare::prove::prove(&request, host, &mut events, &cancel)?;
+    wt_compare::prove::prove(request, host, &mut events, &cancel)
+}
+
+/// Tells what came out.
+fn told(answer: &ProveAnswer, json: bool) -> Outcome {
     if json {
         emit!("{}", json!(answer));
     } else {
@@ -81,5 +129,9 @@ pub(super) fn prove(
         );
         say!("In the journal as {}.", answer.id);
     }
-    Ok(if answer.verdict == VerdictKind::Faster { Exit::Done } else { Exit::No })
+    Ok(exit_of(answer))
+}
+
+fn exit_of(answer: &ProveAnswer) -> Exit {
+    if answer.verdict == VerdictKind::Faster { Exit::Done } else { Exit::No }
 }
