@@ -427,9 +427,10 @@ mod tests {
 
     #[test]
     fn a_proof_that_ends_before_its_rounds_says_why() {
-        assert_eq!(ended_early(20, 20, false), "");
-        assert!(ended_early(7, 20, false).contains("after 7 of 20 rounds: by estimate"));
-        assert!(ended_early(7, 20, true).contains("stopped after 7 of 20"));
+        assert_eq!(ended_early(20, 20, Ending::OutOfTime), "");
+        assert!(ended_early(7, 20, Ending::ByItself).contains("after 7 of 20 rounds: by estimate"));
+        assert!(ended_early(7, 20, Ending::OutOfTime).contains("longer --confirm-within"));
+        assert!(ended_early(7, 20, Ending::Cancelled).contains("stopped after 7 of 20"));
     }
 
     #[test]

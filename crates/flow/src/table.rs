@@ -254,10 +254,10 @@ impl Tracker {
         self.followed.len()
     }
 
-    /// Packets so far.
+    /// Packets so far that the filter takes.
     #[must_use]
     pub const fn packets(&self) -> u64 {
-        self.counts.all
+        self.counts.all - self.counts.filtered_out
     }
 
     /// All that can be said. `interfaces` are the names of the places of capture.

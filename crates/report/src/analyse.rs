@@ -91,6 +91,9 @@ pub enum AnalyseError {
     /// A filter was given for a table.
     #[error("a filter is for captures, and this is none")]
     FilterOfTable,
+    /// Columns of a table were named for a capture.
+    #[error("a capture has no columns: --value, --factor, --block and which outcomes are good are for tables")]
+    ColumnsOfCapture,
     /// The two means can't be compared.
     #[error("the two means cannot be compared")]
     Means,
@@ -106,6 +109,9 @@ pub fn analyse(mut input: impl Read, request: &AnalyseRequest) -> Result<Analyse
     read.map_err(|source| AnalyseError::Unreadable { file: request.file.clone(), source })?;
     let is_capture = is_capture(&head);
     let whole = Cursor::new(head).chain(input);
+    if is_capture && request.columns != NamedColumns::default() {
+        return Err(AnalyseError::ColumnsOfCapture);
+    }
     if is_capture {
         let answer = analyse_capture(whole, &request.file, &request.capture);
         let answer = answer.map_err(|source| AnalyseError::Capture { file: request.file.clone(), source })?;
@@ -151,6 +157,11 @@ mod tests {
         assert!(matches!(&answer, AnalyseAnswer::Capture(capture) if !capture.has_connections()));
         assert_eq!(serde_json::to_value(&answer).unwrap()["kind"], "capture");
         assert!(!answer.is_yes());
+        assert!(answer.to_text().starts_with("0 packets in"), "{}", answer.to_text());
+        let columns = NamedColumns { factor: Some("mtu".to_owned()), ..NamedColumns::default() };
+        let capture = CaptureRequest { filter: None, connections: 10 };
+        let request = AnalyseRequest { file: "f".into(), columns, seed: 1, capture };
+        assert!(matches!(analyse(&empty[..], &request), Err(AnalyseError::ColumnsOfCapture)));
     }
 
     fn answer_verdict(answer: &AnalyseAnswer) -> &str {

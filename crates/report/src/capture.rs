@@ -8,13 +8,18 @@ use wt_units::counted;
 pub fn capture_text(answer: &CaptureAnswer) -> String {
     let analysis = &answer.analysis;
     let packets = &analysis.packets;
-    let mut lines = vec![format!(
-        "{} packets in {}, {} of them TCP, {}.",
-        packets.all,
-        time(analysis.duration_us as f64),
-        packets.tcp,
-        counted(packets.connections as usize, "connection"),
-    )];
+    let taken = packets.all.saturating_sub(packets.filtered_out);
+    let mut lines = vec![match (packets.filtered_out, taken) {
+        (1.., 0) => format!("The filter takes none of {} packets.", packets.all),
+        (left_out, _) => format!(
+            "{} packets{} in {}, {} of them TCP, {}.",
+            taken,
+            if left_out > 0 { format!(" of {}, those that the filter takes,", packets.all) } else { String::new() },
+            time(analysis.duration_us as f64),
+            packets.tcp,
+            counted(packets.connections as usize, "connection"),
+        ),
+    }];
     lines.extend(analysis.warnings.iter().map(|warning| format!("Note: {warning}.")));
     let mut connections: Vec<&ConnectionReport> = analysis.connections.iter().collect();
     connections.sort_by_key(|connection| (std::cmp::Reverse(connection.bytes()), connection.number));
@@ -115,7 +120,10 @@ fn window(own: &EndReport) -> String {
         0 => String::new(),
         times => format!(", closed {times} times for {}", time(own.window.closed_us as f64)),
     };
-    format!("window {} to {} bytes{known}{closed}", own.window.min.unwrap_or(0), own.window.max)
+    match own.window.min {
+        Some(least) => format!("window {least} to {} bytes{known}{closed}", own.window.max),
+        None => "window unknown: no packet after its handshake is here".to_owned(),
+    }
 }
 
 const fn state(state: State) -> &'static str {

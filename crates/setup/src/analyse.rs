@@ -107,6 +107,7 @@ fn problem(error: &AnalyseError) -> Problem {
         AnalyseError::FilterOfTable => {
             Problem::usage("--filter is for captures, and this is none").hint("leave it away for a table")
         }
+        AnalyseError::ColumnsOfCapture => problem.hint("leave them away for a capture; --filter chooses packets"),
         AnalyseError::Means => {
             problem.because("means must be above zero, standard deviations at least zero and not both zero")
         }
@@ -134,12 +135,18 @@ fn sheet_problem(error: &SheetError) -> Problem {
         SheetError::NotAboveZero { .. } => problem
             .because("settings are compared by their ratios")
             .hint("leave failed trials out and report how many there were"),
+        SheetError::NoStandardError { .. } => problem
+            .because("the table was read as effects with their standard errors, by its columns' names")
+            .hint("leave out what has none, or name the columns of outcomes: --value COLUMN"),
         SheetError::NotANumber { text, .. } if text.contains(',') => {
             problem.hint("write decimals with a point, and no separators of thousands")
         }
         SheetError::OneLevel { .. } | SheetError::TooManyLevels { .. } => {
             problem.hint("--factor COLUMN names the column of the settings")
         }
+        SheetError::ValueTwice { .. } => problem
+            .because("a series counts once, however often it is named")
+            .hint("name each column of outcomes once: --value run1,run2,run3"),
         SheetError::LevelTwice { .. } => problem.hint("one row for each level, one column for each series"),
         SheetError::LevelTwiceInBlock { .. } => {
             problem.hint("--block COLUMN names a column in which each level occurs once, or each as often")

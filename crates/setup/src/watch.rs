@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
-use wt_flow::{CaptureAnswer, CaptureRequest, Filter};
+use wt_flow::{CaptureAnswer, CaptureRequest, Filter, Tracker};
 use wt_problem::Problem;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::watch::{Watch, Watched, device_name};
@@ -25,7 +25,7 @@ pub struct WatchRequest {
     pub connections: usize,
     /// Ends after this time, in seconds; nothing means when somebody cancels.
     pub time_s: Option<f64>,
-    /// Ends after so many packets.
+    /// Ends after so many packets that the filter takes.
     pub packets: Option<u64>,
 }
 
@@ -55,27 +55,32 @@ pub fn watch(request: &WatchRequest, begun: &mut dyn FnMut(), cancel: &Cancel) -
     loop {
         let passed = Duration::from_nanos(monotonic_ns().saturating_sub(begin));
         let left = longest.map_or(TICK, |time| time.saturating_sub(passed));
-        if request.packets.is_some_and(|most| tracker.packets() >= most) {
+        let enough = |tracker: &Tracker| request.packets.is_some_and(|most| tracker.packets() >= most);
+        if enough(&tracker) {
             break;
         }
         // What came before the end is looked at, too.
         let over = cancel.is_cancelled() || left.is_zero();
         let mut seen = 0u32;
-        let mut see = |packet: &Watched<'_>| {
-            let place = *places.entry(packet.device).or_insert_with(|| {
-                devices.push(packet.device);
-                devices.len() - 1
-            });
-            match wt_wire::ip_behind_ethertype(packet.ethertype, packet.bytes) {
-                Some(ip) => {
-                    let before = packet.bytes.len() - ip.len().min(packet.bytes.len());
-                    tracker.packet(place, packet.at_ns, ip, packet.original_len.saturating_sub(before));
+        let see =
+            |packet: &Watched<'_>, tracker: &mut Tracker, places: &mut HashMap<i32, usize>, devices: &mut Vec<i32>| {
+                let place = *places.entry(packet.device).or_insert_with(|| {
+                    devices.push(packet.device);
+                    devices.len() - 1
+                });
+                match wt_wire::ip_behind_ethertype(packet.ethertype, packet.bytes) {
+                    Some(ip) => {
+                        let before = packet.bytes.len() - ip.len().min(packet.bytes.len());
+                        tracker.packet(place, packet.at_ns, ip, packet.original_len.saturating_sub(before));
+                    }
+                    None => tracker.no_ip(),
                 }
-                None => tracker.no_ip(),
-            }
-        };
+            };
         // Now and then the clock and the user are looked at, however much comes.
-        while seen < 4096 && watch.receive(&mut see) {
+        while seen < 4096
+            && !enough(&tracker)
+            && watch.receive(&mut |packet: &Watched<'_>| see(packet, &mut tracker, &mut places, &mut devices))
+        {
             seen += 1;
         }
         if over {

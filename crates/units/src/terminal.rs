@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 /// A text as a terminal can be given it, wherever it comes from: control characters but for tab and new line, with which a
 /// terminal can be made to do things, and characters that turn the direction of what follows are written as `\u001b`, which
-/// JSON reads as the same character. Colours (`ESC [ … m`) do no harm and stay.
+/// JSON reads as the same character. The few colours that this program itself writes (`ESC [ … m`) stay; others could hide text.
 ///
 /// # Example
 /// ```
@@ -40,16 +40,31 @@ fn is_harmful(c: char) -> bool {
     turns || (c.is_control() && c != '\n' && c != '\t')
 }
 
-/// Bytes of the colour that the text begins with; 0 if it doesn't.
+/// The same where nothing is to be coloured: no colour stays either.
+#[must_use]
+pub fn harmless_and_plain(text: &str) -> Cow<'_, str> {
+    let clean = harmless(text);
+    if clean.contains('\u{1b}') { Cow::Owned(clean.replace('\u{1b}', "\\u001b")) } else { clean }
+}
+
+/// Bold, faint, yellow, green, struck out, and back to normal.
+const OWN_COLOURS: [&str; 6] = ["0", "1", "2", "33", "1;32", "9;2"];
+/// Those of charts, of the palette of 256, which no terminal shows as black or as white.
+const CHART_COLOURS: std::ops::RangeInclusive<u8> = 20..=250;
+
+/// Bytes of the colour of ours that the text begins with; 0 if it doesn't.
 fn colour(text: &str) -> usize {
     let Some(codes) = text.strip_prefix("\u{1b}[") else { return 0 };
     let end = codes.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
-    if codes.as_bytes().get(end) == Some(&b'm') { 2 + end + 1 } else { 0 }
+    let (code, rest) = codes.split_at(end);
+    let of_chart = || code.strip_prefix("38;5;").and_then(|number| number.parse().ok());
+    let ours = OWN_COLOURS.contains(&code) || of_chart().is_some_and(|number| CHART_COLOURS.contains(&number));
+    if ours && rest.starts_with('m') { 2 + end + 1 } else { 0 }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::{harmless, harmless_and_plain};
     use proptest::prelude::*;
     use std::borrow::Cow;
 
@@ -58,7 +73,12 @@ mod tests {
         for (text, wanted) in [
             ("plain\tand\nnew", "plain\tand\nnew"),
             ("\u{1b}[2J", r"\u001b[2J"),
-            ("\u{1b}[31;4mred", "\u{1b}[31;4mred"),
+            ("\u{1b}[1;32mgreen\u{1b}[0m", "\u{1b}[1;32mgreen\u{1b}[0m"),
+            ("\u{1b}[38;5;208mline", "\u{1b}[38;5;208mline"),
+            // Concealed, black, black of the palette.
+            ("\u{1b}[8mhidden", r"\u001b[8mhidden"),
+            ("\u{1b}[30mhidden", r"\u001b[30mhidden"),
+            ("\u{1b}[38;5;16mhidden", r"\u001b[38;5;16mhidden"),
             ("\u{1b}[31", r"\u001b[31"),
             ("a\r\u{8}b\u{7f}\u{9b}31m", r"a\u000d\u0008b\u007f\u009b31m"),
             ("\u{202e}cba", r"\u202ecba"),
@@ -66,6 +86,7 @@ mod tests {
             assert_eq!(harmless(text), wanted);
         }
         assert!(matches!(harmless("münchen"), Cow::Borrowed(_)));
+        assert_eq!(harmless_and_plain("\u{1b}[1mbold"), r"\u001b[1mbold");
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use crate::screen::Screen;
 use std::io::Write as _;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 pub(crate) use wt_problem::{Fault, Problem};
 
 /// How a command that ran to its end answers.
@@ -45,7 +45,8 @@ static SCREEN: LazyLock<Screen> = LazyLock::new(Screen::stdout);
 /// Says on stderr what isn't the command's output, or that of a program that it runs.
 pub(crate) fn note(line: &str) {
     let line = format!("windtunnel: {line}");
-    let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&Screen::stderr().fitted(&line)));
+    let screen = Screen::stderr();
+    let _ = writeln!(std::io::stderr().lock(), "{}", screen.harmless(&screen.fitted(&line)));
 }
 
 /// See [`say!`].
@@ -65,6 +66,34 @@ pub(crate) fn say_table(rows: &[Vec<String>], right: &[usize]) {
 
 /// See [`emit!`].
 pub(crate) fn print_line(line: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{}", wt_units::harmless(line));
+    put_out(&format!("{}\n", SCREEN.harmless(line)));
+}
+
+/// Prints what is to be a file, byte by byte as it is.
+pub(crate) fn print_file(text: &str) {
+    put_out(text);
+}
+
+fn put_out(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // Whoever closed the pipe has seen enough.
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error.to_string());
+    }
+}
+
+/// Why the answer isn't on standard output, if it isn't.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// What came of a command, once all is printed.
+///
+/// # Errors
+/// A [`Problem`] where its answer got lost: a full disk behind standard output.
+pub(crate) fn printed(outcome: Outcome) -> Outcome {
+    let Some(why) = LOST.get().filter(|_| outcome.is_ok()) else { return outcome };
+    Err(Problem::environment(format!("the answer can't be written to standard output: {why}"))
+        .hint("let it go to a place with room; what was measured is in the journal"))
 }
 pub(crate) use {emit, say};

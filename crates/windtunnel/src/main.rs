@@ -21,14 +21,15 @@ fn main() -> ExitCode {
         return ExitCode::from(wt_lab::guest(args));
     }
     program::Cli::complete();
-    let problem = match program::Cli::of_process().and_then(|cli| cli.run()) {
+    let problem = match edge::printed(program::Cli::of_process().and_then(|cli| cli.run())) {
         Ok(exit) => return exit.into(),
         Err(problem) => problem,
     };
     use std::io::Write as _;
     let object = || serde_json::to_string(&problem).ok();
     let told = if cli::typed::wants_json() { object() } else { None };
-    let told = told.unwrap_or_else(|| screen::Screen::stderr().fitted(&format!("windtunnel: {problem}")));
-    let _ = writeln!(std::io::stderr().lock(), "{}", wt_units::harmless(&told));
+    let screen = screen::Screen::stderr();
+    let told = told.unwrap_or_else(|| screen.fitted(&format!("windtunnel: {problem}")));
+    let _ = writeln!(std::io::stderr().lock(), "{}", screen.harmless(&told));
     ExitCode::from(problem.fault.code())
 }

@@ -74,6 +74,11 @@ impl Screen {
         }
     }
 
+    /// The text as it can be given to this terminal, whatever it quotes.
+    pub(crate) fn harmless<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.color { wt_units::harmless(text) } else { wt_units::harmless_and_plain(text) }
+    }
+
     /// The text as this terminal can show it.
     pub(crate) fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.unicode || text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(wt_report::ascii(text)) }

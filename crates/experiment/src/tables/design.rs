@@ -86,7 +86,14 @@ fn has_word(name: &str, known: &[&str]) -> bool {
 /// The columns of outcomes.
 fn values(sheet: &Sheet, named: &NamedColumns) -> Result<Vec<usize>, SheetError> {
     if !named.values.is_empty() {
-        return named.values.iter().map(|name| sheet.find(ColumnRole::Value, name)).collect();
+        let found: Vec<usize> =
+            named.values.iter().map(|name| sheet.find(ColumnRole::Value, name)).collect::<Result<_, _>>()?;
+        // The same series once more is no further measurement.
+        let twice = found.iter().enumerate().find(|(at, column)| found[..*at].contains(column));
+        if let Some((_, column)) = twice {
+            return Err(SheetError::ValueTwice { file: sheet.file(), column: sheet.columns[*column].name.clone() });
+        }
+        return Ok(found);
     }
     let taken = |i: usize| {
         let name = Some(&sheet.columns[i].name);

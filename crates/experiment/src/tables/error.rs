@@ -168,6 +168,14 @@ pub enum SheetError {
         /// What stands there.
         text: String,
     },
+    /// A standard error must be above zero.
+    #[error("{cell}: {} is no standard error, which is above zero", quoted(.text))]
+    NoStandardError {
+        /// Where.
+        cell: CellName,
+        /// What stands there.
+        text: String,
+    },
     /// There is no figure.
     #[error("{cell}: the cell is empty")]
     EmptyCell {
@@ -207,6 +215,14 @@ pub enum SheetError {
         column: String,
         /// How many are allowed.
         most: usize,
+    },
+    /// A column of outcomes is named twice.
+    #[error("{file}: the column '{column}' is named twice")]
+    ValueTwice {
+        /// What the file is called.
+        file: String,
+        /// The column.
+        column: String,
     },
     /// Two rows of a table with series side by side have one level.
     #[error("{cell}: level '{level}' stands in line {before} already")]

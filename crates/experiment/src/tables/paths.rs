@@ -20,7 +20,10 @@ type Paths = (Vec<String>, Vec<Effect>);
 
 fn read(sheet: &Sheet, estimate: usize, error: usize) -> Result<Paths, SheetError> {
     let estimates = sheet.figures(estimate)?;
-    let errors = sheet.outcomes(error)?;
+    let errors = sheet.outcomes(error).map_err(|problem| match problem {
+        SheetError::NotAboveZero { cell, text } => SheetError::NoStandardError { cell, text },
+        other => other,
+    })?;
     let label = (0..sheet.columns.len()).find(|i| *i != estimate && *i != error);
     let names =
         label.map_or_else(|| (1..=estimates.len()).map(|i| i.to_string()).collect(), |i| sheet.cells(i).to_vec());

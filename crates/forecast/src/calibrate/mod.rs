@@ -163,6 +163,9 @@ pub fn calibrate(
             break;
         }
         let row = row::compare(cell, request, cancel)?;
+        if cancel.is_cancelled() && row.is_empty() {
+            break;
+        }
         sink(CalibrateEvent::Row(Box::new(CalibrationRow::of(&row, false))));
         rows.push(row);
     }
@@ -176,6 +179,9 @@ pub fn calibrate(
             sink(CalibrateEvent::Mix(Box::new(row.clone())));
             mix_rows.push(row);
         }
+    }
+    if cancel.is_cancelled() && rows.is_empty() && mix_rows.is_empty() {
+        return Err(Problem::stopped("stopped before a row was measured"));
     }
     Ok(CalibrateAnswer::of(&rows, (mix_rows, mix_ends), request.traces))
 }

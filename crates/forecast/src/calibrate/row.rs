@@ -65,6 +65,11 @@ impl RowInBoth {
         Some(self.model()? / self.lab()? - 1.0)
     }
 
+    /// Whether the lab has run nothing that counts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lab_us.is_empty()
+    }
+
     /// Runs it in the lab; returns the smallest RTT that was seen, µs.
     fn run_in_lab(
         &mut self,
@@ -82,6 +87,9 @@ impl RowInBoth {
             }
             let spec = spec(&self.cell.settings, &self.cell, request.seed + attempt);
             let outcome = lab.run(&spec, cancel).map_err(|error| Problem::environment(error.to_string()))?;
+            if cancel.is_cancelled() {
+                break;
+            }
             if outcome.status != Status::Completed || outcome.bytes != self.cell.size.get() {
                 self.invalid += 1;
                 continue;

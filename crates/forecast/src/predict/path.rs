@@ -88,7 +88,10 @@ impl LinkRequest {
                 .hint("name what the link carries, such as 8mbit"));
         }
         if self.loss.get() >= 1.0 {
-            return Err(Problem::usage("a loss of 100%: where everything is lost there is nothing to predict"));
+            return Err(Problem::usage(format!(
+                "a loss of {}: where everything is lost there is nothing to predict",
+                self.loss
+            )));
         }
         let up = self.up_rate.unwrap_or(rate);
         let product = (rate * self.rtt).get();

@@ -183,16 +183,17 @@ fn path_of<'a>(cell: &dyn Fn(&str) -> Option<&'a str>, request: &SweepRequest) -
     if of_link.is_none() && request.has_path {
         return Ok(None);
     }
+    // It says what holds for links of rows, also where rows must say how fast theirs are.
     let usual = match &request.usual.path {
-        PathRequest::Link(link) if request.has_path => Some(link.clone()),
-        _ => None,
+        PathRequest::Link(link) => Some(link.clone()),
+        PathRequest::Scenario(_) => None,
     };
     let rate = parsed(cell("link_rate"), "link_rate")?;
     let mut link = match (rate, usual) {
         (Some(rate), Some(usual)) => LinkRequest { rate, ..usual },
         (Some(rate), None) => LinkRequest::of(rate),
-        (None, Some(usual)) => usual,
-        (None, None) => {
+        (None, Some(usual)) if request.has_path => usual,
+        (None, _) => {
             return Err(Problem::usage("no path: neither a path nor a link_rate")
                 .hint("fill the column path with a preset's name, or link_rate with a rate such as 8mbit"));
         }

@@ -100,7 +100,10 @@ impl FirstWindowAnswer {
         if self.stopped {
             return Some(Problem::stopped("stopped before all hosts were asked"));
         }
-        let nothing = || Problem::remote("no host showed a first window").hint("the column \"why\" says what happened");
+        let nothing = || {
+            Problem::remote("no host showed a first window")
+                .hint("what each answered says why; with --csv it is the column \"why\"")
+        };
         (self.answered == 0).then(nothing)
     }
 }

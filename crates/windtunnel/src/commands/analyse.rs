@@ -2,7 +2,7 @@
 //! suffer from?
 
 use crate::cli::forms::{give, write_whole};
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, note, say};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use wt_experiment::classic::Better;
@@ -127,10 +127,14 @@ impl AnalyseArgs {
 /// A [`Problem`] that names line and column of what is wrong with the table.
 pub(crate) fn run(args: &AnalyseArgs) -> Outcome {
     let answer = analyse(&args.request())?;
-    if let Some(directory) = &args.svg {
-        write_plots(directory, &answer.charts())?;
+    let charts = args.svg.as_ref().map_or_else(Vec::new, |_| answer.charts());
+    if let Some(directory) = args.svg.as_ref().filter(|_| !charts.is_empty()) {
+        write_plots(directory, &charts)?;
     }
     give(&answer, args.json, |answer| say!("{}", answer.to_text()))?;
+    if args.svg.is_some() && charts.is_empty() {
+        note("nothing was drawn: there are no plots of this, only of tables of series");
+    }
     Ok(if answer.is_yes() { Exit::Done } else { Exit::No })
 }
 

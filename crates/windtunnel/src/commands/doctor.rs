@@ -16,7 +16,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     json: bool,
     /// Prints an AppArmor profile that lets this program make user namespaces, and how to install it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     apparmor_profile: bool,
 }
 

@@ -1,8 +1,7 @@
 //! `windtunnel metrics`: the newest verdicts and this host's changes, for monitoring.
 
-use crate::edge::{Exit, Outcome, Problem};
+use crate::edge::{Exit, Outcome, Problem, print_file};
 use clap::Args;
-use std::io::Write as _;
 use std::path::PathBuf;
 use wt_setup::metrics::metrics;
 use wt_setup::settings::HostAccess;
@@ -41,9 +40,7 @@ pub(crate) fn run(args: &MetricsArgs) -> Outcome {
             Problem::environment(error.to_string())
                 .hint("name a file in the folder that node_exporter's --collector.textfile.directory names")
         })?,
-        None => {
-            let _ = std::io::stdout().lock().write_all(text.as_bytes());
-        }
+        None => print_file(&text),
     }
     Ok(Exit::Done)
 }

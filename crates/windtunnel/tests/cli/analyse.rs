@@ -282,7 +282,7 @@ fn many_paths_are_summed_up_with_what_to_expect_on_the_next() {
     let (code, out) = of_text(b"path,log_ratio,se\na,0.18,0.06\nb,0.05,0.05\n", &[]);
     assert!(code == 1 && out.contains("too few for a mean"), "{out}");
     let (code, out) = of_text(b"path,log_ratio,se\na,0.18,0\nb,0.05,0.05\n", &[]);
-    assert!(code == 2 && out.contains("line 2, column 3 (se): '0' is not above zero"), "{out}");
+    assert!(code == 2 && out.contains("line 2, column 3 (se): '0' is no standard error"), "{out}");
 }
 
 #[test]
@@ -310,4 +310,24 @@ fn the_method_tested_on_itself_stays_within_its_error() {
     assert_eq!(a, again);
     let ran = run(&["self-test", "statistics", "--runs", "10", "--trials", "3"]);
     assert!(ran.code == 2 && ran.err.contains("no room for one round of 4"), "{}", ran.err);
+}
+
+#[test]
+fn a_series_counts_once_and_a_standard_error_is_above_zero() {
+    let (code, text) = of_text(b"mtu,d1\n1400,10\n1500,20\n", &["--value", "d1,d1,d1,d1,d1,d1"]);
+    assert!(code == 2 && text.contains("the column 'd1' is named twice"), "{text}");
+    let (code, text) = of_text(b"path,log_ratio,se\na,0.1,-0.05\nb,0.2,0.1\n", &[]);
+    assert!(
+        code == 2 && text.contains("'-0.05' is no standard error") && text.contains("by its columns' names"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_table_holds_hides_nothing_of_the_answer() {
+    let table = b"mtu,s1,s2,s3,s4,s5,s6\n1400\x1b[8m,10,11,12,10,11,12\n1500,20,21,22,23,24,25\n";
+    for args in [&[][..], &["--color", "always"], &["--color", "never"]] {
+        let (_, text) = of_text(table, args);
+        assert!(text.contains("1400\\u001b[8m") && !text.contains("\u{1b}[8m"), "{args:?}: {text:?}");
+    }
 }

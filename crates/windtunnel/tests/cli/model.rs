@@ -289,3 +289,35 @@ fn a_wrong_table_is_told_by_its_rows_and_leaves_what_was_there() {
         assert!(ran.code == 2 && ran.err.contains(part), "{args:?}: {}", ran.err);
     }
 }
+
+#[test]
+fn a_path_of_its_own_takes_no_links_options_and_a_table_does() {
+    for (args, wanted) in [
+        (&["predict", "adsl", "--loss", "3%"][..], "a path, adsl, and --loss exclude each other"),
+        (&["predict", "adsl", "--rtt", "40ms"], "a path, adsl, and --rtt exclude each other"),
+        (&["predict"], "no path is named"),
+        (&["predict", "--link-rate", "8mbit", "--loss", "200%"], "a loss of 200%"),
+    ] {
+        let ran = run(args);
+        assert!(ran.code == 2 && ran.err.contains(wanted), "{args:?}: {}{}", ran.out, ran.err);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("paths.csv");
+    std::fs::write(&table, "link_rate,rtt\n8mbit,\n8mbit,50ms\n8mbit,80ms\n").unwrap();
+    let args = ["predict", "--table", table.to_str().unwrap(), "--rtt", "50ms", "--size", "100kB", "--set", "cc=bbr"];
+    let ran = run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let column = |row: usize, name: &str| {
+        let lines: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split(',').collect()).collect();
+        let at = lines[0].iter().position(|cell| *cell == name).unwrap();
+        lines[1 + row * 2][at].to_owned()
+    };
+    assert_eq!(column(0, "goodput_bps"), column(1, "goodput_bps"), "{}", ran.out);
+    assert_ne!(column(0, "goodput_bps"), column(2, "goodput_bps"), "{}", ran.out);
+}
+
+#[test]
+fn settings_that_were_asked_for_together_are_measured_together() {
+    let ran = run(&["predict", "transatlantic", "--set", "cc=bbr,initcwnd=40", "--size", "1MB", "--seeds", "2"]);
+    assert!(ran.out.contains("--arm current --arm 'cc=bbr,initcwnd=40'"), "{}{}", ran.out, ran.err);
+}

@@ -275,3 +275,17 @@ fn an_experiment_that_ctrl_c_stops_says_its_name_and_the_command_that_goes_on_wi
     }
     assert!(shown.contains("Stopped after "), "{shown}");
 }
+
+#[test]
+fn an_answer_that_a_full_disk_takes_is_no_success_and_one_that_nobody_wants_is() {
+    let home = tempfile::tempdir().unwrap();
+    for args in [&["overhead", "--json"][..], &["lab", "list"], &["settings", "export", "--to", "sysctl.d", "ttl=70"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let told = ran(windtunnel(home.path()).args(args).stdout(full).output().unwrap());
+        assert!(told.code == 3 && told.err.contains("can't be written to standard output"), "{args:?}: {}", told.err);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let told = ran(windtunnel(home.path()).args(args).stdout(writer).output().unwrap());
+        assert_eq!((told.code, told.err.as_str()), (0, ""), "{args:?}");
+    }
+}

@@ -128,6 +128,8 @@ fn what_is_no_capture_or_no_filter_says_what_to_do() {
         (b"\x1f\x8b\x08\0\0\0\0\0", &[], 2, "gunzip"),
         (&pcap, &["--filter", "host example.org"], 2, "aren't looked up"),
         (b"a,b\n1,2\n", &["--filter", "tcp"], 2, "is for captures"),
+        (&pcap, &["--value", "a"], 2, "a capture has no columns"),
+        (&pcap, &["--svg", "plots"], 1, "nothing was drawn"),
         (b"", &[], 2, "empty"),
     ] {
         std::fs::write(&file, bytes).unwrap();
@@ -163,6 +165,16 @@ fn a_device_is_watched_while_packets_pass_and_ctrl_c_tells_what_was_seen() {
     );
     assert_eq!(refused["server"]["address"], "127.0.0.1:9");
     assert_eq!(told["packets"]["filtered_out"], 2);
+
+    // Exactly as many as were asked for, of those that the filter takes; some are left over.
+    let some = in_namespace(
+        "ip link set lo up; $WT watch lo --filter 'port 9' --packets 3 --json > seen & watcher=$!; \
+         until awk '$5 > 0 && $6 == 1 { bound = 1 } END { exit !bound }' /proc/net/packet; do :; done; \
+         curl -s http://127.0.0.1:10/; curl -s http://127.0.0.1:9/; curl -s http://127.0.0.1:9/; curl -s http://127.0.0.1:9/; wait $watcher; cat seen",
+    );
+    let packets = &object(&some)["packets"];
+    let taken = packets["all"].as_u64().unwrap() - packets["filtered_out"].as_u64().unwrap();
+    assert_eq!((taken, &packets["tcp"]), (3, &3.into()), "{packets}");
 
     let ends = in_namespace("ip link set lo up; $WT watch lo --for 200ms --json; $WT watch nosuch; echo $? >&2");
     assert!(ends.err.contains("nosuch") && ends.err.contains("ip link") && ends.err.ends_with("2\n"), "{}", ends.err);

@@ -89,32 +89,26 @@ pub(crate) struct PredictArgs {
 #[derive(Debug, Args, Clone)]
 struct LinkFlags {
     /// Rate of the link towards the client, of bits on the wire
-    #[arg(
-        long = "link-rate",
-        alias = "rate",
-        value_name = "RATE",
-        conflicts_with = "path",
-        required_unless_present_any = ["path", "table"]
-    )]
+    #[arg(long = "link-rate", alias = "rate", value_name = "RATE", conflicts_with = "path")]
     rate: Option<BitsPerSecond>,
     /// Rate the other way, if it is another
-    #[arg(long, value_name = "RATE", requires = "rate")]
+    #[arg(long, value_name = "RATE")]
     up_rate: Option<BitsPerSecond>,
-    /// Round-trip time of the idle path, without serialisation
-    #[arg(long, value_name = "TIME", requires = "rate", value_parser = duration, default_value = "40ms")]
-    rtt: Duration,
-    /// Share of the packets to the client that is lost at random
-    #[arg(long, value_name = "SHARE", requires = "rate", default_value = "0%")]
-    loss: Ratio,
+    /// Round-trip time of the idle path, without serialisation [default: 40ms]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    rtt: Option<Duration>,
+    /// Share of the packets to the client that is lost at random [default: 0%]
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<Ratio>,
     /// What the queue in front of the link holds [default: the bandwidth-delay product, at least ten packets]
-    #[arg(long, value_name = "SIZE", requires = "rate")]
+    #[arg(long, value_name = "SIZE")]
     queue: Option<Bytes>,
-    /// What a packet occupies on the link: `windtunnel overhead --list` names them
-    #[arg(long = "encap", alias = "framing", value_name = "STACK", requires = "rate", default_value = "raw")]
-    framing: String,
-    /// The largest packet that the link takes
-    #[arg(long, value_name = "SIZE", requires = "rate", default_value = "1500")]
-    mtu: Bytes,
+    /// What a packet occupies on the link: `windtunnel overhead --list` names them [default: raw]
+    #[arg(long = "encap", alias = "framing", value_name = "STACK")]
+    framing: Option<String>,
+    /// The largest packet that the link takes [default: 1500]
+    #[arg(long, value_name = "SIZE")]
+    mtu: Option<Bytes>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -168,6 +162,21 @@ impl PredictArgs {
         Ok((SweepRequest { usual: self.request(), has_path, shard, threads }, by))
     }
 
+    /// Refuses what says nothing here: a link's properties beside a path that has its own.
+    ///
+    /// # Errors
+    /// A usage problem that names the option.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        match (&self.path, self.link.given()) {
+            (None, _) if self.link.rate.is_none() && self.table.is_none() => Err(Problem::usage("no path is named")
+                .hint("name a preset or a TOML file, as windtunnel predict adsl, or describe a link: --link-rate 8mbit --rtt 40ms")),
+            (Some(path), Some(option)) => Err(Problem::usage(format!("a path, {path}, and {option} exclude each other"))
+                .because("the path has its own")
+                .hint("describe a link with --link-rate instead, or name a TOML file of your own")),
+            _ => Ok(()),
+        }
+    }
+
     /// What the model is asked.
     pub(super) fn request(&self) -> PredictRequest {
         PredictRequest {
@@ -188,7 +197,29 @@ impl PredictArgs {
 
 impl LinkFlags {
     fn request(&self) -> LinkRequest {
-        let Self { rate, up_rate, rtt, loss, queue, framing, mtu } = self.clone();
-        LinkRequest { rate: rate.unwrap_or(BitsPerSecond(0)), up_rate, rtt, loss, queue, framing, mtu }
+        let usual = LinkRequest::of(self.rate.unwrap_or(BitsPerSecond(0)));
+        let Self { rate: _, up_rate, rtt, loss, queue, framing, mtu } = self.clone();
+        LinkRequest {
+            up_rate,
+            rtt: rtt.unwrap_or(usual.rtt),
+            loss: loss.unwrap_or(usual.loss),
+            queue,
+            framing: framing.unwrap_or(usual.framing),
+            mtu: mtu.unwrap_or(usual.mtu),
+            rate: usual.rate,
+        }
+    }
+
+    /// An option that says something of a link.
+    fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--up-rate", self.up_rate.is_some()),
+            ("--rtt", self.rtt.is_some()),
+            ("--loss", self.loss.is_some()),
+            ("--queue", self.queue.is_some()),
+            ("--encap", self.framing.is_some()),
+            ("--mtu", self.mtu.is_some()),
+        ];
+        all.iter().find(|(_, given)| *given).map(|(name, _)| *name)
     }
 }

@@ -22,6 +22,7 @@ const HEIGHT: u32 = 420;
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &PredictArgs) -> Outcome {
+    args.check()?;
     if let Some(table) = &args.table {
         return table::run(args, table);
     }

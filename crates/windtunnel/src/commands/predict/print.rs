@@ -93,9 +93,20 @@ fn advise(answer: &PredictAnswer) {
         return;
     }
     say!("* gains more than that. What to measure:");
-    let varied = answer.candidates.iter().take(4).filter_map(|settings| settings.iter().next());
-    let levels: Vec<String> = varied.map(|(knob, level)| format!("--levels {knob}={level}")).collect();
+    // What stands alone is a level of its knob; what is more than one setting is measured together, as it was asked.
+    let mut words: Vec<String> = Vec::new();
+    for settings in answer.candidates.iter().take(4) {
+        let pairs: Vec<String> = settings.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
+        match &pairs[..] {
+            [pair] => words.push(format!("--levels {pair}")),
+            _ => words.push(format!("--arm '{}'", pairs.join(","))),
+        }
+    }
+    if words.iter().any(|word| word.starts_with("--arm")) {
+        words = words.iter().map(|word| word.replacen("--levels", "--arm", 1)).collect();
+        words.insert(0, "--arm current".to_owned());
+    }
     let is_preset = wt_lab::presets::names().contains(&answer.path.as_str());
     let path = if is_preset { &answer.path } else { "PATH.toml" };
-    say!("  windtunnel tune --lab {path} {}", levels.join(" "));
+    say!("  windtunnel tune --lab {path} {}", words.join(" "));
 }

@@ -1,6 +1,6 @@
 //! Answers of `settings` on the terminal.
 
-use crate::edge::{emit, say};
+use crate::edge::{emit, print_file, say};
 use serde_json::json;
 use std::io::Write as _;
 use wt_host::{Applied, Confirmed, Export, LastingFile, Plan, Released, Risk, Undone, VerifyReport};
@@ -40,7 +40,11 @@ pub(super) fn plan(plan: &Plan) {
         content.lines().for_each(|line| emit!("  {line}"));
         risks(&file.skipped).iter().for_each(|line| say!("  {line}"));
     }
-    if plan.is_empty() {
+    if plan.is_empty() && !plan.changes.is_empty() {
+        say!(
+            "\nEverything is so already; nothing would be written now. apply and confirm would make it stay after a reboot."
+        );
+    } else if plan.is_empty() {
         say!("\nEverything is so already; nothing would be written.");
     } else {
         say!("\nNothing was written. windtunnel settings apply does it, and puts it back unless it is confirmed.");
@@ -221,7 +225,7 @@ pub(super) fn exported(export: &Export, left_out: &[Risk]) {
         if several {
             emit!("### {}", file.path);
         }
-        let _ = std::io::stdout().lock().write_all(file.content.as_bytes());
+        print_file(&file.content);
     }
     for skipped in left_out.iter().chain(&export.skipped) {
         let _ = writeln!(std::io::stderr().lock(), "not expressed: {}", skipped.text);
