@@ -24,7 +24,13 @@ pub(crate) fn check_count(hosts: usize) -> Result<(), Problem> {
 pub(crate) fn split_port(text: &str, default_port: u16) -> Result<(String, u16), Problem> {
     let usage = |error: UrlError| {
         let what = Problem::usage(format!("\"{text}\" is not a valid host")).because(error.to_string());
-        what.hint("write HOST, HOST:PORT or [IPV6]:PORT")
+        match text.split_once("://") {
+            // Of a URL only its host is on the path.
+            Some((_, rest)) => {
+                what.hint(format!("write the URL's host alone: {}", rest.split('/').next().unwrap_or(rest)))
+            }
+            None => what.hint("write HOST, HOST:PORT or [IPV6]:PORT"),
+        }
     };
     let HostPort { host, port } = text.parse().map_err(usage)?;
     Ok((host, port.unwrap_or(default_port)))
@@ -46,6 +52,8 @@ mod tests {
         ] {
             assert_eq!(split_port(text, 80).unwrap(), (host.to_owned(), port), "{text}");
         }
+        let url = split_port("http://server:81/file", 80).unwrap_err();
+        assert!(url.hint.unwrap().ends_with("alone: server:81"));
         for text in ["", ":80", "server:http", "server:0", "server:70000", "[fd00::1]80", "a b"] {
             assert_eq!(split_port(text, 80).unwrap_err().fault.code(), 2, "{text}");
         }

@@ -39,6 +39,8 @@ mod reverse;
 mod target;
 /// The hops of a path.
 pub mod trace;
+/// Which targets are probed at once.
+mod waves;
 /// The sockets.
 mod wire;
 

@@ -2,6 +2,7 @@ use super::memory::ToldMtus;
 use crate::ProbeOptions;
 use crate::driver::{Cost, Driver};
 use crate::target::Target;
+use crate::waves::waves;
 use std::time::Duration;
 use wt_probe::{Kind, Machine, Search, SearchConfig, SearchReport};
 use wt_problem::Problem;
@@ -35,7 +36,7 @@ pub struct SearchScope {
     pub flows: Option<u8>,
 }
 
-/// Searches for all targets at once, those of one version of IP after those of the other.
+/// Searches for all targets at once, those of one version of IP after those of the other, and several of one address one after the other.
 ///
 /// # Errors
 /// An environment problem where this host can't probe, and a stopped one after a cancel.
@@ -49,15 +50,12 @@ pub fn search(
     let (mut told, file) = ToldMtus::load();
     let mut reports: Vec<Option<SearchReport>> = targets.iter().map(|_| None).collect();
     let (mut cost, mut reverse) = (Cost::default(), Cost::default());
-    for v6 in [false, true] {
-        let of_version: Vec<usize> = (0..targets.len()).filter(|i| targets[*i].ip.is_ipv6() == v6).collect();
-        if of_version.is_empty() {
-            continue;
-        }
-        let mut driver = Driver::open(v6, of_version.len(), options, cancel)?;
+    for wave in waves(targets) {
+        let Some(v6) = wave.first().map(|first| targets[*first].ip.is_ipv6()) else { continue };
+        let mut driver = Driver::open(v6, wave.len(), options, cancel)?;
         let kinds = driver.kinds();
         let handshake = kinds.contains(&Kind::OldSegment) || kinds.contains(&Kind::Stream);
-        let patient = of_version.len() <= FEW;
+        let patient = wave.len() <= FEW;
         let flows = if driver.streams() { flows.unwrap_or(if patient { FLOWS } else { 1 }) } else { 1 };
         let config = |i: usize| SearchConfig {
             max: targets[i].mtu,
@@ -69,17 +67,15 @@ pub fn search(
             flows,
             told: told.of(targets[i].ip),
         };
-        let mut machines: Vec<Search> =
-            of_version.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
-        let (spent, reverse_pmtu, on_top) = if let ([only], [machine]) = (&of_version[..], &mut machines[..]) {
+        let mut machines: Vec<Search> = wave.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
+        let (spent, reverse_pmtu, on_top) = if let ([only], [machine]) = (&wave[..], &mut machines[..]) {
             driver.search_both_ways(&targets[*only], machine, LIMIT)?
         } else {
-            let pairs =
-                of_version.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
+            let pairs = wave.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
             (driver.run(pairs.collect(), LIMIT)?, None, Cost::default())
         };
         (cost, reverse) = (cost.plus(spent), reverse.plus(on_top));
-        for (i, machine) in of_version.iter().zip(&machines) {
+        for (i, machine) in wave.iter().zip(&machines) {
             let report = SearchReport { reverse_pmtu, ..machine.report() };
             let truth = report.hints.iter().find(|hint| Some(hint.mtu) == report.pmtu);
             if let Some(hint) = truth.filter(|_| patient) {

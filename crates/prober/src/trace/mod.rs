@@ -11,7 +11,7 @@ pub(crate) use run::{names, trace_all};
 use crate::ProbeOptions;
 use crate::answers::Answers;
 use crate::options::within;
-use crate::target::find_all;
+use crate::target::{Target, find_all};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use wt_problem::Problem;
@@ -72,6 +72,14 @@ pub fn trace(
 ) -> Result<Answers<TraceAnswer>, Problem> {
     request.check()?;
     let targets = find_all(&request.hosts, request.options.ip, cancel)?;
+    if let Some(target) = targets.iter().find(|target| request.size > target.mtu) {
+        let Target { name, device, mtu, .. } = target;
+        return Err(Problem::usage(format!(
+            "probes of {} bytes to {name}: {device} takes packets of {mtu} bytes at most",
+            request.size
+        ))
+        .hint(format!("--size 52 to --size {mtu}; windtunnel mtu {name} finds what gets through")));
+    }
     let (traces, cost) = trace_all(&targets, request, cancel)?;
     events(TraceEvent::Traced);
     let names = if request.names { names(&traces) } else { HashMap::new() };

@@ -2,6 +2,7 @@ use super::TraceRequest;
 use crate::driver::{Cost, Driver};
 use crate::names::names_of;
 use crate::target::{Target, offered};
+use crate::waves::waves;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Names are waited for no longer.
 const NAMES: Duration = Duration::from_millis(500);
 
-/// Traces all targets at once.
+/// Traces all targets at once, several of one address one after the other.
 pub(crate) fn trace_all(
     targets: &[Target],
     request: &TraceRequest,
@@ -22,12 +23,9 @@ pub(crate) fn trace_all(
 ) -> Result<(Vec<Trace>, Cost), Problem> {
     let mut traces: Vec<Option<Trace>> = targets.iter().map(|_| None).collect();
     let mut cost = Cost::default();
-    for v6 in [false, true] {
-        let of_version: Vec<usize> = (0..targets.len()).filter(|i| targets[*i].ip.is_ipv6() == v6).collect();
-        if of_version.is_empty() {
-            continue;
-        }
-        let mut driver = Driver::open(v6, of_version.len(), &request.options, cancel)?;
+    for wave in waves(targets) {
+        let Some(v6) = wave.first().map(|first| targets[*first].ip.is_ipv6()) else { continue };
+        let mut driver = Driver::open(v6, wave.len(), &request.options, cancel)?;
         let kinds = driver.kinds();
         let config = |target: &Target| TraceConfig {
             kind: if kinds.contains(&Kind::Echo) { Kind::Echo } else { Kind::Udp },
@@ -38,12 +36,11 @@ pub(crate) fn trace_all(
             max: target.mtu,
             offered: offered(target),
         };
-        let mut machines: Vec<Trace> = of_version.iter().map(|i| Trace::new(config(&targets[*i]))).collect();
-        let pairs =
-            of_version.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
+        let mut machines: Vec<Trace> = wave.iter().map(|i| Trace::new(config(&targets[*i]))).collect();
+        let pairs = wave.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
         let spent = driver.run(pairs.collect(), LIMIT)?;
         cost = cost.plus(spent);
-        for (i, machine) in of_version.into_iter().zip(machines) {
+        for (i, machine) in wave.into_iter().zip(machines) {
             traces[i] = Some(machine);
         }
     }

@@ -141,7 +141,9 @@ fn problem(error: &OverheadError) -> Problem {
     let problem = Problem::usage(error.to_string());
     match error {
         OverheadError::OptionsOfUdp => problem.hint("leave out --tcp-options or --proto udp"),
-        OverheadError::TooSmall(_) => problem.hint("a larger MTU, or fewer bytes of options"),
+        OverheadError::TooSmall(_) => {
+            problem.hint("a larger MTU (--mtu, or --link-mtu beneath encapsulations), or fewer bytes of options")
+        }
         _ => problem,
     }
 }

@@ -109,6 +109,20 @@ fn two_hundred_hosts_behind_a_black_hole_are_all_told_at_once() {
 }
 
 #[test]
+fn two_names_of_one_address_are_both_told_and_a_host_alone_counts_its_own_probes() {
+    let script = "$WT mtu server server:81 server6 --json; $WT trace -n server server --json; $WT mtu server server6; $WT trace --size 1501 server";
+    let ran = shell(&topology(&[]), script);
+    let objects: Vec<Value> = serde_json::Deserializer::from_str(&ran.out).into_iter().map_while(Result::ok).collect();
+    let [mtu, trace, ..] = &objects[..] else { panic!("{}{}", ran.out, ran.err) };
+    let pmtus: Vec<&Value> = mtu["targets"].as_array().unwrap().iter().map(|target| &target["pmtu"]).collect();
+    assert_eq!(pmtus, [1400, 1400, 1400], "{mtu:#}");
+    let hops: Vec<&Value> = trace["targets"].as_array().unwrap().iter().map(|target| &target["hop_count"]).collect();
+    assert_eq!(hops, [4, 4], "{trace:#}");
+    assert_eq!(ran.out.matches(" probes of ").count(), 2, "{}", ran.out);
+    assert!(ran.code == 2 && ran.err.contains("takes packets of 1500 bytes at most"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn what_cannot_be_probed_is_told_with_the_fault() {
     for (host, code, word) in [("no-such-host.invalid", [2, 3], "no-such-host.invalid"), ("a:b", [2, 2], "HOST:PORT")] {
         let ran = run(&["mtu", host]);

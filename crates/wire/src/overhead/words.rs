@@ -26,7 +26,7 @@ pub enum QuantityError {
         text: String,
     },
     /// No IP packet is so long.
-    #[error("{} is out of range: an IP packet has at most {LARGEST} bytes", .len.get())]
+    #[error("{} is out of range: an IP packet has 1 to {LARGEST} bytes", .len.get())]
     PacketLen {
         /// What was written.
         len: Bytes,

@@ -3,7 +3,7 @@ use wt_probe::PathKind;
 use wt_prober::mtu::{MtuAnswer, SearchAnswer};
 
 /// What a search found of a host, if it answered.
-pub(super) fn show(answer: &MtuAnswer) {
+pub(super) fn show(answer: &MtuAnswer, hosts: usize) {
     let search = &answer.search;
     let Some(pmtu) = search.pmtu else { return };
     say!("{} ({}): packets of up to {pmtu} bytes get through", search.target, search.address);
@@ -38,7 +38,14 @@ pub(super) fn show(answer: &MtuAnswer) {
     let rtt = answer.rtt_us.map_or(String::new(), |rtt| format!(", RTT {:.1} ms", rtt / 1e3));
     let by = search.method.unwrap_or_default();
     let (packets, seconds) = answer.reverse.map_or((0, 0.0), |reverse| (reverse.packets, reverse.seconds));
-    say!("  {} packets, {:.2} s, by {by}{rtt}", search.packets + packets, search.seconds + seconds);
+    let all = search.packets + packets;
+    // What leaves for several hosts at once is told together.
+    let sent = if hosts > 1 {
+        format!("{} probes of {all} packets to all hosts", search.probes)
+    } else {
+        format!("{all} packets")
+    };
+    say!("  {sent}, {:.2} s, by {by}{rtt}", search.seconds + seconds);
     // A scan tells its own behind the table.
     for line in search.advice.iter().filter(|_| scanned.is_none()) {
         say!("  to do: {line}");

@@ -1,20 +1,24 @@
 use crate::edge::{say, say_table};
 use wt_prober::trace::{TraceAnswer, TraceHopAnswer};
+use wt_units::counted;
 
 /// The hops to a host, and how far it is.
-pub(super) fn show(answer: &TraceAnswer) {
+pub(super) fn show(answer: &TraceAnswer, hosts: usize) {
     say!("{} ({})", answer.target, answer.address);
     for hop in &answer.route.hops {
         say!("{}", line(hop));
     }
     let end = match (answer.route.hop_count, answer.by_tcp) {
-        (Some(1), false) => "1 hop".to_owned(),
-        (Some(hops), false) => format!("{hops} hops"),
-        (Some(hops), true) => format!("{hops} hops; the target answers TCP only"),
+        (Some(hops), false) => counted(hops.into(), "hop"),
+        (Some(hops), true) => format!("{}; the target answers TCP only", counted(hops.into(), "hop")),
         (None, _) if answer.is_open => "the target accepts TCP, but doesn't say how far it is".to_owned(),
         (None, _) => "the target doesn't answer".to_owned(),
     };
-    say!("{end}; {} packets, {:.2} s", answer.packets, answer.seconds);
+    // What leaves for several hosts at once is told together.
+    let (probes, all) = (answer.probes, answer.packets);
+    let sent =
+        if hosts > 1 { format!("{probes} probes of {all} packets to all hosts") } else { format!("{all} packets") };
+    say!("{end}; {sent}, {:.2} s", answer.seconds);
 }
 
 /// One hop as a line.
