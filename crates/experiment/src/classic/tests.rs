@@ -265,6 +265,37 @@ fn a_clear_gain_is_recommended_also_where_less_is_better() {
 }
 
 #[test]
+fn of_two_levels_the_better_one_is_named_also_where_there_is_no_interval() {
+    let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    let blocks = names(&["1", "2", "3", "4", "5", "6"]);
+    // Without any noise, and with one block that is far from all others.
+    let constant = [2.0; 6];
+    let outlier = [11.01, 11.02, 11.03, 11.04, 11.05, 200.0];
+    for (a, b, gain, has_tukey) in [([1.0; 6], constant, "100%", false), ([10.0; 6], outlier, "79%", true)] {
+        let table = Table::new(names(&["A", "B"]), blocks.clone(), [a, b].concat()).unwrap();
+        for (better, best, other) in [(Better::Higher, "B", "A"), (Better::Lower, "A", "B")] {
+            let told = analyse(&table, better, "setting", "round", &mut rng()).unwrap();
+            let want = format!(
+                "Use setting {best}: it is shown to be better than {other} (permutation p = 0.031). In the geometric mean \
+                 that is {gain}; how much it is at least isn't shown. "
+            );
+            assert!(told.difference_shown && told.verdict.starts_with(&want), "{}", told.verdict);
+            assert_eq!(told.tukey.iter().any(|pair| pair.p >= 0.05), has_tukey);
+            assert_eq!((told.tukey.is_empty(), told.sign_flip[0].test.p), (!has_tukey, 0.03125));
+        }
+    }
+    // Of three levels relabelling doesn't say which.
+    let cells = [[1.0; 6], [1.0; 6], constant].concat();
+    let table = Table::new(names(&["A", "B", "C"]), blocks, cells).unwrap();
+    let told = analyse(&table, Better::Higher, "setting", "round", &mut rng()).unwrap();
+    assert!(told.difference_shown, "{}", told.verdict);
+    assert!(
+        told.verdict
+            .starts_with("The levels of setting differ (permutation p = 0.0041), but which from which isn't shown.")
+    );
+}
+
+#[test]
 fn from_a_few_blocks_of_identical_levels_nothing_is_claimed_in_any_words() {
     let mut rng = rng();
     let names = |n: usize| (0..n).map(|i| format!("l{i}")).collect::<Vec<_>>();

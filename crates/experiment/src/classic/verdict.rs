@@ -57,7 +57,7 @@ impl Words<'_> {
         let shown = p < ALPHA && self.blocks >= fewest_blocks(k);
         let mut sentences = match clear.as_slice() {
             _ if !shown => vec![self.none(p)],
-            [] => vec![self.differ(p)],
+            [] => self.better_of_two(p).unwrap_or_else(|| vec![self.differ(p)]),
             pairs => self.faster(pairs),
         };
         if shown {
@@ -95,6 +95,30 @@ impl Words<'_> {
             self.factor,
             p_value(p)
         )
+    }
+
+    /// Of two levels the better one, where relabelling shows a difference and no interval does: there is no noise to compute one
+    /// from, or so much in one block that it holds a ratio of 1. `None` of more levels. With two, to relabel is to flip the signs
+    /// of their differences, whose mean has the direction that was tested.
+    fn better_of_two(&self, p: f64) -> Option<Vec<String>> {
+        let [a, b] = self.a.describe.as_slice() else { return None };
+        let lower = self.a.better == Better::Lower;
+        let a_better = (a.geometric_mean > b.geometric_mean) != lower;
+        let (good, bad) = if a_better { (a, b) } else { (b, a) };
+        let ratio = good.geometric_mean / bad.geometric_mean;
+        Some(vec![
+            format!(
+                "Use {} {}: it is shown to be better than {} (permutation p {}).",
+                self.factor,
+                good.level,
+                bad.level,
+                p_value(p)
+            ),
+            format!(
+                "In the geometric mean that is {}; how much it is at least isn't shown.",
+                percent(ratio.max(1.0 / ratio) - 1.0)
+            ),
+        ])
     }
 
     /// The best of the levels that are shown to be better than another, and all that it is better than.
