@@ -1,4 +1,5 @@
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
 use wt_setup::{Baseline, Budget, Levels, NamedArm, WorkloadRequest, duration_or_none};
 use wt_tune::{TrialDirection, TuneRequest};
@@ -29,7 +30,8 @@ pub struct JobSpec {
     /// How long each trial transfers.
     #[serde(with = "duration_or_none", skip_serializing_if = "Option::is_none")]
     pub trial: Option<Duration>,
-    /// What each trial does.
+    /// What each trial does. No job names a file, and a HAR is one.
+    #[serde(deserialize_with = "workload_without_file")]
     pub workload: WorkloadRequest,
     /// Which way the payload goes, seen from the agent.
     pub direction: TrialDirection,
@@ -38,6 +40,19 @@ pub struct JobSpec {
     /// Hours of the day in which it may begin, in UTC: `22:00-06:00`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hours: Option<String>,
+}
+
+/// Reads a workload that a fleet's owner wrote: the agent would open a file with rights of its own, before its policy is asked, and
+/// tell the owner what came of it.
+fn workload_without_file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<WorkloadRequest, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if WorkloadRequest::names_file(&text) {
+        return Err(D::Error::custom(
+            "workload: a job can't name a HAR file (har=), which would be opened on each agent's host: leave it out, or run \
+             windtunnel tune with it on the host that has the file",
+        ));
+    }
+    text.parse().map_err(D::Error::custom)
 }
 
 impl JobSpec {
@@ -73,5 +88,45 @@ impl JobSpec {
         };
         request.live.allow_host_wide = self.host_wide;
         request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::Mesh;
+
+    #[test]
+    fn a_job_that_names_a_file_is_refused_before_the_file_is_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().join("page.har");
+        let entry = r#"{"response": {"status": 200, "bodySize": 100}}"#;
+        std::fs::write(&there, format!(r#"{{"log": {{"entries": [{entry}]}}}}"#)).unwrap();
+        let (there, missing) = (there.display(), folder.path().join("missing").display().to_string());
+        let page = format!("page:har={there}");
+        assert!(page.parse::<WorkloadRequest>().is_ok(), "on the host itself it is a workload");
+        // What is said of a file that is there, of none and of a folder is the same.
+        let mut told = std::collections::BTreeSet::new();
+        for text in [
+            page.clone(),
+            format!("page:har={missing}"),
+            format!("page: har = {}", folder.path().display()),
+            format!("page:connections=6,har={there}"),
+        ] {
+            let spec = serde_json::json!({ "workload": text }).to_string();
+            told.insert(serde_json::from_str::<JobSpec>(&spec).unwrap_err().to_string());
+        }
+        let told = Vec::from_iter(told);
+        assert!(told.iter().all(|why| why.contains("can't name a HAR file") && !why.contains("No such")), "{told:?}");
+        let reasons: std::collections::BTreeSet<_> = told.iter().map(|why| why.split(" at line").next()).collect();
+        assert_eq!(reasons.len(), 1, "{told:?}");
+        // Whoever writes the plan learns it at once.
+        let mesh = format!(
+            "name = \"m\"\n[[measure]]\nfrom = [\"a\"]\nto = [\"wt://s.example\"]\nwith = {{ workload = \"{page}\" }}"
+        );
+        let why = Mesh::parse(&mesh).unwrap_err();
+        assert!(why.contains("can't name a HAR file"), "{why}");
+        let other: JobSpec = serde_json::from_str(r#"{"workload": "page:size=10kB"}"#).unwrap();
+        assert_eq!(other.workload.to_string(), "page:size=10kB");
     }
 }

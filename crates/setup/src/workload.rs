@@ -146,6 +146,19 @@ pub fn list() -> String {
 }
 
 impl WorkloadRequest {
+    /// Whether a workload as it is written names a file, which to parse it would open. Who takes the text from elsewhere asks
+    /// first: what an error then says of the file would be told to whoever sent it.
+    ///
+    /// # Example
+    /// ```
+    /// assert!(wt_setup::WorkloadRequest::names_file("page:connections=6,har=page.har"));
+    /// assert!(!wt_setup::WorkloadRequest::names_file("page:size=10kB"));
+    /// ```
+    #[must_use]
+    pub fn names_file(text: &str) -> bool {
+        text.split([':', ',']).any(|part| part.split('=').next().is_some_and(|key| key.trim() == "har"))
+    }
+
     /// Takes a value, within what makes sense.
     fn set(&mut self, key: &'static str, value: &str) -> Result<(), String> {
         let size = |text: &str| -> Result<Bytes, String> {

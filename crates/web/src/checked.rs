@@ -42,7 +42,7 @@ pub(crate) fn limited(what: &str, count: usize) -> Result<(), ApiError> {
 /// # Errors
 /// [`ApiError`] for what there isn't, and for a file.
 pub(crate) fn workload(value: &str) -> Result<WorkloadRequest, ApiError> {
-    if value.split([':', ',']).any(|part| part.split('=').next().is_some_and(|key| key.trim() == "har")) {
+    if WorkloadRequest::names_file(value) {
         return Err(ApiError::bad("workload: a HAR file can be named on the command line only"));
     }
     parsed("workload", value)
