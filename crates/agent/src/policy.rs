@@ -213,14 +213,12 @@ fn fits(pattern: &str, host: &str) -> bool {
     }
 }
 
-/// Whether a pattern means every address of a network, or the one address.
+/// Whether a pattern means every address of a network, or the one address. Both are of one version of IP: routes of IPv6 to
+/// IPv4 addresses that are written as such (`::ffff:10.0.0.0/104`) are none of IPv4, and their lengths mean something else.
 fn covers(pattern: &str, network: &str) -> bool {
-    match Prefix::parse(network) {
-        None => network.parse::<IpAddr>().is_ok() && fits(pattern, network),
-        Some(inner) => {
-            Prefix::parse(pattern).is_some_and(|outer| outer.length <= inner.length && outer.has(inner.address))
-        }
-    }
+    let inner = Prefix::parse(network).or_else(|| Prefix::of_address(network));
+    let outer = Prefix::parse(pattern).or_else(|| Prefix::of_address(pattern));
+    outer.zip(inner).is_some_and(|(outer, inner)| outer.length <= inner.length && outer.begins(inner.address))
 }
 
 /// Addresses that begin alike.
@@ -237,8 +235,20 @@ impl Prefix {
         (length <= most).then_some(Self { address, length })
     }
 
+    /// The one address of a text.
+    fn of_address(text: &str) -> Option<Self> {
+        let address: IpAddr = text.parse().ok()?;
+        Some(Self { address, length: if address.is_ipv4() { 32 } else { 128 } })
+    }
+
+    /// Whether an address is among them, in whichever version of IP it is written.
     fn has(&self, other: IpAddr) -> bool {
-        match (self.address, other.to_canonical()) {
+        self.begins(other.to_canonical())
+    }
+
+    /// Whether an address of the same version of IP begins like them.
+    fn begins(&self, other: IpAddr) -> bool {
+        match (self.address, other) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 (own.to_bits() ^ other.to_bits()).checked_shr(32 - self.length).unwrap_or(0) == 0
             }
@@ -327,6 +337,7 @@ mod tests {
             (yes, &["rwin=64KiB", "initcwnd=20"][..], "192.0.2.0/24", &["192.0.2.9:80", "speed.example.org:443"][..]),
             (yes, &["rwin=4x"], "192.0.2.7", &["[2001:db8::1]:80"]),
             (yes, &["rwin=4x"], "192.0.2.128/25", &[]),
+            (yes, &["rwin=4x"], "2001:db8:7::/48", &["[::ffff:192.0.2.7]:80"]),
             (all, &["rwin=4x"], "host", &[]),
         ] {
             assert_eq!(refused(more, settings, to, reach), None, "{settings:?} {to} {reach:?}");
@@ -338,6 +349,10 @@ mod tests {
             (yes, &["rwin=64KiB"], "192.0.3.7", &[], "targets"),
             (yes, &["rwin=64KiB"], "192.0.2.0/23", &[], "targets"),
             (yes, &["rwin=64KiB"], "0.0.0.0/0", &[], "targets"),
+            (yes, &["rwin=64KiB"], "::ffff:192.0.2.0/24", &[], "targets"),
+            (yes, &["rwin=64KiB"], "::ffff:192.0.2.0/120", &[], "targets"),
+            (yes, &["rwin=64KiB"], "::ffff:192.0.2.7", &[], "targets"),
+            (yes, &["rwin=64KiB"], "2001:db8::/31", &[], "targets"),
             (yes, &["rwin=64KiB"], "eth0", &[], "targets"),
             (yes, &["rwin=64KiB"], "speed.example.org", &[], "targets"),
             (yes, &["rwin=64KiB"], "host", &[], "whole host"),
