@@ -29,9 +29,9 @@ impl Assessor {
     }
 
     /// An epoch begins, and the one before has ended.
-    pub(crate) fn begin(&mut self, epoch: u64, shares: &[f64], now_ns: u64) {
+    pub(crate) fn begin(&mut self, epoch: u64, shares: &[f64], place: Option<usize>, now_ns: u64) {
         self.end(now_ns);
-        self.analysis.begin_epoch(epoch, shares);
+        self.analysis.begin_epoch(epoch, shares, place);
         self.current = Some(epoch);
     }
 

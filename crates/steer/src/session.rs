@@ -257,7 +257,8 @@ impl Session<'_> {
         self.shares = self.shares_of(self.epoch);
         self.backend.begin(self.epoch, &self.shares)?;
         self.outcomes.begin(self.epoch, now);
-        self.assessor.begin(self.epoch, &self.shares, now);
+        let place = self.config.drawn_place(self.secrets.draw, self.epoch);
+        self.assessor.begin(self.epoch, &self.shares, place, now);
         self.epoch_ends_ns = now + self.config.epoch.as_nanos() as u64;
         (self.events)(TrafficEvent::Epoch { epoch: self.epoch, shares: self.shares.clone() });
         Ok(())

@@ -6,8 +6,8 @@ use crate::guard::{GUARD_THRESHOLD, GuardBets, TrafficGuard};
 use crate::slots::SlotMeans;
 use crate::units::{Cell, KnownPast, LiveUnits, Prefixes, UnitKey};
 use crate::{
-    ALLOCATION_BLOCK, ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, SocketSetting, TrafficAllocation,
-    TrafficConfig, TrafficConfigError, TrafficUnit, sip13,
+    ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, SocketSetting, TrafficAllocation, TrafficConfig,
+    TrafficConfigError, TrafficUnit, sip13,
 };
 use std::collections::BTreeMap;
 
@@ -223,7 +223,7 @@ pub struct TrafficAnalysis {
     /// Connections that ended after their epoch had been scored, at which they were older than the cohort's age.
     pub(crate) late: u64,
     newest: Option<u64>,
-    shares: BTreeMap<u64, Vec<f64>>,
+    open: BTreeMap<u64, OpenEpoch>,
     means: ClassMeans,
     /// The mean over units of goodput less what was expected, in the last epoch.
     level: f64,
@@ -248,7 +248,7 @@ impl TrafficAnalysis {
             strangers: 0,
             late: 0,
             newest: None,
-            shares: BTreeMap::new(),
+            open: BTreeMap::new(),
             means: ClassMeans::default(),
             level: 0.0,
             rank_level: (0.0, 0.5),
@@ -257,19 +257,20 @@ impl TrafficAnalysis {
         })
     }
 
-    /// An epoch begins, with these shares of the arms ([`TrafficConfig::shares`]). They hold to its end.
-    pub fn begin_epoch(&mut self, epoch: u64, shares: &[f64]) {
-        if self.shares.len() >= MAX_EPOCHS {
-            self.shares.pop_first();
+    /// An epoch begins, with these shares of the arms ([`TrafficConfig::shares`]) and the place that it has drawn
+    /// ([`TrafficConfig::drawn_place`]). They hold to its end.
+    pub fn begin_epoch(&mut self, epoch: u64, shares: &[f64], place: Option<usize>) {
+        if self.open.len() >= MAX_EPOCHS {
+            self.open.pop_first();
         }
-        self.shares.entry(epoch).or_insert_with(|| shares.to_vec());
+        self.open.entry(epoch).or_insert_with(|| OpenEpoch { shares: shares.to_vec(), place });
         self.newest = self.newest.max(Some(epoch));
     }
 
     /// Takes the outcome of a connection. Of an epoch that never began it is counted as a stranger, of one that is scored already
     /// as late, and doesn't bet.
     pub fn record(&mut self, outcome: &ConnectionOutcome) {
-        let (Some(arm), Some(_)) = (self.arms.get_mut(outcome.arm), self.shares.get(&outcome.epoch)) else {
+        let (Some(arm), Some(_)) = (self.arms.get_mut(outcome.arm), self.open.get(&outcome.epoch)) else {
             let late = outcome.arm < self.arms.len() && self.newest.is_some_and(|newest| outcome.epoch <= newest);
             *(if late { &mut self.late } else { &mut self.strangers }) += 1;
             return;
@@ -283,7 +284,7 @@ impl TrafficAnalysis {
 
     /// Takes the outcome of one response of a connection, before that of the connection. Where its epoch isn't open it is left out.
     pub fn respond(&mut self, outcome: &ResponseOutcome) {
-        let (Some(arm), Some(_)) = (self.arms.get_mut(outcome.arm), self.shares.get(&outcome.epoch)) else { return };
+        let (Some(arm), Some(_)) = (self.arms.get_mut(outcome.arm), self.open.get(&outcome.epoch)) else { return };
         arm.responses += 1;
         arm.transfer(Transfer::of_response(outcome));
         if !self.is_burn_in(outcome.offset_us) {
@@ -299,12 +300,12 @@ impl TrafficAnalysis {
 
     /// Whether everybody's settings change with the epoch.
     fn changes_for_everybody(&self) -> bool {
-        self.config.unit == TrafficUnit::Slot || self.config.allocation == TrafficAllocation::Mixed
+        self.config.places().is_some()
     }
 
     /// An epoch has reached the cohort's age: its units bet, once. Without it nothing is scored.
     pub fn close_epoch(&mut self, epoch: u64) {
-        let Some(shares) = self.shares.remove(&epoch) else { return };
+        let Some(OpenEpoch { shares, place }) = self.open.remove(&epoch) else { return };
         let cells = self.live.take(epoch);
         let mut sums = [(0.0, 0.0); CLASSES];
         for cell in cells.values() {
@@ -317,8 +318,11 @@ impl TrafficAnalysis {
         }
         let means = self.means.for_epoch(&sums);
         self.score(epoch, &shares, &cells, &means);
-        if self.changes_for_everybody() {
-            self.score_slot(epoch, &shares, &cells, &means);
+        if let Some(length) = self.config.places() {
+            // What a stopped arm left to the first has drawn no turn of the first: with it that arm would come earlier in more
+            // than half of all blocks.
+            let place = place.filter(|place| self.config.shares_of_place(*place) == shares);
+            self.score_slot((epoch, length), place, &cells, &means);
         }
         self.means.learn(&sums);
         self.epochs_scored += u64::from(!cells.is_empty());
@@ -331,7 +335,7 @@ impl TrafficAnalysis {
     /// The epochs that began and aren't closed, in order.
     #[must_use]
     pub fn open_epochs(&self) -> Vec<u64> {
-        self.shares.keys().copied().collect()
+        self.open.keys().copied().collect()
     }
 
     /// Connections of the arms that are tried, recorded so far: what the ramp goes by.
@@ -454,10 +458,16 @@ impl TrafficAnalysis {
         self.level = level_sum / level_weight;
     }
 
-    /// The means of a whole epoch, each prefix weighing at most 1; a complete block gives one difference for each comparison.
-    fn score_slot(&mut self, epoch: u64, shares: &[f64], cells: &BTreeMap<UnitKey, Cell>, means: &[f64; CLASSES]) {
+    /// The means of a whole epoch, each prefix weighing at most 1; a complete block gives one difference for each comparison. An
+    /// epoch without a place only counts.
+    fn score_slot(
+        &mut self,
+        (epoch, length): (u64, u64),
+        place: Option<usize>,
+        cells: &BTreeMap<UnitKey, Cell>,
+        means: &[f64; CLASSES],
+    ) {
         let mixed = self.config.allocation == TrafficAllocation::Mixed;
-        let length = if mixed { ALLOCATION_BLOCK } else { self.config.arms.len() as u64 };
         let block = self.blocks.entry(epoch / length).or_insert_with(|| EpochBlock::new(*means, length));
         for (first, now) in block.means.iter_mut().zip(means).filter(|(first, _)| **first == 0.0) {
             *first = *now;
@@ -468,11 +478,12 @@ impl TrafficAnalysis {
             let (sum, weight) = weighed.fold((0.0, 0.0), |(sum, all), (y, weight)| (sum + weight * y, all + weight));
             (weight > 0.0).then(|| sum / weight)
         };
-        // The place by what was allocated: in slots the arm; in mixed allocations nobody, everybody, half.
-        let whole = shares.iter().position(|share| *share >= 1.0);
-        let (place, value) = (whole.unwrap_or(2), mean(whole.unwrap_or(0)));
-        if let Some(place) = block.places.get_mut(place).filter(|place| place.is_none()) {
-            *place = value;
+        if let Some(place) = place {
+            // Beside half of all the controls are looked at.
+            let value = mean(if mixed && place == 2 { 0 } else { place });
+            if let Some(place) = block.places.get_mut(place) {
+                *place = value;
+            }
         }
         block.epochs += 1;
         if block.epochs == length
@@ -492,6 +503,14 @@ impl TrafficAnalysis {
             self.blocks.pop_first();
         }
     }
+}
+
+/// An epoch that isn't scored yet.
+#[derive(Debug, Clone)]
+struct OpenEpoch {
+    shares: Vec<f64>,
+    /// What it has drawn.
+    place: Option<usize>,
 }
 
 /// Epochs that are compared as wholes.

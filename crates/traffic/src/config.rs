@@ -209,32 +209,48 @@ impl TrafficConfig {
     /// A change of shares within an epoch would give a client two arms: begin a new epoch (any larger number) instead.
     #[must_use]
     pub fn shares(&self, key: DrawKey, epoch: u64, treated: u64, stopped: &[usize]) -> Vec<f64> {
-        let arms = self.arms.len();
-        let mut shares = match (self.unit, self.allocation) {
-            (TrafficUnit::Slot, _) => {
-                let n = arms as u64;
-                let order = permutation(key, n, epoch / n);
-                whole(arms, order[(epoch % n) as usize])
-            }
-            (_, TrafficAllocation::Mixed) => {
-                match permutation(key, ALLOCATION_BLOCK, epoch / ALLOCATION_BLOCK)[(epoch % ALLOCATION_BLOCK) as usize]
-                {
-                    0 => vec![1.0, 0.0],
-                    1 => vec![0.0, 1.0],
-                    _ => vec![0.5, 0.5],
-                }
-            }
-            (_, TrafficAllocation::Fixed) => {
+        let mut shares = match self.drawn_place(key, epoch) {
+            Some(place) => self.shares_of_place(place),
+            None => {
+                let arms = self.arms.len();
                 let each = 2.0 * self.ramp.share(treated) / arms as f64;
                 let mut shares = vec![each; arms];
                 shares[0] = 1.0 - each * (arms - 1) as f64;
                 shares
             }
         };
+        let arms = shares.len();
         for arm in stopped.iter().filter(|arm| **arm > 0 && **arm < arms) {
             shares[0] += std::mem::take(&mut shares[*arm]);
         }
         shares
+    }
+
+    /// The place in its block that an epoch has drawn: of slots the arm whose turn it is; of mixed allocations 0 where nobody has
+    /// the new settings, 1 where everybody has, 2 where half have. `None` where the shares don't change by turns. It is the same
+    /// after an arm was stopped: an epoch that then has other shares than its place isn't compared.
+    #[must_use]
+    pub fn drawn_place(&self, key: DrawKey, epoch: u64) -> Option<usize> {
+        let places = self.places()?;
+        permutation(key, places, epoch / places).get((epoch % places) as usize).copied()
+    }
+
+    /// How many epochs a block of turns has.
+    pub(crate) fn places(&self) -> Option<u64> {
+        match (self.unit, self.allocation) {
+            (TrafficUnit::Slot, _) => Some(self.arms.len() as u64),
+            (_, TrafficAllocation::Mixed) => Some(ALLOCATION_BLOCK),
+            (_, TrafficAllocation::Fixed) => None,
+        }
+    }
+
+    /// The shares of a place as long as no arm is stopped.
+    pub(crate) fn shares_of_place(&self, place: usize) -> Vec<f64> {
+        match self.unit {
+            TrafficUnit::Slot => whole(self.arms.len(), place),
+            _ if place < 2 => whole(2, place),
+            _ => vec![0.5, 0.5],
+        }
     }
 }
 

@@ -22,7 +22,7 @@
 //! let mut analysis = TrafficAnalysis::new(config.clone())?;
 //! for epoch in 0..2 {
 //!     let shares = config.shares(coins, epoch, analysis.treated(), &analysis.stopped());
-//!     analysis.begin_epoch(epoch, &shares);
+//!     analysis.begin_epoch(epoch, &shares, config.drawn_place(coins, epoch));
 //!     let thresholds = ArmThresholds::new(&shares); // what a program in the kernel compares its draws with
 //!     for client in 0..500u32 {
 //!         let prefix = ClientPrefix::of(Ipv4Addr::from(0x0b00_0000 + client * 256).into());

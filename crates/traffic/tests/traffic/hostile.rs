@@ -33,7 +33,7 @@ fn flooded(unit: TrafficUnit, flood: u64) -> TrafficAnalysis {
     let mut analysis = TrafficAnalysis::new(config(unit, TrafficRamp::none())).unwrap();
     let mut world = World::new(9, Tails::Lognormal);
     for epoch in 0..6 {
-        analysis.begin_epoch(epoch, &[0.5, 0.5]);
+        analysis.begin_epoch(epoch, &[0.5, 0.5], None);
         world.epoch();
         for port in 0..1000 {
             let arrival = world.arrival();
@@ -94,7 +94,7 @@ fn by_connection_a_prefix_weighs_as_much_as_twenty_connections_an_epoch_however_
 fn more_than_a_hundred_thousand_units_are_never_live_and_it_is_said() {
     for unit in [TrafficUnit::Prefix, TrafficUnit::Connection] {
         let mut analysis = TrafficAnalysis::new(config(unit, TrafficRamp::none())).unwrap();
-        analysis.begin_epoch(0, &[0.5, 0.5]);
+        analysis.begin_epoch(0, &[0.5, 0.5], None);
         for tag in 0..120_000 {
             analysis.record(&outcome((tag % 2) as usize, 0, tag));
         }
@@ -111,7 +111,7 @@ fn more_than_a_hundred_thousand_units_are_never_live_and_it_is_said() {
 fn extreme_figures_of_a_client_neither_panic_nor_reach_the_report_as_no_number() {
     let mut analysis = TrafficAnalysis::new(config(TrafficUnit::Prefix, TrafficRamp::none())).unwrap();
     for epoch in 0..3 {
-        analysis.begin_epoch(epoch, &[0.5, 0.5]);
+        analysis.begin_epoch(epoch, &[0.5, 0.5], None);
         for tag in 0..50 {
             let extreme = ConnectionOutcome {
                 bytes_acked: [0, 1, u64::MAX][tag as usize % 3],
@@ -137,7 +137,7 @@ fn extreme_figures_of_a_client_neither_panic_nor_reach_the_report_as_no_number()
 #[test]
 fn a_connection_with_many_responses_is_one_unit_and_one_of_an_epoch_that_is_scored_is_late() {
     let mut analysis = TrafficAnalysis::new(config(TrafficUnit::Connection, TrafficRamp::none())).unwrap();
-    analysis.begin_epoch(0, &[0.5, 0.5]);
+    analysis.begin_epoch(0, &[0.5, 0.5], None);
     let of = |arm: usize, connection: u64| ConnectionOutcome {
         connection,
         by_response: true,

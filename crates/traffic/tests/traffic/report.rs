@@ -76,7 +76,7 @@ fn what_the_estimate_contradicts_by_now_is_claimed_no_more() {
     let shares = [0.5, 0.5];
     let mut kinds = Vec::new();
     for epoch in 0..60 {
-        analysis.begin_epoch(epoch, &shares);
+        analysis.begin_epoch(epoch, &shares, None);
         world.epoch();
         for number in 0..200 {
             let arrival = world.arrival();

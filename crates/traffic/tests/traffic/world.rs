@@ -236,7 +236,7 @@ pub(crate) fn run_with(
     let mut connections = 0u64;
     for epoch in 0..epochs {
         let shares = config.shares(key, epoch, run.analysis.treated(), &[]);
-        run.analysis.begin_epoch(epoch, &shares);
+        run.analysis.begin_epoch(epoch, &shares, config.drawn_place(key, epoch));
         let thresholds = ArmThresholds::new(&shares);
         world.epoch();
         for _ in 0..each {

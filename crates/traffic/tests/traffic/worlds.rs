@@ -168,7 +168,7 @@ fn delayed(seed: u64) -> [bool; 2] {
     for second in 0..7200u64 {
         let epoch = second / epoch_s;
         if second % epoch_s == 0 {
-            analysis.begin_epoch(epoch, &[0.5, 0.5]);
+            analysis.begin_epoch(epoch, &[0.5, 0.5], None);
             world.epoch();
         }
         let arrival = world.arrival();
