@@ -7,7 +7,7 @@ use wt_compare::controls::ControlsAnswer;
 use wt_compare::page_load::PageAnswer;
 use wt_compare::prove::ProveAnswer;
 use wt_compare::side_by_side::SideBySideAnswer;
-use wt_compare::stacks::{StacksAnswer, StacksList};
+use wt_compare::stacks::{StackProgramAnswer, StacksAnswer, StacksList};
 use wt_experiment::VerdictKind;
 use wt_flow::CaptureAnswer;
 use wt_forecast::{CalibrateAnswer, PredictAnswer, ReplayAnswer};
@@ -71,6 +71,8 @@ pub enum Answer {
     ControlUnload(UnloadAnswer),
     /// TCP/IP stacks that there are.
     StacksList(StacksList),
+    /// How a program ended whose connections went through one of them.
+    StackRun(StackProgramAnswer),
     /// The connections that were seen on a device.
     Watch(Box<CaptureAnswer>),
     /// A server that listened.
@@ -193,6 +195,7 @@ impl Answer {
             Self::FleetAgent(answer) => answer.refused > 0 || answer.failed > 0,
             Self::Doctor(answer) => !answer.works,
             Self::LabRun(answer) => answer.exit_code != 0,
+            Self::StackRun(answer) => answer.exit_code != 0,
             Self::Tests(answer) => answer.mean_bps.is_none(),
             Self::SelfTest(answer) => !answer.passed,
             Self::SettingsProve(answer) => answer.verdict != VerdictKind::Faster,

@@ -112,6 +112,7 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         }
         Request::ControlUnload(request) => Answer::ControlUnload(controls::unload(&request)?),
         Request::StacksList => Answer::StacksList(stacks::list()),
+        Request::StackRun(request) => Answer::StackRun(stacks::run_program(&request, cancel)?),
         Request::Watch(request) => {
             let mut begun = || sink(Event::Begun(BegunEvent::Watching));
             Answer::Watch(Box::new(watch::watch(&request, &mut begun, cancel)?))

@@ -8,7 +8,7 @@ use wt_compare::controls::ControlsRequest;
 use wt_compare::page_load::PageRequest;
 use wt_compare::prove::ProveRequest;
 use wt_compare::side_by_side::SideBySideRequest;
-use wt_compare::stacks::StacksRequest;
+use wt_compare::stacks::{StackProgram, StacksRequest};
 use wt_forecast::{CalibrateRequest, PredictRequest, ReplayRequest};
 use wt_prober::first_window::FirstWindowRequest;
 use wt_prober::mtu::MtuRequest;
@@ -70,6 +70,8 @@ pub enum Request {
     ControlUnload(UnloadRequest),
     /// The TCP/IP stacks that there are.
     StacksList,
+    /// A program in the client of a lab, through one of them, with this process's input and output.
+    StackRun(Box<StackProgram>),
     /// The TCP connections on a device, until it is cancelled.
     Watch(Box<WatchRequest>),
     /// Serves tests until it is cancelled.

@@ -36,6 +36,7 @@ fn what_is_invalid_is_the_callers_fault() {
         json!({"operation": "watch", "request": {"device": "lo", "filter": "nonsense"}}),
         json!({"operation": "serve", "request": {"drain_s": -1.0}}),
         json!({"operation": "self_test", "request": {"settings": 1}}),
+        json!({"operation": "stack_run", "request": {"stack": "smoltcp", "argv": ["true"]}}),
         json!({"operation": "self_test", "request": {"trials": 2}}),
         json!({"operation": "settings_prove", "request": {"by": {"command": "true"}, "rounds": 1}}),
         json!({"operation": "settings_prove", "request": {"rounds": 7}}),

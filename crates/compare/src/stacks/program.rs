@@ -29,9 +29,15 @@ pub struct StackProgram {
     /// The stack, as for comparisons: `smoltcp`, `lwip:rwin=8KiB`.
     pub stack: String,
     /// The server's port.
+    #[serde(default = "http_port")]
     pub port: u16,
     /// The program and its arguments.
+    #[serde(deserialize_with = "wt_setup::lab::words")]
     pub argv: Vec<OsString>,
+}
+
+const fn http_port() -> u16 {
+    80
 }
 
 /// How it ended.
@@ -179,6 +185,8 @@ mod tests {
     #[test]
     fn outside_of_a_lab_it_is_refused_with_how_to_make_one() {
         let request = StackProgram { stack: "smoltcp".to_owned(), port: 80, argv: vec!["true".into()] };
+        let text = r#"{"stack": "smoltcp", "argv": ["true"]}"#;
+        assert_eq!(serde_json::from_str::<StackProgram>(text).unwrap(), request);
         let problem = run_program(&request, &Cancel::new()).unwrap_err();
         assert!(format!("{problem:?}").contains("windtunnel lab run"), "{problem:?}");
     }

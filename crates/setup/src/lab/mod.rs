@@ -9,7 +9,7 @@ mod shown;
 /// One transfer from within.
 mod transfer;
 
-pub use program::{LabProgram, LabRecording, LabRunAnswer, LabRunRequest, run};
+pub use program::{LabProgram, LabRecording, LabRunAnswer, LabRunRequest, run, words};
 pub use running::{HostUp, LabRequest, LabUpAnswer, RunningLab};
 pub use shown::{
     BothWays, DirectionShown, HopShown, HostShown, LinkShown, PathShown, Preset, PresetsAnswer, QueueShown,

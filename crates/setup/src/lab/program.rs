@@ -100,7 +100,11 @@ pub struct LabRunAnswer {
     pub rtt: Duration,
 }
 
-fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<OsString>, D::Error> {
+/// Words of a command line, which JSON has as text.
+///
+/// # Errors
+/// What isn't a list of texts.
+pub fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<OsString>, D::Error> {
     Ok(Vec::<String>::deserialize(from)?.into_iter().map(OsString::from).collect())
 }
 

@@ -1,9 +1,10 @@
 use crate::cli::signals::cancel_on;
-use crate::edge::{Exit, Outcome, note};
+use crate::edge::{Exit, Outcome, Problem, note};
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
-use wt_compare::stacks::{StackProgram, run_program};
+use wt_api::{Answer, Request, Services};
+use wt_compare::stacks::StackProgram;
 
 /// Runs a program in a lab's client, with its connections to the server through a stack
 ///
@@ -36,7 +37,8 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     wt_sys::process::ignore_signal(SIGINT);
     let cancel = cancel_on(&[SIGTERM, SIGHUP])?;
     let request = StackProgram { stack: args.stack.clone(), port: args.port, argv: args.argv.clone() };
-    let answer = run_program(&request, &cancel)?;
+    let answer = wt_api::run(Request::StackRun(Box::new(request)), &Services::default(), &mut |_| {}, &cancel)?;
+    let Answer::StackRun(answer) = answer else { return Err(Problem::internal("another answer than was asked for")) };
     for refused in &answer.refused {
         note(&format!("{}: {refused}", answer.stack));
     }
