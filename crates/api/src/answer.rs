@@ -214,6 +214,7 @@ impl Answer {
             Self::Trace(answers) => answers.0.iter().find_map(|answer| answer.problem()),
             Self::FirstWindow(answer) => answer.problem(),
             Self::SettingsChange(answer) => answer.problem.clone(),
+            Self::LabTransfer(answer) => answer.problem.clone(),
             _ => None,
         }
     }

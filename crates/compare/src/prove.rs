@@ -87,19 +87,19 @@ struct Proof<'a> {
     by: &'a ProvenBy,
     rounds: usize,
     journal: Option<&'a std::path::Path>,
-    /// Until when rounds may take, by the monotonic clock, ns: a change that waits for its confirmation is put back otherwise.
-    until_ns: Option<u64>,
+    /// Of a change that waits for its confirmation, by the monotonic clock, ns: until when rounds may take, and when it is put back.
+    until_ns: Option<[u64; 2]>,
 }
 
 impl Proof<'_> {
     /// Whether a round that takes so long still ends in time, ns.
     fn has_time(&self, takes_ns: u64) -> bool {
-        self.until_ns.is_none_or(|until| monotonic_ns().saturating_add(takes_ns) < until)
+        self.until_ns.is_none_or(|[until, _]| monotonic_ns().saturating_add(takes_ns) < until)
     }
 
     /// What went wrong if a change isn't there any more to be switched.
     fn too_late(&self, problem: Problem) -> Problem {
-        if self.has_time(0) {
+        if self.until_ns.is_none_or(|[_, back]| monotonic_ns() < back) {
             return problem;
         }
         Problem::environment(format!(
@@ -114,12 +114,13 @@ impl Proof<'_> {
 /// Of the time that a change waits for its confirmation so much is left for confirming it: a quarter, and at most this.
 const TO_CONFIRM: Duration = Duration::from_secs(30);
 
-/// Until when a change may be proved that waits for its confirmation, by the monotonic clock, ns.
-fn proved_until(host: &mut HostAccess, change: &str) -> Option<u64> {
+/// Until when a change may be proved that waits for its confirmation, and when it is put back, by the monotonic clock, ns.
+fn proved_until(host: &mut HostAccess, change: &str) -> Option<[u64; 2]> {
     let waiting = host.pending().pending.filter(|pending| pending.id.to_string() == change)?;
     let left = Duration::from_secs(waiting.seconds_left);
     let for_rounds = left - TO_CONFIRM.min(left / 4);
-    Some(monotonic_ns().saturating_add(u64::try_from(for_rounds.as_nanos()).unwrap_or(u64::MAX)))
+    let at = |time: Duration| monotonic_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    Some([for_rounds, left].map(at))
 }
 
 /// What came out.

@@ -76,12 +76,17 @@ impl WholeFile {
     }
 
     fn begin(path: &Path, mode: u32) -> io::Result<Self> {
-        let part = if std::fs::metadata(path).is_ok_and(|at| !at.is_file()) {
-            Part::Direct(File::options().write(true).open(path)?)
-        } else {
-            Part::Beside(part_beside(path, mode)?)
-        };
-        Ok(Self { path: path.to_owned(), part })
+        let is_link = std::fs::symlink_metadata(path).is_ok_and(|at| at.is_symlink());
+        // What a process has open is written to as it is: the file behind it isn't replaced under whoever opened it.
+        let is_open = is_link && leads_to_descriptor(path);
+        if is_open || std::fs::metadata(path).is_ok_and(|at| !at.is_file()) {
+            let file = File::options().write(true).append(is_open).open(path)?;
+            return Ok(Self { path: path.to_owned(), part: Part::Direct(file) });
+        }
+        // A link stays one, and leads to the new file.
+        let path = if is_link { std::fs::canonicalize(path)? } else { path.to_owned() };
+        let part = Part::Beside(part_beside(&path, mode)?);
+        Ok(Self { path, part })
     }
 
     fn commit(self) -> io::Result<()> {
@@ -107,6 +112,23 @@ impl io::Write for WholeFile {
             Part::Direct(file) => file.flush(),
         }
     }
+}
+
+/// Whether a link leads to what a process has open: `/dev/stdout` does, by way of proc(5).
+fn leads_to_descriptor(path: &Path) -> bool {
+    /// As many links as the kernel follows (path_resolution(7)).
+    const MOST_LINKS: usize = 40;
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = std::fs::read_link(&at) else { return false };
+        let folder = at.parent().unwrap_or(Path::new("/")).to_owned();
+        at = folder.join(next);
+        let is_proc = at.starts_with("/proc") || at.starts_with("/dev/fd");
+        if is_proc && at.parent().is_some_and(|folder| folder.ends_with("fd")) {
+            return true;
+        }
+    }
+    false
 }
 
 fn part_beside(path: &Path, mode: u32) -> io::Result<tempfile::NamedTempFile> {

@@ -20,7 +20,7 @@ const KNOWN: [(&str, &[&str], &str); 9] = [
         "one transfer as fast as it goes, by time or of a size; --direction both runs one each way at once",
     ),
     ("download-12mb", &[], "a file of 12 MB"),
-    ("soak", &[], "one transfer of 5 minutes, or as long as --length says, judged by its thirds"),
+    ("soak", &[], "one transfer of 5 minutes, or as long as --trial says, judged by its thirds"),
     (
         "transactions",
         &["request", "response", "think", "count"],

@@ -351,6 +351,13 @@ impl TuneRequest {
             return Err(Problem::usage("a screen and an A/A test have no baseline and no arms of their own")
                 .hint("leave --baseline and --arm out"));
         }
+        let usual = Self::default();
+        if self.screen && (self.epsilon != usual.epsilon || self.goal != usual.goal) {
+            return Err(Problem::usage(
+                "a screen has no goal and no epsilon: it ranks knobs by their own workload's measure",
+            )
+            .hint("leave --goal and --epsilon out, or leave out --screen"));
+        }
         if self.screen && (self.identical.is_some() || self.resume.is_some() || self.strict) {
             return Err(Problem::usage("a screen can't be strict, identical, or go on with another experiment"));
         }

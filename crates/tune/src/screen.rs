@@ -124,12 +124,13 @@ impl<T: Tunnel> Session<'_, T> {
         plan: &Plan,
     ) -> Result<(usize, usize), Problem> {
         let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
-        let bytes = prepared.path.physical_goodput_bps.unwrap_or(100_000_000) / 8 * plan.length().as_secs().max(1);
+        let bytes = self.bytes_per_trial(&prepared.path, plan);
         let round = screen.trials_per_round();
         let usual = Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes);
-        let most = match self.request.budget {
-            Some(budget) => budget.trials(per_trial, bytes),
-            None => usual.max(USUAL_ROUNDS * round + LEAST_TO_CONFIRM),
+        let most = match (self.request.budget, &self.live) {
+            (Some(Budget::Size(total)), Some(live)) => live.trials_of(total, bytes),
+            (Some(budget), _) => budget.trials(per_trial, bytes),
+            (None, _) => usual.max(USUAL_ROUNDS * round + LEAST_TO_CONFIRM),
         };
         // A third is kept for the confirmation, which is what counts in the end.
         let rounds = (most - most / 3) / round;

@@ -97,6 +97,17 @@ impl Screened {
         })
     }
 
+    /// The levels that are shown to be worse than the others of their knobs.
+    fn worse(&self) -> Vec<String> {
+        let shown = |effect: &&EffectAssessment| effect.claimed.is_some() || effect.slower;
+        let main = self.found.effects.iter().filter(|effect| effect.knobs.len() == 1).filter(shown);
+        let level = |effect: &EffectAssessment| {
+            let factor = &self.factors[effect.knobs[0]];
+            format!("{}={}", factor.knob, factor.level(effect.claimed.is_none()))
+        };
+        main.map(level).collect()
+    }
+
     /// Where two knobs don't act by themselves: the best of the four combinations, by the estimates.
     fn best_of_four(&self) -> Run {
         let value = |run: &Run| -> f64 {
@@ -279,21 +290,29 @@ impl ScreenReport {
     pub fn kind(&self) -> VerdictKind {
         match &self.confirmation {
             Some(report) => report.verdict.kind,
-            None if self.stopped || !self.screened.chosen().is_empty() => VerdictKind::Stopped,
+            None if self.stopped || !self.is_current() => VerdictKind::Stopped,
             None => VerdictKind::NoDifference,
         }
+    }
+
+    /// Whether what came out is what the host has already.
+    fn is_current(&self) -> bool {
+        self.screened.chosen().iter().all(|(knob, level)| self.stored.current.get(knob) == Some(level))
     }
 
     /// The first sentences.
     fn headline(&self) -> String {
         let chosen = self.screened.chosen();
-        if chosen.is_empty() {
-            return if self.stopped {
-                "Stopped before any knob's effect was shown."
-            } else {
-                "No knob's effect is shown; keep what you have."
-            }
-            .to_owned();
+        let worse = self.screened.worse();
+        if chosen.is_empty() && worse.is_empty() && self.stopped {
+            return "Stopped before any knob's effect was shown.".to_owned();
+        }
+        if chosen.is_empty() && worse.is_empty() {
+            return "No knob's effect is shown; keep what you have.".to_owned();
+        }
+        if self.confirmation.is_none() && self.is_current() {
+            let verb = if worse.len() > 1 { "are" } else { "is" };
+            return format!("Keep what you have: {} {verb} shown to be worse.", worse.join(" and "));
         }
         match &self.confirmation {
             Some(report) if report.verdict.kind == VerdictKind::Faster => {

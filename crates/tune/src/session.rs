@@ -275,7 +275,8 @@ impl<T: Tunnel> Session<'_, T> {
             return size.get().max(1);
         }
         let assumed = self.live.as_ref().map_or(100_000_000, |live| live.rate().get());
-        path.physical_goodput_bps.unwrap_or(assumed).max(8) / 8 * plan.length().as_secs().max(1)
+        let rate = BitsPerSecond(path.physical_goodput_bps.unwrap_or(assumed));
+        (rate * plan.length()).get().max(1)
     }
 }
 

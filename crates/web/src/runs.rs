@@ -387,6 +387,10 @@ async fn follow(run: Arc<Run>, mut child: Child) {
     let status = match tokio::time::timeout(GRACE, child.wait()).await {
         Ok(status) => status,
         Err(_) => {
+            if let Some(pid) = child.id().filter(|_| run.kind == Kind::Workload) {
+                // What it took into the lab would go on.
+                let _ = wt_sys::process::signal_group(pid, SIGKILL);
+            }
             let _ = child.start_kill();
             child.wait().await
         }
@@ -407,3 +411,4 @@ async fn follow(run: Arc<Run>, mut child: Child) {
 
 /// signal(7).
 const SIGINT: i32 = 2;
+const SIGKILL: i32 = 9;

@@ -126,7 +126,7 @@ impl ComparedExperiment {
         experiment.sessions = history.sessions().map(|(id, seed)| (id.to_owned(), seed)).collect();
         let mut sorted = experiment.rates.first().cloned().unwrap_or_default();
         sorted.sort_by(f64::total_cmp);
-        experiment.goodput_bps = sorted.get(sorted.len() / 2).copied();
+        experiment.goodput_bps = wt_units::median_of_sorted(&sorted);
         Ok(experiment)
     }
 

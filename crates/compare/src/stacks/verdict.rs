@@ -51,6 +51,8 @@ pub enum StackVerdictKind {
 /// The ratio of two stacks' scores with its bounds, as far as the rounds give them.
 struct Bounded {
     ratio: f64,
+    /// Rounds in which both were completed, on which the ratio rests.
+    completed: usize,
     low: f64,
     high: f64,
 }
@@ -86,7 +88,7 @@ impl StackVerdict {
             _ if high < 1.0 => StackVerdictKind::Slower,
             _ => StackVerdictKind::NotShown,
         };
-        let found = Bounded { ratio: mean.exp(), low, high };
+        let found = Bounded { ratio: mean.exp(), completed: completed.len(), low, high };
         let bound = |value: f64| Some(value).filter(|value| value.is_finite() && *value > 0.0);
         Self {
             workload: workload.to_owned(),
@@ -124,10 +126,16 @@ impl StackVerdict {
 
 /// What is shown, in words.
 fn words([a, b]: [&str; 2], kind: StackVerdictKind, found: &Bounded, rounds: usize) -> String {
-    let Bounded { ratio, low, high } = *found;
+    let Bounded { ratio, completed, low, high } = *found;
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    let faster = |a: &str, b: &str, ratio: f64, least: f64| {
-        format!("{a} is faster than {b}: {:+.0} %, at least {:+.0} %", percent(ratio), percent(least))
+    let faster = |a: &str, b: &str, ratio: f64, least: f64| match completed {
+        0 => format!("{a} is better than {b}, which completed none of the {rounds} rounds that count"),
+        // Rounds that it didn't complete weigh more than the mean of the others says.
+        both if ratio < least => format!(
+            "{a} is better than {b}, which completed {both} of {rounds} rounds: there it is {:+.0} % faster",
+            percent(ratio)
+        ),
+        _ => format!("{a} is faster than {b}: {:+.0} %, at least {:+.0} %", percent(ratio), percent(least)),
     };
     match kind {
         StackVerdictKind::Same => {
@@ -142,6 +150,18 @@ fn words([a, b]: [&str; 2], kind: StackVerdictKind, found: &Bounded, rounds: usi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_never_finishes_is_told_so_and_not_by_a_ratio_of_nothing() {
+        let pairs: Vec<[Option<f64>; 2]> = (0..40).map(|_| [Some(1.0), None]).collect();
+        let never = StackVerdict::of("bulk", ["one", "other"], &pairs, threshold(1, 1));
+        assert_eq!((never.kind, never.ratio), (StackVerdictKind::Faster, None));
+        assert!(never.text.ends_with("other, which completed none of the 40 rounds that count"), "{}", never.text);
+        let half: Vec<[Option<f64>; 2]> = (0..400).map(|n| [Some(1.0), Some(1.0).filter(|_| n % 3 > 0)]).collect();
+        let half = StackVerdict::of("bulk", ["one", "other"], &half, threshold(1, 1));
+        assert_eq!(half.kind, StackVerdictKind::Faster, "{}", half.text);
+        assert!(half.text.contains("which completed 266 of 400 rounds: there it is +0 % faster"), "{}", half.text);
+    }
 
     fn verdict(ratio: f64, rounds: usize) -> StackVerdict {
         let noise = |i: usize| 1.0 + 0.002 * (i % 3) as f64;

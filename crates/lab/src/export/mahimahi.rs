@@ -98,15 +98,20 @@ fn lines(moments_ms: impl Iterator<Item = impl std::fmt::Display>) -> String {
 /// A trace of a constant rate, as short as it can be exact, and whether it is.
 fn trace(rate: BitsPerSecond) -> (String, bool) {
     let bits = BYTES * 8;
+    // Rates go up to 10^15 bit/s.
+    let of = |period: u64| u128::from(rate.get()) * u128::from(period);
+    let a_line = u128::from(bits * 1000);
     // In `period` ms there are `count` opportunities: rate = count · bits · 1000 / period.
-    let exact = (1..=LONGEST_MS).find(|period| (rate.get() * period).is_multiple_of(bits * 1000));
-    let (period, count) = match exact.filter(|period| rate.get() * period / (bits * 1000) <= MOST_LINES) {
-        Some(period) => (period, rate.get() * period / (bits * 1000)),
+    let exact = (1..=LONGEST_MS).find(|period| of(*period).is_multiple_of(a_line));
+    let lines_in = |period: u64| u64::try_from(of(period) / a_line).unwrap_or(u64::MAX);
+    let (period, count) = match exact.filter(|period| lines_in(*period) <= MOST_LINES) {
+        Some(period) => (period, lines_in(period)),
         None => {
             let period = (MOST_LINES * bits * 1000 / rate.get().max(1)).clamp(1, LONGEST_MS);
-            (period, (rate.get() * period).div_ceil(bits * 1000).clamp(1, MOST_LINES))
+            let count = u64::try_from(of(period).div_ceil(a_line)).unwrap_or(u64::MAX);
+            (period, count.clamp(1, MOST_LINES))
         }
     };
     let text = lines((1..=count).map(|number| (number * period).div_ceil(count)));
-    (text, exact.is_some() && count * bits * 1000 == rate.get() * period)
+    (text, exact.is_some() && u128::from(count) * a_line == of(period))
 }

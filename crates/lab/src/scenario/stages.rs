@@ -51,7 +51,10 @@ impl Table<'_> {
     fn checked(&self, stage: StageConfig) -> Result<StageConfig, ScenarioError> {
         match limits::stage(&stage) {
             Ok(()) => Ok(stage),
-            Err(fault) => Err(self.wrong(&fault.field, fault.why)),
+            // The file calls steps by what they are.
+            Err(fault) => {
+                Err(self.wrong(&fault.field.replacen("steps", "rates", usize::from(self.name == "steps")), fault.why))
+            }
         }
     }
 

@@ -173,10 +173,19 @@ impl TuneInputs<'_> {
         } else {
             self.keep(&mut answer, known);
         }
+        let to_do = if answer.setting.is_some() && !self.has_current() {
+            answer.steps.clear();
+            format!(
+                "nothing yet: what you have now ({}) wasn't compared, and may be better still. Add --arm current.",
+                self.current
+            )
+        } else {
+            answer.commands()
+        };
         answer.lines = [
             answer.what.clone(),
             format!("Sure: {}", less.map_or_else(|| self.how_sure(&answer), |delay| self.how_sure_of(delay, &answer))),
-            format!("Do: {}", answer.commands()),
+            format!("Do: {to_do}"),
             format!("Kept: windtunnel report {} --full", answer.kept),
         ];
         answer

@@ -8,7 +8,12 @@ pub(super) const SOME_TARGET: &str = "ADDRESS";
 
 impl TuneInputs<'_> {
     /// What the recommended settings mean for the host on which the experiment ran; `None` unless something is shown to be faster.
+    ///
+    /// Nor where it beats a baseline, and what the host has now wasn't compared: that may be better still.
     fn recommendation(&self) -> Option<Recommendation> {
+        if !self.has_current() {
+            return None;
+        }
         let arm = self.settings.get(self.assessment.pick).filter(|_| self.assessment.kind == VerdictKind::Faster)?;
         let sends = self.records.first().is_some_and(|record| record.spec.workload.direction() == Direction::Up);
         let role = if sends { Role::Sender } else { Role::Receiver };

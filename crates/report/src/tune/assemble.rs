@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
 use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
-use wt_units::{BitsPerSecond, Knob, Level, Settings};
+use wt_units::{BitsPerSecond, Knob, Level, Settings, median_of_sorted};
 
 /// So many more segments retransmitted in a trial are worth a word.
 const MANY_MORE: f64 = 3.0;
@@ -188,6 +188,11 @@ impl TuneReport {
     }
 }
 
+/// The kind of a verdict that claims nothing.
+fn stopped_or_no_difference(a: &Assessment) -> VerdictKind {
+    if a.stop.is_none_or(|stop| stop == StopReason::User) { VerdictKind::Stopped } else { VerdictKind::NoDifference }
+}
+
 impl TuneInputs<'_> {
     /// The assessment that recommends the smallest first window which is shown to be faster and to lie on the plateau, if that
     /// isn't the one recommended: a larger one is a larger burst, which costs others on the path, for next to nothing.
@@ -203,6 +208,14 @@ impl TuneInputs<'_> {
     /// windows the sparing one.
     fn recommended(&self, not_set: &BTreeSet<usize>) -> Assessment {
         let mut a = self.assessment.clone();
+        // Nothing is faster than what wasn't there.
+        if not_set.contains(&0) && self.baseline().is_some() {
+            a.leader = 0;
+            a.pick = 0;
+            a.regret = None;
+            a.kind = stopped_or_no_difference(&a);
+            return a;
+        }
         if not_set.contains(&a.leader) {
             a.leader = 0;
         }
@@ -213,11 +226,7 @@ impl TuneInputs<'_> {
             a.pick = best;
             a.regret = None;
             if best == 0 {
-                a.kind = if a.stop.is_none_or(|stop| stop == StopReason::User) {
-                    VerdictKind::Stopped
-                } else {
-                    VerdictKind::NoDifference
-                };
+                a.kind = stopped_or_no_difference(&a);
             }
         }
         TuneInputs { assessment: &a, ..*self }.sparing().unwrap_or(a)
@@ -296,8 +305,8 @@ impl TuneInputs<'_> {
             label: self.label(arm.arm),
             settings: self.asked(arm.arm),
             state: state(arm),
-            goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
-            figure: figures.get(figures.len() / 2).copied(),
+            goodput_bps: median_of_sorted(&goodputs),
+            figure: median_of_sorted(&figures),
             delay_us: super::delay::delay_of(records, arm.arm),
             retransmits: mean_seen(records, arm.arm, |seen| seen.retransmits),
             queue_drops: mean_seen(records, arm.arm, |seen| seen.queue_drops),
@@ -478,7 +487,7 @@ impl TuneInputs<'_> {
     fn next(&self) -> Vec<String> {
         let a = self.assessment;
         let mut next = Vec::new();
-        if a.kind == VerdictKind::Faster {
+        if a.kind == VerdictKind::Faster && self.has_current() {
             let larger = a.plateau.as_ref().filter(|found| found.smallest == a.pick && found.anchor != a.pick);
             let why = larger.filter(|_| matches!(self.plateau, Some(Knob::Initcwnd | Knob::Initrwnd)));
             let why = why.map_or_else(String::new, |found| {

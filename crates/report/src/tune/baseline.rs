@@ -13,6 +13,13 @@ impl TuneInputs<'_> {
         self.settings.first().filter(|first| first.label.starts_with(BASELINE))
     }
 
+    /// Whether anything is known of the settings that the host has now: they are what others were compared with, or were compared
+    /// themselves.
+    pub(super) fn has_current(&self) -> bool {
+        let is_current = |arm: &Setting| arm.settings.differing_from(self.current).is_empty();
+        self.baseline().is_none() || self.settings.iter().any(is_current)
+    }
+
     /// A sentence about the current settings, said of the baseline if somebody named one.
     pub(super) fn of_baseline(&self, text: String) -> String {
         if self.baseline().is_none() {

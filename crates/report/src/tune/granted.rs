@@ -29,7 +29,7 @@ pub(super) fn granted(records: &[&TrialRecord]) -> Vec<Granted> {
             let narrow = knob == Knob::Rwin && record.outcome.narrow_window().is_some();
             let differs = contradict(knob, asked, granted, observed) || narrow;
             row.differs |= differs;
-            row.differing += usize::from(differs && is_another(knob, asked, observed));
+            row.differing += usize::from(differs && is_another(knob, asked, observed, used_window(&record.outcome)));
             row.trials += 1;
             if let Some(granted) = granted {
                 keep(&mut row.granted, granted.clone());
@@ -55,10 +55,25 @@ impl Granted {
 /// From so many times the window that was asked for on it is another one: Linux rounds windows up by a segment or two.
 const ANOTHER: f64 = 1.5;
 
+/// Below so many times it, a window that was seen once may be a moment's: Linux lets a buffer of a few segments announce more while
+/// the packets that it holds have little overhead …
+const MOMENTS: f64 = 3.0;
+/// … and was none that held, where a round trip never carried more than so many times what was asked for.
+const USED: f64 = 1.15;
+
+/// What a round trip carried in the mean, bytes: no window that was in force can have been smaller.
+fn used_window(outcome: &wt_trial::TrialOutcome) -> Option<f64> {
+    let rtt_us = outcome.observed.min_rtt_us.filter(|us| *us > 0)?;
+    (outcome.elapsed_us > 0).then(|| outcome.bytes as f64 * rtt_us as f64 / outcome.elapsed_us as f64)
+}
+
 /// Whether what contradicts is so far from what was asked that something else was tested.
-fn is_another(knob: Knob, asked: &Level, observed: Option<&Value>) -> bool {
+fn is_another(knob: Knob, asked: &Level, observed: Option<&Value>, used: Option<f64>) -> bool {
     let (Knob::Rwin, Level::Number(asked)) = (knob, asked) else { return true };
-    observed.and_then(Value::as_u64).is_some_and(|seen| seen as f64 >= *asked as f64 * ANOTHER)
+    let asked = *asked as f64;
+    let Some(seen) = observed.and_then(Value::as_u64).map(|seen| seen as f64) else { return false };
+    let was_momentary = seen < asked * MOMENTS && used.is_some_and(|used| used <= asked * USED);
+    seen >= asked * ANOTHER && !was_momentary
 }
 
 fn keep<T: PartialEq>(values: &mut Vec<T>, value: T) {
@@ -117,9 +132,11 @@ mod tests {
 
     #[test]
     fn a_window_that_is_rounded_up_is_no_other_and_one_that_is_doubled_is() {
-        let seen = |window: u64| is_another(Knob::Rwin, &Level::Number(2_896), Some(&json!(window)));
-        assert_eq!([3_500, 4_343, 5_792].map(seen), [false, false, true]);
-        assert!(is_another(Knob::Cc, &Level::Name("bbr".into()), Some(&json!("reno"))));
+        let seen = |window: u64, used| is_another(Knob::Rwin, &Level::Number(2_896), Some(&json!(window)), used);
+        assert_eq!([3_500, 4_343, 5_792].map(|window| seen(window, None)), [false, false, true]);
+        // Seen for a moment, and not used; used; far from what was asked, whoever held the transfer back.
+        assert!(!seen(5_792, Some(2_700.0)) && seen(5_792, Some(5_400.0)) && seen(65_536, Some(2_700.0)));
+        assert!(is_another(Knob::Cc, &Level::Name("bbr".into()), Some(&json!("reno")), None));
     }
 
     #[test]

@@ -24,6 +24,11 @@ fn seen(records: &[&TrialRecord], of: impl Fn(&Observed) -> Option<u64>) -> Opti
     upper_median(records.iter().filter_map(|r| of(&r.outcome.observed)).filter(|v| *v > 0).map(|v| v as f64))
 }
 
+/// The same of what may well be none, as losses: trials without any count.
+fn seen_or_none(records: &[&TrialRecord], of: impl Fn(&Observed) -> Option<u64>) -> f64 {
+    upper_median(records.iter().filter_map(|r| of(&r.outcome.observed)).map(|v| v as f64)).unwrap_or(0.0)
+}
+
 /// Says what held the current settings (arm 0) back; `best` is the best goodput of any setting.
 pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f64>) -> LimitsReport {
     let mut report = of_transfers(path, records, best);
@@ -65,7 +70,7 @@ fn first_window(own: &[&TrialRecord], seconds: Option<f64>, rtt_us: u64) -> (Lim
     let cwnd = seen(own, |seen| seen.initial_cwnd);
     let rwnd = seen(own, |seen| seen.initial_rwnd_bytes);
     let mss = seen(own, |seen| seen.mss);
-    let retransmits = seen(own, |seen| seen.retransmits).unwrap_or(0.0);
+    let retransmits = seen_or_none(own, |seen| seen.retransmits);
     let lost = retransmits / seen(own, |seen| seen.segments).unwrap_or(f64::INFINITY);
     let (Some(cwnd), Some(rwnd), Some(mss)) = (cwnd, rwnd, mss) else { return (LimitedBy::Unknown, trips) };
     let allowed = (rwnd / mss).floor();
@@ -152,7 +157,7 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
     let stalls: u64 = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.stalls)).sum();
     let longest = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.longest_stall_us)).max().unwrap_or(0);
     let burst = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.burst)).max().unwrap_or(0);
-    let retransmits = seen(own, |seen| seen.retransmits).unwrap_or(0.0);
+    let retransmits = seen_or_none(own, |seen| seen.retransmits);
     let times = format!("Lateness: p50 {}, p95 {}, p99 {}.", ms(p50), ms(p95), ms(p99));
     let stalled = match stalls {
         0 => "Nothing stalled.".to_owned(),
@@ -161,7 +166,8 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
             ms(Some(longest as f64))
         ),
     };
-    if retransmits >= 1.0 {
+    let was_late = stalls > 0 || p99.is_some_and(|us| us > rtt_us as f64);
+    if retransmits >= 1.0 && was_late {
         let text = format!(
             "{times} {stalled} Losses did that: {retransmits:.0} segments a trial were retransmitted, and what follows a lost \
              one waits for it."
@@ -169,7 +175,7 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
         return (LimitedBy::Loss, text);
     }
     let why = if p99.is_some_and(|us| us > rtt_us as f64) {
-        " Queues or this machine did that: nothing was lost."
+        " Queues or this machine did that: hardly anything was lost."
     } else {
         ""
     };
@@ -219,7 +225,7 @@ fn loaded(own: &[&TrialRecord]) -> (LimitedBy, String) {
         "A round trip takes {} on the idle path, and {} beside the transfer: its queue adds {}.",
         of(&idle),
         of(&busy),
-        ms(added)
+        added.filter(|us| *us >= 0.0).map_or_else(|| "nothing that could be measured".to_owned(), |us| ms(Some(us)))
     );
     (LimitedBy::Path, text)
 }

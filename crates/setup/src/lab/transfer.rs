@@ -54,6 +54,9 @@ pub struct TransferAnswer {
     pub end: &'static str,
     /// What TCP said over time.
     pub samples: SampleColumns,
+    /// Why it is no whole transfer, if the other end or the path is at fault.
+    #[serde(skip)]
+    pub problem: Option<Problem>,
 }
 
 /// The knobs that one connection takes.
@@ -127,6 +130,8 @@ fn problem(error: &LoadError) -> Problem {
 
 fn answer(direction: Direction, report: EndReport, connect_time: Duration, granted: Settings) -> TransferAnswer {
     let seconds = report.elapsed.as_secs_f64();
+    let failed =
+        matches!(report.finish, Finish::PeerLeft(_) | Finish::Garbage(_) | Finish::Lost(_) | Finish::Corrupt(_));
     let finish = match report.finish {
         Finish::Done => "done".to_owned(),
         Finish::Deadline => "the deadline came first".to_owned(),
@@ -134,8 +139,14 @@ fn answer(direction: Direction, report: EndReport, connect_time: Duration, grant
         Finish::PeerLeft(why) | Finish::Garbage(why) | Finish::Lost(why) => why,
         Finish::Corrupt(at) => format!("the byte at {at} isn't what was sent"),
     };
+    let problem = failed.then(|| {
+        Problem::remote(format!("the transfer failed: {finish}"))
+            .because("the other end isn't the lab's server, or it ended, or the path broke")
+            .hint("windtunnel lab run adsl -- windtunnel lab transfer")
+    });
     TransferAnswer {
         schema_version: 1,
+        problem,
         direction,
         finish,
         bytes: report.bytes,

@@ -296,7 +296,7 @@ impl Bbr {
     fn update_min_rtt(&mut self, tcb: &mut Tcb, sample: &RateSample) {
         let expired = tcb.jiffies() > self.min_rtt_stamp + MIN_RTT_JIFFIES;
         if let Some(rtt) = sample.rtt_us
-            && (rtt <= self.min_rtt_us || (expired && !sample.is_ack_delayed))
+            && (rtt < self.min_rtt_us || (expired && !sample.is_ack_delayed))
         {
             (self.min_rtt_us, self.min_rtt_stamp) = (rtt, tcb.jiffies());
         }

@@ -261,7 +261,7 @@ impl Endpoint {
             }
             let more = at + size < len;
             let push = !more && (len > mss || begin + len == self.snd.app_limit);
-            self.emit_data(begin + at, size as u16, push, out);
+            self.emit_data((begin + at, size as u16), true, push, out);
             self.rate_sent(&mut sent);
             self.snd.board.push(sent);
             self.tcb.packets_out += 1;
@@ -298,18 +298,23 @@ impl Endpoint {
         departure
     }
 
-    /// Puts a segment of payload on the wire.
-    fn emit_data(&mut self, seq: u64, len: u16, push: bool, out: &mut Out) {
+    /// Puts a segment of payload on the wire. Only what is sent for the first time is marked as capable of ECN, and tells that the
+    /// window was reduced.
+    ///
+    /// # Source
+    /// RFC 3168 section 6.1.5; `tcp_ecn_send()` of net/ipv4/tcp_output.c.
+    fn emit_data(&mut self, (seq, len): (u64, u16), is_fresh: bool, push: bool, out: &mut Out) {
+        let marked = self.snd.ecn && is_fresh;
         let mut segment = Segment::new(self.peer, flag::ACK | if push { flag::PSH } else { 0 }, seq, 0);
         segment.len = len;
-        if self.snd.ecn && self.snd.send_cwr {
+        if marked && self.snd.send_cwr {
             segment.flags |= flag::CWR;
             self.snd.send_cwr = false;
         }
         self.finish_segment(&mut segment);
         let mut packet = segment.packet(self.option_len(), self.flow);
         packet.dont_fragment = self.config.pmtud;
-        packet.ect = self.snd.ecn;
+        packet.ect = marked;
         out.push(packet);
         self.ack_went_out();
     }
@@ -338,7 +343,7 @@ impl Endpoint {
             return false;
         }
         sent.sent_ns = self.depart(u64::from(sent.len), 1);
-        self.emit_data(sent.seq, sent.len, false, out);
+        self.emit_data((sent.seq, sent.len), false, false, out);
         self.rate_sent(&mut sent);
         sent.flags |= mark::EVER_RETRANS;
         *self.snd.board.get_mut(id) = sent;

@@ -23,6 +23,22 @@ pub(crate) struct Forms {
     pub(crate) csv: Option<PathBuf>,
 }
 
+impl Forms {
+    /// Refuses one file for two forms.
+    ///
+    /// # Errors
+    /// A usage [`Problem`].
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        match (&self.html, &self.csv) {
+            (Some(html), Some(csv)) if html == csv => {
+                Err(Problem::usage(format!("{} can't be the page and the table", html.display()))
+                    .hint("name two files: --html FILE.html --csv FILE.csv"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Writes a file as a whole or not at all.
 ///
 /// # Errors

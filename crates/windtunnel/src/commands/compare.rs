@@ -11,7 +11,7 @@ use wt_compare::side_by_side::{self, SideBySideRequest};
 /// Compares experiments of the journal side by side
 ///
 /// Within an experiment settings are compared by randomised rounds, and that evidence counts. Between experiments nothing was
-/// randomised: whatever else changed meanwhile is part of the difference, so that there is an estimate with an interval, and no
+/// randomised: whatever else changed meanwhile is part of the difference, so that there is an estimate, without an interval or
 /// evidence. What was tried in all of them is told with its evidence from each, and from all together. Ends with code 1 if they
 /// can't be compared.
 #[derive(Debug, Args)]

@@ -41,8 +41,8 @@ enum JournalCommand {
     /// Lists the experiments, the newest first
     List {
         /// At most so many
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
         /// One JSON object
         #[arg(long)]
         json: bool,
@@ -193,9 +193,11 @@ impl From<Form> for ExportFormat {
 pub(crate) fn run(args: &JournalArgs) -> Outcome {
     let file = || args.journal.clone();
     match &args.command {
-        JournalCommand::List { limit, json } => {
-            give(&journal::list(&ListRequest { limit: Some(*limit), kind: None, journal: file() })?, *json, list)
-        }
+        JournalCommand::List { limit, json } => give(
+            &journal::list(&ListRequest { limit: Some(*limit as usize), kind: None, journal: file() })?,
+            *json,
+            list,
+        ),
         JournalCommand::Show { experiment, json } => {
             let request = ExperimentRequest { experiment: experiment.clone(), journal: file() };
             give(&journal::show(&request)?, *json, show)

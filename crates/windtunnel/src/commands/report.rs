@@ -76,6 +76,7 @@ fn no_table(args: &ReportArgs, compared: &str) -> Result<(), Problem> {
 /// # Errors
 /// A [`Problem`] that names the file.
 pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
+    forms.check()?;
     if json {
         let text = serde_json::to_string(report).map_err(|error| Problem::internal(error.to_string()))?;
         emit!("{text}");

@@ -89,7 +89,10 @@ impl Cli {
                 told_by_clap(&error);
             }
             let text = error.render().to_string();
-            let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            // Which arguments it is about may stand below.
+            let first: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            let what = first.join(" ");
+            let what = what.trim_start_matches("error: ");
             Problem::usage(what).hint("windtunnel --help, or --help after the command's name")
         })
     }

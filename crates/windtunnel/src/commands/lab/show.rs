@@ -4,7 +4,7 @@ use std::time::Duration;
 use wt_lab::scenario::{Described, Hop, QueueBound};
 use wt_lab::{Scenario, presets};
 use wt_setup::lab::{ScenarioAnswer, load};
-use wt_units::{BitsPerSecond, format_duration};
+use wt_units::{BitsPerSecond, Bytes, format_duration};
 
 /// Shows a path: its file or its stages, and what follows from its figures.
 ///
@@ -67,14 +67,14 @@ fn what_follows(scenario: &Scenario) {
     );
     for link in &scenario.links {
         if let QueueBound::Bytes(bytes) = link.down.queue {
-            let full_queue: Duration = bytes / link.down.rate;
-            say!("  full queue of \"{}\", down       about {}", link.name, format_duration(round_ms(full_queue)));
+            // It holds packets, and each takes what it occupies on the link.
+            let packet = full.pmtu.min(link.mtu.get());
+            let on_the_wire = link.framing.wire_len(Bytes(packet)).get() as f64 / packet.max(1) as f64;
+            let seconds = bytes.get() as f64 * 8.0 * on_the_wire / link.down.rate.get().max(1) as f64;
+            let full_queue = Duration::from_millis((seconds * 1e3).round() as u64);
+            say!("  full queue of \"{}\", down       about {}", link.name, format_duration(full_queue));
         }
     }
-}
-
-fn round_ms(time: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn rate(rate: BitsPerSecond) -> String {

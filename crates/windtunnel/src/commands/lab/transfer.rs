@@ -4,7 +4,7 @@ use crate::cli::forms::give;
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::values::{Way, trial_time};
 use crate::commands::samples::stream;
-use crate::edge::{Outcome, say};
+use crate::edge::{Exit, Outcome, say};
 use clap::Args;
 use std::time::Duration;
 use wt_setup::lab::{TransferAnswer, TransferRequest};
@@ -49,7 +49,9 @@ pub(super) fn transfer(args: &TransferArgs) -> Outcome {
     if args.json_stream {
         stream();
     }
-    give(&wt_setup::lab::transfer(&request, &cancel)?, args.json || args.json_stream, print)
+    let answer = wt_setup::lab::transfer(&request, &cancel)?;
+    give(&answer, args.json || args.json_stream, print)?;
+    answer.problem.map_or(Ok(Exit::Done), Err)
 }
 
 fn print(answer: &TransferAnswer) {

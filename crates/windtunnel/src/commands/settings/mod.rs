@@ -15,6 +15,7 @@ use args::{CheckArgs, ExportArgs, HowArgs, RequestArgs, ShowArgs};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use wt_setup::HostAccess;
 use wt_setup::settings::{self, ApplyRequest, ChangeAnswer, ShowRequest};
 
@@ -196,6 +197,23 @@ impl SettingsCommand {
     }
 }
 
+/// How this command was called, but for what was asked: with the folders that somebody named.
+static OWN: OnceLock<String> = OnceLock::new();
+
+/// See [`OWN`].
+fn own() -> &'static str {
+    OWN.get().map_or("windtunnel settings", String::as_str)
+}
+
+impl SettingsArgs {
+    fn own(&self) -> String {
+        let options = [("--state-dir", &self.state_dir), ("--root", &self.root)];
+        let given = options.iter().filter_map(|(name, path)| Some((name, path.as_ref()?)));
+        let words = given.map(|(name, path)| format!(" {name} {}", wt_units::shell_word(&path.to_string_lossy())));
+        format!("windtunnel settings{}", words.collect::<String>())
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -203,6 +221,7 @@ impl SettingsCommand {
 pub(crate) fn run(args: &SettingsArgs) -> Outcome {
     let json = args.command.is_json();
     let mut said = false;
+    let _ = OWN.set(args.own());
     let host = HostAccess::open(args.state_dir.as_deref(), args.root.as_deref());
     let result = host.and_then(|mut host| dispatch(&args.command, &mut host, &mut said));
     if let (Err(failure), true, false) = (&result, json, said) {

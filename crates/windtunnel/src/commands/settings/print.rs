@@ -1,5 +1,6 @@
 //! Answers of `settings` on the terminal.
 
+use super::own;
 use crate::edge::{emit, print_file, say};
 use serde_json::json;
 use std::io::Write as _;
@@ -47,7 +48,7 @@ pub(super) fn plan(plan: &Plan) {
     } else if plan.is_empty() {
         say!("\nEverything is so already; nothing would be written.");
     } else {
-        say!("\nNothing was written. windtunnel settings apply does it, and puts it back unless it is confirmed.");
+        say!("\nNothing was written. {} apply does it, and puts it back unless it is confirmed.", own());
     }
 }
 
@@ -86,12 +87,12 @@ pub(super) fn applied(applied: &Applied) {
         Some(deadline) => {
             let within = applied.confirm_within_s.unwrap_or_default();
             say!("\nChange {id} is in force, and is put back at {deadline} (in {within} s) unless you confirm it:");
-            say!("  windtunnel settings confirm");
-            say!("To put it back now: windtunnel settings undo");
+            say!("  {} confirm", own());
+            say!("To put it back now: {} undo", own());
         }
         None => {
             applied.files.iter().for_each(|file| say!("wrote {file}"));
-            say!("\nChange {id} is in force and stays. windtunnel settings undo {id} takes it back.");
+            say!("\nChange {id} is in force and stays. {} undo {id} takes it back.", own());
         }
     }
 }
@@ -99,7 +100,7 @@ pub(super) fn applied(applied: &Applied) {
 pub(super) fn confirmed(confirmed: &Confirmed) {
     confirmed.files.iter().for_each(|file| say!("wrote {file}"));
     confirmed.notes.iter().for_each(|note| say!("{}: {}", note.key, note.text));
-    say!("Change {} stays. windtunnel settings undo {} takes it back.", confirmed.id, confirmed.id);
+    say!("Change {} stays. {} undo {} takes it back.", confirmed.id, own(), confirmed.id);
 }
 
 pub(super) fn undone(undone: &Undone) {
@@ -165,7 +166,7 @@ pub(super) fn checked(report: &CheckReport) {
         }
         (count, true) => say!("{count} change(s) in force; what was changed holds."),
         (_, false) if !report.drift.is_empty() => {
-            say!("Not everything is as it was made. Apply it again, or take the rest back: windtunnel settings undo");
+            say!("Not everything is as it was made. Apply it again, or take the rest back: {} undo", own());
         }
         (_, false) => say!("What was measured may not hold here any more. Measure again: windtunnel settings prove"),
     }

@@ -14,6 +14,7 @@ use crate::edge::Outcome;
 pub(crate) use args::TuneArgs;
 pub(crate) use key::find as find_key;
 pub(crate) use progress::Progress;
+use wt_setup::Budget;
 
 /// Runs the command.
 ///
@@ -24,8 +25,11 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
     if let Some(exit) = args.time.instead()? {
         return Ok(exit);
     }
-    let mut progress = Progress::new(args.json_stream, args.forms.json, args.quiet);
+    args.forms.check()?;
+    let request = args.request()?;
+    let time = if let Some(Budget::Time(time)) = request.budget { Some(time) } else { None };
+    let mut progress = Progress::new(args.json_stream, args.forms.json, args.quiet).within(time);
     let cancel = cancel_on_signals()?;
-    let answer = wt_tune::run(&args.request()?, &cancel, &mut |event| progress.event(&event))?;
+    let answer = wt_tune::run(&request, &cancel, &mut |event| progress.event(&event))?;
     print::answer(&answer, &args.forms, args.forms.json || args.json_stream)
 }

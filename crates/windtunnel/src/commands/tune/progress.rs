@@ -24,6 +24,8 @@ pub(crate) struct Progress {
     max_trials: usize,
     /// Whether what is compared gets smaller where a setting is faster.
     smaller: bool,
+    /// The time that trials may take, if that is limited.
+    budget: Option<Duration>,
     screen: Screen,
 }
 
@@ -42,7 +44,12 @@ impl Progress {
             None,
             if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
         );
-        Self { bar, stream, labels: Vec::new(), quiet, max_trials: 0, smaller: false, screen }
+        Self { bar, stream, labels: Vec::new(), quiet, max_trials: 0, smaller: false, budget: None, screen }
+    }
+
+    /// The same where trials may take so long.
+    pub(crate) fn within(self, budget: Option<Duration>) -> Self {
+        Self { budget, ..self }
     }
 
     /// Says something to a person.
@@ -128,6 +135,8 @@ impl Progress {
     fn left(&self, round: &RoundEvent) -> String {
         let more = self.max_trials.saturating_sub(round.trials) as f64;
         let left = round.spent_s / (round.trials.max(1) as f64) * more;
+        let allowed = self.budget.map(|budget| (budget.as_secs_f64() - round.spent_s).max(0.0));
+        let left = allowed.map_or(left, |allowed| left.min(allowed));
         format!("about {} left", format_minutes(Duration::from_secs_f64(left)))
     }
 }
