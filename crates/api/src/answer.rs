@@ -211,7 +211,7 @@ impl Answer {
     pub fn problem(&self) -> Option<Problem> {
         match self {
             Self::Mtu(answers) => answers.0.iter().find_map(MtuAnswer::problem).cloned(),
-            Self::Trace(answers) => answers.0.iter().find_map(|answer| answer.problem()),
+            Self::Trace(answers) => answers.0.iter().find_map(TraceAnswer::problem).cloned(),
             Self::FirstWindow(answer) => answer.problem(),
             Self::SettingsChange(answer) => answer.problem.clone(),
             Self::LabTransfer(answer) => answer.problem.clone(),

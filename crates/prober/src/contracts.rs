@@ -16,9 +16,9 @@ fn search() -> SearchAnswer {
     SearchAnswer {
         schema_version: 1,
         target: "example.org".to_owned(),
-        address: ADDRESS,
-        device: "eth0".to_owned(),
-        device_mtu: 1500,
+        address: Some(ADDRESS),
+        device: Some("eth0".to_owned()),
+        device_mtu: Some(1500),
         pmtu: Some(1400),
         reverse_pmtu: None,
         kind: PathKind::BlackHole,
@@ -100,11 +100,11 @@ fn route() -> RouteAnswer {
 const ROUTE: [&str; 4] = ["hop_count", "hops", "reached", "reply_ttl"];
 
 #[test]
-fn a_trace_without_a_hop_is_an_answer_with_a_problem() {
+fn a_trace_is_one_object() {
     let answer = TraceAnswer {
         schema_version: 1,
         target: "example.org".to_owned(),
-        address: ADDRESS,
+        address: Some(ADDRESS),
         by_tcp: false,
         route: route(),
         packets: 60,
@@ -112,10 +112,13 @@ fn a_trace_without_a_hop_is_an_answer_with_a_problem() {
         rounds: 2,
         seconds: 0.1,
         is_open: false,
+        problem: None,
     };
     let own = ["address", "by_tcp", "packets", "probes", "rounds", "schema_version", "seconds", "target"];
     assert_eq!(names(&serde_json::to_value(&answer).unwrap()), sorted(&[&own[..], &ROUTE].concat()));
-    assert_eq!(answer.problem().map(|problem| problem.fault), Some(Fault::Remote));
+    let silent = TraceAnswer { problem: Some(Problem::remote("nobody answers")), ..answer };
+    let value = serde_json::to_value(&silent).unwrap();
+    assert_eq!((&value["problem"]["code"], &value["problem"]["what"]), (&json!(4), &json!("nobody answers")));
 }
 
 #[test]

@@ -23,6 +23,26 @@ struct Job<'a> {
     connection: Connection,
     /// Which probe opened the connection.
     opener: Option<u32>,
+    /// Why this host can't send to the target. The others' machines go on.
+    failed: Option<Problem>,
+}
+
+impl Job<'_> {
+    fn is_over(&self) -> bool {
+        self.failed.is_some() || self.machine.is_done()
+    }
+}
+
+/// What a search of one target cost there and back.
+pub(crate) struct SearchPass {
+    /// The cost of finding what gets there.
+    pub(crate) cost: Cost,
+    /// The largest packet that comes back, bytes, where that shows.
+    pub(crate) reverse_pmtu: Option<u16>,
+    /// What the latter cost on top.
+    pub(crate) on_top: Cost,
+    /// Why this host couldn't send to the target.
+    pub(crate) failed: Option<Problem>,
 }
 
 /// What a run cost.
@@ -88,17 +108,16 @@ impl Driver {
         self.wire.streams()
     }
 
-    /// Runs a search until it is done or the time is up, and finds the largest packet that comes back, too; what the
-    /// latter cost on top is told apart.
+    /// Runs a search until it is done or the time is up, and finds the largest packet that comes back, too.
     ///
     /// # Errors
-    /// A failure when this host can't send.
+    /// A stopped one after a cancel.
     pub(crate) fn search_both_ways(
         &mut self,
         target: &Target,
         search: &mut Search,
         limit: Duration,
-    ) -> Result<(Cost, Option<u16>, Cost), Problem> {
+    ) -> Result<SearchPass, Problem> {
         let ends = target.endpoints();
         let raw = self.kinds().contains(&Kind::OldSegment);
         let mut run = Run { reverse_search: ReverseSearch::new(target, ends).filter(|_| raw), ..Run::default() };
@@ -106,35 +125,61 @@ impl Driver {
         run.add(target, search, self.seed);
         let outcome = run.drive(&mut self.wire, &mut self.pacer, begin + limit, (&self.cancel, &mut |_| {}));
         let Run { reverse_search, packets, jobs, .. } = run;
-        let connections: Vec<Connection> = jobs.iter().map(|job| job.connection).collect();
-        drop(jobs);
+        let (connections, failed): (Vec<Connection>, Vec<Option<Problem>>) =
+            jobs.into_iter().map(|job| (job.connection, job.failed)).unzip();
+        let failed = failed.into_iter().flatten().next();
         let (forward, searched) = (search.report().pmtu, now());
         // Where somebody lowers the MSS, nothing longer ever comes.
         let unclamped = search.report().clamp.is_none();
-        let mut reverse_search = reverse_search.filter(|_| outcome.is_ok() && unclamped);
+        let mut reverse_search = reverse_search.filter(|_| outcome.is_ok() && failed.is_none() && unclamped);
         let reverse =
             reverse_search.as_mut().and_then(|reverse_search| reverse_search.finish(&self.wire, forward, &self.cancel));
         connections.iter().for_each(|connection| self.wire.reset(&ends, connection));
         let time = |from: Time, to: Time| to.saturating_sub(from);
         let on_top = Cost { packets: reverse_search.map_or(0, |b| b.packets), time: time(searched, now()) };
-        outcome.map(|()| (Cost { packets, time: time(begin, searched) }, reverse, on_top))
+        outcome?;
+        Ok(SearchPass { cost: Cost { packets, time: time(begin, searched) }, reverse_pmtu: reverse, on_top, failed })
     }
 
-    /// Runs the machines until all are done or the time is up.
+    /// Runs a target's machine until it is done or the time is up.
     ///
     /// # Errors
-    /// A failure when this host can't send.
-    pub(crate) fn run(&mut self, pairs: Vec<(&Target, &mut dyn Machine)>, limit: Duration) -> Result<Cost, Problem> {
-        self.run_watched(pairs, limit, &mut |_| {})
+    /// A failure when this host can't send, and a stopped one after a cancel.
+    pub(crate) fn run(&mut self, target: &Target, machine: &mut dyn Machine, limit: Duration) -> Result<Cost, Problem> {
+        self.run_watched(target, machine, limit, &mut |_| {})
     }
 
     /// The same; `watch` hears how many packets have left, several times a second.
     pub(crate) fn run_watched(
         &mut self,
-        pairs: Vec<(&Target, &mut dyn Machine)>,
+        target: &Target,
+        machine: &mut dyn Machine,
         limit: Duration,
         watch: &mut dyn FnMut(u32),
     ) -> Result<Cost, Problem> {
+        let (cost, failed) = self.run_jobs(vec![(target, machine)], limit, watch)?;
+        failed.into_iter().flatten().next().map_or(Ok(cost), Err)
+    }
+
+    /// Runs the machines of several targets until all are done or the time is up; tells of each target why this host couldn't
+    /// send to it, if it couldn't.
+    ///
+    /// # Errors
+    /// A stopped one after a cancel.
+    pub(crate) fn run_all(
+        &mut self,
+        pairs: Vec<(&Target, &mut dyn Machine)>,
+        limit: Duration,
+    ) -> Result<(Cost, Vec<Option<Problem>>), Problem> {
+        self.run_jobs(pairs, limit, &mut |_| {})
+    }
+
+    fn run_jobs(
+        &mut self,
+        pairs: Vec<(&Target, &mut dyn Machine)>,
+        limit: Duration,
+        watch: &mut dyn FnMut(u32),
+    ) -> Result<(Cost, Vec<Option<Problem>>), Problem> {
         let mut run = Run::default();
         for (target, machine) in pairs {
             run.add(target, machine, self.seed);
@@ -144,7 +189,9 @@ impl Driver {
         for job in &run.jobs {
             self.wire.reset(&job.target.endpoints(), &job.connection);
         }
-        outcome.map(|()| Cost { packets: run.packets, time: now().saturating_sub(begin) })
+        outcome?;
+        let cost = Cost { packets: run.packets, time: now().saturating_sub(begin) };
+        Ok((cost, run.jobs.into_iter().map(|job| job.failed).collect()))
     }
 }
 
@@ -172,7 +219,7 @@ impl<'a> Run<'a> {
         let number = self.jobs.len();
         self.by_ip.insert(target.ip, number);
         let isn = (seed >> 16) as u32 ^ (number as u32).wrapping_mul(0x9E37_79B9);
-        self.jobs.push(Job { target, machine, connection: Connection::new(isn), opener: None });
+        self.jobs.push(Job { target, machine, connection: Connection::new(isn), opener: None, failed: None });
     }
 
     fn drive(
@@ -188,13 +235,13 @@ impl<'a> Run<'a> {
             if cancel.is_cancelled() {
                 return Err(Problem::stopped("stopped before there was an answer"));
             }
-            let blocked = self.send(wire, pacer)?;
+            let blocked = self.send(wire, pacer);
             let at = now();
             if at >= told + LOOK {
                 told = at;
                 watch(self.packets);
             }
-            let waiting = || self.jobs.iter().filter(|job| !job.machine.is_done());
+            let waiting = || self.jobs.iter().filter(|job| !job.is_over());
             if at >= end || waiting().next().is_none() {
                 return Ok(());
             }
@@ -217,20 +264,23 @@ impl<'a> Run<'a> {
     }
 
     /// Sends what may leave now; tells whether the rate holds more back.
-    fn send(&mut self, wire: &mut Wire, pacer: &mut Pacer) -> Result<bool, Problem> {
+    fn send(&mut self, wire: &mut Wire, pacer: &mut Pacer) -> bool {
         loop {
             let mut any = false;
             for number in 0..self.jobs.len() {
                 let at = now();
                 if pacer.next() > at {
-                    return Ok(true);
+                    return true;
                 }
                 let job = &mut self.jobs[number];
+                if job.failed.is_some() {
+                    continue;
+                }
                 let Some(probe) = job.machine.poll_probe(at) else { continue };
                 any = true;
                 pacer.take(at);
-                match wire.send(&job.target.endpoints(), &probe, &mut job.connection)? {
-                    SendOutcome::Gone(mark) => {
+                match wire.send(&job.target.endpoints(), &probe, &mut job.connection) {
+                    Ok(SendOutcome::Gone(mark)) => {
                         self.packets += 1;
                         if let Mark::Handshake(_) = mark {
                             job.opener = Some(probe.id);
@@ -245,14 +295,15 @@ impl<'a> Run<'a> {
                         }
                         self.marks.insert((job.target.ip, mark), probe.id);
                     }
-                    SendOutcome::TooBig => {
+                    Ok(SendOutcome::TooBig) => {
                         job.machine.handle(&Answer { id: probe.id, at, from: None, said: ProbeAnswer::LocalTooBig });
                     }
-                    SendOutcome::Never => {}
+                    Ok(SendOutcome::Never) => {}
+                    Err(problem) => job.failed = Some(problem),
                 }
             }
             if !any {
-                return Ok(false);
+                return false;
             }
         }
     }

@@ -35,6 +35,8 @@ mod options;
 pub mod path;
 /// Connections on which the target is asked to send.
 mod reverse;
+#[cfg(test)]
+mod several;
 /// Where to probe, and the way there.
 mod target;
 /// The hops of a path.

@@ -33,14 +33,7 @@ impl Target {
     /// # Errors
     /// A usage failure for what is no host, an environment failure where there is no way to it.
     pub fn find(text: &str, ip: Option<IpVersion>, default_port: u16) -> Result<Self, Problem> {
-        let (host, port) = split_port(text, default_port)?;
-        let found = resolve(&host, port).map_err(|error| unresolvable(&host, &error))?;
-        let wanted = |address: &&SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
-        let address = found.iter().find(wanted).ok_or_else(|| {
-            let other = if ip == Some(IpVersion::V6) { "4" } else { "6" };
-            Problem::usage(format!("{host} has no address of that version of IP")).hint(format!("try --ip {other}"))
-        })?;
-        Self::on_the_way(text, *address)
+        Self::on_the_way(text, address_of(text, ip, default_port)?)
     }
 
     /// The same for an address that is known.
@@ -79,6 +72,38 @@ impl Target {
     }
 }
 
+/// The address of `HOST` or `HOST:PORT`.
+fn address_of(text: &str, ip: Option<IpVersion>, default_port: u16) -> Result<SocketAddr, Problem> {
+    let (host, port) = split_port(text, default_port)?;
+    let found = resolve(&host, port).map_err(|error| unresolvable(&host, &error))?;
+    let wanted = |address: &&SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
+    found.iter().find(wanted).copied().ok_or_else(|| {
+        let other = if ip == Some(IpVersion::V6) { "4" } else { "6" };
+        Problem::usage(format!("{host} has no address of that version of IP")).hint(format!("try --ip {other}"))
+    })
+}
+
+/// A host of a request with what became of it so far: how to probe it, and then what was found.
+#[derive(Debug, Clone)]
+pub(crate) struct HostOutcome<T> {
+    /// As it was written.
+    pub(crate) name: String,
+    /// Its address; `None` of a name that has none.
+    pub(crate) address: Option<IpAddr>,
+    /// What there is, or why this host can't reach it.
+    pub(crate) outcome: Result<T, Problem>,
+}
+
+impl<T> HostOutcome<T> {
+    /// What is wrong with the only host is wrong with the whole request.
+    fn of_so_many(self, hosts: usize) -> Result<Self, Problem> {
+        match self.outcome {
+            Err(problem) if hosts == 1 => Err(problem),
+            _ => Ok(self),
+        }
+    }
+}
+
 /// What it means that a name has no address: the name is wrong, unless the resolver is at fault.
 ///
 /// Every operation that takes hosts says it in these words.
@@ -90,19 +115,56 @@ pub fn unresolvable(host: &str, error: &ResolveError) -> Problem {
         .hint("check the spelling and this machine's resolver, or give an address")
 }
 
-/// The targets of a request, TCP at port 80 if nothing else is said.
+/// The targets of a request, TCP at port 80 if nothing else is said. One of several that there is no way to doesn't keep the
+/// others from being probed.
 ///
 /// # Errors
-/// A usage problem for an invalid host or list, an environment problem where there is no way to one.
-pub(crate) fn find_all(hosts: &[String], ip: Option<IpVersion>, cancel: &Cancel) -> Result<Vec<Target>, Problem> {
+/// A usage problem for an invalid host or list, and what is wrong with the only host.
+pub(crate) fn find_all(
+    hosts: &[String],
+    ip: Option<IpVersion>,
+    cancel: &Cancel,
+) -> Result<Vec<HostOutcome<Target>>, Problem> {
     check_count(hosts.len())?;
-    let find = |host: &String| {
+    // What is no host is wrong with the request, and said before anybody is asked for an address.
+    hosts.iter().try_for_each(|host| split_port(host, USUAL_PORT).map(drop))?;
+    let find = |name: &String| {
         if cancel.is_cancelled() {
             return Err(Problem::stopped("stopped before anything was probed"));
         }
-        Target::find(host, ip, USUAL_PORT)
+        let address = address_of(name, ip, USUAL_PORT);
+        let found = HostOutcome {
+            name: name.clone(),
+            address: address.as_ref().ok().map(SocketAddr::ip),
+            outcome: address.and_then(|address| Target::on_the_way(name, address)),
+        };
+        found.of_so_many(hosts.len())
     };
     hosts.iter().map(find).collect()
+}
+
+/// Those of the hosts that there is a way to.
+pub(crate) fn reachable(found: &[HostOutcome<Target>]) -> Vec<Target> {
+    found.iter().filter_map(|host| host.outcome.as_ref().ok()).cloned().collect()
+}
+
+/// What was found of each host in its place, from the outcomes of those that were probed.
+///
+/// # Errors
+/// What is wrong with the only host.
+pub(crate) fn each_outcome<T>(
+    found: Vec<HostOutcome<Target>>,
+    outcomes: Vec<Result<T, Problem>>,
+) -> Result<Vec<HostOutcome<(Target, T)>>, Problem> {
+    let (hosts, mut outcomes) = (found.len(), outcomes.into_iter());
+    let mut of_host = |HostOutcome { name, address, outcome }: HostOutcome<Target>| {
+        let outcome = outcome.and_then(|target| match outcomes.next() {
+            Some(outcome) => outcome.map(|found| (target, found)),
+            None => Err(Problem::internal(format!("the probes of {name} have no outcome"))),
+        });
+        HostOutcome { name, address, outcome }.of_so_many(hosts)
+    };
+    found.into_iter().map(&mut of_host).collect()
 }
 
 /// The device through which packets to an address leave, and its MTU.

@@ -58,7 +58,7 @@ fn inspect(request: &TuneRequest, target: &Target, cancel: &Cancel, events: Sink
         // A server under test isn't asked for a dozen connections more.
         let scope = wt_prober::mtu::SearchScope { losses: true, flows: Some(1) };
         if let Ok(mut searched) = wt_prober::mtu::search(std::slice::from_ref(&to), &options, scope, cancel)
-            && let Some(report) = searched.reports.pop()
+            && let Some(Ok(report)) = searched.reports.pop()
         {
             pmtu = report.pmtu.map_or(device_mtu, u64::from);
             // What the path lets through at all.

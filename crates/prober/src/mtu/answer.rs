@@ -48,12 +48,12 @@ pub struct SearchAnswer {
     pub schema_version: u32,
     /// The host as it was written.
     pub target: String,
-    /// Its address.
-    pub address: IpAddr,
-    /// The device through which packets to it leave.
-    pub device: String,
+    /// Its address; `None` of a name that has none.
+    pub address: Option<IpAddr>,
+    /// The device through which packets to it leave; `None` where there is no way to it.
+    pub device: Option<String>,
     /// That device's MTU, bytes.
-    pub device_mtu: u16,
+    pub device_mtu: Option<u16>,
     /// The largest packet that gets through, bytes; `None` if nothing answered.
     pub pmtu: Option<u16>,
     /// The largest packet that comes back, bytes, where that shows.
@@ -94,8 +94,8 @@ pub struct SearchAnswer {
     /// Loss of short and of the longest packets, if it was looked at.
     #[serde(skip)]
     pub loss: (LossCount, LossCount),
-    /// Why nothing is known, if nothing answered.
-    #[serde(skip)]
+    /// Why nothing is known, if nothing answered or nothing could be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
 }
 
@@ -219,9 +219,9 @@ impl SearchAnswer {
         Self {
             schema_version: 1,
             target: target.name.clone(),
-            address: target.ip,
-            device: target.device.clone(),
-            device_mtu: target.mtu,
+            address: Some(target.ip),
+            device: Some(target.device.clone()),
+            device_mtu: Some(target.mtu),
             pmtu: report.pmtu,
             reverse_pmtu: report.reverse_pmtu,
             kind: report.kind,
@@ -244,6 +244,37 @@ impl SearchAnswer {
             problem: report.pmtu.is_none().then(|| unanswered(target, report)),
         }
     }
+
+    /// Of a host that couldn't be probed.
+    fn unreached((name, address): (&str, Option<IpAddr>), problem: &Problem, cost: Cost) -> Self {
+        Self {
+            schema_version: 1,
+            target: name.to_owned(),
+            address,
+            device: None,
+            device_mtu: None,
+            pmtu: None,
+            reverse_pmtu: None,
+            kind: PathKind::Inconclusive,
+            black_hole_hop: None,
+            mss: None,
+            mss_clamp: None,
+            flows: None,
+            df_cleared_hop: None,
+            best_size: None,
+            method: None,
+            hints: Vec::new(),
+            findings: Vec::new(),
+            packets: cost.packets,
+            probes: 0,
+            rounds: 0,
+            seconds: cost.time.as_secs_f64(),
+            sizes: Vec::new(),
+            advice: Vec::new(),
+            loss: (LossCount::default(), LossCount::default()),
+            problem: Some(problem.clone()),
+        }
+    }
 }
 
 impl MtuAnswer {
@@ -252,7 +283,16 @@ impl MtuAnswer {
         Self { search: SearchAnswer::of(target, report, cost), rtt_us, reverse: None, scan: None }
     }
 
-    /// Why nothing is known of the host, if it answered nothing.
+    pub(super) fn unreached((name, address): (&str, Option<IpAddr>), problem: &Problem, cost: Cost) -> Self {
+        Self {
+            search: SearchAnswer::unreached((name, address), problem, cost),
+            rtt_us: None,
+            reverse: None,
+            scan: None,
+        }
+    }
+
+    /// Why nothing is known of the host, if it answered nothing or couldn't be reached.
     #[must_use]
     pub const fn problem(&self) -> Option<&Problem> {
         self.search.problem.as_ref()

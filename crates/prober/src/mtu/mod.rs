@@ -22,7 +22,7 @@ pub use words::unanswered;
 use crate::ProbeOptions;
 use crate::answers::Answers;
 use crate::options::within;
-use crate::target::find_all;
+use crate::target::{HostOutcome, each_outcome, find_all, reachable};
 use serde::{Deserialize, Serialize};
 use wt_problem::Problem;
 use wt_trial::Cancel;
@@ -67,11 +67,12 @@ pub enum MtuEvent {
 
 /// Finds the largest packet that gets through to each host, and why larger ones don't.
 ///
-/// A host that answers nothing is in the answer, too: [`MtuAnswer::problem`] tells.
+/// A host that answers nothing is in the answer, too, and of several one that this host can't reach: [`MtuAnswer::problem`]
+/// tells.
 ///
 /// # Errors
-/// A usage problem for an invalid request, an environment problem where this host can't probe, and a stopped one after a
-/// cancel.
+/// A usage problem for an invalid request, an environment problem where this host can't probe or reach the only host, and a
+/// stopped one after a cancel.
 pub fn mtu(
     request: &MtuRequest,
     cancel: &Cancel,
@@ -82,20 +83,25 @@ pub fn mtu(
     if let Some(scan) = &request.scan {
         scan.check()?;
     }
-    let targets = find_all(&request.hosts, request.options.ip, cancel)?;
+    let found = find_all(&request.hosts, request.options.ip, cancel)?;
+    if request.scan.is_some() && found.len() > 1 {
+        return Err(Problem::usage("a scan is of one host").hint("name one host only"));
+    }
     let scope = SearchScope { losses: request.scan.is_none(), flows: request.flows };
-    let SearchRun { reports, cost, reverse } = search(&targets, &request.options, scope, cancel)?;
-    let Some(scan) = &request.scan else {
+    let SearchRun { reports, cost, reverse } = search(&reachable(&found), &request.options, scope, cancel)?;
+    let hosts = each_outcome(found, reports)?;
+    let (Some(scan), [HostOutcome { outcome: Ok((target, report)), .. }]) = (&request.scan, &hosts[..]) else {
         let mut answers = Vec::new();
-        for (target, report) in targets.iter().zip(&reports) {
-            let answer = MtuAnswer { reverse: Some(reverse.into()), ..MtuAnswer::of(target, report, cost) };
+        for host in &hosts {
+            let answer = match &host.outcome {
+                Ok((target, report)) => MtuAnswer::of(target, report, cost),
+                Err(problem) => MtuAnswer::unreached((&host.name, host.address), problem, cost),
+            };
+            let answer = MtuAnswer { reverse: Some(reverse.into()), ..answer };
             events(MtuEvent::Searched { found: Box::new(answer.clone()) });
             answers.push(answer);
         }
         return Ok(Answers(answers));
-    };
-    let ([target], [report]) = (&targets[..], &reports[..]) else {
-        return Err(Problem::usage("a scan is of one host").hint("name one host only"));
     };
     let cost = cost.plus(reverse);
     let searched = MtuAnswer::of(target, report, cost);

@@ -138,8 +138,7 @@ pub(super) fn scan(
         most_in_all: left(MOST_IN_ALL),
     };
     let mut scan = Scan::new(config, options.rng(1));
-    let cost =
-        driver.run_watched(vec![(target, &mut scan)], LIMIT, &mut |packets| events(MtuEvent::Scanned { packets }))?;
+    let cost = driver.run_watched(target, &mut scan, LIMIT, &mut |packets| events(MtuEvent::Scanned { packets }))?;
     let headers = if target.ip.is_ipv6() { 60 } else { 40 };
     let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
     let (best, gain) = best(&scan, kind, pmtu, headers, rtt, request.rate);

@@ -1,6 +1,6 @@
 use super::memory::ToldMtus;
 use crate::ProbeOptions;
-use crate::driver::{Cost, Driver};
+use crate::driver::{Cost, Driver, SearchPass};
 use crate::target::Target;
 use crate::waves::waves;
 use std::time::Duration;
@@ -19,8 +19,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What searches found and cost.
 #[derive(Debug, Clone)]
 pub struct SearchRun {
-    /// Target by target.
-    pub reports: Vec<SearchReport>,
+    /// Target by target; of one that this host can't send to, why not.
+    pub reports: Vec<Result<SearchReport, Problem>>,
     /// The cost of finding what gets there.
     pub cost: Cost,
     /// The cost, on top, of finding what comes back.
@@ -39,7 +39,7 @@ pub struct SearchScope {
 /// Searches for all targets at once, those of one version of IP after those of the other, and several of one address one after the other.
 ///
 /// # Errors
-/// An environment problem where this host can't probe, and a stopped one after a cancel.
+/// An environment problem where this host can't probe at all, and a stopped one after a cancel.
 pub fn search(
     targets: &[Target],
     options: &ProbeOptions,
@@ -48,7 +48,7 @@ pub fn search(
 ) -> Result<SearchRun, Problem> {
     let SearchScope { losses, flows } = scope;
     let (mut told, file) = ToldMtus::load();
-    let mut reports: Vec<Option<SearchReport>> = targets.iter().map(|_| None).collect();
+    let mut reports: Vec<Option<Result<SearchReport, Problem>>> = targets.iter().map(|_| None).collect();
     let (mut cost, mut reverse) = (Cost::default(), Cost::default());
     for wave in waves(targets) {
         let Some(v6) = wave.first().map(|first| targets[*first].ip.is_ipv6()) else { continue };
@@ -68,20 +68,27 @@ pub fn search(
             told: told.of(targets[i].ip),
         };
         let mut machines: Vec<Search> = wave.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
-        let (spent, reverse_pmtu, on_top) = if let ([only], [machine]) = (&wave[..], &mut machines[..]) {
-            driver.search_both_ways(&targets[*only], machine, LIMIT)?
+        let (spent, reverse_pmtu, on_top, failed) = if let ([only], [machine]) = (&wave[..], &mut machines[..]) {
+            let SearchPass { cost, reverse_pmtu, on_top, failed } =
+                driver.search_both_ways(&targets[*only], machine, LIMIT)?;
+            (cost, reverse_pmtu, on_top, vec![failed])
         } else {
             let pairs = wave.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
-            (driver.run(pairs.collect(), LIMIT)?, None, Cost::default())
+            let (spent, failed) = driver.run_all(pairs.collect(), LIMIT)?;
+            (spent, None, Cost::default(), failed)
         };
         (cost, reverse) = (cost.plus(spent), reverse.plus(on_top));
-        for (i, machine) in wave.iter().zip(&machines) {
+        for ((i, machine), failed) in wave.iter().zip(&machines).zip(failed) {
+            if let Some(problem) = failed {
+                reports[*i] = Some(Err(problem));
+                continue;
+            }
             let report = SearchReport { reverse_pmtu, ..machine.report() };
             let truth = report.hints.iter().find(|hint| Some(hint.mtu) == report.pmtu);
             if let Some(hint) = truth.filter(|_| patient) {
                 told.told(targets[*i].ip, hint.mtu, wt_sys::clock::unix_us());
             }
-            reports[*i] = Some(report);
+            reports[*i] = Some(Ok(report));
         }
     }
     told.store(file);

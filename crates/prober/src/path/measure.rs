@@ -112,7 +112,7 @@ impl Prober<'_> {
         let mut scan = Scan::new(config, self.options.rng(stream));
         let options = ProbeOptions { pps: Some(pps), ..self.options.clone() };
         let mut driver = Driver::open_with_burst(self.target.ip.is_ipv6(), &options, 1, self.cancel)?;
-        let cost = driver.run(vec![(self.target, &mut scan)], LIMIT)?;
+        let cost = driver.run(self.target, &mut scan, LIMIT)?;
         Ok((scan, cost))
     }
 
@@ -124,7 +124,7 @@ impl Prober<'_> {
         let mut cost = Cost::default();
         for kind in old.into_iter().chain([self.kind]) {
             let mut train = Train::new(kind, self.pmtu, least_rtt);
-            cost = cost.plus(driver.run(vec![(self.target, &mut train)], LIMIT)?);
+            cost = cost.plus(driver.run(self.target, &mut train, LIMIT)?);
             if train.is_answered() {
                 return Ok((train.bottleneck(), cost));
             }

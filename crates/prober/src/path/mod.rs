@@ -14,7 +14,7 @@ use crate::answers::micros;
 use crate::driver::Cost;
 use crate::mtu::{SearchAnswer, SearchRun, SearchScope, search, unanswered};
 use crate::options::within;
-use crate::target::find_all;
+use crate::target::{find_all, reachable};
 use crate::trace::{RouteAnswer, TraceRequest, names, trace_all};
 use link_guess::link_guess;
 use measure::{Prober, RoundTrips};
@@ -77,18 +77,20 @@ pub enum PathEvent {
 /// answers nothing, and a stopped one after a cancel.
 pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathEvent)) -> Result<PathAnswer, Problem> {
     request.check()?;
-    let targets = find_all(std::slice::from_ref(&request.host), request.options.ip, cancel)?;
+    let targets = reachable(&find_all(std::slice::from_ref(&request.host), request.options.ip, cancel)?);
     let options = &request.options;
     events(PathEvent::Searching);
     let scope = SearchScope { losses: true, flows: None };
     let SearchRun { reports, cost, reverse } = search(&targets, options, scope, cancel)?;
-    let ([target], [report]) = (&targets[..], &reports[..]) else {
+    let (Some(target), Some(report)) = (targets.first(), reports.into_iter().next()) else {
         return Err(Problem::internal("the search has no report"));
     };
+    let report = &report?;
     let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(target, report)) };
     events(PathEvent::Tracing);
     let trace_request = TraceRequest { options: options.clone(), ..TraceRequest::default() };
     let (traces, traced) = trace_all(&targets, &trace_request, cancel)?;
+    let trace = traces.into_iter().next().ok_or_else(|| Problem::internal("the trace has no outcome"))??;
     let prober = Prober { target, report, pmtu, kind, options, cancel };
     // UDP's answers are rationed: neither round trips nor trains can be counted with them.
     let countable = kind != Kind::Udp;
@@ -106,10 +108,7 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
     let quantile = |share| trips.as_ref().and_then(|trips: &RoundTrips| trips.quantile(share)).map(micros);
     Ok(PathAnswer {
         search: SearchAnswer::of(target, report, cost),
-        route: traces.first().map_or_else(
-            || Err(Problem::internal("the trace has no outcome")),
-            |trace| Ok(RouteAnswer::of(trace, &names(&traces))),
-        )?,
+        route: RouteAnswer::of(&trace, &names(std::iter::once(&trace))),
         rtt_us: RttAnswer { min: quantile(0.0), median: quantile(0.5), p99: quantile(0.99) },
         jitter_us: trips.as_ref().map(|trips| micros(trips.jitter)),
         loss: trips.as_ref().map(|trips| trips.count.loss()),

@@ -14,8 +14,8 @@ pub struct TraceAnswer {
     pub schema_version: u32,
     /// The host as it was written.
     pub target: String,
-    /// Its address.
-    pub address: IpAddr,
+    /// Its address; `None` of a name that has none.
+    pub address: Option<IpAddr>,
     /// Whether only TCP reached it.
     pub by_tcp: bool,
     /// The hops.
@@ -32,6 +32,9 @@ pub struct TraceAnswer {
     /// Whether the host accepts TCP connections.
     #[serde(skip)]
     pub is_open: bool,
+    /// Why there is no hop, if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
 }
 
 /// The hops of a path.
@@ -118,12 +121,18 @@ impl RouteAnswer {
 impl TraceAnswer {
     pub(super) fn of(target: &Target, trace: &Trace, names: &HashMap<IpAddr, String>, cost: Cost) -> Self {
         let (probes, rounds) = trace.cost();
+        let route = RouteAnswer::of(trace, names);
+        let silent = || {
+            Problem::remote(format!("nobody on the way to {} answers", target.name))
+                .hint("a firewall near this host may forbid ICMP")
+        };
         Self {
             schema_version: 1,
             target: target.name.clone(),
-            address: target.ip,
+            address: Some(target.ip),
             by_tcp: trace.by_tcp(),
-            route: RouteAnswer::of(trace, names),
+            problem: route.hops.is_empty().then(silent),
+            route,
             packets: cost.packets,
             probes,
             rounds,
@@ -132,13 +141,27 @@ impl TraceAnswer {
         }
     }
 
+    /// Of a host that couldn't be probed.
+    pub(super) fn unreached((name, address): (&str, Option<IpAddr>), problem: &Problem, cost: Cost) -> Self {
+        Self {
+            schema_version: 1,
+            target: name.to_owned(),
+            address,
+            by_tcp: false,
+            route: RouteAnswer { hops: Vec::new(), reached: false, hop_count: None, reply_ttl: None },
+            packets: cost.packets,
+            probes: 0,
+            rounds: 0,
+            seconds: cost.time.as_secs_f64(),
+            is_open: false,
+            problem: Some(problem.clone()),
+        }
+    }
+
     /// Why there is no hop, if there is none.
     #[must_use]
-    pub fn problem(&self) -> Option<Problem> {
-        self.route.hops.is_empty().then(|| {
-            Problem::remote(format!("nobody on the way to {} answers", self.target))
-                .hint("a firewall near this host may forbid ICMP")
-        })
+    pub const fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref()
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) use run::{names, trace_all};
 use crate::ProbeOptions;
 use crate::answers::Answers;
 use crate::options::within;
-use crate::target::{Target, find_all};
+use crate::target::{Target, each_outcome, find_all, reachable};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use wt_problem::Problem;
@@ -60,18 +60,20 @@ pub enum TraceEvent {
 
 /// Finds the hops to each host: address, loss, RTT, the MTU of the next link, and what each changes in TCP's handshake.
 ///
-/// A host to which no hop answered is in the answer, too: [`TraceAnswer::problem`] tells.
+/// A host to which no hop answered is in the answer, too, and of several one that this host can't reach:
+/// [`TraceAnswer::problem`] tells.
 ///
 /// # Errors
-/// A usage problem for an invalid request, an environment problem where this host can't probe, and a stopped one after a
-/// cancel.
+/// A usage problem for an invalid request, an environment problem where this host can't probe or reach the only host, and a
+/// stopped one after a cancel.
 pub fn trace(
     request: &TraceRequest,
     cancel: &Cancel,
     events: &mut dyn FnMut(TraceEvent),
 ) -> Result<Answers<TraceAnswer>, Problem> {
     request.check()?;
-    let targets = find_all(&request.hosts, request.options.ip, cancel)?;
+    let found = find_all(&request.hosts, request.options.ip, cancel)?;
+    let targets = reachable(&found);
     if let Some(target) = targets.iter().find(|target| request.size > target.mtu) {
         let Target { name, device, mtu, .. } = target;
         return Err(Problem::usage(format!(
@@ -81,8 +83,13 @@ pub fn trace(
         .hint(format!("--size 52 to --size {mtu}; windtunnel mtu {name} finds what gets through")));
     }
     let (traces, cost) = trace_all(&targets, request, cancel)?;
+    let hosts = each_outcome(found, traces)?;
     events(TraceEvent::Traced);
-    let names = if request.names { names(&traces) } else { HashMap::new() };
-    let answer = |(target, trace)| TraceAnswer::of(target, trace, &names, cost);
-    Ok(Answers(targets.iter().zip(&traces).map(answer).collect()))
+    let traces = hosts.iter().filter_map(|host| Some(&host.outcome.as_ref().ok()?.1));
+    let names = if request.names { names(traces) } else { HashMap::new() };
+    let answers = hosts.iter().map(|host| match &host.outcome {
+        Ok((target, trace)) => TraceAnswer::of(target, trace, &names, cost),
+        Err(problem) => TraceAnswer::unreached((&host.name, host.address), problem, cost),
+    });
+    Ok(Answers(answers.collect()))
 }

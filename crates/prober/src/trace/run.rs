@@ -15,13 +15,16 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Names are waited for no longer.
 const NAMES: Duration = Duration::from_millis(500);
 
-/// Traces all targets at once, several of one address one after the other.
+/// Traces all targets at once, several of one address one after the other; of a target that this host can't send to, why not.
+///
+/// # Errors
+/// An environment problem where this host can't probe at all, and a stopped one after a cancel.
 pub(crate) fn trace_all(
     targets: &[Target],
     request: &TraceRequest,
     cancel: &Cancel,
-) -> Result<(Vec<Trace>, Cost), Problem> {
-    let mut traces: Vec<Option<Trace>> = targets.iter().map(|_| None).collect();
+) -> Result<(Vec<Result<Trace, Problem>>, Cost), Problem> {
+    let mut traces: Vec<Option<Result<Trace, Problem>>> = targets.iter().map(|_| None).collect();
     let mut cost = Cost::default();
     for wave in waves(targets) {
         let Some(v6) = wave.first().map(|first| targets[*first].ip.is_ipv6()) else { continue };
@@ -38,18 +41,18 @@ pub(crate) fn trace_all(
         };
         let mut machines: Vec<Trace> = wave.iter().map(|i| Trace::new(config(&targets[*i]))).collect();
         let pairs = wave.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
-        let spent = driver.run(pairs.collect(), LIMIT)?;
+        let (spent, failed) = driver.run_all(pairs.collect(), LIMIT)?;
         cost = cost.plus(spent);
-        for (i, machine) in wave.into_iter().zip(machines) {
-            traces[i] = Some(machine);
+        for ((i, machine), failed) in wave.into_iter().zip(machines).zip(failed) {
+            traces[i] = Some(failed.map_or(Ok(machine), Err));
         }
     }
     Ok((traces.into_iter().flatten().collect(), cost))
 }
 
 /// The names of all hops.
-pub(crate) fn names(traces: &[Trace]) -> HashMap<IpAddr, String> {
-    let hops = traces.iter().flat_map(Trace::hops);
+pub(crate) fn names<'a>(traces: impl Iterator<Item = &'a Trace>) -> HashMap<IpAddr, String> {
+    let hops = traces.flat_map(Trace::hops);
     let mut addresses: Vec<IpAddr> = hops.flat_map(|hop| hop.addresses).collect();
     addresses.sort_unstable();
     addresses.dedup();

@@ -136,6 +136,30 @@ fn what_cannot_be_probed_is_told_with_the_fault() {
 }
 
 #[test]
+fn one_host_of_several_without_a_way_leaves_the_others_answers() {
+    let lost = "203.0.113.77";
+    for (command, found) in [("mtu", "pmtu"), ("trace -n", "hop_count")] {
+        let ran = |how: &str| {
+            shell(&topology(&[]), &format!("ip route add prohibit {lost}; $WT {command} {lost} server {how}"))
+        };
+        let json = ran("--json");
+        assert_eq!(json.code, 3, "{}{}", json.out, json.err);
+        let answer = json_of(&json);
+        let [none, server] = [&answer["targets"][0], &answer["targets"][1]];
+        assert!(none[found].is_null() && server[found].is_u64(), "{answer:#}");
+        assert_eq!((&none["problem"]["fault"], &none["address"]), (&"environment".into(), &lost.into()), "{answer:#}");
+        assert_eq!(server["problem"], Value::Null, "{answer:#}");
+        let text = ran("");
+        assert!(
+            text.out.starts_with(&format!("{lost}: there is no way")) && text.out.contains("server ("),
+            "{}",
+            text.out
+        );
+        assert!(text.code == 3 && text.err.contains("ip route get"), "{}", text.err);
+    }
+}
+
+#[test]
 fn a_trace_asks_all_hops_at_once_and_names_links_mtus() {
     for (host, how) in [("server", ""), ("server6", ""), ("server", "--unprivileged"), ("server6", "--unprivileged")] {
         let answer = json_of(&shell(&topology(&[]), &format!("$WT trace {host} {how} --json")));

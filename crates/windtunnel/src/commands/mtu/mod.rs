@@ -29,7 +29,7 @@ pub(crate) fn run(args: &MtuArgs) -> Outcome {
     if args.json() {
         say_json(&answers)?;
     } else {
-        answers.0.iter().for_each(|answer| print::show(answer, answers.0.len()));
+        print::show(&answers.0);
     }
     for answer in &answers.0 {
         let Some(scan) = &answer.scan else { continue };

@@ -2,11 +2,21 @@ use crate::edge::say;
 use wt_probe::PathKind;
 use wt_prober::mtu::{MtuAnswer, SearchAnswer};
 
+/// What searches found, host by host; of several also which of them nothing is known of, and why.
+pub(super) fn show(answers: &[MtuAnswer]) {
+    for answer in answers {
+        match answer.problem().filter(|_| answers.len() > 1) {
+            Some(problem) => say!("{}: {}", answer.search.target, problem.what),
+            None => show_host(answer, answers.len()),
+        }
+    }
+}
+
 /// What a search found of a host, if it answered.
-pub(super) fn show(answer: &MtuAnswer, hosts: usize) {
+fn show_host(answer: &MtuAnswer, hosts: usize) {
     let search = &answer.search;
-    let Some(pmtu) = search.pmtu else { return };
-    say!("{} ({}): packets of up to {pmtu} bytes get through", search.target, search.address);
+    let (Some(pmtu), Some(address)) = (search.pmtu, search.address) else { return };
+    say!("{} ({address}): packets of up to {pmtu} bytes get through", search.target);
     let scanned = answer.scan.as_ref().and_then(|scan| scan.threshold);
     say!(
         "  {}",
@@ -74,8 +84,8 @@ fn sentence(search: &SearchAnswer, pmtu: u16) -> String {
         PathKind::NarrowBranch => "narrow branch: some connections carry less than others".to_owned(),
         PathKind::DfCleared => "fragmented: routers cut up what is too long, whoever forbids it".to_owned(),
         PathKind::IcmpBlocked => "clean, though the target answers no ICMP".to_owned(),
-        PathKind::Clean | PathKind::Clamped if pmtu >= search.device_mtu => {
-            format!("clean: all that {} takes gets through", search.device)
+        PathKind::Clean | PathKind::Clamped if search.device_mtu.is_some_and(|most| pmtu >= most) => {
+            format!("clean: all that {} takes gets through", search.device.as_deref().unwrap_or("the device"))
         }
         PathKind::Clean | PathKind::Clamped => "clean: routers say so when packets are longer".to_owned(),
         PathKind::Inconclusive => "it can't be said why".to_owned(),

@@ -5,9 +5,12 @@ use wt_units::BitsPerSecond;
 /// The screen.
 pub(super) fn text(answer: &PathAnswer) -> String {
     let search = &answer.search;
+    let address = search.address.map_or(String::new(), |address| format!(" ({address})"));
+    let device = search.device.as_deref().unwrap_or("?");
+    let mtu = search.device_mtu.map_or(String::new(), |mtu| format!(", MTU {mtu}"));
     let mut rows: Vec<(&str, String)> = vec![
-        ("path to", format!("{} ({})", search.target, search.address)),
-        ("adapter", format!("{}, MTU {}, address {}", search.device, search.device_mtu, answer.source)),
+        ("path to", format!("{}{address}", search.target)),
+        ("adapter", format!("{device}{mtu}, address {}", answer.source)),
     ];
     let pmtu = search.pmtu.map_or("?".to_owned(), |pmtu| pmtu.to_string());
     let hop = search.black_hole_hop.map_or(String::new(), |hop| format!(" behind hop {} ({})", hop.ttl, hop.address));

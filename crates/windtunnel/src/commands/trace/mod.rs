@@ -24,7 +24,10 @@ pub(crate) fn run(args: &TraceArgs) -> Outcome {
     } else if args.summary {
         print::summaries(&answers.0);
     } else {
-        answers.0.iter().for_each(|answer| print::show(answer, answers.0.len()));
+        print::show(&answers.0);
     }
-    answers.0.iter().find_map(TraceAnswer::problem).map_or(Ok(Exit::Done), Err)
+    match answers.0.iter().find_map(TraceAnswer::problem) {
+        Some(problem) => Err(problem.clone()),
+        None => Ok(Exit::Done),
+    }
 }

@@ -2,9 +2,19 @@ use crate::edge::{say, say_table};
 use wt_prober::trace::{TraceAnswer, TraceHopAnswer};
 use wt_units::counted;
 
+/// The hops to each host; of several also which of them nobody is known to be on the way to, and why.
+pub(super) fn show(answers: &[TraceAnswer]) {
+    for answer in answers {
+        match answer.problem().filter(|_| answers.len() > 1 && !answer.is_open) {
+            Some(problem) => say!("{}: {}", answer.target, problem.what),
+            None => show_host(answer, answers.len()),
+        }
+    }
+}
+
 /// The hops to a host, and how far it is.
-pub(super) fn show(answer: &TraceAnswer, hosts: usize) {
-    say!("{} ({})", answer.target, answer.address);
+fn show_host(answer: &TraceAnswer, hosts: usize) {
+    say!("{} ({})", answer.target, address(answer));
     for hop in &answer.route.hops {
         say!("{}", line(hop));
     }
@@ -19,6 +29,10 @@ pub(super) fn show(answer: &TraceAnswer, hosts: usize) {
     let sent =
         if hosts > 1 { format!("{probes} probes of {all} packets to all hosts") } else { format!("{all} packets") };
     say!("{end}; {sent}, {:.2} s", answer.seconds);
+}
+
+fn address(answer: &TraceAnswer) -> String {
+    answer.address.map_or("-".to_owned(), |address| address.to_string())
 }
 
 /// One hop as a line.
@@ -39,9 +53,10 @@ pub(crate) fn line(hop: &TraceHopAnswer) -> String {
 /// A line for each host.
 pub(super) fn summaries(answers: &[TraceAnswer]) {
     let mut rows = vec![["host", "address", "hops", "ttl"].map(str::to_owned).to_vec()];
-    rows.extend(answers.iter().map(|TraceAnswer { target, address, route, .. }| {
+    rows.extend(answers.iter().map(|answer| {
+        let TraceAnswer { target, route, .. } = answer;
         let text = |number: Option<u8>| number.map_or("-".to_owned(), |number| number.to_string());
-        vec![target.clone(), address.to_string(), text(route.hop_count), text(route.reply_ttl)]
+        vec![target.clone(), address(answer), text(route.hop_count), text(route.reply_ttl)]
     }));
     say_table(&rows, &[2, 3]);
 }
