@@ -174,6 +174,26 @@ mod tests {
     }
 
     #[test]
+    fn a_link_stays_one_and_what_a_process_has_open_is_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link, open) = (folder.path().join("target"), folder.path().join("link"), folder.path().join("open"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("target", &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        // As /dev/stdout is a link to what this process has open.
+        let out = File::create(folder.path().join("out")).unwrap();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&out);
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{descriptor}"), &open).unwrap();
+        for text in ["one ", "two"] {
+            write_whole(&open, text.as_bytes()).unwrap();
+        }
+        assert!(std::fs::symlink_metadata(&open).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), "one two");
+    }
+
+    #[test]
     fn what_is_no_regular_file_is_written_to() {
         write_whole(Path::new("/dev/null"), b"x").unwrap();
         assert!(!std::fs::metadata("/dev/null").unwrap().is_file());

@@ -41,6 +41,26 @@ impl Case {
     }
 }
 
+#[test]
+fn what_beats_a_baseline_isnt_recommended_where_what_one_has_wasnt_compared() {
+    let base = with(Knob::Rwin, Level::Number(8192));
+    let better = with(Knob::Rwin, Level::Number(65_536));
+    let plan = |current: Option<Settings>| {
+        let mut truths =
+            vec![Truth::new("baseline (rwin=8192)", base.clone(), 0.4), Truth::new("rwin=65536", better.clone(), 3.4)];
+        truths.extend(current.map(|settings| Truth::new("current", settings, 3.0)));
+        Plan { truths, levels: vec![], noise: 0.01, budget: 60, stop_after: None, seed: 3 }
+    };
+    let case = |plan: Plan| Case::lab("", plan.run());
+    let report = case(plan(None)).report();
+    let answer = &report.verdict.answer;
+    assert_eq!((answer.action, answer.steps.len(), report.plan.len()), (AnswerAction::Set, 0, 0), "{answer:#?}");
+    assert!(answer.lines[2].contains("--arm current") && !answer.lines[2].contains("settings apply"), "{answer:#?}");
+    assert!(!report.next.iter().any(|line| line.contains("settings apply") || line.starts_with("Set ")), "{report:#?}");
+    let report = case(plan(Some(current()))).report();
+    assert!(report.verdict.answer.lines[2].contains("settings apply rwin=65536"), "{:#?}", report.verdict.answer);
+}
+
 /// The current settings and one other, without a plateau.
 fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
     let truths = vec![Truth::new("current", Settings::new(), from), Truth::new(&settings.to_string(), settings, to)];

@@ -54,19 +54,21 @@ pub fn is_common(named: Option<&Path>) -> bool {
 /// A [`Problem`] that names the file or the address, and what to try.
 pub fn open_to_read(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
     match address(named) {
-        None => {
-            is_there(named)?;
-            Ok(Box::new(open(named)?))
-        }
+        None => Ok(Box::new(open(named)?)),
         Some(address) => Ok(Box::new(PgJournal::open_to_read(&address?).map_err(|error| problem(&error))?)),
     }
 }
 
 /// Refuses a file that isn't there: who only reads makes no journal, least of all where a name is mistyped.
-fn is_there(named: Option<&Path>) -> Result<(), Problem> {
+///
+/// # Errors
+/// A usage [`Problem`] that names the file.
+pub fn must_exist(named: Option<&Path>) -> Result<(), Problem> {
     match named {
-        Some(path) if !path.exists() => Err(Problem::usage(format!("there is no journal {}", path.display()))
-            .hint("check its name; windtunnel tune --journal FILE makes one")),
+        Some(path) if !is_common(named) && !path.exists() => {
+            Err(Problem::usage(format!("there is no journal {}", path.display()))
+                .hint("check its name; windtunnel tune --journal FILE makes one"))
+        }
         _ => Ok(()),
     }
 }

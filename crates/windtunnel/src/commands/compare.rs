@@ -44,6 +44,7 @@ pub(crate) struct CompareArgs {
 pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let CompareArgs { experiments, anyway, units, journal, json } = args;
     units.choose();
+    wt_setup::journal::must_exist(journal.as_deref())?;
     let request = SideBySideRequest { experiments: experiments.clone(), anyway: *anyway, journal: journal.clone() };
     let answer = side_by_side::run(&request)?;
     give(&answer, *json, |answer| say!("{}", answer.text))?;

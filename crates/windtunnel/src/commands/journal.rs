@@ -192,6 +192,9 @@ impl From<Form> for ExportFormat {
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &JournalArgs) -> Outcome {
     let file = || args.journal.clone();
+    if !matches!(args.command, JournalCommand::Import { .. }) {
+        journal::must_exist(args.journal.as_deref())?;
+    }
     match &args.command {
         JournalCommand::List { limit, json } => give(
             &journal::list(&ListRequest { limit: Some(*limit as usize), kind: None, journal: file() })?,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use wt_api::{Answer, Request, Services};
 use wt_experiment::VerdictKind;
 use wt_report::TuneReport;
-use wt_setup::journal::ExperimentRequest;
+use wt_setup::journal::{self, ExperimentRequest};
 use wt_trial::Cancel;
 use wt_tune::{ScreenReport, TuneAnswer};
 
@@ -40,6 +40,7 @@ pub(crate) struct ReportArgs {
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     args.forms.units.choose();
+    journal::must_exist(args.journal.as_deref())?;
     let request = ExperimentRequest { experiment: args.experiment.clone(), journal: args.journal.clone() };
     let request = Request::Report(request);
     let (html, json) = (args.forms.html.as_deref(), args.forms.json);

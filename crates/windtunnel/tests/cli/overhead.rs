@@ -153,7 +153,7 @@ fn mistakes_exit_with_2_and_say_what_to_write() {
         (&["--encap", "ethernet+wireguard"], "the tunnel first"),
         (&["--encap", "overhead=257"], "-64 to 256"),
         (&["--mtu", "40"], "41 to 65535"),
-        (&["--mtu", "65536"], "at most 65535"),
+        (&["--mtu", "65536"], "1 to 65535"),
         (&["--mtu", "-1"], "negative"),
         (&["--mtu", "1499.5"], "no whole number"),
         (&["--mtu", "52", "--tcp-options", "timestamps"], "53 to 65535"),

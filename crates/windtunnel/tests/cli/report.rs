@@ -183,3 +183,25 @@ fn an_export_as_parquet_is_a_whole_file_and_samples_are_of_parquet_alone() {
         .unwrap();
     assert!(missing.stdout.is_empty() && missing.status.code() == Some(2), "{missing:?}");
 }
+
+#[test]
+fn whoever_only_reads_makes_no_journal_and_one_file_is_no_two_forms() {
+    let home = tempfile::tempdir().unwrap();
+    let typo = home.path().join("folder/typo.sqlite3");
+    for args in
+        [&["journal", "list"][..], &["journal", "prune", "--keep", "1"], &["report", "last"], &["compare", "a", "b"]]
+    {
+        let ran = ran(windtunnel(home.path()).args(args).arg("--journal").arg(&typo).output().unwrap());
+        assert!(ran.code == 2 && ran.err.contains("there is no journal"), "{args:?}: {}{}", ran.out, ran.err);
+        assert!(!typo.parent().unwrap().exists(), "{args:?}");
+    }
+    let path = home.path().join("j.sqlite3");
+    journal(&path, 20, 10);
+    let twice = ["report", "many", "--html", "x", "--csv", "x", "--journal"];
+    let told = ran(windtunnel(home.path()).current_dir(home.path()).args(twice).arg(&path).output().unwrap());
+    assert!(told.code == 2 && told.err.contains("can't be the page and the table"), "{}{}", told.out, told.err);
+    assert!(!home.path().join("x").exists());
+    let told = ran(windtunnel(home.path()).args(["journal", "prune", "--json"]).output().unwrap());
+    let problem: Value = serde_json::from_str(&told.err).unwrap();
+    assert!(problem["what"].as_str().unwrap().contains("<EXPERIMENT>"), "{problem}");
+}

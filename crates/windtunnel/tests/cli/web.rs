@@ -390,6 +390,11 @@ fn a_file_that_is_sent_is_analysed_and_forgotten() {
     assert_eq!((&answer["kind"], &answer["answer"]["design"]["factor"]), (&json!("table"), &json!("rwin")), "{answer}");
     assert!(answer["text"].as_str().is_some_and(|text| text.contains("geometric mean")), "{answer}");
     assert!(answer["charts"][0]["svg"].as_str().is_some_and(|svg| svg.starts_with("<svg")), "{answer}");
+    // Longer than any other body may be.
+    let long = format!("{}\n{table}", "# a comment that says nothing\n".repeat(100_000));
+    let answer = server.ask("POST", "/api/v1/analyse?file=runs.csv", &binary, &long);
+    assert_eq!((answer.status, &answer.json()["kind"]), (200, &json!("table")), "{}", answer.body);
+    assert_eq!(server.ask("POST", "/api/v1/predict", &binary, &long).status, 413);
     let refused = server.ask("POST", "/api/v1/analyse?file=runs.csv", &binary, "a,b\n1\n");
     assert_eq!(refused.status, 400, "{}", refused.body);
     assert!(refused.what().contains("runs.csv") && !refused.body.contains("/tmp"), "{}", refused.body);
