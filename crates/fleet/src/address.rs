@@ -5,6 +5,7 @@ use postgres::config::{Host, SslMode};
 use postgres::{Client, Config, NoTls};
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -97,7 +98,8 @@ impl FromStr for StoreAddress {
         let mut config: Config = format!("postgresql://{place}{}", joined(&passed))
             .parse()
             .map_err(|_| AddressError("it isn't postgresql://USER@HOST:PORT/DATABASE with libpq's parameters"))?;
-        let local = config.get_hosts().iter().all(is_local);
+        // Where there is a hostaddr, that is connected to, whatever the host's name is.
+        let local = config.get_hosts().iter().all(is_local) && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             config.host_path("/run/postgresql");
         }
@@ -108,6 +110,14 @@ impl FromStr for StoreAddress {
             None => Security::VerifyFull,
             Some(_) => return Err(AddressError("sslmode is verify-full (the default) or disable")),
         };
+        let named = |host: &Host| matches!(host, Host::Tcp(name) if !name.is_empty());
+        let nameless = config.get_hosts().is_empty() || !config.get_hosts().iter().all(named);
+        if security == Security::VerifyFull && !config.get_hostaddrs().is_empty() && nameless {
+            return Err(AddressError(
+                "a hostaddr alone has no name to check the server's certificate against: write \
+                 postgresql://USER@NAME/DATABASE?hostaddr=ADDRESS with the name in its certificate, or sslmode=disable",
+            ));
+        }
         config.ssl_mode(if security == Security::Disable { SslMode::Disable } else { SslMode::Require });
         config.connect_timeout(CONNECT).tcp_user_timeout(SILENCE).application_name("windtunnel");
         let (login, place) = place.split_once('@').map_or((None, place), |(login, place)| (Some(login), place));
@@ -222,9 +232,7 @@ fn after_scheme(text: &str) -> Option<&str> {
 /// Whether nothing leaves this host on the way there.
 fn is_local(host: &Host) -> bool {
     match host {
-        Host::Tcp(name) => {
-            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
         #[cfg(unix)]
         Host::Unix(_) => true,
     }
@@ -317,6 +325,31 @@ mod tests {
             assert!(text.parse::<StoreAddress>().is_err(), "{text}");
         }
         assert!("postgresql://h/d?sslcert=/x".parse::<StoreAddress>().is_err());
+    }
+
+    #[test]
+    fn an_address_beside_the_name_counts_for_tls_like_the_name() {
+        for (text, security) in [
+            ("postgresql://me:secret@localhost/d?hostaddr=203.0.113.5", Security::VerifyFull),
+            ("postgresql://localhost/d?hostaddr=203.0.113.5&sslmode=disable", Security::Disable),
+            ("postgresql://localhost,localhost/d?hostaddr=127.0.0.1,203.0.113.5", Security::VerifyFull),
+            ("postgresql://h/d?hostaddr=127.0.0.1", Security::VerifyFull),
+            ("postgresql://localhost/d?hostaddr=127.0.0.1", Security::Disable),
+            ("postgresql:///d?hostaddr=::1", Security::Disable),
+            ("postgresql:///d?hostaddr=203.0.113.5&sslmode=disable", Security::Disable),
+        ] {
+            assert_eq!(address(text).security, security, "{text}");
+        }
+        for text in [
+            "postgresql:///d?hostaddr=203.0.113.5",
+            "postgresql://me:secret@/d?hostaddr=203.0.113.5",
+            "postgresql://:5433/d?hostaddr=203.0.113.5",
+            "postgresql:///d?host=/run/x&hostaddr=203.0.113.5",
+            "postgresql:///d?hostaddr=127.0.0.1&sslmode=verify-full",
+        ] {
+            let error = text.parse::<StoreAddress>().expect_err(text).to_string();
+            assert!(error.contains("USER@NAME"), "{text}: {error}");
+        }
     }
 
     #[test]
