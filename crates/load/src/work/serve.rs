@@ -114,13 +114,19 @@ pub(super) fn pace(talk: &mut Talk<'_>, size: u32, count: u32, interval: Duratio
         if sent.is_complete() {
             return Ok(sent);
         }
-        let next = start_ns.saturating_add(due.saturating_mul(step)).min(talk.limit_ns());
+        let next = next_due(start_ns, step, due, count).min(talk.limit_ns());
         if all {
             pause_until(talk, next)?;
         } else {
             talk.wait(true, next)?;
         }
     }
+}
+
+/// When the next message is due, of which so many were already, in ns of the monotonic clock; never, once all were: then only
+/// what the connection hasn't taken is left.
+fn next_due(start_ns: u64, step: u64, due: u64, count: u32) -> u64 {
+    if due >= count.into() { u64::MAX } else { start_ns.saturating_add(due.saturating_mul(step)) }
 }
 
 /// Waits for nothing but time.
@@ -147,4 +153,16 @@ pub(super) fn hear(talk: &mut Talk<'_>, size: u32, count: u32, interval: Duratio
         heard.note(monotonic_ns(), (so_far - first) / u64::from(size));
     }
     Ok(heard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_every_message_is_due_there_is_no_time_to_wake_up_at() {
+        assert_eq!(next_due(1000, 10, 3, 5), 1030);
+        assert_eq!(next_due(1000, 10, 5, 5), u64::MAX);
+        assert_eq!(next_due(1000, u64::MAX, 2, 5), u64::MAX);
+    }
 }
