@@ -370,7 +370,7 @@ impl Tunnel for StackTunnel {
             }
             _ => None,
         };
-        let server = EndReport::joined(servers.into_iter().flatten().collect(), page);
+        let server = EndReport::joined(servers, page);
         let mut outcome = outcome::of(spec, &choice, ran, server);
         if let Some((client, server)) = upload {
             outcome::add_upload(&mut outcome, &client, server.as_ref());

@@ -55,9 +55,9 @@ impl LabTunnel {
         // Each connection that was opened has a report; a load that broke off may have lost some.
         let patience = if loaded.finish == Finish::Done { REPORT_WAIT } else { Duration::from_millis(200) };
         let opened: BTreeSet<u32> = loaded.objects.iter().map(|object| object.connection).collect();
-        let reports: Vec<EndReport> = opened
+        let reports: Vec<_> = opened
             .into_iter()
-            .filter_map(|number| self.server.take_report(token.wrapping_add(number.into()), patience))
+            .map(|number| self.server.take_report(token.wrapping_add(number.into()), patience))
             .collect();
         let connect_time = loaded.connections.first().map_or(Duration::ZERO, |end| end.connect_time);
         let socket = loaded.connections.first().map_or_else(Settings::new, |end| end.granted.clone());

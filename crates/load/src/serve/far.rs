@@ -84,7 +84,7 @@ pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Resu
     }
     join(workload, &mut worked, &servers);
     let Worked { mut report, connect_time, mut granted, .. } = worked;
-    let other = EndReport::joined(servers.into_iter().flatten().collect(), matches!(workload, Workload::Page { .. }));
+    let other = EndReport::joined(servers, matches!(workload, Workload::Page { .. }));
     if direction == Direction::Up && !workload.is_talk() {
         settle(&mut report, other.as_ref());
     }
@@ -128,13 +128,14 @@ impl EndReport {
         Self { info: info.unwrap_or_default(), measures, ..Self::of_several(finish, bytes, elapsed) }
     }
 
-    /// Several connections as one: where they are of one page, that with the most payload, with the sums of what can be
-    /// added; else the first.
+    /// Several connections as one, in the order of their tokens: where they are of one page, that with the most payload, with the
+    /// sums of what can be added; else the first, which is judged. If that one's report is missing, no other stands for it.
     #[must_use]
-    pub fn joined(mut reports: Vec<Self>, of_page: bool) -> Option<Self> {
+    pub fn joined(reports: Vec<Option<Self>>, of_page: bool) -> Option<Self> {
         if !of_page {
-            return if reports.is_empty() { None } else { Some(reports.swap_remove(0)) };
+            return reports.into_iter().next().flatten();
         }
+        let reports: Vec<Self> = reports.into_iter().flatten().collect();
         let sum = |of: fn(&Self) -> u64| reports.iter().map(of).sum::<u64>();
         let total_retrans = u32::try_from(sum(|report| report.info.total_retrans.into())).unwrap_or(u32::MAX);
         let data_segs_out = u32::try_from(sum(|report| report.info.data_segs_out.into())).unwrap_or(u32::MAX);
@@ -146,5 +147,21 @@ impl EndReport {
         let info =
             wt_sys::tcp::TcpInfo { total_retrans, data_segs_out, busy_time, rwnd_limited, sndbuf_limited, ..most.info };
         Some(Self { info, bytes, ..most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_report_of_the_judged_connection_is_replaced_by_nobodys() {
+        let of = |bytes| Some(EndReport::of_several(Finish::Done, bytes, Duration::from_secs(1)));
+        let bytes = |reports, of_page| EndReport::joined(reports, of_page).map(|report| report.bytes);
+        assert_eq!(bytes(vec![None, of(5)], false), None);
+        assert_eq!(bytes(vec![of(3), of(5)], false), Some(3));
+        assert_eq!(bytes(vec![of(3), None], false), Some(3));
+        assert_eq!(bytes(vec![None, of(5), of(3)], true), Some(8), "a page is all of its connections");
+        assert_eq!(bytes(Vec::new(), true), None);
     }
 }

@@ -29,6 +29,8 @@ pub fn join(workload: &Workload, worked: &mut Worked, servers: &[Option<EndRepor
         Workload::Competing { direction, time, .. } => {
             let receivers: Vec<&EndReport> = match direction {
                 Direction::Down => [&worked.report].into_iter().chain(&worked.others).collect(),
+                // Without the judged one's report there is nothing that the others could be held against.
+                Direction::Up if own.is_none() => Vec::new(),
                 Direction::Up => servers.iter().filter_map(Option::as_ref).collect(),
             };
             let lead = worked.lead;
@@ -59,4 +61,30 @@ fn rate_between(end: &EndReport, from: Duration, until: Duration) -> f64 {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let arrivals = Arrivals::new(&end.samples, micros(end.elapsed), end.bytes);
     arrivals.mean(micros(from), micros(until).min(arrivals.end_us())).map_or(0.0, |bytes| bytes * 8.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_units::Settings;
+
+    #[test]
+    fn a_rivals_upload_is_never_taken_for_the_judged_one() {
+        let time = Duration::from_secs(1);
+        let of = |bytes| EndReport::of_several(Finish::Done, bytes, time);
+        let flows = |servers: &[Option<EndReport>]| {
+            let mut worked = Worked {
+                report: of(0),
+                connect_time: Duration::ZERO,
+                granted: Settings::new(),
+                tokens: Vec::new(),
+                others: Vec::new(),
+                lead: Duration::ZERO,
+            };
+            join(&Workload::Competing { direction: Direction::Up, rivals: 1, time }, &mut worked, servers);
+            worked.report.measures.flows_bps
+        };
+        assert!(flows(&[None, Some(of(500))]).is_empty());
+        assert_eq!(flows(&[Some(of(100)), Some(of(500))]).first(), Some(&800.0));
+    }
 }
