@@ -2,6 +2,8 @@
 
 /// What servers answer.
 mod reply;
+#[cfg(test)]
+mod tests;
 
 use crate::client::Connection;
 use crate::control::ControlConnection;
@@ -11,7 +13,7 @@ use crate::intact::Reference;
 use crate::job::{CONNECT, Fetch, Fetched};
 use crate::pattern;
 use crate::tls::Tls;
-use crate::transfer::Finish;
+use crate::transfer::{EndReport, Finish};
 use crate::wire::{Wire, WireError};
 use reply::{Reply, ReplyError};
 use std::net::SocketAddr;
@@ -79,28 +81,9 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
 pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
     let path = path_of(job.url)? + SUFFIX;
     let mut control = Control::open(job, cancel)?;
-    let mut data = control.passive(job)?;
-    if let Err(refused) = control.begin(&format!("STOR {path}")) {
-        return Err(control.kept(&path, refused));
-    }
-    data.encrypt(job, &control)?;
-    let outflow_job = job.transfer(monotonic_ns(), None);
-    let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
-    let mut notes = Vec::new();
-    if report.finish == Finish::Done {
-        // The end of the file is the end of the connection.
-        data.wire.finish_writing().map_err(|error| lost(error, job.deadline, false))?;
-        let reply = control.reply(control.connection.give_up_ns())?;
-        if reply.code / 100 != 2 {
-            return Err(refusal(&reply));
-        }
-    }
-    let Data { wire, connect_time, granted, .. } = data;
-    let mut fetched = Fetched::over(wire, connect_time, granted, report, None, std::mem::take(&mut notes));
-    let cut_short = fetched.report.finish != Finish::Done;
-    fetched.notes.extend(control.tidy_up(&path, cut_short));
+    let brought = control.passive(job).and_then(|data| control.store(job, &path, data));
     control.quit();
-    Ok(fetched)
+    brought
 }
 
 fn path_of(url: &Url) -> Result<String, FetchError> {
@@ -250,6 +233,40 @@ impl<'a> Control<'a> {
             )));
         }
         Ok(port)
+    }
+
+    /// Stores so many bytes of the pattern under a name, and deletes them again, also where they didn't arrive well.
+    fn store(&mut self, job: &Fetch<'_>, path: &str, mut data: Data<'_>) -> Result<Fetched, FetchError> {
+        if let Err(refused) = self.begin(&format!("STOR {path}")) {
+            return Err(self.kept(path, refused));
+        }
+        let mut cut_short = true;
+        let report = self.upload(job, &mut data, &mut cut_short);
+        let Data { wire, connect_time, granted, .. } = data;
+        // Either way the data connection ends here: before that the server has no word on the transfer.
+        let mut brought = report.map(|report| Fetched::over(wire, connect_time, granted, report, None, Vec::new()));
+        let kept = self.tidy_up(path, cut_short);
+        if let Ok(brought) = &mut brought {
+            brought.notes.extend(kept);
+        }
+        brought
+    }
+
+    /// Sends the payload; `cut_short` is false once the server has said what it thinks of it.
+    fn upload(&mut self, job: &Fetch<'_>, data: &mut Data<'_>, cut_short: &mut bool) -> Result<EndReport, FetchError> {
+        data.encrypt(job, self)?;
+        let outflow_job = job.transfer(monotonic_ns(), None);
+        let report = outflow(&mut data.wire, &outflow_job, &pattern::at).map_err(LoadError::Broken)?;
+        if report.finish == Finish::Done {
+            // The end of the file is the end of the connection.
+            data.wire.finish_writing().map_err(|error| lost(error, job.deadline, false))?;
+            let reply = self.reply(self.connection.give_up_ns())?;
+            *cut_short = false;
+            if reply.code / 100 != 2 {
+                return Err(refusal(&reply));
+            }
+        }
+        Ok(report)
     }
 
     /// Deletes what we brought. A server that forbids that keeps it, and what it answers is told.
