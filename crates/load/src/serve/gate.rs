@@ -50,6 +50,9 @@ fn is_out_of_descriptors(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
+/// What a client is told whose quota is used up.
+const USED_UP: &str = "your quota of today is used up";
+
 /// How far a connection has come.
 enum Stage {
     /// Nothing is known of it.
@@ -285,7 +288,7 @@ impl Gate {
     fn objection(&self, client: IpAddr, request: &Request) -> Option<(String, Option<Duration>)> {
         let config = &self.shared.config;
         if let Some(pause) = lock(&self.shared.accounts).exhausted(client, now()) {
-            return Some(("your quota of today is used up".to_owned(), Some(pause)));
+            return Some((USED_UP.to_owned(), Some(pause)));
         }
         // Those for whom there is a place already don't wait.
         let free = (config.max_tests as u64).saturating_sub(self.shared.metrics.running());
@@ -386,11 +389,14 @@ impl Gate {
     fn begin_tests(&mut self) {
         while self.shared.metrics.running() < self.shared.config.max_tests as u64 {
             let next = self.waiting.pop(&lock(&self.shared.accounts));
-            let Some((client, waiting)) = next else { return };
+            let Some((client, mut waiting)) = next else { return };
             let at = now();
             let most = {
                 let mut accounts = lock(&self.shared.accounts);
-                if accounts.exhausted(client, at).is_some() {
+                if let Some(left) = accounts.exhausted(client, at) {
+                    drop(accounts);
+                    Metrics::add(&self.shared.metrics.refused, 1);
+                    say(&mut waiting.stream, &mut waiting.secure, &used_up(left));
                     continue;
                 }
                 accounts.begin(client, at);
@@ -415,6 +421,11 @@ impl Gate {
             }
         }
     }
+}
+
+/// The answer to a client whose quota begins anew after this.
+fn used_up(left: Duration) -> Answer {
+    Answer::Refused { why: USED_UP.to_owned(), pause: Some(left) }
 }
 
 /// Says something short; false if that can't be said, for then nobody listens.
