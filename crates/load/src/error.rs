@@ -138,6 +138,13 @@ pub(crate) fn lost(error: WireError, patience: Duration, in_handshake: bool) -> 
     }
 }
 
+/// Whether a connection waits to be accepted, and this process or the machine has no descriptor for it.
+pub(crate) fn is_out_of_descriptors(error: &std::io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

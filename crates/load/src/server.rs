@@ -1,4 +1,5 @@
 use crate::allowance::Allowance;
+use crate::error::is_out_of_descriptors;
 use crate::http;
 use crate::proto::{MAGIC, REQUEST_LEN, Request, is_talk};
 use crate::tls::ServerTls;
@@ -16,6 +17,9 @@ use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::{Waker, wait_readable};
 use wt_sys::{SysError, SysResult, tcp};
 use wt_trial::{Amount, Cancel};
+
+/// How long nobody is let in when descriptors have run out.
+const NO_DESCRIPTORS: Duration = Duration::from_millis(250);
 
 /// Bounds of a server.
 #[derive(Debug, Clone)]
@@ -156,15 +160,21 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, stop: &Waker) {
                     shared.active.fetch_sub(1, Ordering::Relaxed);
                 }));
             }
-            Err(_) => {
-                // Nothing to accept, or no descriptors left: either way wait, and not in a busy loop.
-                let _ = wait_readable(&[listener.as_fd(), stop.as_fd()], Some(Duration::from_millis(500)));
-            }
+            Err(error) => drop(wait_to_accept(&error, listener, stop)),
         }
     }
     for thread in threads {
         let _ = thread.join();
     }
+}
+
+/// Waits until another try to accept may go better; how many of the two were ready. A connection for which there is no descriptor
+/// makes its listener ready for ever, so that then only those who are served make room in time.
+fn wait_to_accept(error: &std::io::Error, listener: &TcpListener, stop: &Waker) -> SysResult<u64> {
+    if is_out_of_descriptors(error) {
+        return wait_readable(&[stop.as_fd()], Some(NO_DESCRIPTORS));
+    }
+    wait_readable(&[listener.as_fd(), stop.as_fd()], Some(Duration::from_millis(500)))
 }
 
 /// One connection from its first byte to its last.
@@ -231,4 +241,23 @@ fn read_head(stream: &mut TcpStream, head: &mut [u8], shared: &Shared) -> Option
         }
     }
     Some(came)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn a_connection_without_a_descriptor_wakes_nobody() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _pending = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let stop = Waker::new().unwrap();
+        stop.wake();
+        let ready = |error| wait_to_accept(&error, &listener, &stop).unwrap();
+        assert_eq!(ready(Error::from(ErrorKind::WouldBlock)), 0b11);
+        for number in [23, 24] {
+            assert_eq!(ready(Error::from_raw_os_error(number)), 0b1, "only the one that stops it");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::metrics::Metrics;
 use super::queue::{Queue, client_of};
 use super::{Shared, lock, now};
 use crate::allowance::Allowance;
+use crate::error::is_out_of_descriptors;
 use crate::proto::Request;
 use crate::transfer::{EndReport, Job};
 use crate::wire::Wire;
@@ -42,13 +43,6 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// How long nobody is let in when descriptors have run out.
 const NO_DESCRIPTORS: Duration = Duration::from_millis(250);
-
-/// Whether a connection waits, and this process or the machine has no descriptor for it.
-fn is_out_of_descriptors(error: &std::io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
-}
 
 /// What a client is told whose quota is used up.
 const USED_UP: &str = "your quota of today is used up";
