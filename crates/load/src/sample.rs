@@ -39,7 +39,7 @@ pub fn listen(listener: Listener) {
 #[derive(Debug)]
 pub(crate) struct Sampler {
     stop: Arc<Waker>,
-    thread: JoinHandle<SamplerRecord>,
+    thread: Option<JoinHandle<SamplerRecord>>,
 }
 
 /// What a sampler saw.
@@ -88,16 +88,16 @@ impl Sampler {
             SAMPLED.fetch_sub(1, Ordering::Relaxed);
             seen
         });
-        Ok(Self { stop, thread })
+        Ok(Self { stop, thread: Some(thread) })
     }
 
     /// Stops and hands over the samples.
-    pub(crate) fn finish(self) -> Vec<Sample> {
+    pub(crate) fn finish(mut self) -> Vec<Sample> {
         self.stop().samples
     }
 
     /// Stops and hands over the samples, and of a transfer of a time that is long enough the gaps between ACKs by its thirds.
-    pub(crate) fn finish_with_gaps(self, amount: Amount, elapsed: Duration) -> (Vec<Sample>, Vec<Third>) {
+    pub(crate) fn finish_with_gaps(mut self, amount: Amount, elapsed: Duration) -> (Vec<Sample>, Vec<Third>) {
         let SamplerRecord { samples, silences } = self.stop();
         let gaps = match amount {
             Amount::Time(time) if time >= SHORTEST_SOAK => ack_gaps(&silences, time.min(elapsed)),
@@ -106,9 +106,16 @@ impl Sampler {
         (samples, gaps)
     }
 
-    fn stop(self) -> SamplerRecord {
+    fn stop(&mut self) -> SamplerRecord {
         self.stop.wake();
-        self.thread.join().unwrap_or_default()
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Sampler {
+    /// Stops also where a transfer failed before it asked for samples, so that nothing holds its socket.
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
@@ -129,5 +136,24 @@ pub(crate) fn sample(info: &TcpInfo, end: End, t_us: u64) -> Sample {
         retransmits: u64::from(info.total_retrans),
         snd_wnd: u64::from(info.snd_wnd),
         delivery_rate_bps: info.delivery_rate.saturating_mul(8),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_sampler_that_is_dropped_holds_no_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut peer = listener.accept().unwrap().0;
+        let every = Duration::from_secs(60);
+        let sampler = Sampler::start(stream.try_clone().unwrap(), End::Sender, monotonic_ns(), every).unwrap();
+        drop((sampler, stream));
+        peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert_eq!(peer.read(&mut [0]).unwrap(), 0);
     }
 }
