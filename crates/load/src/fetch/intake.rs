@@ -4,7 +4,7 @@ use crate::pattern;
 use crate::sample::{End, Sampler, interval};
 use crate::strain::waited_for_processor;
 use crate::transfer::{EndReport, Finish, Job, LastAck};
-use crate::wire::{Wire, pause};
+use crate::wire::{Wire, WireError, pause};
 use std::io;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
@@ -223,6 +223,15 @@ impl Taker {
     }
 }
 
+/// What a transfer has come to whose last bytes TLS couldn't hand over.
+fn finish_of(error: WireError) -> Finish {
+    match error {
+        WireError::Deadline => Finish::Deadline,
+        WireError::Cancelled => Finish::Cancelled,
+        WireError::Broken(error) => Finish::PeerLeft(error.to_string()),
+    }
+}
+
 /// Waits until everything is acknowledged.
 fn settle(
     wire: &mut Wire<'_>,
@@ -232,7 +241,9 @@ fn settle(
 ) -> io::Result<Finish> {
     /// As often as that matters: an hundredth of the shortest trial.
     const STEP: Duration = Duration::from_millis(1);
-    wire.flush().map_err(|error| io::Error::other(error.to_string()))?;
+    if let Err(error) = wire.flush() {
+        return Ok(finish_of(error));
+    }
     loop {
         *info = TcpInfo::read(wire.socket()).unwrap_or(*info);
         if info.notsent_bytes == 0 && info.unacked == 0 {
@@ -279,5 +290,13 @@ mod tests {
         assert!((0..5).all(|s| taker.refuses(&seen(1000, 0, 5000), s * S).is_none()));
         let told = taker.refuses(&seen(1000, 0, 5000), 5 * S);
         assert!(matches!(&told, Some(Finish::Lost(why)) if why.contains("window was closed for 5 s")), "{told:?}");
+    }
+
+    #[test]
+    fn what_tls_holds_back_at_the_end_is_an_outcome() {
+        assert_eq!(finish_of(WireError::Deadline), Finish::Deadline);
+        assert_eq!(finish_of(WireError::Cancelled), Finish::Cancelled);
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert!(matches!(finish_of(WireError::Broken(reset)), Finish::PeerLeft(why) if why.contains("reset")));
     }
 }
