@@ -230,6 +230,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
                     break Finish::Corrupt(at);
                 }
                 bytes += n as u64;
+                let allowed = job.most.take(n as u64);
                 last_ns = monotonic_ns();
                 if let Some(window) = window {
                     tcp::hold_window(stream, window).map_err(|error| error.source)?;
@@ -237,7 +238,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
                 if bytes >= wanted {
                     break if bytes == wanted { Finish::Done } else { Finish::Corrupt(wanted) };
                 }
-                if !job.most.take(n as u64) {
+                if !allowed {
                     break Finish::PeerLeft("the quota of bytes is used up".to_owned());
                 }
             }

@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
         self.secure.open(&sealed).map_err(|error| FetchError::Protocol(format!("the server's answer: {error}")))
     }
 
-    fn answer(&mut self, limit_ns: u64) -> Result<Answer, FetchError> {
+    pub(super) fn answer(&mut self, limit_ns: u64) -> Result<Answer, FetchError> {
         let text = self.sealed(ANSWER, limit_ns)?;
         Answer::from_bytes(&text).ok_or_else(|| FetchError::Protocol("the server's answer is invalid".to_owned()))
     }

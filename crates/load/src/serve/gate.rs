@@ -1,11 +1,11 @@
 //! The one thread that accepts, authenticates and lets wait. It never blocks on a client.
 
+use super::groups::TestPlace;
 use super::key::{HELLO, Secure, TAG, welcome};
 use super::message::{ANSWER, ASK, Answer, Ask, PIECE, report_to_json};
 use super::metrics::Metrics;
 use super::queue::{Queue, client_of};
 use super::{Shared, lock, now};
-use crate::allowance::Allowance;
 use crate::error::is_out_of_descriptors;
 use crate::proto::Request;
 use crate::transfer::{EndReport, Job};
@@ -306,37 +306,33 @@ impl Gate {
     }
 
     /// Serves one more connection of a test that is under way, if it is this client's. It shares that test's place: nobody
-    /// waits for it, and what it moves is counted.
+    /// waits for it, what it moves is counted, and the place is taken until it has ended, too.
     fn side(&self, mut stream: TcpStream, client: IpAddr, mut secure: Secure, request: Request, talk: bool) {
         let shared = Arc::clone(&self.shared);
-        let token = request.token;
-        let most = shared.groups.enter(client, token);
-        let objection = match &most {
-            Some(_) => self.objection_to(&request),
-            None => Some("there is no such test".to_owned()),
-        };
-        let (Some(most), None) = (&most, &objection) else {
-            let why = objection.unwrap_or_default();
-            Metrics::add(&self.shared.metrics.refused, 1);
-            say(&mut stream, &mut secure, &Answer::Refused { why, pause: None });
-            if most.is_some() {
-                shared.groups.leave(token);
+        let refused = |why: String| Answer::Refused { why, pause: None };
+        let place = match shared.groups.enter(client, request.token) {
+            None => Err(refused("there is no such test".to_owned())),
+            Some(place) if place.most.left() == 0 => {
+                let left = lock(&shared.accounts).renewed(client, now());
+                Err(used_up(left))
             }
-            return;
+            Some(place) => self.objection_to(&request).map_or(Ok(place), |why| Err(refused(why))),
         };
-        let most = most.clone();
+        let place = match place {
+            Ok(place) => place,
+            Err(answer) => {
+                Metrics::add(&shared.metrics.refused, 1);
+                say(&mut stream, &mut secure, &answer);
+                return;
+            }
+        };
         let waiting = WaitingClient { stream, secure, request, talk, told: now() };
-        let run = {
-            let shared = Arc::clone(&shared);
-            move || {
-                let bytes = run_test(waiting, &most, &shared);
-                lock(&shared.accounts).add(client, bytes);
-                shared.groups.leave(token);
-            }
+        let run = move || {
+            run_test(waiting, &place, &shared);
+            drop(place);
         };
-        if std::thread::Builder::new().stack_size(STACK).spawn(run).is_err() {
-            shared.groups.leave(token);
-        }
+        // Without a thread the place is given back as it is dropped.
+        let _ = std::thread::Builder::new().stack_size(STACK).spawn(run);
     }
 
     /// Sends a report, on a thread of its own: it may not have arrived yet.
@@ -393,25 +389,20 @@ impl Gate {
                     say(&mut waiting.stream, &mut waiting.secure, &used_up(left));
                     continue;
                 }
-                accounts.begin(client, at);
-                Allowance::of(accounts.bytes_left(client, at))
+                accounts.begin(client, at)
             };
-            Metrics::add(&self.shared.metrics.running, 1);
             Metrics::add(&self.shared.metrics.tests, 1);
+            let place = TestPlace::take(&self.shared, client, at, most);
             let shared = Arc::clone(&self.shared);
             let token = waiting.request.token;
-            shared.groups.begin(client, token, most.clone());
+            shared.groups.begin(client, token, &place);
             let test = move || {
-                let bytes = run_test(waiting, &most, &shared);
-                shared.groups.end(token);
-                lock(&shared.accounts).end(client, bytes, now().saturating_sub(at));
-                shared.metrics.running.fetch_sub(1, Ordering::AcqRel);
-                shared.wake.wake();
+                run_test(waiting, &place, &shared);
+                shared.groups.end(client, token);
+                drop(place);
             };
             if std::thread::Builder::new().stack_size(STACK).spawn(test).is_err() {
-                self.shared.groups.end(token);
-                lock(&self.shared.accounts).end(client, 0, Duration::ZERO);
-                self.shared.metrics.running.fetch_sub(1, Ordering::AcqRel);
+                self.shared.groups.end(client, token);
             }
         }
     }
@@ -429,40 +420,43 @@ fn say(stream: &mut TcpStream, secure: &mut Secure, answer: &Answer) -> bool {
     matches!(stream.write(&sealed), Ok(n) if n == sealed.len())
 }
 
-/// Runs a test; the payload that it moved.
-fn run_test(mut waiting: WaitingClient, most: &Allowance, shared: &Shared) -> u64 {
+/// Runs one connection of a test.
+fn run_test(mut waiting: WaitingClient, place: &TestPlace, shared: &Shared) {
     if !say(&mut waiting.stream, &mut waiting.secure, &Answer::Go) {
-        return 0;
+        return;
     }
     let WaitingClient { mut stream, request, talk, .. } = waiting;
     // From the beginning: if this process is killed, nothing shall go on without it and hold its congestion control.
     let _ = tcp::reset_on_close(&stream);
-    let Ok(report) = transfer(&mut stream, &request, talk, most, shared) else { return 0 };
+    let Ok(report) = transfer(&mut stream, &request, talk, place, shared) else { return };
     let counter = match request.direction {
         Direction::Down => &shared.metrics.sent_bytes,
         Direction::Up => &shared.metrics.received_bytes,
     };
-    let bytes = report.bytes;
-    Metrics::add(counter, bytes);
+    Metrics::add(counter, report.bytes);
     shared.store(request.token, report);
-    bytes
+}
+
+/// How long a connection may take that begins so long after its test: one that joins late has little more time than the test's first one.
+pub(super) fn deadline_of(amount: Amount, longest: Duration, after: Duration) -> Duration {
+    let asked = if let Amount::Time(time) = amount { time.min(longest) } else { longest };
+    (asked + GRACE).min((longest + 2 * GRACE).saturating_sub(after))
 }
 
 fn transfer(
     stream: &mut TcpStream,
     request: &Request,
     talk: bool,
-    most: &Allowance,
+    place: &TestPlace,
     shared: &Shared,
 ) -> std::io::Result<EndReport> {
-    let longest = shared.config.longest;
-    let deadline = if let Amount::Time(time) = request.amount { time.min(longest) } else { longest } + GRACE;
+    let deadline = deadline_of(request.amount, shared.config.longest, now().saturating_sub(place.begun));
     let job = Job {
         amount: request.amount,
         start_ns: monotonic_ns(),
         deadline,
         window: request.window,
-        most: most.clone(),
+        most: place.most.clone(),
         turns: Some(Arc::clone(&shared.turns)),
     };
     let mut request = request.clone();

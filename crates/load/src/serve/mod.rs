@@ -17,6 +17,8 @@ mod message;
 mod metrics;
 /// Who is next, and who has had enough.
 mod queue;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use client::test;
 pub(crate) use far::run as work;
@@ -26,7 +28,7 @@ pub use queue::Quota;
 use crate::transfer::EndReport;
 use crate::turns::Turns;
 use gate::Gate;
-use groups::Groups;
+use groups::{Groups, TestPlace};
 use metrics::Metrics;
 use queue::Accounts;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -74,7 +76,7 @@ struct Shared {
     state: Mutex<Reports>,
     arrived: Condvar,
     accounts: Mutex<Accounts>,
-    groups: Groups,
+    groups: Groups<TestPlace>,
     /// Which of many tests at once moves its next piece.
     turns: Arc<Turns>,
     metrics: Metrics,

@@ -1,5 +1,6 @@
 //! Who is next, and who has had enough. Pure: the caller has the clock.
 
+use crate::allowance::Allowance;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -37,11 +38,12 @@ impl Default for Quota {
 /// After this long a quota begins anew.
 const WINDOW: Duration = Duration::from_secs(24 * 3600);
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Account {
     since: Duration,
     last: Duration,
-    bytes: u64,
+    /// The bytes that are left to all connections of its tests together, charged while they move.
+    most: Allowance,
     time: Duration,
     tests: u64,
     running: u32,
@@ -63,52 +65,51 @@ impl Accounts {
     pub(super) fn exhausted(&self, client: IpAddr, now: Duration) -> Option<Duration> {
         let account = self.clients.get(&client)?;
         let left = (account.since + WINDOW).saturating_sub(now);
-        let Quota { bytes, time, tests } = self.quota;
-        let enough = account.bytes >= bytes || account.time >= time || account.tests >= tests;
+        let Quota { time, tests, .. } = self.quota;
+        let enough = account.most.left() == 0 || account.time >= time || account.tests >= tests;
         (enough && !left.is_zero()).then_some(left)
     }
 
-    /// How many bytes it may still have.
-    pub(super) fn bytes_left(&self, client: IpAddr, now: Duration) -> u64 {
-        let account = self.clients.get(&client).filter(|account| account.since + WINDOW > now);
-        self.quota.bytes.saturating_sub(account.map_or(0, |account| account.bytes))
+    /// How long until its quota begins anew.
+    pub(super) fn renewed(&self, client: IpAddr, now: Duration) -> Duration {
+        self.clients.get(&client).map_or(Duration::ZERO, |account| (account.since + WINDOW).saturating_sub(now))
     }
 
-    /// A test of its begins.
-    pub(super) fn begin(&mut self, client: IpAddr, now: Duration) {
+    /// A test of its begins; what it may move, together with everything else of this client.
+    pub(super) fn begin(&mut self, client: IpAddr, now: Duration) -> Allowance {
         if !self.clients.contains_key(&client) && self.clients.len() >= MOST_CLIENTS {
             let idle = self.clients.iter().filter(|(_, account)| account.running == 0);
             let oldest = idle.min_by_key(|(_, account)| account.last).map(|(client, _)| *client);
             oldest.map(|oldest| self.clients.remove(&oldest));
         }
-        let account = self.clients.entry(client).or_insert(Account { since: now, ..Account::default() });
+        let anew = || Account { since: now, most: Allowance::of(self.quota.bytes), ..Account::default() };
+        let account = self.clients.entry(client).or_insert_with(anew);
         if account.since + WINDOW <= now {
-            *account = Account { since: now, running: account.running, ..Account::default() };
+            *account = Account { running: account.running, ..anew() };
         }
         account.last = now;
         account.tests += 1;
         account.running += 1;
+        account.most.clone()
     }
 
-    /// It has ended.
-    pub(super) fn end(&mut self, client: IpAddr, bytes: u64, time: Duration) {
+    /// It has ended, with all of its connections.
+    pub(super) fn end(&mut self, client: IpAddr, time: Duration) {
         if let Some(account) = self.clients.get_mut(&client) {
             account.running = account.running.saturating_sub(1);
-            account.bytes = account.bytes.saturating_add(bytes);
             account.time = account.time.saturating_add(time);
-        }
-    }
-
-    /// It moved so many bytes more.
-    pub(super) fn add(&mut self, client: IpAddr, bytes: u64) {
-        if let Some(account) = self.clients.get_mut(&client) {
-            account.bytes = account.bytes.saturating_add(bytes);
         }
     }
 
     /// When it was served last; those that never were come first.
     fn last(&self, client: IpAddr) -> (u32, Duration) {
         self.clients.get(&client).map_or((0, Duration::ZERO), |account| (account.running, account.last))
+    }
+
+    /// How many bytes a client that is known may still have.
+    #[cfg(test)]
+    pub(super) fn bytes_left(&self, client: IpAddr) -> u64 {
+        self.clients.get(&client).map_or(u64::MAX, |account| account.most.left())
     }
 
     #[cfg(test)]
@@ -179,27 +180,37 @@ mod tests {
     #[test]
     fn a_quota_holds_for_a_day_from_the_first_test() {
         let mut accounts = Accounts::new(Quota { bytes: 100, time: s(10), tests: 3 });
-        accounts.begin(ip(1), s(1000));
-        accounts.end(ip(1), 60, s(1));
-        assert_eq!((accounts.exhausted(ip(1), s(1001)), accounts.bytes_left(ip(1), s(1001))), (None, 40));
-        accounts.begin(ip(1), s(1001));
-        accounts.end(ip(1), 60, s(1));
+        assert!(accounts.begin(ip(1), s(1000)).take(60));
+        accounts.end(ip(1), s(1));
+        assert_eq!(accounts.exhausted(ip(1), s(1001)), None);
+        let most = accounts.begin(ip(1), s(1001));
+        assert_eq!((most.left(), accounts.renewed(ip(1), s(1001))), (40, s(86_400 - 1)));
+        most.take(60);
+        accounts.end(ip(1), s(1));
         assert_eq!(accounts.exhausted(ip(1), s(2000)), Some(s(1000 + 86_400 - 2000)));
         assert_eq!(accounts.exhausted(ip(2), s(2000)), None, "others aren't touched");
         assert_eq!(accounts.exhausted(ip(1), s(1000 + 86_400)), None);
-        accounts.begin(ip(1), s(1000 + 86_400));
-        assert_eq!(accounts.bytes_left(ip(1), s(1000 + 86_400)), 100);
+        assert_eq!(accounts.begin(ip(1), s(1000 + 86_400)).left(), 100);
+    }
+
+    #[test]
+    fn tests_of_one_client_at_once_share_its_bytes() {
+        let mut accounts = Accounts::new(Quota { bytes: 100, ..Quota::default() });
+        let (one, two, other) = (accounts.begin(ip(1), s(0)), accounts.begin(ip(1), s(1)), accounts.begin(ip(2), s(1)));
+        assert!(one.take(60) && two.left() == 40 && accounts.exhausted(ip(1), s(2)).is_none());
+        assert!(!two.take(40) && accounts.exhausted(ip(1), s(2)).is_some(), "while both are under way");
+        assert_eq!((one.left(), other.left()), (0, 100));
     }
 
     #[test]
     fn time_and_number_of_tests_are_quotas_too() {
         let mut accounts = Accounts::new(Quota { bytes: u64::MAX, time: s(10), tests: 2 });
         accounts.begin(ip(1), s(0));
-        accounts.end(ip(1), 0, s(11));
+        accounts.end(ip(1), s(11));
         assert!(accounts.exhausted(ip(1), s(1)).is_some());
         for _ in 0..2 {
             accounts.begin(ip(2), s(0));
-            accounts.end(ip(2), 0, s(1));
+            accounts.end(ip(2), s(1));
         }
         assert!(accounts.exhausted(ip(2), s(1)).is_some());
     }
@@ -217,7 +228,7 @@ mod tests {
         let mut now = s(1);
         while let Some((client, item)) = queue.pop(&accounts) {
             accounts.begin(client, now);
-            accounts.end(client, 0, s(1));
+            accounts.end(client, s(1));
             now += s(1);
             order.push(item);
         }
@@ -241,7 +252,7 @@ mod tests {
                 }
                 served[number as usize] += 1;
                 accounts.begin(client, now);
-                accounts.end(client, 0, s(0));
+                accounts.end(client, s(0));
                 now += s(1);
             }
         }
@@ -253,7 +264,7 @@ mod tests {
         for number in 0..2 * MOST_CLIENTS as u32 {
             let client = IpAddr::from(number.to_be_bytes());
             accounts.begin(client, Duration::from_secs(number.into()));
-            accounts.end(client, 1, s(1));
+            accounts.end(client, s(1));
         }
         assert_eq!(accounts.len(), MOST_CLIENTS);
     }
