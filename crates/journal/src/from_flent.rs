@@ -125,7 +125,7 @@ impl FlentFile {
         let mut outcome = TrialOutcome {
             status: Status::Completed,
             elapsed_us,
-            bytes: flows.iter().map(|(_, samples)| bytes_of(samples)).sum(),
+            bytes: flows.iter().fold(0, |sum: u64, (_, samples)| sum.saturating_add(bytes_of(samples))),
             limits: Limits::default(),
             ..TrialOutcome::empty(
                 Status::Completed,
@@ -250,4 +250,19 @@ fn mark(texts: &[&str]) -> u16 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
     let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     (hash >> 16) as u16 ^ hash as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_flows_of_more_bytes_than_can_be_counted_are_as_many_as_can() {
+        let metadata = Metadata { time: Some("2026-01-02T03:04:05.000000Z".to_owned()), ..Metadata::default() };
+        let series = |name: &str| (name.to_owned(), vec![Some(MOST); 2]);
+        let results = BTreeMap::from([series("TCP download"), series("TCP upload")]);
+        let (_, trials) = FlentFile { metadata, x: vec![0.0, MOST], results }.experiment().unwrap();
+        let [trial] = trials.as_slice() else { panic!("{} trials", trials.len()) };
+        assert_eq!(trial.outcome.bytes, u64::MAX);
+    }
 }
