@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use wt_lab::{Backend, Lab, SERVER_V4, Scenario};
-use wt_load::{Connection, Request, SenderOptions, Server, ServerConfig, download};
+use wt_load::{Connection, Request, SenderOptions, Server, ServerConfig, download, upload};
 use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
 use wt_sys::ns::NetNs;
 use wt_testing::Goal;
@@ -56,17 +56,33 @@ fn goodput(client: &NetNs, server: &NetNs) -> f64 {
     let address = SocketAddr::new(SERVER_V4.into(), PORT);
     let listener = server.run(|| reno().and_then(|()| wt_sys::tcp::listen(address))).unwrap().unwrap();
     let server = Server::start(listener, ServerConfig::default()).unwrap();
-    let goodput = client.run(|| transfer(address)).unwrap();
+    let goodput = client.run(|| transfer(address, Direction::Down)).unwrap();
+    drop(server);
+    goodput
+}
+
+/// Goodput of a download beside an upload, Gbit/s: that of the slower one.
+fn both_ways(client: &NetNs, server: &NetNs) -> f64 {
+    let address = SocketAddr::new(SERVER_V4.into(), PORT);
+    let listener = server.run(|| reno().and_then(|()| wt_sys::tcp::listen(address))).unwrap().unwrap();
+    let server = Server::start(listener, ServerConfig::default()).unwrap();
+    client.run(reno).unwrap().unwrap();
+    let goodput = std::thread::scope(|scope| {
+        let up = scope.spawn(|| client.run(|| transfer(address, Direction::Up)).unwrap());
+        let down = client.run(|| transfer(address, Direction::Down)).unwrap();
+        down.min(up.join().unwrap())
+    });
     drop(server);
     goodput
 }
 
 /// The same in the namespace of this thread.
-fn transfer(address: SocketAddr) -> f64 {
+fn transfer(address: SocketAddr, direction: Direction) -> f64 {
     let sender = SenderOptions { congestion_control: Some("reno".to_owned()), ..SenderOptions::default() };
-    let request = Request { direction: Direction::Down, amount: Amount::Time(LENGTH), token: 1, sender, window: None };
+    let request = Request { direction, amount: Amount::Time(LENGTH), token: 1, sender, window: None };
     let connection = Connection::open(&address, &Settings::new(), LENGTH).unwrap();
-    let report = download(connection, &request, LENGTH * 2, &Cancel::new()).unwrap();
+    let run = if direction == Direction::Down { download } else { upload };
+    let report = run(connection, &request, LENGTH * 2, &Cancel::new()).unwrap();
     report.bytes as f64 * 8e-9 / report.elapsed.as_secs_f64()
 }
 
@@ -97,13 +113,24 @@ fn iperf_through(backend: Backend, rate: &str) -> Option<f64> {
     of_iperf(&lab.client.ns, &lab.server.ns)
 }
 
-/// Goodput through the emulator, Gbit/s, and its CPU seconds per Gbit.
-fn through(backend: Backend, rate: &str) -> Option<(f64, f64)> {
+/// What is carried in a case.
+#[derive(Clone, Copy, PartialEq)]
+enum Flows {
+    Down,
+    /// A download and an upload at once.
+    Both,
+}
+
+/// Goodput of each direction through the emulator, Gbit/s, and its CPU seconds per Gbit.
+fn through(backend: Backend, rate: &str, flows: Flows) -> Option<(f64, f64)> {
     let lab = Lab::start(endless(rate), backend, 1).ok()?;
     let before = lab.stats();
-    let goodput = goodput(&lab.client.ns, &lab.server.ns);
+    let (goodput, directions) = match flows {
+        Flows::Down => (goodput(&lab.client.ns, &lab.server.ns), 1.0),
+        Flows::Both => (both_ways(&lab.client.ns, &lab.server.ns), 2.0),
+    };
     let spent = lab.stats().since(&before);
-    Some((goodput, spent.cpu_ns as f64 * 1e-9 / (goodput * LENGTH.as_secs_f64())))
+    Some((goodput, spent.cpu_ns as f64 * 1e-9 / (directions * goodput * LENGTH.as_secs_f64())))
 }
 
 /// The word that makes this program the client behind another emulator.
@@ -136,7 +163,7 @@ fn behind_rattan() {
     let base: Ipv4Addr = std::env::var("RATTAN_BASE").unwrap().parse().unwrap();
     let cpu = || wt_sys::process::usage(std::os::unix::process::parent_id()).map_or(0, |usage| usage.cpu_ns);
     let before = cpu();
-    let goodput = transfer(SocketAddr::new(base.into(), PORT));
+    let goodput = transfer(SocketAddr::new(base.into(), PORT), Direction::Down);
     println!("{FIGURES}{goodput} {}", (cpu() - before) as f64 * 1e-9 / (goodput * LENGTH.as_secs_f64()));
 }
 
@@ -157,10 +184,12 @@ fn all_figures() {
     let mut bares = Vec::new();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let mut cases = vec![
-        ("TUN", Backend::Tun, "400gbit"),
-        ("AF_PACKET", Backend::Veth, "400gbit"),
-        ("TUN at 10 Gbit/s", Backend::Tun, "10gbit"),
-        ("TUN at 1 Gbit/s", Backend::Tun, "1gbit"),
+        ("TUN", Backend::Tun, "400gbit", Flows::Down),
+        ("AF_PACKET", Backend::Veth, "400gbit", Flows::Down),
+        ("TUN at 10 Gbit/s", Backend::Tun, "10gbit", Flows::Down),
+        ("TUN at 10 Gbit/s both ways", Backend::Tun, "10gbit", Flows::Both),
+        ("AF_PACKET at 10 Gbit/s both ways", Backend::Veth, "10gbit", Flows::Both),
+        ("TUN at 1 Gbit/s", Backend::Tun, "1gbit", Flows::Down),
     ];
     let asked = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     // A whole name means this case alone, though others hold it.
@@ -174,11 +203,13 @@ fn all_figures() {
         let (client, server) = bare();
         bares.push(goodput(&client, &server));
         bare_iperf.extend(of_iperf(&client, &server));
-        for ((_, backend, rate), theirs) in cases.iter().zip(&mut iperf).filter(|((.., rate), _)| *rate == "400gbit") {
+        for ((_, backend, rate, _), theirs) in
+            cases.iter().zip(&mut iperf).filter(|((_, _, rate, _), _)| *rate == "400gbit")
+        {
             theirs.extend(iperf_through(*backend, rate));
         }
-        for ((_, backend, rate), (goodputs, costs)) in cases.iter().zip(&mut figures) {
-            if let Some((goodput, cost)) = through(*backend, rate) {
+        for ((_, backend, rate, flows), (goodputs, costs)) in cases.iter().zip(&mut figures) {
+            if let Some((goodput, cost)) = through(*backend, rate, *flows) {
                 goodputs.push(goodput);
                 costs.push(cost);
             }
@@ -192,13 +223,14 @@ fn all_figures() {
     let their_bare = median(bare_iperf);
     println!("bare veth {bare:.2} Gbit/s, iperf3's transfer {their_bare:.2} Gbit/s");
     let theirs = Peers::of(bare, rattan);
-    for (((name, _, rate), (goodputs, costs)), iperf) in cases.iter().zip(figures).zip(iperf) {
+    for (((name, _, rate, flows), (goodputs, costs)), iperf) in cases.iter().zip(figures).zip(iperf) {
         let (middle, cost) = (median(goodputs), median(costs));
         // 1448 of every 1500 bytes are payload.
         let ideal = |gbit: f64| middle / (gbit * 1448.0 / 1500.0);
         let (share, of, goal) = match (*name, *rate) {
             ("TUN", _) => (middle / bare, "a bare veth pair", 0.8),
             (_, "400gbit") => (middle / bare, "a bare veth pair", 0.65),
+            (_, "10gbit") if *flows == Flows::Both => (ideal(10.0), "the ideal, of the slower direction", 0.95),
             (_, "10gbit") => (ideal(10.0), "the ideal", 0.97),
             _ => (ideal(1.0), "the ideal", 0.99),
         };
