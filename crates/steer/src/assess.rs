@@ -35,6 +35,13 @@ impl Assessor {
         self.current = Some(epoch);
     }
 
+    /// Arms that get no connections in the epoch that has begun.
+    pub(crate) fn hold(&mut self, arms: &[usize]) {
+        if let Some(epoch) = self.current {
+            self.analysis.hold(epoch, arms);
+        }
+    }
+
     /// Nothing more is assigned.
     pub(crate) fn end(&mut self, now_ns: u64) {
         if let Some(epoch) = self.current.take() {

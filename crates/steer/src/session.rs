@@ -258,7 +258,9 @@ impl Session<'_> {
         self.backend.begin(self.epoch, &self.shares)?;
         self.outcomes.begin(self.epoch, now);
         let place = self.config.drawn_place(self.secrets.draw, self.epoch);
+        let held: Vec<usize> = self.held_arms().into_keys().collect();
         self.assessor.begin(self.epoch, &self.shares, place, now);
+        self.assessor.hold(&held);
         self.epoch_ends_ns = now + self.config.epoch.as_nanos() as u64;
         (self.events)(TrafficEvent::Epoch { epoch: self.epoch, shares: self.shares.clone() });
         Ok(())

@@ -9,7 +9,7 @@ use crate::{
     ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, SocketSetting, TrafficAllocation, TrafficConfig,
     TrafficConfigError, TrafficUnit, sip13,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The evidence at which something is claimed of one arm; for each of several as many times as much.
 pub const CLAIM_THRESHOLD: f64 = 40.0;
@@ -263,8 +263,16 @@ impl TrafficAnalysis {
         if self.open.len() >= MAX_EPOCHS {
             self.open.pop_first();
         }
-        self.open.entry(epoch).or_insert_with(|| OpenEpoch { shares: shares.to_vec(), place });
+        self.open.entry(epoch).or_insert_with(|| OpenEpoch { shares: shares.to_vec(), place, held: Vec::new() });
         self.newest = self.newest.max(Some(epoch));
+    }
+
+    /// Arms that get no connections in an epoch that has begun, for as long as somebody looks at it: what is held back when things are
+    /// bad would otherwise be compared only where they are good. Of the block of such an epoch these arms are not compared.
+    pub fn hold(&mut self, epoch: u64, arms: &[usize]) {
+        if let Some(open) = self.open.get_mut(&epoch) {
+            open.held.extend_from_slice(arms);
+        }
     }
 
     /// Takes the outcome of a connection. Of an epoch that never began it is counted as a stranger, of one that is scored already
@@ -305,7 +313,7 @@ impl TrafficAnalysis {
 
     /// An epoch has reached the cohort's age: its units bet, once. Without it nothing is scored.
     pub fn close_epoch(&mut self, epoch: u64) {
-        let Some(OpenEpoch { shares, place }) = self.open.remove(&epoch) else { return };
+        let Some(OpenEpoch { shares, place, held }) = self.open.remove(&epoch) else { return };
         let cells = self.live.take(epoch);
         let mut sums = [(0.0, 0.0); CLASSES];
         for cell in cells.values() {
@@ -322,7 +330,7 @@ impl TrafficAnalysis {
             // What a stopped arm left to the first has drawn no turn of the first: with it that arm would come earlier in more
             // than half of all blocks.
             let place = place.filter(|place| self.config.shares_of_place(*place) == shares);
-            self.score_slot((epoch, length), place, &cells, &means);
+            self.score_slot((epoch, length), (place, held), &cells, &means);
         }
         self.means.learn(&sums);
         self.epochs_scored += u64::from(!cells.is_empty());
@@ -463,7 +471,7 @@ impl TrafficAnalysis {
     fn score_slot(
         &mut self,
         (epoch, length): (u64, u64),
-        place: Option<usize>,
+        (place, held): (Option<usize>, Vec<usize>),
         cells: &BTreeMap<UnitKey, Cell>,
         means: &[f64; CLASSES],
     ) {
@@ -485,12 +493,13 @@ impl TrafficAnalysis {
                 *place = value;
             }
         }
+        block.held.extend(held);
         block.epochs += 1;
         if block.epochs == length
             && let Some(block) = self.blocks.remove(&(epoch / length))
         {
             let at = |place: usize| block.places.get(place).copied().flatten();
-            for comparison in &mut self.comparisons {
+            for comparison in self.comparisons.iter_mut().filter(|comparison| !block.held.contains(&comparison.arm)) {
                 if let (Some(none), Some(all)) = (at(0), at(comparison.arm)) {
                     comparison.total.push(all - none);
                 }
@@ -511,6 +520,8 @@ struct OpenEpoch {
     shares: Vec<f64>,
     /// What it has drawn.
     place: Option<usize>,
+    /// Arms that get no connections in it.
+    held: Vec<usize>,
 }
 
 /// Epochs that are compared as wholes.
@@ -522,10 +533,12 @@ struct EpochBlock {
     epochs: u64,
     /// The mean of each: by arm in slots; without anybody, with everybody, and of the controls beside half.
     places: Vec<Option<f64>>,
+    /// Arms that were held back in one of them.
+    held: BTreeSet<usize>,
 }
 
 impl EpochBlock {
     fn new(means: [f64; CLASSES], length: u64) -> Self {
-        Self { means, epochs: 0, places: vec![None; length as usize] }
+        Self { means, epochs: 0, places: vec![None; length as usize], held: BTreeSet::new() }
     }
 }

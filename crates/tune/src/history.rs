@@ -156,7 +156,7 @@ impl History {
             let rate = |row: &TrialRow| row.bytes as f64 * 8e6 / row.elapsed_us as f64;
             let mut rates: Vec<f64> = self.rows().filter(counts).map(rate).filter(|bps| *bps > 0.0).collect();
             rates.sort_unstable_by(f64::total_cmp);
-            wt_units::median_of_sorted(&rates)
+            rates.get(rates.len() / 2).copied()
         };
         AllTrials { count: self.rows().count(), goodput_bps: (0..arms).map(median).collect() }
     }

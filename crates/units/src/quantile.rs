@@ -15,22 +15,6 @@ pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(sorted[low] + (next - sorted[low]) * part)
 }
 
-/// The median of sorted values: the one in the middle, or the mean of the two there; `None` of nothing. Infinite values count as what
-/// is beyond all others.
-///
-/// # Example
-/// ```
-/// use wt_units::median_of_sorted;
-/// assert_eq!(median_of_sorted(&[1.0, 2.0, 4.0, 8.0]), Some(3.0));
-/// assert_eq!(median_of_sorted(&[1.0, f64::INFINITY, f64::INFINITY]), Some(f64::INFINITY));
-/// ```
-#[must_use]
-pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
-    let (low, high) = (*sorted.get(sorted.len().checked_sub(1)? / 2)?, *sorted.get(sorted.len() / 2)?);
-    // Of infinities there is no mean.
-    Some(if low == high { low } else { low / 2.0 + high / 2.0 })
-}
-
 /// The upper median: the value in the middle, of two the larger one, so always one that was measured. `None` of nothing.
 ///
 /// # Example

@@ -3,7 +3,6 @@ use wt_problem::Problem;
 use wt_setup::controls::ours;
 use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
 use wt_trial::{Status, TrialOutcome};
-use wt_units::median_of_sorted;
 use wt_units::{Knob, Level, Settings};
 
 /// One trial that counts.
@@ -75,7 +74,7 @@ impl ControlTrials {
         let mut values: Vec<f64> =
             self.counted.iter().map(|trial| of(&trial.metrics).unwrap_or(f64::INFINITY)).collect();
         values.sort_by(f64::total_cmp);
-        median_of_sorted(&values).filter(|value| value.is_finite())
+        values.get(values.len() / 2).copied().filter(|value| value.is_finite())
     }
 
     /// In tables and legends.

@@ -89,6 +89,10 @@ pub struct TriedSetting {
 impl ComparedExperiment {
     /// Reads it, and assesses it again.
     pub(super) fn read(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Self, Problem> {
+        if stored.arms.len() < 2 {
+            return Err(Problem::usage(format!("{} has nothing to compare: it measured one setting alone", stored.id))
+                .hint(format!("windtunnel report {} tells what came of it", stored.id)));
+        }
         let screen = stored.config.screen().is_some();
         let config = stored.config.tune();
         let workload = config.said("workload");
@@ -126,7 +130,7 @@ impl ComparedExperiment {
         experiment.sessions = history.sessions().map(|(id, seed)| (id.to_owned(), seed)).collect();
         let mut sorted = experiment.rates.first().cloned().unwrap_or_default();
         sorted.sort_by(f64::total_cmp);
-        experiment.goodput_bps = wt_units::median_of_sorted(&sorted);
+        experiment.goodput_bps = sorted.get(sorted.len() / 2).copied();
         Ok(experiment)
     }
 

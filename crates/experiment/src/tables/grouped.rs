@@ -1,6 +1,6 @@
 use super::answer::{DesignKind, GroupDescription, GroupedAnovas, GroupedAnswer, GroupedDesign};
 use super::{Outcome, SCHEMA_VERSION};
-use crate::classic::{FTest, describe, kruskal, one_way_anova, p_value};
+use crate::classic::{Better, FTest, describe, kruskal, one_way_anova, p_value};
 
 /// Levels without blocks.
 pub(super) fn answer(outcome: Outcome, factor: String, groups: &[(String, Vec<f64>)]) -> GroupedAnswer {
@@ -17,7 +17,7 @@ pub(super) fn answer(outcome: Outcome, factor: String, groups: &[(String, Vec<f6
         notes,
         describe: groups.iter().filter_map(description).collect(),
         kruskal: kruskal(&raw),
-        verdict: verdict(&factor, groups.len(), anova.one_way_log, shown),
+        verdict: verdict(&factor, groups, better, anova.one_way_log, shown),
         difference_shown: shown,
         anova,
         design: GroupedDesign {
@@ -31,7 +31,8 @@ pub(super) fn answer(outcome: Outcome, factor: String, groups: &[(String, Vec<f6
     }
 }
 
-fn verdict(factor: &str, levels: usize, test: Option<FTest>, shown: bool) -> String {
+fn verdict(factor: &str, groups: &[(String, Vec<f64>)], better: Better, test: Option<FTest>, shown: bool) -> String {
+    let levels = groups.len();
     let Some((test, p)) = test.and_then(|t| Some((t, t.p?))) else {
         return format!(
             "Nothing can be concluded about {factor}: there is no repetition, so there is no measure of the noise. \
@@ -41,6 +42,19 @@ fn verdict(factor: &str, levels: usize, test: Option<FTest>, shown: bool) -> Str
     let caution = "There are no blocks, so any change of the path between the measurements would look the same as a \
                    difference between the levels.";
     let few = if test.df2 < 5.0 { " With so few measurements hardly any difference could show." } else { "" };
+    // Of two there is no question which from which.
+    if let ([a, b], true) = (groups, shown) {
+        let mean = |(_, y): &(String, Vec<f64>)| y.iter().map(|v| v.ln()).sum::<f64>() / y.len().max(1) as f64;
+        let first = (mean(a) > mean(b)) == (better == Better::Higher);
+        let (best, other) = if first { (a, b) } else { (b, a) };
+        let percent = ((mean(best) - mean(other)).exp() - 1.0) * 100.0;
+        return format!(
+            "{factor} {} is better than {}: {percent:+.0}% in the geometric mean (p {}). {caution}",
+            best.0,
+            other.0,
+            p_value(p)
+        );
+    }
     if shown {
         format!("The {levels} levels of {factor} differ (p {}). {caution}", p_value(p))
     } else {

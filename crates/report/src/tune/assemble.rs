@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
 use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
-use wt_units::{BitsPerSecond, Knob, Level, Settings, median_of_sorted};
+use wt_units::{BitsPerSecond, Knob, Level, Settings};
 
 /// So many more segments retransmitted in a trial are worth a word.
 const MANY_MORE: f64 = 3.0;
@@ -305,8 +305,8 @@ impl TuneInputs<'_> {
             label: self.label(arm.arm),
             settings: self.asked(arm.arm),
             state: state(arm),
-            goodput_bps: median_of_sorted(&goodputs),
-            figure: median_of_sorted(&figures),
+            goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
+            figure: figures.get(figures.len() / 2).copied(),
             delay_us: super::delay::delay_of(records, arm.arm),
             retransmits: mean_seen(records, arm.arm, |seen| seen.retransmits),
             queue_drops: mean_seen(records, arm.arm, |seen| seen.queue_drops),

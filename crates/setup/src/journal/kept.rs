@@ -43,7 +43,18 @@ pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer,
     let mut journal = super::open_to_keep(journal)?;
     let mut all = ImportAnswer { schema_version: 1, ..ImportAnswer::default() };
     for file in files {
-        let imported = import_one(&mut *journal, file)?;
+        let imported = import_one(&mut *journal, file).map_err(|problem| match all.imported.len() {
+            0 => problem,
+            taken => Problem {
+                what: format!(
+                    "{}; {} of the files before it {} taken in",
+                    problem.what,
+                    wt_units::counted(taken, "experiment"),
+                    if taken == 1 { "was" } else { "were" }
+                ),
+                ..problem
+            },
+        })?;
         all.trials += imported.trials;
         all.imported.extend(imported.taken);
         all.known.extend(imported.known);

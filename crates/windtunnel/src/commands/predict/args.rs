@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wt_forecast::{LinkRequest, PathRequest, PredictRequest, Shard, SweepRequest};
 use wt_setup::{Levels, WorkloadRequest};
-use wt_units::{Assignment, BitsPerSecond, Bytes, Knob, Ratio, parse_duration};
+use wt_trial::Direction;
+use wt_units::{Assignment, BitsPerSecond, Bytes, Knob, Ratio, format_duration, parse_duration};
 
 /// Predicts what other settings would do, by a model of Linux TCP
 ///
@@ -175,6 +176,29 @@ impl PredictArgs {
                 .hint("describe a link with --link-rate instead, or name a TOML file of your own")),
             _ => Ok(()),
         }
+    }
+
+    /// The path as `tune --lab` takes it; of a link that was described there is no file yet.
+    pub(super) fn path_for_tune(&self) -> String {
+        self.path.as_ref().map_or_else(|| "PATH.toml".to_owned(), |path| wt_units::shell_word(path).to_string())
+    }
+
+    /// What `tune` must be told beside the settings to measure what was predicted: the workload, how much of it, and which way.
+    pub(super) fn same_for_tune(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let workload = self.workload.to_string();
+        match self.size {
+            Some(size) if workload == "bulk" => words.push(format!("--workload bulk:size={size}")),
+            _ if self.workload != WorkloadRequest::default() => {
+                words.push(format!("--workload {}", wt_units::shell_word(&workload)));
+            }
+            _ => {}
+        }
+        words.extend(self.trial.map(|time| format!("--trial {}", format_duration(time))));
+        if self.way.direction() == Direction::Up {
+            words.push("--direction up".to_owned());
+        }
+        words
     }
 
     /// What the model is asked.

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PredictArgs) -> Outcome {
     if args.json {
         emit!("{}", serde_json::json!(answer));
     } else {
-        print::terminal(&answer);
+        print::terminal(&answer, args);
     }
     Ok(Exit::Done)
 }

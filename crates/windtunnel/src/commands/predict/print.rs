@@ -1,3 +1,4 @@
+use super::args::PredictArgs;
 use crate::edge::{say, say_table};
 use wt_forecast::PredictAnswer;
 use wt_trial::{Amount, Direction, Workload};
@@ -36,7 +37,7 @@ fn error_sentence(answer: &PredictAnswer) -> String {
 }
 
 /// The table, the chart and what to do next.
-pub(super) fn terminal(answer: &PredictAnswer) {
+pub(super) fn terminal(answer: &PredictAnswer, args: &PredictArgs) {
     let way = if answer.direction == Direction::Down { "to the client" } else { "to the server" };
     let what = match &answer.workload {
         Workload::Bulk { amount: Amount::Size(size), .. } => format!("{} {way}", size.human()),
@@ -62,7 +63,7 @@ pub(super) fn terminal(answer: &PredictAnswer) {
         );
     }
     say!("{}", error_sentence(answer));
-    advise(answer);
+    advise(answer, args);
 }
 
 /// A row for each setting; a star beside the gain where it is worth measuring.
@@ -87,7 +88,7 @@ fn table(answer: &PredictAnswer) {
     say_table(&rows, &[1, 2, 3, 4]);
 }
 
-fn advise(answer: &PredictAnswer) {
+fn advise(answer: &PredictAnswer, args: &PredictArgs) {
     if answer.candidates.is_empty() {
         say!("No setting gains more than that: nothing here is worth measuring.");
         return;
@@ -106,7 +107,6 @@ fn advise(answer: &PredictAnswer) {
         words = words.iter().map(|word| word.replacen("--levels", "--arm", 1)).collect();
         words.insert(0, "--arm current".to_owned());
     }
-    let is_preset = wt_lab::presets::names().contains(&answer.path.as_str());
-    let path = if is_preset { &answer.path } else { "PATH.toml" };
-    say!("  windtunnel tune --lab {path} {}", words.join(" "));
+    words.extend(args.same_for_tune());
+    say!("  windtunnel tune --lab {} {}", args.path_for_tune(), words.join(" "));
 }
