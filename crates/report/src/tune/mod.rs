@@ -373,9 +373,9 @@ pub struct Granted {
     pub observed: Vec<String>,
     /// Whether they contradict each other in any trial.
     pub differs: bool,
-    /// Trials in which something far from what was asked for was seen.
+    /// Trials in which something else was tested than what was asked for.
     pub differing: usize,
-    /// Those of them in which something else was tested: a window that was seen for a moment, and never used, is none.
+    /// Those of them in which that held: a window that was seen for a moment, and never used, doesn't count.
     #[serde(skip)]
     pub elsewhere: usize,
     /// Trials in which they were looked at.
