@@ -50,16 +50,15 @@ impl Checkpoint {
     #[must_use]
     pub fn is_of_an_earlier_boot(&self, here: &Identity) -> bool {
         let then = &self.identity;
-        // Who isn't root can't tell, and changes nothing.
-        let is_hidden = here.network_of_init.is_none() && here.uid != 0;
-        let is_alike = then.network_of_init == here.network_of_init || is_hidden;
+        // A service with few capabilities can't tell, and neither can who isn't root: both are of the first namespace as a rule.
+        let is_alike = then.network_of_init.zip(here.network_of_init).is_none_or(|(then, here)| then == here);
         then.boot_id != here.boot_id && is_alike && then.owns_etc && here.owns_etc
     }
 
     /// Whether it ended with the network namespace that it was made in, at the latest when this machine last booted.
     #[must_use]
     pub(crate) fn ended_with_its_network(&self, here: &Identity) -> bool {
-        let comes_again = self.identity.network_of_init == Some(true) || self.is_of_an_earlier_boot(here);
+        let comes_again = self.identity.network_of_init != Some(false) || self.is_of_an_earlier_boot(here);
         self.identity.boot_id != here.boot_id && !comes_again
     }
 

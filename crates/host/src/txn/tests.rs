@@ -419,6 +419,31 @@ fn another_namespace_of_the_same_number_is_told_apart_by_its_cookie() {
 }
 
 #[test]
+fn a_change_of_an_earlier_boot_is_of_here_unless_it_was_made_in_a_namespace_that_is_gone() {
+    let mut paper = Paper::new();
+    let mut made = made(&mut paper, &[(TTL, "77")]);
+    let here = Identity { network_of_init: Some(true), owns_etc: true, ..paper.identity() };
+    let mut of = |network_of_init, owns_etc, here: &Identity| {
+        made.checkpoint.identity =
+            Identity { boot_id: "an earlier one".to_owned(), network_of_init, owns_etc, ..here.clone() };
+        (made.checkpoint.concerns(here), made.checkpoint.ended_with_its_network(here))
+    };
+    assert_eq!(of(Some(true), true, &here), (true, false));
+    // A service that may not look at process 1, and whoever looks at it without that right.
+    assert_eq!(of(None, true, &here), (true, false));
+    assert_eq!(of(Some(true), true, &Identity { network_of_init: None, ..here.clone() }), (true, false));
+    // From within another namespace the host's own are neither ours nor over.
+    assert_eq!(of(Some(true), true, &Identity { network_of_init: Some(false), ..here.clone() }), (false, false));
+    assert_eq!(of(Some(false), false, &here), (false, true));
+    // Whoever takes the lock next closes that one, and touches nothing.
+    let id = made.checkpoint.id;
+    made.store.write(&mut paper, &made.checkpoint).unwrap();
+    assert!(matches!(confirm(&mut paper, &made.store, None), Err(TxnError::NothingPending)));
+    let phase = made.store.read_state(&mut paper, id).unwrap().phase;
+    assert_eq!((phase, paper.sysctls[TTL].as_str()), (Phase::Lapsed, "77"));
+}
+
+#[test]
 fn a_damaged_state_is_found_unless_what_it_belongs_to_is_over() {
     let mut paper = Paper::new();
     let made = made(&mut paper, &[(TTL, "77")]);
