@@ -95,6 +95,19 @@ pub(crate) fn preset(value: &str) -> Result<&str, ApiError> {
     if good && !value.starts_with('-') && (1..=64).contains(&value.len()) { Ok(value) } else { Err(error()) }
 }
 
+/// The name of a shipped path, which is there: a file of that name where the server runs is none.
+///
+/// # Errors
+/// [`ApiError`] for anything else.
+pub(crate) fn shipped(value: &str) -> Result<&str, ApiError> {
+    let names = wt_lab::presets::names();
+    if names.contains(&preset(value)?) {
+        return Ok(value);
+    }
+    let near = wt_units::suggestion(value, names.iter().copied());
+    Err(ApiError::bad(format!("there is no preset \"{value}\"{near}")).hint(format!("the presets are {}", names.join(", "))))
+}
+
 /// The address of a server: a profile's file is none.
 pub(crate) fn url(value: &str) -> Result<&str, ApiError> {
     let error = || ApiError::bad("that is no address of a server");
@@ -137,6 +150,7 @@ mod tests {
             assert!(name("a change", bad).is_err(), "{bad}");
             assert!(key(bad).is_err(), "{bad}");
         }
+        assert!(shipped("adsl").is_ok() && shipped("adsl-mine").is_err(), "a file of that name is no preset");
         assert!(preset("adsl-yahoo").is_ok() && name("experiment", "20261121-0815-adsl").is_ok());
     }
 

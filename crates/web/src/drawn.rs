@@ -285,7 +285,7 @@ pub(crate) struct Scenario {
 /// [`ApiError`] unless it is exactly one.
 pub(crate) fn scenario(lab: Option<&str>, path: Option<&PathRequest>) -> Result<Scenario, ApiError> {
     match (lab, path) {
-        (Some(lab), None) => Ok(Scenario { argument: crate::checked::preset(lab)?.to_owned(), drawn: None }),
+        (Some(lab), None) => Ok(Scenario { argument: crate::checked::shipped(lab)?.to_owned(), drawn: None }),
         (None, Some(path)) => {
             let drawn = path.write()?;
             Ok(Scenario { argument: drawn.file().display().to_string(), drawn: Some(drawn) })

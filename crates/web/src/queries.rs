@@ -1,4 +1,4 @@
-use crate::checked::{key, limited, limited_number, maybe, maybe_time, name, parsed, preset, read, text};
+use crate::checked::{key, limited, limited_number, maybe, maybe_time, name, parsed, read, shipped, text};
 use crate::error::ApiError;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -155,7 +155,7 @@ impl PredictQuery {
                 Err(ApiError::bad("a preset and a description of a path exclude each other")
                     .hint("?lab=adsl or ?rate=8mbit"))
             }
-            (Some(lab), _) => Ok(wt_forecast::PathRequest::Scenario(preset(lab)?.to_owned())),
+            (Some(lab), _) => Ok(wt_forecast::PathRequest::Scenario(shipped(lab)?.to_owned())),
             (None, None) => Err(ApiError::bad("there is no path").hint("?lab=adsl or ?rate=8mbit&rtt=40ms")),
             (None, Some(rate)) => Ok(wt_forecast::PathRequest::Link(self.link(rate)?)),
         }

@@ -247,6 +247,10 @@ fn errors_say_what_happened_and_are_never_our_fault() {
         assert_eq!(answer.status, status, "{body}: {}", answer.body);
         assert!(!answer.what().is_empty(), "{}", answer.body);
     }
+    for place in ["experiments", "experiments/plan", "labs"] {
+        let answer = server.ask("POST", &format!("/api/v1/{place}"), &[JSON], r#"{"lab":"adls"}"#);
+        assert_eq!((answer.status, answer.what().contains("adsl")), (400, true), "{place}: {}", answer.body);
+    }
     let large = format!(r#"{{"lab":"{}"}}"#, "a".repeat(100_000));
     assert_eq!(server.ask("POST", "/api/v1/experiments", &[JSON], &large).status, 413);
     assert_eq!(server.ask("POST", "/api/v1/health", &[], "").status, 405);
