@@ -51,6 +51,16 @@ pub struct Imported {
     pub refused: Vec<(String, String)>,
 }
 
+/// An import that ended early.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct ImportError {
+    /// Why.
+    pub error: JournalError,
+    /// What was done before, and stays.
+    pub before: Imported,
+}
+
 impl Imported {
     fn take(
         &mut self,
@@ -119,26 +129,40 @@ fn is_same(
 /// [`export_flent`](crate::export_flent) has written the whole experiment comes back, with the samples that were drawn.
 ///
 /// # Errors
-/// [`JournalError::NotAnExport`] at the first object that is none; those before it were taken. Those of writing.
-pub fn import_json(journal: &mut dyn Journal, input: impl Read) -> Result<Imported, JournalError> {
+/// [`ImportError`] with [`JournalError::NotAnExport`] at the first object that is none, or with those of writing.
+pub fn import_json(journal: &mut dyn Journal, input: impl Read) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
+    match take_objects(journal, input, &mut imported) {
+        Ok(()) => Ok(imported),
+        Err(error) => Err(ImportError { error, before: imported }),
+    }
+}
+
+fn take_objects(journal: &mut dyn Journal, input: impl Read, imported: &mut Imported) -> Result<(), JournalError> {
     for (number, object) in serde_json::Deserializer::from_reader(input).into_iter::<Object>().enumerate() {
         let not = |why: String| JournalError::NotAnExport { number: number + 1, why };
         let (experiment, trials) = object.map_err(|e| not(e.to_string()))?.experiment().map_err(not)?;
         imported.take(journal, &experiment, &trials)?;
     }
-    if imported == Imported::default() {
+    if *imported == Imported::default() {
         return Err(JournalError::NotAnExport { number: 1, why: "there is nothing".to_owned() });
     }
-    Ok(imported)
+    Ok(())
 }
 
 /// Takes in all experiments of another journal, which stays as it is.
 ///
 /// # Errors
-/// Those of reading the other one and of writing this one.
-pub fn import_journal(journal: &mut dyn Journal, other: &dyn Journal) -> Result<Imported, JournalError> {
+/// [`ImportError`] with those of reading the other one and of writing this one.
+pub fn import_journal(journal: &mut dyn Journal, other: &dyn Journal) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
+    match take_all(journal, other, &mut imported) {
+        Ok(()) => Ok(imported),
+        Err(error) => Err(ImportError { error, before: imported }),
+    }
+}
+
+fn take_all(journal: &mut dyn Journal, other: &dyn Journal, imported: &mut Imported) -> Result<(), JournalError> {
     let mut list = other.list(&Filter::default())?;
     // The oldest first, so that what continues another one comes after it.
     list.reverse();
@@ -147,5 +171,5 @@ pub fn import_journal(journal: &mut dyn Journal, other: &dyn Journal) -> Result<
         let trials = other.trials(&summary.id, WithSamples::Yes)?;
         imported.take(journal, &experiment, &trials)?;
     }
-    Ok(imported)
+    Ok(())
 }

@@ -57,7 +57,7 @@ pub use error::JournalError;
 pub use export::{export_csv, export_json};
 pub use flent::export_flent;
 pub use id::experiment_id;
-pub use import::{Imported, import_journal, import_json};
+pub use import::{ImportError, Imported, import_journal, import_json};
 pub use model::{
     Arm, ExperimentSummary, Filter, Journal, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
     StoredExperiment, TrialId, TrialRow, WithSamples,

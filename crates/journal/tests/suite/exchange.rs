@@ -48,9 +48,15 @@ pub(super) fn another_experiment_of_the_same_name_and_nonsense_are_refused_and_c
     file["schema_version"] = json!(2);
     for text in ["", " \n", "{}", "[1]", "{", "nonsense", &file.to_string(), "\u{0}"] {
         let error = import_json(to, text.as_bytes()).unwrap_err();
-        assert!(matches!(error, JournalError::NotAnExport { number: 1, .. }), "{text}: {error}");
+        assert!(matches!(error.error, JournalError::NotAnExport { number: 1, .. }), "{text}: {error}");
     }
     assert_eq!(to.list(&Filter::default()).unwrap().len(), 1);
+    file["schema_version"] = json!(1);
+    file["experiment"]["id"] = json!("whole");
+    let (whole, cut) = (file.to_string(), file.to_string().replace("whole", "cut"));
+    let error = import_json(to, format!("{whole}{}", &cut[..cut.len() / 2]).as_bytes()).unwrap_err();
+    assert!(matches!(error.error, JournalError::NotAnExport { number: 2, .. }), "{error}");
+    assert_eq!(error.before.taken, ["whole"], "what was taken before it is told");
 }
 
 pub(super) fn pruning_by_name_spares_what_others_continue_and_a_dry_run_changes_nothing(journal: &mut dyn Journal) {

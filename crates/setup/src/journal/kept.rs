@@ -43,27 +43,46 @@ pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer,
     let mut journal = super::open_to_keep(journal)?;
     let mut all = ImportAnswer { schema_version: 1, ..ImportAnswer::default() };
     for file in files {
-        let imported = import_one(&mut *journal, file).map_err(|problem| match all.imported.len() {
-            0 => problem,
-            taken => Problem {
-                what: format!(
-                    "{}; {} of the files before it {} taken in",
-                    problem.what,
-                    wt_units::counted(taken, "experiment"),
-                    if taken == 1 { "was" } else { "were" }
-                ),
-                ..problem
-            },
-        })?;
+        let (imported, ended) = match import_one(&mut *journal, file) {
+            Ok(imported) => (imported, None),
+            Err((before, problem)) => (before, Some(problem)),
+        };
         all.trials += imported.trials;
         all.imported.extend(imported.taken);
         all.known.extend(imported.known);
         all.refused.extend(imported.refused.into_iter().map(|(id, why)| RefusedExperiment { id, why }));
+        if let Some(problem) = ended {
+            return Err(match all.imported.len() {
+                0 => problem,
+                taken => {
+                    let was = if taken == 1 { "was" } else { "were" };
+                    let before = wt_units::counted(taken, "experiment");
+                    Problem { what: format!("{}; {before} before it {was} taken in", problem.what), ..problem }
+                }
+            });
+        }
     }
     Ok(all)
 }
 
-fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<Imported, Problem> {
+/// What was taken in; with a [`Problem`] what was taken before it.
+fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<Imported, (Imported, Problem)> {
+    let (head, input) = beginning(file).map_err(|problem| (Imported::default(), problem))?;
+    if head == SQLITE {
+        let other = SqliteJournal::open_to_read(file).map_err(|error| (Imported::default(), problem(&error)))?;
+        return wt_journal::import_journal(journal, &other).map_err(|ended| (ended.before, problem(&ended.error)));
+    }
+    let whole = std::io::BufReader::new(std::io::Cursor::new(head).chain(input));
+    wt_journal::import_json(journal, whole).map_err(|ended| match problem(&ended.error) {
+        told if matches!(ended.error, JournalError::NotAnExport { .. }) => {
+            (ended.before, Problem { what: format!("{}: {}", file.display(), told.what), ..told })
+        }
+        told => (ended.before, told),
+    })
+}
+
+/// What a file begins with, as far as it tells its kind, and the rest.
+fn beginning(file: &Path) -> Result<(Vec<u8>, Box<dyn std::io::Read>), Problem> {
     let failed = |error: std::io::Error| {
         Problem::usage(format!("cannot read {}", file.display())).because(error.to_string()).hint("name a file, or -")
     };
@@ -78,17 +97,7 @@ fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<Imported, Proble
         return Err(Problem::usage(format!("{} is compressed", file.display()))
             .hint(format!("zcat {} | windtunnel journal import -", file.display())));
     }
-    if head == SQLITE {
-        let other = SqliteJournal::open_to_read(file).map_err(|error| problem(&error))?;
-        return wt_journal::import_journal(journal, &other).map_err(|error| problem(&error));
-    }
-    let whole = std::io::BufReader::new(std::io::Cursor::new(head).chain(input));
-    wt_journal::import_json(journal, whole).map_err(|error| match problem(&error) {
-        told if matches!(error, JournalError::NotAnExport { .. }) => {
-            Problem { what: format!("{}: {}", file.display(), told.what), ..told }
-        }
-        told => told,
-    })
+    Ok((head, input))
 }
 
 /// What is pruned.
