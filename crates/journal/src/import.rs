@@ -58,7 +58,7 @@ pub struct ImportError {
     /// Why.
     pub error: JournalError,
     /// What was done before, and stays.
-    pub before: Imported,
+    pub before: Box<Imported>,
 }
 
 impl Imported {
@@ -134,7 +134,7 @@ pub fn import_json(journal: &mut dyn Journal, input: impl Read) -> Result<Import
     let mut imported = Imported::default();
     match take_objects(journal, input, &mut imported) {
         Ok(()) => Ok(imported),
-        Err(error) => Err(ImportError { error, before: imported }),
+        Err(error) => Err(ImportError { error, before: Box::new(imported) }),
     }
 }
 
@@ -158,7 +158,7 @@ pub fn import_journal(journal: &mut dyn Journal, other: &dyn Journal) -> Result<
     let mut imported = Imported::default();
     match take_all(journal, other, &mut imported) {
         Ok(()) => Ok(imported),
-        Err(error) => Err(ImportError { error, before: imported }),
+        Err(error) => Err(ImportError { error, before: Box::new(imported) }),
     }
 }
 

@@ -105,7 +105,8 @@ pub(crate) fn shipped(value: &str) -> Result<&str, ApiError> {
         return Ok(value);
     }
     let near = wt_units::suggestion(value, names.iter().copied());
-    Err(ApiError::bad(format!("there is no preset \"{value}\"{near}")).hint(format!("the presets are {}", names.join(", "))))
+    Err(ApiError::bad(format!("there is no preset \"{value}\"{near}"))
+        .hint(format!("the presets are {}", names.join(", "))))
 }
 
 /// The address of a server: a profile's file is none.

@@ -45,7 +45,7 @@ pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer,
     for file in files {
         let (imported, ended) = match import_one(&mut *journal, file) {
             Ok(imported) => (imported, None),
-            Err((before, problem)) => (before, Some(problem)),
+            Err(ended) => (ended.0, Some(ended.1)),
         };
         all.trials += imported.trials;
         all.imported.extend(imported.taken);
@@ -66,18 +66,21 @@ pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer,
 }
 
 /// What was taken in; with a [`Problem`] what was taken before it.
-fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<Imported, (Imported, Problem)> {
-    let (head, input) = beginning(file).map_err(|problem| (Imported::default(), problem))?;
+fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<Imported, Box<(Imported, Problem)>> {
+    let (head, input) = beginning(file).map_err(|problem| Box::new((Imported::default(), problem)))?;
     if head == SQLITE {
-        let other = SqliteJournal::open_to_read(file).map_err(|error| (Imported::default(), problem(&error)))?;
-        return wt_journal::import_journal(journal, &other).map_err(|ended| (ended.before, problem(&ended.error)));
+        let other =
+            SqliteJournal::open_to_read(file).map_err(|error| Box::new((Imported::default(), problem(&error))))?;
+        return wt_journal::import_journal(journal, &other)
+            .map_err(|ended| Box::new((*ended.before, problem(&ended.error))));
     }
     let whole = std::io::BufReader::new(std::io::Cursor::new(head).chain(input));
-    wt_journal::import_json(journal, whole).map_err(|ended| match problem(&ended.error) {
-        told if matches!(ended.error, JournalError::NotAnExport { .. }) => {
-            (ended.before, Problem { what: format!("{}: {}", file.display(), told.what), ..told })
+    wt_journal::import_json(journal, whole).map_err(|ended| {
+        let mut told = problem(&ended.error);
+        if matches!(ended.error, JournalError::NotAnExport { .. }) {
+            told.what = format!("{}: {}", file.display(), told.what);
         }
-        told => (ended.before, told),
+        Box::new((*ended.before, told))
     })
 }
 
