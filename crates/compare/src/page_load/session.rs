@@ -9,6 +9,7 @@ use crate::rounds::Orders;
 use serde_json::json;
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 use wt_problem::Problem;
 use wt_report::Filmstrip;
@@ -26,13 +27,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// A [`Problem`] that says what to try.
 pub fn run(request: &PageRequest) -> Result<PageAnswer, Problem> {
     request.check()?;
-    let program = program(request)?;
     let options: Vec<OsString> = if request.insecure { vec!["--ignore-certificate-errors".into()] } else { Vec::new() };
     let version = RefCell::new(String::new());
     let deadline = request.deadline.unwrap_or(DEADLINE);
     let mut start = || {
         // A new browser each time: caches, connections and names are cold.
-        let mut browser = Browser::start(&program, &options)?;
+        let mut browser = Browser::start(&program(request)?, &options)?;
         let about = browser.ask(None, "Browser.getVersion", &json!({}))?;
         about["product"].as_str().unwrap_or_default().clone_into(&mut version.borrow_mut());
         Ok(browser)
@@ -98,13 +98,19 @@ fn compare(
 }
 
 fn program(request: &PageRequest) -> Result<OsString, Problem> {
-    if let Some(program) = &request.browser {
-        return Ok(program.clone().into_os_string());
-    }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    PROGRAMS.iter().find(|name| there(name)).map(OsString::from).ok_or_else(|| {
-        Problem::environment("there is no Chromium")
-            .hint("sudo apt-get install chromium, or name one: --browser PROGRAM")
-    })
+    let there = |name: &Path| match name.components().count() {
+        1 => std::env::split_paths(&path).any(|folder| folder.join(name).is_file()),
+        _ => name.is_file(),
+    };
+    let missing =
+        |what: String| Problem::environment(what).hint("sudo apt-get install chromium, or name one: --browser PROGRAM");
+    match &request.browser {
+        Some(program) if there(program) => Ok(program.clone().into_os_string()),
+        Some(program) => Err(missing(format!("there is no program {}", program.display()))),
+        None => {
+            let first = PROGRAMS.iter().find(|name| there(Path::new(name)));
+            first.map(OsString::from).ok_or_else(|| missing("there is no Chromium".to_owned()))
+        }
+    }
 }

@@ -99,4 +99,5 @@ fn what_is_no_page_is_usage_and_what_is_not_there_is_told() {
     }
     let nobody = run(&["page", "http://x/", "--browser", "/nonexistent"]);
     assert_eq!(nobody.code, 3, "{}", nobody.err);
+    assert!(nobody.err.contains("there is no program /nonexistent"), "{}", nobody.err);
 }
