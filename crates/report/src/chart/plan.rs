@@ -163,14 +163,32 @@ fn shape(series: &Series, x: &Range, y: &Range) -> Shape {
             Some(Mark { x: x.share(px)?, y: y.share(py)?, ends: interval(series, place, y) })
         })
         .collect();
-    marks = thin(marks, MOST_POINTS);
+    let joined = matches!(series.kind, Kind::Line | Kind::Steps);
+    marks = if joined { thin(marks, MOST_POINTS) } else { sample(marks, MOST_POINTS) };
     if series.kind == Kind::Steps {
         marks = corners(&marks);
     }
-    Shape { name: clean(&series.name), joined: matches!(series.kind, Kind::Line | Kind::Steps), marks }
+    Shape { name: clean(&series.name), joined, marks }
 }
 
-/// At most `most` marks: of each bucket the lowest and the highest, so that no peak is lost. The ends stay.
+/// At most `most` marks that lie as all of them do, and those furthest out. The lowest and the highest of each bucket would
+/// show two bands where most marks lie between them.
+pub(super) fn sample(marks: Vec<Mark>, most: usize) -> Vec<Mark> {
+    if marks.len() <= most {
+        return marks;
+    }
+    let furthest = [|mark: &Mark| mark.x, |mark: &Mark| mark.y].into_iter().flat_map(|of| {
+        let by = |a: &&Mark, b: &&Mark| of(a).total_cmp(&of(b));
+        [marks.iter().min_by(by), marks.iter().max_by(by)].into_iter().flatten()
+    });
+    let bucket = marks.len().div_ceil(most.saturating_sub(4).max(1));
+    // Not the first of each: data that repeat themselves would lose whatever stands elsewhere in their period.
+    let jump = |place: usize| (place.wrapping_mul(0x9e37_79b1) >> 7) % bucket;
+    let picked = marks.chunks(bucket).enumerate().filter_map(|(place, chunk)| chunk.get(jump(place)));
+    picked.chain(furthest).copied().collect()
+}
+
+/// At most `most` marks of a line: of each bucket the lowest and the highest, so that no peak is lost. The ends stay.
 pub(super) fn thin(marks: Vec<Mark>, most: usize) -> Vec<Mark> {
     if marks.len() <= most {
         return marks;

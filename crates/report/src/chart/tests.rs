@@ -1,4 +1,4 @@
-use super::plan::{Mark, thin};
+use super::plan::{Mark, sample, thin};
 use super::scale::number;
 use super::*;
 use proptest::prelude::*;
@@ -154,6 +154,32 @@ fn thinning_keeps_the_peaks_and_the_ends() {
     assert!(thinned.iter().any(|m| m.y == 0.9) && thinned.iter().any(|m| m.y == 0.1));
     assert_eq!((thinned[0], thinned[thinned.len() - 1]), (marks[0], marks[99_999]));
     assert!(thinned.windows(2).all(|pair| pair[0].x <= pair[1].x), "the order stays");
+}
+
+#[test]
+fn points_are_thinned_to_a_picture_of_all_of_them() {
+    // Most heights are near the middle; 26 places come again and again.
+    let any = |i: u32| f64::from((i ^ (i >> 7)).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(0x45d9_f3b5));
+    let height = |i: u32| (0..6).map(|k| any(i * 6 + k) / f64::from(u32::MAX)).sum();
+    let of = |i: u32| Mark { x: f64::from(i % 26) / 26.0, y: height(i), ends: None };
+    let marks: Vec<Mark> = (0..40_000).map(of).collect();
+    let near = |marks: &[Mark]| {
+        let y = marks.iter().map(|m| m.y).sum::<f64>() / marks.len() as f64;
+        marks.iter().filter(|m| (m.y - y).abs() < 0.7).count() as f64 / marks.len() as f64
+    };
+    let drawn = sample(marks.clone(), 2_000);
+    assert!(drawn.len() <= 2_000 && drawn.len() > 1_500, "{}", drawn.len());
+    assert!((near(&drawn) - near(&marks)).abs() < 0.05, "{} {}", near(&drawn), near(&marks));
+    let places: std::collections::BTreeSet<u64> = drawn.iter().map(|m| (m.x * 26.0).round() as u64).collect();
+    assert_eq!(places.len(), 26, "a period in the data hides no place");
+    let highest = |marks: &[Mark]| marks.iter().map(|m| m.y).fold(f64::MIN, f64::max);
+    assert_eq!(highest(&drawn), highest(&marks));
+    // A chart of points is thinned so, one of a line by its peaks.
+    let points = marks.iter().map(|m| (m.x, m.y)).collect();
+    let chart = Chart { series: vec![Series::points("", points)], ..Chart::default() };
+    let shapes = plan::plane(&chart).unwrap().shapes;
+    let middle = shapes[0].marks.iter().map(|m| m.y).sum::<f64>() / shapes[0].marks.len() as f64;
+    assert!(shapes[0].marks.iter().filter(|m| (m.y - middle).abs() < 0.15).count() > 800);
 }
 
 #[test]
