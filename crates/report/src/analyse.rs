@@ -170,4 +170,21 @@ mod tests {
             AnalyseAnswer::Capture(_) => "",
         }
     }
+
+    #[test]
+    fn levels_with_names_stand_at_their_names_and_numbers_at_their_values() {
+        let ticks = |levels: [&str; 2]| {
+            let [low, high] = levels;
+            let table = format!("cc,mtu,rate\n{low},1500,5.7\n{low},1400,6.1\n{high},1500,9.3\n{high},1400,8\n");
+            let charts = of(table.as_bytes(), None).unwrap().charts();
+            let (_, chart) = charts.into_iter().find(|(name, _)| *name == "interaction").unwrap();
+            let xs: Vec<f64> = chart.series[0].points.iter().map(|point| point.0).collect();
+            (chart.x.names, xs)
+        };
+        // One number between names is a name.
+        let names = |levels: [&str; 2]| (levels.map(str::to_owned).to_vec(), vec![0.0, 1.0]);
+        assert_eq!(ticks(["reno", "cubic"]), names(["reno", "cubic"]));
+        assert_eq!(ticks(["auto", "16"]), names(["auto", "16"]));
+        assert_eq!(ticks(["4", "16"]), (vec![], vec![4.0, 16.0]));
+    }
 }

@@ -35,6 +35,8 @@ pub struct Axis {
     pub unit: String,
     /// How they are laid out.
     pub scale: Scale,
+    /// What stands at 0, 1 and so on in place of numbers, where the values count things with names.
+    pub names: Vec<String>,
 }
 
 /// How a series is drawn.
@@ -121,22 +123,28 @@ pub struct Chart {
 }
 
 impl Axis {
+    /// The places of things with names: the first at 0, the next at 1.
+    #[must_use]
+    pub fn named(label: impl Into<String>, names: Vec<String>) -> Self {
+        Self { names, ..Self::linear(label, "") }
+    }
+
     /// Equal differences are equal steps.
     #[must_use]
     pub fn linear(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { label: label.into(), unit: unit.into(), scale: Scale::Linear }
+        Self { label: label.into(), unit: unit.into(), scale: Scale::Linear, names: Vec::new() }
     }
 
     /// Equal factors are equal steps, ticks at powers of two.
     #[must_use]
     pub fn log2(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { label: label.into(), unit: unit.into(), scale: Scale::Log2 }
+        Self { label: label.into(), unit: unit.into(), scale: Scale::Log2, names: Vec::new() }
     }
 
     /// Equal factors are equal steps, ticks at powers of ten.
     #[must_use]
     pub fn log10(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { label: label.into(), unit: unit.into(), scale: Scale::Log10 }
+        Self { label: label.into(), unit: unit.into(), scale: Scale::Log10, names: Vec::new() }
     }
 
     /// What an axis of outcomes is called, and that it doesn't begin at 0 where that is so.

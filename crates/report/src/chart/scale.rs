@@ -1,7 +1,9 @@
-use super::{Axis, Scale};
+use super::{Axis, Scale, clean, cut_middle};
 
 /// Beyond this a value counts as not finite, so that no difference of two values overflows.
 const LARGEST: f64 = 1e300;
+/// No name at a tick has more characters.
+const LONGEST: usize = 24;
 
 /// The stretch of values that an axis shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +13,8 @@ pub(super) struct Range {
     /// Ends in transformed space: the value itself or its logarithm.
     low: f64,
     high: f64,
+    /// What stands at 0, 1 and so on in place of numbers.
+    names: Vec<String>,
 }
 
 impl Range {
@@ -28,9 +32,16 @@ impl Range {
         if low > high {
             return None;
         }
-        let (low, high) = if scale == Scale::Linear { pad_linear(low, high) } else { pad_log(scale, low, high) };
+        let names: Vec<String> = axis.names.iter().map(|name| cut_middle(&clean(name), LONGEST)).collect();
+        let (low, high) = if !names.is_empty() {
+            (low.min(0.0) - 0.25, high.max((names.len() - 1) as f64) + 0.25)
+        } else if scale == Scale::Linear {
+            pad_linear(low, high)
+        } else {
+            pad_log(scale, low, high)
+        };
         let binary = scale == Scale::Log2 && matches!(axis.unit.as_str(), "B" | "byte" | "bytes");
-        Some(Self { scale, binary, low, high })
+        Some(Self { scale, binary, low, high, names })
     }
 
     /// Where a value stands, 0 being the lower and 1 the upper end; `None` if the axis can't show such a value.
@@ -50,21 +61,46 @@ impl Range {
         })
     }
 
-    /// At most about `most` ticks: where they stand and what is written at them.
+    /// At most about `most` ticks: where they stand and what is written at them. One alone tells no distance: then more.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
+        if !self.names.is_empty() {
+            let place = |(at, name): (usize, &String)| Some((self.share(at as f64)?, name.clone()));
+            return self.names.iter().enumerate().filter_map(place).collect();
+        }
         let most = most.clamp(2, 20);
-        let (values, step) = match self.scale {
-            Scale::Linear => linear_ticks(self.low, self.high, most),
-            Scale::Log2 if self.high - self.low >= 1.5 => (power_ticks(2.0, self.low, self.high, most), 0.0),
-            Scale::Log2 => linear_ticks(self.low.exp2(), self.high.exp2(), most),
-            Scale::Log10 if self.high - self.low >= 1.0 => (decade_ticks(self.low, self.high, most), 0.0),
-            Scale::Log10 => linear_ticks(10f64.powf(self.low), 10f64.powf(self.high), most),
+        let tries = [(most, false), (most * 2, false), (most * 4, false), (most * 2, true)];
+        let mut ticks = Vec::new();
+        for (most, even) in tries {
+            ticks = self.ticks_of(most, even);
+            if ticks.len() > 1 {
+                break;
+            }
+        }
+        ticks
+    }
+
+    /// Ticks at powers where the axis is logarithmic, as long as they needn't be `even`.
+    fn ticks_of(&self, most: usize, even: bool) -> Vec<(f64, String)> {
+        let powers = match self.scale {
+            Scale::Log2 if !even && self.high - self.low >= 1.5 => Some(power_ticks(2.0, self.low, self.high, most)),
+            Scale::Log10 if !even && self.high - self.low >= 1.0 => Some(decade_ticks(self.low, self.high, most)),
+            _ => None,
         };
+        let at_powers = powers.is_some();
+        let (values, step) = powers.map_or_else(
+            || match self.scale {
+                Scale::Linear => linear_ticks(self.low, self.high, most),
+                Scale::Log2 => linear_ticks(self.low.exp2(), self.high.exp2(), most),
+                Scale::Log10 => linear_ticks(10f64.powf(self.low), 10f64.powf(self.high), most),
+            },
+            |values| (values, 0.0),
+        );
         values
             .into_iter()
             .filter_map(|value| Some((self.share(value)?, value)))
             .filter(|(share, _)| (-1e-9..=1.0 + 1e-9).contains(share))
-            .map(|(share, value)| (share, if self.binary { binary(value) } else { number(value, step) }))
+            // 1444 bytes aren't told from 1448 in KiB.
+            .map(|(share, value)| (share, if self.binary && at_powers { binary(value) } else { number(value, step) }))
             .collect()
     }
 }

@@ -124,6 +124,49 @@ fn ticks_are_round_and_lie_inside() {
     assert_eq!(labels, ["0.5", "1", "2", "5", "10", "20", "50"]);
 }
 
+fn ticks(axis: &Axis, ends: [f64; 2], most: usize) -> Vec<String> {
+    let range = scale::Range::of(axis, ends.into_iter()).unwrap();
+    range.ticks(most).into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn every_axis_has_two_ticks_that_differ() {
+    // A low plot has room for two, between which no round number may lie.
+    for (axis, ends) in [
+        (Axis::linear("rate", ""), [5.7, 9.3]),
+        (Axis::log2("window", "bytes"), [1_500.0, 3_900.0]),
+        (Axis::log2("mtu", "bytes"), [1_444.0, 1_452.0]),
+        (Axis::log10("evidence", ""), [1.1, 9.5]),
+        (Axis::log10("evidence", ""), [3.0, 31.0]),
+    ] {
+        for most in 2..12 {
+            let mut labels = ticks(&axis, ends, most);
+            let all = labels.len();
+            labels.dedup();
+            assert!(labels.len() == all && all > 1, "{axis:?} {most}: {labels:?}");
+        }
+    }
+    assert_eq!(ticks(&Axis::log2("mtu", "bytes"), [1_444.0, 1_452.0], 5), ["1430", "1440", "1450", "1460", "1470"]);
+    proptest!(|(low in 0.01..1e6f64, factor in 1.01..1e3f64, most in 2usize..12)| {
+        for axis in [Axis::linear("", ""), Axis::log2("", ""), Axis::log2("", "bytes"), Axis::log10("", "")] {
+            let labels = ticks(&axis, [low, low * factor], most);
+            prop_assert!(labels.len() > 1 && labels[0] != labels[labels.len() - 1], "{:?}: {:?}", axis, labels);
+        }
+    });
+}
+
+#[test]
+fn things_with_names_stand_at_their_names() {
+    let axis = Axis::named("cc", vec!["reno".into(), "cubic".into()]);
+    assert_eq!(ticks(&axis, [0.0, 1.0], 8), ["reno", "cubic"]);
+    let line = Series::line("mtu 1500", vec![(0.0, 5.7), (1.0, 9.3)]);
+    let chart = Chart { x: axis, series: vec![line], ..Chart::default() };
+    let text = chart.to_terminal(80, 16, false);
+    let bottom = text.lines().find(|line| line.contains("reno")).unwrap();
+    assert!(bottom.contains("cubic") && !text.contains("0.2"), "{text}");
+    assert_eq!(chart.to_svg(720, 400).matches(">\nreno\n").count(), 1);
+}
+
 #[test]
 fn numbers_are_short() {
     for (value, step, text) in [
@@ -243,15 +286,15 @@ proptest! {
         points in proptest::collection::vec((any_value(), any_value()), 0..40),
         ends in proptest::collection::vec((any_value(), any_value()), 0..40),
         at in any_value(),
-        names in proptest::collection::vec(".{0,30}", 0..4),
+        (names, places) in (proptest::collection::vec(".{0,30}", 0..4), proptest::collection::vec(".{0,30}", 0..3)),
         (sx, sy) in (any_scale(), any_scale()),
         (width, height) in (0usize..300, 0usize..300),
         kind in 0..5,
     ) {
         let kind = match kind { 0 => Kind::Line, 1 => Kind::Points, 2 => Kind::Steps, 3 => Kind::Bars, _ => Kind::Intervals(ends) };
         let chart = Chart {
-            x: Axis { label: "x".into(), unit: "bytes".into(), scale: sx },
-            y: Axis { label: "y".into(), unit: String::new(), scale: sy },
+            x: Axis { label: "x".into(), unit: "bytes".into(), scale: sx, names: places },
+            y: Axis { label: "y".into(), unit: String::new(), scale: sy, names: Vec::new() },
             series: vec![Series { name: "s".into(), kind, points }],
             rules: vec![Rule::horizontal(at, "h"), Rule::vertical(at, "v")],
             categories: names,

@@ -75,7 +75,12 @@ pub(super) fn evidence(a: &TableAnalysis, block: &str) -> Chart {
 /// Both main effects and the interaction: one line for each level of the second factor.
 pub(super) fn interaction(design: &SquareDesign, cells: &Square, value: &str) -> Chart {
     let [first, second] = &design.factors;
-    let positions: [f64; 2] = std::array::from_fn(|i| first.levels[i].parse().unwrap_or(i as f64));
+    let numbers = first.levels.each_ref().map(|level| level.parse().ok().filter(|number: &f64| number.is_finite()));
+    // Where one is a name, both stand at their names.
+    let (positions, x) = match numbers {
+        [Some(low), Some(high)] => ([low, high], Axis::linear(&first.factor, "")),
+        _ => ([0.0, 1.0], Axis::named(&first.factor, first.levels.to_vec())),
+    };
     let line = |(j, level): (usize, &String)| {
         let points = (0..2).map(|i| (positions[i], cells[i][j])).collect();
         Series::line(format!("{} {level}", second.factor), points)
@@ -83,7 +88,7 @@ pub(super) fn interaction(design: &SquareDesign, cells: &Square, value: &str) ->
     Chart {
         title: format!("{value} by {} and {}", first.factor, second.factor),
         subtitle: "parallel lines: no interaction".into(),
-        x: Axis::linear(&first.factor, ""),
+        x,
         y: Axis::linear(value, ""),
         series: second.levels.iter().enumerate().map(line).collect(),
         ..Chart::default()
