@@ -7,8 +7,8 @@ use wt_experiment::factorial::{EffectAssessment, Run, Screen, ScreenAssessment};
 use wt_experiment::{TrialEnd, VerdictKind};
 use wt_journal::{Factor, Filter, Journal, StoredExperiment, WithSamples};
 use wt_problem::Problem;
-use wt_report::{Axis, Chart, Rule, Series, TuneReport};
-use wt_trial::{Phase, Status, TrialRecord};
+use wt_report::{Axis, Chart, Rule, Series, TrialFigure, TuneReport};
+use wt_trial::{Phase, Scale, Status, TrialRecord};
 use wt_units::{Level, Settings};
 
 /// What a run of a round asks for. A level that the system chooses isn't asked for.
@@ -22,7 +22,9 @@ pub(crate) fn settings_of(factors: &[Factor], run: &[bool]) -> Settings {
 pub(crate) struct Screened {
     pub(crate) factors: Vec<Factor>,
     pub(crate) found: ScreenAssessment,
-    /// Geometric mean of each combination of levels, bit/s: what was asked for, and how many trials.
+    /// What is compared.
+    measured: TrialFigure,
+    /// Of each combination of levels the sum of the figures' logs, and of how many trials.
     means: BTreeMap<Run, (f64, u32)>,
 }
 
@@ -37,6 +39,7 @@ impl Screened {
         let mut screen = Screen::new(factors.len(), alpha).map_err(|error| damaged(&error))?;
         let mut rounds: BTreeMap<u32, BTreeMap<u32, (Run, f64)>> = BTreeMap::new();
         let mut means: BTreeMap<Run, (f64, u32)> = BTreeMap::new();
+        let measured = TrialFigure::of(&records.first().into_iter().collect::<Vec<_>>());
         for record in records.iter().filter(|record| record.spec.phase == Phase::Round) {
             let run: Run = factors.iter().map(|f| record.spec.settings.get(f.knob) == Some(&f.high)).collect();
             let run = if factors.iter().any(|f| f.high == Level::Auto) { run_with_auto(&factors, record) } else { run };
@@ -48,9 +51,14 @@ impl Screened {
                 round.remove(&record.spec.order);
                 continue;
             }
-            if seen.ended != TrialEnd::Failed {
+            // What is told of goodput is what was judged: of a trial that was cut off, over the time that it had.
+            let figure = match measured.scale {
+                Scale::Goodput => Some(seen.y.exp() * 8.0),
+                scale => outcome.figure(scale),
+            };
+            if let Some(figure) = figure.filter(|figure| seen.ended != TrialEnd::Failed && *figure > 0.0) {
                 let (sum, count) = means.entry(run.clone()).or_default();
-                *sum += seen.y;
+                *sum += figure.ln();
                 *count += 1;
             }
             round.insert(record.spec.order, (run, seen.y));
@@ -59,7 +67,7 @@ impl Screened {
             let round: Vec<(Run, f64)> = round.into_values().collect();
             screen.record(&round).map_err(|error| damaged(&error))?;
         }
-        Ok(Self { factors, found: screen.assessment(), means })
+        Ok(Self { factors, found: screen.assessment(), measured, means })
     }
 
     /// Reads it from the journal; `None` if the experiment is no screen.
@@ -193,10 +201,14 @@ impl Screened {
             Some((place as f64, low, effect.estimate?.exp(), effect.upper.map_or(f64::INFINITY, f64::exp)))
         };
         let rows: Vec<_> = effects.iter().enumerate().filter_map(row).collect();
+        let ratio = match self.measured.better {
+            "smaller" => format!("ratio of one over the {}; larger is better", self.measured.name),
+            _ => format!("ratio of {}", self.measured.name),
+        };
         let main = Chart {
             title: "Effects".into(),
-            subtitle: "Ratios of goodput; intervals hold together (95 %), however often one looks".into(),
-            y: Axis::log2("ratio of goodput", ""),
+            subtitle: "Intervals hold together (95 %), however often one looks".into(),
+            y: Axis::log2(ratio, ""),
             categories: effects.iter().map(|effect| self.name(effect)).collect(),
             series: vec![Series::intervals("", &rows)],
             rules: vec![Rule::horizontal(1.0, "no effect")],
@@ -223,22 +235,19 @@ impl Screened {
 
     fn four_means(&self) -> Option<Chart> {
         let [first, second] = self.factors.as_slice() else { return None };
-        let mean = |a: bool, b: bool| {
-            let (sum, count) = self.means.get(&vec![a, b])?;
-            Some((sum / f64::from(*count)).exp() * 8e-6)
-        };
+        let mean = |a: bool, b: bool| self.means.get(&vec![a, b]).map(|(sum, count)| (sum / f64::from(*count)).exp());
+        let all = [(false, false), (false, true), (true, false), (true, true)];
+        let most = all.into_iter().filter_map(|(a, b)| mean(a, b)).fold(0.0, f64::max);
+        let (name, unit, times) = self.measured.axis(most);
         let line = |b: bool| {
-            let points = [false, true].into_iter().filter_map(|a| Some((f64::from(u8::from(a)), mean(a, b)?)));
+            let points = [false, true].into_iter().filter_map(|a| Some((f64::from(u8::from(a)), mean(a, b)? * times)));
             Series::line(format!("{} {}", second.knob, second.level(b)), points.collect())
         };
         Some(Chart {
-            title: format!("Goodput by {} and {}", first.knob, second.knob),
-            subtitle: format!(
-                "geometric means; 0: {} {}, 1: {}; parallel lines: no interaction",
-                first.knob, first.low, first.high
-            ),
-            x: Axis::linear(first.knob.name(), ""),
-            y: Axis::linear("goodput", "Mbit/s"),
+            title: format!("{} by {} and {}", self.measured.title(), first.knob, second.knob),
+            subtitle: "geometric means; parallel lines: no interaction".into(),
+            x: Axis::named(first.knob.name(), vec![first.low.to_string(), first.high.to_string()]),
+            y: Axis::linear(name, unit),
             series: vec![line(false), line(true)],
             ..Chart::default()
         })
@@ -391,5 +400,58 @@ impl ScreenReport {
             escape(&self.stored.id),
             escape(&self.stored.target)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use wt_trial::{Amount, Direction, Page, TrialOutcome, TrialSpec, Workload};
+    use wt_units::Knob;
+
+    /// A round of two knobs, each trial of so many seconds.
+    fn round(workload: &Workload, seconds: [f64; 4]) -> Screened {
+        let named =
+            |knob, low: &str, high: &str| Factor { knob, low: Level::Name(low.into()), high: Level::Name(high.into()) };
+        let factors = vec![named(Knob::Cc, "reno", "cubic"), named(Knob::Timestamps, "on", "off")];
+        let trial = |(order, seconds): (u32, f64)| {
+            let run = [order / 2 == 1, order % 2 == 1];
+            let spec = TrialSpec {
+                experiment: "e".into(),
+                phase: Phase::Round,
+                round: 1,
+                order: order + 1,
+                arm: 0,
+                settings: settings_of(&factors, &run),
+                workload: workload.clone(),
+                deadline: Duration::from_secs(60),
+                seed: 1,
+            };
+            let outcome = TrialOutcome {
+                bytes: 1_000_000,
+                ..TrialOutcome::empty(Status::Completed, Duration::from_secs_f64(seconds), "")
+            };
+            TrialRecord { id: 0, spec, started_unix_us: 0, outcome }
+        };
+        let records: Vec<TrialRecord> = (0..).zip(seconds).map(trial).collect();
+        Screened::of(factors, 0.05, &records).expect("a whole round")
+    }
+
+    #[test]
+    fn charts_of_a_screen_speak_of_what_its_trials_measured() {
+        let page = round(&Workload::Page { page: Page::built_in() }, [0.4, 0.3, 0.2, 0.1]);
+        let charts = page.charts();
+        let four = &charts.iter().find(|(name, _)| *name == "interaction").expect("two knobs").1;
+        assert_eq!((four.y.label.as_str(), four.y.unit.as_str()), ("load time", "s"));
+        assert_eq!(four.title, "Load time by cc and timestamps");
+        assert_eq!(four.x.names, ["reno", "cubic"]);
+        assert!((four.series[0].points[1].1 - 0.2).abs() < 1e-9, "{:?}", four.series);
+        assert!(charts[0].1.y.label.contains("load time; larger is better"), "{}", charts[0].1.y.label);
+        assert!(charts.iter().all(|(_, chart)| !chart.to_svg(734, 330).contains("goodput")));
+        let amount = Amount::Time(Duration::from_secs(1));
+        let bulk = round(&Workload::Bulk { direction: Direction::Down, amount }, [2.0, 1.0, 1.0, 1.0]).charts();
+        assert_eq!((bulk[0].1.y.label.as_str(), bulk[2].1.y.unit.as_str()), ("ratio of goodput", "Mbit/s"));
+        assert!((bulk[2].1.series[0].points[0].1 - 4.0).abs() < 1e-9, "{:?}", bulk[2].1.series);
     }
 }

@@ -19,7 +19,9 @@ pub struct TrialFigure {
 }
 
 impl TrialFigure {
-    pub(super) fn of(records: &[&TrialRecord]) -> Self {
+    /// What is compared in trials of one workload.
+    #[must_use]
+    pub fn of(records: &[&TrialRecord]) -> Self {
         records.first().map_or_else(Self::goodput, |record| Self::of_workload(&record.spec.workload))
     }
 
@@ -85,7 +87,8 @@ impl TrialFigure {
     }
 
     /// What an axis of figures up to `most` is called, its unit, and by what a figure is multiplied for it.
-    pub(super) fn axis(&self, most: f64) -> (&'static str, &'static str, f64) {
+    #[must_use]
+    pub fn axis(&self, most: f64) -> (&'static str, &'static str, f64) {
         match self.scale {
             Scale::Goodput => {
                 let (unit, times) = RateUnit::of_axis(most);
@@ -111,7 +114,8 @@ impl TrialFigure {
     }
 
     /// Its name as the beginning of a title.
-    pub(crate) fn title(&self) -> String {
+    #[must_use]
+    pub fn title(&self) -> String {
         let mut letters = self.name.chars();
         letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
     }
